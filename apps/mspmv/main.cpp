@@ -1,0 +1,74 @@
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <rmsp/error.hpp>
+#include <rmsp/version.hpp>
+
+#include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/progress.hpp"
+#include "apps/mspmv/signals.hpp"
+
+namespace {
+
+int fail(rmsp::ErrorCode code, const std::string& message)
+{
+    rmsp::mspmv::clear_progress_line();
+    fmt::print(stderr, "mspmv: error: {}\n", message);
+    return static_cast<int>(code);
+}
+
+int run(int argc, char** argv)
+{
+    CLI::App app("Multiplies sparse matrices on every GPU of a node, or on groups of its cores", "mspmv");
+    app.require_subcommand(1);
+    app.set_version_flag("--version", fmt::format("mspmv {}\ncommit: {}\nfeatures: {}", rmsp::version(), rmsp::commit(),
+                                                  rmsp::build_features()));
+    app.footer(
+        "Exit codes: 0 success, 1 internal error, 2 usage or configuration, 3 input or output, 4 out of memory,\n"
+        "5 device or communication, 6 not converged, 7 verification failed.\n"
+        "Examples:\n"
+        "  mspmv generate stencil27 100 100 100 -o stencil.npz\n"
+        "  mspmv run configs/quickstart.toml --matrix stencil.npz\n"
+        "  mspmv run --help");
+    rmsp::mspmv::Action action;
+    rmsp::mspmv::add_run(app, action);
+    rmsp::mspmv::add_topo(app, action);
+    rmsp::mspmv::add_kernels(app, action);
+    rmsp::mspmv::add_generate(app, action);
+    rmsp::mspmv::add_convert(app, action);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& e) {  // --help and --version
+        return app.exit(e);
+    } catch (const CLI::ParseError& e) {
+        return fail(rmsp::ErrorCode::usage, fmt::format("{} (see mspmv --help)", e.what()));
+    }
+    return action();
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    try {
+        rmsp::mspmv::handle_termination();
+        auto logger = spdlog::stderr_color_mt("mspmv");
+        logger->set_pattern("%n: %^%l%$: %v");
+        logger->set_level(spdlog::level::warn);
+        spdlog::set_default_logger(std::move(logger));
+        return run(argc, argv);
+    } catch (const rmsp::Error& e) {
+        spdlog::debug("raised at {}:{} in {}", e.where().file_name(), e.where().line(), e.where().function_name());
+        return fail(e.code(), e.what());
+    } catch (const std::bad_alloc&) {
+        return fail(rmsp::ErrorCode::out_of_memory, "out of host memory");
+    } catch (const std::exception& e) {
+        return fail(rmsp::ErrorCode::internal, fmt::format("internal error: {}", e.what()));
+    }
+}

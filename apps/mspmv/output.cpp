@@ -1,0 +1,64 @@
+#include "apps/mspmv/output.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <rmsp/error.hpp>
+
+#include "apps/mspmv/signals.hpp"
+
+namespace rmsp::mspmv {
+
+void print(std::string_view text)
+{
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+        throw Error(ErrorCode::io, fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+    }
+}
+
+void write_text(const std::string& path, std::string_view text)
+{
+    const auto fail = [&](const char* action) {
+        throw Error(ErrorCode::io, fmt::format("{}: cannot {}: {}", path, action, std::strerror(errno)));
+    };
+    std::error_code ignored;
+    const bool replaces_device =
+        std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored);
+    const PendingOutput pending(path);
+    const std::string name = replaces_device ? path : pending.temporary_name();
+    std::FILE* file = std::fopen(name.c_str(), "wb");
+    if (file == nullptr) {
+        fail("create");
+    }
+    const bool complete = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    if (std::fclose(file) != 0 || !complete) {
+        fail("write");
+    }
+    if (!replaces_device && std::rename(name.c_str(), pending.final_name().c_str()) != 0) {
+        fail("rename the finished file");
+    }
+}
+
+template <class T>
+std::string size_text(const CsrMatrix<T>& a)
+{
+    return fmt::format("{} x {}, {} nonzeros", a.rows, a.cols, a.nnz());
+}
+
+template <class T>
+std::string written_text(const std::string& path, const CsrMatrix<T>& a)
+{
+    return fmt::format("wrote {}: {}\n", path, size_text(a));
+}
+
+template std::string size_text(const CsrMatrix<float>&);
+template std::string size_text(const CsrMatrix<double>&);
+template std::string written_text(const std::string&, const CsrMatrix<float>&);
+template std::string written_text(const std::string&, const CsrMatrix<double>&);
+
+}  // namespace rmsp::mspmv

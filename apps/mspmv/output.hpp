@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <rmsp/matrix.hpp>
+
+namespace rmsp::mspmv {
+
+/// Writes to standard output and flushes. \throws Error(io) if that fails (a full disk, a closed pipe)
+void print(std::string_view text);
+
+/// Writes a text file that appears under its name only when it is whole. \throws Error(io)
+void write_text(const std::string& path, std::string_view text);
+
+/// "1000 x 1000, 6400 nonzeros".
+template <class T>
+std::string size_text(const CsrMatrix<T>& a);
+
+/// What generate and convert print: "wrote PATH: SIZE".
+template <class T>
+std::string written_text(const std::string& path, const CsrMatrix<T>& a);
+
+}  // namespace rmsp::mspmv

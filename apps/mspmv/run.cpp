@@ -1,0 +1,366 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <rmsp/config.hpp>
+#include <rmsp/version.hpp>
+
+#include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/output.hpp"
+#include "apps/mspmv/progress.hpp"
+
+namespace rmsp::mspmv {
+namespace {
+
+struct Options {
+    std::string config_file;
+    std::string matrix;
+    std::string devices;
+    std::string format;
+    std::string topology;
+    std::string json;
+    std::vector<std::string> overrides;
+    bool dry_run = false;
+    bool no_verify = false;
+    bool help_config = false;
+};
+
+Config configuration(const Options& options)
+{
+    std::vector<std::string> overrides = options.overrides;
+    const auto add = [&](const char* key, const std::string& value) {
+        if (!value.empty()) {
+            overrides.push_back(fmt::format("{}={}", key, value));
+        }
+    };
+    add("matrix.file", options.matrix);
+    add("runtime.devices", options.devices);
+    add("matrix.format", options.format);
+    add("runtime.topology", options.topology);
+    add("output.json", options.json);
+    add("run.verify", options.no_verify ? "false" : "");
+    return options.config_file.empty() ? parse_config("", "command line", overrides)
+                                       : load_config(options.config_file, overrides);
+}
+
+/// Entry i of a random vector in [-1, 1): a hash of seed, stream and i (SplitMix64: Steele, Lea and Flood, OOPSLA 2014), so that
+/// it depends neither on threads nor on the length.
+template <class T>
+HostVector<T> random_vector(std::int64_t n, std::int64_t seed, std::uint64_t stream)
+{
+    HostVector<T> v(static_cast<std::size_t>(n));
+#pragma omp parallel for schedule(static)
+    for (std::int64_t i = 0; i < n; ++i) {
+        std::uint64_t z = static_cast<std::uint64_t>(seed) * 0xd1342543de82ef95U + (stream << 56) +
+                          static_cast<std::uint64_t>(i + 1) * 0x9e3779b97f4a7c15U;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+        z ^= z >> 31;
+        // As many bits as fit the type, so that rounding cannot reach 1.
+        constexpr int bits = sizeof(T) == 8 ? 53 : 24;
+        v[static_cast<std::size_t>(i)] =
+            static_cast<T>(z >> (64 - bits)) * (T{2} / static_cast<T>(std::uint64_t{1} << bits)) - T{1};
+    }
+    return v;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin)
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+ValueKind value_kind(const std::string& name)
+{
+    return name == "ones" ? ValueKind::ones : name == "laplace" ? ValueKind::laplace : ValueKind::random;
+}
+
+template <class T>
+CsrMatrix<T> load(const Config::Matrix& config, const Progress& progress)
+{
+    if (!config.file.empty()) {
+        ReadOptions options;
+        options.progress = progress;
+        return read_matrix<T>(config.file, options);
+    }
+    GenerateOptions options;
+    options.seed = static_cast<std::uint64_t>(config.seed);
+    options.values = value_kind(config.values);
+    options.progress = progress;
+    return generate<T>(config.generate, options);
+}
+
+std::string topology_line(const Topology& topology)
+{
+    std::size_t cores = 0;
+    std::size_t threads = 0;
+    for (const NumaNode& node : topology.nodes) {
+        cores += node.cores.size();
+        threads += node.pus.size();
+    }
+    const auto count = [](std::size_t n, const char* what) {
+        return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+    };
+    return fmt::format("{}: {}, {}, {}, {}", topology.name.empty() ? "this machine" : topology.name,
+                       count(topology.nodes.size(), "NUMA node"), count(cores, "core"),
+                       count(threads, "hardware thread"), count(topology.gpus.size(), "GPU"));
+}
+
+std::string host_name()
+{
+    char name[256] = {};
+    return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+/// Completes what the runtime said about a run with what only the program knows.
+void describe_run(Report& report, const Config& config, const Runtime& runtime, double load_seconds)
+{
+    const bool file = !config.matrix.file.empty();
+    report.matrix =
+        file ? config.matrix.file
+             : fmt::format("{}, values {}, seed {}", config.matrix.generate, config.matrix.values, config.matrix.seed);
+    report.topology = topology_line(runtime.topology());
+    report.setup.insert(report.setup.begin(), PhaseTimes{file ? "read" : "generate", {load_seconds}, true});
+    const std::time_t now = std::time(nullptr);
+    report.context.insert({{"date", fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(now))},
+                           {"host_name", host_name()},
+                           {"executable", "mspmv"},
+                           {"library_version", version()},
+                           {"commit", commit()},
+                           {"features", build_features()}});
+}
+
+/// The vendor's kernels for the devices in use.
+std::vector<std::string> vendor_kernels(const Runtime& runtime)
+{
+    std::vector<std::string> names;
+    const std::vector<DeviceInfo> devices = runtime.devices();
+    if (!devices.empty() && devices.front().kind == DeviceKind::cuda) {
+        for (const KernelInfo& kernel : list_kernels()) {
+            if (kernel.compiled && kernel.device == DeviceKind::cuda && kernel.name.starts_with("cusparse")) {
+                names.push_back(kernel.name);
+            }
+        }
+    }
+    return names;
+}
+
+/// The worst of several comparisons.
+void combine(Verification& all, const Verification& one)
+{
+    const bool passed = one.passed && (all.passed || !all.done);
+    // Not a plain maximum: an error that is not a number is the worst.
+    if (!all.done || !(one.error <= all.error)) {
+        all = one;
+    }
+    all.passed = passed;
+}
+
+/// The matrix, the vectors and the options of one run; multiplies and compares with any kernel.
+template <class T>
+class Multiplication {
+public:
+    Multiplication(const Config& config, const CsrMatrix<T>& matrix)
+        : config_(config),
+          matrix_(matrix),
+          alpha_(static_cast<T>(config.run.alpha)),
+          beta_(static_cast<T>(config.run.beta)),
+          x_(random_vector<T>(matrix.cols, config.matrix.seed, 1)),
+          y_in_(beta_ != T{0} ? random_vector<T>(matrix.rows, config.matrix.seed, 2) : HostVector<T>()),
+          y_(static_cast<std::size_t>(matrix.rows))
+    {
+    }
+
+    /// Adds the comparison to `verification` where the configuration asks for one.
+    Measurement measure(DistributedMatrix<T>& distributed, Verification& verification)
+    {
+        using Vectors = typename DistributedMatrix<T>::Vectors;
+        const Vectors vectors = config_.run.vectors == "host"   ? Vectors::host
+                                : config_.run.vectors == "rows" ? Vectors::rows
+                                                                : Vectors::replicated;
+        const T* y_in = beta_ != T{0} ? y_in_.data() : nullptr;
+        Measurement measurement = distributed.measure(vectors, config_.run.warmup, config_.run.iterations, alpha_,
+                                                      x_.data(), beta_, y_in, y_.data());
+        if (config_.run.verify) {
+            const auto begin = std::chrono::steady_clock::now();
+            combine(verification, verify_spmv<T>(matrix_.view(), alpha_, x_.data(), beta_, y_in, y_.data()));
+            spdlog::info("verified {} in {:.3f} s", measurement.name, seconds_since(begin));
+        }
+        return measurement;
+    }
+
+private:
+    const Config& config_;
+    const CsrMatrix<T>& matrix_;
+    T alpha_;
+    T beta_;
+    HostVector<T> x_;
+    HostVector<T> y_in_;
+    HostVector<T> y_;
+};
+
+template <class T>
+Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runtime, DistributeOptions options)
+{
+    Verification verification;
+    Multiplication<T> multiplication(config, matrix);
+    Report report;
+    {
+        DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
+        clear_progress_line();
+        multiplication.measure(distributed, verification);
+        report = distributed.report();
+    }
+    if (config.run.compare_vendor) {
+        const std::vector<std::string> kernels = vendor_kernels(runtime);
+        if (kernels.empty()) {
+            report.notes.push_back("run.compare_vendor: these devices have no vendor's kernel to compare with");
+        }
+        for (const std::string& kernel : kernels) {
+            options.kernel = kernel;
+            options.determinism = Determinism::none;
+            DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
+            Measurement measurement = multiplication.measure(distributed, verification);
+            measurement.name += '/' + kernel;
+            report.measurements.push_back(std::move(measurement));
+        }
+    }
+    report.verification = verification;
+    return report;
+}
+
+void write_report(const Report& report, const std::string& text, const std::string& json)
+{
+    if (json == "-") {
+        fmt::print(stderr, "{}", text);
+        print(report.to_json());
+        return;
+    }
+    print(text);
+    if (!json.empty()) {
+        write_text(json, report.to_json());
+    }
+}
+
+template <class T>
+int run(const Config& config, bool dry_run)
+{
+    const ProgressBar bar;
+    // Refused options should not cost the time of reading.
+    DistributeOptions options = distribute_options(config);
+    options.progress = bar.callback();
+    const RuntimeOptions of_runtime = runtime_options(config);
+
+    // The runtime first: it binds and opens devices before the large arrays are touched.
+    Runtime runtime(of_runtime);
+    const auto begin = std::chrono::steady_clock::now();
+    const CsrMatrix<T> matrix = load<T>(config.matrix, bar.callback());
+    const double load_seconds = seconds_since(begin);
+    spdlog::info("{}: {} in {:.3f} s", config.matrix.file.empty() ? config.matrix.generate : config.matrix.file,
+                 size_text(matrix), load_seconds);
+
+    Report report;
+    if (dry_run) {
+        report.plan = runtime.plan(matrix.view(), options);
+    } else {
+        report = multiply<T>(config, matrix, runtime, options);
+    }
+    describe_run(report, config, runtime, load_seconds);
+    clear_progress_line();
+    write_report(report, report.to_text(), config.output.json);
+    if (report.verification.done && !report.verification.passed) {
+        throw Error(ErrorCode::verification,
+                    fmt::format("verification failed: error {:.3e} exceeds the bound {:.3e}, worst in row {}",
+                                report.verification.error, report.verification.bound, report.verification.worst_row));
+    }
+    return 0;
+}
+
+/// The keys as the Markdown table of docs/configuration.md.
+std::string key_table()
+{
+    const auto cell = [](std::string text) {
+        for (std::size_t i = 0; (i = text.find('|', i)) != std::string::npos; i += 2) {
+            text.insert(i, "\\");
+        }
+        return text;
+    };
+    std::string text = "| key | type | default | meaning |\n|---|---|---|---|\n";
+    for (const ConfigKey& key : config_keys()) {
+        text +=
+            fmt::format("| `{}` | {} | `{}` | {} |\n", key.name, cell(key.type), cell(key.fallback), cell(key.meaning));
+    }
+    return text;
+}
+
+int start(const Options& options)
+{
+    if (options.help_config) {
+        print(key_table());
+        return 0;
+    }
+    if (options.config_file.empty() && options.matrix.empty() && options.overrides.empty()) {
+        throw Error(ErrorCode::usage, "run needs a CONFIG.toml or --matrix FILE (see mspmv run --help)");
+    }
+    const Config config = configuration(options);
+    spdlog::set_level(config.output.log_level == "off" ? spdlog::level::off
+                                                       : spdlog::level::from_str(config.output.log_level));
+    if (!config.runtime.topology.empty() && !options.dry_run) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("runtime.topology (\"{}\") describes another machine: only --dry-run can use it",
+                                config.runtime.topology));
+    }
+    return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
+                                              : run<double>(config, options.dry_run);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action)
+{
+    auto options = std::make_shared<Options>();
+    CLI::App* command =
+        app.add_subcommand("run", "Multiply a matrix as a configuration file says, verify the result and report");
+    command->add_option("CONFIG", options->config_file, "configuration (docs/configuration.md)")->type_name("FILE");
+    command->add_option("--matrix", options->matrix, "read this matrix, whatever the configuration says")
+        ->type_name("FILE");
+    command
+        ->add_option("--devices", options->devices,
+                     "auto, CUDA ordinals (0,1), or host devices (host:4; host:4x2 of two threads each)")
+        ->type_name("LIST");
+    command->add_option("--format", options->format, "csr, csc, coo or auto; this version multiplies csr")
+        ->type_name("NAME");
+    command->add_option("--set", options->overrides, "set one key, run.iterations=200 for example; may be repeated")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    command
+        ->add_option("--json", options->json,
+                     "also write the report as JSON; - : to standard output, the table to standard error")
+        ->type_name("FILE");
+    command
+        ->add_option("--topology", options->topology, "plan for the machine that this file describes; with --dry-run")
+        ->type_name("FILE");
+    command->add_flag("--dry-run", options->dry_run, "print the plan and multiply nothing");
+    command->add_flag("--no-verify", options->no_verify, "do not compare with the serial reference");
+    command->add_flag("--help-config", options->help_config, "list every configuration key");
+    command->footer(
+        "Precedence: command line > RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT > file > default.\n"
+        "Examples:\n"
+        "  mspmv run configs/quickstart.toml\n"
+        "  mspmv run configs/quickstart.toml --matrix matrix.mtx.gz --devices 0,1\n"
+        "  mspmv run --matrix matrix.npz --set run.iterations=200 --json report.json\n"
+        "  mspmv run configs/summit.toml --dry-run");
+    command->callback([&action, options] { action = [options] { return start(*options); }; });
+}
+
+}  // namespace rmsp::mspmv

@@ -1,0 +1,47 @@
+include(CMakePackageConfigHelpers)
+
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set_target_properties(mspmv PROPERTIES INSTALL_RPATH "${CMAKE_INSTALL_LIBDIR}")
+else()
+    file(RELATIVE_PATH to_libraries "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+    set_target_properties(mspmv PROPERTIES INSTALL_RPATH "$ORIGIN/${to_libraries}")
+endif()
+
+# CUDA's libraries are often known to the build only.
+set_target_properties(rmsp mspmv PROPERTIES INSTALL_RPATH_USE_LINK_PATH TRUE)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rmsp")
+install(TARGETS rmsp EXPORT rmspTargets)
+install(TARGETS mspmv)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/rmsp" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
+install(FILES "${PROJECT_BINARY_DIR}/include/rmsp/version.hpp" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rmsp")
+install(EXPORT rmspTargets NAMESPACE rmsp:: DESTINATION "${package_dir}")
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/rmspConfig.cmake.in" "${PROJECT_BINARY_DIR}/rmspConfig.cmake"
+    INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/rmspConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/rmspConfig.cmake" "${PROJECT_BINARY_DIR}/rmspConfigVersion.cmake"
+    "${PROJECT_SOURCE_DIR}/cmake/RmspSystemLibrary.cmake" DESTINATION "${package_dir}")
+
+# pkg-config: a shared librmsp brings its own dependencies; a static one passes them on.
+set(RMSP_PC_REQUIRES "")
+set(RMSP_PC_LIBS "")
+if(NOT BUILD_SHARED_LIBS)
+    set(RMSP_PC_REQUIRES "hwloc >= 2.0, fmt, spdlog, tomlplusplus, zlib, liblzma, libzstd")
+    set(RMSP_PC_LIBS "-lnuma -pthread -lstdc++")
+    if(RMSP_OPENMP)
+        string(APPEND RMSP_PC_LIBS " ${OpenMP_CXX_FLAGS}")
+    endif()
+    if(RMSP_HAVE_CUDA)
+        string(APPEND RMSP_PC_LIBS " -L${CUDAToolkit_LIBRARY_DIR} -lcusparse -lcudart_static -ldl -lrt")
+    endif()
+    if(RMSP_HAVE_NCCL)
+        string(APPEND RMSP_PC_LIBS " ${RMSP_NCCL_LIBRARY}")
+    endif()
+endif()
+# Relative to the file itself, so that an install tree can be moved.
+file(RELATIVE_PATH RMSP_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" RMSP_PC_PREFIX "${RMSP_PC_PREFIX}")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/rmsp.pc.in" "${PROJECT_BINARY_DIR}/rmsp.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/rmsp.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

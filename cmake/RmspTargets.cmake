@@ -1,0 +1,83 @@
+# One object library for each folder; rmsp::rmsp is all of them.
+
+add_library(rmsp_options INTERFACE)
+target_compile_features(rmsp_options INTERFACE cxx_std_20)
+target_compile_options(rmsp_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow>
+    # GCC 12 warns of overlaps inside std::string that cannot be (its bug 105651).
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra --expt-relaxed-constexpr --extended-lambda -lineinfo>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # GCC bug 105651: false alarms from std::string's own code.
+    target_compile_options(rmsp_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
+if(RMSP_WERROR)
+    target_compile_options(rmsp_options INTERFACE
+        $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror -Werror=all-warnings>)
+endif()
+if(RMSP_SANITIZE)
+    target_compile_options(rmsp_options INTERFACE
+        $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${RMSP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>)
+    target_link_options(rmsp_options INTERFACE -fsanitize=${RMSP_SANITIZE})
+endif()
+if(RMSP_FUZZ)
+    target_compile_options(rmsp_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
+    target_link_options(rmsp_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+if(RMSP_OPENMP)
+    target_link_libraries(rmsp_options INTERFACE OpenMP::OpenMP_CXX)
+else()
+    target_compile_options(rmsp_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>)
+endif()
+target_compile_definitions(rmsp_options INTERFACE
+    $<$<BOOL:${RMSP_HAVE_CUDA}>:RMSP_HAVE_CUDA> $<$<BOOL:${RMSP_HAVE_NCCL}>:RMSP_HAVE_NCCL>)
+target_include_directories(rmsp_options INTERFACE
+    "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}/include" "${PROJECT_BINARY_DIR}/generated")
+
+configure_file("${PROJECT_SOURCE_DIR}/include/rmsp/version.hpp.in" "${PROJECT_BINARY_DIR}/include/rmsp/version.hpp" @ONLY)
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/rmsp_build.hpp"
+    CONTENT "#pragma once\n#define RMSP_VERSION \"@PROJECT_VERSION@\"\n#define RMSP_FEATURES \"@RMSP_FEATURES@\"\n" @ONLY)
+add_custom_target(rmsp_commit
+    COMMAND "${CMAKE_COMMAND}" "-Dcommit=${RMSP_COMMIT}" "-Dsource_dir=${PROJECT_SOURCE_DIR}"
+        "-Dheader=${PROJECT_BINARY_DIR}/generated/rmsp_commit.hpp" -P "${PROJECT_SOURCE_DIR}/cmake/RmspCommit.cmake"
+    BYPRODUCTS "${PROJECT_BINARY_DIR}/generated/rmsp_commit.hpp" VERBATIM)
+
+# Libraries whose code is all in their headers: needed to compile librmsp, never to link it.
+set(RMSP_HEADER_ONLY nlohmann_json::nlohmann_json)
+
+# rmsp_folder(NAME SOURCES ... [LINK ...] [INCLUDE ...]): the object library rmsp_NAME. Headers of the folders are found as
+# "NAME/...", from the root.
+function(rmsp_folder name)
+    cmake_parse_arguments(arg "" "" "SOURCES;LINK;INCLUDE" ${ARGN})
+    add_library(rmsp_${name} OBJECT ${arg_SOURCES})
+    add_dependencies(rmsp_${name} rmsp_commit)
+    target_include_directories(rmsp_${name} PRIVATE "${PROJECT_SOURCE_DIR}" ${arg_INCLUDE})
+    target_link_libraries(rmsp_${name} PRIVATE rmsp_options ${arg_LINK} Threads::Threads)
+    set_property(GLOBAL APPEND PROPERTY RMSP_FOLDERS rmsp_${name})
+    set_property(GLOBAL APPEND PROPERTY RMSP_FOLDER_LINKS ${arg_LINK})
+endfunction()
+
+# Makes rmsp::rmsp of the folders added so far.
+function(rmsp_finish_library)
+    get_property(folders GLOBAL PROPERTY RMSP_FOLDERS)
+    get_property(links GLOBAL PROPERTY RMSP_FOLDER_LINKS)
+    list(REMOVE_DUPLICATES links)
+    list(REMOVE_ITEM links ${RMSP_HEADER_ONLY})
+    if(RMSP_OPENMP)
+        list(APPEND links OpenMP::OpenMP_CXX)
+    endif()
+    add_library(rmsp)
+    add_library(rmsp::rmsp ALIAS rmsp)
+    foreach(folder IN LISTS folders)
+        target_sources(rmsp PRIVATE $<TARGET_OBJECTS:${folder}>)
+    endforeach()
+    target_link_libraries(rmsp PRIVATE $<BUILD_INTERFACE:rmsp_options> ${links} Threads::Threads)
+    # The CUDA runtime inside librmsp.so stays its own: an application may bring another version.
+    target_link_options(rmsp PRIVATE LINKER:--exclude-libs,ALL)
+    target_compile_features(rmsp PUBLIC cxx_std_20)
+    target_include_directories(rmsp PUBLIC
+        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    set_target_properties(rmsp PROPERTIES
+        VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINKER_LANGUAGE CXX)
+endfunction()

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <rmsp/io.hpp>
+#include <rmsp/runtime.hpp>
+
+namespace rmsp {
+
+/// A run as a configuration file describes it (docs/configuration.md documents every key).
+struct Config {
+    struct Matrix {
+        std::string file;                 ///< matrix.file
+        std::string generate;             ///< matrix.generate, see rmsp::generate(); exactly one of the two is given
+        std::string format = "csr";       ///< matrix.format: csr, csc, coo, auto
+        std::string precision = "double"; ///< matrix.precision: double, float
+        std::string values = "random";    ///< matrix.values: values of generated matrices: random, ones, laplace
+        std::int64_t seed = 1;            ///< matrix.seed
+    } matrix;
+    struct RuntimeKeys {
+        std::string devices = "auto";         ///< runtime.devices
+        std::string bind = "auto";            ///< runtime.bind: auto, none, strict
+        std::vector<double> weights;          ///< runtime.weights
+        std::vector<std::string> transports;  ///< runtime.transports
+        double limit_gbs = 0;                 ///< runtime.limit_gbs
+        std::string topology;                 ///< runtime.topology: plan for a described machine (needs --dry-run)
+    } runtime;
+    struct PartitionKeys {
+        std::string strategy = "nonzeros";  ///< partition.strategy: nonzeros, rows
+        std::string alignment = "auto";     ///< partition.alignment: auto, exact, row
+    } partition;
+    struct KernelKeys {
+        std::string spmv = "auto";          ///< kernel.spmv
+        std::string determinism = "none";   ///< kernel.determinism: none, run, device_count
+    } kernel;
+    struct Run {
+        std::string mode = "resident";      ///< run.mode: resident
+        std::string vectors = "replicated"; ///< run.vectors: host, replicated, rows
+        std::int64_t iterations = 100;      ///< run.iterations, at least 1
+        std::int64_t warmup = 10;           ///< run.warmup
+        double alpha = 1.0;                 ///< run.alpha
+        double beta = 0.0;                  ///< run.beta
+        bool verify = true;                 ///< run.verify
+        bool compare_vendor = false;        ///< run.compare_vendor: also time the vendor's kernel (GPUs: cuSPARSE) in this run
+    } run;
+    struct Output {
+        std::string json;                   ///< output.json: file name, "-" for standard output, "" for none
+        std::string log_level = "warn";     ///< output.log_level: trace, debug, info, warn, error, off
+    } output;
+};
+
+/// Reads a TOML file, then applies "section.key=value" overrides in order (values as TOML, bare words as strings). RMSP_*
+/// variables are applied in between: command line > environment > file > default.
+/// \throws Error(usage) "FILE:LINE:COLUMN: ..." for syntax, wrong types, values out of range, and unknown keys (naming the
+///         nearest known one); Error(io) if the file cannot be read
+Config load_config(const std::string& path, const std::vector<std::string>& overrides = {});
+/// The same from text; `name` stands for the file in messages.
+Config parse_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides = {});
+
+/// Every key with its type, default and meaning, as the documentation lists them ("mspmv run --help-config").
+struct ConfigKey {
+    std::string name;
+    std::string type;
+    std::string fallback;
+    std::string meaning;
+};
+std::vector<ConfigKey> config_keys();
+
+/// What the runtime and a distribution take from a configuration. \throws Error(usage)
+RuntimeOptions runtime_options(const Config& config);
+DistributeOptions distribute_options(const Config& config);
+
+}  // namespace rmsp

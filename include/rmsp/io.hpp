@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include <rmsp/matrix.hpp>
+
+namespace rmsp {
+
+/// Called with a phase ("read", "sort", "upload", ...) and the share done, 0 to 1; from one thread at a time.
+using Progress = std::function<void(std::string_view phase, double done)>;
+
+struct ReadOptions {
+    int threads = 0;             ///< parser threads; 0: all of the process's cpuset
+    bool sum_duplicates = true;  ///< add entries at the same place together; false: keep them
+    double pattern_value = 1.0;  ///< value of each entry of a pattern file
+    Progress progress{};           ///< may be empty
+};
+
+/// Reads a matrix by its content and name: Matrix Market (.mtx, plain or .gz, .xz, .zst), or SciPy's .npz (CSR or COO or CSC,
+/// as save_npz writes it). Symmetric and skew-symmetric files are expanded; explicit zeros are kept; rows come out with their
+/// columns sorted.
+/// \throws Error(io) "FILE:LINE:COLUMN: ..." for a bad file; complex files are refused by name
+template <class T>
+CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options = {});
+
+/// Parses Matrix Market text that is already in memory; `name` stands for the file in messages.
+template <class T>
+CsrMatrix<T> parse_matrix_market(std::string_view text, const std::string& name, const ReadOptions& options = {});
+
+struct WriteOptions {
+    std::string comment{};  ///< Matrix Market only; each line gets a "% "
+    Progress progress{};
+};
+
+/// Writes by the name's ending: .mtx, .mtx.gz, .mtx.xz, .mtx.zst (coordinate real general), or .npz (CSR, stored, so that
+/// it loads at disk speed; SciPy's load_npz reads it).
+/// The file appears under its name only when it is whole.
+/// \throws Error(io)
+template <class T>
+void write_matrix(const std::string& path, const CsrView<T>& a, const WriteOptions& options = {});
+
+/// Distribution of generated values.
+enum class ValueKind {
+    ones,     ///< every value 1
+    random,   ///< uniform in [-1, 1), by a counter-based generator: independent of the number of threads
+    laplace,  ///< stencils only: diagonal = row length - 1, others -1 (symmetric positive semidefinite plus boundary)
+};
+
+/// Generated matrices; the same arguments give the same matrix on any number of threads. Columns are sorted, rows are whole.
+struct GenerateOptions {
+    std::uint64_t seed = 1;
+    ValueKind values = ValueKind::random;
+    Progress progress{};
+};
+
+/// Points of a nx x ny x nz grid, natural order (x fastest), coupled to their neighbours inside the grid.
+template <class T>
+CsrMatrix<T> stencil7(std::int64_t nx, std::int64_t ny, std::int64_t nz, const GenerateOptions& options = {});
+template <class T>
+CsrMatrix<T> stencil27(std::int64_t nx, std::int64_t ny, std::int64_t nz, const GenerateOptions& options = {});
+/// Square, entries where |row - col| <= half_band.
+template <class T>
+CsrMatrix<T> banded(std::int64_t rows, std::int64_t half_band, const GenerateOptions& options = {});
+/// R-MAT graph (Graph500: a = 0.57, b = 0.19, c = 0.19), 2^scale rows, edge_factor * 2^scale edges before duplicates are
+/// merged; not symmetrised; vertex labels as generated (not permuted).
+template <class T>
+CsrMatrix<T> rmat(int scale, int edge_factor, const GenerateOptions& options = {});
+/// rows x cols with `per_row` distinct uniform columns in each row (min(per_row, cols)).
+template <class T>
+CsrMatrix<T> random_uniform(std::int64_t rows, std::int64_t cols, std::int64_t per_row,
+                            const GenerateOptions& options = {});
+
+/// By description: "stencil27 200 200 200", "stencil7 256 256 256", "banded 100000 15", "rmat 22 16",
+/// "random 1000 2000 8". What `mspmv generate` and the configuration's matrix.generate use.
+/// \throws Error(usage) naming the word that is wrong
+template <class T>
+CsrMatrix<T> generate(std::string_view description, const GenerateOptions& options = {});
+
+}  // namespace rmsp

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rmsp {
+
+enum class DeviceKind : std::uint8_t { host, cuda };
+const char* to_string(DeviceKind kind) noexcept;
+
+/// What a result may depend on.
+enum class Determinism : std::uint8_t {
+    none,          ///< may differ in the last bits from call to call
+    run,           ///< the same call on the same devices gives the same bits
+    device_count,  ///< the same bits on any number of devices
+};
+const char* to_string(Determinism level) noexcept;
+
+/// One line of `mspmv kernels`.
+struct KernelInfo {
+    std::string family;  ///< "spmv"
+    std::string name;    ///< what configuration calls it, "csr-nnz-split" for example
+    DeviceKind device = DeviceKind::host;
+    Determinism determinism = Determinism::none;  ///< the strongest level it keeps
+    bool compiled = true;
+    std::string summary;
+};
+
+/// Every kernel of this build, in the order in which the automatic choice considers them.
+std::vector<KernelInfo> list_kernels();
+
+}  // namespace rmsp

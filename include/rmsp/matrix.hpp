@@ -1,0 +1,146 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <variant>
+
+#include <rmsp/host_vector.hpp>
+
+namespace rmsp {
+
+enum class Format : std::uint8_t { csr, csc, coo };
+enum class IndexType : std::uint8_t { i32, i64 };
+
+const char* to_string(Format format) noexcept;
+
+/// Non-owning view of an array of 32-bit or 64-bit signed indices. It lets a caller's own arrays, of either width, be used
+/// without a copy; loops over many indices call visit() once and run typed.
+class IndexView {
+public:
+    IndexView() = default;
+    IndexView(const std::int32_t* data) noexcept : data_(data), type_(IndexType::i32) {}
+    IndexView(const std::int64_t* data) noexcept : data_(data), type_(IndexType::i64) {}
+
+    IndexType type() const noexcept { return type_; }
+    const void* data() const noexcept { return data_; }
+    std::size_t element_bytes() const noexcept { return type_ == IndexType::i32 ? 4 : 8; }
+
+    std::int64_t operator[](std::int64_t i) const noexcept
+    {
+        return type_ == IndexType::i32 ? static_cast<const std::int32_t*>(data_)[i]
+                                       : static_cast<const std::int64_t*>(data_)[i];
+    }
+    /// Calls f with the typed pointer and returns what it returns.
+    template <class F>
+    decltype(auto) visit(F&& f) const
+    {
+        if (type_ == IndexType::i32) {
+            return std::forward<F>(f)(static_cast<const std::int32_t*>(data_));
+        }
+        return std::forward<F>(f)(static_cast<const std::int64_t*>(data_));
+    }
+
+private:
+    const void* data_ = nullptr;
+    IndexType type_ = IndexType::i64;
+};
+
+/// Owning array of indices, 32-bit where that suffices. New elements are uninitialised.
+class IndexArray {
+public:
+    IndexArray() = default;
+    IndexArray(HostVector<std::int32_t> v) : storage_(std::move(v)) {}
+    IndexArray(HostVector<std::int64_t> v) : storage_(std::move(v)) {}
+    IndexArray(IndexType type, std::size_t n)
+    {
+        if (type == IndexType::i32) {
+            storage_ = HostVector<std::int32_t>(n);
+        } else {
+            storage_ = HostVector<std::int64_t>(n);
+        }
+    }
+
+    std::size_t size() const noexcept
+    {
+        return std::visit([](const auto& v) { return v.size(); }, storage_);
+    }
+    IndexType type() const noexcept { return storage_.index() == 0 ? IndexType::i32 : IndexType::i64; }
+    IndexView view() const noexcept
+    {
+        return std::visit([](const auto& v) { return IndexView(v.data()); }, storage_);
+    }
+    std::int64_t operator[](std::int64_t i) const noexcept { return view()[i]; }
+    /// Calls f with the typed HostVector&.
+    template <class F>
+    decltype(auto) visit(F&& f)
+    {
+        return std::visit(std::forward<F>(f), storage_);
+    }
+
+private:
+    std::variant<HostVector<std::int32_t>, HostVector<std::int64_t>> storage_;
+};
+
+/// The narrowest index type that can hold every column of a matrix with `cols` columns.
+constexpr IndexType index_type_for(std::int64_t cols) noexcept
+{
+    return cols <= std::int64_t{INT32_MAX} ? IndexType::i32 : IndexType::i64;
+}
+
+/// Compressed sparse rows, not owned. Zero-based; row_ptr has rows + 1 entries and row_ptr[0] == 0; col_idx and values have
+/// nnz = row_ptr[rows] entries. Columns inside a row may be in any order and may repeat (repeated entries add up).
+template <class T>
+struct CsrView {
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    std::int64_t nnz = 0;
+    IndexView row_ptr;
+    IndexView col_idx;
+    const T* values = nullptr;
+};
+
+/// Compressed sparse columns, not owned: the CSR of the transpose. col_ptr has cols + 1 entries.
+template <class T>
+struct CscView {
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    std::int64_t nnz = 0;
+    IndexView col_ptr;
+    IndexView row_idx;
+    const T* values = nullptr;
+};
+
+/// Coordinates, not owned; nnz entries in each array, in any order unless a function asks for one.
+template <class T>
+struct CooView {
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    std::int64_t nnz = 0;
+    IndexView row_idx;
+    IndexView col_idx;
+    const T* values = nullptr;
+};
+
+/// Owning CSR matrix on the host; what readers and generators return.
+template <class T>
+struct CsrMatrix {
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    HostVector<std::int64_t> row_ptr;  ///< rows + 1 entries
+    IndexArray col_idx;                ///< 32-bit where cols allows it
+    HostVector<T> values;
+
+    std::int64_t nnz() const noexcept { return static_cast<std::int64_t>(values.size()); }
+    CsrView<T> view() const noexcept
+    {
+        return {rows, cols, nnz(), IndexView(row_ptr.data()), col_idx.view(), values.data()};
+    }
+};
+
+/// Checks sizes, monotone row pointers and column ranges, in parallel.
+/// \throws Error(usage) naming the first row and entry that is wrong
+template <class T>
+void validate(const CsrView<T>& a);
+
+}  // namespace rmsp

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rmsp/plan.hpp>
+
+namespace rmsp {
+
+/// Seconds of one phase on each device, the median over the profiled applies ("kernel", "exchange", "merge", ...), or the time
+/// of a phase that happened once ("partition", "upload", ...).
+struct PhaseTimes {
+    std::string name;
+    std::vector<double> seconds;  ///< one for each device; a single entry where the phase is the whole machine's
+    bool once = false;            ///< true: part of set-up, not of an apply
+};
+
+/// One measured operation.
+struct Measurement {
+    std::string name;             ///< "spmv/csr/double/resident"
+    std::string layout;           ///< where x and y live: "replicated -> rows", "host -> host", "rows -> rows"
+    std::int64_t iterations = 0;
+    double median_seconds = 0;    ///< of one apply
+    double min_seconds = 0;
+    double max_seconds = 0;
+    double wall_seconds = 0;      ///< the whole timed loop over its iterations
+    double flops = 0;             ///< 2 nnz
+    double bytes = 0;             ///< least traffic of one apply, all devices together
+    double limit_gbs = 0;         ///< memory bandwidth limit of all devices together; 0: unknown
+    std::string limit_source;     ///< "measured read bandwidth", "given"
+    double time_imbalance = 0;    ///< largest busy time over the mean, minus one
+    std::vector<PhaseTimes> phases;
+
+    double gflops() const { return median_seconds > 0 ? flops / median_seconds * 1e-9 : 0; }
+    double bytes_per_second() const { return median_seconds > 0 ? bytes / median_seconds : 0; }
+    double share_of_limit() const { return limit_gbs > 0 ? bytes_per_second() / (limit_gbs * 1e9) : 0; }
+};
+
+/// Outcome of the comparison with the serial reference.
+struct Verification {
+    bool done = false;
+    bool passed = false;
+    double error = 0;       ///< largest |y - ref| / (|alpha| |A||x| + |beta y|) over the rows
+    double bound = 0;       ///< what it had to stay under, from the longest row and the precision
+    std::int64_t worst_row = -1;
+};
+
+/// What a run did: plan, phases, figures and the verified error.
+struct Report {
+    std::string matrix;       ///< file name or description
+    std::string topology;     ///< one line
+    Plan plan;
+    std::vector<PhaseTimes> setup;
+    std::vector<Measurement> measurements;
+    Verification verification;
+    std::vector<std::string> notes;  ///< warnings and facts worth a line ("platform names no NUMA node ...")
+    std::map<std::string, std::string> context;  ///< versions, commit, date, host name, device names
+
+    /// The table that a person reads.
+    std::string to_text() const;
+    /// Google Benchmark's shape: context and benchmarks (docs/report.md).
+    std::string to_json() const;
+};
+
+}  // namespace rmsp

@@ -1,0 +1,16 @@
+#pragma once
+
+/// Everything that librmsp offers.
+
+#include <rmsp/config.hpp>
+#include <rmsp/error.hpp>
+#include <rmsp/host_vector.hpp>
+#include <rmsp/io.hpp>
+#include <rmsp/kernel_info.hpp>
+#include <rmsp/matrix.hpp>
+#include <rmsp/partition.hpp>
+#include <rmsp/plan.hpp>
+#include <rmsp/report.hpp>
+#include <rmsp/runtime.hpp>
+#include <rmsp/topology.hpp>
+#include <rmsp/version.hpp>

@@ -1,0 +1,201 @@
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <rmsp/error.hpp>
+#include <rmsp/io.hpp>
+#include <rmsp/matrix.hpp>
+#include <rmsp/plan.hpp>
+#include <rmsp/report.hpp>
+#include <rmsp/topology.hpp>
+
+namespace rmsp {
+
+/// How a node-wide runtime is set up.
+struct RuntimeOptions {
+    /// Which devices: "auto" (every GPU, else two or more host devices), "0,1,3" (CUDA ordinals), "host:4" (four host devices),
+    /// "host:4x2" (four of two threads each).
+    std::string devices = "auto";
+    BindPolicy bind = BindPolicy::automatic;
+    /// Relative speed of each device; empty: all equal.
+    std::vector<double> weights{};
+    /// Transports in the order in which they are tried: of "nccl", "peer", "host". Empty: the default order.
+    std::vector<std::string> transports{};
+    /// Bandwidth limit of one device in GB/s for the report; 0: measured when first needed.
+    double limit_gbs = 0;
+    /// Described machine to plan for; only plan() works then, nothing is run. Empty: the live machine.
+    std::string topology_file{};
+
+    /// Options with RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT applied over `base`.
+    /// \throws Error(usage) naming the variable
+    static RuntimeOptions from_environment(RuntimeOptions base);
+};
+
+/// Parses "auto", "none", "strict". \throws Error(usage)
+BindPolicy parse_bind_policy(const std::string& text);
+
+/// How a matrix is split and which kernel multiplies it.
+struct DistributeOptions {
+    PartitionStrategy strategy = PartitionStrategy::nonzeros;
+    RowAlignment alignment = RowAlignment::automatic;
+    std::string kernel = "auto";  ///< a name of list_kernels(), or "auto"
+    Determinism determinism = Determinism::none;
+    /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix
+    /// (32-bit columns only; ignored by GPUs, which always copy).
+    bool borrow = false;
+    Progress progress{};
+};
+
+/// Where the entries of a distributed vector are.
+enum class Layout : std::uint8_t {
+    rows,        ///< each device holds its own slice
+    replicated,  ///< each device holds all entries
+};
+
+class Runtime;
+
+namespace detail {
+struct RuntimeState;
+template <class T>
+struct MatrixState;
+template <class T>
+struct VectorState;
+}  // namespace detail
+
+/// A vector whose entries live on the devices of a runtime. Movable handle; the memory is freed with the last handle, after
+/// the jobs that use it. Create one with DistributedMatrix::make_x() or make_y(), so that its slices fit the matrix.
+template <class T>
+class DistributedVector {
+public:
+    DistributedVector() = default;
+    std::int64_t size() const;
+    Layout layout() const;
+    /// First entry of each device's slice, and size() at the end (devices + 1 entries).
+    std::span<const std::int64_t> offsets() const;
+    /// Copies all size() entries in from host memory; returns when they are on the devices.
+    void upload(const T* host);
+    /// Copies all entries out to host memory, after every job submitted before; blocks.
+    void download(T* host) const;
+    /// Sets every entry. Asynchronous, in order with applies.
+    void fill(T value);
+
+private:
+    template <class>
+    friend class DistributedMatrix;
+    explicit DistributedVector(std::shared_ptr<detail::VectorState<T>> state) : state_(std::move(state)) {}
+    std::shared_ptr<detail::VectorState<T>> state_;
+};
+
+/// A sparse matrix that was split over the devices of a runtime and stays there ("resident"). All member functions may be
+/// called from several threads at once; jobs run in the order in which they were accepted, and those of one thread in program order.
+template <class T>
+class DistributedMatrix {
+public:
+    DistributedMatrix() = default;
+
+    std::int64_t rows() const;
+    std::int64_t cols() const;
+    std::int64_t nnz() const;
+    const Plan& plan() const;
+
+    /// y = alpha A x + beta y with x (cols entries) and y (rows entries) in host memory, pageable or pinned. Blocks until y is
+    /// complete. With beta == 0, y is not read. x and y must not overlap.
+    /// \throws what a device threw; the runtime and the matrix stay usable, y is then unspecified
+    void apply(T alpha, const T* x, T beta, T* y);
+    /// The same, returning at once; x and y must stay until the future is ready. get() rethrows what a device threw.
+    std::future<void> apply_async(T alpha, const T* x, T beta, T* y);
+
+    /// The same with vectors on the devices; x by rows is gathered through the transport first. Returns a future; the work of
+    /// successive calls is in order without the caller waiting in between (Runtime::synchronize() waits for all).
+    std::future<void> apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
+
+    /// New values, same structure: nnz entries in the order of the CSR arrays given to distribute(). Nothing is partitioned
+    /// anew. Returns when the devices have them.
+    void update_values(const T* values);
+
+    /// A vector of cols() entries for x, uninitialised. By rows: sliced as make_y() slices if the matrix is square, else evenly.
+    DistributedVector<T> make_x(Layout layout) const;
+    /// A vector of rows() entries for y, by rows: each device holds the rows it owns.
+    DistributedVector<T> make_y() const;
+
+    /// Plan, set-up times, and what was measured by measure() so far.
+    Report report() const;
+
+    /// Where x and y live in measure().
+    enum class Vectors : std::uint8_t { host, replicated, rows };
+    /// Times `iterations` applies y = alpha A x + beta y after `warmup` ones, then profiles the phases of a few more. The result
+    /// is also kept for report(). x is the given host vector, copied to where it is to live first. y_out, if not null, receives
+    /// the result of one more apply, which starts from y_in (the timed ones continue from each other's y).
+    /// \throws Error(usage) for iterations < 1, or Vectors::rows with a matrix that is not square
+    Measurement measure(Vectors vectors, std::int64_t warmup, std::int64_t iterations, T alpha, const T* x, T beta,
+                        const T* y_in, T* y_out);
+
+private:
+    friend class Runtime;
+    explicit DistributedMatrix(std::shared_ptr<detail::MatrixState<T>> state) : state_(std::move(state)) {}
+    std::shared_ptr<detail::MatrixState<T>> state_;
+};
+
+/// Facts about one device in use.
+struct DeviceInfo {
+    int index = 0;
+    DeviceKind kind = DeviceKind::host;
+    std::string name;            ///< "NVIDIA H200"; "4 cores of node 0"
+    std::string pci_bus_id;      ///< GPUs
+    std::int64_t memory_bytes = 0;
+    int compute_units = 0;       ///< multiprocessors, or threads
+    double limit_gbs = 0;        ///< read bandwidth; 0 until it was measured or given
+    int numa_node = -1;          ///< the operating system's number of the node that the device is near; -1: unknown
+    Placement placement;
+};
+
+/// Owns every device of the node that it was asked for: one pinned worker thread each. Create one per process; several work
+/// too, and share the GPUs. All member functions may be called from any thread.
+class Runtime {
+public:
+    /// Reads the topology, starts and binds the workers, opens the devices and tests the transports with data.
+    /// \throws Error(device) if a device cannot be opened; threads already started are joined first
+    explicit Runtime(const RuntimeOptions& options = {});
+    /// Finishes the jobs accepted so far, then stops the workers. Matrices and vectors may outlive the runtime: their
+    /// functions then throw Error(usage).
+    ~Runtime();
+    Runtime(Runtime&&) noexcept;
+    Runtime& operator=(Runtime&&) noexcept;
+
+    const Topology& topology() const;
+    std::vector<DeviceInfo> devices() const;
+    /// Name of the transport in use and why.
+    std::string transport() const;
+
+    /// Splits A and copies each part to its device. Only reads A's arrays, and only during the call (see
+    /// DistributeOptions::borrow).
+    /// \throws Error(usage) for a bad matrix or option, Error(out_of_memory) with the bytes; the runtime stays usable
+    template <class T>
+    DistributedMatrix<T> distribute(const CsrView<T>& a, const DistributeOptions& options = {});
+
+    /// What distribute() would do; touches no device. Works on described machines.
+    template <class T>
+    Plan plan(const CsrView<T>& a, const DistributeOptions& options = {}) const;
+
+    /// Waits until every job accepted before has finished on every device.
+    void synchronize();
+
+    /// Measures the read bandwidth of each device (once) and returns GB/s for each.
+    std::vector<double> measure_limits();
+
+private:
+    std::shared_ptr<detail::RuntimeState> state_;
+};
+
+/// Compares y with the serial reference alpha A x + beta y_in, row by row, in parallel over rows.
+/// The bound of a row of n entries is (n + 4) eps relative to |alpha| |A||x| + |beta y_in|. y_in may be null if beta == 0.
+template <class T>
+Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const T* y_in, const T* y);
+
+}  // namespace rmsp

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "io/memory.hpp"
+
+#include <rmsp/io.hpp>
+
+namespace rmsp::io {
+
+enum class Codec : std::uint8_t { none, gzip, xz, zstd };
+
+/// By the magic bytes at the beginning.
+Codec detect_codec(std::string_view bytes) noexcept;
+/// By the name's ending (.gz, .xz, .zst).
+Codec codec_of_name(std::string_view name) noexcept;
+
+/// Decompresses all members (streams, frames) of the data.
+/// \throws Error(io) "NAME: ..." if they are damaged or truncated
+GrowingBuffer decompress(Codec codec, std::string_view data, const std::string& name, const Progress& progress);
+
+/// One whole member; members behind each other are again a valid file, so blocks of a file can be compressed in parallel.
+/// Codec::none returns the text itself. \throws Error(out_of_memory)
+std::string compress_member(Codec codec, std::string text);
+
+}  // namespace rmsp::io

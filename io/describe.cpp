@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <rmsp/error.hpp>
+#include <rmsp/io.hpp>
+
+namespace rmsp {
+namespace {
+
+struct Generator {
+    std::string_view name;
+    std::array<std::string_view, 3> parameters;  ///< empty ones are not taken
+
+    std::size_t count() const { return parameters[2].empty() ? 2 : 3; }
+    std::string usage() const
+    {
+        std::string out(name);
+        for (std::size_t i = 0; i < count(); ++i) {
+            out += fmt::format(" {}", parameters[i]);
+        }
+        return out;
+    }
+};
+
+constexpr std::array<Generator, 5> generators{{{"stencil27", {"nx", "ny", "nz"}},
+                                               {"stencil7", {"nx", "ny", "nz"}},
+                                               {"banded", {"rows", "half_band", ""}},
+                                               {"rmat", {"scale", "edge_factor", ""}},
+                                               {"random", {"rows", "cols", "per_row"}}}};
+
+[[noreturn]] void fail(std::string_view description, const std::string& what)
+{
+    throw Error(ErrorCode::usage, fmt::format("generated matrix \"{}\": {}", description, what));
+}
+
+std::vector<std::string_view> split_words(std::string_view text)
+{
+    constexpr std::string_view blanks = " \t\r\n";
+    std::vector<std::string_view> words;
+    for (std::size_t at = text.find_first_not_of(blanks); at != std::string_view::npos;) {
+        const std::size_t end = std::min(text.find_first_of(blanks, at), text.size());
+        words.push_back(text.substr(at, end - at));
+        at = text.find_first_not_of(blanks, end);
+    }
+    return words;
+}
+
+const Generator& find_generator(std::string_view description, const std::vector<std::string_view>& words)
+{
+    std::string known;
+    for (const Generator& generator : generators) {
+        if (!words.empty() && words[0] == generator.name) {
+            return generator;
+        }
+        known += (known.empty() ? "" : ", ") + generator.usage();
+    }
+    fail(description, words.empty() ? fmt::format("it is empty; known are: {}", known)
+                                    : fmt::format("unknown generator \"{}\"; known are: {}", words[0], known));
+}
+
+std::array<std::int64_t, 3> parse_arguments(std::string_view description, const Generator& generator,
+                                            const std::vector<std::string_view>& words)
+{
+    const std::size_t count = generator.count();
+    if (words.size() - 1 < count) {
+        fail(description,
+             fmt::format("{} is missing (usage: {})", generator.parameters[words.size() - 1], generator.usage()));
+    }
+    if (words.size() - 1 > count) {
+        fail(description, fmt::format("unexpected \"{}\" (usage: {})", words[count + 1], generator.usage()));
+    }
+    std::array<std::int64_t, 3> values{};
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::string_view word = words[i + 1];
+        const auto parsed = std::from_chars(word.data(), word.data() + word.size(), values[i]);
+        if (parsed.ec == std::errc::result_out_of_range) {
+            fail(description, fmt::format("{} \"{}\" does not fit 64 bits", generator.parameters[i], word));
+        }
+        if (parsed.ec != std::errc{} || parsed.ptr != word.data() + word.size()) {
+            fail(description, fmt::format("{} \"{}\" is not an integer (usage: {})", generator.parameters[i], word,
+                                          generator.usage()));
+        }
+        if (values[i] < 0) {
+            fail(description, fmt::format("{} \"{}\" is negative", generator.parameters[i], word));
+        }
+    }
+    return values;
+}
+
+}  // namespace
+
+template <class T>
+CsrMatrix<T> generate(std::string_view description, const GenerateOptions& options)
+{
+    const std::vector<std::string_view> words = split_words(description);
+    const Generator& generator = find_generator(description, words);
+    const auto [a, b, c] = parse_arguments(description, generator, words);
+    if (generator.name == "stencil27") {
+        return stencil27<T>(a, b, c, options);
+    }
+    if (generator.name == "stencil7") {
+        return stencil7<T>(a, b, c, options);
+    }
+    if (generator.name == "banded") {
+        return banded<T>(a, b, options);
+    }
+    if (generator.name == "random") {
+        return random_uniform<T>(a, b, c, options);
+    }
+    if (a > INT32_MAX || b > INT32_MAX) {
+        fail(description, fmt::format("{} \"{}\" is too large", generator.parameters[a > INT32_MAX ? 0 : 1],
+                                      words[a > INT32_MAX ? 1 : 2]));
+    }
+    return rmat<T>(static_cast<int>(a), static_cast<int>(b), options);
+}
+
+template CsrMatrix<float> generate(std::string_view, const GenerateOptions&);
+template CsrMatrix<double> generate(std::string_view, const GenerateOptions&);
+
+}  // namespace rmsp

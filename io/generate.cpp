@@ -1,0 +1,394 @@
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <rmsp/error.hpp>
+#include <rmsp/io.hpp>
+
+#include "io/csr_build.hpp"
+#include "io/parallel.hpp"
+#include "io/random.hpp"
+
+namespace rmsp {
+namespace {
+
+using io::parallel_for;
+using io::uint128;
+
+constexpr std::int64_t rows_each = 4096;
+// Streams of one seed, so that structure and values are independent.
+constexpr std::uint64_t value_stream = 0;
+constexpr std::uint64_t edge_stream = 1;
+constexpr std::uint64_t column_stream = 2;
+
+void require_at_least(std::int64_t least, const char* generator,
+                      std::initializer_list<std::pair<const char*, std::int64_t>> arguments)
+{
+    for (const auto& [name, value] : arguments) {
+        if (value < least) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("{}: {} is {}, it must be at least {}", generator, name, value, least));
+        }
+    }
+}
+
+/// \throws Error(usage) if a count cannot be a 64-bit number
+std::int64_t checked_count(uint128 count, const char* generator, const char* what)
+{
+    if (count >= static_cast<uint128>(INT64_MAX)) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{}: about {:.3g} {} do not fit 64 bits", generator, static_cast<double>(count), what));
+    }
+    return static_cast<std::int64_t>(count);
+}
+
+template <class T, class C>
+void fill_values(const GenerateOptions& options, const HostVector<std::int64_t>& row_ptr, const C* col, T* values,
+                 std::int64_t begin, std::int64_t end, std::int64_t end_entry)
+{
+    const std::int64_t begin_entry = row_ptr[static_cast<std::size_t>(begin)];
+    switch (options.values) {
+        case ValueKind::ones:
+            std::fill(values + begin_entry, values + end_entry, T{1});
+            break;
+        case ValueKind::random: {
+            const io::RandomStream random(options.seed, value_stream);
+            for (std::int64_t k = begin_entry; k < end_entry; ++k) {
+                values[k] = random.signed_unit<T>(static_cast<std::uint64_t>(k));
+            }
+            break;
+        }
+        case ValueKind::laplace:
+            for (std::int64_t r = begin; r < end; ++r) {
+                const std::int64_t first = row_ptr[static_cast<std::size_t>(r)];
+                const std::int64_t last = r + 1 < end ? row_ptr[static_cast<std::size_t>(r) + 1] : end_entry;
+                for (std::int64_t k = first; k < last; ++k) {
+                    values[k] = static_cast<std::int64_t>(col[k]) == r ? static_cast<T>(last - first - 1) : T{-1};
+                }
+            }
+            break;
+    }
+}
+
+/// Builds a matrix whose row pointers are known in closed form, in one pass. `pattern.start(r)` is the first entry of row r;
+/// `pattern.fill(begin, end, col)` writes the columns of these rows from `col` on.
+template <class T, class Pattern>
+CsrMatrix<T> build_rows(const Pattern& pattern, std::int64_t rows, std::int64_t cols, const GenerateOptions& options)
+{
+    const std::int64_t nnz = pattern.start(rows);
+    CsrMatrix<T> a = io::allocate_csr<T>(rows, cols, nnz);
+    a.row_ptr.back() = nnz;
+    io::ProgressMeter meter(options.progress, "generate", nnz);
+    a.col_idx.visit([&](auto& col) {
+        parallel_for(io::thread_count(0), (rows + rows_each - 1) / rows_each, [&](std::int64_t b) {
+            const std::int64_t begin = b * rows_each;
+            const std::int64_t end = std::min(rows, begin + rows_each);
+            for (std::int64_t r = begin; r < end; ++r) {
+                a.row_ptr[static_cast<std::size_t>(r)] = pattern.start(r);
+            }
+            const std::int64_t first = a.row_ptr[static_cast<std::size_t>(begin)];
+            const std::int64_t last = pattern.start(end);
+            pattern.fill(begin, end, col.data() + first);
+            fill_values(options, a.row_ptr, col.data(), a.values.data(), begin, end, last);
+            meter.advance(last - first);
+        });
+    });
+    return a;
+}
+
+/// Points of a grid and their neighbours: all 26, or the 6 along the axes.
+class Stencil {
+public:
+    Stencil(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool box) : nx_(nx), ny_(ny), nz_(nz), box_(box) {}
+
+    std::int64_t start(std::int64_t r) const
+    {
+        if (nx_ == 0 || ny_ == 0 || nz_ == 0) {
+            return 0;
+        }
+        const std::int64_t x = r % nx_;
+        const std::int64_t y = r / nx_ % ny_;
+        const std::int64_t z = r / nx_ / ny_;
+        const std::int64_t line = before(nx_, nx_);
+        const std::int64_t plane = before(ny_, ny_);
+        if (box_) {
+            // Row length is a product over the axes: whole planes, whole lines, points before this one.
+            return before(z, nz_) * plane * line +
+                   near(z, nz_) * (before(y, ny_) * line + near(y, ny_) * before(x, nx_));
+        }
+        // Row length is a sum over the axes, less the point itself counted twice too often.
+        return before(z, nz_) * nx_ * ny_ + z * (nx_ * plane + ny_ * line) - 2 * z * nx_ * ny_  //
+               + y * nx_ * (near(z, nz_) - 2) + before(y, ny_) * nx_ + y * line                 //
+               + x * (near(z, nz_) + near(y, ny_) - 2) + before(x, nx_);
+    }
+
+    template <class C>
+    void fill(std::int64_t begin, std::int64_t end, C* col) const
+    {
+        std::int64_t x = begin % nx_;
+        std::int64_t y = begin / nx_ % ny_;
+        std::int64_t z = begin / nx_ / ny_;
+        for (std::int64_t r = begin; r < end; ++r) {
+            for (std::int64_t dz = z > 0 ? -1 : 0; dz <= (z + 1 < nz_ ? 1 : 0); ++dz) {
+                for (std::int64_t dy = y > 0 ? -1 : 0; dy <= (y + 1 < ny_ ? 1 : 0); ++dy) {
+                    const std::int64_t centre = r + (dz * ny_ + dy) * nx_;
+                    const int axes = (dz != 0 ? 1 : 0) + (dy != 0 ? 1 : 0);
+                    if (!box_ && axes > 1) {
+                        continue;
+                    }
+                    const bool wide = box_ || axes == 0;
+                    if (wide && x > 0) {
+                        *col++ = static_cast<C>(centre - 1);
+                    }
+                    *col++ = static_cast<C>(centre);
+                    if (wide && x + 1 < nx_) {
+                        *col++ = static_cast<C>(centre + 1);
+                    }
+                }
+            }
+            if (++x == nx_) {
+                x = 0;
+                if (++y == ny_) {
+                    y = 0;
+                    ++z;
+                }
+            }
+        }
+    }
+
+private:
+    /// Points within one step of point i on an axis of n points, itself included. Past the last one the value is not used.
+    static std::int64_t near(std::int64_t i, std::int64_t n) { return 1 + (i > 0 ? 1 : 0) + (i + 1 < n ? 1 : 0); }
+    /// Sum of near() over the points before i.
+    static std::int64_t before(std::int64_t i, std::int64_t n) { return 3 * i - (i > 0 ? 1 : 0) - (i == n ? 1 : 0); }
+
+    std::int64_t nx_;
+    std::int64_t ny_;
+    std::int64_t nz_;
+    bool box_;
+};
+
+template <class T>
+CsrMatrix<T> stencil(const char* name, bool box, std::int64_t nx, std::int64_t ny, std::int64_t nz,
+                     const GenerateOptions& options)
+{
+    require_at_least(0, name, {{"nx", nx}, {"ny", ny}, {"nz", nz}});
+    if (nx == 0 || ny == 0 || nz == 0) {
+        return build_rows<T>(Stencil(0, 0, 0, box), 0, 0, options);
+    }
+    const std::int64_t plane =
+        checked_count(static_cast<uint128>(nx) * static_cast<uint128>(ny), name, "points in a plane");
+    const std::int64_t rows = checked_count(static_cast<uint128>(plane) * static_cast<uint128>(nz), name, "points");
+    checked_count(static_cast<uint128>(rows) * 27, name, "nonzeros");
+    return build_rows<T>(Stencil(nx, ny, nz, box), rows, rows, options);
+}
+
+struct Band {
+    std::int64_t rows;
+    std::int64_t half;  ///< less than rows
+
+    std::int64_t start(std::int64_t r) const
+    {
+        // 2 half + 1 entries each, less what the first and the last rows lack.
+        const std::int64_t top = std::min(r, half);
+        const std::int64_t bottom = std::max<std::int64_t>(0, r - (rows - half));
+        return r * (2 * half + 1) - (top * half - top * (top - 1) / 2) - bottom * (bottom + 1) / 2;
+    }
+    template <class C>
+    void fill(std::int64_t begin, std::int64_t end, C* col) const
+    {
+        for (std::int64_t r = begin; r < end; ++r) {
+            for (std::int64_t c = std::max<std::int64_t>(0, r - half); c <= std::min(rows - 1, r + half); ++c) {
+                *col++ = static_cast<C>(c);
+            }
+        }
+    }
+};
+
+/// The same number of distinct columns in each row, drawn one after the other until enough differ.
+struct UniformRows {
+    std::int64_t cols;
+    std::int64_t each;
+    std::uint64_t seed;
+
+    std::int64_t start(std::int64_t r) const { return r * each; }
+    template <class C>
+    void fill(std::int64_t begin, std::int64_t end, C* col) const
+    {
+        // Of a row that is more than half full, the columns left out are drawn.
+        const bool complement = each > cols / 2;
+        const auto wanted = static_cast<std::size_t>(complement ? cols - each : each);
+        std::vector<C> drawn;
+        for (std::int64_t r = begin; r < end; ++r) {
+            const io::RandomStream random(io::mix(seed + column_stream), static_cast<std::uint64_t>(r));
+            drawn.clear();
+            std::uint64_t i = 0;
+            while (drawn.size() < wanted) {
+                // Never draws more than are missing, so that which ones are kept does not depend on their order.
+                for (std::size_t missing = wanted - drawn.size(); missing > 0; --missing) {
+                    drawn.push_back(static_cast<C>(random.below(i++, cols)));
+                }
+                std::sort(drawn.begin(), drawn.end());
+                drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
+            }
+            if (!complement) {
+                col = std::copy(drawn.begin(), drawn.end(), col);
+                continue;
+            }
+            auto skip = drawn.begin();
+            for (std::int64_t c = 0; c < cols; ++c) {
+                if (skip != drawn.end() && static_cast<std::int64_t>(*skip) == c) {
+                    ++skip;
+                } else {
+                    *col++ = static_cast<C>(c);
+                }
+            }
+        }
+    }
+};
+
+void refuse_laplace(const GenerateOptions& options, const char* generator)
+{
+    if (options.values == ValueKind::laplace) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{}: values \"laplace\" are for stencil7 and stencil27 only", generator));
+    }
+}
+
+/// Chakrabarti, Zhan, Faloutsos: "R-MAT: a recursive model for graph mining", SDM 2004. An edge is row << scale | column.
+std::vector<HostVector<std::uint64_t>> rmat_edges(int scale, std::int64_t edges, std::uint64_t seed, int threads,
+                                                  io::ProgressMeter& meter)
+{
+    constexpr std::int64_t edges_each = std::int64_t{1} << 18;
+    // Quadrant probabilities of Graph500, as 32-bit fractions.
+    constexpr auto a = static_cast<std::uint32_t>(0.57 * 0x1p32);
+    constexpr auto ab = static_cast<std::uint32_t>((0.57 + 0.19) * 0x1p32);
+    constexpr auto abc = static_cast<std::uint32_t>((0.57 + 0.19 + 0.19) * 0x1p32);
+    std::vector<HostVector<std::uint64_t>> chunks(static_cast<std::size_t>((edges + edges_each - 1) / edges_each));
+    parallel_for(threads, static_cast<std::int64_t>(chunks.size()), [&](std::int64_t b) {
+        auto& chunk = chunks[static_cast<std::size_t>(b)];
+        const std::int64_t first = b * edges_each;
+        chunk.resize(static_cast<std::size_t>(std::min(edges_each, edges - first)));
+        for (std::size_t i = 0; i < chunk.size(); ++i) {
+            const io::RandomStream random(io::mix(seed + edge_stream), static_cast<std::uint64_t>(first) + i);
+            std::uint64_t row = 0;
+            std::uint64_t col = 0;
+            for (int level = 0; level < scale; ++level) {
+                // One 64-bit number serves two levels.
+                const std::uint64_t word = random.at(static_cast<std::uint64_t>(level / 2));
+                const auto draw = static_cast<std::uint32_t>(level % 2 == 0 ? word : word >> 32);
+                row = row << 1 | static_cast<std::uint64_t>(draw >= ab);
+                col = col << 1 | static_cast<std::uint64_t>((draw >= a && draw < ab) || draw >= abc);
+            }
+            chunk[i] = row << scale | col;
+        }
+        meter.advance(static_cast<std::int64_t>(chunk.size()));
+    });
+    return chunks;
+}
+
+template <class T>
+CsrMatrix<T> rmat_matrix(int scale, std::int64_t edges, const GenerateOptions& options)
+{
+    const int threads = io::thread_count(0);
+    const std::int64_t rows = std::int64_t{1} << scale;
+    io::ProgressMeter meter(options.progress, "generate", 2 * edges);
+    auto chunks = rmat_edges(scale, edges, options.seed, threads, meter);
+    auto blocks = io::scatter_by_row(
+        chunks, rows, threads, [&](std::uint64_t e) { return static_cast<std::int64_t>(e >> scale); }, meter);
+
+    std::vector<std::int64_t> start(blocks.start.size(), 0);
+    parallel_for(threads, blocks.blocks(), [&](std::int64_t b) {
+        const auto begin = blocks.items.begin() + blocks.start[static_cast<std::size_t>(b)];
+        const auto end = blocks.items.begin() + blocks.start[static_cast<std::size_t>(b) + 1];
+        std::sort(begin, end);
+        start[static_cast<std::size_t>(b) + 1] = std::unique(begin, end) - begin;
+    });
+    for (std::size_t b = 1; b < start.size(); ++b) {
+        start[b] += start[b - 1];
+    }
+    CsrMatrix<T> m = io::allocate_csr<T>(rows, rows, start.back());
+    m.row_ptr.back() = start.back();
+    m.col_idx.visit([&](auto& col) {
+        using C = typename std::decay_t<decltype(col)>::value_type;
+        parallel_for(threads, blocks.blocks(), [&](std::int64_t b) {
+            const std::uint64_t* edge = blocks.items.data() + blocks.start[static_cast<std::size_t>(b)];
+            const std::int64_t first = blocks.first_row(b, rows);
+            const std::int64_t last = blocks.first_row(b + 1, rows);
+            const std::int64_t end = start[static_cast<std::size_t>(b) + 1];
+            std::int64_t k = start[static_cast<std::size_t>(b)];
+            for (std::int64_t r = first; r < last; ++r) {
+                m.row_ptr[static_cast<std::size_t>(r)] = k;
+                for (; k < end && static_cast<std::int64_t>(*edge >> scale) == r; ++k, ++edge) {
+                    col[static_cast<std::size_t>(k)] = static_cast<C>(*edge & static_cast<std::uint64_t>(rows - 1));
+                }
+            }
+            fill_values(options, m.row_ptr, col.data(), m.values.data(), first, last, end);
+        });
+    });
+    return m;
+}
+
+}  // namespace
+
+template <class T>
+CsrMatrix<T> stencil7(std::int64_t nx, std::int64_t ny, std::int64_t nz, const GenerateOptions& options)
+{
+    return stencil<T>("stencil7", false, nx, ny, nz, options);
+}
+
+template <class T>
+CsrMatrix<T> stencil27(std::int64_t nx, std::int64_t ny, std::int64_t nz, const GenerateOptions& options)
+{
+    return stencil<T>("stencil27", true, nx, ny, nz, options);
+}
+
+template <class T>
+CsrMatrix<T> banded(std::int64_t rows, std::int64_t half_band, const GenerateOptions& options)
+{
+    require_at_least(0, "banded", {{"rows", rows}, {"half_band", half_band}});
+    refuse_laplace(options, "banded");
+    const std::int64_t half = std::clamp<std::int64_t>(half_band, 0, std::max<std::int64_t>(rows - 1, 0));
+    checked_count(static_cast<uint128>(rows) * (2 * static_cast<uint128>(half) + 1), "banded", "nonzeros");
+    return build_rows<T>(Band{rows, half}, rows, rows, options);
+}
+
+template <class T>
+CsrMatrix<T> rmat(int scale, int edge_factor, const GenerateOptions& options)
+{
+    require_at_least(0, "rmat", {{"scale", scale}, {"edge_factor", edge_factor}});
+    refuse_laplace(options, "rmat");
+    if (scale > 31) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("rmat: scale is {}, it must be at most 31 (an edge is one 64-bit number)", scale));
+    }
+    const std::int64_t edges = static_cast<std::int64_t>(edge_factor) << scale;
+    io::require_memory(static_cast<uint128>(edges) * 16, fmt::format("rmat: {} edges and their sorted copy", edges));
+    return rmat_matrix<T>(scale, edges, options);
+}
+
+template <class T>
+CsrMatrix<T> random_uniform(std::int64_t rows, std::int64_t cols, std::int64_t per_row, const GenerateOptions& options)
+{
+    require_at_least(0, "random", {{"rows", rows}, {"cols", cols}, {"per_row", per_row}});
+    refuse_laplace(options, "random");
+    const std::int64_t each = std::min(per_row, cols);
+    checked_count(static_cast<uint128>(rows) * static_cast<uint128>(std::max<std::int64_t>(each, 1)), "random",
+                  "nonzeros");
+    return build_rows<T>(UniformRows{cols, each, options.seed}, rows, cols, options);
+}
+
+#define RMSP_INSTANTIATE(T)                                                                            \
+    template CsrMatrix<T> stencil7(std::int64_t, std::int64_t, std::int64_t, const GenerateOptions&);  \
+    template CsrMatrix<T> stencil27(std::int64_t, std::int64_t, std::int64_t, const GenerateOptions&); \
+    template CsrMatrix<T> banded(std::int64_t, std::int64_t, const GenerateOptions&);                  \
+    template CsrMatrix<T> rmat(int, int, const GenerateOptions&);                                      \
+    template CsrMatrix<T> random_uniform(std::int64_t, std::int64_t, std::int64_t, const GenerateOptions&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp

@@ -1,0 +1,270 @@
+#include "io/npz.hpp"
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <rmsp/error.hpp>
+
+#include "io/csr_build.hpp"
+#include "io/npy.hpp"
+#include "io/parallel.hpp"
+#include "io/zip.hpp"
+
+namespace rmsp::io {
+namespace {
+
+constexpr std::int64_t entries_each = std::int64_t{1} << 20;
+
+/// The arrays of one file.
+class NpzReader {
+public:
+    NpzReader(const InputFile& file, int threads) : archive_(file), threads_(threads) {}
+
+    NpyArray open(const std::string& name) const
+    {
+        const ZipMember* member = archive_.find(name + ".npy");
+        if (member == nullptr) {
+            std::string found;
+            for (const ZipMember& m : archive_.members()) {
+                found += (found.empty() ? "" : ", ") + m.name;
+            }
+            throw Error(ErrorCode::io,
+                        fmt::format("{}: not a sparse matrix of SciPy: member '{}.npy' is missing (it has: {})",
+                                    archive_.file().path(), name, found.empty() ? "none" : found));
+        }
+        return {archive_.file(), *member};
+    }
+    template <class I>
+    HostVector<I> read(const NpyArray& array) const
+    {
+        HostVector<I> out(static_cast<std::size_t>(array.size()));
+        if constexpr (std::is_same_v<I, std::int32_t>) {
+            if (array.element_bytes() > sizeof(I)) {
+                narrow(read<std::int64_t>(array), out, array);
+                return out;
+            }
+        }
+        array.read(out.data(), threads_);
+        return out;
+    }
+    /// Reads indices and checks that they are in [0, limit).
+    template <class I>
+    HostVector<I> read_indices(const NpyArray& array, std::int64_t limit) const
+    {
+        HostVector<I> out = read<I>(array);
+        parallel_for(threads_, (array.size() + entries_each - 1) / entries_each, [&](std::int64_t b) {
+            for (std::int64_t k = b * entries_each; k < std::min(array.size(), (b + 1) * entries_each); ++k) {
+                const I index = out[static_cast<std::size_t>(k)];
+                if (index < 0 || static_cast<std::int64_t>(index) >= limit) {
+                    throw Error(ErrorCode::io, fmt::format("{}: entry {} is {}, outside of [0, {})", array.describe(),
+                                                           k, index, limit));
+                }
+            }
+        });
+        return out;
+    }
+    /// Reads the pointers of `count` rows or columns into arrays of `stored` entries.
+    HostVector<std::int64_t> read_pointers(std::int64_t count, std::int64_t stored) const
+    {
+        const NpyArray array = open("indptr");
+        if (array.size() - 1 != count) {
+            throw Error(ErrorCode::io, fmt::format("{} has {} entries, but shape asks for {} + 1", array.describe(),
+                                                   array.size(), count));
+        }
+        HostVector<std::int64_t> out = read<std::int64_t>(array);
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            const std::int64_t before = i > 0 ? out[i - 1] : 0;
+            if (i == 0 ? out[i] != 0 : out[i] < before) {
+                throw Error(ErrorCode::io,
+                            fmt::format("{}: entry {} is {}, after {}; pointers begin at 0 and do not decrease",
+                                        array.describe(), i, out[i], before));
+            }
+        }
+        if (out.back() > stored) {
+            throw Error(ErrorCode::io,
+                        fmt::format("{} ends at {}, but {} entries are stored", array.describe(), out.back(), stored));
+        }
+        return out;
+    }
+    /// \throws Error(io) if two arrays of entries differ in length
+    void check_lengths(const NpyArray& a, const NpyArray& b) const
+    {
+        if (a.size() != b.size()) {
+            throw Error(ErrorCode::io, fmt::format("{} has {} entries, but {} has {}", a.describe(), a.size(),
+                                                   b.describe(), b.size()));
+        }
+    }
+
+private:
+    void narrow(const HostVector<std::int64_t>& from, HostVector<std::int32_t>& to, const NpyArray& array) const
+    {
+        const auto n = static_cast<std::int64_t>(from.size());
+        parallel_for(threads_, (n + entries_each - 1) / entries_each, [&](std::int64_t b) {
+            for (std::int64_t k = b * entries_each; k < std::min(n, (b + 1) * entries_each); ++k) {
+                const std::int64_t value = from[static_cast<std::size_t>(k)];
+                if (value < INT32_MIN || value > INT32_MAX) {
+                    throw Error(ErrorCode::io,
+                                fmt::format("{}: entry {} is {}, outside of the matrix", array.describe(), k, value));
+                }
+                to[static_cast<std::size_t>(k)] = static_cast<std::int32_t>(value);
+            }
+        });
+    }
+
+    ZipArchive archive_;
+    int threads_;
+};
+
+struct Shape {
+    std::int64_t rows;
+    std::int64_t cols;
+};
+
+Shape read_shape(const NpzReader& reader)
+{
+    const NpyArray array = reader.open("shape");
+    if (array.size() != 2) {
+        throw Error(ErrorCode::io, fmt::format("{} has {} entries; a matrix has 2", array.describe(), array.size()));
+    }
+    const HostVector<std::int64_t> shape = reader.read<std::int64_t>(array);
+    if (shape[0] < 0 || shape[1] < 0 || shape[0] == INT64_MAX) {
+        throw Error(ErrorCode::io,
+                    fmt::format("{}: {} x {} is not the shape of a matrix", array.describe(), shape[0], shape[1]));
+    }
+    return {shape[0], shape[1]};
+}
+
+template <class T>
+CsrMatrix<T> read_csr(const NpzReader& reader, const Shape& shape, bool sum_duplicates, int threads)
+{
+    const NpyArray indices = reader.open("indices");
+    const NpyArray data = reader.open("data");
+    reader.check_lengths(indices, data);
+    CsrMatrix<T> a;
+    a.rows = shape.rows;
+    a.cols = shape.cols;
+    a.row_ptr = reader.read_pointers(shape.rows, indices.size());
+    a.col_idx = index_type_for(shape.cols) == IndexType::i32
+                    ? IndexArray(reader.read_indices<std::int32_t>(indices, shape.cols))
+                    : IndexArray(reader.read_indices<std::int64_t>(indices, shape.cols));
+    a.values = reader.read<T>(data);
+    // SciPy keeps spare room behind the last entry of a matrix that was pruned.
+    a.values.resize(static_cast<std::size_t>(a.row_ptr.back()));
+    a.col_idx.visit([&](auto& col) { col.resize(a.values.size()); });
+    finish_rows(a, sum_duplicates, threads);
+    return a;
+}
+
+template <class I, class T>
+CsrMatrix<T> read_triples(const NpzReader& reader, const Shape& shape, bool by_columns, const ReadOptions& options,
+                          int threads)
+{
+    const NpyArray row_array = reader.open(by_columns ? "indices" : "row");
+    const NpyArray data = reader.open("data");
+    reader.check_lengths(row_array, data);
+    const auto rows = reader.read_indices<I>(row_array, shape.rows);
+    const auto values = reader.read<T>(data);
+    HostVector<I> cols;
+    HostVector<std::int64_t> col_ptr;
+    std::int64_t nnz = row_array.size();
+    if (by_columns) {
+        col_ptr = reader.read_pointers(shape.cols, nnz);
+        nnz = col_ptr.back();
+    } else {
+        const NpyArray col_array = reader.open("col");
+        reader.check_lengths(col_array, data);
+        cols = reader.read_indices<I>(col_array, shape.cols);
+    }
+    std::vector<HostVector<Entry<I, T>>> chunks(static_cast<std::size_t>((nnz + entries_each - 1) / entries_each));
+    parallel_for(threads, static_cast<std::int64_t>(chunks.size()), [&](std::int64_t b) {
+        const std::int64_t begin = b * entries_each;
+        const std::int64_t end = std::min(nnz, begin + entries_each);
+        auto& chunk = chunks[static_cast<std::size_t>(b)];
+        chunk.resize(static_cast<std::size_t>(end - begin));
+        std::int64_t col =
+            by_columns ? std::upper_bound(col_ptr.begin(), col_ptr.end(), begin) - col_ptr.begin() - 1 : 0;
+        for (std::int64_t k = begin; k < end; ++k) {
+            const auto at = static_cast<std::size_t>(k);
+            while (by_columns && col_ptr[static_cast<std::size_t>(col) + 1] <= k) {
+                ++col;
+            }
+            chunk[static_cast<std::size_t>(k - begin)] = {rows[at], by_columns ? static_cast<I>(col) : cols[at],
+                                                          values[at]};
+        }
+    });
+    return build_csr<I, T>(chunks, shape.rows, shape.cols, options.sum_duplicates, threads, options.progress);
+}
+
+}  // namespace
+
+template <class T>
+CsrMatrix<T> read_npz(const InputFile& file, const ReadOptions& options)
+{
+    const int threads = thread_count(options.threads);
+    const NpzReader reader(file, threads);
+    const std::string format = reader.open("format").read_text();
+    if (format != "csr" && format != "csc" && format != "coo") {
+        throw Error(ErrorCode::io,
+                    fmt::format("{}: sparse format '{}' is not supported (csr, csc and coo are)", file.path(), format));
+    }
+    const Shape shape = read_shape(reader);
+    ProgressMeter meter(options.progress, "read", 1);
+    CsrMatrix<T> a;
+    if (format == "csr") {
+        a = read_csr<T>(reader, shape, options.sum_duplicates, threads);
+    } else if (std::max(shape.rows, shape.cols) <= INT32_MAX) {
+        a = read_triples<std::int32_t, T>(reader, shape, format == "csc", options, threads);
+    } else {
+        a = read_triples<std::int64_t, T>(reader, shape, format == "csc", options, threads);
+    }
+    meter.advance(1);
+    return a;
+}
+
+template <class T>
+void write_npz(OutputFile& file, const CsrView<T>& a, const WriteOptions& options, bool always_zip64)
+{
+    ProgressMeter meter(options.progress, "write", 4);
+    ZipWriter zip(file, always_zip64);
+    const auto add = [&](const std::string& name, const std::string& descr, std::int64_t size, const void* data,
+                         std::size_t bytes) {
+        const std::string header = npy_header(descr, size);
+        zip.add(name + ".npy", {{header.data(), header.size()}, {data, bytes}});
+    };
+    const auto add_indices = [&](const std::string& name, const IndexView& view, std::int64_t size) {
+        add(name, view.type() == IndexType::i32 ? "<i4" : "<i8", size, view.data(),
+            static_cast<std::size_t>(size) * view.element_bytes());
+        meter.advance(1);
+    };
+
+    add_indices("indices", a.col_idx, a.nnz);
+    const std::vector<std::int64_t> no_rows{0};  // a default-constructed matrix has no row pointers
+    const IndexView row_ptr = a.row_ptr.data() != nullptr ? a.row_ptr : IndexView(no_rows.data());
+    if (a.col_idx.type() == IndexType::i32 && row_ptr.type() == IndexType::i64 && a.nnz <= INT32_MAX) {
+        HostVector<std::int32_t> narrow(static_cast<std::size_t>(a.rows) + 1);
+        std::transform(static_cast<const std::int64_t*>(row_ptr.data()),
+                       static_cast<const std::int64_t*>(row_ptr.data()) + a.rows + 1, narrow.begin(),
+                       [](std::int64_t p) { return static_cast<std::int32_t>(p); });
+        add_indices("indptr", narrow.data(), a.rows + 1);
+    } else {
+        add_indices("indptr", row_ptr, a.rows + 1);
+    }
+    add("format", "|S3", -1, "csr", 3);
+    const std::array<std::int64_t, 2> shape{a.rows, a.cols};
+    add("shape", "<i8", 2, shape.data(), sizeof shape);
+    meter.advance(1);
+    add("data", sizeof(T) == 4 ? "<f4" : "<f8", a.nnz, a.values, static_cast<std::size_t>(a.nnz) * sizeof(T));
+    zip.finish();
+    meter.advance(1);
+}
+
+template CsrMatrix<float> read_npz(const InputFile&, const ReadOptions&);
+template CsrMatrix<double> read_npz(const InputFile&, const ReadOptions&);
+template void write_npz(OutputFile&, const CsrView<float>&, const WriteOptions&, bool);
+template void write_npz(OutputFile&, const CsrView<double>&, const WriteOptions&, bool);
+
+}  // namespace rmsp::io

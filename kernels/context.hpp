@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <rmsp/kernel_info.hpp>
+#include <rmsp/matrix.hpp>
+
+namespace rmsp::kernels {
+
+/// Memory of the device that a kernel runs on. Freed memory is not reused before the work queued so far on that device is done.
+class Memory {
+public:
+    virtual ~Memory() = default;
+    /// \throws Error(out_of_memory) naming bytes and device
+    virtual void* allocate(std::size_t bytes) = 0;
+    virtual void deallocate(void* p, std::size_t bytes) noexcept = 0;
+};
+
+/// Where a kernel runs. The caller has made the device current on this thread.
+struct Context {
+    DeviceKind kind = DeviceKind::host;
+    void* stream = nullptr;    ///< cudaStream_t; null on host devices, which run at once
+    int threads = 1;           ///< host devices: size of the OpenMP team
+    int compute_units = 1;     ///< GPUs: multiprocessors
+    Memory* memory = nullptr;  ///< used by prepare() only; apply() never allocates
+};
+
+/// An array in the memory of a device, owned.
+template <class T>
+class DeviceArray {
+public:
+    DeviceArray() = default;
+    DeviceArray(Memory& memory, std::size_t n)
+        : memory_(&memory), size_(n), data_(n > 0 ? static_cast<T*>(memory.allocate(n * sizeof(T))) : nullptr)
+    {
+    }
+    DeviceArray(DeviceArray&& other) noexcept
+        : memory_(other.memory_), size_(other.size_), data_(other.data_)
+    {
+        other.data_ = nullptr;
+        other.size_ = 0;
+    }
+    DeviceArray& operator=(DeviceArray&& other) noexcept
+    {
+        if (this != &other) {
+            reset();
+            memory_ = other.memory_;
+            size_ = other.size_;
+            data_ = other.data_;
+            other.data_ = nullptr;
+            other.size_ = 0;
+        }
+        return *this;
+    }
+    ~DeviceArray() { reset(); }
+
+    void reset() noexcept
+    {
+        if (data_ != nullptr) {
+            memory_->deallocate(data_, size_ * sizeof(T));
+        }
+        data_ = nullptr;
+        size_ = 0;
+    }
+    T* data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+
+private:
+    Memory* memory_ = nullptr;
+    std::size_t size_ = 0;
+    T* data_ = nullptr;
+};
+
+/// The part of a matrix that one device holds, in that device's memory: local row pointers (32-bit where nnz allows), 32-bit
+/// columns into the x that the device sees. Not owned.
+template <class T>
+struct CsrShard {
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    std::int64_t nnz = 0;
+    IndexView row_ptr;  ///< rows + 1 entries, from 0 to nnz
+    const std::int32_t* col_idx = nullptr;
+    const T* values = nullptr;
+};
+
+}  // namespace rmsp::kernels

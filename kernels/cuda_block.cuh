@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace rmsp::kernels::cuda {
+
+/// Sum over the `lanes` neighbouring threads of a group (a power of two, at most 32), in the first of them. All 32 threads of
+/// the warp take part.
+template <class T>
+__device__ __forceinline__ T group_sum(T value, int lanes)
+{
+    for (int offset = lanes / 2; offset > 0; offset /= 2) {
+        value += __shfl_down_sync(0xffffffffu, value, offset, lanes);
+    }
+    return value;
+}
+
+/// Sum over the block, in thread 0, in an order that depends on the block's size alone. All threads take part;
+/// warp_sums has an entry a warp and is free again after the next barrier.
+template <int Threads, class T>
+__device__ __forceinline__ T block_sum(T value, T* warp_sums)
+{
+    constexpr int warps = Threads / 32;
+    static_assert(Threads % 32 == 0 && warps <= 32);
+    value = group_sum(value, 32);
+    if (threadIdx.x % 32 == 0) {
+        warp_sums[threadIdx.x / 32] = value;
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        value = group_sum(static_cast<int>(threadIdx.x) < warps ? warp_sums[threadIdx.x] : T{0}, 32);
+    }
+    return value;
+}
+
+}  // namespace rmsp::kernels::cuda

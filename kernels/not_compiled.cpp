@@ -1,0 +1,87 @@
+#include <kernels/spmv/spmv.hpp>
+#include <kernels/support/bodies.hpp>
+#include <rmsp/error.hpp>
+
+// What stands in for the CUDA sources in a build without CUDA.
+namespace rmsp::kernels {
+namespace {
+
+[[noreturn]] void missing(const char* what) { throw NotCompiled(what); }
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"csr-nnz-split\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"csr-row-vector\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_row_warp(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"csr-row-warp\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_alg1(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"cusparse-csr-alg1\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_alg2(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"cusparse-csr-alg2\" (CUDA)");
+}
+
+#define RMSP_INSTANTIATE(prepare, T) \
+    template std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>&, const RowStatistics&, const Context&)
+RMSP_INSTANTIATE(prepare_nnz_split, float);
+RMSP_INSTANTIATE(prepare_nnz_split, double);
+RMSP_INSTANTIATE(prepare_row_vector, float);
+RMSP_INSTANTIATE(prepare_row_vector, double);
+RMSP_INSTANTIATE(prepare_row_warp, float);
+RMSP_INSTANTIATE(prepare_row_warp, double);
+RMSP_INSTANTIATE(prepare_cusparse_alg1, float);
+RMSP_INSTANTIATE(prepare_cusparse_alg1, double);
+RMSP_INSTANTIATE(prepare_cusparse_alg2, float);
+RMSP_INSTANTIATE(prepare_cusparse_alg2, double);
+#undef RMSP_INSTANTIATE
+
+namespace cuda {
+
+template <class Out>
+void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, Out*, const Context&)
+{
+    missing("localize_row_ptr for CUDA devices");
+}
+template void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, std::int32_t*, const Context&);
+template void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, std::int64_t*, const Context&);
+
+void narrow_indices(const std::int64_t*, std::int64_t, std::int32_t*, const Context&)
+{
+    missing("narrow_indices for CUDA devices");
+}
+
+template <class T>
+void fill(T*, std::int64_t, T, const Context&)
+{
+    missing("fill for CUDA devices");
+}
+template void fill(float*, std::int64_t, float, const Context&);
+template void fill(double*, std::int64_t, double, const Context&);
+
+template <class T>
+void add_carries(T*, const T*, int, const Context&)
+{
+    missing("add_carries for CUDA devices");
+}
+template void add_carries(float*, const float*, int, const Context&);
+template void add_carries(double*, const double*, int, const Context&);
+
+void read_all(const double*, std::int64_t, double*, const Context&) { missing("read_all for CUDA devices"); }
+
+}  // namespace cuda
+}  // namespace rmsp::kernels

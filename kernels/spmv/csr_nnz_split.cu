@@ -1,0 +1,348 @@
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kernels/cuda_block.cuh>
+#include <kernels/cuda_check.cuh>
+#include <kernels/spmv/spmv.hpp>
+#include <kernels/spmv/tiles.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+constexpr int threads = tile_tuning.threads;
+constexpr int capacity = tile_tuning.capacity();
+
+/// 16 bytes of values and the columns that belong to them.
+template <class T>
+struct Vector;
+template <>
+struct Vector<double> {
+    static constexpr int width = 2;
+    using Values = double2;
+    using Columns = int2;
+};
+template <>
+struct Vector<float> {
+    static constexpr int width = 4;
+    using Values = float4;
+    using Columns = int4;
+};
+__device__ __forceinline__ double element(const double2& v, int i) { return i == 0 ? v.x : v.y; }
+__device__ __forceinline__ int element(const int2& v, int i) { return i == 0 ? v.x : v.y; }
+template <class V>
+__device__ __forceinline__ auto element(const V& v, int i)
+{
+    return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
+__device__ __forceinline__ double2 make_vector(const double (&p)[2]) { return {p[0], p[1]}; }
+__device__ __forceinline__ float4 make_vector(const float (&p)[4]) { return {p[0], p[1], p[2], p[3]}; }
+
+/// Where product i is in shared memory: 16 bytes of padding every 256, or rows whose length is a power of two would all
+/// start in the same bank.
+template <class T>
+__device__ __forceinline__ int place(int i)
+{
+    constexpr int stretch = 16 * Vector<T>::width;
+    return i + i / stretch * Vector<T>::width;
+}
+
+template <class T, class Offset>
+struct Tiles {
+    const Offset* row_ptr;
+    const std::int32_t* col_idx;
+    const T* values;
+    std::int64_t nnz;
+    bool aligned;  ///< columns and values start at 16-byte boundaries
+    const TileStart* starts;
+    const CutRow* cuts;
+    T* partials;
+    unsigned* arrived;  ///< pieces of each cut row that are complete; 0 between launches
+};
+
+template <class T>
+struct Scratch {
+    alignas(16) T products[capacity + capacity / 16];
+    std::uint16_t row_begin[capacity];
+    T warp_sums[threads / 32];
+    T head;
+    T tail;
+    bool last;
+};
+
+template <class T>
+__device__ __forceinline__ void write_row(T alpha, T sum, T beta, T* y)
+{
+    *y = beta == T{0} ? alpha * sum : alpha * sum + beta * *y;
+}
+
+/// Adds this tile's piece of a row that several tiles share. The block that comes last adds all pieces, in their order and
+/// whichever it is, so the result is the same in every run; no second launch is needed. All threads take part; `sum` is
+/// that of thread 0.
+template <class T, class Offset>
+__device__ void add_piece(const Tiles<T, Offset>& tiles, int cut, T sum, T alpha, T beta, T* y, Scratch<T>& scratch)
+{
+    const CutRow row = tiles.cuts[cut];
+    if (threadIdx.x == 0) {
+        tiles.partials[row.slot + (blockIdx.x - row.first_tile)] = sum;
+        __threadfence();
+        scratch.last = atomicAdd(&tiles.arrived[cut], 1u) + 1 == static_cast<unsigned>(row.pieces);
+    }
+    __syncthreads();
+    if (scratch.last) {
+        __threadfence();
+        T total = 0;
+        for (int i = static_cast<int>(threadIdx.x); i < row.pieces; i += threads) {
+            total += __ldcg(tiles.partials + row.slot + i);
+        }
+        total = cuda::block_sum<threads>(total, scratch.warp_sums);
+        if (threadIdx.x == 0) {
+            write_row(alpha, total, beta, y + row.row);
+            tiles.arrived[cut] = 0;
+        }
+    }
+    __syncthreads();
+}
+
+/// One block a tile: all products into shared memory, then the sums of its rows.
+template <class T, class Offset>
+__global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor)
+    nnz_split_kernel(const Tiles<T, Offset> tiles, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
+{
+    using V = Vector<T>;
+    constexpr int loads = tile_tuning.nonzeros_per_thread / V::width;
+    __shared__ Scratch<T> scratch;
+
+    const int thread = static_cast<int>(threadIdx.x);
+    const TileStart start = tiles.starts[blockIdx.x];
+    const TileStart stop = tiles.starts[blockIdx.x + 1];
+    const std::int64_t base = start.nonzero / tile_tuning.alignment * tile_tuning.alignment;
+    const int first = static_cast<int>(start.nonzero - base);  // the tile is [first, end) counted from base
+    const int end = static_cast<int>(stop.nonzero - base);
+    const int rows = static_cast<int>(stop.row - start.row);  // that end here
+    const bool inside_row = rows == 0;
+
+    // In flight together with the matrix: most tiles end at most one row a thread.
+    const Offset* row_ptr = tiles.row_ptr + start.row;
+    Offset row_begin = 0;
+    if (thread <= rows) {
+        row_begin = __ldg(row_ptr + thread);
+    }
+
+    T own = 0;
+    if (tiles.aligned && base + (end + V::width - 1) / V::width * V::width <= tiles.nnz) {
+        const auto* columns = reinterpret_cast<const typename V::Columns*>(tiles.col_idx + base);
+        const auto* values = reinterpret_cast<const typename V::Values*>(tiles.values + base);
+        typename V::Columns c[loads];
+        typename V::Values v[loads];
+#pragma unroll
+        for (int k = 0; k < loads; ++k) {
+            const int vector = k * threads + thread;
+            c[k] = {};
+            v[k] = {};
+            if (vector * V::width < end) {
+                // Each is used once: evicted first, so that x stays in the caches.
+                c[k] = __ldcs(columns + vector);
+                v[k] = __ldcs(values + vector);
+            }
+        }
+        T gathered[loads][V::width];
+#pragma unroll
+        for (int k = 0; k < loads; ++k) {
+#pragma unroll
+            for (int j = 0; j < V::width; ++j) {
+                const int i = (k * threads + thread) * V::width + j;
+                gathered[k][j] = i >= first && i < end ? __ldg(x + element(c[k], j)) : T{0};
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < loads; ++k) {
+            T product[V::width];
+#pragma unroll
+            for (int j = 0; j < V::width; ++j) {
+                const int i = (k * threads + thread) * V::width + j;
+                product[j] = i >= first && i < end ? element(v[k], j) * gathered[k][j] : T{0};
+                own += product[j];
+            }
+            *reinterpret_cast<typename V::Values*>(scratch.products + place<T>((k * threads + thread) * V::width)) =
+                make_vector(product);
+        }
+    } else {
+        // The last tile, whose last vector may end behind the arrays, and arrays that are not aligned.
+        for (int i = first + thread; i < end; i += threads) {
+            const T product = __ldcs(tiles.values + base + i) * __ldg(x + __ldcs(tiles.col_idx + base + i));
+            scratch.products[place<T>(i)] = product;
+            own += product;
+        }
+    }
+
+    if (inside_row) {
+        if (stop.cut >= 0) {
+            const T sum = cuda::block_sum<threads>(own, scratch.warp_sums);
+            add_piece(tiles, stop.cut, sum, alpha, beta, y, scratch);
+        }
+        return;
+    }
+
+    // Pieces of rows: `rows` that end here (the first may have begun in an earlier tile), and one more that does not end here.
+    if (thread <= rows) {
+        scratch.row_begin[thread] =
+            static_cast<std::uint16_t>(thread == 0 ? first : static_cast<int>(row_begin - base));
+    }
+    for (int r = thread + threads; r <= rows; r += threads) {
+        scratch.row_begin[r] = static_cast<std::uint16_t>(__ldg(row_ptr + r) - base);
+    }
+    if (thread == 0) {
+        scratch.row_begin[rows + 1] = static_cast<std::uint16_t>(end);
+    }
+    __syncthreads();
+
+    const int pieces = rows + (stop.cut >= 0 ? 1 : 0);
+    const int shift = pieces >= threads ? 0 : min(31 - __clz(threads / pieces), 5);
+    const int lanes = 1 << shift;
+    const int lane = thread & (lanes - 1);
+    for (int group = 0; group < pieces; group += threads >> shift) {
+        const int piece = group + (thread >> shift);
+        T sum = 0;
+        if (piece < pieces) {
+            const int piece_end = scratch.row_begin[piece + 1];
+            for (int i = scratch.row_begin[piece] + lane; i < piece_end; i += lanes) {
+                sum += scratch.products[place<T>(i)];
+            }
+        }
+        sum = cuda::group_sum(sum, lanes);
+        if (piece < pieces && lane == 0) {
+            if (piece == 0 && start.cut >= 0) {
+                scratch.head = sum;
+            } else if (piece == rows) {
+                scratch.tail = sum;
+            } else {
+                write_row(alpha, sum, beta, y + start.row + piece);
+            }
+        }
+    }
+    if (start.cut >= 0 || stop.cut >= 0) {
+        __syncthreads();
+        if (start.cut >= 0) {
+            add_piece(tiles, start.cut, scratch.head, alpha, beta, y, scratch);
+        }
+        if (stop.cut >= 0) {
+            add_piece(tiles, stop.cut, scratch.tail, alpha, beta, y, scratch);
+        }
+    }
+}
+
+template <class Offset>
+__global__ void tile_starts_kernel(const Offset* row_ptr, std::int64_t rows, std::int64_t nnz, int items, int whole_row,
+                                   std::int64_t tiles, TileStart* starts, unsigned* cuts)
+{
+    const std::int64_t tile = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    if (tile <= tiles) {
+        const TileStart start = tile_start(tile * items, rows, nnz, row_ptr, whole_row);
+        starts[tile] = start;
+        if (start.cut >= 0) {
+            atomicAdd(cuts, 1u);
+        }
+    }
+}
+
+template <class T, class Offset>
+class NnzSplit final : public SpmvOperator<T> {
+public:
+    NnzSplit(const CsrShard<T>& shard, const Offset* row_ptr, const RowStatistics& rows, const Context& context)
+        : shard_(shard), row_ptr_(row_ptr)
+    {
+        const int whole_row = static_cast<int>(std::min<std::int64_t>(rows.longest_row, tile_tuning.longest_whole_row));
+        const int items = tile_tuning.items(whole_row);
+        tiles_ = tile_count(shard.rows, shard.nnz, items);
+        if (tiles_ == 0) {
+            return;
+        }
+        if (tiles_ >= std::numeric_limits<std::int32_t>::max()) {
+            throw Error(ErrorCode::usage, "csr-nnz-split: " + std::to_string(shard.rows) + " rows and " +
+                                              std::to_string(shard.nnz) + " nonzeros are more than one launch takes");
+        }
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        starts_ = DeviceArray<TileStart>(*context.memory, static_cast<std::size_t>(tiles_) + 1);
+        const DeviceArray<unsigned> count(*context.memory, 1);
+        RMSP_CUDA_CHECK(cudaMemsetAsync(count.data(), 0, sizeof(unsigned), stream));
+        tile_starts_kernel<<<static_cast<unsigned>(tiles_ / threads + 1), threads, 0, stream>>>(
+            row_ptr_, shard.rows, shard.nnz, items, whole_row, tiles_, starts_.data(), count.data());
+        RMSP_CUDA_CHECK_LAUNCH("tile_starts_kernel");
+        unsigned cuts = 0;
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(&cuts, count.data(), sizeof cuts, cudaMemcpyDeviceToHost, stream));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        if (cuts > 0) {
+            prepare_cuts(context, stream);
+        }
+    }
+
+    void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
+    {
+        if (tiles_ == 0) {
+            return;
+        }
+        constexpr std::uintptr_t vector_bytes = 16;
+        const bool aligned = reinterpret_cast<std::uintptr_t>(shard_.col_idx) % vector_bytes == 0 &&
+                             reinterpret_cast<std::uintptr_t>(shard_.values) % vector_bytes == 0;
+        const Tiles<T, Offset> tiles{row_ptr_,       shard_.col_idx, shard_.values,    shard_.nnz,     aligned,
+                                     starts_.data(), cuts_.data(),   partials_.data(), arrived_.data()};
+        nnz_split_kernel<<<static_cast<unsigned>(tiles_), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
+            tiles, alpha, x, beta, y);
+        RMSP_CUDA_CHECK_LAUNCH("csr-nnz-split");
+    }
+
+    std::int64_t workspace_bytes() const override
+    {
+        return static_cast<std::int64_t>(starts_.size() * sizeof(TileStart) + cuts_.size() * sizeof(CutRow) +
+                                         partials_.size() * sizeof(T) + arrived_.size() * sizeof(unsigned));
+    }
+
+private:
+    void prepare_cuts(const Context& context, cudaStream_t stream)
+    {
+        std::vector<TileStart> starts(starts_.size());
+        const std::size_t bytes = starts.size() * sizeof(TileStart);
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(starts.data(), starts_.data(), bytes, cudaMemcpyDeviceToHost, stream));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        const std::vector<CutRow> cuts = number_cut_rows(std::span(starts.data(), starts.size()));
+        cuts_ = DeviceArray<CutRow>(*context.memory, cuts.size());
+        partials_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(cuts.back().slot + cuts.back().pieces));
+        arrived_ = DeviceArray<unsigned>(*context.memory, cuts.size());
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(starts_.data(), starts.data(), bytes, cudaMemcpyHostToDevice, stream));
+        RMSP_CUDA_CHECK(
+            cudaMemcpyAsync(cuts_.data(), cuts.data(), cuts.size() * sizeof(CutRow), cudaMemcpyHostToDevice, stream));
+        RMSP_CUDA_CHECK(cudaMemsetAsync(arrived_.data(), 0, cuts.size() * sizeof(unsigned), stream));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+    }
+
+    CsrShard<T> shard_;
+    const Offset* row_ptr_;
+    std::int64_t tiles_ = 0;
+    DeviceArray<TileStart> starts_;  ///< tiles_ + 1
+    DeviceArray<CutRow> cuts_;
+    DeviceArray<T> partials_;
+    DeviceArray<unsigned> arrived_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>& shard, const RowStatistics& rows,
+                                                   const Context& context)
+{
+    if (shard.row_ptr.type() == IndexType::i32) {
+        return std::make_unique<NnzSplit<T, std::int32_t>>(
+            shard, static_cast<const std::int32_t*>(shard.row_ptr.data()), rows, context);
+    }
+    return std::make_unique<NnzSplit<T, std::int64_t>>(shard, static_cast<const std::int64_t*>(shard.row_ptr.data()),
+                                                       rows, context);
+}
+
+template std::unique_ptr<SpmvOperator<float>> prepare_nnz_split(const CsrShard<float>&, const RowStatistics&,
+                                                                const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_nnz_split(const CsrShard<double>&, const RowStatistics&,
+                                                                 const Context&);
+
+}  // namespace rmsp::kernels

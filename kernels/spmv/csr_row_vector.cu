@@ -1,0 +1,145 @@
+#include <limits>
+#include <string>
+
+#include <kernels/cuda_block.cuh>
+#include <kernels/cuda_check.cuh>
+#include <kernels/spmv/policy.hpp>
+#include <kernels/spmv/spmv.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+constexpr int threads = 256;
+
+/// A group of `Lanes` threads a row (Bell and Garland, "Implementing sparse matrix-vector multiplication on
+/// throughput-oriented processors", SC 2009).
+template <int Lanes, class T, class Offset>
+__global__ void __launch_bounds__(threads)
+    row_vector_kernel(std::int64_t rows, const Offset* __restrict__ row_ptr, const std::int32_t* __restrict__ col_idx,
+                      const T* __restrict__ values, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
+{
+    const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    const bool active = row < rows;
+    const Offset begin = active ? __ldg(row_ptr + row) : 0;
+    const Offset end = active ? __ldg(row_ptr + row + 1) : 0;
+    const std::int32_t* columns = col_idx + begin + lane;
+    const T* entries = values + begin + lane;
+    constexpr int step = row_vector_unroll * Lanes;
+    T sum = 0;
+    // Counts down what is left, because begin + step may pass what 32 bits hold.
+    for (Offset left = end - begin - lane; left > 0; left -= step, columns += step, entries += step) {
+        std::int32_t column[row_vector_unroll];
+        T value[row_vector_unroll];
+        T gathered[row_vector_unroll];
+#pragma unroll
+        for (int k = 0; k < row_vector_unroll; ++k) {
+            const bool in = k * Lanes < left;
+            column[k] = in ? __ldcs(columns + k * Lanes) : 0;
+            value[k] = in ? __ldcs(entries + k * Lanes) : T{0};
+        }
+#pragma unroll
+        for (int k = 0; k < row_vector_unroll; ++k) {
+            gathered[k] = k * Lanes < left ? __ldg(x + column[k]) : T{0};
+        }
+#pragma unroll
+        for (int k = 0; k < row_vector_unroll; ++k) {
+            sum += value[k] * gathered[k];
+        }
+    }
+    sum = cuda::group_sum(sum, Lanes);
+    if (active && lane == 0) {
+        y[row] = beta == T{0} ? alpha * sum : alpha * sum + beta * y[row];
+    }
+}
+
+template <class T, class Offset>
+class RowVector final : public SpmvOperator<T> {
+public:
+    RowVector(const CsrShard<T>& shard, const Offset* row_ptr, int lanes)
+        : shard_(shard), row_ptr_(row_ptr), lanes_(lanes)
+    {
+        if (blocks() > std::numeric_limits<std::int32_t>::max()) {
+            throw Error(ErrorCode::usage, "SpMV with " + std::to_string(lanes) + " lanes a row: " +
+                                              std::to_string(shard.rows) + " rows are more than one launch takes");
+        }
+    }
+
+    void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
+    {
+        if (shard_.rows == 0) {
+            return;
+        }
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        switch (lanes_) {
+            case 2:
+                return launch<2>(alpha, x, beta, y, stream);
+            case 4:
+                return launch<4>(alpha, x, beta, y, stream);
+            case 8:
+                return launch<8>(alpha, x, beta, y, stream);
+            case 16:
+                return launch<16>(alpha, x, beta, y, stream);
+            default:
+                return launch<32>(alpha, x, beta, y, stream);
+        }
+    }
+
+private:
+    std::int64_t blocks() const
+    {
+        const std::int64_t rows_per_block = threads / lanes_;
+        return (shard_.rows + rows_per_block - 1) / rows_per_block;
+    }
+
+    template <int Lanes>
+    void launch(T alpha, const T* x, T beta, T* y, cudaStream_t stream) const
+    {
+        row_vector_kernel<Lanes><<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(
+            shard_.rows, row_ptr_, shard_.col_idx, shard_.values, alpha, x, beta, y);
+        RMSP_CUDA_CHECK_LAUNCH("csr-row-vector");
+    }
+
+    CsrShard<T> shard_;
+    const Offset* row_ptr_;
+    int lanes_;
+};
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>& shard, int lanes)
+{
+    if (shard.row_ptr.type() == IndexType::i32) {
+        return std::make_unique<RowVector<T, std::int32_t>>(
+            shard, static_cast<const std::int32_t*>(shard.row_ptr.data()), lanes);
+    }
+    return std::make_unique<RowVector<T, std::int64_t>>(shard, static_cast<const std::int64_t*>(shard.row_ptr.data()),
+                                                        lanes);
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>& shard, const RowStatistics& rows,
+                                                    const Context& /*context*/)
+{
+    return prepare(shard, row_vector_lanes(rows.mean));
+}
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_row_warp(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
+                                                  const Context& /*context*/)
+{
+    // Fixed, so that the order of the additions in a row depends on the row alone.
+    return prepare(shard, 32);
+}
+
+template std::unique_ptr<SpmvOperator<float>> prepare_row_vector(const CsrShard<float>&, const RowStatistics&,
+                                                                 const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_row_vector(const CsrShard<double>&, const RowStatistics&,
+                                                                  const Context&);
+template std::unique_ptr<SpmvOperator<float>> prepare_row_warp(const CsrShard<float>&, const RowStatistics&,
+                                                               const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_row_warp(const CsrShard<double>&, const RowStatistics&,
+                                                                const Context&);
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,156 @@
+#include <array>
+#include <limits>
+
+#include <fmt/format.h>
+#include <kernels/spmv/policy.hpp>
+#include <kernels/spmv/spmv.hpp>
+#include <rmsp/error.hpp>
+
+namespace rmsp {
+
+const char* to_string(DeviceKind kind) noexcept { return kind == DeviceKind::host ? "host" : "cuda"; }
+
+const char* to_string(Determinism level) noexcept
+{
+    switch (level) {
+        case Determinism::none:
+            return "none";
+        case Determinism::run:
+            return "run";
+        case Determinism::device_count:
+            return "device_count";
+    }
+    return "?";
+}
+
+namespace kernels {
+namespace {
+
+#ifdef RMSP_HAVE_CUDA
+constexpr bool have_cuda = true;
+#else
+constexpr bool have_cuda = false;
+#endif
+
+const char* unsupported_by_cusparse(std::int64_t rows, std::int64_t /*cols*/, std::int64_t nnz)
+{
+    constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max();
+    if (rows > limit) {
+        return "cuSPARSE takes row pointers and columns of one width, so at most 2^31 - 1 rows a device";
+    }
+    if (nnz > limit) {
+        return "cuSPARSE takes row pointers and columns of one width, so at most 2^31 - 1 nonzeros a device";
+    }
+    return nullptr;
+}
+
+KernelInfo host(const char* name, Determinism level, const char* summary)
+{
+    return {"spmv", name, DeviceKind::host, level, true, summary};
+}
+
+KernelInfo cuda(const char* name, Determinism level, const char* summary)
+{
+    return {"spmv", name, DeviceKind::cuda, level, have_cuda, summary};
+}
+
+bool allows(const RowStatistics& rows, std::int64_t cols,
+            const char* (*unsupported)(std::int64_t, std::int64_t, std::int64_t))
+{
+    return unsupported == nullptr || unsupported(rows.rows, cols, rows.nnz) == nullptr;
+}
+
+/// "auto" goes through the table in order; it passes over what is there to compare with, and over what suits other
+/// matrices.
+bool automatic(const KernelInfo& info, const RowStatistics& rows)
+{
+    if (info.name == "csr-row-vector") {
+        return prefers_row_vector(rows);
+    }
+    return info.name == "csr-openmp" || info.name == "csr-nnz-split" || info.name == "csr-row-warp";
+}
+
+}  // namespace
+
+template <class T>
+std::span<const SpmvKernel<T>> spmv_kernels()
+{
+    static const std::array<SpmvKernel<T>, 7> table{{
+        {host("csr-openmp", Determinism::device_count,
+              "ranges of equal nonzeros and rows, one a thread; long rows shared"),
+         nullptr, prepare_openmp<T>},
+        {host("csr-reference", Determinism::device_count, "one serial loop in the next wider type, to compare with"),
+         nullptr, prepare_reference<T>},
+        {cuda("csr-row-vector", Determinism::run, "2 to 32 lanes a row, for rows of similar length"), nullptr,
+         prepare_row_vector<T>},
+        {cuda("csr-nnz-split", Determinism::run, "tiles of equal nonzeros and rows, for any row lengths"), nullptr,
+         prepare_nnz_split<T>},
+        {cuda("csr-row-warp", Determinism::device_count, "one warp a row, the same bits on any number of GPUs"),
+         nullptr, prepare_row_warp<T>},
+        {cuda("cusparse-csr-alg1", Determinism::none, "cuSPARSE, CUSPARSE_SPMV_CSR_ALG1 with preprocessing"),
+         unsupported_by_cusparse, prepare_cusparse_alg1<T>},
+        {cuda("cusparse-csr-alg2", Determinism::run, "cuSPARSE, CUSPARSE_SPMV_CSR_ALG2 with preprocessing"),
+         unsupported_by_cusparse, prepare_cusparse_alg2<T>},
+    }};
+    return table;
+}
+
+template <class T>
+const SpmvKernel<T>& choose_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
+                                 const RowStatistics& rows, std::int64_t cols)
+{
+    std::string names;
+    const KernelInfo* elsewhere = nullptr;
+    for (const SpmvKernel<T>& kernel : spmv_kernels<T>()) {
+        const KernelInfo& info = kernel.info;
+        if (info.device != kind) {
+            elsewhere = info.name == name ? &info : elsewhere;
+            continue;
+        }
+        names += (names.empty() ? "" : ", ") + info.name;
+        if (name == "auto") {
+            if (automatic(info, rows) && info.determinism >= determinism && allows(rows, cols, kernel.unsupported)) {
+                return kernel;
+            }
+        } else if (info.name == name) {
+            if (!allows(rows, cols, kernel.unsupported)) {
+                throw Error(
+                    ErrorCode::usage,
+                    fmt::format("SpMV kernel \"{}\" cannot multiply a shard of {} x {} with {} nonzeros: {}", name,
+                                rows.rows, cols, rows.nnz, kernel.unsupported(rows.rows, cols, rows.nnz)));
+            }
+            if (info.determinism < determinism) {
+                throw Error(ErrorCode::usage,
+                            fmt::format("SpMV kernel \"{}\" keeps determinism \"{}\", but \"{}\" was asked for", name,
+                                        to_string(info.determinism), to_string(determinism)));
+            }
+            return kernel;
+        }
+    }
+    if (elsewhere != nullptr) {
+        throw Error(ErrorCode::usage, fmt::format("SpMV kernel \"{}\" runs on {} devices; for {} devices there are: {}",
+                                                  name, to_string(elsewhere->device), to_string(kind), names));
+    }
+    throw Error(ErrorCode::usage,
+                fmt::format("no SpMV kernel \"{}\" for {} devices; there are: auto, {}", name, to_string(kind), names));
+}
+
+template std::span<const SpmvKernel<float>> spmv_kernels();
+template std::span<const SpmvKernel<double>> spmv_kernels();
+template const SpmvKernel<float>& choose_spmv(DeviceKind, const std::string&, Determinism, const RowStatistics&,
+                                              std::int64_t);
+template const SpmvKernel<double>& choose_spmv(DeviceKind, const std::string&, Determinism, const RowStatistics&,
+                                               std::int64_t);
+
+}  // namespace kernels
+
+std::vector<KernelInfo> list_kernels()
+{
+    std::vector<KernelInfo> all;
+    for (const auto& kernel : kernels::spmv_kernels<double>()) {
+        all.push_back(kernel.info);
+    }
+    return all;
+}
+
+}  // namespace rmsp

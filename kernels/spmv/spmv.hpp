@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <kernels/context.hpp>
+#include <rmsp/kernel_info.hpp>
+#include <rmsp/partition.hpp>
+
+namespace rmsp::kernels {
+
+/// A kernel made ready for one shard: y = alpha A x + beta y.
+template <class T>
+class SpmvOperator {
+public:
+    virtual ~SpmvOperator() = default;
+    /// Queues the product on the context's stream (host: runs it). Allocates nothing, waits for nothing. x has cols
+    /// entries, y has rows entries; y is not read if beta == 0. May not be called on two streams at once: workspaces
+    /// are the operator's own.
+    virtual void apply(T alpha, const T* x, T beta, T* y, const Context& context) = 0;
+    /// The shard's values changed in place. Operators that keep a copy of their own renew it, on the context's stream.
+    virtual void update_values(const Context& /*context*/) {}
+    /// Bytes of device memory that the operator keeps besides the shard.
+    virtual std::int64_t workspace_bytes() const { return 0; }
+};
+
+/// One SpMV kernel of the registry: plain data.
+template <class T>
+struct SpmvKernel {
+    KernelInfo info;
+    /// Null: any matrix. Otherwise whether the kernel can multiply this shard at all, with the reason if not (static
+    /// text).
+    const char* (*unsupported)(std::int64_t rows, std::int64_t cols, std::int64_t nnz);
+    /// Builds the operator; may allocate through context.memory, launch on context.stream, and wait for it. The shard's
+    /// arrays outlive the operator.
+    std::unique_ptr<SpmvOperator<T>> (*prepare)(const CsrShard<T>& shard, const RowStatistics& rows,
+                                                const Context& context);
+};
+
+/// Every kernel, in the order in which the automatic choice considers them. Kernels that this build lacks are listed
+/// with compiled == false and throw NotCompiled in prepare().
+template <class T>
+std::span<const SpmvKernel<T>> spmv_kernels();
+
+/// The kernel of that name for that kind of device, or the best for the shard if name is "auto".
+/// \throws Error(usage) if there is none of that name (naming those there are), if it does not support the shard, or if
+///         it does not keep the asked determinism
+template <class T>
+const SpmvKernel<T>& choose_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
+                                 const RowStatistics& rows, std::int64_t cols);
+
+// The bodies, one source file each; the registry lists them.
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_reference(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_openmp(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_row_warp(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_alg1(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_alg2(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+}  // namespace rmsp::kernels

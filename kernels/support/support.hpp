@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include <kernels/context.hpp>
+
+/// Small device-side steps of distributing and merging, each with a host and a CUDA body chosen by the context's kind.
+/// All are queued on the context's stream and return at once on GPUs; all pointers are memory of the context's device.
+namespace rmsp::kernels {
+
+/// out[i] = clamp(row_ptr[i] - start, 0, nnz) for i in [0, rows]: the local row pointers of a part, from the slice of
+/// the global ones that begins at its first row. (MSREP, section 4.1)
+void localize_row_ptr(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, std::int32_t* out,
+                      const Context& context);
+void localize_row_ptr(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, std::int64_t* out,
+                      const Context& context);
+
+/// out[i] = in[i], narrowed. The caller has checked the range.
+void narrow_indices(const std::int64_t* in, std::int64_t n, std::int32_t* out, const Context& context);
+
+/// y[i] = value
+template <class T>
+void fill(T* y, std::int64_t n, T value, const Context& context);
+
+/// y[0] += carries[0] + carries[1] + ... in this order, one rounding each. `carries` may be pinned host memory.
+template <class T>
+void add_carries(T* y, const T* carries, int count, const Context& context);
+
+/// Reads n doubles and writes one number for each block to `sink` (at least 4096 entries): what the memory limit is
+/// measured with.
+void read_all(const double* data, std::int64_t n, double* sink, const Context& context);
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <cstdint>
+
+#include <kernels/cuda_block.cuh>
+#include <kernels/cuda_check.cuh>
+#include <kernels/support/bodies.hpp>
+
+namespace rmsp::kernels::cuda {
+namespace {
+
+constexpr int threads = 256;
+constexpr int blocks_per_multiprocessor = 8;  // fills a multiprocessor's 2048 threads
+constexpr std::int64_t sink_entries = 4096;
+constexpr int read_unroll = 8;
+
+unsigned grid_for(std::int64_t n, const Context& context)
+{
+    const std::int64_t full = std::int64_t{std::max(context.compute_units, 1)} * blocks_per_multiprocessor;
+    return static_cast<unsigned>(std::clamp<std::int64_t>((n + threads - 1) / threads, 1, full));
+}
+
+__device__ __forceinline__ std::int64_t first_index() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ std::int64_t index_stride() { return std::int64_t{gridDim.x} * blockDim.x; }
+
+template <class In, class Out>
+__global__ void __launch_bounds__(threads)
+    localize_kernel(const In* in, std::int64_t n, std::int64_t start, std::int64_t nnz, Out* out)
+{
+    for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+        const std::int64_t local = std::int64_t{in[i]} - start;
+        out[i] = static_cast<Out>(local < 0 ? 0 : local > nnz ? nnz : local);
+    }
+}
+
+__global__ void __launch_bounds__(threads) narrow_kernel(const std::int64_t* in, std::int64_t n, std::int32_t* out)
+{
+    for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+        out[i] = static_cast<std::int32_t>(in[i]);
+    }
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads) fill_kernel(T* y, std::int64_t n, T value)
+{
+    for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+        y[i] = value;
+    }
+}
+
+template <class T>
+__global__ void add_carries_kernel(T* y, const T* carries, int count)
+{
+    T sum = y[0];
+    for (int i = 0; i < count; ++i) {
+        sum += carries[i];
+    }
+    y[0] = sum;
+}
+
+__global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
+    read_kernel(const double2* pairs, std::int64_t n, const double* rest, int rest_n, double* sink)
+{
+    __shared__ double warp_sums[threads / 32];
+    double sum = 0;
+    const std::int64_t step = index_stride() * read_unroll;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x * read_unroll + threadIdx.x; i < n; i += step) {
+        double2 v[read_unroll];
+#pragma unroll
+        for (int k = 0; k < read_unroll; ++k) {
+            v[k] = i + k * threads < n ? __ldcs(pairs + i + k * threads) : double2{0, 0};
+        }
+#pragma unroll
+        for (int k = 0; k < read_unroll; ++k) {
+            sum += v[k].x + v[k].y;
+        }
+    }
+    if (blockIdx.x == 0 && static_cast<int>(threadIdx.x) < rest_n) {
+        sum += rest[threadIdx.x];
+    }
+    sum = block_sum<threads>(sum, warp_sums);
+    if (threadIdx.x == 0) {
+        sink[blockIdx.x] = sum;
+    }
+}
+
+cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
+
+}  // namespace
+
+template <class Out>
+void localize_row_ptr(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, Out* out,
+                      const Context& context)
+{
+    row_ptr.visit([&](const auto* in) {
+        localize_kernel<<<grid_for(rows + 1, context), threads, 0, stream_of(context)>>>(in, rows + 1, start, nnz, out);
+    });
+    RMSP_CUDA_CHECK_LAUNCH("localize_row_ptr");
+}
+
+void narrow_indices(const std::int64_t* in, std::int64_t n, std::int32_t* out, const Context& context)
+{
+    if (n > 0) {
+        narrow_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(in, n, out);
+        RMSP_CUDA_CHECK_LAUNCH("narrow_indices");
+    }
+}
+
+template <class T>
+void fill(T* y, std::int64_t n, T value, const Context& context)
+{
+    if (n > 0) {
+        fill_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(y, n, value);
+        RMSP_CUDA_CHECK_LAUNCH("fill");
+    }
+}
+
+template <class T>
+void add_carries(T* y, const T* carries, int count, const Context& context)
+{
+    if (count > 0) {
+        add_carries_kernel<<<1, 1, 0, stream_of(context)>>>(y, carries, count);
+        RMSP_CUDA_CHECK_LAUNCH("add_carries");
+    }
+}
+
+void read_all(const double* data, std::int64_t n, double* sink, const Context& context)
+{
+    if (reinterpret_cast<std::uintptr_t>(data) % sizeof(double2) != 0) {
+        throw Error(ErrorCode::usage, "read_all: the data must start at a multiple of 16 bytes");
+    }
+    const std::int64_t pairs = n / 2;
+    const unsigned blocks = static_cast<unsigned>(std::min<std::int64_t>(grid_for(pairs, context), sink_entries));
+    read_kernel<<<blocks, threads, 0, stream_of(context)>>>(reinterpret_cast<const double2*>(data), pairs,
+                                                            data + 2 * pairs, static_cast<int>(n - 2 * pairs), sink);
+    RMSP_CUDA_CHECK_LAUNCH("read_all");
+}
+
+template void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, std::int32_t*, const Context&);
+template void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, std::int64_t*, const Context&);
+template void fill(float*, std::int64_t, float, const Context&);
+template void fill(double*, std::int64_t, double, const Context&);
+template void add_carries(float*, const float*, int, const Context&);
+template void add_carries(double*, const double*, int, const Context&);
+
+}  // namespace rmsp::kernels::cuda

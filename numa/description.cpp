@@ -1,0 +1,327 @@
+#include "numa/description.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <initializer_list>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+
+#include <rmsp/error.hpp>
+
+#include "numa/cores.hpp"
+#include "numa/hwloc_topology.hpp"
+
+namespace rmsp {
+namespace numa {
+namespace {
+
+using Keys = std::initializer_list<std::string_view>;
+
+// Bounds that keep a mistyped description from filling memory; larger than any machine.
+constexpr std::int64_t max_pu = (1 << 20) - 1;
+constexpr std::int64_t max_cores = 1 << 16;
+constexpr std::int64_t max_threads_per_core = 16;
+constexpr std::int64_t max_os_node = 4095;
+constexpr double max_memory_gib = 1 << 24;
+
+constexpr double bytes_per_gib = 1024.0 * 1024.0 * 1024.0;
+
+// Levenshtein's distance
+std::size_t edit_distance(std::string_view a, std::string_view b)
+{
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+        }
+    }
+    return row.back();
+}
+
+// Lower-case "dddd:bb:dd.f" of a PCI address that may be in upper case or lack its domain; empty if it is none.
+std::string normalized_pci_id(std::string_view text)
+{
+    std::string id(text);
+    std::transform(id.begin(), id.end(), id.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (std::count(id.begin(), id.end(), ':') == 1) {
+        id.insert(0, "0000:");
+    }
+    // The domain has four to eight digits.
+    const std::size_t domain = id.find(':');
+    if (domain == std::string::npos || domain < 4 || domain > 8 || id.size() != domain + 8 || id[domain + 3] != ':' ||
+        id[domain + 6] != '.') {
+        return "";
+    }
+    for (std::size_t i = 0; i < id.size(); ++i) {
+        const bool separator = i == domain || i == domain + 3 || i == domain + 6;
+        if (!separator && std::isxdigit(static_cast<unsigned char>(id[i])) == 0) {
+            return "";
+        }
+    }
+    return id;
+}
+
+class DescriptionReader {
+public:
+    explicit DescriptionReader(const std::string& name) : name_(name) {}
+
+    Topology read(const toml::table& root)
+    {
+        check_keys(root, "the top level", {"name", "hwloc", "node", "gpu"});
+        const toml::node* const synthetic = root.get("hwloc");
+        const toml::node* const nodes = root.get("node");
+        if ((synthetic == nullptr) == (nodes == nullptr)) {
+            fail(nodes != nullptr ? *nodes : root, "a description needs either `hwloc` or [[node]] tables");
+        }
+        Topology topology;
+        if (synthetic != nullptr) {
+            topology = topology_from_synthetic(text(root, "hwloc", ""), where(*synthetic));
+        } else {
+            for (const toml::table* node : tables(*nodes, "node")) {
+                topology.nodes.push_back(read_node(*node, static_cast<int>(topology.nodes.size())));
+            }
+        }
+        topology.name = text(root, "name", "");
+        if (const toml::node* const gpus = root.get("gpu"); gpus != nullptr) {
+            for (const toml::table* gpu : tables(*gpus, "gpu")) {
+                topology.gpus.push_back(read_gpu(*gpu, static_cast<int>(topology.gpus.size()), topology.nodes.size()));
+            }
+        }
+        return topology;
+    }
+
+private:
+    std::string where(const toml::node& at) const { return fmt::format("{}:{}", name_, at.source().begin.line); }
+
+    [[noreturn]] void fail(const toml::node& at, const std::string& message) const
+    {
+        throw Error(ErrorCode::io, fmt::format("{}: {}", where(at), message));
+    }
+
+    void check_keys(const toml::table& table, std::string_view place, Keys known) const
+    {
+        for (const auto& [key, value] : table) {
+            if (std::find(known.begin(), known.end(), key.str()) == known.end()) {
+                const auto* const nearest =
+                    std::min_element(known.begin(), known.end(), [&](std::string_view a, std::string_view b) {
+                        return edit_distance(a, key.str()) < edit_distance(b, key.str());
+                    });
+                fail(value, fmt::format("unknown key `{}` in {}; did you mean `{}`?", key.str(), place, *nearest));
+            }
+        }
+    }
+
+    std::vector<const toml::table*> tables(const toml::node& node, std::string_view key) const
+    {
+        std::vector<const toml::table*> result;
+        const toml::array* const array = node.as_array();
+        if (array == nullptr || array->empty() || !array->is_homogeneous(toml::node_type::table)) {
+            fail(node, fmt::format("`{}` must be one or more [[{}]] tables", key, key));
+        }
+        for (const toml::node& element : *array) {
+            result.push_back(element.as_table());
+        }
+        return result;
+    }
+
+    std::string text(const toml::table& table, std::string_view key, const std::string& fallback) const
+    {
+        const toml::node* const node = table.get(key);
+        if (node == nullptr) {
+            return fallback;
+        }
+        const auto value = node->value_exact<std::string>();
+        if (!value) {
+            fail(*node, fmt::format("`{}` must be a string", key));
+        }
+        return *value;
+    }
+
+    std::int64_t number(const toml::node& node, std::string_view key, std::int64_t least, std::int64_t most) const
+    {
+        const auto value = node.value_exact<std::int64_t>();
+        if (!value || *value < least || *value > most) {
+            fail(node, fmt::format("`{}` must be an integer from {} to {}", key, least, most));
+        }
+        return *value;
+    }
+
+    std::optional<std::int64_t> number(const toml::table& table, std::string_view key, std::int64_t least,
+                                       std::int64_t most) const
+    {
+        const toml::node* const node = table.get(key);
+        return node == nullptr ? std::nullopt : std::optional(number(*node, key, least, most));
+    }
+
+    NumaNode read_node(const toml::table& table, int position)
+    {
+        check_keys(table, "[[node]]", {"os_index", "cores", "threads_per_core", "core_pus", "memory_gib"});
+        NumaNode node;
+        node.os_index = static_cast<int>(number(table, "os_index", 0, max_os_node).value_or(position));
+        if (!os_nodes_.insert(node.os_index).second) {
+            fail(table, fmt::format("two [[node]] tables have os_index {}", node.os_index));
+        }
+        if (const toml::node* const memory = table.get("memory_gib"); memory != nullptr) {
+            const std::optional<double> gib = memory->is_number() ? memory->value<double>() : std::nullopt;
+            if (!gib || !(*gib >= 0) || *gib > max_memory_gib) {
+                fail(*memory, fmt::format("`memory_gib` must be a number from 0 to {}", max_memory_gib));
+            }
+            node.memory_bytes = std::llround(*gib * bytes_per_gib);
+        }
+        const std::optional<std::int64_t> cores = number(table, "cores", 1, max_cores);
+        const toml::node* const lists = table.get("core_pus");
+        if (cores.has_value() == (lists != nullptr)) {
+            fail(table, "a [[node]] needs either `cores` or `core_pus`");
+        }
+        if (lists != nullptr) {
+            if (table.contains("threads_per_core")) {
+                fail(*table.get("threads_per_core"), "`threads_per_core` goes with `cores`, not with `core_pus`");
+            }
+            read_core_pus(*lists, node);
+            return node;
+        }
+        const std::int64_t threads = number(table, "threads_per_core", 1, max_threads_per_core).value_or(1);
+        int pu = pus_.empty() ? 0 : *pus_.rbegin() + 1;
+        for (std::int64_t core = 0; core < *cores; ++core) {
+            node.cores.push_back(pu);
+            for (std::int64_t thread = 0; thread < threads; ++thread, ++pu) {
+                add_pu(table, node, pu);
+            }
+        }
+        return node;
+    }
+
+    void read_core_pus(const toml::node& lists, NumaNode& node)
+    {
+        const toml::array* const cores = lists.as_array();
+        if (cores == nullptr) {
+            fail(lists, "`core_pus` must be a list of lists of hardware threads");
+        }
+        for (const toml::node& core : *cores) {
+            const toml::array* const pus = core.as_array();
+            if (pus == nullptr || pus->empty()) {
+                fail(core, "each core of `core_pus` must be a list of its hardware threads");
+            }
+            bool first = true;
+            for (const toml::node& element : *pus) {
+                const int pu = static_cast<int>(number(element, "core_pus", 0, max_pu));
+                if (first) {
+                    node.cores.push_back(pu);
+                }
+                add_pu(element, node, pu);
+                first = false;
+            }
+        }
+    }
+
+    void add_pu(const toml::node& at, NumaNode& node, int pu)
+    {
+        if (pu > max_pu || !pus_.insert(pu).second) {
+            fail(at, fmt::format("hardware thread {} {}", pu, pu > max_pu ? "is out of range" : "is listed twice"));
+        }
+        node.pus.push_back(pu);
+    }
+
+    GpuDescription read_gpu(const toml::table& table, int position, std::size_t node_count) const
+    {
+        check_keys(table, "[[gpu]]", {"index", "name", "pci", "node", "node_source"});
+        GpuDescription gpu;
+        gpu.index = static_cast<int>(number(table, "index", 0, max_pu).value_or(position));
+        gpu.name = text(table, "name", "");
+        if (const toml::node* const pci = table.get("pci"); pci != nullptr) {
+            gpu.pci_bus_id = normalized_pci_id(text(table, "pci", ""));
+            if (gpu.pci_bus_id.empty()) {
+                fail(*pci, "`pci` must be an address like \"0000:1b:00.0\"");
+            }
+        }
+        const auto last_node = static_cast<std::int64_t>(node_count) - 1;
+        gpu.numa_node = static_cast<int>(number(table, "node", 0, last_node).value_or(-1));
+        gpu.numa_source =
+            text(table, "node_source", gpu.numa_node >= 0 ? "description" : "the description names no node");
+        return gpu;
+    }
+
+    const std::string& name_;
+    std::set<int> pus_;
+    std::set<int> os_nodes_;
+};
+
+std::string quoted(std::string_view value)
+{
+    std::string result = "\"";
+    for (const char c : value) {
+        if (c == '"' || c == '\\') {
+            result += '\\';
+            result += c;
+        } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+            result += fmt::format("\\u{:04X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+        } else {
+            result += c;
+        }
+    }
+    return result + '"';
+}
+
+}  // namespace
+
+Topology parse_description(std::string_view text, const std::string& name)
+{
+    try {
+        return DescriptionReader(name).read(toml::parse(text, name));
+    } catch (const toml::parse_error& error) {
+        throw Error(ErrorCode::io, fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()));
+    }
+}
+
+}  // namespace numa
+
+std::string Topology::to_toml() const
+{
+    constexpr std::size_t cores_per_line = 12;
+    std::string out;
+    if (!name.empty()) {
+        out += fmt::format("name = {}\n", numa::quoted(name));
+    }
+    for (const NumaNode& node : nodes) {
+        out += fmt::format("\n[[node]]\nos_index = {}\n", node.os_index);
+        out += fmt::format("memory_gib = {}\n", static_cast<double>(node.memory_bytes) / numa::bytes_per_gib);
+        out += "core_pus = [";
+        const std::vector<std::vector<int>> cores = numa::pus_by_core(node);
+        for (std::size_t i = 0; i < cores.size(); ++i) {
+            out += fmt::format("{}[{}],", i % cores_per_line == 0 ? "\n    " : " ", fmt::join(cores[i], ", "));
+        }
+        out += cores.empty() ? "]\n" : "\n]\n";
+    }
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+        const GpuDescription& gpu = gpus[i];
+        out += "\n[[gpu]]\n";
+        if (gpu.index != static_cast<int>(i)) {
+            out += fmt::format("index = {}\n", gpu.index);
+        }
+        if (!gpu.name.empty()) {
+            out += fmt::format("name = {}\n", numa::quoted(gpu.name));
+        }
+        if (!gpu.pci_bus_id.empty()) {
+            out += fmt::format("pci = {}\n", numa::quoted(gpu.pci_bus_id));
+        }
+        if (gpu.numa_node >= 0) {
+            out += fmt::format("node = {}\n", gpu.numa_node);
+        }
+        out += fmt::format("node_source = {}\n", numa::quoted(gpu.numa_source));
+    }
+    return out;
+}
+
+}  // namespace rmsp

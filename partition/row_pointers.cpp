@@ -1,0 +1,77 @@
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <rmsp/error.hpp>
+#include <rmsp/partition.hpp>
+
+namespace rmsp {
+namespace {
+
+template <class Local>
+void write_local_row_ptr(IndexView row_ptr, const PartialCsr& part, Local* out)
+{
+    if (part.nnz() > std::int64_t{std::numeric_limits<Local>::max()}) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("a part of {} nonzeros (rows [{}, {})) does not fit {}-bit row pointers", part.nnz(),
+                                part.start_row, part.end_row, 8 * sizeof(Local)));
+    }
+    const std::int64_t rows = part.rows();
+    out[0] = 0;
+    out[rows] = static_cast<Local>(part.nnz());
+    // Both ends may lie inside a row; in between every pointer is inside the part.
+    row_ptr.visit([&](const auto* global) {
+#pragma omp parallel for schedule(static) if (rows > 65536)
+        for (std::int64_t i = 1; i < rows; ++i) {
+            out[i] = static_cast<Local>(global[part.start_row + i] - part.start_idx);
+        }
+    });
+}
+
+}  // namespace
+
+void local_row_ptr(IndexView row_ptr, const PartialCsr& part, std::int32_t* out)
+{
+    write_local_row_ptr(row_ptr, part, out);
+}
+
+void local_row_ptr(IndexView row_ptr, const PartialCsr& part, std::int64_t* out)
+{
+    write_local_row_ptr(row_ptr, part, out);
+}
+
+RowStatistics row_statistics(std::int64_t rows, IndexView row_ptr)
+{
+    if (rows < 0 || (rows > 0 && row_ptr.data() == nullptr)) {
+        throw Error(ErrorCode::usage, fmt::format("no row statistics of {} rows: {}", rows,
+                                                  rows < 0 ? "a negative size" : "the row pointers are null"));
+    }
+    RowStatistics result;
+    result.rows = rows;
+    if (rows == 0) {
+        return result;
+    }
+    result.nnz = row_ptr[rows] - row_ptr[0];
+    result.mean = static_cast<double>(result.nnz) / static_cast<double>(rows);
+    std::int64_t empty = 0;
+    std::int64_t longest = 0;
+    double squares = 0;
+    const double mean = result.mean;
+    row_ptr.visit([&](const auto* p) {
+#pragma omp parallel for schedule(static) reduction(+ : empty, squares) reduction(max : longest) if (rows > 65536)
+        for (std::int64_t i = 0; i < rows; ++i) {
+            const std::int64_t length = static_cast<std::int64_t>(p[i + 1]) - static_cast<std::int64_t>(p[i]);
+            const double difference = static_cast<double>(length) - mean;
+            empty += length == 0 ? 1 : 0;
+            longest = length > longest ? length : longest;
+            squares += difference * difference;
+        }
+    });
+    result.empty_rows = empty;
+    result.longest_row = longest;
+    result.deviation = std::sqrt(squares / static_cast<double>(rows));
+    return result;
+}
+
+}  // namespace rmsp

@@ -1,0 +1,135 @@
+#include <kernels/support/support.hpp>
+
+#include "runtime/state.hpp"
+
+namespace rmsp::detail {
+namespace {
+
+/// Brings x to where the worker's kernel reads it and returns that place.
+template <class T>
+const T* place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, const Source<T>& x,
+                 PhaseProbe* probe)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    runtime::Device& device = worker.device();
+    if (x.vector && (x.vector->layout == Layout::replicated || !matrix.channel || device.shares_host_memory())) {
+        // One device, or one memory: the slices lie behind each other, so the first is all of x.
+        return x.vector->layout == Layout::replicated ? x.vector->slices[rank] : x.vector->slices[0];
+    }
+    if (device.shares_host_memory()) {
+        return x.host;
+    }
+    T* const all = matrix.shards[rank]->x.data();
+    const bool gathered = matrix.channel && (x.vector || !matrix.upload_needed);
+    const auto& slices = x.vector ? x.vector->offsets : matrix.x_even;
+    const runtime::Range own = gathered ? runtime::Range{slices[rank], slices[rank + 1]} : matrix.x_needed[rank];
+    const auto write = [&] {
+        const auto bytes = static_cast<std::size_t>(own.end - own.first) * sizeof(T);
+        if (x.vector) {
+            worker.stream().copy(all + own.first, x.vector->slices[rank], bytes);
+        } else {
+            device.upload(worker.stream(), all + own.first, x.host + own.first, bytes);
+            if (probe != nullptr) {
+                probe->mark(worker, "x upload");
+            }
+        }
+    };
+    if (gathered) {
+        matrix.channel->gather(worker, meeting, {matrix.x_buffers, slices, matrix.x_needed, sizeof(T)}, write);
+        if (probe != nullptr) {
+            probe->mark(worker, "x exchange");
+        }
+    } else {
+        write();
+    }
+    return all;
+}
+
+}  // namespace
+
+template <class T>
+void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
+              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    runtime::Device& device = worker.device();
+    runtime::Stream& stream = worker.stream();
+    Shard<T>& shard = *matrix.shards[rank];
+    const auto context = worker.context();
+    const bool copy_y = !y.vector && !device.shares_host_memory();
+    const auto y_bytes = static_cast<std::size_t>(shard.owned.rows) * sizeof(T);
+    T* const host_rows = y.vector ? nullptr : y.host + shard.part.first_owned_row();
+
+    if (probe != nullptr) {
+        probe->mark(worker, "");
+    }
+    const T* const x_place = place_x(matrix, worker, meeting, x, probe);
+    T* const y_place = copy_y ? shard.y.data() : y.vector ? y.vector->slices[rank] : host_rows;
+    if (copy_y && beta != T{0}) {
+        device.upload(stream, y_place, host_rows, y_bytes);
+        if (probe != nullptr) {
+            probe->mark(worker, "y upload");
+        }
+    }
+
+    shard.owned_operator->apply(alpha, x_place, beta, y_place, context);
+    if (shard.carry_operator) {
+        shard.carry_operator->apply(alpha, x_place, T{0}, shard.carry_out.data(), context);
+    }
+    if (probe != nullptr) {
+        probe->mark(worker, "kernel");
+    }
+
+    if (matrix.any_carry) {
+        // Rows shared between devices: the owner adds what the devices behind it found, in their order. A host y gets them
+        // in finish_host_y().
+        T* const carries = static_cast<T*>(matrix.carries->data());
+        const bool on_devices = y.vector != nullptr;
+        if (on_devices) {
+            matrix.carry_order->begin(worker.rank(), stream, meeting);
+        }
+        if (shard.carry_operator) {
+            stream.copy(carries + rank, shard.carry_out.data(), sizeof(T));
+        }
+        if (on_devices) {
+            matrix.carry_order->publish(worker.rank(), stream, meeting);
+            if (matrix.carry_count[rank] > 0) {
+                kernels::add_carries(y_place + shard.owned.rows - 1, carries + rank + 1, matrix.carry_count[rank],
+                                     context);
+            }
+            matrix.carry_order->end(worker.rank(), stream);
+        }
+    }
+    if (copy_y) {
+        device.download(stream, host_rows, y_place, y_bytes);
+    }
+    if (probe != nullptr && (copy_y || matrix.any_carry)) {
+        probe->mark(worker, "merge");
+    }
+}
+
+template <class T>
+void finish_host_y(const MatrixState<T>& matrix, T* y)
+{
+    if (!matrix.any_carry) {
+        return;
+    }
+    const T* const carries = static_cast<const T*>(matrix.carries->data());
+    for (std::size_t owner = 0; owner < matrix.carry_count.size(); ++owner) {
+        const int count = matrix.carry_count[owner];
+        T& last_row = y[matrix.plan.partition.parts[owner].end_row - 1];
+        for (int i = 1; i <= count; ++i) {
+            last_row += carries[owner + static_cast<std::size_t>(i)];
+        }
+    }
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                        \
+    template void apply_on(MatrixState<T>&, runtime::Worker&, runtime::Rendezvous&, T, const Source<T>&, T,        \
+                           const Target<T>&, PhaseProbe*);                                                         \
+    template void finish_host_y(const MatrixState<T>&, T*);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::detail

@@ -1,0 +1,19 @@
+#include "runtime/cuda/cuda_backend.hpp"
+
+namespace rmsp::runtime {
+
+std::vector<GpuDescription> cuda_gpus() { return {}; }
+
+std::unique_ptr<Device> make_cuda_device(DeviceInfo, int) { throw NotCompiled("the CUDA backend"); }
+
+std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<Worker>>)
+{
+    throw NotCompiled("the peer transport");
+}
+
+std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<Worker>>)
+{
+    throw NotCompiled("the NCCL transport");
+}
+
+}  // namespace rmsp::runtime

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <source_location>
+#include <vector>
+
+#include "runtime/device.hpp"
+
+namespace rmsp::runtime {
+
+/// Throws Error(out_of_memory or device) with the call's name if `status` is an error; the CUDA error state is cleared first.
+void cuda_check(cudaError_t status, const char* call, std::source_location where = std::source_location::current());
+
+class CudaEvent final : public Event {
+public:
+    explicit CudaEvent(bool timing);
+    ~CudaEvent() override;
+    CudaEvent(const CudaEvent&) = delete;
+    CudaEvent& operator=(const CudaEvent&) = delete;
+
+    bool ready() const override;
+    void synchronize() const override;
+    double seconds_since(const Event& earlier) const override;
+    cudaEvent_t get() const noexcept { return event_; }
+
+private:
+    cudaEvent_t event_ = nullptr;
+};
+
+class CudaStream final : public Stream {
+public:
+    CudaStream();
+    ~CudaStream() override;
+    CudaStream(const CudaStream&) = delete;
+    CudaStream& operator=(const CudaStream&) = delete;
+
+    void copy(void* dst, const void* src, std::size_t bytes) override;
+    void record(Event& event) override;
+    void wait(const Event& event) override;
+    void synchronize() override;
+    void* native() const override { return stream_; }
+
+private:
+    cudaStream_t stream_ = nullptr;
+};
+
+class CudaDevice final : public Device {
+public:
+    CudaDevice(DeviceInfo info, int ordinal);
+    ~CudaDevice() override;
+
+    int ordinal() const noexcept { return ordinal_; }
+
+    void make_current() override;
+    std::unique_ptr<Stream> make_stream() override;
+    std::unique_ptr<Event> make_event(bool timing) override;
+
+    void* allocate(std::size_t bytes) override;
+    void deallocate(void* p, std::size_t bytes) noexcept override;
+    void* allocate_pinned(std::size_t bytes) override;
+    void free_pinned(void* p, std::size_t bytes) noexcept override;
+
+    void upload(Stream& stream, void* dst, const void* src, std::size_t bytes) override;
+    void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill) override;
+    void download(Stream& stream, void* dst, const void* src, std::size_t bytes) override;
+
+private:
+    struct Slot {
+        PinnedBuffer memory;
+        std::unique_ptr<Event> free;  // the copy engine is done with the slot
+    };
+    void open_ring();
+
+    int ordinal_;
+    int copy_threads_;
+    std::vector<Slot> ring_;  // made at the first pageable copy
+};
+
+}  // namespace rmsp::runtime

@@ -1,0 +1,83 @@
+#include <cuda_runtime.h>
+
+#include <fmt/format.h>
+
+#include "runtime/cuda/cuda_backend.hpp"
+#include "runtime/cuda/cuda_device.hpp"
+#include "runtime/hand_over.hpp"
+#include "runtime/job.hpp"
+
+namespace rmsp::runtime {
+namespace {
+
+class PeerChannel final : public Channel {
+public:
+    explicit PeerChannel(int devices) : hand_over_(devices) {}
+
+    void open(Worker& worker) { hand_over_.open(worker.rank(), worker.device()); }
+    void close(int rank) noexcept override { hand_over_.close(rank); }
+
+    void gather(Worker& worker, Rendezvous& meeting, const Gather& gather, const std::function<void()>& write) override
+    {
+        const int rank = worker.rank();
+        Stream& stream = worker.stream();
+        hand_over_.begin(rank, stream, meeting);
+        write();
+        hand_over_.publish(rank, stream, meeting);
+        // Each device starts with a different peer, so that no link is asked by all at once.
+        for (int step = 1; step < gather.devices(); ++step) {
+            const int other = (rank + step) % gather.devices();
+            const Range part = gather.part(other, rank);
+            stream.copy(gather.place(rank, part.first), gather.place(other, part.first), gather.bytes(part));
+        }
+        hand_over_.end(rank, stream);
+    }
+
+private:
+    HandOver hand_over_;
+};
+
+class PeerTransport final : public Transport {
+public:
+    std::string name() const override { return "peer"; }
+    std::unique_ptr<Channel> make_channel(int devices, std::int64_t) override
+    {
+        return std::make_unique<PeerChannel>(devices);
+    }
+    void open(Channel& channel, Worker& worker) override { dynamic_cast<PeerChannel&>(channel).open(worker); }
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<Worker>> workers)
+{
+    const auto ordinal = [&](std::size_t i) { return dynamic_cast<CudaDevice&>(workers[i]->device()).ordinal(); };
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+        for (std::size_t j = 0; j < workers.size(); ++j) {
+            int can = 0;
+            if (i != j) {
+                cuda_check(cudaDeviceCanAccessPeer(&can, ordinal(i), ordinal(j)), "cudaDeviceCanAccessPeer");
+                if (can == 0) {
+                    throw Error(ErrorCode::device,
+                                fmt::format("GPU {} cannot reach the memory of GPU {}", ordinal(i), ordinal(j)));
+                }
+            }
+        }
+    }
+    JobQueue jobs(workers, false);
+    jobs.submit([&](Worker& worker, Rendezvous&) {
+            for (std::size_t j = 0; j < workers.size(); ++j) {
+                if (static_cast<int>(j) != worker.rank()) {
+                    const cudaError_t status = cudaDeviceEnablePeerAccess(ordinal(j), 0);
+                    if (status != cudaErrorPeerAccessAlreadyEnabled) {
+                        cuda_check(status, "cudaDeviceEnablePeerAccess");
+                    } else {
+                        (void)cudaGetLastError();
+                    }
+                }
+            }
+        }).get();
+    return std::make_unique<PeerTransport>();
+}
+
+}  // namespace rmsp::runtime

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include <kernels/context.hpp>
+#include <rmsp/runtime.hpp>
+
+namespace rmsp::runtime {
+
+/// A point in a stream. Made by Device::make_event(); may be recorded again and again.
+class Event {
+public:
+    virtual ~Event() = default;
+    /// Whether everything before the last record() is done; true if never recorded.
+    /// \throws Error(device) if that work failed
+    virtual bool ready() const = 0;
+    /// Blocks until ready().
+    virtual void synchronize() const = 0;
+    /// Time between two recorded events of the same device, both made with timing and both ready.
+    virtual double seconds_since(const Event& earlier) const = 0;
+};
+
+/// An in-order queue of work on one device. Every function returns at once on a GPU; on a host device the work has then been done.
+class Stream {
+public:
+    virtual ~Stream() = default;
+    /// Copies between any two places that both devices of the copy can reach: device, pinned host, or a peer's memory.
+    virtual void copy(void* dst, const void* src, std::size_t bytes) = 0;
+    virtual void record(Event& event) = 0;
+    /// Later work of this stream starts after `event`, which may belong to another device. The event must have been recorded
+    /// before this call (see HandOver).
+    virtual void wait(const Event& event) = 0;
+    virtual void synchronize() = 0;
+    /// cudaStream_t of a GPU, null on host devices.
+    virtual void* native() const = 0;
+};
+
+/// Writes bytes [begin, begin + bytes) of what is uploaded to `out`; called from several threads for disjoint ranges whose
+/// ends are multiples of 64 bytes.
+using Filler = std::function<void(std::byte* out, std::size_t begin, std::size_t bytes)>;
+
+/// Memory, streams and events of one place. A device belongs to one Worker, whose thread calls everything here, except
+/// that deallocate() and make_current() may also be called by another thread once the worker has stopped.
+class Device : public kernels::Memory {
+public:
+    explicit Device(DeviceInfo info) : info_(std::move(info)) {}
+    const DeviceInfo& info() const noexcept { return info_; }
+    /// True if host code may read and write this device's memory, and this device the host's (host devices).
+    bool shares_host_memory() const noexcept { return info_.kind == DeviceKind::host; }
+
+    /// Makes this device the calling thread's current one.
+    virtual void make_current() = 0;
+    virtual std::unique_ptr<Stream> make_stream() = 0;
+    virtual std::unique_ptr<Event> make_event(bool timing) = 0;
+
+    /// Host memory near this device that every device of the runtime can reach directly.
+    virtual void* allocate_pinned(std::size_t bytes) = 0;
+    virtual void free_pinned(void* p, std::size_t bytes) noexcept = 0;
+
+    /// Copies host memory of any kind to the device; src may be reused when this returns, unless it is pinned (then when the
+    /// stream gets there). Pageable memory goes through a pinned, node-local ring filled by the worker's cores.
+    virtual void upload(Stream& stream, void* dst, const void* src, std::size_t bytes) = 0;
+    /// The same for data that is made on the way (converted columns): `fill` has been called for everything when this returns.
+    virtual void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill) = 0;
+    /// Copies device memory to host memory of any kind. Pageable: returns when the data are there. Pinned: when queued.
+    virtual void download(Stream& stream, void* dst, const void* src, std::size_t bytes) = 0;
+
+    kernels::Context context(const Stream& stream)
+    {
+        kernels::Context c;
+        c.kind = info_.kind;
+        c.stream = stream.native();
+        c.threads = info_.kind == DeviceKind::host ? info_.compute_units : 1;
+        c.compute_units = info_.compute_units;
+        c.memory = this;
+        return c;
+    }
+
+private:
+    DeviceInfo info_;
+};
+
+/// Pinned memory of a device, owned.
+class PinnedBuffer {
+public:
+    PinnedBuffer() = default;
+    PinnedBuffer(Device& device, std::size_t bytes)
+        : device_(&device), bytes_(bytes), data_(bytes > 0 ? device.allocate_pinned(bytes) : nullptr)
+    {
+    }
+    PinnedBuffer(PinnedBuffer&& other) noexcept
+        : device_(other.device_), bytes_(std::exchange(other.bytes_, 0)), data_(std::exchange(other.data_, nullptr))
+    {
+    }
+    PinnedBuffer& operator=(PinnedBuffer&& other) noexcept
+    {
+        std::swap(device_, other.device_);
+        std::swap(bytes_, other.bytes_);
+        std::swap(data_, other.data_);
+        return *this;
+    }
+    ~PinnedBuffer()
+    {
+        if (data_ != nullptr) {
+            device_->free_pinned(data_, bytes_);
+        }
+    }
+    void* data() const noexcept { return data_; }
+    std::size_t bytes() const noexcept { return bytes_; }
+
+private:
+    Device* device_ = nullptr;
+    std::size_t bytes_ = 0;
+    void* data_ = nullptr;
+};
+
+}  // namespace rmsp::runtime

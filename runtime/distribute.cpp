@@ -1,0 +1,312 @@
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include <kernels/support/support.hpp>
+
+#include "runtime/state.hpp"
+
+namespace rmsp {
+namespace detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Rounds up to whole 256-byte lines of the smallest entries, so that what follows starts aligned for the widest loads.
+std::int64_t padded(std::int64_t n)
+{
+    constexpr std::int64_t line = 256 / static_cast<std::int64_t>(sizeof(std::int32_t));
+    return (n + line - 1) / line * line;
+}
+
+/// Adds up what the devices upload and reports it as one share.
+class UploadProgress {
+public:
+    UploadProgress(Progress report, double total) : report_(std::move(report)), total_(total) {}
+    void add(double bytes)
+    {
+        if (report_) {
+            std::lock_guard lock(mutex_);
+            done_ += bytes;
+            report_("upload", total_ > 0 ? std::min(1.0, done_ / total_) : 1.0);
+        }
+    }
+
+private:
+    Progress report_;
+    double total_;
+    double done_ = 0;
+    std::mutex mutex_;
+};
+
+/// Where the nonzeros [first, first + n) of the matrix go on the device.
+struct Piece {
+    std::int64_t first;
+    std::int64_t n;
+    std::int64_t position;
+};
+
+template <class T>
+std::vector<Piece> pieces_of(const Shard<T>& shard)
+{
+    const std::int64_t carry = shard.carry_nnz;
+    return {{shard.part.start_idx, carry, 0}, {shard.part.start_idx + carry, shard.part.nnz() - carry, padded(carry)}};
+}
+
+template <class T>
+void upload_values(Shard<T>& shard, runtime::Worker& worker, const T* values)
+{
+    for (const Piece& piece : pieces_of(shard)) {
+        worker.device().upload(worker.stream(), shard.values.data() + piece.position, values + piece.first,
+                               static_cast<std::size_t>(piece.n) * sizeof(T));
+    }
+}
+
+template <class T>
+void upload_columns(Shard<T>& shard, runtime::Worker& worker, IndexView columns)
+{
+    for (const Piece& piece : pieces_of(shard)) {
+        std::int32_t* const out = shard.col_idx.data() + piece.position;
+        const auto bytes = static_cast<std::size_t>(piece.n) * sizeof(std::int32_t);
+        columns.visit([&](const auto* col) {
+            const auto* const from = col + piece.first;
+            if constexpr (sizeof(*from) == sizeof(std::int32_t)) {
+                worker.device().upload(worker.stream(), out, from, bytes);
+            } else {
+                // Narrowed on the way, so that the link carries half of it.
+                worker.device().upload(worker.stream(), out, bytes,
+                                       [from](std::byte* to, std::size_t begin, std::size_t count) {
+                                           auto* const narrow = reinterpret_cast<std::int32_t*>(to);
+                                           const auto* const wide = from + begin / sizeof(std::int32_t);
+                                           for (std::size_t i = 0; i < count / sizeof(std::int32_t); ++i) {
+                                               narrow[i] = static_cast<std::int32_t>(wide[i]);
+                                           }
+                                       });
+            }
+        });
+    }
+}
+
+/// Builds the owned rows' local pointers on the device from the caller's, whose slice is uploaded as it is. (MSREP, section 4.1)
+template <class T>
+IndexView build_row_pointers(Shard<T>& shard, runtime::Worker& worker, IndexView row_ptr)
+{
+    const std::int64_t rows = shard.part.owned_rows();
+    const std::int64_t start = shard.part.start_idx + shard.carry_nnz;
+    const std::int64_t nnz = shard.part.nnz() - shard.carry_nnz;
+    const auto context = worker.context();
+    const std::size_t entry = nnz > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
+    shard.row_ptr = kernels::DeviceArray<std::byte>(worker.device(), static_cast<std::size_t>(rows + 1) * entry);
+
+    const auto localize = [&](IndexView global) {
+        if (entry == 4) {
+            auto* const out = reinterpret_cast<std::int32_t*>(shard.row_ptr.data());
+            kernels::localize_row_ptr(global, rows, start, nnz, out, context);
+            return IndexView(out);
+        }
+        auto* const out = reinterpret_cast<std::int64_t*>(shard.row_ptr.data());
+        kernels::localize_row_ptr(global, rows, start, nnz, out, context);
+        return IndexView(out);
+    };
+    return row_ptr.visit([&](const auto* p) {
+        const auto* const slice = p + shard.part.first_owned_row();
+        if (worker.device().shares_host_memory()) {
+            return localize(IndexView(slice));
+        }
+        using Pointer = std::remove_cvref_t<decltype(*p)>;
+        kernels::DeviceArray<Pointer> staged(worker.device(), static_cast<std::size_t>(rows + 1));
+        worker.device().upload(worker.stream(), staged.data(), slice,
+                               static_cast<std::size_t>(rows + 1) * sizeof(Pointer));
+        const IndexView local = localize(IndexView(staged.data()));
+        worker.stream().synchronize();  // before `staged` goes
+        return local;
+    });
+}
+
+template <class T>
+void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<T>& a, const DistributeOptions& options,
+                 UploadProgress& progress)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    runtime::Device& device = worker.device();
+    auto shard_owner = std::make_unique<Shard<T>>();
+    Shard<T>& shard = *shard_owner;
+    matrix.shards[rank] = std::move(shard_owner);
+    const ShardPlan& plan = matrix.plan.shards[rank];
+    shard.part = plan.part;
+    const std::int64_t nnz = shard.part.nnz();
+    if (shard.part.start_flag) {
+        const std::int64_t row_end = std::min(shard.part.end_idx, a.row_ptr[shard.part.start_row + 1]);
+        shard.carry_nnz = row_end - shard.part.start_idx;
+    }
+
+    const std::int32_t* columns = nullptr;
+    const T* values = nullptr;
+    std::int64_t owned_position = padded(shard.carry_nnz);
+    const bool borrow = options.borrow && device.shares_host_memory() && a.col_idx.type() == IndexType::i32;
+    if (borrow) {
+        columns = static_cast<const std::int32_t*>(a.col_idx.data()) + shard.part.start_idx;
+        values = a.values + shard.part.start_idx;
+        owned_position = shard.carry_nnz;
+    } else {
+        const auto entries = static_cast<std::size_t>(owned_position + nnz - shard.carry_nnz);
+        shard.col_idx = kernels::DeviceArray<std::int32_t>(device, entries);
+        shard.values = kernels::DeviceArray<T>(device, entries);
+        upload_columns(shard, worker, a.col_idx);
+        progress.add(static_cast<double>(nnz) * sizeof(std::int32_t));
+        upload_values(shard, worker, a.values);
+        progress.add(static_cast<double>(nnz) * sizeof(T));
+        columns = shard.col_idx.data();
+        values = shard.values.data();
+    }
+
+    shard.owned = {shard.part.owned_rows(),  a.cols, nnz - shard.carry_nnz, build_row_pointers(shard, worker, a.row_ptr),
+                   columns + owned_position, values + owned_position};
+    RowStatistics rows;
+    if (shard.owned.rows > 0) {
+        rows = a.row_ptr.visit([&](const auto* p) {
+            return row_statistics(shard.owned.rows, IndexView(p + shard.part.first_owned_row()));
+        });
+    }
+    const auto context = worker.context();
+    shard.owned_operator = kernels::choose_spmv<T>(device.info().kind, plan.kernel, options.determinism, rows, a.cols)
+                               .prepare(shard.owned, rows, context);
+    if (shard.carry_nnz > 0) {
+        const std::int64_t pointers[2] = {0, shard.carry_nnz};
+        shard.carry_row_ptr = kernels::DeviceArray<std::int64_t>(device, 2);
+        device.upload(worker.stream(), shard.carry_row_ptr.data(), pointers, sizeof(pointers));
+        shard.carry = {1, a.cols, shard.carry_nnz, IndexView(shard.carry_row_ptr.data()), columns, values};
+        const RowStatistics one_row{1, shard.carry_nnz, 0, shard.carry_nnz, static_cast<double>(shard.carry_nnz), 0};
+        shard.carry_operator =
+            kernels::choose_spmv<T>(device.info().kind, "auto", options.determinism, one_row, a.cols)
+                .prepare(shard.carry, one_row, context);
+        shard.carry_out = kernels::DeviceArray<T>(device, 1);
+    }
+    if (!device.shares_host_memory()) {
+        shard.x = kernels::DeviceArray<T>(device, static_cast<std::size_t>(a.cols));
+        shard.y = kernels::DeviceArray<T>(device, static_cast<std::size_t>(shard.owned.rows));
+        matrix.x_buffers[rank] = shard.x.data();
+    }
+    matrix.carry_order->open(worker.rank(), device);
+    if (matrix.channel) {
+        matrix.runtime->connection.transport->open(*matrix.channel, worker);
+    }
+    worker.stream().synchronize();
+}
+
+/// For each device, how many of the devices behind it may add to its last row (those in between that do not add zeros).
+std::vector<int> carry_counts(const Partition& partition)
+{
+    const auto& parts = partition.parts;
+    std::vector<int> counts(parts.size(), 0);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (!parts[i].start_flag) {
+            continue;
+        }
+        std::size_t owner = i;
+        do {
+            --owner;
+        } while (parts[owner].owned_rows() == 0);
+        counts[owner] = static_cast<int>(i - owner);
+    }
+    return counts;
+}
+
+}  // namespace
+
+template <class T>
+std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const CsrView<T>& a,
+                                           const DistributeOptions& options)
+{
+    runtime->require_live();
+    const auto start = Clock::now();
+    validate(a);
+    const double validated = seconds_since(start);
+
+    const int devices = runtime->devices();
+    auto matrix = std::make_shared<MatrixState<T>>(devices);
+    matrix->runtime = runtime;
+    matrix->plan = make_plan(*runtime, a, options);
+    const double planned = seconds_since(start);
+    if (options.progress) {
+        options.progress("partition", 1.0);
+    }
+
+    for (const auto& part : matrix->plan.partition.parts) {
+        matrix->row_slices.push_back(part.first_owned_row());
+        matrix->any_carry = matrix->any_carry || part.start_flag;
+    }
+    matrix->row_slices.push_back(a.rows);
+    // Slices of whole 256-byte lines; equal ones, which a collective moves fastest, unless the last devices run out of entries.
+    const std::int64_t slice = padded((a.cols + devices - 1) / devices);
+    for (int i = 0; i <= devices; ++i) {
+        matrix->x_even.push_back(std::min(a.cols, slice * i));
+    }
+    std::int64_t needed = 0;
+    for (const auto& shard : matrix->plan.shards) {
+        matrix->x_needed.push_back({shard.first_column, shard.end_column});
+        needed += shard.end_column - shard.first_column;
+    }
+    // Every link carries about its slice either way, and a gather costs a meeting of all devices.
+    matrix->upload_needed = needed <= a.cols + a.cols / 4;
+    matrix->carry_count = carry_counts(matrix->plan.partition);
+    if (runtime->connection.transport) {
+        matrix->channel = runtime->connection.transport->make_channel(devices, a.cols * static_cast<std::int64_t>(sizeof(T)));
+    }
+
+    std::vector<double> upload(static_cast<std::size_t>(devices));
+    double total_bytes = static_cast<double>(a.nnz) * (sizeof(T) + sizeof(std::int32_t));
+    UploadProgress progress(options.progress, total_bytes);
+    runtime
+        ->submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+            const auto begin = Clock::now();
+            build_shard(*matrix, worker, a, options, progress);
+            if (worker.rank() == 0 && matrix->any_carry) {
+                *matrix->carries = runtime::PinnedBuffer(worker.device(), static_cast<std::size_t>(devices) * sizeof(T));
+                std::fill_n(static_cast<T*>(matrix->carries->data()), devices, T{0});
+            }
+            upload[static_cast<std::size_t>(worker.rank())] = seconds_since(begin);
+        })
+        .get();
+    matrix->setup = {{"validate", {validated}, true}, {"partition", {planned - validated}, true}, {"upload", upload, true}};
+    return matrix;
+}
+
+template <class T>
+void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values)
+{
+    matrix->runtime
+        ->submit(
+            [&](runtime::Worker& worker, runtime::Rendezvous&) {
+                Shard<T>& shard = *matrix->shards[static_cast<std::size_t>(worker.rank())];
+                if (shard.values.size() == 0 && shard.part.nnz() > 0) {
+                    if (values + shard.part.start_idx != (shard.carry_nnz > 0 ? shard.carry.values : shard.owned.values)) {
+                        throw Error(ErrorCode::usage,
+                                    "this matrix borrows the caller's values: write the new ones into the same array");
+                    }
+                } else {
+                    upload_values(shard, worker, values);
+                }
+                shard.owned_operator->update_values(worker.context());
+                if (shard.carry_operator) {
+                    shard.carry_operator->update_values(worker.context());
+                }
+            },
+            {}, true)
+        .get();
+}
+
+template std::shared_ptr<MatrixState<float>> distribute(const std::shared_ptr<RuntimeState>&, const CsrView<float>&,
+                                                        const DistributeOptions&);
+template std::shared_ptr<MatrixState<double>> distribute(const std::shared_ptr<RuntimeState>&, const CsrView<double>&,
+                                                         const DistributeOptions&);
+template void update_values(const std::shared_ptr<MatrixState<float>>&, const float*);
+template void update_values(const std::shared_ptr<MatrixState<double>>&, const double*);
+
+}  // namespace detail
+}  // namespace rmsp

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "runtime/rendezvous.hpp"
+#include "runtime/worker.hpp"
+
+namespace rmsp::runtime {
+
+/// Work that all workers do together: each runs the body with its own rank.
+class Job {
+public:
+    using Body = std::function<void(Worker&, Rendezvous&)>;
+
+    Job(int workers, Body body, std::function<void()> finish)
+        : body_(std::move(body)), finish_(std::move(finish)), meeting_(workers), remaining_(workers)
+    {
+    }
+
+    std::future<void> future() { return promise_.get_future(); }
+    const Body& body() const noexcept { return body_; }
+    Rendezvous& meeting() noexcept { return meeting_; }
+    /// Keeps the first error and releases workers that wait in meeting().
+    void fail(std::exception_ptr error) noexcept;
+    /// One worker is done. The last one runs `finish` (if nothing failed), then `before_ready`, then settles the future.
+    void complete_one(const std::function<void()>& before_ready);
+
+private:
+    Body body_;
+    std::function<void()> finish_;
+    Rendezvous meeting_;
+    std::atomic<int> remaining_;
+    std::mutex mutex_;
+    std::exception_ptr error_;
+    std::promise<void> promise_;
+};
+
+/// Hands jobs to a group of workers, in one order for all of them.
+class JobQueue {
+public:
+    /// `shared_memory`: the devices have no streams that order their accesses to each other's memory, so each job
+    /// starts when all workers have finished the one before.
+    JobQueue(std::span<const std::unique_ptr<Worker>> workers, bool shared_memory)
+        : workers_(workers), shared_memory_(shared_memory)
+    {
+    }
+
+    /// \param body     runs on every worker
+    /// \param finish   runs once, on the last worker to complete, before the future is ready; may be empty
+    /// \param host_data the job reads or writes caller's host memory: such jobs run one after the other, complete, so that one
+    ///                 may use what the one before produced
+    /// \throws Error(usage) if the runtime was destroyed
+    std::future<void> submit(Job::Body body, std::function<void()> finish = {}, bool host_data = false);
+    /// Gives work to one worker, behind the jobs; false if it has stopped.
+    bool post(int rank, Worker::Task task) { return workers_[rank]->post(std::move(task)); }
+    /// No jobs are accepted afterwards.
+    void close();
+
+private:
+    std::span<const std::unique_ptr<Worker>> workers_;
+    const bool shared_memory_;
+    std::mutex mutex_;
+    bool closed_ = false;
+    std::uint64_t host_tickets_ = 0;
+    std::atomic<std::uint64_t> host_done_{0};
+};
+
+}  // namespace rmsp::runtime

@@ -1,0 +1,381 @@
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <kernels/support/support.hpp>
+
+#include "runtime/state.hpp"
+
+namespace rmsp {
+namespace detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Applies whose phases are recorded, after the timed ones: events between phases cost about a microsecond each.
+constexpr int profiled_applies = 11;
+// begin, x upload, x exchange, y upload, kernel, merge
+constexpr int marks_each = 6;
+
+double median(std::vector<double> values)
+{
+    if (values.empty()) {
+        return 0;
+    }
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+/// Events that belong to the devices, made and freed on their workers.
+class DeviceEvents {
+public:
+    DeviceEvents(RuntimeState& runtime, std::size_t each)
+        : runtime_(runtime), events_(static_cast<std::size_t>(runtime.devices()))
+    {
+        runtime_
+            .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+                auto& own = events_[static_cast<std::size_t>(worker.rank())];
+                for (std::size_t i = 0; i < each; ++i) {
+                    own.push_back(worker.device().make_event(true));
+                }
+            })
+            .get();
+    }
+    ~DeviceEvents()
+    {
+        for (std::size_t rank = 0; rank < events_.size(); ++rank) {
+            auto* const own = new std::vector<std::unique_ptr<runtime::Event>>(std::move(events_[rank]));
+            runtime_.release(static_cast<int>(rank), [own] { delete own; });
+        }
+    }
+    DeviceEvents(const DeviceEvents&) = delete;
+    DeviceEvents& operator=(const DeviceEvents&) = delete;
+
+    runtime::Event& at(int rank, std::size_t i) const { return *events_[static_cast<std::size_t>(rank)][i]; }
+
+private:
+    RuntimeState& runtime_;
+    std::vector<std::vector<std::unique_ptr<runtime::Event>>> events_;
+};
+
+}  // namespace
+
+PhaseProbe::PhaseProbe(RuntimeState& runtime, int applies, int marks)
+    : runtime_(runtime), marks_(static_cast<std::size_t>(runtime.devices())), used_(marks_.size(), 0)
+{
+    runtime_
+        .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+            auto& own = marks_[static_cast<std::size_t>(worker.rank())];
+            own.resize(static_cast<std::size_t>(applies) * static_cast<std::size_t>(marks));
+            for (auto& mark : own) {
+                mark.event = worker.device().make_event(true);
+            }
+        })
+        .get();
+}
+
+PhaseProbe::~PhaseProbe()
+{
+    for (std::size_t rank = 0; rank < marks_.size(); ++rank) {
+        auto* const own = new std::vector<Mark>(std::move(marks_[rank]));
+        runtime_.release(static_cast<int>(rank), [own] { delete own; });
+    }
+}
+
+void PhaseProbe::mark(runtime::Worker& worker, const char* phase)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    Mark& mark = marks_[rank].at(used_[rank]++);
+    mark.phase = phase;
+    worker.stream().record(*mark.event);
+}
+
+std::vector<PhaseTimes> PhaseProbe::medians() const
+{
+    std::vector<PhaseTimes> phases;
+    const std::size_t devices = marks_.size();
+    for (std::size_t rank = 0; rank < devices; ++rank) {
+        std::vector<std::pair<std::string, std::vector<double>>> samples;
+        for (std::size_t i = 1; i < used_[rank]; ++i) {
+            const Mark& mark = marks_[rank][i];
+            const std::string name = mark.phase;
+            if (name.empty()) {
+                continue;
+            }
+            auto place = std::find_if(samples.begin(), samples.end(), [&](const auto& s) { return s.first == name; });
+            if (place == samples.end()) {
+                place = samples.insert(samples.end(), {name, {}});
+            }
+            place->second.push_back(mark.event->seconds_since(*marks_[rank][i - 1].event));
+        }
+        for (auto& [name, seconds] : samples) {
+            auto place = std::find_if(phases.begin(), phases.end(), [&](const auto& p) { return p.name == name; });
+            if (place == phases.end()) {
+                place = phases.insert(phases.end(), PhaseTimes{name, std::vector<double>(devices), false});
+            }
+            place->seconds[rank] = median(std::move(seconds));
+        }
+    }
+    return phases;
+}
+
+template <class T>
+Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
+                           typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup,
+                           std::int64_t iterations, T alpha, const T* x, T beta, const T* y_in, T* y_out)
+{
+    using Vectors = typename DistributedMatrix<T>::Vectors;
+    RuntimeState& runtime = *matrix->runtime;
+    const Plan& plan = matrix->plan;
+    if (iterations < 1 || warmup < 0) {
+        throw Error(ErrorCode::usage, fmt::format("{} timed applies after {} to warm up", iterations, warmup));
+    }
+    if (vectors == Vectors::rows && plan.rows != plan.cols) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("x by rows needs a square matrix; this one is {} x {}", plan.rows, plan.cols));
+    }
+
+    // The vectors' places. Host vectors are copies, since the timed applies overwrite y.
+    HostVector<T> host_y;
+    Source<T> source;
+    Target<T> target;
+    std::shared_ptr<VectorState<T>> device_x;
+    std::shared_ptr<VectorState<T>> device_y;
+    const auto set_y = [&] {
+        if (device_y) {
+            runtime
+                .submit(
+                    [&](runtime::Worker& worker, runtime::Rendezvous&) {
+                        const auto rank = static_cast<std::size_t>(worker.rank());
+                        const std::int64_t first = device_y->offsets[rank];
+                        const std::int64_t count = device_y->offsets[rank + 1] - first;
+                        if (y_in != nullptr) {
+                            worker.device().upload(worker.stream(), device_y->slices[rank], y_in + first,
+                                                   static_cast<std::size_t>(count) * sizeof(T));
+                        } else {
+                            kernels::fill(device_y->slices[rank], count, T{0}, worker.context());
+                        }
+                    },
+                    {}, true)
+                .get();
+        } else if (y_in != nullptr) {
+            std::copy_n(y_in, plan.rows, host_y.data());
+        } else {
+            std::fill(host_y.begin(), host_y.end(), T{0});
+        }
+    };
+    if (vectors == Vectors::host) {
+        host_y.resize(static_cast<std::size_t>(plan.rows));
+        source.host = x;
+        target.host = host_y.data();
+    } else {
+        const bool replicated = vectors == Vectors::replicated;
+        device_x = make_vector<T>(matrix->runtime, replicated ? Layout::replicated : Layout::rows, plan.cols,
+                                  replicated ? matrix->x_even : matrix->row_slices);
+        device_y = make_vector<T>(matrix->runtime, Layout::rows, plan.rows, matrix->row_slices);
+        upload_vector(device_x, x);
+        source.vector = device_x;
+        target.vector = device_y;
+    }
+    set_y();
+
+    const auto submit = [&](PhaseProbe* probe, const DeviceEvents* ends, std::size_t index) {
+        const bool host = !target.vector;
+        return runtime.submit(
+            [&, matrix, probe, ends, index](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+                apply_on(*matrix, worker, meeting, alpha, source, beta, target, probe);
+                if (ends != nullptr) {
+                    worker.stream().record(ends->at(worker.rank(), index));
+                }
+            },
+            [matrix, host, y = target.host] {
+                if (host) {
+                    finish_host_y(*matrix, y);
+                }
+            },
+            host);
+    };
+
+    Measurement m;
+    m.iterations = iterations;
+    for (std::int64_t i = 0; i < warmup; ++i) {
+        submit(nullptr, nullptr, 0).get();
+    }
+    std::vector<double> times(static_cast<std::size_t>(iterations));
+    const auto begin = Clock::now();
+    if (vectors == Vectors::host) {
+        for (auto& time : times) {
+            const auto start = Clock::now();
+            submit(nullptr, nullptr, 0).get();
+            time = std::chrono::duration<double>(Clock::now() - start).count();
+        }
+        m.wall_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    } else {
+        // The caller does not wait between applies, as in a solver. An apply's time is from the end of the one before to its
+        // own end, on the slowest device.
+        const DeviceEvents ends(runtime, times.size() + 1);
+        const auto loop_begin = Clock::now();
+        runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+            worker.stream().record(ends.at(worker.rank(), 0));
+        });
+        std::future<void> last;
+        for (std::size_t i = 1; i <= times.size(); ++i) {
+            last = submit(nullptr, &ends, i);
+        }
+        last.get();
+        m.wall_seconds = std::chrono::duration<double>(Clock::now() - loop_begin).count();
+        runtime
+            .submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+                // One after the other: a maximum over devices.
+                for (int rank = 0; rank < runtime.devices(); ++rank) {
+                    if (rank == worker.rank()) {
+                        for (std::size_t i = 0; i < times.size(); ++i) {
+                            times[i] = std::max(times[i], ends.at(rank, i + 1).seconds_since(ends.at(rank, i)));
+                        }
+                    }
+                    meeting.arrive_and_wait();
+                }
+            })
+            .get();
+    }
+
+    PhaseProbe probe(runtime, profiled_applies, marks_each);
+    for (int i = 0; i < profiled_applies; ++i) {
+        submit(&probe, nullptr, 0).get();
+    }
+    runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+        if (worker.rank() == 0) {
+            m.phases = probe.medians();
+        }
+    }).get();
+
+    if (y_out != nullptr) {
+        set_y();
+        submit(nullptr, nullptr, 0).get();
+        if (device_y) {
+            download_vector(device_y, y_out);
+        } else {
+            std::copy(host_y.begin(), host_y.end(), y_out);
+        }
+    }
+
+    m.name = fmt::format("spmv/csr/{}/resident", plan.precision);
+    m.layout = vectors == Vectors::host         ? "x host -> y host"
+               : vectors == Vectors::replicated ? "x replicated -> y by rows"
+                                                : "x by rows -> y by rows";
+    m.min_seconds = *std::min_element(times.begin(), times.end());
+    m.max_seconds = *std::max_element(times.begin(), times.end());
+    m.median_seconds = median(std::move(times));
+    m.flops = 2.0 * static_cast<double>(plan.nnz);
+    const std::vector<double> limits = measure_limits(runtime);
+    for (const auto& shard : plan.shards) {
+        m.bytes += static_cast<double>(shard.apply_bytes);
+        // beta reads y once more
+        m.bytes += beta != T{0} ? static_cast<double>(shard.part.owned_rows()) * sizeof(T) : 0;
+    }
+    m.limit_gbs = std::accumulate(limits.begin(), limits.end(), 0.0);
+    m.limit_source = runtime.options.limit_gbs > 0 ? "given" : "measured read bandwidth";
+    for (const auto& phase : m.phases) {
+        if (phase.name == "kernel" && !phase.seconds.empty()) {
+            const double mean = std::accumulate(phase.seconds.begin(), phase.seconds.end(), 0.0) /
+                                static_cast<double>(phase.seconds.size());
+            m.time_imbalance =
+                mean > 0 ? *std::max_element(phase.seconds.begin(), phase.seconds.end()) / mean - 1.0 : 0;
+        }
+    }
+    std::lock_guard lock(runtime.mutex);
+    matrix->measurements.push_back(m);
+    return m;
+}
+
+std::vector<double> measure_limits(RuntimeState& runtime)
+{
+    runtime.require_live();
+    {
+        std::lock_guard lock(runtime.mutex);
+        if (std::all_of(runtime.infos.begin(), runtime.infos.end(), [](const auto& i) { return i.limit_gbs > 0; })) {
+            std::vector<double> known;
+            for (const auto& info : runtime.infos) {
+                known.push_back(info.limit_gbs);
+            }
+            return known;
+        }
+    }
+    // Far above any cache, and all devices at once, as an apply uses them.
+    constexpr std::int64_t gpu_bytes = std::int64_t{2} << 30;
+    constexpr std::int64_t host_bytes = std::int64_t{512} << 20;
+    constexpr int repetitions = 7;
+    constexpr std::int64_t sink_entries = 4096;
+    const std::int64_t bytes =
+        runtime.shared_memory() ? host_bytes / std::max(1, runtime.devices()) : gpu_bytes;
+    std::vector<double> limits(static_cast<std::size_t>(runtime.devices()));
+    runtime
+        .submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+            const std::int64_t n = bytes / static_cast<std::int64_t>(sizeof(double));
+            const auto context = worker.context();
+            kernels::DeviceArray<double> data(worker.device(), static_cast<std::size_t>(n));
+            kernels::DeviceArray<double> sink(worker.device(), sink_entries);
+            kernels::fill(data.data(), n, 1.0, context);
+            const auto before = worker.device().make_event(true);
+            const auto after = worker.device().make_event(true);
+            double best = 0;
+            for (int i = 0; i < repetitions; ++i) {
+                worker.stream().synchronize();
+                meeting.arrive_and_wait();
+                worker.stream().record(*before);
+                kernels::read_all(data.data(), n, sink.data(), context);
+                worker.stream().record(*after);
+                after->synchronize();
+                const double seconds = after->seconds_since(*before);
+                best = std::max(best, seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0.0);
+            }
+            limits[static_cast<std::size_t>(worker.rank())] = best;
+        })
+        .get();
+    std::lock_guard lock(runtime.mutex);
+    for (std::size_t i = 0; i < limits.size(); ++i) {
+        runtime.infos[i].limit_gbs = limits[i];
+    }
+    return limits;
+}
+
+template Measurement measure_matrix(const std::shared_ptr<MatrixState<float>>&, DistributedMatrix<float>::Vectors,
+                                    std::int64_t, std::int64_t, float, const float*, float, const float*, float*);
+template Measurement measure_matrix(const std::shared_ptr<MatrixState<double>>&, DistributedMatrix<double>::Vectors,
+                                    std::int64_t, std::int64_t, double, const double*, double, const double*, double*);
+
+}  // namespace detail
+
+std::vector<double> Runtime::measure_limits() { return detail::measure_limits(*state_); }
+
+template <class T>
+Report DistributedMatrix<T>::report() const
+{
+    if (!state_) {
+        throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
+    }
+    detail::RuntimeState& runtime = *state_->runtime;
+    std::lock_guard lock(runtime.mutex);
+    Report report;
+    report.plan = state_->plan;
+    for (std::size_t i = 0; i < report.plan.shards.size(); ++i) {
+        auto& shard = report.plan.shards[i];
+        shard.limit_gbs = runtime.infos[i].limit_gbs;
+        shard.predicted_seconds =
+            shard.limit_gbs > 0 ? static_cast<double>(shard.apply_bytes) / (shard.limit_gbs * 1e9) : 0;
+    }
+    report.setup = state_->setup;
+    report.measurements = state_->measurements;
+    report.notes = runtime.notes;
+    report.topology = runtime.topology.name;
+    return report;
+}
+
+template Report DistributedMatrix<float>::report() const;
+template Report DistributedMatrix<double>::report() const;
+
+}  // namespace rmsp

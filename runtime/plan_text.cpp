@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <rmsp/plan.hpp>
+
+#include "runtime/text.hpp"
+
+namespace rmsp {
+namespace {
+
+/// Reasons of the placements with the devices that each holds for, in order of the first.
+std::string placement_reasons(const std::vector<ShardPlan>& shards)
+{
+    std::vector<std::pair<std::string, std::vector<int>>> groups;
+    for (const ShardPlan& shard : shards) {
+        const auto same = std::find_if(groups.begin(), groups.end(),
+                                       [&](const auto& group) { return group.first == shard.placement.reason; });
+        if (same == groups.end()) {
+            groups.push_back({shard.placement.reason, {shard.device}});
+        } else {
+            same->second.push_back(shard.device);
+        }
+    }
+    std::string out;
+    for (const auto& [reason, devices] : groups) {
+        if (!reason.empty()) {
+            out += text::wrapped("  placed      ", fmt::format("{} {}: {}", devices.size() == 1 ? "device" : "devices",
+                                                               text::ranges(devices), reason));
+        }
+    }
+    return out;
+}
+
+std::string shard_table(const std::vector<ShardPlan>& shards, std::size_t name_limit)
+{
+    using Align = text::Table::Align;
+    text::Table table({{"device", Align::left},
+                       {"node", Align::right},
+                       {"threads on", Align::left},
+                       {"rows", Align::right},
+                       {"nonzeros", Align::right},
+                       {"matrix", Align::right},
+                       {"vectors", Align::right},
+                       {"kernel", Align::left}});
+    for (const ShardPlan& shard : shards) {
+        const Placement& placement = shard.placement;
+        table.add({text::shortened(shard.device_name, name_limit),
+                   placement.node < 0 ? "-" : fmt::format("{}", placement.node),
+                   text::shortened(text::ranges(placement.cpus), 13), text::grouped(shard.part.rows()),
+                   text::grouped(shard.part.nnz()), text::bytes(shard.matrix_bytes), text::bytes(shard.vector_bytes),
+                   text::shortened(shard.kernel.empty() ? "-" : shard.kernel, 18)});
+    }
+    return table.to_text(2);
+}
+
+}  // namespace
+
+std::string Plan::to_text() const
+{
+    std::string out =
+        text::wrapped("Plan          ", fmt::format("{} x {}, {} nonzeros, csr, {}, {}, {} {}", text::grouped(rows),
+                                                    text::grouped(cols), text::grouped(nnz), precision, mode,
+                                                    shards.size(), shards.size() == 1 ? "device" : "devices"));
+    // Long device names are cut only where the table would be wider than a page.
+    std::string table = shard_table(shards, 48);
+    for (std::size_t line = 0; line < table.size(); line = table.find('\n', line) + 1) {
+        if (table.find('\n', line) - line > text::width) {
+            table = shard_table(shards, 24);
+            break;
+        }
+    }
+    std::int64_t split_rows = 0;
+    double predicted = 0;
+    for (const ShardPlan& shard : shards) {
+        split_rows += shard.part.start_flag ? 1 : 0;
+        predicted = std::max(predicted, shard.predicted_seconds);
+    }
+    out += table;
+    out += placement_reasons(shards);
+    out += fmt::format("  balance     nonzeros within {} of the fair share; {} {} cut between devices\n",
+                       text::percent(nonzero_imbalance), split_rows, split_rows == 1 ? "row" : "rows");
+    out += text::wrapped("  transport   ",
+                         transport_reason.empty() ? transport : fmt::format("{}: {}", transport, transport_reason));
+    if (predicted > 0) {
+        out += fmt::format("  predicted   {} an apply, from the least traffic and the bandwidth of each device\n",
+                           text::seconds(predicted));
+    }
+    return out;
+}
+
+}  // namespace rmsp

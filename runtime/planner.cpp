@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/state.hpp"
+
+namespace rmsp::detail {
+namespace {
+
+struct ColumnRange {
+    std::int64_t first = 0;
+    std::int64_t end = 0;
+};
+
+/// From the first to the last column that a part touches: what it needs of x, exactly for a band, a bound otherwise.
+template <class T>
+ColumnRange column_range(const CsrView<T>& a, const PartialCsr& part)
+{
+    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    std::int64_t last = -1;
+    a.col_idx.visit([&](const auto* col) {
+#pragma omp parallel for reduction(min : first) reduction(max : last) schedule(static)
+        for (std::int64_t i = part.start_idx; i < part.end_idx; ++i) {
+            const std::int64_t c = col[i];
+            first = std::min(first, c);
+            last = std::max(last, c);
+        }
+    });
+    return last < first ? ColumnRange{} : ColumnRange{first, last + 1};
+}
+
+RowStatistics part_statistics(IndexView row_ptr, const PartialCsr& part)
+{
+    if (part.owned_rows() == 0) {
+        return {};
+    }
+    const auto view = row_ptr.visit([&](const auto* p) { return IndexView(p + part.first_owned_row()); });
+    return row_statistics(part.owned_rows(), view);
+}
+
+}  // namespace
+
+template <class T>
+Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options)
+{
+    if (a.cols > std::numeric_limits<std::int32_t>::max()) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("a matrix of {} columns: a device indexes at most {} columns in this version", a.cols,
+                                std::numeric_limits<std::int32_t>::max()));
+    }
+    PartitionOptions split;
+    split.strategy = options.strategy;
+    // A row that is cut between devices is summed in another order than a whole one.
+    split.alignment = options.determinism == Determinism::device_count ? RowAlignment::row : options.alignment;
+    split.weights = runtime.options.weights;
+    for (const auto& info : runtime.infos) {
+        split.nodes.push_back(std::max(0, info.placement.node));
+    }
+
+    Plan plan;
+    plan.rows = a.rows;
+    plan.cols = a.cols;
+    plan.nnz = a.nnz;
+    plan.precision = sizeof(T) == 8 ? "double" : "float";
+    plan.mode = "resident";
+    plan.transport = runtime.connection.name;
+    plan.transport_reason = runtime.connection.reason;
+    plan.partition = partition_csr(a.rows, a.cols, a.row_ptr, runtime.devices(), split);
+    plan.nonzero_imbalance = plan.partition.imbalance(split.weights);
+
+    for (int i = 0; i < runtime.devices(); ++i) {
+        const DeviceInfo& info = runtime.infos[static_cast<std::size_t>(i)];
+        const PartialCsr& part = plan.partition.parts[static_cast<std::size_t>(i)];
+        ShardPlan shard;
+        shard.device = i;
+        shard.device_name = fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
+        shard.placement = info.placement;
+        shard.part = part;
+        shard.kernel = kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism,
+                                               part_statistics(a.row_ptr, part), a.cols)
+                           .info.name;
+        const ColumnRange columns = column_range(a, part);
+        shard.first_column = columns.first;
+        shard.end_column = columns.end;
+        const std::int64_t pointer_bytes = part.nnz() > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
+        const std::int64_t value_bytes = sizeof(T);
+        shard.matrix_bytes = part.nnz() * (value_bytes + 4) + (part.rows() + 1) * pointer_bytes;
+        shard.vector_bytes = (a.cols + part.rows()) * value_bytes;
+        shard.apply_bytes =
+            shard.matrix_bytes + (std::min(part.nnz(), columns.end - columns.first) + part.rows()) * value_bytes;
+        shard.limit_gbs = info.limit_gbs;
+        shard.predicted_seconds =
+            info.limit_gbs > 0 ? static_cast<double>(shard.apply_bytes) / (info.limit_gbs * 1e9) : 0;
+        plan.shards.push_back(std::move(shard));
+    }
+    return plan;
+}
+
+template Plan make_plan(const RuntimeState&, const CsrView<float>&, const DistributeOptions&);
+template Plan make_plan(const RuntimeState&, const CsrView<double>&, const DistributeOptions&);
+
+}  // namespace rmsp::detail

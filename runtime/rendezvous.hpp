@@ -1,0 +1,27 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace rmsp::runtime {
+
+/// A barrier of the workers inside one job that gives way when one of them fails, so that an exception on one device never
+/// leaves the others waiting.
+class Rendezvous {
+public:
+    explicit Rendezvous(int count) : count_(static_cast<std::uint32_t>(count)) {}
+
+    /// Returns when all workers have arrived.
+    /// \throws Error(device) if a worker failed in this job
+    void arrive_and_wait();
+    /// Releases all who wait now or later; they throw.
+    void fail() noexcept;
+
+private:
+    const std::uint32_t count_;
+    std::atomic<std::uint32_t> arrived_{0};
+    std::atomic<std::uint32_t> round_{0};
+    std::atomic<bool> failed_{false};
+};
+
+}  // namespace rmsp::runtime

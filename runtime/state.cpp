@@ -1,0 +1,78 @@
+#include "runtime/state.hpp"
+
+#include <rmsp/error.hpp>
+
+namespace rmsp::detail {
+
+RuntimeState::~RuntimeState() { stop(); }
+
+void RuntimeState::require_live() const
+{
+    if (workers.empty()) {
+        throw Error(ErrorCode::usage,
+                    "this runtime describes another machine (" + topology.source + "): it plans, but runs nothing");
+    }
+}
+
+std::future<void> RuntimeState::submit(runtime::Job::Body body, std::function<void()> finish, bool host_data)
+{
+    require_live();
+    return jobs->submit(std::move(body), std::move(finish), host_data);
+}
+
+void RuntimeState::release(int rank, const std::function<void()>& f) noexcept
+{
+    if (jobs && jobs->post(rank, [f](runtime::Worker&) { f(); })) {
+        return;
+    }
+    if (!workers.empty()) {
+        try {
+            workers[static_cast<std::size_t>(rank)]->device().make_current();
+        } catch (const Error&) {
+            // The driver is shutting down and takes the memory with it; f still has host memory to free.
+        }
+    }
+    f();
+}
+
+void RuntimeState::stop() noexcept
+{
+    if (jobs) {
+        jobs->close();
+    }
+    for (const auto& worker : workers) {
+        worker->stop();
+    }
+}
+
+template <class T>
+MatrixState<T>::~MatrixState()
+{
+    // Each device's part is freed on its own worker, behind the jobs that use it.
+    for (int rank = 0; runtime && rank < runtime->devices(); ++rank) {
+        Shard<T>* const shard = shards[static_cast<std::size_t>(rank)].release();
+        runtime->release(rank, [shard, rank, gather = channel, order = carry_order, left = carries] {
+            if (gather) {
+                gather->close(rank);
+            }
+            order->close(rank);
+            delete shard;
+        });
+    }
+}
+
+template <class T>
+VectorState<T>::~VectorState()
+{
+    for (std::size_t rank = 0; runtime && rank < storage.size(); ++rank) {
+        auto* const array = new kernels::DeviceArray<T>(std::move(storage[rank]));
+        runtime->release(static_cast<int>(rank), [array] { delete array; });
+    }
+}
+
+template struct MatrixState<float>;
+template struct MatrixState<double>;
+template struct VectorState<float>;
+template struct VectorState<double>;
+
+}  // namespace rmsp::detail

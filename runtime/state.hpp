@@ -1,0 +1,182 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <kernels/spmv/spmv.hpp>
+
+#include "runtime/hand_over.hpp"
+#include "runtime/job.hpp"
+#include "runtime/transport.hpp"
+#include "runtime/worker.hpp"
+
+/// What the handles of the public API point to. Shared between the handles and the jobs that use it.
+namespace rmsp::detail {
+
+struct RuntimeState {
+    ~RuntimeState();
+
+    RuntimeOptions options;
+    Topology topology;
+    std::vector<DeviceInfo> infos;  ///< limit_gbs under `mutex`
+    std::vector<std::unique_ptr<runtime::Worker>> workers;  ///< empty: a described machine, plans only
+    runtime::Connection connection;
+    std::unique_ptr<runtime::JobQueue> jobs;
+    std::vector<std::string> notes;
+    std::mutex mutex;
+
+    int devices() const { return static_cast<int>(infos.size()); }
+    bool shared_memory() const { return infos.empty() || infos.front().kind == DeviceKind::host; }
+    /// \throws Error(usage) on a described machine
+    void require_live() const;
+    std::future<void> submit(runtime::Job::Body body, std::function<void()> finish = {}, bool host_data = false);
+    /// Runs f once, on the worker of a device behind everything submitted so far, or here if the workers have stopped. f frees
+    /// memory; it must not throw.
+    void release(int rank, const std::function<void()>& f) noexcept;
+    /// Finishes the accepted jobs and ends the threads.
+    void stop() noexcept;
+};
+
+/// A part of a matrix on its device. The row that the part shares with its predecessor, if any, is a matrix of one row of its
+/// own (`carry`), so that every kernel multiplies whole rows only.
+template <class T>
+struct Shard {
+    PartialCsr part;
+    std::int64_t carry_nnz = 0;  ///< nonzeros of the shared first row
+    kernels::DeviceArray<std::byte> row_ptr;
+    kernels::DeviceArray<std::int64_t> carry_row_ptr;
+    kernels::DeviceArray<std::int32_t> col_idx;  ///< carry first, padded to whole 256-byte lines, then the owned rows; empty if borrowed
+    kernels::DeviceArray<T> values;              ///< laid out as col_idx
+    kernels::CsrShard<T> owned;
+    kernels::CsrShard<T> carry;
+    std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;
+    std::unique_ptr<kernels::SpmvOperator<T>> carry_operator;
+    kernels::DeviceArray<T> carry_out;  ///< one entry
+    kernels::DeviceArray<T> x;          ///< all of x, where it has to be gathered first
+    kernels::DeviceArray<T> y;          ///< owned rows of y, where y lives on the host
+};
+
+template <class T>
+struct MatrixState {
+    ~MatrixState();
+
+    std::shared_ptr<RuntimeState> runtime;
+    Plan plan;
+    std::vector<std::unique_ptr<Shard<T>>> shards;
+    std::vector<std::int64_t> x_even;    ///< even slices of x: how a host x is spread before it is gathered
+    std::vector<runtime::Range> x_needed;  ///< columns that each device's shard touches
+    bool upload_needed = false;          ///< a host x goes to each device as far as it is needed there; nothing is gathered
+    std::vector<std::int64_t> row_slices;  ///< first owned row of each device, rows at the end
+    std::vector<void*> x_buffers;        ///< Shard::x of each device
+    std::shared_ptr<runtime::Channel> channel;         ///< null: nothing is gathered
+    std::shared_ptr<runtime::HandOver> carry_order;
+    std::shared_ptr<runtime::PinnedBuffer> carries;    ///< one entry for each device: what it adds to its predecessor's last row
+    std::vector<int> carry_count;        ///< for each device: how many devices after it add to its last row
+    bool any_carry = false;
+    std::vector<PhaseTimes> setup;       ///< under runtime->mutex
+    std::vector<Measurement> measurements;
+
+    explicit MatrixState(int devices)
+        : shards(static_cast<std::size_t>(devices)),
+          x_buffers(static_cast<std::size_t>(devices)),
+          carry_order(std::make_shared<runtime::HandOver>(devices)),
+          carries(std::make_shared<runtime::PinnedBuffer>()),
+          carry_count(static_cast<std::size_t>(devices))
+    {
+    }
+};
+
+template <class T>
+struct VectorState {
+    ~VectorState();
+
+    std::shared_ptr<RuntimeState> runtime;
+    Layout layout = Layout::rows;
+    std::int64_t size = 0;
+    std::vector<std::int64_t> offsets;
+    std::vector<kernels::DeviceArray<T>> storage;  ///< of each device; host devices share the first
+    std::vector<T*> slices;                        ///< each device's first entry (replicated: entry 0)
+};
+
+/// Splits, chooses kernels and counts bytes; touches no device.
+template <class T>
+Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options);
+
+/// Splits A, copies each part to its device and makes its kernel ready.
+template <class T>
+std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const CsrView<T>& a,
+                                           const DistributeOptions& options);
+/// New values, same structure.
+template <class T>
+void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values);
+
+/// Memory for a vector of `size` entries; offsets say which entries each device holds (replicated: which it brings to the host).
+template <class T>
+std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
+                                            std::int64_t size, std::vector<std::int64_t> offsets);
+
+/// Copies all entries from, or to, host memory of any kind; blocks.
+template <class T>
+void upload_vector(const std::shared_ptr<VectorState<T>>& vector, const T* host);
+template <class T>
+void download_vector(const std::shared_ptr<VectorState<T>>& vector, T* host);
+
+/// x of an apply: on the devices, or in host memory if there is no vector.
+template <class T>
+struct Source {
+    const T* host = nullptr;
+    std::shared_ptr<VectorState<T>> vector;
+};
+
+/// y of an apply, likewise.
+template <class T>
+struct Target {
+    T* host = nullptr;
+    std::shared_ptr<VectorState<T>> vector;
+};
+
+/// Times of the phases of profiled applies, recorded as events on each device's stream.
+class PhaseProbe {
+public:
+    PhaseProbe(RuntimeState& runtime, int applies, int marks_each);
+    /// Frees the events on their workers.
+    ~PhaseProbe();
+    PhaseProbe(const PhaseProbe&) = delete;
+    PhaseProbe& operator=(const PhaseProbe&) = delete;
+
+    /// Ends a phase that began at the mark before; the first mark of an apply begins it and is called "".
+    void mark(runtime::Worker& worker, const char* phase);
+    /// Median seconds of each phase on each device. Only when all applies are done.
+    std::vector<PhaseTimes> medians() const;
+
+private:
+    struct Mark {
+        const char* phase = "";
+        std::unique_ptr<runtime::Event> event;
+    };
+    RuntimeState& runtime_;
+    std::vector<std::vector<Mark>> marks_;  // of each device
+    std::vector<std::size_t> used_;
+};
+
+/// Queues y = alpha A x + beta y on one worker; the body of every apply.
+template <class T>
+void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
+              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe);
+
+/// Adds the shared rows' carries to a host y, in device order; after all devices are done.
+template <class T>
+void finish_host_y(const MatrixState<T>& matrix, T* y);
+
+/// DistributedMatrix::measure().
+template <class T>
+Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
+                           typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup,
+                           std::int64_t iterations, T alpha, const T* x, T beta, const T* y_in, T* y_out);
+
+/// Runtime::measure_limits().
+std::vector<double> measure_limits(RuntimeState& runtime);
+
+}  // namespace rmsp::detail

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/device.hpp"
+#include "runtime/rendezvous.hpp"
+#include "runtime/worker.hpp"
+
+namespace rmsp::runtime {
+
+/// Entries [first, end) of a vector.
+struct Range {
+    std::int64_t first = 0;
+    std::int64_t end = 0;
+    bool empty() const noexcept { return end <= first; }
+    bool operator==(const Range&) const = default;
+};
+
+/// Who holds what of a vector, and who needs what.
+struct Gather {
+    std::span<void* const> buffers;        ///< each device's copy, entry 0
+    std::span<const std::int64_t> slices;  ///< device i holds entries [slices[i], slices[i + 1])
+    std::span<const Range> needed;         ///< of each device
+    std::size_t entry_bytes = 0;
+
+    int devices() const noexcept { return static_cast<int>(buffers.size()); }
+    /// What `to` needs of the slice of `from`.
+    Range part(int from, int to) const noexcept
+    {
+        const Range& range = needed[static_cast<std::size_t>(to)];
+        const auto f = static_cast<std::size_t>(from);
+        return {std::max(range.first, slices[f]), std::min(range.end, slices[f + 1])};
+    }
+    std::byte* place(int device, std::int64_t entry) const noexcept
+    {
+        return static_cast<std::byte*>(buffers[static_cast<std::size_t>(device)]) +
+               static_cast<std::size_t>(entry) * entry_bytes;
+    }
+    std::size_t bytes(const Range& range) const noexcept
+    {
+        return range.empty() ? 0 : static_cast<std::size_t>(range.end - range.first) * entry_bytes;
+    }
+};
+
+/// Per-matrix memory and events of a transport, made when the matrix is distributed so that applies allocate nothing.
+class Channel {
+public:
+    virtual ~Channel() = default;
+
+    /// Each device holds a slice of its own copy of a vector; afterwards each also holds the entries that it needs. Queued on
+    /// the worker's stream. Every worker of the job calls it, with the same gather. In `write` the caller queues what puts the
+    /// worker's own slice in place: it runs once the other devices have read the round before.
+    virtual void gather(Worker& worker, Rendezvous& meeting, const Gather& gather, const std::function<void()>& write) = 0;
+    /// Frees what open() made for one device; on its worker, or after all workers have stopped.
+    virtual void close(int rank) noexcept = 0;
+};
+
+/// A way to move data between the devices of a runtime.
+class Transport {
+public:
+    virtual ~Transport() = default;
+    virtual std::string name() const = 0;
+    /// A channel for gathers of at most `bytes` bytes. The channel's open parts are made on the workers (see Channel users).
+    virtual std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes) = 0;
+    /// Makes what one device needs of a channel; on its worker, before the first gather.
+    virtual void open(Channel& channel, Worker& worker) = 0;
+};
+
+/// Through pinned host memory: works between any devices.
+std::unique_ptr<Transport> make_host_transport();
+
+/// Names that configuration knows, in the default order: peer memory, NCCL, host copies.
+std::span<const char* const> transport_names();
+
+/// What connect() found: the first transport of the list that connected and moved data correctly.
+struct Connection {
+    std::unique_ptr<Transport> transport;  ///< null: none needed (one device, or devices that share host memory)
+    std::string name;                      ///< "peer", "nccl", "host", "shared", "none"
+    std::string reason;                    ///< why this one; what failed before it
+};
+
+/// Tries the transports in order; each must pass a test with data, on every pair of devices, before it is trusted.
+/// \throws Error(usage) for an unknown name, Error(device) if none of them works
+Connection connect(std::span<const std::unique_ptr<Worker>> workers, const std::vector<std::string>& order);
+
+}  // namespace rmsp::runtime

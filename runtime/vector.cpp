@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+
+#include <kernels/support/support.hpp>
+
+#include "runtime/state.hpp"
+
+namespace rmsp {
+namespace detail {
+
+template <class T>
+std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
+                                            std::int64_t size, std::vector<std::int64_t> offsets)
+{
+    runtime->require_live();
+    const auto devices = static_cast<std::size_t>(runtime->devices());
+    auto vector = std::make_shared<VectorState<T>>();
+    vector->runtime = runtime;
+    vector->layout = layout;
+    vector->size = size;
+    vector->offsets = std::move(offsets);
+    vector->storage.resize(devices);
+    vector->slices.resize(devices);
+    const bool shared = runtime->shared_memory();
+    runtime
+        ->submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+            const auto rank = static_cast<std::size_t>(worker.rank());
+            const std::int64_t own =
+                layout == Layout::replicated ? size : vector->offsets[rank + 1] - vector->offsets[rank];
+            if (!shared) {
+                vector->storage[rank] = kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(own));
+                vector->slices[rank] = vector->storage[rank].data();
+                return;
+            }
+            if (rank == 0) {
+                vector->storage[0] = kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(size));
+            }
+            meeting.arrive_and_wait();
+            T* const begin = vector->storage[0].data();
+            vector->slices[rank] = layout == Layout::replicated ? begin : begin + vector->offsets[rank];
+        })
+        .get();
+    return vector;
+}
+
+template std::shared_ptr<VectorState<float>> make_vector(const std::shared_ptr<RuntimeState>&, Layout, std::int64_t,
+                                                         std::vector<std::int64_t>);
+template std::shared_ptr<VectorState<double>> make_vector(const std::shared_ptr<RuntimeState>&, Layout, std::int64_t,
+                                                          std::vector<std::int64_t>);
+
+namespace {
+
+template <class T>
+const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this DistributedVector is empty; make one with make_x() or make_y()");
+    }
+    return state;
+}
+
+/// What a worker fills or copies of a vector: [first, first + count) at `place`.
+template <class T>
+struct Part {
+    T* place;
+    std::int64_t first;
+    std::int64_t count;
+};
+
+template <class T>
+Part<T> part_of(const VectorState<T>& vector, std::size_t rank, bool shared)
+{
+    if (vector.layout == Layout::replicated && !shared) {
+        return {vector.slices[rank], 0, vector.size};
+    }
+    const std::int64_t first = vector.offsets[rank];
+    T* const place = vector.layout == Layout::replicated ? vector.slices[rank] + first : vector.slices[rank];
+    return {place, first, vector.offsets[rank + 1] - first};
+}
+
+}  // namespace
+
+template <class T>
+void upload_vector(const std::shared_ptr<VectorState<T>>& vector, const T* host)
+{
+    const bool shared = vector->runtime->shared_memory();
+    vector->runtime
+        ->submit(
+            [&](runtime::Worker& worker, runtime::Rendezvous&) {
+                const auto part = part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
+                worker.device().upload(worker.stream(), part.place, host + part.first,
+                                       static_cast<std::size_t>(part.count) * sizeof(T));
+            },
+            {}, true)
+        .get();
+}
+
+template <class T>
+void download_vector(const std::shared_ptr<VectorState<T>>& vector, T* host)
+{
+    vector->runtime
+        ->submit(
+            [&](runtime::Worker& worker, runtime::Rendezvous&) {
+                // Each device brings its slice, also of a replicated vector.
+                const auto rank = static_cast<std::size_t>(worker.rank());
+                const std::int64_t first = vector->offsets[rank];
+                const T* const from =
+                    vector->layout == Layout::replicated ? vector->slices[rank] + first : vector->slices[rank];
+                worker.device().download(worker.stream(), host + first, from,
+                                         static_cast<std::size_t>(vector->offsets[rank + 1] - first) * sizeof(T));
+            },
+            {}, true)
+        .get();
+}
+
+template void upload_vector(const std::shared_ptr<VectorState<float>>&, const float*);
+template void upload_vector(const std::shared_ptr<VectorState<double>>&, const double*);
+template void download_vector(const std::shared_ptr<VectorState<float>>&, float*);
+template void download_vector(const std::shared_ptr<VectorState<double>>&, double*);
+
+}  // namespace detail
+
+template <class T>
+std::int64_t DistributedVector<T>::size() const
+{
+    return detail::checked(state_)->size;
+}
+
+template <class T>
+Layout DistributedVector<T>::layout() const
+{
+    return detail::checked(state_)->layout;
+}
+
+template <class T>
+std::span<const std::int64_t> DistributedVector<T>::offsets() const
+{
+    return detail::checked(state_)->offsets;
+}
+
+template <class T>
+void DistributedVector<T>::upload(const T* host)
+{
+    detail::upload_vector(detail::checked(state_), host);
+}
+
+template <class T>
+void DistributedVector<T>::download(T* host) const
+{
+    detail::download_vector(detail::checked(state_), host);
+}
+
+template <class T>
+void DistributedVector<T>::fill(T value)
+{
+    const auto vector = detail::checked(state_);
+    const bool shared = vector->runtime->shared_memory();
+    vector->runtime->submit([vector, value, shared](runtime::Worker& worker, runtime::Rendezvous&) {
+        const auto part = detail::part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
+        kernels::fill(part.place, part.count, value, worker.context());
+    });
+}
+
+template class DistributedVector<float>;
+template class DistributedVector<double>;
+
+}  // namespace rmsp

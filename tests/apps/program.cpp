@@ -1,0 +1,65 @@
+#include "tests/apps/program.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+namespace rmsp::test {
+namespace {
+
+std::string quoted(const std::string& word)
+{
+    std::string out = "'";
+    for (const char c : word) {
+        out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    }
+    return out + "'";
+}
+
+}  // namespace
+
+Outcome mspmv(const std::vector<std::string>& words, const std::vector<std::string>& environment)
+{
+    const Scratch scratch;
+    std::string command = "cd " + quoted(RMSP_SOURCE_DIR) + " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT";
+    for (const std::string& setting : environment) {
+        command += ' ' + quoted(setting);
+    }
+    command += ' ' + quoted(RMSP_MSPMV);
+    for (const std::string& word : words) {
+        command += ' ' + quoted(word);
+    }
+    command += " >" + quoted(scratch / "out") + " 2>" + quoted(scratch / "err") + " </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(scratch / "out"), read_text(scratch / "err")};
+}
+
+Scratch::Scratch()
+{
+    static int count = 0;
+    path_ = std::filesystem::path(RMSP_SCRATCH_DIR) /
+            ("scratch-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
+    std::filesystem::create_directories(path_);
+}
+
+Scratch::~Scratch()
+{
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+}
+
+std::string read_text(const std::string& path)
+{
+    std::ifstream in(path, std::ios::binary);
+    EXPECT_TRUE(in) << "cannot read " << path;
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string source_path(const std::string& name) { return std::string(RMSP_SOURCE_DIR) + '/' + name; }
+
+}  // namespace rmsp::test

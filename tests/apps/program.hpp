@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// Runs the built mspmv.
+namespace rmsp::test {
+
+struct Outcome {
+    int exit_code = -1;
+    std::string out;
+    std::string err;
+};
+
+/// Runs mspmv in the source tree with the given words and, before them, "NAME=value" settings of the environment; RMSP_*
+/// variables of this process are not passed on.
+Outcome mspmv(const std::vector<std::string>& words, const std::vector<std::string>& environment = {});
+
+/// A fresh empty folder of the running test, in the build tree; removed with the object.
+class Scratch {
+public:
+    Scratch();
+    ~Scratch();
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+
+    std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+    const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+std::string read_text(const std::string& path);
+std::string source_path(const std::string& name);
+
+}  // namespace rmsp::test

@@ -1,0 +1,103 @@
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/apps/program.hpp"
+
+namespace {
+
+using rmsp::test::mspmv;
+using rmsp::test::Outcome;
+using rmsp::test::Scratch;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const std::vector<std::string> small_run{
+    "run",   "--devices",           "host:2", "--set", "matrix.generate=stencil7 4 4 4", "--set", "run.iterations=1",
+    "--set", "runtime.limit_gbs=20"};
+
+std::vector<std::string> small_run_with(const std::vector<std::string>& more)
+{
+    std::vector<std::string> words = small_run;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+void expect_failure(int exit_code, const std::string& message, const std::vector<std::string>& words)
+{
+    const Outcome outcome = mspmv(words);
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("mspmv: error: "));
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+    EXPECT_EQ(outcome.out, "");
+}
+
+TEST(ExitCode, UsageIsTwo)
+{
+    expect_failure(2, "subcommand", {});
+    expect_failure(2, "", {"multiply"});
+    expect_failure(2, "--fast", {"kernels", "--fast"});
+    expect_failure(2, "CONFIG.toml", {"run"});
+    expect_failure(2, "--output", {"generate", "banded", "5", "1"});
+    expect_failure(2, "precision", {"generate", "banded", "5", "1", "-o", "x.mtx", "--precision", "half"});
+    expect_failure(2, "hexagon", {"generate", "hexagon", "5", "-o", "x.mtx"});
+    expect_failure(2, "the nearest known key is \"run.iterations\"", small_run_with({"--set", "run.iteration=5"}));
+    expect_failure(2, "this version multiplies csr", small_run_with({"--format", "csc"}));
+    expect_failure(2, "this version multiplies csr", small_run_with({"--format", "coo"}));
+    expect_failure(2, "ell", small_run_with({"--format", "ell"}));
+    expect_failure(2, "no-such-kernel", small_run_with({"--set", "kernel.spmv=no-such-kernel"}));
+    expect_failure(2, "tpu", small_run_with({"--devices", "tpu:2"}));
+    expect_failure(2, "--dry-run", small_run_with({"--topology", "tests/topologies/summit.toml"}));
+}
+
+TEST(ExitCode, ConfigurationNamesLineAndColumn)
+{
+    const Scratch scratch;
+    const std::string config = scratch / "bad.toml";
+    std::ofstream(config) << "[matrix]\ngenerate = \"rmat 4 2\"\n[run]\niterations = many\n";
+    expect_failure(2, config + ":4:", {"run", config});
+}
+
+TEST(ExitCode, InputAndOutputAreThree)
+{
+    const Scratch scratch;
+    expect_failure(3, "no-such.toml", {"run", scratch / "no-such.toml"});
+    expect_failure(3, "no-such.mtx", {"run", "--matrix", scratch / "no-such.mtx"});
+    expect_failure(3, "no-such.mtx", {"convert", scratch / "no-such.mtx", scratch / "a.npz"});
+    expect_failure(3, "no-such.toml", {"topo", "--topology", scratch / "no-such.toml"});
+    expect_failure(3, "no-such-folder", {"generate", "banded", "5", "1", "-o", scratch / "no-such-folder/a.mtx"});
+    std::ofstream(scratch / "bad.mtx") << "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1.0\n";
+    expect_failure(3, "bad.mtx:3:", {"run", "--matrix", scratch / "bad.mtx", "--devices", "host:2"});
+
+    const Outcome outcome = mspmv(small_run_with({"--json", scratch / "no-such-folder/r.json"}));
+    EXPECT_EQ(outcome.exit_code, 3);
+    EXPECT_THAT(outcome.err, HasSubstr("r.json"));
+}
+
+TEST(ExitCode, EnvironmentIsReadAndCheckedAndOverridden)
+{
+    EXPECT_EQ(mspmv({"topo"}, {"RMSP_DEVICES=host:3"}).exit_code, 0);
+    const Outcome bad = mspmv(small_run, {"RMSP_BIND=tight"});
+    EXPECT_EQ(bad.exit_code, 2);
+    EXPECT_THAT(bad.err, HasSubstr("RMSP_BIND"));
+    const Outcome overridden = mspmv(small_run, {"RMSP_DEVICES=tpu:2"});
+    EXPECT_EQ(overridden.exit_code, 0) << overridden.err;
+}
+
+TEST(ExitCode, VerificationFailureIsSeven)
+{
+    // 1e39 does not fit a float: infinities make the reference and the result differ from every number.
+    const Outcome outcome = mspmv(small_run_with({"--set", "matrix.precision=float", "--set", "run.alpha=1e39"}));
+    EXPECT_EQ(outcome.exit_code, 7) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("FAILED"));
+    EXPECT_THAT(outcome.err, HasSubstr("mspmv: error: verification failed"));
+    const Outcome unverified =
+        mspmv(small_run_with({"--set", "matrix.precision=float", "--set", "run.alpha=1e39", "--no-verify"}));
+    EXPECT_EQ(unverified.exit_code, 0) << unverified.err;
+    EXPECT_THAT(unverified.out, HasSubstr("Verified      no"));
+}
+
+}  // namespace

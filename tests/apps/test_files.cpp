@@ -1,0 +1,136 @@
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/apps/program.hpp"
+
+namespace {
+
+using rmsp::test::mspmv;
+using rmsp::test::Outcome;
+using rmsp::test::Scratch;
+using testing::HasSubstr;
+
+Outcome small_run(const std::vector<std::string>& more)
+{
+    std::vector<std::string> words{"run",   "--devices",        "host:2", "--set", "runtime.limit_gbs=20",
+                                   "--set", "run.iterations=50"};
+    words.insert(words.end(), more.begin(), more.end());
+    return mspmv(words);
+}
+
+TEST(Files, JsonOnStandardOutputIsPure)
+{
+    const Outcome outcome =
+        small_run({"--set", "matrix.generate=stencil27 5 5 5", "--set", "run.beta=0.5", "--json", "-"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto json = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(json.at("context").at("executable"), "mspmv");
+    EXPECT_EQ(json.at("context").at("devices").size(), 2U);
+    EXPECT_EQ(json.at("context").at("plan").at("nonzeros"), 13 * 13 * 13);
+    EXPECT_EQ(json.at("benchmarks").at(0).at("iterations"), 50);
+    EXPECT_EQ(json.at("benchmarks").at(0).at("verified"), true);
+    EXPECT_THAT(outcome.err, HasSubstr("Verified      passed"));
+}
+
+TEST(Files, EveryLayoutPrecisionAndFormatIsVerified)
+{
+    const Scratch scratch;
+    ASSERT_EQ(mspmv({"generate", "rmat", "8", "8", "-o", scratch / "a.mtx.gz"}).exit_code, 0);
+    for (const std::string vectors : {"host", "replicated", "rows"}) {
+        for (const std::string precision : {"double", "float"}) {
+            const Outcome outcome =
+                small_run({"--matrix", scratch / "a.mtx.gz", "--format", "auto", "--set", "run.vectors=" + vectors,
+                           "--set", "matrix.precision=" + precision, "--set", "run.alpha=-2", "--set", "run.beta=1"});
+            EXPECT_EQ(outcome.exit_code, 0) << vectors << ' ' << precision << '\n' << outcome.err;
+            EXPECT_THAT(outcome.out, HasSubstr("Verified      passed"));
+        }
+    }
+}
+
+TEST(Files, SmallAndEmptyMatricesRun)
+{
+    const Scratch scratch;
+    std::ofstream(scratch / "empty.mtx") << "%%MatrixMarket matrix coordinate real general\n0 0 0\n";
+    std::ofstream(scratch / "zero.mtx") << "%%MatrixMarket matrix coordinate real general\n3 5 0\n";
+    std::ofstream(scratch / "one.mtx") << "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2.5\n";
+    for (const char* name : {"empty.mtx", "zero.mtx", "one.mtx"}) {
+        const Outcome outcome = small_run({"--matrix", scratch / name});
+        EXPECT_EQ(outcome.exit_code, 0) << name << '\n' << outcome.err;
+    }
+}
+
+TEST(Files, ReportFileAppearsWhole)
+{
+    const Scratch scratch;
+    const Outcome outcome = small_run({"--set", "matrix.generate=banded 100 2", "--json", scratch / "r.json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("Verified"));
+    EXPECT_TRUE(nlohmann::json::accept(rmsp::test::read_text(scratch / "r.json")));
+    // Nothing else was left beside it.
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 1);
+}
+
+TEST(Files, ReportReplacesWhatALinkPointsTo)
+{
+    const Scratch scratch;
+    std::ofstream(scratch / "target.json") << "old";
+    std::filesystem::create_symlink("target.json", scratch / "link.json");
+    ASSERT_EQ(small_run({"--set", "matrix.generate=banded 9 2", "--json", scratch / "link.json"}).exit_code, 0);
+    EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link.json"));
+    EXPECT_TRUE(nlohmann::json::accept(rmsp::test::read_text(scratch / "target.json")));
+}
+
+TEST(Files, TopologyDescriptionsComeBack)
+{
+    const Scratch scratch;
+    const Outcome first = mspmv({"topo", "--toml", "--topology", "tests/topologies/summit.toml"});
+    ASSERT_EQ(first.exit_code, 0) << first.err;
+    std::ofstream(scratch / "again.toml") << first.out;
+    EXPECT_EQ(mspmv({"topo", "--toml", "--topology", scratch / "again.toml"}).out, first.out);
+}
+
+/// Starts a generate that takes far longer than the test, sends the signal once its output is under way, and returns the exit
+/// code.
+int exit_code_after(int signal, const Scratch& scratch)
+{
+    const std::string path = scratch / "big.mtx";
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const int null = ::open("/dev/null", O_RDWR);
+        ::dup2(null, STDOUT_FILENO);
+        ::dup2(null, STDERR_FILENO);
+        ::execl(RMSP_MSPMV, RMSP_MSPMV, "generate", "stencil27", "100", "100", "100", "-o", path.c_str(), nullptr);
+        ::_exit(127);
+    }
+    for (int i = 0; i < 3000 && std::filesystem::is_empty(scratch.path()); ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_FALSE(std::filesystem::is_empty(scratch.path())) << "no output was begun";
+    ::kill(child, signal);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Files, TerminationLeavesNoHalfWrittenFile)
+{
+    for (const auto& [signal, expected] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
+        const Scratch scratch;
+        EXPECT_EQ(exit_code_after(signal, scratch), expected);
+        EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
+    }
+}
+
+}  // namespace

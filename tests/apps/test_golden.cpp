@@ -1,0 +1,135 @@
+// What mspmv prints is compared with tests/apps/golden/. With RMSP_REFRESH_GOLDEN=1 in the environment the files are
+// written anew instead.
+
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/apps/program.hpp"
+
+namespace {
+
+using rmsp::test::mspmv;
+using rmsp::test::Outcome;
+using rmsp::test::Scratch;
+
+std::string replaced(const std::string& text, const std::string& pattern, const std::string& by)
+{
+    return std::regex_replace(text, std::regex(pattern), by);
+}
+
+/// Without what differs from build to build.
+std::string without_build(std::string text)
+{
+    text = replaced(text, "mspmv [0-9.]+\n", "mspmv VERSION\n");
+    text = replaced(text, "commit: .*", "commit: COMMIT");
+    text = replaced(text, "features: .*", "features: FEATURES");
+    return replaced(text, "librmsp [^\n]*(\n {14}[^\n]*)*", "librmsp VERSION ...");
+}
+
+/// Without what differs from machine to machine and from run to run: numbers, their units, and the widths of columns.
+std::string without_numbers(std::string text)
+{
+    text = replaced(text, "Machine .*", "Machine ...");
+    text = replaced(text, "[0-9][0-9,.]*(e[-+][0-9]+)?", "#");
+    text = replaced(text, "# (ns|us|ms|s)\\b", "# TIME");
+    text = replaced(text, "# ([KMGT]i)?B\\b", "# BYTES");
+    text = replaced(text, " +placed .*(\n {14}.*)*\n", "  placed ...\n");
+    return replaced(text, " +", " ");
+}
+
+void compare(const std::string& name, const std::string& actual)
+{
+    const std::string path = rmsp::test::source_path("tests/apps/golden/" + name);
+    if (std::getenv("RMSP_REFRESH_GOLDEN") != nullptr) {
+        std::ofstream(path) << actual;
+        return;
+    }
+    EXPECT_EQ(actual, rmsp::test::read_text(path))
+        << "differs from " << path << "; RMSP_REFRESH_GOLDEN=1 writes it anew";
+}
+
+void expect_success(const Outcome& outcome)
+{
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+}
+
+TEST(Golden, Help)
+{
+    std::string text;
+    for (const char* command : {"", "run", "topo", "kernels", "generate", "convert"}) {
+        const Outcome outcome = *command == '\0' ? mspmv({"--help"}) : mspmv({command, "--help"});
+        expect_success(outcome);
+        // The layout of help texts differs between versions of the parser; the words do not.
+        EXPECT_NE(outcome.out.find("Example"), std::string::npos) << command;
+        EXPECT_NE(outcome.out.find("Usage: mspmv"), std::string::npos) << command;
+        text += outcome.out.substr(outcome.out.find("\n\n", outcome.out.rfind("--help")) + 1);
+    }
+    compare("help.txt", replaced(text, "[ \n]+", "\n"));
+}
+
+TEST(Golden, Version)
+{
+    const Outcome outcome = mspmv({"--version"});
+    expect_success(outcome);
+    compare("version.txt", without_build(outcome.out));
+}
+
+TEST(Golden, Kernels)
+{
+    const Outcome outcome = mspmv({"kernels"});
+    expect_success(outcome);
+    // A build without CUDA lists the same kernels.
+    compare("kernels.txt", replaced(outcome.out, " (yes|no ) ", " ... "));
+}
+
+TEST(Golden, TopologyOfADescription)
+{
+    for (const std::string machine : {"summit", "dgx1", "dgx-h200"}) {
+        const Outcome outcome = mspmv({"topo", "--topology", "tests/topologies/" + machine + ".toml"});
+        expect_success(outcome);
+        compare("topo-" + machine + ".txt", outcome.out);
+    }
+}
+
+TEST(Golden, DryRunOnSummit)
+{
+    const Outcome outcome = mspmv({"run", "configs/summit.toml", "--dry-run", "--topology",
+                                   "tests/topologies/summit.toml", "--set", "matrix.generate=stencil27 30 30 30"});
+    expect_success(outcome);
+    const std::string plan = outcome.out.substr(0, outcome.out.find("\nSet-up"));
+    compare("dry-run-summit.txt", without_build(plan));
+}
+
+TEST(Golden, RunOnHostDevices)
+{
+    const Outcome outcome =
+        mspmv({"run", "configs/quickstart.toml", "--devices", "host:2", "--set", "matrix.generate=stencil27 12 12 12",
+               "--set", "run.iterations=50", "--set", "runtime.limit_gbs=20", "--set", "output.log_level=error"});
+    expect_success(outcome);
+    compare("run-host2.txt", without_numbers(without_build(outcome.out)));
+}
+
+TEST(Golden, GenerateAndConvert)
+{
+    const Scratch scratch;
+    const auto masked = [&](std::string text) {
+        text = replaced(text, scratch.path().string(), "SCRATCH");
+        return text;
+    };
+    const std::string mtx = scratch / "a.mtx";
+    const Outcome generated = mspmv({"generate", "stencil7", "2", "2", "1", "--values", "laplace", "-o", mtx});
+    expect_success(generated);
+    const Outcome converted = mspmv({"convert", mtx, scratch / "a.npz", "--precision", "float"});
+    expect_success(converted);
+    const Outcome back = mspmv({"convert", scratch / "a.npz", scratch / "b.mtx"});
+    expect_success(back);
+    compare("generate-convert.txt", masked(generated.out + converted.out + back.out) + rmsp::test::read_text(mtx) +
+                                        rmsp::test::read_text(scratch / "b.mtx"));
+}
+
+}  // namespace

@@ -1,0 +1,185 @@
+#include <cmath>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "tests/io/helpers.hpp"
+
+namespace {
+
+using namespace rmsp;
+using namespace rmsp::test;
+
+template <class T>
+class Generators : public ::testing::Test {
+};
+using Reals = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(Generators, Reals);
+
+/// Row pointers and columns by the definition: all pairs of points.
+void expect_stencil(const CsrMatrix<double>& a, int nx, int ny, int nz, bool box)
+{
+    expect_canonical(a);
+    ASSERT_EQ(a.rows, nx * ny * nz);
+    std::int64_t k = 0;
+    for (int i = 0; i < a.rows; ++i) {
+        const std::int64_t first = k;
+        EXPECT_EQ(a.row_ptr[static_cast<std::size_t>(i)], k);
+        for (int j = 0; j < a.rows; ++j) {
+            const int dx = std::abs(i % nx - j % nx);
+            const int dy = std::abs(i / nx % ny - j / nx % ny);
+            const int dz = std::abs(i / nx / ny - j / nx / ny);
+            if (box ? std::max({dx, dy, dz}) <= 1 : dx + dy + dz <= 1) {
+                ASSERT_LT(k, a.nnz());
+                ASSERT_EQ(a.col_idx[k++], j) << "row " << i;
+            }
+        }
+        for (std::int64_t e = first; e < k; ++e) {
+            EXPECT_EQ(a.values[static_cast<std::size_t>(e)],
+                      a.col_idx[e] == i ? static_cast<double>(k - first - 1) : -1.0);
+        }
+    }
+    EXPECT_EQ(a.nnz(), k);
+}
+
+TEST(Stencils, MatchTheirDefinition)
+{
+    GenerateOptions options;
+    options.values = ValueKind::laplace;
+    for (const auto& [nx, ny, nz] :
+         {std::tuple{1, 1, 1}, {3, 4, 5}, {1, 5, 2}, {7, 1, 1}, {2, 2, 2}, {1, 1, 6}, {5, 3, 1}}) {
+        expect_stencil(stencil27<double>(nx, ny, nz, options), nx, ny, nz, true);
+        expect_stencil(stencil7<double>(nx, ny, nz, options), nx, ny, nz, false);
+    }
+    EXPECT_EQ(stencil27<double>(0, 5, 5).rows, 0);
+    EXPECT_EQ(stencil7<double>(5, 5, 0).nnz(), 0);
+    EXPECT_EQ(stencil27<float>(40, 41, 42).nnz(), (3 * 40 - 2) * (3 * 41 - 2) * (3 * 42 - 2));
+}
+
+TYPED_TEST(Generators, Banded)
+{
+    GenerateOptions ones;
+    ones.values = ValueKind::ones;
+    for (const int rows : {0, 1, 2, 5, 9}) {
+        for (const int half : {0, 1, 3, 8, 100}) {
+            const auto a = banded<TypeParam>(rows, half, ones);
+            expect_canonical(a);
+            const auto full = dense(a);
+            for (int i = 0; i < rows * rows; ++i) {
+                ASSERT_EQ(full[static_cast<std::size_t>(i)], std::abs(i / rows - i % rows) <= half ? 1 : 0);
+            }
+        }
+    }
+}
+
+TYPED_TEST(Generators, RandomHasDistinctColumns)
+{
+    for (const int cols : {0, 1, 7, 100}) {
+        for (const int each : {0, 1, 3, 6, 99, 1000}) {
+            const auto a = random_uniform<TypeParam>(50, cols, each);
+            expect_canonical(a);
+            EXPECT_EQ(a.nnz(), 50 * std::min(cols, each));
+            for (const TypeParam v : a.values) {
+                ASSERT_TRUE(v >= -1 && v < 1);
+            }
+        }
+    }
+    // Columns are uniform: each of 100 columns is hit about 1000 times.
+    const auto a = random_uniform<TypeParam>(10000, 100, 10);
+    std::vector<int> hits(100, 0);
+    for (std::int64_t k = 0; k < a.nnz(); ++k) {
+        ++hits[static_cast<std::size_t>(a.col_idx[k])];
+    }
+    for (const int h : hits) {
+        EXPECT_NEAR(h, 1000, 6 * 30);
+    }
+}
+
+TYPED_TEST(Generators, Rmat)
+{
+    const auto a = rmat<TypeParam>(10, 8);
+    expect_canonical(a);
+    EXPECT_EQ(a.rows, 1024);
+    EXPECT_LT(a.nnz(), 8 * 1024);
+    EXPECT_GT(a.nnz(), 3 * 1024);
+    // The share of edges in the upper half of the rows is a + b = 0.76, less what duplicates take.
+    EXPECT_GT(static_cast<double>(a.row_ptr[512]) / static_cast<double>(a.nnz()), 0.65);
+    EXPECT_EQ(rmat<TypeParam>(0, 5).nnz(), 1);
+    EXPECT_EQ(rmat<TypeParam>(4, 0).nnz(), 0);
+}
+
+TEST(Generated, SameOnAnyNumberOfThreadsAndDifferentBySeed)
+{
+    GenerateOptions other;
+    other.seed = 2;
+    for (const char* what :
+         {"stencil27 20 21 22", "stencil7 30 20 20", "banded 20000 3", "rmat 12 16", "random 9000 500 7"}) {
+        const auto a = generate<double>(what);
+#ifdef _OPENMP
+        const int before = omp_get_max_threads();
+        for (const int threads : {1, 3}) {
+            omp_set_num_threads(threads);
+            expect_equal(generate<double>(what), a);
+        }
+        omp_set_num_threads(before);
+#endif
+        EXPECT_NE(generate<double>(what, other).values, a.values) << what;
+    }
+}
+
+TEST(Generated, RandomValuesAreUniform)
+{
+    const auto a = banded<double>(100000, 0);
+    double sum = 0;
+    double squares = 0;
+    for (const double v : a.values) {
+        sum += v;
+        squares += v * v;
+    }
+    EXPECT_NEAR(sum / 1e5, 0, 0.01);
+    EXPECT_NEAR(squares / 1e5, 1.0 / 3, 0.01);
+}
+
+TEST(Generated, DescriptionsAreChecked)
+{
+    const auto message = [](const std::string& what) {
+        return message_of(ErrorCode::usage, [&] { generate<float>(what); });
+    };
+    EXPECT_EQ(message("stencil9 4 4"),
+              "generated matrix \"stencil9 4 4\": unknown generator \"stencil9\"; known are: stencil27 nx ny nz, "
+              "stencil7 nx ny "
+              "nz, banded rows half_band, rmat scale edge_factor, random rows cols per_row");
+    EXPECT_EQ(message("stencil27 4 4"),
+              "generated matrix \"stencil27 4 4\": nz is missing (usage: stencil27 nx ny nz)");
+    EXPECT_EQ(message("rmat 4 4 4"),
+              "generated matrix \"rmat 4 4 4\": unexpected \"4\" (usage: rmat scale edge_factor)");
+    EXPECT_EQ(message("banded ten 1"),
+              "generated matrix \"banded ten 1\": rows \"ten\" is not an integer (usage: banded rows half_band)");
+    EXPECT_EQ(message("banded 10 -1"), "generated matrix \"banded 10 -1\": half_band \"-1\" is negative");
+    EXPECT_EQ(
+        message("random 1 99999999999999999999 1"),
+        "generated matrix \"random 1 99999999999999999999 1\": cols \"99999999999999999999\" does not fit 64 bits");
+    EXPECT_NE(message("  ").find("it is empty"), std::string::npos);
+    EXPECT_EQ(message("rmat 32 1"), "rmat: scale is 32, it must be at most 31 (an edge is one 64-bit number)");
+    message("rmat 4 9999999999");
+    message("stencil27 9000000000000000000 9000000000000000000 9000000000000000000");
+    message("banded 9000000000000000000 9000000000000000000");
+    message_of(ErrorCode::out_of_memory, [] { generate<double>("stencil27 1000000 1000000 10000"); });
+    message_of(ErrorCode::out_of_memory, [] { generate<double>("random 1000000000000000 5 0"); });
+    message_of(ErrorCode::out_of_memory, [] { generate<double>("rmat 31 10000"); });
+    GenerateOptions laplace;
+    laplace.values = ValueKind::laplace;
+    for (const char* what : {"banded 3 1", "rmat 3 3", "random 3 3 3"}) {
+        message_of(ErrorCode::usage, [&] { generate<double>(what, laplace); });
+    }
+    EXPECT_EQ(generate<double>("  banded\t10   1 ").nnz(), 28);
+}
+
+}  // namespace

@@ -1,0 +1,185 @@
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kernels/spmv/policy.hpp>
+#include <kernels/spmv/spmv.hpp>
+#include <rmsp/error.hpp>
+
+namespace rmsp::kernels::test {
+namespace {
+
+RowStatistics regular(std::int64_t rows, std::int64_t length)
+{
+    return {rows, rows * length, 0, length, static_cast<double>(length), 0};
+}
+
+template <class F>
+std::string usage_message(F&& f)
+{
+    try {
+        f();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::usage);
+        return error.what();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return "";
+}
+
+TEST(Registry, NamesAreUniqueForEachKindAndTheSameInBothPrecisions)
+{
+    const auto doubles = spmv_kernels<double>();
+    const auto floats = spmv_kernels<float>();
+    ASSERT_EQ(doubles.size(), floats.size());
+    std::set<std::pair<DeviceKind, std::string>> seen;
+    for (std::size_t i = 0; i < doubles.size(); ++i) {
+        EXPECT_EQ(doubles[i].info.name, floats[i].info.name);
+        EXPECT_TRUE(seen.emplace(doubles[i].info.device, doubles[i].info.name).second) << doubles[i].info.name;
+        EXPECT_NE(doubles[i].info.name, "auto");
+        EXPECT_FALSE(doubles[i].info.summary.empty());
+        EXPECT_NE(doubles[i].prepare, nullptr);
+    }
+    EXPECT_EQ(list_kernels().size(), doubles.size());
+    EXPECT_EQ(list_kernels().front().family, "spmv");
+}
+
+TEST(Registry, ListsCudaKernelsInEveryBuild)
+{
+    for (const auto& kernel : spmv_kernels<float>()) {
+#ifdef RMSP_HAVE_CUDA
+        EXPECT_TRUE(kernel.info.compiled);
+#else
+        EXPECT_EQ(kernel.info.compiled, kernel.info.device == DeviceKind::host);
+        if (!kernel.info.compiled) {
+            const Context context;
+            EXPECT_THROW(kernel.prepare(CsrShard<float>{}, RowStatistics{}, context), NotCompiled);
+        }
+#endif
+    }
+}
+
+TEST(Registry, NamesOfEnumerators)
+{
+    EXPECT_STREQ(to_string(DeviceKind::host), "host");
+    EXPECT_STREQ(to_string(DeviceKind::cuda), "cuda");
+    EXPECT_STREQ(to_string(Determinism::none), "none");
+    EXPECT_STREQ(to_string(Determinism::run), "run");
+    EXPECT_STREQ(to_string(Determinism::device_count), "device_count");
+}
+
+TEST(Choice, AutomaticOnHosts)
+{
+    EXPECT_EQ(choose_spmv<double>(DeviceKind::host, "auto", Determinism::device_count, regular(5, 3), 5).info.name,
+              "csr-openmp");
+    EXPECT_EQ(choose_spmv<float>(DeviceKind::host, "auto", Determinism::none, {}, 0).info.name, "csr-openmp");
+}
+
+TEST(Choice, AutomaticOnGpus)
+{
+    const auto chosen = [](const RowStatistics& rows, Determinism level) {
+        return choose_spmv<double>(DeviceKind::cuda, "auto", level, rows, rows.rows).info.name;
+    };
+    EXPECT_EQ(chosen(regular(1000, 27), Determinism::none),
+              prefers_row_vector(regular(1000, 27)) ? "csr-row-vector" : "csr-nnz-split");
+    EXPECT_EQ(chosen({1000, 16000, 400, 9000, 16, 280}, Determinism::run), "csr-nnz-split");
+    EXPECT_EQ(chosen({}, Determinism::none), "csr-nnz-split");
+    EXPECT_EQ(chosen(regular(1000, 27), Determinism::device_count), "csr-row-warp");
+}
+
+TEST(Choice, RegularRowsByTheirLimits)
+{
+    const RegularRows limits{4, 0.25, 12};
+    EXPECT_TRUE(prefers_row_vector(regular(10, 27), limits));
+    EXPECT_TRUE(prefers_row_vector({10, 400, 0, 160, 40, 10}, limits));
+    EXPECT_FALSE(prefers_row_vector({10, 400, 0, 161, 40, 10}, limits)) << "one row is too long";
+    EXPECT_FALSE(prefers_row_vector({10, 400, 0, 160, 40, 10.1}, limits)) << "lengths differ too much";
+    EXPECT_FALSE(prefers_row_vector(regular(10, 11), limits)) << "rows are too short";
+    EXPECT_FALSE(prefers_row_vector({}, limits));
+}
+
+TEST(Choice, LanesTakeAMeanRowInOneStep)
+{
+    EXPECT_EQ(row_vector_lanes(0), 2);
+    EXPECT_EQ(row_vector_lanes(8), 2);
+    EXPECT_EQ(row_vector_lanes(8.1), 4);
+    EXPECT_EQ(row_vector_lanes(27), 8);
+    EXPECT_EQ(row_vector_lanes(33), 16);
+    EXPECT_EQ(row_vector_lanes(65), 32);
+    EXPECT_EQ(row_vector_lanes(1e9), 32);
+}
+
+TEST(Choice, SaysWhatThereIs)
+{
+    EXPECT_THAT(
+        usage_message([] { choose_spmv<double>(DeviceKind::host, "csr-openpm", Determinism::none, regular(2, 2), 2); }),
+        testing::AllOf(testing::HasSubstr("csr-openpm"), testing::HasSubstr("auto, csr-openmp, csr-reference")));
+    EXPECT_THAT(usage_message([] {
+                    choose_spmv<double>(DeviceKind::host, "csr-nnz-split", Determinism::none, regular(2, 2), 2);
+                }),
+                testing::AllOf(testing::HasSubstr("cuda"), testing::HasSubstr("csr-openmp")));
+}
+
+TEST(Choice, RefusesWeakerDeterminism)
+{
+    EXPECT_THAT(usage_message([] {
+                    choose_spmv<double>(DeviceKind::cuda, "csr-nnz-split", Determinism::device_count, regular(2, 2), 2);
+                }),
+                testing::AllOf(testing::HasSubstr("csr-nnz-split"), testing::HasSubstr("\"run\""),
+                               testing::HasSubstr("\"device_count\"")));
+    EXPECT_NO_THROW(choose_spmv<double>(DeviceKind::cuda, "csr-nnz-split", Determinism::run, regular(2, 2), 2));
+}
+
+TEST(Choice, RefusesWhatTheKernelCannotMultiply)
+{
+    const RowStatistics large{1000, std::int64_t{1} << 31, 0, std::int64_t{1} << 22, 0x1p31 / 1000, 0};
+    EXPECT_THAT(usage_message([&] {
+                    choose_spmv<double>(DeviceKind::cuda, "cusparse-csr-alg2", Determinism::none, large, 1 << 22);
+                }),
+                testing::AllOf(testing::HasSubstr("2147483648 nonzeros"), testing::HasSubstr("1000 x 4194304")));
+    EXPECT_NO_THROW(choose_spmv<double>(DeviceKind::cuda, "csr-nnz-split", Determinism::none, large, 1 << 22));
+}
+
+/// The reference against results written down by hand.
+template <class T>
+class ReferenceByHand : public testing::Test {
+};
+using Precisions = testing::Types<float, double>;
+TYPED_TEST_SUITE(ReferenceByHand, Precisions);
+
+TYPED_TEST(ReferenceByHand, FourByThree)
+{
+    // [ 1  0  2 ]         [ 0 -4  1 ] with column 2 given as 0.25 + 0.75, out of order
+    // [ 0  0  0 ]   and row 3:
+    // [ 0  5  0 ]
+    const std::vector<std::int32_t> row_ptr{0, 2, 2, 3, 6};
+    const std::vector<std::int32_t> columns{0, 2, 1, 2, 1, 2};
+    const std::vector<TypeParam> values{1, 2, 5, TypeParam{0.25}, -4, TypeParam{0.75}};
+    const CsrShard<TypeParam> shard{4, 3, 6, IndexView(row_ptr.data()), columns.data(), values.data()};
+    const std::vector<TypeParam> x{1, 10, 100};
+    std::vector<TypeParam> y{1, 2, 3, 4};
+    const auto op = prepare_reference(shard, RowStatistics{}, Context{});
+    op->apply(TypeParam{2}, x.data(), TypeParam{-1}, y.data(), Context{});
+    EXPECT_EQ(y, (std::vector<TypeParam>{401, -2, 97, 116}));
+    op->apply(TypeParam{1}, x.data(), TypeParam{0}, y.data(), Context{});
+    EXPECT_EQ(y, (std::vector<TypeParam>{201, 0, 50, 60}));
+}
+
+TYPED_TEST(ReferenceByHand, OneByOneAndNothing)
+{
+    const std::vector<std::int64_t> row_ptr{0, 1};
+    const std::int32_t column = 0;
+    const TypeParam value = -3;
+    const TypeParam x = 7;
+    TypeParam y = 5;
+    prepare_reference(CsrShard<TypeParam>{1, 1, 1, IndexView(row_ptr.data()), &column, &value}, RowStatistics{},
+                      Context{})
+        ->apply(TypeParam{1}, &x, TypeParam{2}, &y, Context{});
+    EXPECT_EQ(y, TypeParam{-11});
+    prepare_reference(CsrShard<TypeParam>{0, 0, 0, IndexView(row_ptr.data()), nullptr, nullptr}, RowStatistics{},
+                      Context{})
+        ->apply(TypeParam{1}, nullptr, TypeParam{2}, nullptr, Context{});
+}
+
+}  // namespace
+}  // namespace rmsp::kernels::test

@@ -1,0 +1,109 @@
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <gtest/gtest.h>
+#include <kernels/support/support.hpp>
+
+#include "matrices.hpp"
+#include "test_device.hpp"
+
+namespace rmsp::kernels::test {
+namespace {
+
+class Support : public testing::Test {
+protected:
+    void SetUp() override
+    {
+        if (!device_missing().empty()) {
+            GTEST_SKIP() << device_missing();
+        }
+        device_ = open_device();
+    }
+
+    template <class In, class Out>
+    std::vector<Out> localized(const std::vector<In>& row_ptr, std::int64_t start, std::int64_t nnz)
+    {
+        const DeviceArray<In> in = upload(*device_, row_ptr);
+        const DeviceArray<Out> out(*device_->context().memory, row_ptr.size());
+        localize_row_ptr(IndexView(in.data()), static_cast<std::int64_t>(row_ptr.size()) - 1, start, nnz, out.data(),
+                         device_->context());
+        return download(*device_, out.data(), row_ptr.size());
+    }
+
+    std::unique_ptr<TestDevice> device_;
+};
+
+TEST_F(Support, LocalizesRowPointers)
+{
+    // The part holds nonzeros 4 to 9 of rows that begin at 2, 5, 5 and 8 and end at 12.
+    EXPECT_EQ((localized<std::int32_t, std::int32_t>({2, 5, 5, 8, 12}, 4, 5)),
+              (std::vector<std::int32_t>{0, 1, 1, 4, 5}));
+    EXPECT_EQ((localized<std::int64_t, std::int32_t>({2, 5, 5, 8, 12}, 4, 5)),
+              (std::vector<std::int32_t>{0, 1, 1, 4, 5}));
+    EXPECT_EQ((localized<std::int32_t, std::int64_t>({2, 5, 5, 8, 12}, 4, 5)),
+              (std::vector<std::int64_t>{0, 1, 1, 4, 5}));
+    EXPECT_EQ((localized<std::int64_t, std::int64_t>({7}, 7, 0)), (std::vector<std::int64_t>{0}));
+}
+
+TEST_F(Support, LocalizesRowPointersAbove32Bits)
+{
+    const std::int64_t far = std::int64_t{5} << 40;
+    EXPECT_EQ((localized<std::int64_t, std::int32_t>({far - 3, far + 2, far + 9}, far, 8)),
+              (std::vector<std::int32_t>{0, 2, 8}));
+    EXPECT_EQ((localized<std::int64_t, std::int64_t>({0, far, 2 * far}, 1, far)),
+              (std::vector<std::int64_t>{0, far - 1, far}));
+}
+
+TEST_F(Support, NarrowsIndices)
+{
+    std::vector<std::int64_t> wide(100001);
+    std::iota(wide.begin(), wide.end(), std::int64_t{std::numeric_limits<std::int32_t>::max()} - 100000);
+    for (const std::size_t n : {std::size_t{0}, std::size_t{1}, wide.size()}) {
+        const DeviceArray<std::int64_t> in = upload(*device_, wide);
+        const DeviceArray<std::int32_t> out(*device_->context().memory, wide.size());
+        narrow_indices(in.data(), static_cast<std::int64_t>(n), out.data(), device_->context());
+        const std::vector<std::int32_t> got = download(*device_, out.data(), n);
+        EXPECT_TRUE(std::equal(got.begin(), got.end(), wide.begin()));
+    }
+}
+
+TEST_F(Support, Fills)
+{
+    for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{300001}}) {
+        const DeviceArray<double> y = upload(*device_, std::vector<double>(n + 1, -1.0));
+        fill(y.data(), static_cast<std::int64_t>(n), 2.5, device_->context());
+        std::vector<double> expected(n, 2.5);
+        expected.push_back(-1.0);
+        EXPECT_EQ(download(*device_, y.data(), n + 1), expected);
+    }
+    const DeviceArray<float> y = upload(*device_, std::vector<float>(3, std::numeric_limits<float>::quiet_NaN()));
+    fill(y.data(), 2, 1.0F, device_->context());
+    EXPECT_TRUE(std::isnan(download(*device_, y.data(), 3)[2]));
+    EXPECT_EQ(download(*device_, y.data(), 2), (std::vector<float>{1, 1}));
+}
+
+TEST_F(Support, AddsCarriesInOrder)
+{
+    // In this order and no other, the ones are lost one by one.
+    const DeviceArray<float> y = upload(*device_, std::vector<float>{0x1p24F, 7});
+    const DeviceArray<float> carries = upload(*device_, std::vector<float>{1, 1, 1, -0x1p24F, 3});
+    add_carries(y.data(), carries.data(), 5, device_->context());
+    EXPECT_EQ(download(*device_, y.data(), 2), (std::vector<float>{3, 7}));
+    add_carries(y.data(), carries.data(), 0, device_->context());
+    EXPECT_EQ(download(*device_, y.data(), 2), (std::vector<float>{3, 7}));
+}
+
+TEST_F(Support, ReadsEveryNumber)
+{
+    for (const std::int64_t n : {0, 1, 2, 3, 4095, 4096, 1000003}) {
+        const DeviceArray<double> data = upload(*device_, std::vector<double>(static_cast<std::size_t>(n), 1.0));
+        const DeviceArray<double> sink = upload(*device_, std::vector<double>(4096, 0.0));
+        read_all(data.data(), n, sink.data(), device_->context());
+        const std::vector<double> sums = download(*device_, sink.data(), 4096);
+        EXPECT_EQ(std::accumulate(sums.begin(), sums.end(), 0.0), static_cast<double>(n));
+    }
+}
+
+}  // namespace
+}  // namespace rmsp::kernels::test

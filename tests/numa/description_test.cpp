@@ -1,0 +1,126 @@
+#include "numa/description.hpp"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rmsp/error.hpp>
+
+#include "tests/numa/topologies.hpp"
+
+namespace rmsp {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+void expect_equal(const Topology& a, const Topology& b)
+{
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.nodes, b.nodes);
+    EXPECT_EQ(a.gpus, b.gpus);
+}
+
+TEST(Description, FillsInWhatIsLeftOut)
+{
+    const Topology t = numa::parse_description(
+        "node = [{cores = 2, threads_per_core = 2}, {cores = 1}]\n"
+        "gpu = [{pci = '1B:00.0', node = 1}, {}]\n",
+        "m.toml");
+    ASSERT_EQ(t.nodes.size(), 2u);
+    EXPECT_EQ(t.nodes[0], (NumaNode{0, 0, {0, 2}, {0, 1, 2, 3}}));
+    EXPECT_EQ(t.nodes[1], (NumaNode{1, 0, {4}, {4}}));
+    ASSERT_EQ(t.gpus.size(), 2u);
+    EXPECT_EQ(t.gpus[0], (GpuDescription{0, "0000:1b:00.0", "", 1, "description"}));
+    EXPECT_EQ(t.gpus[1], (GpuDescription{1, "", "", -1, "the description names no node"}));
+    EXPECT_FALSE(t.live);
+}
+
+TEST(Description, TakesASyntheticMachineOfHwloc)
+{
+    const Topology t =
+        numa::parse_description("hwloc = 'numa:2(memory=8GiB) core:3 pu:2(indexes=2*6:1*2)'\n", "m.toml");
+    ASSERT_EQ(t.nodes.size(), 2u);
+    EXPECT_EQ(t.nodes[0], (NumaNode{0, std::int64_t{8} << 30, {0, 1, 2}, {0, 6, 1, 7, 2, 8}}));
+    EXPECT_EQ(t.nodes[1], (NumaNode{1, std::int64_t{8} << 30, {3, 4, 5}, {3, 9, 4, 10, 5, 11}}));
+    EXPECT_TRUE(t.gpus.empty());
+}
+
+TEST(Description, RoundTrips)
+{
+    for (const char* file : {"power8-4gpu.toml", "summit.toml", "dgx1.toml", "dgx-h200.toml", "vm-4gpu.toml",
+                             "no-affinity-2node.toml", "two-node-pci.xml"}) {
+        SCOPED_TRACE(file);
+        const Topology t = test::machine(file);
+        expect_equal(numa::parse_description(t.to_toml(), "dump"), t);
+    }
+    const Topology live = Topology::detect();
+    const std::string path = std::string(RMSP_TEST_FILES "/rmsp_live.toml");
+    std::ofstream(path) << live.to_toml();
+    const Topology loaded = Topology::load(path);
+    expect_equal(loaded, live);
+    EXPECT_EQ(loaded.source, path);
+    EXPECT_FALSE(loaded.live);
+}
+
+TEST(Description, RoundTripsOddValues)
+{
+    Topology t;
+    t.name = "a \"quoted\\name\"\twith\nlines";
+    t.nodes = {{3, 1234567891, {7}, {7, 70, 71}}, {0, 0, {}, {}}};
+    t.gpus = {{5, "", "", -1, ""}, {1, "00010000:ff:1f.7", "G", 1, "sysfs"}};
+    expect_equal(numa::parse_description(t.to_toml(), "dump"), t);
+}
+
+struct BadDescription {
+    const char* text;
+    const char* message;
+};
+
+class BadDescriptions : public ::testing::TestWithParam<BadDescription> {};
+
+TEST_P(BadDescriptions, AreNamedByFileAndLine)
+{
+    try {
+        numa::parse_description(GetParam().text, "m.toml");
+        FAIL() << "no exception for " << GetParam().text;
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::io);
+        EXPECT_THAT(error.what(), HasSubstr(GetParam().message));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadDescriptions,
+    ::testing::Values(
+        BadDescription{"", "either `hwloc` or [[node]]"}, BadDescription{"name = 'x'\n", "m.toml:"},
+        BadDescription{"hwloc = 'numa:1 pu:1'\n[[node]]\ncores = 1\n", "either `hwloc` or [[node]]"},
+        BadDescription{"name = 'x'\nhwloc = 'numa:2 banana:3'\n", "m.toml:2: hwloc does not understand"},
+        BadDescription{"[[node]]\ncores = \n", "m.toml:2: "},
+        BadDescription{"[[node]]\ncore = 4\n", "m.toml:2: unknown key `core` in [[node]]; did you mean `cores`?"},
+        BadDescription{"[[nodes]]\ncores = 4\n", "unknown key `nodes` in the top level; did you mean `node`?"},
+        BadDescription{"[[node]]\ncores = 4\n[[gpu]]\npic = '0000:1b:00.0'\n",
+                       "m.toml:4: unknown key `pic` in [[gpu]]; did you mean `pci`?"},
+        BadDescription{"[[node]]\ncores = 4\n[[gpu]]\npci = 'slot 3'\n", "m.toml:4: `pci` must be an address"},
+        BadDescription{"[[node]]\ncores = 4\n[[gpu]]\npci = '0000:1b:00:0'\n", "m.toml:4: `pci` must be an address"},
+        BadDescription{"[[node]]\ncores = 4\n[[gpu]]\nnode = 1\n", "m.toml:4: `node` must be an integer from 0 to 0"},
+        BadDescription{"[[node]]\ncores = 0\n", "m.toml:2: `cores` must be an integer from 1"},
+        BadDescription{"[[node]]\ncores = 9223372036854775807\n", "m.toml:2: `cores` must be"},
+        BadDescription{"[[node]]\ncores = 2.5\n", "m.toml:2: `cores` must be an integer"},
+        BadDescription{"[[node]]\ncores = '2'\n", "m.toml:2: `cores` must be an integer"},
+        BadDescription{"[[node]]\nmemory_gib = 1\n", "m.toml:1: a [[node]] needs either `cores` or `core_pus`"},
+        BadDescription{"[[node]]\ncores = 1\ncore_pus = [[0]]\n", "either `cores` or `core_pus`"},
+        BadDescription{"[[node]]\nthreads_per_core = 2\ncore_pus = [[0]]\n", "m.toml:2: `threads_per_core` goes with"},
+        BadDescription{"[[node]]\ncore_pus = [0, 1]\n", "m.toml:2: each core of `core_pus`"},
+        BadDescription{"[[node]]\ncore_pus = [[0, 1],\n[1, 2]]\n", "m.toml:3: hardware thread 1 is listed twice"},
+        BadDescription{"[[node]]\ncore_pus = [[-1]]\n", "m.toml:2: `core_pus` must be an integer from 0"},
+        BadDescription{"[[node]]\ncores = 1\nmemory_gib = nan\n", "m.toml:3: `memory_gib`"},
+        BadDescription{"[[node]]\ncores = 1\nmemory_gib = -1\n", "m.toml:3: `memory_gib`"},
+        BadDescription{"[[node]]\ncores = 1\n[[node]]\nos_index = 0\ncores = 1\n",
+                       "m.toml:3: two [[node]] tables have os_index 0"},
+        BadDescription{"node = 3\n", "m.toml:1: `node` must be one or more [[node]] tables"},
+        BadDescription{"name = 3\n[[node]]\ncores = 1\n", "m.toml:1: `name` must be a string"}));
+
+}  // namespace
+}  // namespace rmsp

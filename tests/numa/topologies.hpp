@@ -1,0 +1,40 @@
+#pragma once
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <rmsp/topology.hpp>
+
+namespace rmsp::test {
+
+inline Topology machine(const std::string& file) { return Topology::load(std::string(RMSP_TOPOLOGIES "/") + file); }
+
+/// first, first + 1, ..., last
+inline std::vector<int> range(int first, int last)
+{
+    std::vector<int> result(static_cast<std::size_t>(last - first + 1));
+    std::iota(result.begin(), result.end(), first);
+    return result;
+}
+
+inline std::vector<int> nodes_of(const std::vector<Placement>& placements)
+{
+    std::vector<int> result;
+    for (const Placement& placement : placements) {
+        result.push_back(placement.node);
+    }
+    return result;
+}
+
+/// First hardware thread of each placement, -1 where it is not bound.
+inline std::vector<int> first_threads(const std::vector<Placement>& placements)
+{
+    std::vector<int> result;
+    for (const Placement& placement : placements) {
+        result.push_back(placement.threads.empty() ? -1 : placement.threads.front());
+    }
+    return result;
+}
+
+}  // namespace rmsp::test

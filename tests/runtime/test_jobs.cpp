@@ -1,0 +1,201 @@
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <runtime/host/host_device.hpp>
+#include <runtime/job.hpp>
+#include <runtime/transport.hpp>
+
+namespace rmsp::runtime {
+namespace {
+
+std::vector<std::unique_ptr<Worker>> host_workers(int count)
+{
+    std::vector<std::unique_ptr<Worker>> workers;
+    for (int i = 0; i < count; ++i) {
+        DeviceInfo info;
+        info.index = i;
+        info.compute_units = 1;
+        workers.push_back(std::make_unique<Worker>(i, Placement{}, [info] { return make_host_device(info); }));
+    }
+    for (auto& worker : workers) {
+        worker->wait_until_open();
+    }
+    return workers;
+}
+
+TEST(Worker, RunsTasksInOrder)
+{
+    auto workers = host_workers(1);
+    std::vector<int> seen;
+    for (int i = 0; i < 100; ++i) {
+        EXPECT_TRUE(workers[0]->post([&seen, i](Worker&) { seen.push_back(i); }));
+    }
+    workers[0]->stop();
+    ASSERT_EQ(seen.size(), 100u);
+    for (int i = 0; i < 100; ++i) {
+        EXPECT_EQ(seen[static_cast<std::size_t>(i)], i);
+    }
+    EXPECT_FALSE(workers[0]->post([](Worker&) {}));
+}
+
+TEST(Worker, ADeviceThatCannotOpenIsReportedAndTheThreadEnds)
+{
+    Worker worker(0, Placement{}, []() -> std::unique_ptr<Device> { throw Error(ErrorCode::device, "no such device"); });
+    EXPECT_THROW(worker.wait_until_open(), Error);
+    EXPECT_FALSE(worker.post([](Worker&) {}));
+}
+
+TEST(Worker, StopsAtOnceWithoutTasks)
+{
+    for (int i = 0; i < 50; ++i) {
+        auto workers = host_workers(3);
+    }
+}
+
+TEST(Jobs, EveryWorkerMeets)
+{
+    auto workers = host_workers(3);
+    JobQueue jobs(workers, true);
+    std::atomic<int> arrived{0};
+    std::atomic<bool> all_there{true};
+    bool finished = false;
+    jobs.submit(
+            [&](Worker&, Rendezvous& meeting) {
+                for (int round = 1; round <= 200; ++round) {
+                    ++arrived;
+                    meeting.arrive_and_wait();
+                    if (arrived.load() < 3 * round) {
+                        all_there = false;
+                    }
+                    meeting.arrive_and_wait();
+                }
+            },
+            [&] { finished = true; })
+        .get();
+    EXPECT_TRUE(all_there.load());
+    EXPECT_TRUE(finished);
+}
+
+TEST(Jobs, AnExceptionReachesTheFutureReleasesTheOthersAndLeavesTheQueueUsable)
+{
+    auto workers = host_workers(3);
+    JobQueue jobs(workers, true);
+    for (int failing = 0; failing < 3; ++failing) {
+        auto future = jobs.submit([failing](Worker& worker, Rendezvous& meeting) {
+            if (worker.rank() == failing) {
+                throw std::runtime_error("device broke");
+            }
+            meeting.arrive_and_wait();
+        });
+        try {
+            future.get();
+            FAIL() << "no exception";
+        } catch (const std::runtime_error& e) {
+            EXPECT_STREQ(e.what(), "device broke");
+        }
+        std::atomic<int> ran{0};
+        jobs.submit([&](Worker&, Rendezvous& meeting) {
+                meeting.arrive_and_wait();
+                ++ran;
+            }).get();
+        EXPECT_EQ(ran.load(), 3);
+    }
+}
+
+TEST(Jobs, FinishIsNotRunAfterAnErrorAndItsOwnErrorIsReported)
+{
+    auto workers = host_workers(2);
+    JobQueue jobs(workers, true);
+    bool finished = false;
+    EXPECT_THROW(jobs.submit([](Worker&, Rendezvous&) { throw std::runtime_error("body"); }, [&] { finished = true; }, true)
+                     .get(),
+                 std::runtime_error);
+    EXPECT_FALSE(finished);
+    EXPECT_THROW(jobs.submit([](Worker&, Rendezvous&) {}, [] { throw std::runtime_error("finish"); }, true).get(),
+                 std::runtime_error);
+    // A failed job that touches host data must not hold up the next one.
+    jobs.submit([](Worker&, Rendezvous&) {}, {}, true).get();
+}
+
+TEST(Jobs, ManyThreadsSubmit)
+{
+    auto workers = host_workers(3);
+    JobQueue jobs(workers, true);
+    std::atomic<int> ran{0};
+    {
+        std::vector<std::jthread> threads;
+        for (int t = 0; t < 4; ++t) {
+            threads.emplace_back([&, t] {
+                for (int i = 0; i < 100; ++i) {
+                    jobs.submit(
+                            [&](Worker&, Rendezvous& meeting) {
+                                meeting.arrive_and_wait();
+                                ++ran;
+                            },
+                            {}, (i + t) % 2 == 0)
+                        .get();
+                }
+            });
+        }
+    }
+    EXPECT_EQ(ran.load(), 3 * 400);
+}
+
+TEST(Jobs, AreRefusedAfterClose)
+{
+    auto workers = host_workers(1);
+    JobQueue jobs(workers, true);
+    jobs.close();
+    EXPECT_THROW(jobs.submit([](Worker&, Rendezvous&) {}), Error);
+}
+
+TEST(Transports, HostDevicesNeedNone)
+{
+    auto workers = host_workers(2);
+    EXPECT_EQ(connect(workers, {}).name, "shared");
+    EXPECT_THROW(connect(workers, {"pigeon"}), Error);
+    auto one = host_workers(1);
+    EXPECT_EQ(connect(one, {}).name, "none");
+}
+
+TEST(Transports, HostStagedGatherMovesWhatIsNeeded)
+{
+    auto workers = host_workers(3);
+    JobQueue jobs(workers, false);
+    const auto transport = make_host_transport();
+    const std::vector<std::int64_t> offsets{0, 5, 5, 12};
+    const auto channel = transport->make_channel(3, 12 * 8);
+    std::vector<std::vector<double>> data(3, std::vector<double>(12, -1));
+    std::vector<void*> buffers;
+    for (auto& d : data) {
+        buffers.push_back(d.data());
+    }
+    jobs.submit([&](Worker& worker, Rendezvous&) { transport->open(*channel, worker); }).get();
+    const std::vector<std::vector<Range>> needs{{{0, 12}, {0, 12}, {0, 12}}, {{0, 7}, {4, 4}, {3, 12}}, {{0, 0}, {0, 12}, {11, 12}}};
+    for (int round = 0; round < 30; ++round) {
+        const auto& needed = needs[static_cast<std::size_t>(round) % needs.size()];
+        jobs.submit([&](Worker& worker, Rendezvous& meeting) {
+                const auto rank = static_cast<std::size_t>(worker.rank());
+                channel->gather(worker, meeting, {buffers, offsets, needed, sizeof(double)}, [&] {
+                    for (auto i = offsets[rank]; i < offsets[rank + 1]; ++i) {
+                        data[rank][static_cast<std::size_t>(i)] = static_cast<double>(100 * round + i);
+                    }
+                });
+                // Host devices have no streams that would order the next round's writes behind these reads.
+                meeting.arrive_and_wait();
+            }).get();
+        for (std::size_t device = 0; device < 3; ++device) {
+            for (auto i = needed[device].first; i < needed[device].end; ++i) {
+                EXPECT_EQ(data[device][static_cast<std::size_t>(i)], static_cast<double>(100 * round + i));
+            }
+        }
+    }
+    jobs.submit([&](Worker& worker, Rendezvous&) { channel->close(worker.rank()); }).get();
+}
+
+}  // namespace
+}  // namespace rmsp::runtime

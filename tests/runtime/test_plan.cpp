@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "matrices.hpp"
+
+namespace rmsp::test {
+namespace {
+
+Runtime described(const char* name)
+{
+    RuntimeOptions options;
+    options.topology_file = std::string(RMSP_TOPOLOGIES) + "/" + name;
+    return Runtime(options);
+}
+
+void expect_plan(const char* machine, int devices, int devices_on_first_node)
+{
+    SCOPED_TRACE(machine);
+    const Runtime runtime = described(machine);
+    const auto a = stencil27<double>(30, 20, 10);
+    DistributeOptions options;
+    options.alignment = RowAlignment::exact;
+    const Plan plan = runtime.plan(a.view(), options);
+    ASSERT_EQ(static_cast<int>(plan.shards.size()), devices);
+    std::set<int> threads;
+    for (int i = 0; i < devices; ++i) {
+        const auto& shard = plan.shards[static_cast<std::size_t>(i)];
+        EXPECT_EQ(shard.placement.node, i < devices_on_first_node ? 0 : 1);
+        EXPECT_FALSE(shard.placement.cpus.empty());
+        for (const int cpu : shard.placement.cpus) {
+            EXPECT_TRUE(threads.insert(cpu).second) << "thread " << cpu << " belongs to two workers";
+        }
+        EXPECT_NEAR(static_cast<double>(shard.part.nnz()), static_cast<double>(a.nnz()) / devices, 1.0);
+        EXPECT_FALSE(shard.kernel.empty());
+    }
+    ASSERT_EQ(plan.partition.nodes.size(), 2u);
+    const auto& first = plan.partition.nodes[0];
+    EXPECT_NEAR(static_cast<double>(first.end_idx - first.start_idx),
+                static_cast<double>(a.nnz()) * devices_on_first_node / devices, 1.0);
+    EXPECT_FALSE(plan.to_text().empty());
+}
+
+TEST(Plan, SummitHasThreeGpusOnEachNode) { expect_plan("summit.toml", 6, 3); }
+TEST(Plan, Dgx1HasFourGpusOnEachNode) { expect_plan("dgx1.toml", 8, 4); }
+TEST(Plan, DgxH200HasFourGpusOnEachNode) { expect_plan("dgx-h200.toml", 8, 4); }
+TEST(Plan, Power8HasTwoGpusOnEachNode) { expect_plan("power8-4gpu.toml", 4, 2); }
+
+TEST(Plan, DescribedMachinesRunNothing)
+{
+    Runtime runtime = described("summit.toml");
+    const auto a = stencil7<double>(3, 3, 3);
+    EXPECT_THROW(runtime.distribute(a.view()), Error);
+    EXPECT_THROW(runtime.synchronize(), Error);
+    EXPECT_THROW(runtime.measure_limits(), Error);
+}
+
+TEST(Plan, WeightsShiftNonzeros)
+{
+    RuntimeOptions options;
+    options.devices = "host:2x1";
+    options.weights = {3, 1};
+    const Runtime runtime(options);
+    const auto a = with_row_lengths<float>(std::vector<std::int64_t>(1000, 4), 100);
+    const Plan plan = runtime.plan(a.view());
+    EXPECT_EQ(plan.shards[0].part.nnz(), 3000);
+    EXPECT_EQ(plan.shards[1].part.nnz(), 1000);
+    EXPECT_NEAR(plan.nonzero_imbalance, 0, 1e-9);
+}
+
+TEST(Plan, DevicesThatMakeNoSenseAreNamed)
+{
+    for (const char* devices : {"", "host:", "host:0", "host:2x0", "host:ax2", "gpu", "0,0", "0,,1", "-1", "host:2000"}) {
+        RuntimeOptions options;
+        options.devices = devices;
+        EXPECT_THROW(Runtime{options}, Error) << devices;
+    }
+    RuntimeOptions weights;
+    weights.devices = "host:2x1";
+    weights.weights = {1, 2, 3};
+    EXPECT_THROW(Runtime{weights}, Error);
+}
+
+TEST(Plan, BytesAreCounted)
+{
+    RuntimeOptions options;
+    options.devices = "host:1x1";
+    const Runtime runtime(options);
+    const auto a = with_row_lengths<double>({2, 1}, 3);
+    const Plan plan = runtime.plan(a.view());
+    // 3 nonzeros of 8 + 4 bytes, 3 pointers of 4
+    EXPECT_EQ(plan.shards[0].matrix_bytes, 3 * 12 + 3 * 4);
+    EXPECT_EQ(plan.shards[0].vector_bytes, (3 + 2) * 8);
+}
+
+}  // namespace
+}  // namespace rmsp::test
