@@ -18,6 +18,8 @@ endif()
 if(RMSP_SANITIZE)
     target_compile_options(rmsp_options INTERFACE
         $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${RMSP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>)
+    # GCC takes the instrumentation for uses of uninitialised variables.
+    target_compile_options(rmsp_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
     target_link_options(rmsp_options INTERFACE -fsanitize=${RMSP_SANITIZE})
 endif()
 if(RMSP_FUZZ)

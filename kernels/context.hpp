@@ -35,8 +35,7 @@ public:
         : memory_(&memory), size_(n), data_(n > 0 ? static_cast<T*>(memory.allocate(n * sizeof(T))) : nullptr)
     {
     }
-    DeviceArray(DeviceArray&& other) noexcept
-        : memory_(other.memory_), size_(other.size_), data_(other.data_)
+    DeviceArray(DeviceArray&& other) noexcept : memory_(other.memory_), size_(other.size_), data_(other.data_)
     {
         other.data_ = nullptr;
         other.size_ = 0;

@@ -5,20 +5,52 @@
 namespace rmsp::detail {
 namespace {
 
-/// Brings x to where the worker's kernel reads it and returns that place.
+/// Where the worker's kernel finds entry 0 of x.
 template <class T>
-const T* place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, const Source<T>& x,
-                 PhaseProbe* probe)
+struct PlacedX {
+    const T* data;
+    bool gathered;  ///< through the matrix's channel, which is to be settled
+};
+
+/// Whether all that the matrix needs of the vector has room in it on every device.
+template <class T>
+bool holds_needed(const MatrixState<T>& matrix, const VectorState<T>& x)
+{
+    for (std::size_t i = 0; i < matrix.x_needed.size(); ++i) {
+        const auto& needed = matrix.x_needed[i];
+        if (!needed.empty() && (needed.first < x.held[i].first || needed.end > x.held[i].end)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// Brings x to where the worker's kernel reads it.
+template <class T>
+PlacedX<T> place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, const Source<T>& x,
+                   PhaseProbe* probe)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     runtime::Device& device = worker.device();
-    if (x.vector && (x.vector->layout == Layout::replicated || !matrix.channel || device.shares_host_memory())) {
+    const auto mark = [&](const char* phase) {
+        if (probe != nullptr) {
+            probe->mark(worker, phase);
+        }
+    };
+    if (x.vector && (x.vector->layout == Layout::replicated || !matrix.channel)) {
         // One device, or one memory: the slices lie behind each other, so the first is all of x.
-        return x.vector->layout == Layout::replicated ? x.vector->slices[rank] : x.vector->slices[0];
+        return {x.vector->slices[x.vector->layout == Layout::replicated ? rank : 0], false};
     }
     if (device.shares_host_memory()) {
-        return x.host;
+        return {x.host, false};
     }
+    if (x.vector && holds_needed(matrix, *x.vector)) {
+        matrix.channel->gather(worker, meeting, {x.vector->entry_zero, x.vector->offsets, matrix.x_needed, sizeof(T)},
+                               [] {});
+        mark("x exchange");
+        return {static_cast<const T*>(x.vector->entry_zero[rank]), true};
+    }
+    // Through the matrix's own copy of x.
     T* const all = matrix.shards[rank]->x.data();
     const bool gathered = matrix.channel && (x.vector || !matrix.upload_needed);
     const auto& slices = x.vector ? x.vector->offsets : matrix.x_even;
@@ -29,20 +61,16 @@ const T* place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rende
             worker.stream().copy(all + own.first, x.vector->slices[rank], bytes);
         } else {
             device.upload(worker.stream(), all + own.first, x.host + own.first, bytes);
-            if (probe != nullptr) {
-                probe->mark(worker, "x upload");
-            }
+            mark("x upload");
         }
     };
     if (gathered) {
         matrix.channel->gather(worker, meeting, {matrix.x_buffers, slices, matrix.x_needed, sizeof(T)}, write);
-        if (probe != nullptr) {
-            probe->mark(worker, "x exchange");
-        }
+        mark("x exchange");
     } else {
         write();
     }
-    return all;
+    return {all, gathered};
 }
 
 }  // namespace
@@ -63,7 +91,7 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
     if (probe != nullptr) {
         probe->mark(worker, "");
     }
-    const T* const x_place = place_x(matrix, worker, meeting, x, probe);
+    const PlacedX<T> x_place = place_x(matrix, worker, meeting, x, probe);
     T* const y_place = copy_y ? shard.y.data() : y.vector ? y.vector->slices[rank] : host_rows;
     if (copy_y && beta != T{0}) {
         device.upload(stream, y_place, host_rows, y_bytes);
@@ -72,9 +100,12 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
         }
     }
 
-    shard.owned_operator->apply(alpha, x_place, beta, y_place, context);
+    shard.owned_operator->apply(alpha, x_place.data, beta, y_place, context);
     if (shard.carry_operator) {
-        shard.carry_operator->apply(alpha, x_place, T{0}, shard.carry_out.data(), context);
+        shard.carry_operator->apply(alpha, x_place.data, T{0}, shard.carry_out.data(), context);
+    }
+    if (x_place.gathered) {
+        matrix.channel->settle(worker, meeting);
     }
     if (probe != nullptr) {
         probe->mark(worker, "kernel");
@@ -85,9 +116,6 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
         // in finish_host_y().
         T* const carries = static_cast<T*>(matrix.carries->data());
         const bool on_devices = y.vector != nullptr;
-        if (on_devices) {
-            matrix.carry_order->begin(worker.rank(), stream, meeting);
-        }
         if (shard.carry_operator) {
             stream.copy(carries + rank, shard.carry_out.data(), sizeof(T));
         }
@@ -98,6 +126,7 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
                                      context);
             }
             matrix.carry_order->end(worker.rank(), stream);
+            matrix.carry_order->settle(worker.rank(), stream, meeting);
         }
     }
     if (copy_y) {
@@ -124,9 +153,9 @@ void finish_host_y(const MatrixState<T>& matrix, T* y)
     }
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                        \
-    template void apply_on(MatrixState<T>&, runtime::Worker&, runtime::Rendezvous&, T, const Source<T>&, T,        \
-                           const Target<T>&, PhaseProbe*);                                                         \
+#define RMSP_INSTANTIATE(T)                                                                                 \
+    template void apply_on(MatrixState<T>&, runtime::Worker&, runtime::Rendezvous&, T, const Source<T>&, T, \
+                           const Target<T>&, PhaseProbe*);                                                  \
     template void finish_host_y(const MatrixState<T>&, T*);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

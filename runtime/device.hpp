@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -42,6 +43,18 @@ public:
 /// ends are multiples of 64 bytes.
 using Filler = std::function<void(std::byte* out, std::size_t begin, std::size_t bytes)>;
 
+/// Writes 64-bit indices as 32-bit ones; the caller has checked the range.
+inline Filler narrowed(const std::int64_t* from)
+{
+    return [from](std::byte* out, std::size_t begin, std::size_t bytes) {
+        auto* const narrow = reinterpret_cast<std::int32_t*>(out);
+        const std::int64_t* const wide = from + begin / sizeof(std::int32_t);
+        for (std::size_t i = 0; i < bytes / sizeof(std::int32_t); ++i) {
+            narrow[i] = static_cast<std::int32_t>(wide[i]);
+        }
+    };
+}
+
 /// Memory, streams and events of one place. A device belongs to one Worker, whose thread calls everything here, except
 /// that deallocate() and make_current() may also be called by another thread once the worker has stopped.
 class Device : public kernels::Memory {
@@ -59,6 +72,13 @@ public:
     /// Host memory near this device that every device of the runtime can reach directly.
     virtual void* allocate_pinned(std::size_t bytes) = 0;
     virtual void free_pinned(void* p, std::size_t bytes) noexcept = 0;
+
+    /// Whether every device of the runtime can reach this memory of the host directly.
+    virtual bool is_pinned(const void* p, std::size_t bytes) const = 0;
+    /// Makes whole pages of the caller's memory so; false if the system refuses (a limit on locked memory, a read-only
+    /// mapping). unpin() takes what pin() took and may be called by any thread, but not before the copies have ended.
+    virtual bool pin(void* p, std::size_t bytes) = 0;
+    virtual void unpin(void* p) noexcept = 0;
 
     /// Copies host memory of any kind to the device; src may be reused when this returns, unless it is pinned (then when the
     /// stream gets there). Pageable memory goes through a pinned, node-local ring filled by the worker's cores.

@@ -165,7 +165,8 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
         values = shard.values.data();
     }
 
-    shard.owned = {shard.part.owned_rows(),  a.cols, nnz - shard.carry_nnz, build_row_pointers(shard, worker, a.row_ptr),
+    shard.owned = {shard.part.owned_rows(),  a.cols,
+                   nnz - shard.carry_nnz,    build_row_pointers(shard, worker, a.row_ptr),
                    columns + owned_position, values + owned_position};
     RowStatistics rows;
     if (shard.owned.rows > 0) {
@@ -182,9 +183,8 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
         device.upload(worker.stream(), shard.carry_row_ptr.data(), pointers, sizeof(pointers));
         shard.carry = {1, a.cols, shard.carry_nnz, IndexView(shard.carry_row_ptr.data()), columns, values};
         const RowStatistics one_row{1, shard.carry_nnz, 0, shard.carry_nnz, static_cast<double>(shard.carry_nnz), 0};
-        shard.carry_operator =
-            kernels::choose_spmv<T>(device.info().kind, "auto", options.determinism, one_row, a.cols)
-                .prepare(shard.carry, one_row, context);
+        shard.carry_operator = kernels::choose_spmv<T>(device.info().kind, "auto", options.determinism, one_row, a.cols)
+                                   .prepare(shard.carry, one_row, context);
         shard.carry_out = kernels::DeviceArray<T>(device, 1);
     }
     if (!device.shares_host_memory()) {
@@ -256,7 +256,8 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     matrix->upload_needed = needed <= a.cols + a.cols / 4;
     matrix->carry_count = carry_counts(matrix->plan.partition);
     if (runtime->connection.transport) {
-        matrix->channel = runtime->connection.transport->make_channel(devices, a.cols * static_cast<std::int64_t>(sizeof(T)));
+        matrix->channel =
+            runtime->connection.transport->make_channel(devices, a.cols * static_cast<std::int64_t>(sizeof(T)));
     }
 
     std::vector<double> upload(static_cast<std::size_t>(devices));
@@ -267,13 +268,15 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
             const auto begin = Clock::now();
             build_shard(*matrix, worker, a, options, progress);
             if (worker.rank() == 0 && matrix->any_carry) {
-                *matrix->carries = runtime::PinnedBuffer(worker.device(), static_cast<std::size_t>(devices) * sizeof(T));
+                *matrix->carries =
+                    runtime::PinnedBuffer(worker.device(), static_cast<std::size_t>(devices) * sizeof(T));
                 std::fill_n(static_cast<T*>(matrix->carries->data()), devices, T{0});
             }
             upload[static_cast<std::size_t>(worker.rank())] = seconds_since(begin);
         })
         .get();
-    matrix->setup = {{"validate", {validated}, true}, {"partition", {planned - validated}, true}, {"upload", upload, true}};
+    matrix->setup = {
+        {"validate", {validated}, true}, {"partition", {planned - validated}, true}, {"upload", upload, true}};
     return matrix;
 }
 
@@ -285,7 +288,8 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
             [&](runtime::Worker& worker, runtime::Rendezvous&) {
                 Shard<T>& shard = *matrix->shards[static_cast<std::size_t>(worker.rank())];
                 if (shard.values.size() == 0 && shard.part.nnz() > 0) {
-                    if (values + shard.part.start_idx != (shard.carry_nnz > 0 ? shard.carry.values : shard.owned.values)) {
+                    if (values + shard.part.start_idx !=
+                        (shard.carry_nnz > 0 ? shard.carry.values : shard.owned.values)) {
                         throw Error(ErrorCode::usage,
                                     "this matrix borrows the caller's values: write the new ones into the same array");
                     }

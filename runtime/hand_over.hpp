@@ -9,9 +9,10 @@
 namespace rmsp::runtime {
 
 /// Orders "every device writes something, then every device reads what the others wrote", repeated any number of times, on
-/// the devices' streams: no thread waits for a device. Each worker of a job calls begin(), queues its writes, publish(), queues its
-/// reads, end(). The meetings in between are of host threads only: they make sure that an event has been recorded before
-/// another device's stream is told to wait for it.
+/// the devices' streams: no thread waits for a device. Each worker of a job queues its writes and calls publish(), queues its
+/// reads and calls end(), queues what else it has to do, and calls settle(), after which what was read may be overwritten. The
+/// meetings in between are of host threads only: they make sure that an event has been recorded before another device's
+/// stream is told to wait for it.
 class HandOver {
 public:
     explicit HandOver(int devices) : written_(devices), read_(devices) {}
@@ -31,12 +32,6 @@ public:
         read_[rank].reset();
     }
 
-    /// Writes queued after this wait until every device has read the round before.
-    void begin(int rank, Stream& stream, Rendezvous& meeting)
-    {
-        meeting.arrive_and_wait();
-        wait_for_others(rank, stream, read_);
-    }
     /// Reads queued after this wait until every device has written.
     void publish(int rank, Stream& stream, Rendezvous& meeting)
     {
@@ -45,6 +40,12 @@ public:
         wait_for_others(rank, stream, written_);
     }
     void end(int rank, Stream& stream) { stream.record(*read_[rank]); }
+    /// Work queued after this waits until every device has read.
+    void settle(int rank, Stream& stream, Rendezvous& meeting)
+    {
+        meeting.arrive_and_wait();
+        wait_for_others(rank, stream, read_);
+    }
 
 private:
     static void wait_for_others(int rank, Stream& stream, const std::vector<std::unique_ptr<Event>>& events)

@@ -125,8 +125,8 @@ std::vector<PhaseTimes> PhaseProbe::medians() const
 
 template <class T>
 Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
-                           typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup,
-                           std::int64_t iterations, T alpha, const T* x, T beta, const T* y_in, T* y_out)
+                           typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup, std::int64_t iterations,
+                           T alpha, const T* x, T beta, const T* y_in, T* y_out)
 {
     using Vectors = typename DistributedMatrix<T>::Vectors;
     RuntimeState& runtime = *matrix->runtime;
@@ -175,7 +175,7 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     } else {
         const bool replicated = vectors == Vectors::replicated;
         device_x = make_vector<T>(matrix->runtime, replicated ? Layout::replicated : Layout::rows, plan.cols,
-                                  replicated ? matrix->x_even : matrix->row_slices);
+                                  replicated ? matrix->x_even : matrix->row_slices, matrix->x_needed);
         device_y = make_vector<T>(matrix->runtime, Layout::rows, plan.rows, matrix->row_slices);
         upload_vector(device_x, x);
         source.vector = device_x;
@@ -219,9 +219,8 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
         // own end, on the slowest device.
         const DeviceEvents ends(runtime, times.size() + 1);
         const auto loop_begin = Clock::now();
-        runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
-            worker.stream().record(ends.at(worker.rank(), 0));
-        });
+        runtime.submit(
+            [&](runtime::Worker& worker, runtime::Rendezvous&) { worker.stream().record(ends.at(worker.rank(), 0)); });
         std::future<void> last;
         for (std::size_t i = 1; i <= times.size(); ++i) {
             last = submit(nullptr, &ends, i);
@@ -247,11 +246,13 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     for (int i = 0; i < profiled_applies; ++i) {
         submit(&probe, nullptr, 0).get();
     }
-    runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
-        if (worker.rank() == 0) {
-            m.phases = probe.medians();
-        }
-    }).get();
+    runtime
+        .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+            if (worker.rank() == 0) {
+                m.phases = probe.medians();
+            }
+        })
+        .get();
 
     if (y_out != nullptr) {
         set_y();
@@ -310,8 +311,7 @@ std::vector<double> measure_limits(RuntimeState& runtime)
     constexpr std::int64_t host_bytes = std::int64_t{512} << 20;
     constexpr int repetitions = 7;
     constexpr std::int64_t sink_entries = 4096;
-    const std::int64_t bytes =
-        runtime.shared_memory() ? host_bytes / std::max(1, runtime.devices()) : gpu_bytes;
+    const std::int64_t bytes = runtime.shared_memory() ? host_bytes / std::max(1, runtime.devices()) : gpu_bytes;
     std::vector<double> limits(static_cast<std::size_t>(runtime.devices()));
     runtime
         .submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {

@@ -12,6 +12,9 @@ void parallel_ranges(int threads, std::size_t bytes, const F& f)
 {
     // A team costs some microseconds to meet; below this a single core is as fast.
     constexpr std::size_t bytes_worth_a_team = std::size_t{256} << 10;
+    if (bytes == 0) {
+        return;
+    }
     if (threads <= 1 || bytes < bytes_worth_a_team) {
         f(std::size_t{0}, bytes);
         return;

@@ -37,7 +37,7 @@ std::string shard_table(const std::vector<ShardPlan>& shards, std::size_t name_l
     using Align = text::Table::Align;
     text::Table table({{"device", Align::left},
                        {"node", Align::right},
-                       {"threads on", Align::left},
+                       {"hw threads", Align::left},
                        {"rows", Align::right},
                        {"nonzeros", Align::right},
                        {"matrix", Align::right},

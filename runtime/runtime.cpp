@@ -28,9 +28,10 @@ struct DeviceChoice {
 
 [[noreturn]] void throw_bad_devices(const std::string& text, const std::string& why)
 {
-    throw Error(ErrorCode::usage,
-                fmt::format("devices \"{}\": {}; write \"auto\", GPU numbers such as \"0,1\", or \"host:4\" or \"host:4x2\"",
-                            text, why));
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("devices \"{}\": {}; write \"auto\", GPU numbers such as \"0,1\", or \"host:4\" or \"host:4x2\"",
+                    text, why));
 }
 
 int parse_number(const std::string& text, std::string_view word, int least)
@@ -48,8 +49,9 @@ DeviceChoice parse_devices(const std::string& text, const Topology& topology, st
     DeviceChoice choice;
     const auto add_gpu = [&](int ordinal) {
         if (ordinal >= static_cast<int>(gpus)) {
-            throw Error(ErrorCode::device, fmt::format("devices \"{}\": there is no GPU {}; this machine offers {} GPU{}",
-                                                       text, ordinal, gpus, gpus == 1 ? "" : "s"));
+            throw Error(ErrorCode::device,
+                        fmt::format("devices \"{}\": there is no GPU {}; this machine offers {} GPU{}", text, ordinal,
+                                    gpus, gpus == 1 ? "" : "s"));
         }
         if (std::find(choice.ordinals.begin(), choice.ordinals.end(), ordinal) != choice.ordinals.end()) {
             throw_bad_devices(text, fmt::format("GPU {} is named twice", ordinal));
@@ -126,7 +128,8 @@ std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
     const Topology& topology = state->topology;
 
     const bool may_use_gpus = !std::string_view(options.devices).starts_with("host:");
-    auto gpus = live ? (may_use_gpus ? locate(runtime::cuda_gpus(), topology) : std::vector<GpuDescription>{}) : topology.gpus;
+    auto gpus =
+        live ? (may_use_gpus ? locate(runtime::cuda_gpus(), topology) : std::vector<GpuDescription>{}) : topology.gpus;
     const DeviceChoice choice = parse_devices(options.devices, topology, gpus.size());
     std::vector<Placement> placements;
     if (choice.kind == DeviceKind::cuda) {
@@ -151,8 +154,7 @@ std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
     }
     const std::size_t count = placements.size();
     if (!options.weights.empty() && options.weights.size() != count) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{} weights for {} devices", options.weights.size(), count));
+        throw Error(ErrorCode::usage, fmt::format("{} weights for {} devices", options.weights.size(), count));
     }
 
     for (std::size_t i = 0; i < count; ++i) {
@@ -174,8 +176,11 @@ std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
         } else {
             info.index = static_cast<int>(i);
             const auto placed = static_cast<int>(placements[i].threads.size());
-            const int even = core_count(topology) / static_cast<int>(count);  // not bound, so not placed on cores either
-            info.compute_units = std::max(1, choice.threads_each > 0 ? choice.threads_each : placed > 0 ? placed : even);
+            const int even =
+                core_count(topology) / static_cast<int>(count);  // not bound, so not placed on cores either
+            info.compute_units = std::max(1, choice.threads_each > 0 ? choice.threads_each
+                                             : placed > 0            ? placed
+                                                                     : even);
             info.name = fmt::format("({} thread{})", info.compute_units, info.compute_units == 1 ? "" : "s");
         }
         state->infos.push_back(std::move(info));
@@ -187,8 +192,8 @@ std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
     }
 
     for (std::size_t i = 0; i < count; ++i) {
-        state->workers.push_back(std::make_unique<runtime::Worker>(
-            static_cast<int>(i), placements[i], [info = state->infos[i]] {
+        state->workers.push_back(
+            std::make_unique<runtime::Worker>(static_cast<int>(i), placements[i], [info = state->infos[i]] {
                 return info.kind == DeviceKind::cuda ? runtime::make_cuda_device(info, info.index)
                                                      : runtime::make_host_device(info);
             }));
@@ -312,7 +317,10 @@ Plan Runtime::plan(const CsrView<T>& a, const DistributeOptions& options) const
     return detail::make_plan(*state_, a, options);
 }
 
-void Runtime::synchronize() { state_->submit([](runtime::Worker&, runtime::Rendezvous&) {}).get(); }
+void Runtime::synchronize()
+{
+    state_->submit([](runtime::Worker&, runtime::Rendezvous&) {}).get();
+}
 
 template <class T>
 std::int64_t DistributedMatrix<T>::rows() const
@@ -389,16 +397,19 @@ DistributedVector<T> DistributedMatrix<T>::make_x(Layout layout) const
 {
     const auto& matrix = checked(state_);
     const bool by_rows = layout == Layout::rows && matrix->plan.rows == matrix->plan.cols;
-    return DistributedVector<T>(detail::make_vector<T>(matrix->runtime, layout, matrix->plan.cols,
-                                                       by_rows ? matrix->row_slices : matrix->x_even));
+    return DistributedVector<T>(detail::make_vector<T>(
+        matrix->runtime, layout, matrix->plan.cols, by_rows ? matrix->row_slices : matrix->x_even, matrix->x_needed));
 }
 
 template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_y() const
 {
     const auto& matrix = checked(state_);
-    return DistributedVector<T>(
-        detail::make_vector<T>(matrix->runtime, Layout::rows, matrix->plan.rows, matrix->row_slices));
+    // The y of a square matrix is often the next x.
+    const bool square = matrix->plan.rows == matrix->plan.cols;
+    return DistributedVector<T>(detail::make_vector<T>(matrix->runtime, Layout::rows, matrix->plan.rows,
+                                                       matrix->row_slices,
+                                                       square ? matrix->x_needed : std::vector<runtime::Range>{}));
 }
 
 template <class T>

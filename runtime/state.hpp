@@ -20,7 +20,7 @@ struct RuntimeState {
 
     RuntimeOptions options;
     Topology topology;
-    std::vector<DeviceInfo> infos;  ///< limit_gbs under `mutex`
+    std::vector<DeviceInfo> infos;                          ///< limit_gbs under `mutex`
     std::vector<std::unique_ptr<runtime::Worker>> workers;  ///< empty: a described machine, plans only
     runtime::Connection connection;
     std::unique_ptr<runtime::JobQueue> jobs;
@@ -47,8 +47,9 @@ struct Shard {
     std::int64_t carry_nnz = 0;  ///< nonzeros of the shared first row
     kernels::DeviceArray<std::byte> row_ptr;
     kernels::DeviceArray<std::int64_t> carry_row_ptr;
-    kernels::DeviceArray<std::int32_t> col_idx;  ///< carry first, padded to whole 256-byte lines, then the owned rows; empty if borrowed
-    kernels::DeviceArray<T> values;              ///< laid out as col_idx
+    kernels::DeviceArray<std::int32_t>
+        col_idx;  ///< carry first, padded to whole 256-byte lines, then the owned rows; empty if borrowed
+    kernels::DeviceArray<T> values;  ///< laid out as col_idx
     kernels::CsrShard<T> owned;
     kernels::CsrShard<T> carry;
     std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;
@@ -65,17 +66,18 @@ struct MatrixState {
     std::shared_ptr<RuntimeState> runtime;
     Plan plan;
     std::vector<std::unique_ptr<Shard<T>>> shards;
-    std::vector<std::int64_t> x_even;    ///< even slices of x: how a host x is spread before it is gathered
+    std::vector<std::int64_t> x_even;      ///< even slices of x: how a host x is spread before it is gathered
     std::vector<runtime::Range> x_needed;  ///< columns that each device's shard touches
-    bool upload_needed = false;          ///< a host x goes to each device as far as it is needed there; nothing is gathered
-    std::vector<std::int64_t> row_slices;  ///< first owned row of each device, rows at the end
-    std::vector<void*> x_buffers;        ///< Shard::x of each device
-    std::shared_ptr<runtime::Channel> channel;         ///< null: nothing is gathered
+    bool upload_needed = false;  ///< a host x goes to each device as far as it is needed there; nothing is gathered
+    std::vector<std::int64_t> row_slices;       ///< first owned row of each device, rows at the end
+    std::vector<void*> x_buffers;               ///< Shard::x of each device
+    std::shared_ptr<runtime::Channel> channel;  ///< null: nothing is gathered
     std::shared_ptr<runtime::HandOver> carry_order;
-    std::shared_ptr<runtime::PinnedBuffer> carries;    ///< one entry for each device: what it adds to its predecessor's last row
-    std::vector<int> carry_count;        ///< for each device: how many devices after it add to its last row
+    std::shared_ptr<runtime::PinnedBuffer>
+        carries;                   ///< one entry for each device: what it adds to its predecessor's last row
+    std::vector<int> carry_count;  ///< for each device: how many devices after it add to its last row
     bool any_carry = false;
-    std::vector<PhaseTimes> setup;       ///< under runtime->mutex
+    std::vector<PhaseTimes> setup;  ///< under runtime->mutex
     std::vector<Measurement> measurements;
 
     explicit MatrixState(int devices)
@@ -98,6 +100,10 @@ struct VectorState {
     std::vector<std::int64_t> offsets;
     std::vector<kernels::DeviceArray<T>> storage;  ///< of each device; host devices share the first
     std::vector<T*> slices;                        ///< each device's first entry (replicated: entry 0)
+    /// By rows on GPUs: entries that each device has room for, its slice and what a matrix needs of the others', and
+    /// where entry 0 would be, so that x is gathered in place.
+    std::vector<runtime::Range> held;
+    std::vector<void*> entry_zero;
 };
 
 /// Splits, chooses kernels and counts bytes; touches no device.
@@ -112,10 +118,12 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
 template <class T>
 void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values);
 
-/// Memory for a vector of `size` entries; offsets say which entries each device holds (replicated: which it brings to the host).
+/// Memory for a vector of `size` entries; offsets say which entries each device holds (replicated: which it brings to the host),
+/// needed which ones it will be sent, if the vector is an x by rows.
 template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
-                                            std::int64_t size, std::vector<std::int64_t> offsets);
+                                            std::int64_t size, std::vector<std::int64_t> offsets,
+                                            const std::vector<runtime::Range>& needed = {});
 
 /// Copies all entries from, or to, host memory of any kind; blocks.
 template <class T>
@@ -173,8 +181,8 @@ void finish_host_y(const MatrixState<T>& matrix, T* y);
 /// DistributedMatrix::measure().
 template <class T>
 Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
-                           typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup,
-                           std::int64_t iterations, T alpha, const T* x, T beta, const T* y_in, T* y_out);
+                           typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup, std::int64_t iterations,
+                           T alpha, const T* x, T beta, const T* y_in, T* y_out);
 
 /// Runtime::measure_limits().
 std::vector<double> measure_limits(RuntimeState& runtime);

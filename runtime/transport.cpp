@@ -35,7 +35,6 @@ public:
     {
         const int rank = worker.rank();
         Stream& stream = worker.stream();
-        hand_over_.begin(rank, stream, meeting);
         write();
         // The smallest range of the slice that serves everyone, so that it crosses this device's link once.
         const std::int64_t slice = gather.slices[static_cast<std::size_t>(rank)];
@@ -56,6 +55,10 @@ public:
                         gather.bytes(part));
         }
         hand_over_.end(rank, stream);
+    }
+    void settle(Worker& worker, Rendezvous& meeting) override
+    {
+        hand_over_.settle(worker.rank(), worker.stream(), meeting);
     }
 
 private:
@@ -127,6 +130,7 @@ void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker
                     worker.device().upload(worker.stream(), static_cast<std::uint64_t*>(buffers[rank]) + offsets[rank],
                                            own.data(), own.size() * 8);
                 });
+                channel->settle(worker, meeting);
                 std::vector<std::uint64_t> all(slice_words * devices);
                 worker.device().download(worker.stream(), all.data(), buffers[rank], all.size() * 8);
                 worker.stream().synchronize();

@@ -56,8 +56,12 @@ public:
 
     /// Each device holds a slice of its own copy of a vector; afterwards each also holds the entries that it needs. Queued on
     /// the worker's stream. Every worker of the job calls it, with the same gather. In `write` the caller queues what puts the
-    /// worker's own slice in place: it runs once the other devices have read the round before.
-    virtual void gather(Worker& worker, Rendezvous& meeting, const Gather& gather, const std::function<void()>& write) = 0;
+    /// worker's own slice in place, if it is not there yet.
+    virtual void gather(Worker& worker, Rendezvous& meeting, const Gather& gather,
+                        const std::function<void()>& write) = 0;
+    /// Ends the gather: what a worker queues afterwards may overwrite its slice. Best called after the work that needs the
+    /// gathered entries has been queued; the waiting then costs nothing.
+    virtual void settle(Worker& worker, Rendezvous& meeting) = 0;
     /// Frees what open() made for one device; on its worker, or after all workers have stopped.
     virtual void close(int rank) noexcept = 0;
 };

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstdint>
+
 #include <fmt/format.h>
 
 #include <kernels/support/support.hpp>
@@ -9,7 +12,8 @@ namespace detail {
 
 template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
-                                            std::int64_t size, std::vector<std::int64_t> offsets)
+                                            std::int64_t size, std::vector<std::int64_t> offsets,
+                                            const std::vector<runtime::Range>& needed)
 {
     runtime->require_live();
     const auto devices = static_cast<std::size_t>(runtime->devices());
@@ -20,15 +24,35 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
     vector->offsets = std::move(offsets);
     vector->storage.resize(devices);
     vector->slices.resize(devices);
+    vector->held.resize(devices);
+    vector->entry_zero.resize(devices);
     const bool shared = runtime->shared_memory();
     runtime
         ->submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
             const auto rank = static_cast<std::size_t>(worker.rank());
-            const std::int64_t own =
-                layout == Layout::replicated ? size : vector->offsets[rank + 1] - vector->offsets[rank];
             if (!shared) {
-                vector->storage[rank] = kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(own));
-                vector->slices[rank] = vector->storage[rank].data();
+                runtime::Range held{0, size};
+                std::int64_t first = 0;
+                if (layout == Layout::rows) {
+                    first = vector->offsets[rank];
+                    held = {first, vector->offsets[rank + 1]};
+                    if (!needed.empty() && !needed[rank].empty()) {
+                        held = held.empty() ? needed[rank]
+                                            : runtime::Range{std::min(held.first, needed[rank].first),
+                                                             std::max(held.end, needed[rank].end)};
+                    }
+                }
+                // From a whole line on, so that an entry is aligned alike on all devices.
+                constexpr std::int64_t line = 32;
+                const std::int64_t begin = held.first / line * line;
+                vector->held[rank] = held;
+                vector->storage[rank] =
+                    kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(held.end - begin));
+                T* const data = vector->storage[rank].data();
+                vector->slices[rank] = data + (first - begin);
+                // An address to add entry numbers to, which may lie before the allocation.
+                vector->entry_zero[rank] = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(data) -
+                                                                   static_cast<std::uintptr_t>(begin) * sizeof(T));
                 return;
             }
             if (rank == 0) {
@@ -43,9 +67,10 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
 }
 
 template std::shared_ptr<VectorState<float>> make_vector(const std::shared_ptr<RuntimeState>&, Layout, std::int64_t,
-                                                         std::vector<std::int64_t>);
+                                                         std::vector<std::int64_t>, const std::vector<runtime::Range>&);
 template std::shared_ptr<VectorState<double>> make_vector(const std::shared_ptr<RuntimeState>&, Layout, std::int64_t,
-                                                          std::vector<std::int64_t>);
+                                                          std::vector<std::int64_t>,
+                                                          const std::vector<runtime::Range>&);
 
 namespace {
 

@@ -66,8 +66,8 @@ private:
     std::deque<Task> tasks_;
     bool stopping_ = false;
 
-    std::deque<Pending> pending_;                  // this thread only
-    std::vector<std::unique_ptr<Event>> events_;   // free ones, this thread only
+    std::deque<Pending> pending_;                 // this thread only
+    std::vector<std::unique_ptr<Event>> events_;  // free ones, this thread only
     std::thread thread_;
 };
 

@@ -333,23 +333,28 @@ void add_run(CLI::App& app, Action& action)
         app.add_subcommand("run", "Multiply a matrix as a configuration file says, verify the result and report");
     command->add_option("CONFIG", options->config_file, "configuration (docs/configuration.md)")->type_name("FILE");
     command->add_option("--matrix", options->matrix, "read this matrix, whatever the configuration says")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->take_last();
     command
         ->add_option("--devices", options->devices,
                      "auto, CUDA ordinals (0,1), or host devices (host:4; host:4x2 of two threads each)")
-        ->type_name("LIST");
+        ->type_name("LIST")
+        ->take_last();
     command->add_option("--format", options->format, "csr, csc, coo or auto; this version multiplies csr")
-        ->type_name("NAME");
+        ->type_name("NAME")
+        ->take_last();
     command->add_option("--set", options->overrides, "set one key, run.iterations=200 for example; may be repeated")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
     command
         ->add_option("--json", options->json,
                      "also write the report as JSON; - : to standard output, the table to standard error")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->take_last();
     command
         ->add_option("--topology", options->topology, "plan for the machine that this file describes; with --dry-run")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->take_last();
     command->add_flag("--dry-run", options->dry_run, "print the plan and multiply nothing");
     command->add_flag("--no-verify", options->no_verify, "do not compare with the serial reference");
     command->add_flag("--help-config", options->help_config, "list every configuration key");

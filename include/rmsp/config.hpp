@@ -12,12 +12,12 @@ namespace rmsp {
 /// A run as a configuration file describes it (docs/configuration.md documents every key).
 struct Config {
     struct Matrix {
-        std::string file;                 ///< matrix.file
-        std::string generate;             ///< matrix.generate, see rmsp::generate(); exactly one of the two is given
-        std::string format = "csr";       ///< matrix.format: csr, csc, coo, auto
-        std::string precision = "double"; ///< matrix.precision: double, float
-        std::string values = "random";    ///< matrix.values: values of generated matrices: random, ones, laplace
-        std::int64_t seed = 1;            ///< matrix.seed
+        std::string file;                  ///< matrix.file
+        std::string generate;              ///< matrix.generate, see rmsp::generate(); exactly one of the two is given
+        std::string format = "csr";        ///< matrix.format: csr, csc, coo, auto
+        std::string precision = "double";  ///< matrix.precision: double, float
+        std::string values = "random";     ///< matrix.values: values of generated matrices: random, ones, laplace
+        std::int64_t seed = 1;             ///< matrix.seed
     } matrix;
     struct RuntimeKeys {
         std::string devices = "auto";         ///< runtime.devices
@@ -32,22 +32,23 @@ struct Config {
         std::string alignment = "auto";     ///< partition.alignment: auto, exact, row
     } partition;
     struct KernelKeys {
-        std::string spmv = "auto";          ///< kernel.spmv
-        std::string determinism = "none";   ///< kernel.determinism: none, run, device_count
+        std::string spmv = "auto";         ///< kernel.spmv
+        std::string determinism = "none";  ///< kernel.determinism: none, run, device_count
     } kernel;
     struct Run {
-        std::string mode = "resident";      ///< run.mode: resident
-        std::string vectors = "replicated"; ///< run.vectors: host, replicated, rows
-        std::int64_t iterations = 100;      ///< run.iterations, at least 1
-        std::int64_t warmup = 10;           ///< run.warmup
-        double alpha = 1.0;                 ///< run.alpha
-        double beta = 0.0;                  ///< run.beta
-        bool verify = true;                 ///< run.verify
-        bool compare_vendor = false;        ///< run.compare_vendor: also time the vendor's kernel (GPUs: cuSPARSE) in this run
+        std::string mode = "resident";       ///< run.mode: resident
+        std::string vectors = "replicated";  ///< run.vectors: host, replicated, rows
+        std::int64_t iterations = 100;       ///< run.iterations, at least 1
+        std::int64_t warmup = 10;            ///< run.warmup
+        double alpha = 1.0;                  ///< run.alpha
+        double beta = 0.0;                   ///< run.beta
+        bool verify = true;                  ///< run.verify
+        bool compare_vendor =
+            false;  ///< run.compare_vendor: also time the vendor's kernel (GPUs: cuSPARSE) in this run
     } run;
     struct Output {
-        std::string json;                   ///< output.json: file name, "-" for standard output, "" for none
-        std::string log_level = "warn";     ///< output.log_level: trace, debug, info, warn, error, off
+        std::string json;                ///< output.json: file name, "-" for standard output, "" for none
+        std::string log_level = "warn";  ///< output.log_level: trace, debug, info, warn, error, off
     } output;
 };
 

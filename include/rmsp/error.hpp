@@ -23,8 +23,7 @@ const char* to_string(ErrorCode code) noexcept;
 /// The one exception type that librmsp throws. what() holds every dimension, key, file and line that matters.
 class Error : public std::runtime_error {
 public:
-    Error(ErrorCode code, const std::string& message,
-          std::source_location where = std::source_location::current())
+    Error(ErrorCode code, const std::string& message, std::source_location where = std::source_location::current())
         : std::runtime_error(message), code_(code), where_(where)
     {
     }
@@ -41,8 +40,7 @@ private:
 /// Thrown by the stand-in of a backend that this build lacks (a build without CUDA, for example).
 class NotCompiled : public Error {
 public:
-    explicit NotCompiled(const std::string& what,
-                         std::source_location where = std::source_location::current())
+    explicit NotCompiled(const std::string& what, std::source_location where = std::source_location::current())
         : Error(ErrorCode::usage, what + " was not compiled into this librmsp", where)
     {
     }

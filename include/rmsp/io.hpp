@@ -16,12 +16,13 @@ struct ReadOptions {
     int threads = 0;             ///< parser threads; 0: all of the process's cpuset
     bool sum_duplicates = true;  ///< add entries at the same place together; false: keep them
     double pattern_value = 1.0;  ///< value of each entry of a pattern file
-    Progress progress{};           ///< may be empty
+    Progress progress{};         ///< may be empty
 };
 
 /// Reads a matrix by its content and name: Matrix Market (.mtx, plain or .gz, .xz, .zst), or SciPy's .npz (CSR or COO or CSC,
-/// as save_npz writes it). Symmetric and skew-symmetric files are expanded; explicit zeros are kept; rows come out with their
-/// columns sorted.
+/// as save_npz writes it). Symmetric and skew-symmetric files are expanded; rows come out with their columns sorted. Explicit
+/// zeros are kept, but of an array file only the values that are not zero. Numbers too small for T become zero, those too
+/// large are an error. A plain file is mapped: it must not be truncated by others meanwhile.
 /// \throws Error(io) "FILE:LINE:COLUMN: ..." for a bad file; complex files are refused by name
 template <class T>
 CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options = {});

@@ -138,9 +138,53 @@ struct CsrMatrix {
     }
 };
 
-/// Checks sizes, monotone row pointers and column ranges, in parallel.
-/// \throws Error(usage) naming the first row and entry that is wrong
+/// Owning CSC matrix on the host.
+template <class T>
+struct CscMatrix {
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    HostVector<std::int64_t> col_ptr;  ///< cols + 1 entries
+    IndexArray row_idx;                ///< 32-bit where rows allows it
+    HostVector<T> values;
+
+    std::int64_t nnz() const noexcept { return static_cast<std::int64_t>(values.size()); }
+    CscView<T> view() const noexcept
+    {
+        return {rows, cols, nnz(), IndexView(col_ptr.data()), row_idx.view(), values.data()};
+    }
+};
+
+/// Owning COO matrix on the host.
+template <class T>
+struct CooMatrix {
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    IndexArray row_idx;  ///< 32-bit where rows allows it
+    IndexArray col_idx;  ///< 32-bit where cols allows it
+    HostVector<T> values;
+
+    std::int64_t nnz() const noexcept { return static_cast<std::int64_t>(values.size()); }
+    CooView<T> view() const noexcept { return {rows, cols, nnz(), row_idx.view(), col_idx.view(), values.data()}; }
+};
+
+/// Order of the entries of a COO matrix.
+enum class CooOrder : std::uint8_t {
+    by_row,     ///< rows do not fall; the columns of a row are in any order
+    by_column,  ///< columns do not fall; the rows of a column are in any order
+    unsorted,
+};
+const char* to_string(CooOrder order) noexcept;
+
+/// Order of nnz entries, found in parallel; by_row where both hold.
+CooOrder coo_order(std::int64_t nnz, IndexView row_idx, IndexView col_idx);
+
+/// Checks sizes, monotone pointers and index ranges, in parallel.
+/// \throws Error(usage) naming the first row (or column) and entry that is wrong
 template <class T>
 void validate(const CsrView<T>& a);
+template <class T>
+void validate(const CscView<T>& a);
+template <class T>
+void validate(const CooView<T>& a);
 
 }  // namespace rmsp

@@ -12,18 +12,19 @@ namespace rmsp {
 
 /// What one device is given to do.
 struct ShardPlan {
-    int device = 0;              ///< position among the devices in use
-    std::string device_name;     ///< "cuda:0 NVIDIA H200", "host:1 (4 cores)"
-    Placement placement;         ///< its worker thread and NUMA node
+    int device = 0;           ///< position among the devices in use
+    std::string device_name;  ///< "cuda:0 NVIDIA H200", "host:1 (4 cores)"
+    Placement placement;      ///< its worker thread and NUMA node
     PartialCsr part;
-    std::int64_t first_column = 0;   ///< every column that the shard touches is in [first_column, end_column): the x it needs
+    std::int64_t first_column =
+        0;  ///< every column that the shard touches is in [first_column, end_column): the x it needs
     std::int64_t end_column = 0;
-    std::string kernel;          ///< "" until one is chosen
-    std::int64_t matrix_bytes = 0;   ///< row pointers, columns and values of the shard on the device
-    std::int64_t vector_bytes = 0;   ///< x as this device sees it and its y
-    std::int64_t apply_bytes = 0;    ///< least memory traffic of one apply
-    double limit_gbs = 0;            ///< bandwidth limit of the device, measured or assumed; 0: unknown
-    double predicted_seconds = 0;    ///< apply_bytes over limit_gbs
+    std::string kernel;             ///< "" until one is chosen
+    std::int64_t matrix_bytes = 0;  ///< row pointers, columns and values of the shard on the device
+    std::int64_t vector_bytes = 0;  ///< x as this device sees it and its y
+    std::int64_t apply_bytes = 0;   ///< least memory traffic of one apply
+    double limit_gbs = 0;           ///< bandwidth limit of the device, measured or assumed; 0: unknown
+    double predicted_seconds = 0;   ///< apply_bytes over limit_gbs
 };
 
 /// The whole decision, printed by `--dry-run` and in every report. Immutable once a matrix is distributed.
@@ -31,9 +32,9 @@ struct Plan {
     std::int64_t rows = 0;
     std::int64_t cols = 0;
     std::int64_t nnz = 0;
-    std::string precision;   ///< "double", "float"
-    std::string mode;        ///< "resident"
-    std::string transport;   ///< "nccl", "peer", "host", "shared" (host devices), "none" (one device)
+    std::string precision;  ///< "double", "float"
+    std::string mode;       ///< "resident"
+    std::string transport;  ///< "nccl", "peer", "host", "shared" (host devices), "none" (one device)
     std::string transport_reason;
     Partition partition;
     std::vector<ShardPlan> shards;

@@ -20,18 +20,18 @@ struct PhaseTimes {
 
 /// One measured operation.
 struct Measurement {
-    std::string name;             ///< "spmv/csr/double/resident"
-    std::string layout;           ///< where x and y live: "replicated -> rows", "host -> host", "rows -> rows"
+    std::string name;    ///< "spmv/csr/double/resident"
+    std::string layout;  ///< where x and y live: "replicated -> rows", "host -> host", "rows -> rows"
     std::int64_t iterations = 0;
-    double median_seconds = 0;    ///< of one apply
+    double median_seconds = 0;  ///< of one apply
     double min_seconds = 0;
     double max_seconds = 0;
-    double wall_seconds = 0;      ///< the whole timed loop over its iterations
-    double flops = 0;             ///< 2 nnz
-    double bytes = 0;             ///< least traffic of one apply, all devices together
-    double limit_gbs = 0;         ///< memory bandwidth limit of all devices together; 0: unknown
-    std::string limit_source;     ///< "measured read bandwidth", "given"
-    double time_imbalance = 0;    ///< largest busy time over the mean, minus one
+    double wall_seconds = 0;    ///< the whole timed loop over its iterations
+    double flops = 0;           ///< 2 nnz
+    double bytes = 0;           ///< least traffic of one apply, all devices together
+    double limit_gbs = 0;       ///< memory bandwidth limit of all devices together; 0: unknown
+    std::string limit_source;   ///< "measured read bandwidth", "given"
+    double time_imbalance = 0;  ///< largest busy time over the mean, minus one
     std::vector<PhaseTimes> phases;
 
     double gflops() const { return median_seconds > 0 ? flops / median_seconds * 1e-9 : 0; }
@@ -43,15 +43,15 @@ struct Measurement {
 struct Verification {
     bool done = false;
     bool passed = false;
-    double error = 0;       ///< largest |y - ref| / (|alpha| |A||x| + |beta y|) over the rows
-    double bound = 0;       ///< what it had to stay under, from the longest row and the precision
+    double error = 0;  ///< largest |y - ref| / (|alpha| |A||x| + |beta y|) over the rows
+    double bound = 0;  ///< what it had to stay under, from the longest row and the precision
     std::int64_t worst_row = -1;
 };
 
 /// What a run did: plan, phases, figures and the verified error.
 struct Report {
-    std::string matrix;       ///< file name or description
-    std::string topology;     ///< one line
+    std::string matrix;    ///< file name or description
+    std::string topology;  ///< one line
     Plan plan;
     std::vector<PhaseTimes> setup;
     std::vector<Measurement> measurements;

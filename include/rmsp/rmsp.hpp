@@ -3,6 +3,7 @@
 /// Everything that librmsp offers.
 
 #include <rmsp/config.hpp>
+#include <rmsp/convert.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/host_vector.hpp>
 #include <rmsp/io.hpp>

@@ -146,12 +146,12 @@ private:
 struct DeviceInfo {
     int index = 0;
     DeviceKind kind = DeviceKind::host;
-    std::string name;            ///< "NVIDIA H200"; "4 cores of node 0"
-    std::string pci_bus_id;      ///< GPUs
+    std::string name;        ///< "NVIDIA H200"; "4 cores of node 0"
+    std::string pci_bus_id;  ///< GPUs
     std::int64_t memory_bytes = 0;
-    int compute_units = 0;       ///< multiprocessors, or threads
-    double limit_gbs = 0;        ///< read bandwidth; 0 until it was measured or given
-    int numa_node = -1;          ///< the operating system's number of the node that the device is near; -1: unknown
+    int compute_units = 0;  ///< multiprocessors, or threads
+    double limit_gbs = 0;   ///< read bandwidth; 0 until it was measured or given
+    int numa_node = -1;     ///< the operating system's number of the node that the device is near; -1: unknown
     Placement placement;
 };
 

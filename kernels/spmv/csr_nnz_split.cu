@@ -61,10 +61,16 @@ struct Tiles {
     unsigned* arrived;  ///< pieces of each cut row that are complete; 0 between launches
 };
 
+/// Pieces of rows up to this length are summed by few lanes each, all at once; what is longer by whole warps, so that one
+/// long row does not keep the block waiting.
+__device__ __forceinline__ int longest_for(int lanes) { return max(32, 16 * lanes); }
+
 template <class T>
 struct Scratch {
     alignas(16) T products[capacity + capacity / 16];
     std::uint16_t row_begin[capacity];
+    std::uint16_t long_piece[capacity / 32];
+    int long_pieces;
     T warp_sums[threads / 32];
     T head;
     T tail;
@@ -195,6 +201,7 @@ __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor
     }
     if (thread == 0) {
         scratch.row_begin[rows + 1] = static_cast<std::uint16_t>(end);
+        scratch.long_pieces = 0;
     }
     __syncthreads();
 
@@ -202,24 +209,47 @@ __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor
     const int shift = pieces >= threads ? 0 : min(31 - __clz(threads / pieces), 5);
     const int lanes = 1 << shift;
     const int lane = thread & (lanes - 1);
+    const auto finish = [&](int piece, T sum) {
+        if (piece == 0 && start.cut >= 0) {
+            scratch.head = sum;
+        } else if (piece == rows) {
+            scratch.tail = sum;
+        } else {
+            write_row(alpha, sum, beta, y + start.row + piece);
+        }
+    };
     for (int group = 0; group < pieces; group += threads >> shift) {
         const int piece = group + (thread >> shift);
+        bool here = false;
         T sum = 0;
         if (piece < pieces) {
+            const int piece_begin = scratch.row_begin[piece];
             const int piece_end = scratch.row_begin[piece + 1];
-            for (int i = scratch.row_begin[piece] + lane; i < piece_end; i += lanes) {
-                sum += scratch.products[place<T>(i)];
+            here = piece_end - piece_begin <= longest_for(lanes);
+            if (here) {
+                for (int i = piece_begin + lane; i < piece_end; i += lanes) {
+                    sum += scratch.products[place<T>(i)];
+                }
+            } else if (lane == 0) {
+                scratch.long_piece[atomicAdd(&scratch.long_pieces, 1)] = static_cast<std::uint16_t>(piece);
             }
         }
         sum = cuda::group_sum(sum, lanes);
-        if (piece < pieces && lane == 0) {
-            if (piece == 0 && start.cut >= 0) {
-                scratch.head = sum;
-            } else if (piece == rows) {
-                scratch.tail = sum;
-            } else {
-                write_row(alpha, sum, beta, y + start.row + piece);
-            }
+        if (here && lane == 0) {
+            finish(piece, sum);
+        }
+    }
+    __syncthreads();
+    for (int k = thread / 32; k < scratch.long_pieces; k += threads / 32) {
+        const int piece = scratch.long_piece[k];
+        const int piece_end = scratch.row_begin[piece + 1];
+        T sum = 0;
+        for (int i = scratch.row_begin[piece] + thread % 32; i < piece_end; i += 32) {
+            sum += scratch.products[place<T>(i)];
+        }
+        sum = cuda::group_sum(sum, 32);
+        if (thread % 32 == 0) {
+            finish(piece, sum);
         }
     }
     if (start.cut >= 0 || stop.cut >= 0) {

@@ -32,8 +32,11 @@ constexpr bool have_cuda = true;
 constexpr bool have_cuda = false;
 #endif
 
-const char* unsupported_by_cusparse(std::int64_t rows, std::int64_t /*cols*/, std::int64_t nnz)
+const char* unsupported_by_cusparse(std::int64_t rows, std::int64_t cols, std::int64_t nnz)
 {
+    if (rows > 0 && nnz / rows > cols - (nnz % rows == 0 ? 0 : 1)) {
+        return "cuSPARSE takes at most rows x columns nonzeros, so not this many at repeated places";
+    }
     constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max();
     if (rows > limit) {
         return "cuSPARSE takes row pointers and columns of one width, so at most 2^31 - 1 rows a device";

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <kernels/context.hpp>
+#include <kernels/support/support.hpp>
 
 /// The CUDA bodies of support.hpp; stand-ins that throw NotCompiled in a build without CUDA.
 namespace rmsp::kernels::cuda {
@@ -15,6 +15,7 @@ template <class T>
 void fill(T* y, std::int64_t n, T value, const Context& context);
 template <class T>
 void add_carries(T* y, const T* carries, int count, const Context& context);
+void copy_parts(const CopyPart* parts, int count, const Context& context);
 void read_all(const double* data, std::int64_t n, double* sink, const Context& context);
 
 }  // namespace rmsp::kernels::cuda

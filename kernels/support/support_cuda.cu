@@ -4,6 +4,7 @@
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/support/bodies.hpp>
+#include <rmsp/error.hpp>
 
 namespace rmsp::kernels::cuda {
 namespace {
@@ -55,6 +56,51 @@ __global__ void add_carries_kernel(T* y, const T* carries, int count)
         sum += carries[i];
     }
     y[0] = sum;
+}
+
+/// What one launch copies, by value.
+struct CopyParts {
+    CopyPart part[most_copy_parts];
+};
+
+/// blockIdx.y is the part; 16 bytes at a time, four of them in flight, single words at the ends.
+__global__ void __launch_bounds__(threads) copy_kernel(const __grid_constant__ CopyParts parts)
+{
+    constexpr int unroll = 4;
+    const CopyPart& part = parts.part[blockIdx.y];
+    const auto* from = static_cast<const char*>(part.from);
+    auto* to = static_cast<char*>(part.to);
+    const std::int64_t head =
+        min(part.bytes, static_cast<std::int64_t>((16 - reinterpret_cast<std::uintptr_t>(to) % 16) % 16));
+    const std::int64_t vectors = (part.bytes - head) / 16;
+    const auto* vector_from = reinterpret_cast<const int4*>(from + head);
+    auto* vector_to = reinterpret_cast<int4*>(to + head);
+    const std::int64_t step = index_stride();
+    for (std::int64_t i = first_index(); i < vectors; i += unroll * step) {
+        int4 v[unroll];
+#pragma unroll
+        for (int k = 0; k < unroll; ++k) {
+            if (i + k * step < vectors) {
+                v[k] = vector_from[i + k * step];
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < unroll; ++k) {
+            if (i + k * step < vectors) {
+                vector_to[i + k * step] = v[k];
+            }
+        }
+    }
+    if (blockIdx.x == 0) {
+        const std::int64_t tail = head + 16 * vectors;
+        const std::int64_t word = 4 * std::int64_t{threadIdx.x};
+        if (word < head) {
+            *reinterpret_cast<int*>(to + word) = *reinterpret_cast<const int*>(from + word);
+        }
+        if (tail + word < part.bytes) {
+            *reinterpret_cast<int*>(to + tail + word) = *reinterpret_cast<const int*>(from + tail + word);
+        }
+    }
 }
 
 __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
@@ -121,6 +167,32 @@ void add_carries(T* y, const T* carries, int count, const Context& context)
         add_carries_kernel<<<1, 1, 0, stream_of(context)>>>(y, carries, count);
         RMSP_CUDA_CHECK_LAUNCH("add_carries");
     }
+}
+
+void copy_parts(const CopyPart* parts, int count, const Context& context)
+{
+    CopyParts all{};
+    int used = 0;
+    std::int64_t longest = 0;
+    for (int i = 0; i < count; ++i) {
+        if (parts[i].bytes == 0) {
+            continue;
+        }
+        if (used == most_copy_parts ||
+            (reinterpret_cast<std::uintptr_t>(parts[i].to) - reinterpret_cast<std::uintptr_t>(parts[i].from)) % 16 !=
+                0) {
+            throw Error(ErrorCode::internal, "copy_parts: too many parts, or one whose ends are not aligned alike");
+        }
+        all.part[used++] = parts[i];
+        longest = std::max(longest, parts[i].bytes);
+    }
+    if (used == 0) {
+        return;
+    }
+    const dim3 grid(std::max(1u, grid_for(longest / 16, context) / static_cast<unsigned>(used)),
+                    static_cast<unsigned>(used));
+    copy_kernel<<<grid, threads, 0, stream_of(context)>>>(all);
+    RMSP_CUDA_CHECK_LAUNCH("copy_parts");
 }
 
 void read_all(const double* data, std::int64_t n, double* sink, const Context& context)

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include <kernels/support/bodies.hpp>
 #include <kernels/support/support.hpp>
@@ -70,6 +71,19 @@ void add_carries(T* y, const T* carries, int count, const Context& context)
     }
     for (int i = 0; i < count; ++i) {
         y[0] += carries[i];
+    }
+}
+
+void copy_parts(const CopyPart* parts, int count, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::copy_parts(parts, count, context);
+        return;
+    }
+    for (int i = 0; i < count; ++i) {
+        if (parts[i].bytes > 0) {
+            std::memcpy(parts[i].to, parts[i].from, static_cast<std::size_t>(parts[i].bytes));
+        }
     }
 }
 

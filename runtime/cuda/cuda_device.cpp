@@ -21,7 +21,15 @@ constexpr int ring_slots = 3;
 // One core copies about 10 GB/s; a PCIe 5 link takes 55.
 constexpr int max_copy_threads = 8;
 
-bool is_pinned(const void* p)
+/// Small copies in several chunks too, so that the cores and the copy engine work at the same time.
+std::size_t chunk_for(std::size_t bytes)
+{
+    constexpr std::size_t least = std::size_t{1} << 20;
+    constexpr std::size_t page = 4096;
+    return std::clamp((bytes / 4 + page - 1) / page * page, least, ring_slot_bytes);
+}
+
+bool is_registered(const void* p)
 {
     cudaPointerAttributes attributes{};
     if (cudaPointerGetAttributes(&attributes, p) != cudaSuccess) {
@@ -70,7 +78,8 @@ void cuda_check(cudaError_t status, const char* call, std::source_location where
 
 CudaEvent::CudaEvent(bool timing)
 {
-    cuda_check(cudaEventCreateWithFlags(&event_, timing ? cudaEventDefault : cudaEventDisableTiming), "cudaEventCreate");
+    cuda_check(cudaEventCreateWithFlags(&event_, timing ? cudaEventDefault : cudaEventDisableTiming),
+               "cudaEventCreate");
 }
 
 CudaEvent::~CudaEvent() { (void)cudaEventDestroy(event_); }
@@ -180,6 +189,29 @@ void CudaDevice::free_pinned(void* p, std::size_t bytes) noexcept
     numa::free_on_node(p, bytes);
 }
 
+bool CudaDevice::is_pinned(const void* p, std::size_t bytes) const
+{
+    // Only a part of it may be registered, by this library as well: a copy across the boundary would fail.
+    return bytes > 0 && is_registered(p) && is_registered(static_cast<const std::byte*>(p) + bytes - 1);
+}
+
+bool CudaDevice::pin(void* p, std::size_t bytes)
+{
+    if (cudaHostRegister(p, bytes, cudaHostRegisterPortable) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    return true;
+}
+
+void CudaDevice::unpin(void* p) noexcept
+{
+    // On a thread without a current device this would make a context on GPU 0.
+    const DeviceGuard guard(ordinal_);
+    (void)cudaHostUnregister(p);
+    (void)cudaGetLastError();
+}
+
 void CudaDevice::open_ring()
 {
     if (!ring_.empty()) {
@@ -198,7 +230,7 @@ void CudaDevice::upload(Stream& stream, void* dst, const void* src, std::size_t 
     if (bytes == 0) {
         return;
     }
-    if (is_pinned(src)) {
+    if (is_pinned(src, bytes)) {
         stream.copy(dst, src, bytes);
         return;
     }
@@ -212,10 +244,11 @@ void CudaDevice::upload(Stream& stream, void* dst, std::size_t bytes, const Fill
     open_ring();
     auto* to = static_cast<std::byte*>(dst);
     int next = 0;
-    for (std::size_t begin = 0; begin < bytes; begin += ring_slot_bytes) {
+    const std::size_t chunk = chunk_for(bytes);
+    for (std::size_t begin = 0; begin < bytes; begin += chunk) {
         Slot& slot = ring_[next];
         next = (next + 1) % ring_slots;
-        const std::size_t n = std::min(ring_slot_bytes, bytes - begin);
+        const std::size_t n = std::min(chunk, bytes - begin);
         slot.free->synchronize();
         auto* out = static_cast<std::byte*>(slot.memory.data());
         parallel_ranges(copy_threads_, n,
@@ -230,21 +263,22 @@ void CudaDevice::download(Stream& stream, void* dst, const void* src, std::size_
     if (bytes == 0) {
         return;
     }
-    if (is_pinned(dst)) {
+    if (is_pinned(dst, bytes)) {
         stream.copy(dst, src, bytes);
         return;
     }
     open_ring();
     auto* to = static_cast<std::byte*>(dst);
     const auto* from = static_cast<const std::byte*>(src);
-    const std::size_t chunks = (bytes + ring_slot_bytes - 1) / ring_slot_bytes;
-    const auto chunk_bytes = [&](std::size_t c) { return std::min(ring_slot_bytes, bytes - c * ring_slot_bytes); };
+    const std::size_t chunk = chunk_for(bytes);
+    const std::size_t chunks = (bytes + chunk - 1) / chunk;
+    const auto chunk_bytes = [&](std::size_t c) { return std::min(chunk, bytes - c * chunk); };
     // Chunk c + 1 and c + 2 cross the link while chunk c is copied to its place.
     for (std::size_t c = 0; c < chunks + ring_slots - 1; ++c) {
         if (c < chunks) {
             Slot& slot = ring_[c % ring_slots];
             slot.free->synchronize();
-            stream.copy(slot.memory.data(), from + c * ring_slot_bytes, chunk_bytes(c));
+            stream.copy(slot.memory.data(), from + c * chunk, chunk_bytes(c));
             stream.record(*slot.free);
         }
         if (c >= ring_slots - 1) {
@@ -252,10 +286,9 @@ void CudaDevice::download(Stream& stream, void* dst, const void* src, std::size_
             Slot& slot = ring_[done % ring_slots];
             slot.free->synchronize();
             const auto* in = static_cast<const std::byte*>(slot.memory.data());
-            std::byte* out = to + done * ring_slot_bytes;
-            parallel_ranges(copy_threads_, chunk_bytes(done), [&](std::size_t first, std::size_t count) {
-                std::memcpy(out + first, in + first, count);
-            });
+            std::byte* out = to + done * chunk;
+            parallel_ranges(copy_threads_, chunk_bytes(done),
+                            [&](std::size_t first, std::size_t count) { std::memcpy(out + first, in + first, count); });
         }
     }
 }
@@ -274,8 +307,8 @@ std::vector<GpuDescription> cuda_gpus()
         GpuDescription gpu;
         gpu.index = i;
         gpu.name = properties.name;
-        gpu.pci_bus_id = fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID,
-                                     properties.pciDeviceID);
+        gpu.pci_bus_id =
+            fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
         gpus.push_back(std::move(gpu));
     }
     return gpus;

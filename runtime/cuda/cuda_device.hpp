@@ -60,6 +60,9 @@ public:
     void deallocate(void* p, std::size_t bytes) noexcept override;
     void* allocate_pinned(std::size_t bytes) override;
     void free_pinned(void* p, std::size_t bytes) noexcept override;
+    bool is_pinned(const void* p, std::size_t bytes) const override;
+    bool pin(void* p, std::size_t bytes) override;
+    void unpin(void* p) noexcept override;
 
     void upload(Stream& stream, void* dst, const void* src, std::size_t bytes) override;
     void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill) override;
@@ -75,6 +78,7 @@ private:
     int ordinal_;
     int copy_threads_;
     std::vector<Slot> ring_;  // made at the first pageable copy
+    std::size_t next_ = 0;    // the slot that was used longest ago
 };
 
 }  // namespace rmsp::runtime

@@ -14,7 +14,8 @@ namespace {
 void nccl_check(ncclResult_t status, const char* call)
 {
     if (status != ncclSuccess) {
-        throw Error(ErrorCode::device, fmt::format("{}: {} ({})", call, ncclGetErrorString(status), ncclGetLastError(nullptr)));
+        throw Error(ErrorCode::device,
+                    fmt::format("{}: {} ({})", call, ncclGetErrorString(status), ncclGetLastError(nullptr)));
     }
 }
 
@@ -61,8 +62,8 @@ public:
         meeting.arrive_and_wait();
         if (everything(gather)) {
             const Range slice = gather.part(rank, rank);
-            nccl_check(ncclAllGather(gather.place(rank, slice.first), gather.place(rank, 0), gather.bytes(slice), ncclChar,
-                                     communicator, stream),
+            nccl_check(ncclAllGather(gather.place(rank, slice.first), gather.place(rank, 0), gather.bytes(slice),
+                                     ncclChar, communicator, stream),
                        "ncclAllGather");
             return;
         }
@@ -73,17 +74,22 @@ public:
             }
             const Range out = gather.part(rank, other);
             if (!out.empty()) {
-                nccl_check(ncclSend(gather.place(rank, out.first), gather.bytes(out), ncclChar, other, communicator, stream),
-                           "ncclSend");
+                nccl_check(
+                    ncclSend(gather.place(rank, out.first), gather.bytes(out), ncclChar, other, communicator, stream),
+                    "ncclSend");
             }
             const Range in = gather.part(other, rank);
             if (!in.empty()) {
-                nccl_check(ncclRecv(gather.place(rank, in.first), gather.bytes(in), ncclChar, other, communicator, stream),
-                           "ncclRecv");
+                nccl_check(
+                    ncclRecv(gather.place(rank, in.first), gather.bytes(in), ncclChar, other, communicator, stream),
+                    "ncclRecv");
             }
         }
         nccl_check(ncclGroupEnd(), "ncclGroupEnd");
     }
+
+    // A stream's own sends are done before what follows them.
+    void settle(Worker&, Rendezvous&) override {}
 
 private:
     /// Whether all slices are equal and everyone needs all of them: what NCCL has its own collective for.

@@ -1,6 +1,10 @@
 #include <cuda_runtime.h>
 
+#include <array>
+
 #include <fmt/format.h>
+
+#include <kernels/support/support.hpp>
 
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/cuda/cuda_device.hpp"
@@ -21,16 +25,32 @@ public:
     {
         const int rank = worker.rank();
         Stream& stream = worker.stream();
-        hand_over_.begin(rank, stream, meeting);
         write();
         hand_over_.publish(rank, stream, meeting);
-        // Each device starts with a different peer, so that no link is asked by all at once.
+        std::array<kernels::CopyPart, kernels::most_copy_parts> parts;
+        int count = 0;
+        const auto flush = [&] {
+            kernels::copy_parts(parts.data(), count, worker.context());
+            count = 0;
+        };
         for (int step = 1; step < gather.devices(); ++step) {
             const int other = (rank + step) % gather.devices();
             const Range part = gather.part(other, rank);
-            stream.copy(gather.place(rank, part.first), gather.place(other, part.first), gather.bytes(part));
+            if (part.empty()) {
+                continue;
+            }
+            if (count == kernels::most_copy_parts) {
+                flush();
+            }
+            parts[static_cast<std::size_t>(count++)] = {gather.place(rank, part.first), gather.place(other, part.first),
+                                                        static_cast<std::int64_t>(gather.bytes(part))};
         }
+        flush();
         hand_over_.end(rank, stream);
+    }
+    void settle(Worker& worker, Rendezvous& meeting) override
+    {
+        hand_over_.settle(worker.rank(), worker.stream(), meeting);
     }
 
 private:
@@ -76,7 +96,8 @@ std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<W
                     }
                 }
             }
-        }).get();
+        })
+        .get();
     return std::make_unique<PeerTransport>();
 }
 

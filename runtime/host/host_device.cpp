@@ -63,8 +63,14 @@ public:
     void deallocate(void* p, std::size_t bytes) noexcept override { numa::free_on_node(p, bytes); }
     void* allocate_pinned(std::size_t bytes) override { return allocate(bytes); }
     void free_pinned(void* p, std::size_t bytes) noexcept override { deallocate(p, bytes); }
+    bool is_pinned(const void*, std::size_t) const override { return true; }
+    bool pin(void*, std::size_t) override { return true; }
+    void unpin(void*) noexcept override {}
 
-    void upload(Stream& stream, void* dst, const void* src, std::size_t bytes) override { stream.copy(dst, src, bytes); }
+    void upload(Stream& stream, void* dst, const void* src, std::size_t bytes) override
+    {
+        stream.copy(dst, src, bytes);
+    }
     void upload(Stream&, void* dst, std::size_t bytes, const Filler& fill) override
     {
         auto* to = static_cast<std::byte*>(dst);

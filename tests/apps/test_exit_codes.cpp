@@ -77,6 +77,12 @@ TEST(ExitCode, InputAndOutputAreThree)
     EXPECT_THAT(outcome.err, HasSubstr("r.json"));
 }
 
+TEST(ExitCode, MemoryIsFourAndDevicesAreFive)
+{
+    expect_failure(4, "memory", {"run", "--devices", "host:2", "--set", "matrix.generate=banded 4000000000000 1"});
+    expect_failure(5, "GPU 4096", small_run_with({"--devices", "4096"}));
+}
+
 TEST(ExitCode, EnvironmentIsReadAndCheckedAndOverridden)
 {
     EXPECT_EQ(mspmv({"topo"}, {"RMSP_DEVICES=host:3"}).exit_code, 0);

@@ -177,6 +177,9 @@ TEST_P(SpmvKernels, AgreesWithTheReference)
         for (const Shape& shape : shapes()) {
             SCOPED_TRACE(shape.name);
             const HostCsr<T> a = make_matrix<T>(shape, 11);
+            if (kernel.unsupported != nullptr && kernel.unsupported(a.rows, a.cols, a.nnz()) != nullptr) {
+                continue;
+            }
             const std::vector<T> x = random_vector<T>(a.cols, 12);
             const std::vector<T> y = random_vector<T>(a.rows, 13);
             const std::vector<T> nan(y.size(), std::numeric_limits<T>::quiet_NaN());
@@ -238,9 +241,9 @@ TEST_P(SpmvKernels, ReadsOnlyTheEntriesOfXThatItNeeds)
 {
     visit([&]<class T>(const SpmvKernel<T>& kernel) {
         // A NaN in column 0, which no row uses, and an infinity where exactly one row does.
-        HostCsr<T> a = make_matrix<T>({"", 50, {40, 3, 0, 3000, 5}}, 41);
+        HostCsr<T> a = make_matrix<T>({"", 5000, {40, 3, 0, 3000, 5}}, 41);
         for (std::int32_t& column : a.col_idx) {
-            column = 2 + column % 48;
+            column = 2 + column % 4998;
         }
         a.col_idx[41] = 1;
         std::vector<T> x = random_vector<T>(a.cols, 42);
@@ -257,7 +260,7 @@ TEST_P(SpmvKernels, ReadsOnlyTheEntriesOfXThatItNeeds)
 TEST_P(SpmvKernels, SeesNewValues)
 {
     visit([&]<class T>(const SpmvKernel<T>& kernel) {
-        HostCsr<T> a = make_matrix<T>({"", 300, {3, 0, 6000, 1, 27, 0}}, 51);
+        HostCsr<T> a = make_matrix<T>({"", 3000, {3, 0, 6000, 1, 27, 0}}, 51);
         const std::vector<T> x = random_vector<T>(a.cols, 52);
         const std::vector<T> y(6, T{0});
         const DeviceCsr<T> d(*device_, a, Offsets::i32);

@@ -112,9 +112,8 @@ inline RuntimeOptions options_for(const Machine& machine)
 inline const std::vector<Machine>& machines()
 {
     static const std::vector<Machine> all = {
-        {"host:1", "", 0},     {"host:2", "", 0},     {"host:5x1", "", 0},      {"0", "", 1},
-        {"0,1", "peer", 2},    {"0,1", "nccl", 2},    {"0,1", "host", 2},       {"0,1,2,3", "peer", 4},
-        {"0,1,2,3", "nccl", 4}, {"0,1,2,3", "host", 4},
+        {"host:1", "", 0},  {"host:2", "", 0},  {"host:5x1", "", 0},    {"0", "", 1},           {"0,1", "peer", 2},
+        {"0,1", "nccl", 2}, {"0,1", "host", 2}, {"0,1,2,3", "peer", 4}, {"0,1,2,3", "nccl", 4}, {"0,1,2,3", "host", 4},
     };
     return all;
 }
@@ -127,7 +126,8 @@ inline std::string machine_name(const testing::TestParamInfo<Machine>& parameter
     if (*machine.transport != '\0') {
         name += std::string("_") + machine.transport;
     }
-    std::replace_if(name.begin(), name.end(), [](char c) { return c == ':' || c == ','; }, '_');
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == ':' || c == ','; }, '_');
     return name;
 }
 

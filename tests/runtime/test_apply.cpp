@@ -123,7 +123,8 @@ TEST_P(Apply, ALoopOfAppliesNeedsNoWaiting)
     for (int i = 0; i < steps; ++i) {
         std::vector<double> next(reference.size(), 0);
         for (std::int64_t row = 0; row < a.rows; ++row) {
-            for (auto k = a.row_ptr[static_cast<std::size_t>(row)]; k < a.row_ptr[static_cast<std::size_t>(row) + 1]; ++k) {
+            for (auto k = a.row_ptr[static_cast<std::size_t>(row)]; k < a.row_ptr[static_cast<std::size_t>(row) + 1];
+                 ++k) {
                 next[static_cast<std::size_t>(row)] +=
                     0.2 * a.values[static_cast<std::size_t>(k)] * reference[static_cast<std::size_t>(a.col_idx[k])];
             }
@@ -215,7 +216,8 @@ TEST_P(Apply, MeasuresAndReports)
         EXPECT_GT(m.median_seconds, 0);
         EXPECT_GT(m.limit_gbs, 0);
         EXPECT_DOUBLE_EQ(m.flops, 2.0 * static_cast<double>(a.nnz()));
-        const bool kernel = std::any_of(m.phases.begin(), m.phases.end(), [](const auto& p) { return p.name == "kernel"; });
+        const bool kernel =
+            std::any_of(m.phases.begin(), m.phases.end(), [](const auto& p) { return p.name == "kernel"; });
         EXPECT_TRUE(kernel);
     }
     EXPECT_EQ(matrix.report().measurements.size(), 3u);

@@ -146,7 +146,8 @@ TEST_F(ConfigTest, EveryKeyIsListedOnceWithItsDefaultAsAnOverride)
     for (const rmsp::ConfigKey& key : rmsp::config_keys()) {
         EXPECT_FALSE(key.type.empty()) << key.name;
         EXPECT_FALSE(key.meaning.empty()) << key.name;
-        EXPECT_NO_THROW(parse_config(with_matrix, "a.toml", {key.name + "=" + key.fallback, "matrix.generate=rmat 4 2"}))
+        EXPECT_NO_THROW(
+            parse_config(with_matrix, "a.toml", {key.name + "=" + key.fallback, "matrix.generate=rmat 4 2"}))
             << key.name;
     }
     EXPECT_EQ(rmsp::config_keys().size(), 26U);

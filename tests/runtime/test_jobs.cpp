@@ -44,7 +44,8 @@ TEST(Worker, RunsTasksInOrder)
 
 TEST(Worker, ADeviceThatCannotOpenIsReportedAndTheThreadEnds)
 {
-    Worker worker(0, Placement{}, []() -> std::unique_ptr<Device> { throw Error(ErrorCode::device, "no such device"); });
+    Worker worker(0, Placement{},
+                  []() -> std::unique_ptr<Device> { throw Error(ErrorCode::device, "no such device"); });
     EXPECT_THROW(worker.wait_until_open(), Error);
     EXPECT_FALSE(worker.post([](Worker&) {}));
 }
@@ -101,7 +102,8 @@ TEST(Jobs, AnExceptionReachesTheFutureReleasesTheOthersAndLeavesTheQueueUsable)
         jobs.submit([&](Worker&, Rendezvous& meeting) {
                 meeting.arrive_and_wait();
                 ++ran;
-            }).get();
+            })
+            .get();
         EXPECT_EQ(ran.load(), 3);
     }
 }
@@ -111,9 +113,10 @@ TEST(Jobs, FinishIsNotRunAfterAnErrorAndItsOwnErrorIsReported)
     auto workers = host_workers(2);
     JobQueue jobs(workers, true);
     bool finished = false;
-    EXPECT_THROW(jobs.submit([](Worker&, Rendezvous&) { throw std::runtime_error("body"); }, [&] { finished = true; }, true)
-                     .get(),
-                 std::runtime_error);
+    EXPECT_THROW(
+        jobs.submit([](Worker&, Rendezvous&) { throw std::runtime_error("body"); }, [&] { finished = true; }, true)
+            .get(),
+        std::runtime_error);
     EXPECT_FALSE(finished);
     EXPECT_THROW(jobs.submit([](Worker&, Rendezvous&) {}, [] { throw std::runtime_error("finish"); }, true).get(),
                  std::runtime_error);
@@ -175,7 +178,8 @@ TEST(Transports, HostStagedGatherMovesWhatIsNeeded)
         buffers.push_back(d.data());
     }
     jobs.submit([&](Worker& worker, Rendezvous&) { transport->open(*channel, worker); }).get();
-    const std::vector<std::vector<Range>> needs{{{0, 12}, {0, 12}, {0, 12}}, {{0, 7}, {4, 4}, {3, 12}}, {{0, 0}, {0, 12}, {11, 12}}};
+    const std::vector<std::vector<Range>> needs{
+        {{0, 12}, {0, 12}, {0, 12}}, {{0, 7}, {4, 4}, {3, 12}}, {{0, 0}, {0, 12}, {11, 12}}};
     for (int round = 0; round < 30; ++round) {
         const auto& needed = needs[static_cast<std::size_t>(round) % needs.size()];
         jobs.submit([&](Worker& worker, Rendezvous& meeting) {
@@ -187,7 +191,8 @@ TEST(Transports, HostStagedGatherMovesWhatIsNeeded)
                 });
                 // Host devices have no streams that would order the next round's writes behind these reads.
                 meeting.arrive_and_wait();
-            }).get();
+            })
+            .get();
         for (std::size_t device = 0; device < 3; ++device) {
             for (auto i = needed[device].first; i < needed[device].end; ++i) {
                 EXPECT_EQ(data[device][static_cast<std::size_t>(i)], static_cast<double>(100 * round + i));

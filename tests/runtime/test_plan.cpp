@@ -70,7 +70,8 @@ TEST(Plan, WeightsShiftNonzeros)
 
 TEST(Plan, DevicesThatMakeNoSenseAreNamed)
 {
-    for (const char* devices : {"", "host:", "host:0", "host:2x0", "host:ax2", "gpu", "0,0", "0,,1", "-1", "host:2000"}) {
+    for (const char* devices :
+         {"", "host:", "host:0", "host:2x0", "host:ax2", "gpu", "0,0", "0,,1", "-1", "host:2000"}) {
         RuntimeOptions options;
         options.devices = devices;
         EXPECT_THROW(Runtime{options}, Error) << devices;

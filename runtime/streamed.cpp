@@ -1,0 +1,274 @@
+#include "runtime/streamed.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include <unistd.h>
+
+#include <kernels/support/support.hpp>
+
+namespace rmsp::detail {
+namespace {
+
+// One piece is filled and one is multiplied at any time; the third keeps the link busy when the two differ in time.
+constexpr std::size_t slot_count = 3;
+
+template <class T>
+constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
+
+/// Pieces of one row, whose nonzeros here are [first, end).
+void cut_row(std::vector<StreamPiece>& pieces, std::int64_t row, std::int64_t first, std::int64_t end, bool carry,
+             std::int64_t longest)
+{
+    for (std::int64_t i = first; i < end; i += longest) {
+        pieces.push_back({row, 1, i, std::min(longest, end - i), carry, i > first});
+    }
+}
+
+}  // namespace
+
+std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
+                                    std::int64_t chunk_bytes, std::int64_t entry_bytes)
+{
+    // A piece's local row pointers are 32-bit.
+    chunk_bytes = std::min(chunk_bytes, std::numeric_limits<std::int32_t>::max() * entry_bytes);
+    const auto pointer_bytes = static_cast<std::int64_t>(row_ptr.element_bytes());
+    const std::int64_t longest = std::max<std::int64_t>(1, (chunk_bytes - 2 * pointer_bytes) / entry_bytes);
+
+    std::vector<StreamPiece> pieces;
+    cut_row(pieces, part.start_row, part.start_idx, part.start_idx + carry_nnz, true, longest);
+    std::int64_t row = part.first_owned_row();
+    std::int64_t first = part.start_idx + carry_nnz;
+    while (row < part.end_row) {
+        // The part's last row may go on in the next part.
+        const auto end_of = [&](std::int64_t rows_end) { return std::min(row_ptr[rows_end], part.end_idx); };
+        const auto fits = [&](std::int64_t rows_end) {
+            return (end_of(rows_end) - first) * entry_bytes + (rows_end - row + 1) * pointer_bytes <= chunk_bytes;
+        };
+        std::int64_t end = row;  // the last one that fits
+        std::int64_t beyond = part.end_row + 1;
+        while (beyond - end > 1) {
+            const std::int64_t middle = end + (beyond - end) / 2;
+            (fits(middle) ? end : beyond) = middle;
+        }
+        if (end == row) {
+            end = row + 1;
+            cut_row(pieces, row, first, end_of(end), false, longest);
+        } else {
+            pieces.push_back({row, end - row, first, end_of(end) - first, false, false});
+        }
+        first = end_of(end);
+        row = end;
+    }
+    return pieces;
+}
+
+LockedArray::LockedArray(runtime::Device& device, const void* data, std::size_t bytes, bool lock) : device_(device)
+{
+    if (bytes == 0) {
+        return;
+    }
+    const auto begin = reinterpret_cast<std::uintptr_t>(data);
+    if (device.is_pinned(data, bytes)) {
+        begin_ = begin;
+        end_ = begin + bytes;
+        return;
+    }
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const std::uintptr_t first_page = (begin + page - 1) / page * page;
+    const std::uintptr_t end_page = (begin + bytes) / page * page;
+    if (!lock || first_page >= end_page) {
+        return;
+    }
+    owned_ = device.pin(reinterpret_cast<void*>(first_page), end_page - first_page);
+    refused_ = !owned_;
+    if (owned_) {
+        begin_ = first_page;
+        end_ = end_page;
+    }
+}
+
+LockedArray::~LockedArray()
+{
+    if (owned_) {
+        device_.unpin(reinterpret_cast<void*>(begin_));
+    }
+}
+
+void LockedArray::send(runtime::Device& device, runtime::Stream& stream, void* dst, const void* src,
+                       std::size_t bytes) const
+{
+    const auto begin = reinterpret_cast<std::uintptr_t>(src);
+    const std::uintptr_t end = begin + bytes;
+    const std::uintptr_t direct_begin = std::clamp(begin_, begin, end);
+    const std::uintptr_t direct_end = std::clamp(end_, direct_begin, end);
+    const auto* const from = static_cast<const std::byte*>(src);
+    auto* const to = static_cast<std::byte*>(dst);
+    const auto stage = [&](std::size_t first, std::size_t count) {
+        if (count > 0) {
+            device.upload(stream, to + first, count,
+                          [part = from + first](std::byte* out, std::size_t offset, std::size_t n) {
+                              std::memcpy(out, part + offset, n);
+                          });
+        }
+    };
+    stage(0, direct_begin - begin);
+    if (direct_end > direct_begin) {
+        stream.copy(to + (direct_begin - begin), from + (direct_begin - begin), direct_end - direct_begin);
+    }
+    stage(direct_end - begin, end - direct_end);
+}
+
+template <class T>
+StreamSource<T>::StreamSource(runtime::Device& device, const CsrView<T>& matrix, bool lock)
+    : a(matrix),
+      row_ptr(device, matrix.row_ptr.data(), static_cast<std::size_t>(matrix.rows + 1) * matrix.row_ptr.element_bytes(),
+              lock),
+      col_idx(device, matrix.col_idx.data(), static_cast<std::size_t>(matrix.nnz) * matrix.col_idx.element_bytes(),
+              lock && matrix.col_idx.type() == IndexType::i32),
+      values(device, matrix.values, static_cast<std::size_t>(matrix.nnz) * sizeof(T), lock)
+{
+}
+
+template <class T>
+StreamedPart<T>::StreamedPart(runtime::Worker& worker, const StreamSource<T>& source, const PartialCsr& part,
+                              std::int64_t carry_nnz, const std::string& kernel, const DistributeOptions& options)
+    : source_(source),
+      first_owned_row_(part.first_owned_row()),
+      copies_(worker.device().make_stream()),
+      pieces_(cut_stream(source.a.row_ptr, part, carry_nnz, options.chunk_bytes, entry_bytes<T>))
+{
+    make_slots(worker);
+    operators_.resize(pieces_.size());
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        prepare(worker, i, kernel, options.determinism);
+    }
+}
+
+template <class T>
+void StreamedPart<T>::make_slots(runtime::Worker& worker)
+{
+    runtime::Device& device = worker.device();
+    std::int64_t rows = 0;
+    std::int64_t nnz = 0;
+    for (const StreamPiece& piece : pieces_) {
+        rows = std::max(rows, piece.rows);
+        nnz = std::max(nnz, piece.nnz);
+    }
+    slots_.resize(std::min(slot_count, pieces_.size()));
+    for (Slot& slot : slots_) {
+        const auto pointers = static_cast<std::size_t>(rows + 1);
+        slot.caller_row_ptr = kernels::DeviceArray<std::byte>(device, pointers * source_.a.row_ptr.element_bytes());
+        slot.row_ptr = kernels::DeviceArray<std::int32_t>(device, pointers);
+        slot.col_idx = kernels::DeviceArray<std::int32_t>(device, static_cast<std::size_t>(nnz));
+        slot.values = kernels::DeviceArray<T>(device, static_cast<std::size_t>(nnz));
+        slot.filled = device.make_event(false);
+        slot.free = device.make_event(false);
+    }
+}
+
+template <class T>
+void StreamedPart<T>::prepare(runtime::Worker& worker, std::size_t piece_index, const std::string& kernel,
+                              Determinism determinism)
+{
+    const StreamPiece& piece = pieces_[piece_index];
+    Slot& slot = slot_of(piece_index);
+    const CsrView<T>& a = source_.a;
+    RowStatistics rows{1, piece.nnz, piece.nnz == 0 ? 1 : 0, piece.nnz, static_cast<double>(piece.nnz), 0};
+    if (piece.rows > 1) {
+        rows =
+            a.row_ptr.visit([&](const auto* p) { return row_statistics(piece.rows, IndexView(p + piece.first_row)); });
+    }
+    const kernels::CsrShard<T> shard{
+        piece.rows, a.cols, piece.nnz, IndexView(slot.row_ptr.data()), slot.col_idx.data(), slot.values.data()};
+    // All on the worker's stream, so the slot's row pointers are those of this piece until its operator is made.
+    send_row_pointers(worker, worker.stream(), piece, slot);
+    localize_row_pointers(worker, piece, slot);
+    operators_[piece_index] =
+        kernels::choose_spmv<T>(worker.device().info().kind, piece.carry ? "auto" : kernel, determinism, rows, a.cols)
+            .prepare(shard, rows, worker.context());
+}
+
+template <class T>
+void StreamedPart<T>::send_row_pointers(runtime::Worker& worker, runtime::Stream& stream, const StreamPiece& piece,
+                                        Slot& slot) const
+{
+    source_.a.row_ptr.visit([&](const auto* p) {
+        source_.row_ptr.send(worker.device(), stream, slot.caller_row_ptr.data(), p + piece.first_row,
+                             static_cast<std::size_t>(piece.rows + 1) * sizeof(*p));
+    });
+}
+
+template <class T>
+void StreamedPart<T>::localize_row_pointers(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const
+{
+    source_.a.row_ptr.visit([&](const auto* p) {
+        const auto* const sent = reinterpret_cast<decltype(p)>(slot.caller_row_ptr.data());
+        kernels::localize_row_ptr(IndexView(sent), piece.rows, piece.first, piece.nnz, slot.row_ptr.data(),
+                                  worker.context());
+    });
+}
+
+template <class T>
+void StreamedPart<T>::send_entries(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const
+{
+    const CsrView<T>& a = source_.a;
+    const auto entries = static_cast<std::size_t>(piece.nnz);
+    a.col_idx.visit([&](const auto* col) {
+        if constexpr (sizeof(*col) == sizeof(std::int32_t)) {
+            source_.col_idx.send(worker.device(), *copies_, slot.col_idx.data(), col + piece.first,
+                                 entries * sizeof(*col));
+        } else {
+            worker.device().upload(*copies_, slot.col_idx.data(), entries * sizeof(std::int32_t),
+                                   runtime::narrowed(col + piece.first));
+        }
+    });
+    source_.values.send(worker.device(), *copies_, slot.values.data(), a.values + piece.first, entries * sizeof(T));
+}
+
+template <class T>
+void StreamedPart<T>::queue(runtime::Worker& worker, std::size_t piece_index, T alpha, const T* x, T beta, T* y,
+                            T* carry)
+{
+    const StreamPiece& piece = pieces_[piece_index];
+    Slot& slot = slot_of(piece_index);
+    // Recorded behind the slot's last use, be it in this apply or the one before; copies run ahead of the kernels until then.
+    copies_->wait(*slot.free);
+    send_row_pointers(worker, *copies_, piece, slot);
+    send_entries(worker, piece, slot);
+    copies_->record(*slot.filled);
+
+    worker.stream().wait(*slot.filled);
+    localize_row_pointers(worker, piece, slot);
+    T* const out = piece.carry ? carry : y + (piece.first_row - first_owned_row_);
+    const T out_beta = piece.continues ? T{1} : piece.carry ? T{0} : beta;
+    operators_[piece_index]->apply(alpha, x, out_beta, out, worker.context());
+    worker.stream().record(*slot.free);
+}
+
+template <class T>
+void StreamedPart<T>::apply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry)
+{
+    try {
+        for (std::size_t i = 0; i < pieces_.size(); ++i) {
+            queue(worker, i, alpha, x, beta, y, carry);
+        }
+    } catch (...) {
+        // The job ends when the worker's stream does, which then waits for these copies no more; the caller may free the
+        // arrays after that.
+        try {
+            copies_->synchronize();
+        } catch (const Error&) {
+            // The device is lost, and the first error says why.
+        }
+        throw;
+    }
+}
+
+template struct StreamSource<float>;
+template struct StreamSource<double>;
+template class StreamedPart<float>;
+template class StreamedPart<double>;
+
+}  // namespace rmsp::detail
