@@ -1,3 +1,4 @@
+#include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/support/bodies.hpp>
 #include <rmsp/error.hpp>
@@ -14,6 +15,11 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"csr-nnz-split\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"sell\" (CUDA)");
 }
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>&, const RowStatistics&, const Context&)
@@ -36,10 +42,49 @@ std::unique_ptr<SpmvOperator<T>> prepare_cusparse_alg2(const CsrShard<T>&, const
     missing("SpMV kernel \"cusparse-csr-alg2\" (CUDA)");
 }
 
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_csc_atomic(const CscShard<T>&, const Context&)
+{
+    missing("SpMV kernel \"csc-atomic\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_csc_to_csr(const CscShard<T>&, const Context&)
+{
+    missing("SpMV kernel \"csc-to-csr\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_coo_segmented(const CooShard<T>&, const Context&)
+{
+    missing("SpMV kernel \"coo-segmented\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_coo_atomic(const CooShard<T>&, const Context&)
+{
+    missing("SpMV kernel \"coo-atomic\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_coo_to_csr(const CooShard<T>&, const Context&)
+{
+    missing("SpMV kernel \"coo-to-csr\" (CUDA)");
+}
+
+template std::unique_ptr<SpmvOperator<float>> prepare_csc_atomic(const CscShard<float>&, const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_csc_atomic(const CscShard<double>&, const Context&);
+template std::unique_ptr<SpmvOperator<float>> prepare_csc_to_csr(const CscShard<float>&, const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_csc_to_csr(const CscShard<double>&, const Context&);
+template std::unique_ptr<SpmvOperator<float>> prepare_coo_segmented(const CooShard<float>&, const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_coo_segmented(const CooShard<double>&, const Context&);
+template std::unique_ptr<SpmvOperator<float>> prepare_coo_atomic(const CooShard<float>&, const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_coo_atomic(const CooShard<double>&, const Context&);
+template std::unique_ptr<SpmvOperator<float>> prepare_coo_to_csr(const CooShard<float>&, const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_coo_to_csr(const CooShard<double>&, const Context&);
+
 #define RMSP_INSTANTIATE(prepare, T) \
     template std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>&, const RowStatistics&, const Context&)
 RMSP_INSTANTIATE(prepare_nnz_split, float);
 RMSP_INSTANTIATE(prepare_nnz_split, double);
+RMSP_INSTANTIATE(prepare_sell, float);
+RMSP_INSTANTIATE(prepare_sell, double);
 RMSP_INSTANTIATE(prepare_row_vector, float);
 RMSP_INSTANTIATE(prepare_row_vector, double);
 RMSP_INSTANTIATE(prepare_row_warp, float);
@@ -80,6 +125,8 @@ void add_carries(T*, const T*, int, const Context&)
 }
 template void add_carries(float*, const float*, int, const Context&);
 template void add_carries(double*, const double*, int, const Context&);
+
+void copy_parts(const CopyPart*, int, const Context&) { missing("copy_parts for CUDA devices"); }
 
 void read_all(const double*, std::int64_t, double*, const Context&) { missing("read_all for CUDA devices"); }
 

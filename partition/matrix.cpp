@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
 
-// First row whose end lies before its start, or `none`.
-std::int64_t first_falling_row(std::int64_t rows, IndexView row_ptr)
+// First line (row of CSR, column of CSC) whose end lies before its start, or `none`.
+std::int64_t first_falling_line(std::int64_t lines, IndexView pointers)
 {
     std::int64_t first = none;
-    row_ptr.visit([&](const auto* p) {
-#pragma omp parallel for schedule(static) reduction(min : first) if (rows > 65536)
-        for (std::int64_t i = 0; i < rows; ++i) {
+    pointers.visit([&](const auto* p) {
+#pragma omp parallel for schedule(static) reduction(min : first) if (lines > 65536)
+        for (std::int64_t i = 0; i < lines; ++i) {
             if (p[i + 1] < p[i] && i < first) {
                 first = i;
             }
@@ -28,20 +28,71 @@ std::int64_t first_falling_row(std::int64_t rows, IndexView row_ptr)
     return first;
 }
 
-// First entry whose column is outside [0, cols), or `none`.
-std::int64_t first_bad_column(std::int64_t nnz, std::int64_t cols, IndexView col_idx)
+// First entry whose index is outside [0, bound), or `none`.
+std::int64_t first_bad_index(std::int64_t nnz, std::int64_t bound, IndexView indices)
 {
     std::int64_t first = none;
-    col_idx.visit([&](const auto* c) {
+    indices.visit([&](const auto* p) {
 #pragma omp parallel for schedule(static) reduction(min : first) if (nnz > 65536)
         for (std::int64_t i = 0; i < nnz; ++i) {
-            const std::int64_t column = c[i];
-            if ((column < 0 || column >= cols) && i < first) {
+            const std::int64_t index = p[i];
+            if ((index < 0 || index >= bound) && i < first) {
                 first = i;
             }
         }
     });
     return first;
+}
+
+[[noreturn]] void invalid(Format format, std::int64_t rows, std::int64_t cols, std::int64_t nnz,
+                          const std::string& what)
+{
+    const char* const name = format == Format::csr ? "CSR" : format == Format::csc ? "CSC" : "COO";
+    throw Error(ErrorCode::usage,
+                fmt::format("invalid {} x {} {} matrix with {} nonzeros: {}", rows, cols, name, nnz, what));
+}
+
+// CSR as it is, CSC as the CSR of its transpose under the names of CSC.
+template <class T>
+void validate_compressed(const CsrView<T>& a, Format format)
+{
+    const bool csr = format == Format::csr;
+    const char* const line = csr ? "row" : "column";
+    const char* const other = csr ? "column" : "row";
+    const char* const pointers = csr ? "row_ptr" : "col_ptr";
+    const auto fail = [&](const std::string& what) {
+        invalid(format, csr ? a.rows : a.cols, csr ? a.cols : a.rows, a.nnz, what);
+    };
+    if (a.rows < 0 || a.cols < 0 || a.nnz < 0) {
+        fail("sizes must not be negative");
+    }
+    if (a.rows > 0 && a.row_ptr.data() == nullptr) {
+        fail(fmt::format("the {} pointers are null", line));
+    }
+    if (a.nnz > 0 && (a.col_idx.data() == nullptr || a.values == nullptr)) {
+        fail(a.values == nullptr ? "the values are null" : fmt::format("the {} indices are null", other));
+    }
+    if (a.row_ptr.data() != nullptr) {
+        if (a.row_ptr[0] != 0) {
+            fail(fmt::format("{}[0] is {}, not 0", pointers, a.row_ptr[0]));
+        }
+        const std::int64_t falling = first_falling_line(a.rows, a.row_ptr);
+        if (falling != none) {
+            fail(fmt::format("{} {} starts at entry {} and ends at entry {}", line, falling, a.row_ptr[falling],
+                             a.row_ptr[falling + 1]));
+        }
+    }
+    const std::int64_t last = a.row_ptr.data() == nullptr ? 0 : a.row_ptr[a.rows];
+    if (last != a.nnz) {
+        fail(fmt::format("{}[{}] is {}", pointers, a.rows, last));
+    }
+    const std::int64_t entry = first_bad_index(a.nnz, a.cols, a.col_idx);
+    if (entry != none) {
+        const std::int64_t holder = a.row_ptr.visit(
+            [&](const auto* p) -> std::int64_t { return std::upper_bound(p, p + a.rows + 1, entry) - p - 1; });
+        fail(fmt::format("entry {} (entry {} of {} {}) has {} {}", entry, entry - a.row_ptr[holder], line, holder,
+                         other, a.col_idx[entry]));
+    }
 }
 
 }  // namespace
@@ -83,43 +134,43 @@ const char* to_string(Format format) noexcept
 template <class T>
 void validate(const CsrView<T>& a)
 {
-    const auto fail = [&](const std::string& what) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("invalid {} x {} CSR matrix with {} nonzeros: {}", a.rows, a.cols, a.nnz, what));
-    };
+    validate_compressed(a, Format::csr);
+}
+
+template <class T>
+void validate(const CscView<T>& a)
+{
+    validate_compressed(CsrView<T>{a.cols, a.rows, a.nnz, a.col_ptr, a.row_idx, a.values}, Format::csc);
+}
+
+template <class T>
+void validate(const CooView<T>& a)
+{
+    const auto fail = [&](const std::string& what) { invalid(Format::coo, a.rows, a.cols, a.nnz, what); };
     if (a.rows < 0 || a.cols < 0 || a.nnz < 0) {
         fail("sizes must not be negative");
     }
-    if (a.rows > 0 && a.row_ptr.data() == nullptr) {
-        fail("the row pointers are null");
+    if (a.nnz == 0) {
+        return;
     }
-    if (a.nnz > 0 && (a.col_idx.data() == nullptr || a.values == nullptr)) {
-        fail(a.values == nullptr ? "the values are null" : "the column indices are null");
+    if (a.values == nullptr || a.row_idx.data() == nullptr || a.col_idx.data() == nullptr) {
+        fail(a.values == nullptr
+                 ? "the values are null"
+                 : fmt::format("the {} indices are null", a.row_idx.data() == nullptr ? "row" : "column"));
     }
-    if (a.row_ptr.data() != nullptr) {
-        if (a.row_ptr[0] != 0) {
-            fail(fmt::format("row_ptr[0] is {}, not 0", a.row_ptr[0]));
-        }
-        const std::int64_t row = first_falling_row(a.rows, a.row_ptr);
-        if (row != none) {
-            fail(
-                fmt::format("row {} starts at entry {} and ends at entry {}", row, a.row_ptr[row], a.row_ptr[row + 1]));
-        }
-    }
-    const std::int64_t last = a.row_ptr.data() == nullptr ? 0 : a.row_ptr[a.rows];
-    if (last != a.nnz) {
-        fail(fmt::format("row_ptr[{}] is {}", a.rows, last));
-    }
-    const std::int64_t entry = first_bad_column(a.nnz, a.cols, a.col_idx);
+    const std::int64_t row_entry = first_bad_index(a.nnz, a.rows, a.row_idx);
+    const std::int64_t column_entry = first_bad_index(a.nnz, a.cols, a.col_idx);
+    const std::int64_t entry = std::min(row_entry, column_entry);
     if (entry != none) {
-        const std::int64_t row = a.row_ptr.visit(
-            [&](const auto* p) -> std::int64_t { return std::upper_bound(p, p + a.rows + 1, entry) - p - 1; });
-        fail(fmt::format("entry {} (entry {} of row {}) has column {}", entry, entry - a.row_ptr[row], row,
-                         a.col_idx[entry]));
+        fail(fmt::format("entry {} is at row {}, column {}", entry, a.row_idx[entry], a.col_idx[entry]));
     }
 }
 
 template void validate(const CsrView<float>&);
 template void validate(const CsrView<double>&);
+template void validate(const CscView<float>&);
+template void validate(const CscView<double>&);
+template void validate(const CooView<float>&);
+template void validate(const CooView<double>&);
 
 }  // namespace rmsp

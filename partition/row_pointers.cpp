@@ -9,22 +9,23 @@
 namespace rmsp {
 namespace {
 
+// Pointers of `lines` rows or columns from `first` on, of which nonzeros [start, start + nnz) are in the part.
 template <class Local>
-void write_local_row_ptr(IndexView row_ptr, const PartialCsr& part, Local* out)
+void write_local_pointers(IndexView pointers, const char* line, std::int64_t first, std::int64_t lines,
+                          std::int64_t start, std::int64_t nnz, Local* out)
 {
-    if (part.nnz() > std::int64_t{std::numeric_limits<Local>::max()}) {
+    if (nnz > std::int64_t{std::numeric_limits<Local>::max()}) {
         throw Error(ErrorCode::usage,
-                    fmt::format("a part of {} nonzeros (rows [{}, {})) does not fit {}-bit row pointers", part.nnz(),
-                                part.start_row, part.end_row, 8 * sizeof(Local)));
+                    fmt::format("a part of {} nonzeros ({}s [{}, {})) does not fit {}-bit {} pointers", nnz, line,
+                                first, first + lines, 8 * sizeof(Local), line));
     }
-    const std::int64_t rows = part.rows();
     out[0] = 0;
-    out[rows] = static_cast<Local>(part.nnz());
-    // Both ends may lie inside a row; in between every pointer is inside the part.
-    row_ptr.visit([&](const auto* global) {
-#pragma omp parallel for schedule(static) if (rows > 65536)
-        for (std::int64_t i = 1; i < rows; ++i) {
-            out[i] = static_cast<Local>(global[part.start_row + i] - part.start_idx);
+    out[lines] = static_cast<Local>(nnz);
+    // Both ends may lie inside a line; in between every pointer is inside the part.
+    pointers.visit([&](const auto* global) {
+#pragma omp parallel for schedule(static) if (lines > 65536)
+        for (std::int64_t i = 1; i < lines; ++i) {
+            out[i] = static_cast<Local>(global[first + i] - start);
         }
     });
 }
@@ -33,12 +34,22 @@ void write_local_row_ptr(IndexView row_ptr, const PartialCsr& part, Local* out)
 
 void local_row_ptr(IndexView row_ptr, const PartialCsr& part, std::int32_t* out)
 {
-    write_local_row_ptr(row_ptr, part, out);
+    write_local_pointers(row_ptr, "row", part.start_row, part.rows(), part.start_idx, part.nnz(), out);
 }
 
 void local_row_ptr(IndexView row_ptr, const PartialCsr& part, std::int64_t* out)
 {
-    write_local_row_ptr(row_ptr, part, out);
+    write_local_pointers(row_ptr, "row", part.start_row, part.rows(), part.start_idx, part.nnz(), out);
+}
+
+void local_col_ptr(IndexView col_ptr, const PartialCsc& part, std::int32_t* out)
+{
+    write_local_pointers(col_ptr, "column", part.start_col, part.cols(), part.start_idx, part.nnz(), out);
+}
+
+void local_col_ptr(IndexView col_ptr, const PartialCsc& part, std::int64_t* out)
+{
+    write_local_pointers(col_ptr, "column", part.start_col, part.cols(), part.start_idx, part.nnz(), out);
 }
 
 RowStatistics row_statistics(std::int64_t rows, IndexView row_ptr)

@@ -73,6 +73,14 @@ PlacedX<T> place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Ren
     return {all, gathered};
 }
 
+/// What the devices put their carries into. A host y has its own: its carries are read when the devices are done, while the
+/// next apply, to a y on the devices, may be under way already.
+template <class T>
+T* carries_of(const MatrixState<T>& matrix, bool on_devices)
+{
+    return static_cast<T*>(matrix.carries->data()) + (on_devices ? std::size_t{0} : matrix.shards.size());
+}
+
 }  // namespace
 
 template <class T>
@@ -100,23 +108,27 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
         }
     }
 
-    shard.owned_operator->apply(alpha, x_place.data, beta, y_place, context);
-    if (shard.carry_operator) {
-        shard.carry_operator->apply(alpha, x_place.data, T{0}, shard.carry_out.data(), context);
+    if (shard.streamed) {
+        shard.streamed->apply(worker, alpha, x_place.data, beta, y_place, shard.carry_out.data());
+    } else {
+        shard.owned_operator->apply(alpha, x_place.data, beta, y_place, context);
+        if (shard.carry_operator) {
+            shard.carry_operator->apply(alpha, x_place.data, T{0}, shard.carry_out.data(), context);
+        }
     }
     if (x_place.gathered) {
         matrix.channel->settle(worker, meeting);
     }
     if (probe != nullptr) {
-        probe->mark(worker, "kernel");
+        probe->mark(worker, shard.streamed ? "stream" : "kernel");
     }
 
     if (matrix.any_carry) {
         // Rows shared between devices: the owner adds what the devices behind it found, in their order. A host y gets them
         // in finish_host_y().
-        T* const carries = static_cast<T*>(matrix.carries->data());
         const bool on_devices = y.vector != nullptr;
-        if (shard.carry_operator) {
+        T* const carries = carries_of(matrix, on_devices);
+        if (shard.carry_nnz > 0) {
             stream.copy(carries + rank, shard.carry_out.data(), sizeof(T));
         }
         if (on_devices) {
@@ -143,7 +155,7 @@ void finish_host_y(const MatrixState<T>& matrix, T* y)
     if (!matrix.any_carry) {
         return;
     }
-    const T* const carries = static_cast<const T*>(matrix.carries->data());
+    const T* const carries = carries_of(matrix, false);
     for (std::size_t owner = 0; owner < matrix.carry_count.size(); ++owner) {
         const int count = matrix.carry_count[owner];
         T& last_row = y[matrix.plan.partition.parts[owner].end_row - 1];

@@ -96,7 +96,13 @@ std::vector<Key> key_table(Config& c)
          "on any number of devices)",
          {"none", "run", "device_count"}},
 
-        {"run.mode", &c.run.mode, "resident: the matrix stays on the devices", {"resident"}},
+        {"run.mode",
+         &c.run.mode,
+         "resident: the matrix stays on the devices; streamed: it stays in host memory, and each apply copies it to "
+         "the "
+         "GPUs in pieces",
+         {"resident", "streamed"}},
+        {"run.chunk_mib", &c.run.chunk_mib, "MiB of one such piece; a GPU holds three", {}, 1},
         {"run.vectors",
          &c.run.vectors,
          "where x and y live in the timed loop: host (both), replicated (x on every device), rows (x sliced, gathered "
@@ -533,6 +539,8 @@ DistributeOptions distribute_options(const Config& config)
                         : config.partition.alignment == "row" ? RowAlignment::row
                                                               : RowAlignment::automatic;
     options.kernel = config.kernel.spmv;
+    options.mode = config.run.mode == "streamed" ? Mode::streamed : Mode::resident;
+    options.chunk_bytes = std::min(config.run.chunk_mib, std::numeric_limits<std::int64_t>::max() >> 20) << 20;
     options.determinism = config.kernel.determinism == "run"            ? Determinism::run
                           : config.kernel.determinism == "device_count" ? Determinism::device_count
                                                                         : Determinism::none;

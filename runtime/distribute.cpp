@@ -79,14 +79,7 @@ void upload_columns(Shard<T>& shard, runtime::Worker& worker, IndexView columns)
                 worker.device().upload(worker.stream(), out, from, bytes);
             } else {
                 // Narrowed on the way, so that the link carries half of it.
-                worker.device().upload(worker.stream(), out, bytes,
-                                       [from](std::byte* to, std::size_t begin, std::size_t count) {
-                                           auto* const narrow = reinterpret_cast<std::int32_t*>(to);
-                                           const auto* const wide = from + begin / sizeof(std::int32_t);
-                                           for (std::size_t i = 0; i < count / sizeof(std::int32_t); ++i) {
-                                               narrow[i] = static_cast<std::int32_t>(wide[i]);
-                                           }
-                                       });
+                worker.device().upload(worker.stream(), out, bytes, runtime::narrowed(from));
             }
         });
     }
@@ -128,6 +121,26 @@ IndexView build_row_pointers(Shard<T>& shard, runtime::Worker& worker, IndexView
     });
 }
 
+/// What every shard has besides its part of the matrix: room for x and y where they are not on the device, and events.
+template <class T>
+void open_shard(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker)
+{
+    runtime::Device& device = worker.device();
+    if (shard.carry_nnz > 0) {
+        shard.carry_out = kernels::DeviceArray<T>(device, 1);
+    }
+    if (!device.shares_host_memory()) {
+        shard.x = kernels::DeviceArray<T>(device, static_cast<std::size_t>(matrix.plan.cols));
+        shard.y = kernels::DeviceArray<T>(device, static_cast<std::size_t>(shard.owned.rows));
+        matrix.x_buffers[static_cast<std::size_t>(worker.rank())] = shard.x.data();
+    }
+    matrix.carry_order->open(worker.rank(), device);
+    if (matrix.channel) {
+        matrix.runtime->connection.transport->open(*matrix.channel, worker);
+    }
+    worker.stream().synchronize();
+}
+
 template <class T>
 void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<T>& a, const DistributeOptions& options,
                  UploadProgress& progress)
@@ -144,12 +157,20 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
         const std::int64_t row_end = std::min(shard.part.end_idx, a.row_ptr[shard.part.start_row + 1]);
         shard.carry_nnz = row_end - shard.part.start_idx;
     }
+    const bool in_place = device.shares_host_memory() && a.col_idx.type() == IndexType::i32;
+    if (matrix.source && !in_place) {
+        shard.owned.rows = shard.part.owned_rows();
+        shard.streamed = std::make_unique<StreamedPart<T>>(worker, *matrix.source, shard.part, shard.carry_nnz,
+                                                           plan.kernel, options);
+        open_shard(matrix, shard, worker);
+        progress.add(static_cast<double>(nnz) * (sizeof(T) + sizeof(std::int32_t)));
+        return;
+    }
 
     const std::int32_t* columns = nullptr;
     const T* values = nullptr;
     std::int64_t owned_position = padded(shard.carry_nnz);
-    const bool borrow = options.borrow && device.shares_host_memory() && a.col_idx.type() == IndexType::i32;
-    if (borrow) {
+    if (in_place && (options.borrow || matrix.source)) {
         columns = static_cast<const std::int32_t*>(a.col_idx.data()) + shard.part.start_idx;
         values = a.values + shard.part.start_idx;
         owned_position = shard.carry_nnz;
@@ -185,18 +206,23 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
         const RowStatistics one_row{1, shard.carry_nnz, 0, shard.carry_nnz, static_cast<double>(shard.carry_nnz), 0};
         shard.carry_operator = kernels::choose_spmv<T>(device.info().kind, "auto", options.determinism, one_row, a.cols)
                                    .prepare(shard.carry, one_row, context);
-        shard.carry_out = kernels::DeviceArray<T>(device, 1);
     }
-    if (!device.shares_host_memory()) {
-        shard.x = kernels::DeviceArray<T>(device, static_cast<std::size_t>(a.cols));
-        shard.y = kernels::DeviceArray<T>(device, static_cast<std::size_t>(shard.owned.rows));
-        matrix.x_buffers[rank] = shard.x.data();
-    }
-    matrix.carry_order->open(worker.rank(), device);
-    if (matrix.channel) {
-        matrix.runtime->connection.transport->open(*matrix.channel, worker);
-    }
-    worker.stream().synchronize();
+    open_shard(matrix, shard, worker);
+}
+
+/// The arrays of a streamed matrix, locked by one worker for all devices.
+template <class T>
+std::unique_ptr<StreamSource<T>> lock_source(RuntimeState& runtime, const CsrView<T>& a, bool pin)
+{
+    std::unique_ptr<StreamSource<T>> source;
+    runtime
+        .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+            if (worker.rank() == 0) {
+                source = std::make_unique<StreamSource<T>>(worker.device(), a, pin);
+            }
+        })
+        .get();
+    return source;
 }
 
 /// For each device, how many of the devices behind it may add to its last row (those in between that do not add zeros).
@@ -260,6 +286,21 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
             runtime->connection.transport->make_channel(devices, a.cols * static_cast<std::int64_t>(sizeof(T)));
     }
 
+    matrix->setup = {{"validate", {validated}, true}, {"partition", {planned - validated}, true}};
+    if (options.mode == Mode::streamed) {
+        matrix->mode = Mode::streamed;
+        const auto begin = Clock::now();
+        matrix->source = lock_source(*runtime, a, options.pin);
+        if (!runtime->shared_memory()) {
+            matrix->setup.push_back({"page-lock", {seconds_since(begin)}, true});
+        }
+        if (matrix->source->refused()) {
+            matrix->notes.push_back(
+                "the system refused to page-lock the whole matrix: what is not goes to the GPUs through "
+                "pinned buffers, which is slower");
+        }
+    }
+
     std::vector<double> upload(static_cast<std::size_t>(devices));
     double total_bytes = static_cast<double>(a.nnz) * (sizeof(T) + sizeof(std::int32_t));
     UploadProgress progress(options.progress, total_bytes);
@@ -269,14 +310,13 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
             build_shard(*matrix, worker, a, options, progress);
             if (worker.rank() == 0 && matrix->any_carry) {
                 *matrix->carries =
-                    runtime::PinnedBuffer(worker.device(), static_cast<std::size_t>(devices) * sizeof(T));
-                std::fill_n(static_cast<T*>(matrix->carries->data()), devices, T{0});
+                    runtime::PinnedBuffer(worker.device(), 2 * static_cast<std::size_t>(devices) * sizeof(T));
+                std::fill_n(static_cast<T*>(matrix->carries->data()), 2 * devices, T{0});
             }
             upload[static_cast<std::size_t>(worker.rank())] = seconds_since(begin);
         })
         .get();
-    matrix->setup = {
-        {"validate", {validated}, true}, {"partition", {planned - validated}, true}, {"upload", upload, true}};
+    matrix->setup.push_back({matrix->source ? "prepare" : "upload", upload, true});
     return matrix;
 }
 
@@ -287,7 +327,14 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
         ->submit(
             [&](runtime::Worker& worker, runtime::Rendezvous&) {
                 Shard<T>& shard = *matrix->shards[static_cast<std::size_t>(worker.rank())];
-                if (shard.values.size() == 0 && shard.part.nnz() > 0) {
+                if (matrix->source) {
+                    if (values != matrix->source->a.values) {
+                        throw Error(
+                            ErrorCode::usage,
+                            "this matrix is streamed from the caller's values: write the new ones into the same "
+                            "array");
+                    }
+                } else if (shard.values.size() == 0 && shard.part.nnz() > 0) {
                     if (values + shard.part.start_idx !=
                         (shard.carry_nnz > 0 ? shard.carry.values : shard.owned.values)) {
                         throw Error(ErrorCode::usage,
@@ -296,7 +343,9 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
                 } else {
                     upload_values(shard, worker, values);
                 }
-                shard.owned_operator->update_values(worker.context());
+                if (shard.owned_operator) {
+                    shard.owned_operator->update_values(worker.context());
+                }
                 if (shard.carry_operator) {
                     shard.carry_operator->update_values(worker.context());
                 }

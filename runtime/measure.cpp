@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -264,7 +265,8 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
         }
     }
 
-    m.name = fmt::format("spmv/csr/{}/resident", plan.precision);
+    const bool link = matrix->mode == Mode::streamed && !runtime.shared_memory();
+    m.name = fmt::format("spmv/csr/{}/{}", plan.precision, plan.mode);
     m.layout = vectors == Vectors::host         ? "x host -> y host"
                : vectors == Vectors::replicated ? "x replicated -> y by rows"
                                                 : "x by rows -> y by rows";
@@ -272,16 +274,18 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     m.max_seconds = *std::max_element(times.begin(), times.end());
     m.median_seconds = median(std::move(times));
     m.flops = 2.0 * static_cast<double>(plan.nnz);
-    const std::vector<double> limits = measure_limits(runtime);
+    const std::vector<double> limits = measure_limits(runtime, matrix->mode);
     for (const auto& shard : plan.shards) {
         m.bytes += static_cast<double>(shard.apply_bytes);
-        // beta reads y once more
-        m.bytes += beta != T{0} ? static_cast<double>(shard.part.owned_rows()) * sizeof(T) : 0;
+        // beta reads y once more, from the device's own memory
+        m.bytes += beta != T{0} && !link ? static_cast<double>(shard.part.owned_rows()) * sizeof(T) : 0;
     }
     m.limit_gbs = std::accumulate(limits.begin(), limits.end(), 0.0);
-    m.limit_source = runtime.options.limit_gbs > 0 ? "given" : "measured read bandwidth";
+    m.limit_source = runtime.options.limit_gbs > 0 ? "given"
+                     : link                        ? "measured host-to-device copies"
+                                                   : "measured read bandwidth";
     for (const auto& phase : m.phases) {
-        if (phase.name == "kernel" && !phase.seconds.empty()) {
+        if ((phase.name == "kernel" || phase.name == "stream") && !phase.seconds.empty()) {
             const double mean = std::accumulate(phase.seconds.begin(), phase.seconds.end(), 0.0) /
                                 static_cast<double>(phase.seconds.size());
             m.time_imbalance =
@@ -293,50 +297,74 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     return m;
 }
 
-std::vector<double> measure_limits(RuntimeState& runtime)
+namespace {
+
+/// Largest rate in GB/s of `work`, which moves `bytes` and is queued by all devices at the same time.
+double best_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes,
+                 const std::function<void()>& work)
+{
+    constexpr int repetitions = 7;
+    const auto before = worker.device().make_event(true);
+    const auto after = worker.device().make_event(true);
+    double best = 0;
+    for (int i = 0; i < repetitions; ++i) {
+        worker.stream().synchronize();
+        meeting.arrive_and_wait();
+        worker.stream().record(*before);
+        work();
+        worker.stream().record(*after);
+        after->synchronize();
+        const double seconds = after->seconds_since(*before);
+        best = std::max(best, seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0.0);
+    }
+    return best;
+}
+
+double read_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes)
+{
+    constexpr std::int64_t sink_entries = 4096;
+    const std::int64_t n = bytes / static_cast<std::int64_t>(sizeof(double));
+    const auto context = worker.context();
+    kernels::DeviceArray<double> data(worker.device(), static_cast<std::size_t>(n));
+    kernels::DeviceArray<double> sink(worker.device(), sink_entries);
+    kernels::fill(data.data(), n, 1.0, context);
+    return best_rate(worker, meeting, bytes, [&] { kernels::read_all(data.data(), n, sink.data(), context); });
+}
+
+double copy_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes)
+{
+    const auto n = static_cast<std::size_t>(bytes);
+    const runtime::PinnedBuffer from(worker.device(), n);
+    const kernels::DeviceArray<std::byte> to(worker.device(), n);
+    return best_rate(worker, meeting, bytes, [&] { worker.stream().copy(to.data(), from.data(), n); });
+}
+
+}  // namespace
+
+std::vector<double> measure_limits(RuntimeState& runtime, Mode mode)
 {
     runtime.require_live();
-    {
-        std::lock_guard lock(runtime.mutex);
-        if (std::all_of(runtime.infos.begin(), runtime.infos.end(), [](const auto& i) { return i.limit_gbs > 0; })) {
-            std::vector<double> known;
-            for (const auto& info : runtime.infos) {
-                known.push_back(info.limit_gbs);
-            }
-            return known;
-        }
+    std::vector<double> limits = runtime.limits(mode);
+    if (std::all_of(limits.begin(), limits.end(), [](double limit) { return limit > 0; })) {
+        return limits;
     }
     // Far above any cache, and all devices at once, as an apply uses them.
     constexpr std::int64_t gpu_bytes = std::int64_t{2} << 30;
     constexpr std::int64_t host_bytes = std::int64_t{512} << 20;
-    constexpr int repetitions = 7;
-    constexpr std::int64_t sink_entries = 4096;
-    const std::int64_t bytes = runtime.shared_memory() ? host_bytes / std::max(1, runtime.devices()) : gpu_bytes;
-    std::vector<double> limits(static_cast<std::size_t>(runtime.devices()));
+    constexpr std::int64_t link_bytes = std::int64_t{256} << 20;
+    const bool link = mode == Mode::streamed && !runtime.shared_memory();
+    const std::int64_t memory_bytes = runtime.shared_memory() ? host_bytes / std::max(1, runtime.devices()) : gpu_bytes;
     runtime
         .submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
-            const std::int64_t n = bytes / static_cast<std::int64_t>(sizeof(double));
-            const auto context = worker.context();
-            kernels::DeviceArray<double> data(worker.device(), static_cast<std::size_t>(n));
-            kernels::DeviceArray<double> sink(worker.device(), sink_entries);
-            kernels::fill(data.data(), n, 1.0, context);
-            const auto before = worker.device().make_event(true);
-            const auto after = worker.device().make_event(true);
-            double best = 0;
-            for (int i = 0; i < repetitions; ++i) {
-                worker.stream().synchronize();
-                meeting.arrive_and_wait();
-                worker.stream().record(*before);
-                kernels::read_all(data.data(), n, sink.data(), context);
-                worker.stream().record(*after);
-                after->synchronize();
-                const double seconds = after->seconds_since(*before);
-                best = std::max(best, seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0.0);
-            }
-            limits[static_cast<std::size_t>(worker.rank())] = best;
+            limits[static_cast<std::size_t>(worker.rank())] =
+                link ? copy_rate(worker, meeting, link_bytes) : read_rate(worker, meeting, memory_bytes);
         })
         .get();
     std::lock_guard lock(runtime.mutex);
+    if (link) {
+        runtime.link_gbs = limits;
+        return limits;
+    }
     for (std::size_t i = 0; i < limits.size(); ++i) {
         runtime.infos[i].limit_gbs = limits[i];
     }
@@ -350,7 +378,7 @@ template Measurement measure_matrix(const std::shared_ptr<MatrixState<double>>&,
 
 }  // namespace detail
 
-std::vector<double> Runtime::measure_limits() { return detail::measure_limits(*state_); }
+std::vector<double> Runtime::measure_limits() { return detail::measure_limits(*state_, Mode::resident); }
 
 template <class T>
 Report DistributedMatrix<T>::report() const
@@ -359,18 +387,20 @@ Report DistributedMatrix<T>::report() const
         throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
     }
     detail::RuntimeState& runtime = *state_->runtime;
+    const std::vector<double> limits = runtime.limits(state_->mode);
     std::lock_guard lock(runtime.mutex);
     Report report;
     report.plan = state_->plan;
     for (std::size_t i = 0; i < report.plan.shards.size(); ++i) {
         auto& shard = report.plan.shards[i];
-        shard.limit_gbs = runtime.infos[i].limit_gbs;
+        shard.limit_gbs = limits[i];
         shard.predicted_seconds =
             shard.limit_gbs > 0 ? static_cast<double>(shard.apply_bytes) / (shard.limit_gbs * 1e9) : 0;
     }
     report.setup = state_->setup;
     report.measurements = state_->measurements;
     report.notes = runtime.notes;
+    report.notes.insert(report.notes.end(), state_->notes.begin(), state_->notes.end());
     report.topology = runtime.topology.name;
     return report;
 }

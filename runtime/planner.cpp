@@ -45,6 +45,13 @@ RowStatistics part_statistics(IndexView row_ptr, const PartialCsr& part)
 template <class T>
 Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options)
 {
+    const bool streamed = options.mode == Mode::streamed;
+    constexpr std::int64_t least_chunk = 1024;
+    if (streamed && options.chunk_bytes < least_chunk) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("chunks of {} bytes: a matrix is streamed in chunks of at least {} bytes",
+                                options.chunk_bytes, least_chunk));
+    }
     if (a.cols > std::numeric_limits<std::int32_t>::max()) {
         throw Error(ErrorCode::usage,
                     fmt::format("a matrix of {} columns: a device indexes at most {} columns in this version", a.cols,
@@ -64,11 +71,12 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
     plan.cols = a.cols;
     plan.nnz = a.nnz;
     plan.precision = sizeof(T) == 8 ? "double" : "float";
-    plan.mode = "resident";
+    plan.mode = streamed ? "streamed" : "resident";
     plan.transport = runtime.connection.name;
     plan.transport_reason = runtime.connection.reason;
     plan.partition = partition_csr(a.rows, a.cols, a.row_ptr, runtime.devices(), split);
     plan.nonzero_imbalance = plan.partition.imbalance(split.weights);
+    const std::vector<double> limits = runtime.limits(options.mode);
 
     for (int i = 0; i < runtime.devices(); ++i) {
         const DeviceInfo& info = runtime.infos[static_cast<std::size_t>(i)];
@@ -78,9 +86,11 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
         shard.device_name = fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
         shard.placement = info.placement;
         shard.part = part;
-        shard.kernel = kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism,
-                                               part_statistics(a.row_ptr, part), a.cols)
-                           .info.name;
+        const RowStatistics rows = part_statistics(a.row_ptr, part);
+        const kernels::SpmvKernel<T>& kernel =
+            streamed ? choose_streamed_spmv<T>(info.kind, options.kernel, options.determinism, rows, a.cols)
+                     : kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, rows, a.cols);
+        shard.kernel = kernel.info.name;
         const ColumnRange columns = column_range(a, part);
         shard.first_column = columns.first;
         shard.end_column = columns.end;
@@ -90,9 +100,15 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
         shard.vector_bytes = (a.cols + part.rows()) * value_bytes;
         shard.apply_bytes =
             shard.matrix_bytes + (std::min(part.nnz(), columns.end - columns.first) + part.rows()) * value_bytes;
-        shard.limit_gbs = info.limit_gbs;
+        if (streamed && info.kind == DeviceKind::cuda) {
+            // Over the link: columns narrowed on the way, row pointers as they are.
+            const auto caller_bytes = static_cast<std::int64_t>(a.row_ptr.element_bytes());
+            shard.matrix_bytes = part.nnz() * (value_bytes + 4) + (part.rows() + 1) * caller_bytes;
+            shard.apply_bytes = shard.matrix_bytes;
+        }
+        shard.limit_gbs = limits[static_cast<std::size_t>(i)];
         shard.predicted_seconds =
-            info.limit_gbs > 0 ? static_cast<double>(shard.apply_bytes) / (info.limit_gbs * 1e9) : 0;
+            shard.limit_gbs > 0 ? static_cast<double>(shard.apply_bytes) / (shard.limit_gbs * 1e9) : 0;
         plan.shards.push_back(std::move(shard));
     }
     return plan;

@@ -6,6 +6,17 @@ namespace rmsp::detail {
 
 RuntimeState::~RuntimeState() { stop(); }
 
+std::vector<double> RuntimeState::limits(Mode mode) const
+{
+    std::lock_guard lock(mutex);
+    const bool link = mode == Mode::streamed && !shared_memory() && !(options.limit_gbs > 0);
+    std::vector<double> known(infos.size(), 0.0);
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+        known[i] = !link ? infos[i].limit_gbs : link_gbs.empty() ? 0.0 : link_gbs[i];
+    }
+    return known;
+}
+
 void RuntimeState::require_live() const
 {
     if (workers.empty()) {

@@ -9,6 +9,7 @@
 
 #include "runtime/hand_over.hpp"
 #include "runtime/job.hpp"
+#include "runtime/streamed.hpp"
 #include "runtime/transport.hpp"
 #include "runtime/worker.hpp"
 
@@ -25,10 +26,15 @@ struct RuntimeState {
     runtime::Connection connection;
     std::unique_ptr<runtime::JobQueue> jobs;
     std::vector<std::string> notes;
-    std::mutex mutex;
+    std::vector<double>
+        link_gbs;  ///< copies from the host to each device, all at once; empty until measured; under `mutex`
+    mutable std::mutex mutex;
 
     int devices() const { return static_cast<int>(infos.size()); }
     bool shared_memory() const { return infos.empty() || infos.front().kind == DeviceKind::host; }
+    /// What bounds an apply on each device in GB/s as far as it is known, else 0: the bandwidth of its memory, or of the link
+    /// over which a GPU is streamed to.
+    std::vector<double> limits(Mode mode) const;
     /// \throws Error(usage) on a described machine
     void require_live() const;
     std::future<void> submit(runtime::Job::Body body, std::function<void()> finish = {}, bool host_data = false);
@@ -54,9 +60,10 @@ struct Shard {
     kernels::CsrShard<T> carry;
     std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;
     std::unique_ptr<kernels::SpmvOperator<T>> carry_operator;
-    kernels::DeviceArray<T> carry_out;  ///< one entry
-    kernels::DeviceArray<T> x;          ///< all of x, where it has to be gathered first
-    kernels::DeviceArray<T> y;          ///< owned rows of y, where y lives on the host
+    std::unique_ptr<StreamedPart<T>> streamed;  ///< instead of all of the above but the sizes in `owned`
+    kernels::DeviceArray<T> carry_out;          ///< one entry
+    kernels::DeviceArray<T> x;                  ///< all of x, where it has to be gathered first
+    kernels::DeviceArray<T> y;                  ///< owned rows of y, where y lives on the host
 };
 
 template <class T>
@@ -65,6 +72,10 @@ struct MatrixState {
 
     std::shared_ptr<RuntimeState> runtime;
     Plan plan;
+    Mode mode = Mode::resident;
+    std::vector<std::string> notes;
+    /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right then.
+    std::unique_ptr<StreamSource<T>> source;
     std::vector<std::unique_ptr<Shard<T>>> shards;
     std::vector<std::int64_t> x_even;      ///< even slices of x: how a host x is spread before it is gathered
     std::vector<runtime::Range> x_needed;  ///< columns that each device's shard touches
@@ -73,8 +84,8 @@ struct MatrixState {
     std::vector<void*> x_buffers;               ///< Shard::x of each device
     std::shared_ptr<runtime::Channel> channel;  ///< null: nothing is gathered
     std::shared_ptr<runtime::HandOver> carry_order;
-    std::shared_ptr<runtime::PinnedBuffer>
-        carries;                   ///< one entry for each device: what it adds to its predecessor's last row
+    /// What each device adds to its predecessor's last row: one entry a device for a y on the devices, and as many for a host y.
+    std::shared_ptr<runtime::PinnedBuffer> carries;
     std::vector<int> carry_count;  ///< for each device: how many devices after it add to its last row
     bool any_carry = false;
     std::vector<PhaseTimes> setup;  ///< under runtime->mutex
@@ -184,7 +195,7 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
                            typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup, std::int64_t iterations,
                            T alpha, const T* x, T beta, const T* y_in, T* y_out);
 
-/// Runtime::measure_limits().
-std::vector<double> measure_limits(RuntimeState& runtime);
+/// Measures what RuntimeState::limits() does not know yet.
+std::vector<double> measure_limits(RuntimeState& runtime, Mode mode);
 
 }  // namespace rmsp::detail

@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <kernels/support/support.hpp>
 
 namespace rmsp::detail {
@@ -26,7 +28,37 @@ void cut_row(std::vector<StreamPiece>& pieces, std::int64_t row, std::int64_t fi
     }
 }
 
+/// The registry names kernels after the format that they multiply: "cusparse-csr-..." looks at columns when it is made ready, and
+/// "sell" has a format of its own.
+bool in_place(const KernelInfo& info) { return info.name.starts_with("csr-"); }
+
 }  // namespace
+
+template <class T>
+const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
+                                                   const RowStatistics& rows, std::int64_t cols)
+{
+    const auto& chosen = kernels::choose_spmv<T>(kind, name, determinism, rows, cols);
+    if (in_place(chosen.info)) {
+        return chosen;
+    }
+    if (name == "auto") {
+        // The link is far slower than any of them: what suits all row lengths will do.
+        return kernels::choose_spmv<T>(
+            kind, determinism == Determinism::device_count ? "csr-row-warp" : "csr-nnz-split", determinism, rows, cols);
+    }
+    std::string names;
+    for (const auto& kernel : kernels::spmv_kernels<T>()) {
+        if (kernel.info.device == kind && in_place(kernel.info)) {
+            names += ", " + kernel.info.name;
+        }
+    }
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("SpMV kernel \"{}\" needs the entries of the matrix on the device before an apply; a streamed "
+                    "matrix is multiplied by: auto{}",
+                    name, names));
+}
 
 std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
                                     std::int64_t chunk_bytes, std::int64_t entry_bytes)
@@ -186,7 +218,7 @@ void StreamedPart<T>::prepare(runtime::Worker& worker, std::size_t piece_index, 
     send_row_pointers(worker, worker.stream(), piece, slot);
     localize_row_pointers(worker, piece, slot);
     operators_[piece_index] =
-        kernels::choose_spmv<T>(worker.device().info().kind, piece.carry ? "auto" : kernel, determinism, rows, a.cols)
+        choose_streamed_spmv<T>(worker.device().info().kind, piece.carry ? "auto" : kernel, determinism, rows, a.cols)
             .prepare(shard, rows, worker.context());
 }
 
@@ -255,10 +287,11 @@ void StreamedPart<T>::apply(runtime::Worker& worker, T alpha, const T* x, T beta
             queue(worker, i, alpha, x, beta, y, carry);
         }
     } catch (...) {
-        // The job ends when the worker's stream does, which then waits for these copies no more; the caller may free the
-        // arrays after that.
+        // The job ends when the worker's stream does, which then waits for these copies no more, and the caller may free the
+        // arrays. Nor do the slots' events say all that was queued.
         try {
             copies_->synchronize();
+            worker.stream().synchronize();
         } catch (const Error&) {
             // The device is lost, and the first error says why.
         }
@@ -266,6 +299,10 @@ void StreamedPart<T>::apply(runtime::Worker& worker, T alpha, const T* x, T beta
     }
 }
 
+template const kernels::SpmvKernel<float>& choose_streamed_spmv(DeviceKind, const std::string&, Determinism,
+                                                                const RowStatistics&, std::int64_t);
+template const kernels::SpmvKernel<double>& choose_streamed_spmv(DeviceKind, const std::string&, Determinism,
+                                                                 const RowStatistics&, std::int64_t);
 template struct StreamSource<float>;
 template struct StreamSource<double>;
 template class StreamedPart<float>;

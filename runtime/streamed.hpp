@@ -31,6 +31,12 @@ struct StreamPiece {
 std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
                                     std::int64_t chunk_bytes, std::int64_t entry_bytes);
 
+/// choose_spmv() among the kernels that serve a streamed matrix: those that read the caller's format where it is. The others
+/// keep a copy of the entries, or examine them beforehand. \throws Error(usage) as that does, and for the others
+template <class T>
+const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
+                                                   const RowStatistics& rows, std::int64_t cols);
+
 /// An array of the caller's, page-locked while this lives unless it already was. Only whole pages are locked: those at the
 /// ends may belong to others' data as well.
 class LockedArray {
@@ -78,8 +84,6 @@ public:
 
     /// Queues y = alpha A x + beta y for the owned rows and, if the part has a shared row, *carry = alpha A x for that.
     void apply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry);
-
-    const T* values() const noexcept { return source_.a.values; }
 
 private:
     struct Slot {

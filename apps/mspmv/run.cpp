@@ -140,12 +140,12 @@ void describe_run(Report& report, const Config& config, const Runtime& runtime, 
                            {"features", build_features()}});
 }
 
-/// The vendor's kernels for the devices in use.
-std::vector<std::string> vendor_kernels(const Runtime& runtime)
+/// The vendor's kernels for the devices in use: none for a streamed matrix, since they need it on the device beforehand.
+std::vector<std::string> vendor_kernels(const Runtime& runtime, Mode mode)
 {
     std::vector<std::string> names;
     const std::vector<DeviceInfo> devices = runtime.devices();
-    if (!devices.empty() && devices.front().kind == DeviceKind::cuda) {
+    if (mode == Mode::resident && !devices.empty() && devices.front().kind == DeviceKind::cuda) {
         for (const KernelInfo& kernel : list_kernels()) {
             if (kernel.compiled && kernel.device == DeviceKind::cuda && kernel.name.starts_with("cusparse")) {
                 names.push_back(kernel.name);
@@ -222,9 +222,11 @@ Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runti
         report = distributed.report();
     }
     if (config.run.compare_vendor) {
-        const std::vector<std::string> kernels = vendor_kernels(runtime);
+        const std::vector<std::string> kernels = vendor_kernels(runtime, options.mode);
         if (kernels.empty()) {
-            report.notes.push_back("run.compare_vendor: these devices have no vendor's kernel to compare with");
+            report.notes.push_back(
+                fmt::format("run.compare_vendor: {} no vendor's kernel to compare with",
+                            options.mode == Mode::streamed ? "a streamed matrix has" : "these devices have"));
         }
         for (const std::string& kernel : kernels) {
             options.kernel = kernel;

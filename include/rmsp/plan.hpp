@@ -20,11 +20,11 @@ struct ShardPlan {
         0;  ///< every column that the shard touches is in [first_column, end_column): the x it needs
     std::int64_t end_column = 0;
     std::string kernel;             ///< "" until one is chosen
-    std::int64_t matrix_bytes = 0;  ///< row pointers, columns and values of the shard on the device
+    std::int64_t matrix_bytes = 0;  ///< row pointers, columns and values: on the device, or (streamed) copied to it
     std::int64_t vector_bytes = 0;  ///< x as this device sees it and its y
-    std::int64_t apply_bytes = 0;   ///< least memory traffic of one apply
-    double limit_gbs = 0;           ///< bandwidth limit of the device, measured or assumed; 0: unknown
-    double predicted_seconds = 0;   ///< apply_bytes over limit_gbs
+    std::int64_t apply_bytes = 0;  ///< least traffic of one apply: of the memory, or (streamed) of the link to the host
+    double limit_gbs = 0;          ///< bandwidth limit of the memory or the link, measured or assumed; 0: unknown
+    double predicted_seconds = 0;  ///< apply_bytes over limit_gbs
 };
 
 /// The whole decision, printed by `--dry-run` and in every report. Immutable once a matrix is distributed.
@@ -33,7 +33,7 @@ struct Plan {
     std::int64_t cols = 0;
     std::int64_t nnz = 0;
     std::string precision;  ///< "double", "float"
-    std::string mode;       ///< "resident"
+    std::string mode;       ///< "resident", "streamed"
     std::string transport;  ///< "nccl", "peer", "host", "shared" (host devices), "none" (one device)
     std::string transport_reason;
     Partition partition;

@@ -26,11 +26,11 @@ struct Measurement {
     double median_seconds = 0;  ///< of one apply
     double min_seconds = 0;
     double max_seconds = 0;
-    double wall_seconds = 0;    ///< the whole timed loop over its iterations
-    double flops = 0;           ///< 2 nnz
-    double bytes = 0;           ///< least traffic of one apply, all devices together
-    double limit_gbs = 0;       ///< memory bandwidth limit of all devices together; 0: unknown
-    std::string limit_source;   ///< "measured read bandwidth", "given"
+    double wall_seconds = 0;  ///< the whole timed loop over its iterations
+    double flops = 0;         ///< 2 nnz
+    double bytes = 0;         ///< least traffic of one apply, all devices together
+    double limit_gbs = 0;  ///< of all devices together: of memory, or of the link to the host if streamed; 0: unknown
+    std::string limit_source;   ///< "measured read bandwidth", "measured host-to-device copies", "given"
     double time_imbalance = 0;  ///< largest busy time over the mean, minus one
     std::vector<PhaseTimes> phases;
 

@@ -40,7 +40,13 @@ struct RuntimeOptions {
 /// Parses "auto", "none", "strict". \throws Error(usage)
 BindPolicy parse_bind_policy(const std::string& text);
 
-/// How a matrix is split and which kernel multiplies it.
+/// Where a matrix is between applies.
+enum class Mode : std::uint8_t {
+    resident,  ///< on the devices
+    streamed,  ///< in the caller's host memory: each apply brings it to the devices in pieces, so it may exceed theirs
+};
+
+/// How a matrix is split, where it stays, and which kernel multiplies it.
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
     RowAlignment alignment = RowAlignment::automatic;
@@ -49,6 +55,15 @@ struct DistributeOptions {
     /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix
     /// (32-bit columns only; ignored by GPUs, which always copy).
     bool borrow = false;
+    /// Streamed: the caller's arrays must outlive the matrix and the jobs that use it, and are not written meanwhile, except
+    /// as update_values() says. GPUs take only the pieces on their way; host devices multiply in place (64-bit columns: in
+    /// pieces). Kernels that need the entries on the device beforehand are refused: sell and cuSPARSE's.
+    Mode mode = Mode::resident;
+    /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds three such pieces.
+    std::int64_t chunk_bytes = std::int64_t{16} << 20;
+    /// Streamed to GPUs: page-lock the caller's arrays, unless they are, for as long as the matrix lives. What is not locked is
+    /// copied through pinned buffers by the workers' cores, which is slower.
+    bool pin = true;
     Progress progress{};
 };
 
@@ -92,8 +107,9 @@ private:
     std::shared_ptr<detail::VectorState<T>> state_;
 };
 
-/// A sparse matrix that was split over the devices of a runtime and stays there ("resident"). All member functions may be
-/// called from several threads at once; jobs run in the order in which they were accepted, and those of one thread in program order.
+/// A sparse matrix that was split over the devices of a runtime, and stays there or is streamed to them (see Mode). All
+/// member functions may be called from several threads at once; jobs run in the order in which they were accepted, and those
+/// of one thread in program order.
 template <class T>
 class DistributedMatrix {
 public:
@@ -116,7 +132,9 @@ public:
     std::future<void> apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
 
     /// New values, same structure: nnz entries in the order of the CSR arrays given to distribute(). Nothing is partitioned
-    /// anew. Returns when the devices have them.
+    /// anew. Returns when the devices have them. A matrix that borrows or streams the caller's values takes no other array:
+    /// once no job uses it, write the new values there and call this.
+    /// \throws Error(usage) for another array then
     void update_values(const T* values);
 
     /// A vector of cols() entries for x, uninitialised. By rows: sliced as make_y() slices if the matrix is square, else evenly.
@@ -173,8 +191,8 @@ public:
     /// Name of the transport in use and why.
     std::string transport() const;
 
-    /// Splits A and copies each part to its device. Only reads A's arrays, and only during the call (see
-    /// DistributeOptions::borrow).
+    /// Splits A and copies each part to its device. Only reads A's arrays, and only during the call (but see
+    /// DistributeOptions::borrow and mode).
     /// \throws Error(usage) for a bad matrix or option, Error(out_of_memory) with the bytes; the runtime stays usable
     template <class T>
     DistributedMatrix<T> distribute(const CsrView<T>& a, const DistributeOptions& options = {});

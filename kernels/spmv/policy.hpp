@@ -9,9 +9,10 @@ namespace rmsp::kernels {
 
 /// Which rows count as regular: one group of lanes a row then keeps every lane busy.
 struct RegularRows {
-    double longest_over_mean = 4;
-    double deviation_over_mean = 0.25;
-    double shortest_mean = 12;  ///< below, groups read less than a sector of each row at a time
+    double longest_over_mean = 8;
+    double deviation_over_mean = 0.6;
+    double shortest_mean = 5;        ///< below, most lanes of a group have nothing to read
+    std::int64_t fewest_rows = 256;  ///< fewer long rows leave most of the GPU idle
     bool operator==(const RegularRows&) const = default;
 };
 inline constexpr RegularRows regular_rows{};
@@ -19,7 +20,27 @@ inline constexpr RegularRows regular_rows{};
 /// Whether "auto" takes csr-row-vector rather than csr-nnz-split.
 constexpr bool prefers_row_vector(const RowStatistics& rows, const RegularRows& limits = regular_rows)
 {
-    return rows.mean >= limits.shortest_mean && rows.deviation <= limits.deviation_over_mean * rows.mean &&
+    return rows.rows >= limits.fewest_rows && rows.mean >= limits.shortest_mean &&
+           rows.deviation <= limits.deviation_over_mean * rows.mean &&
+           static_cast<double>(rows.longest_row) <= limits.longest_over_mean * rows.mean;
+}
+
+/// Which rows go into slices of 32 with little padding, in a matrix that is worth it.
+struct SlicedRows {
+    double longest_over_mean = 8;
+    double deviation_over_mean = 0.6;  ///< sorting leaves little of it
+    double shortest_mean = 3;
+    std::int64_t fewest_nonzeros =
+        4'000'000;  ///< fewer stay in the cache from call to call, where fewer bytes gain little
+    bool operator==(const SlicedRows&) const = default;
+};
+inline constexpr SlicedRows sliced_rows{};
+
+/// Whether "auto" takes sell.
+constexpr bool prefers_sell(const RowStatistics& rows, const SlicedRows& limits = sliced_rows)
+{
+    return rows.nnz >= limits.fewest_nonzeros && rows.mean >= limits.shortest_mean &&
+           rows.deviation <= limits.deviation_over_mean * rows.mean &&
            static_cast<double>(rows.longest_row) <= limits.longest_over_mean * rows.mean;
 }
 

@@ -2,9 +2,9 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <kernels/spmv/choose.hpp>
 #include <kernels/spmv/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
-#include <rmsp/error.hpp>
 
 namespace rmsp {
 
@@ -57,16 +57,13 @@ KernelInfo cuda(const char* name, Determinism level, const char* summary)
     return {"spmv", name, DeviceKind::cuda, level, have_cuda, summary};
 }
 
-bool allows(const RowStatistics& rows, std::int64_t cols,
-            const char* (*unsupported)(std::int64_t, std::int64_t, std::int64_t))
-{
-    return unsupported == nullptr || unsupported(rows.rows, cols, rows.nnz) == nullptr;
-}
-
 /// "auto" goes through the table in order; it passes over what is there to compare with, and over what suits other
 /// matrices.
 bool automatic(const KernelInfo& info, const RowStatistics& rows)
 {
+    if (info.name == "sell") {
+        return prefers_sell(rows);
+    }
     if (info.name == "csr-row-vector") {
         return prefers_row_vector(rows);
     }
@@ -78,12 +75,15 @@ bool automatic(const KernelInfo& info, const RowStatistics& rows)
 template <class T>
 std::span<const SpmvKernel<T>> spmv_kernels()
 {
-    static const std::array<SpmvKernel<T>, 7> table{{
+    static const std::array<SpmvKernel<T>, 8> table{{
         {host("csr-openmp", Determinism::device_count,
               "ranges of equal nonzeros and rows, one a thread; long rows shared"),
          nullptr, prepare_openmp<T>},
         {host("csr-reference", Determinism::device_count, "one serial loop in the next wider type, to compare with"),
          nullptr, prepare_reference<T>},
+        {cuda("sell", Determinism::device_count,
+              "sliced rows with columns in 0 to 4 bytes, for rows of similar length; a copy of the matrix"),
+         nullptr, prepare_sell<T>},
         {cuda("csr-row-vector", Determinism::run, "2 to 32 lanes a row, for rows of similar length"), nullptr,
          prepare_row_vector<T>},
         {cuda("csr-nnz-split", Determinism::run, "tiles of equal nonzeros and rows, for any row lengths"), nullptr,
@@ -102,40 +102,16 @@ template <class T>
 const SpmvKernel<T>& choose_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
                                  const RowStatistics& rows, std::int64_t cols)
 {
-    std::string names;
-    const KernelInfo* elsewhere = nullptr;
-    for (const SpmvKernel<T>& kernel : spmv_kernels<T>()) {
-        const KernelInfo& info = kernel.info;
-        if (info.device != kind) {
-            elsewhere = info.name == name ? &info : elsewhere;
-            continue;
-        }
-        names += (names.empty() ? "" : ", ") + info.name;
-        if (name == "auto") {
-            if (automatic(info, rows) && info.determinism >= determinism && allows(rows, cols, kernel.unsupported)) {
-                return kernel;
-            }
-        } else if (info.name == name) {
-            if (!allows(rows, cols, kernel.unsupported)) {
-                throw Error(
-                    ErrorCode::usage,
-                    fmt::format("SpMV kernel \"{}\" cannot multiply a shard of {} x {} with {} nonzeros: {}", name,
-                                rows.rows, cols, rows.nnz, kernel.unsupported(rows.rows, cols, rows.nnz)));
-            }
-            if (info.determinism < determinism) {
-                throw Error(ErrorCode::usage,
-                            fmt::format("SpMV kernel \"{}\" keeps determinism \"{}\", but \"{}\" was asked for", name,
-                                        to_string(info.determinism), to_string(determinism)));
-            }
-            return kernel;
-        }
-    }
-    if (elsewhere != nullptr) {
-        throw Error(ErrorCode::usage, fmt::format("SpMV kernel \"{}\" runs on {} devices; for {} devices there are: {}",
-                                                  name, to_string(elsewhere->device), to_string(kind), names));
-    }
-    throw Error(ErrorCode::usage,
-                fmt::format("no SpMV kernel \"{}\" for {} devices; there are: auto, {}", name, to_string(kind), names));
+    return choose_kernel(
+        spmv_kernels<T>(), "SpMV", kind, name, determinism,
+        [&](const KernelInfo& info) { return automatic(info, rows); },
+        [&](const SpmvKernel<T>& kernel) {
+            const char* const reason =
+                kernel.unsupported == nullptr ? nullptr : kernel.unsupported(rows.rows, cols, rows.nnz);
+            return reason == nullptr
+                       ? std::string()
+                       : fmt::format("a shard of {} x {} with {} nonzeros: {}", rows.rows, cols, rows.nnz, reason);
+        });
 }
 
 template std::span<const SpmvKernel<float>> spmv_kernels();

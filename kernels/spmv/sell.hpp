@@ -4,16 +4,17 @@
 
 /// The layout of kernel "sell" as data and pure functions. Plain C++, so that the host tests it.
 ///
-/// Slices of 32 rows, one lane a row, each as wide as its longest row (SELL-C: Kreutzer et al., "A unified sparse matrix data
+/// Slices of 32 rows, one lane a row, each as wide as its longest row (SELL-C-sigma: Kreutzer et al., "A unified sparse matrix data
 /// format for efficient general sparse matrix-vector multiply", SISC 2014). Entry k of the 32 rows of a slice lies in few
 /// neighbouring columns wherever the rows have similar shape, so its columns are one 32-bit base and a small code a lane.
-/// Bytes an entry, double: values 8, bases 4/32, codes 0 (diagonals), 1, 2 or 4; CSR has 12. A 27-point stencil in natural order
-/// is 83 % diagonals and 17 % 2-byte codes, 8.5 bytes; a 7-point one of 256^3 75 % and 25 %, 8.7 bytes; plus x and y, 16 a row.
+/// Bytes an entry, double: values 8, bases 4/32, codes 0 (diagonals), 1, 2 or 4; CSR has 12. A 27-point stencil of 200^3 in natural
+/// order is 80 % diagonals and 20 % 2-byte codes, 8.6 bytes; a 7-point one of 256^3 75 % and 25 %, 8.8; plus x and y, 16 a row.
 namespace rmsp::kernels {
 
 struct SellTuning {
     int threads = 256;
     int blocks_per_multiprocessor = 4;
+    int sorted_padding = 5;   ///< per cent of padding above which the rows of a block are sorted by length
     int longest_row = 512;    ///< longer rows are left in CSR, for a whole warp
     int least_fill = 50;      ///< per cent of a slice that must be entries; emptier slices are left in CSR
     int loads_in_flight = 4;  ///< 16-byte loads of values that a lane issues before it uses the first
@@ -22,6 +23,8 @@ struct SellTuning {
 inline constexpr SellTuning sell_tuning{};
 
 inline constexpr int slice_rows = 32;
+/// Rows are sorted inside blocks of this many (sigma in the paper), so x and y stay in the caches.
+inline constexpr int sort_rows = 1024;
 /// Entries of a row whose codes a lane reads at once, and whose bases lie side by side.
 inline constexpr int slice_group = 4;
 /// Codes are counted in blocks: one byte for each entry of a group in each row of a slice.
@@ -56,10 +59,24 @@ constexpr int code_bytes(SliceCode code)
     return code == SliceCode::bytes1 ? 1 : code == SliceCode::bytes2 ? 2 : code == SliceCode::bytes4 ? 4 : 0;
 }
 
-/// Whether a slice of that width (the longest of its rows that are not left in CSR) is stored.
-constexpr bool slice_is_stored(int entries, int width, const SellTuning& tuning = sell_tuning)
+/// Whether a block of rows is sorted: `widths` is the sum of the widths of its slices as they are.
+constexpr bool rows_are_sorted(int entries, int widths, int sorted_padding = sell_tuning.sorted_padding)
 {
-    return width > 0 && entries * 100 >= slice_rows * width * tuning.least_fill;
+    return std::int64_t{widths} * slice_rows * 100 > std::int64_t{entries} * (100 + sorted_padding);
+}
+
+/// The row of a lane of a slice.
+struct alignas(4) Slot {
+    std::uint16_t row = 0;     ///< counted from the first row of the block
+    std::uint16_t length = 0;  ///< long_row: left in CSR; 0 behind the last row
+    bool operator==(const Slot&) const = default;
+};
+inline constexpr std::uint16_t long_row = 0xffff;
+
+/// Whether a slice of that width (the longest of its rows that are not left in CSR) is stored.
+constexpr bool slice_is_stored(int entries, int width, int least_fill = sell_tuning.least_fill)
+{
+    return width > 0 && entries * 100 >= slice_rows * width * least_fill;
 }
 
 /// A slice as the kernel reads it: one 16-byte load. The positions are those where its parts begin; while the slices are being
@@ -70,12 +87,12 @@ struct alignas(16) Slice {
     std::uint32_t codes = 0;   ///< in blocks of codes
     std::uint16_t width = 0;
     SliceCode code = SliceCode::csr;
-    bool uniform = false;  ///< all rows are as long as the slice is wide
+    bool plain = false;  ///< rows in their order and all as long as the slice is wide: the slots need not be read
     bool operator==(const Slice&) const = default;
 };
 static_assert(sizeof(Slice) == 16);
 
-constexpr Slice sized_slice(int width, SliceCode code, bool uniform)
+constexpr Slice sized_slice(int width, SliceCode code, bool plain)
 {
     const bool stored = code != SliceCode::csr;
     const auto groups = static_cast<std::uint32_t>((width + slice_group - 1) / slice_group);
@@ -84,7 +101,7 @@ constexpr Slice sized_slice(int width, SliceCode code, bool uniform)
             groups * static_cast<std::uint32_t>(code_bytes(code)),
             static_cast<std::uint16_t>(width),
             code,
-            uniform};
+            plain};
 }
 
 /// Sizes or positions of all slices.

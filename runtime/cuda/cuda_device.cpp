@@ -243,11 +243,11 @@ void CudaDevice::upload(Stream& stream, void* dst, std::size_t bytes, const Fill
 {
     open_ring();
     auto* to = static_cast<std::byte*>(dst);
-    int next = 0;
     const std::size_t chunk = chunk_for(bytes);
+    // Each call goes on where the one before stopped, so that successive ones do not wait for each other's first slot.
     for (std::size_t begin = 0; begin < bytes; begin += chunk) {
-        Slot& slot = ring_[next];
-        next = (next + 1) % ring_slots;
+        Slot& slot = ring_[next_];
+        next_ = (next_ + 1) % ring_slots;
         const std::size_t n = std::min(chunk, bytes - begin);
         slot.free->synchronize();
         auto* out = static_cast<std::byte*>(slot.memory.data());

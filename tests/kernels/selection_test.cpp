@@ -85,12 +85,14 @@ TEST(Choice, AutomaticOnGpus)
     EXPECT_EQ(chosen({1000, 16000, 400, 9000, 16, 280}, Determinism::run), "csr-nnz-split");
     EXPECT_EQ(chosen({}, Determinism::none), "csr-nnz-split");
     EXPECT_EQ(chosen(regular(1000, 27), Determinism::device_count), "csr-row-warp");
+    EXPECT_EQ(chosen(regular(1 << 20, 27), Determinism::device_count), "sell");
 }
 
 TEST(Choice, RegularRowsByTheirLimits)
 {
-    const RegularRows limits{4, 0.25, 12};
+    const RegularRows limits{4, 0.25, 12, 10};
     EXPECT_TRUE(prefers_row_vector(regular(10, 27), limits));
+    EXPECT_FALSE(prefers_row_vector(regular(9, 27), limits)) << "too few rows";
     EXPECT_TRUE(prefers_row_vector({10, 400, 0, 160, 40, 10}, limits));
     EXPECT_FALSE(prefers_row_vector({10, 400, 0, 161, 40, 10}, limits)) << "one row is too long";
     EXPECT_FALSE(prefers_row_vector({10, 400, 0, 160, 40, 10.1}, limits)) << "lengths differ too much";

@@ -102,7 +102,8 @@ alignment = "row"
 spmv = "openmp"
 determinism = "run"
 [run]
-mode = "resident"
+mode = "streamed"
+chunk_mib = 3
 vectors = "rows"
 iterations = 7
 warmup = 0
@@ -130,6 +131,8 @@ log_level = "debug"
     EXPECT_EQ(c.partition.alignment, "row");
     EXPECT_EQ(c.kernel.spmv, "openmp");
     EXPECT_EQ(c.kernel.determinism, "run");
+    EXPECT_EQ(c.run.mode, "streamed");
+    EXPECT_EQ(c.run.chunk_mib, 3);
     EXPECT_EQ(c.run.vectors, "rows");
     EXPECT_EQ(c.run.iterations, 7);
     EXPECT_EQ(c.run.warmup, 0);
@@ -150,7 +153,7 @@ TEST_F(ConfigTest, EveryKeyIsListedOnceWithItsDefaultAsAnOverride)
             parse_config(with_matrix, "a.toml", {key.name + "=" + key.fallback, "matrix.generate=rmat 4 2"}))
             << key.name;
     }
-    EXPECT_EQ(rmsp::config_keys().size(), 26U);
+    EXPECT_EQ(rmsp::config_keys().size(), 27U);
 }
 
 TEST_F(ConfigTest, UnknownNamesPointToTheNearestKnownOne)
@@ -188,8 +191,9 @@ TEST_F(ConfigTest, FileErrorsNameLineAndColumn)
               "a.toml:2:14: runtime.transports must be a list of strings, not a string");
     EXPECT_EQ(file_error("[runtime]\ntransports = [\"mpi\"]\n"),
               "a.toml:2:15: runtime.transports is \"mpi\", but must be one of \"nccl\", \"peer\", \"host\"");
-    EXPECT_EQ(file_error("[run]\nmode = \"streamed\"\n"),
-              "a.toml:2:8: run.mode is \"streamed\", but must be \"resident\"");
+    EXPECT_EQ(file_error("[run]\nmode = \"swapped\"\n"),
+              "a.toml:2:8: run.mode is \"swapped\", but must be one of \"resident\", \"streamed\"");
+    EXPECT_EQ(file_error("[run]\nchunk_mib = 0\n"), "a.toml:2:13: run.chunk_mib is 0, but must be at least 1");
     EXPECT_THAT(file_error("run = 1979-05-27\n"), HasSubstr("run must be a table, \"[run]\", not a date or time"));
     EXPECT_THAT(file_error("[[matrix]]\nfile = \"a\"\n"), HasSubstr("matrix must be a table"));
     EXPECT_THAT(file_error("[run.alpha]\nx = 1\n"), HasSubstr("run.alpha must be a number, not a table"));
@@ -284,10 +288,11 @@ TEST_F(ConfigTest, FilesAreReadOrNamed)
 
 TEST_F(ConfigTest, OptionsFollowTheKeys)
 {
-    const Config c = parse_config(with_matrix, "a.toml",
-                                  {"runtime.devices=host:2", "runtime.bind=strict", "runtime.weights=1,3",
-                                   "runtime.limit_gbs=10", "partition.strategy=rows", "partition.alignment=exact",
-                                   "kernel.spmv=openmp", "kernel.determinism=device_count"});
+    const Config c =
+        parse_config(with_matrix, "a.toml",
+                     {"runtime.devices=host:2", "runtime.bind=strict", "runtime.weights=1,3", "runtime.limit_gbs=10",
+                      "partition.strategy=rows", "partition.alignment=exact", "kernel.spmv=openmp",
+                      "kernel.determinism=device_count", "run.mode=streamed", "run.chunk_mib=2"});
     const rmsp::RuntimeOptions runtime = rmsp::runtime_options(c);
     EXPECT_EQ(runtime.devices, "host:2");
     EXPECT_EQ(runtime.bind, rmsp::BindPolicy::strict);
@@ -297,6 +302,8 @@ TEST_F(ConfigTest, OptionsFollowTheKeys)
     EXPECT_EQ(distribute.strategy, rmsp::PartitionStrategy::rows);
     EXPECT_EQ(distribute.alignment, rmsp::RowAlignment::exact);
     EXPECT_EQ(distribute.kernel, "openmp");
+    EXPECT_EQ(distribute.mode, rmsp::Mode::streamed);
+    EXPECT_EQ(distribute.chunk_bytes, 2 << 20);
     EXPECT_EQ(distribute.determinism, rmsp::Determinism::device_count);
 }
 

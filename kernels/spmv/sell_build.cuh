@@ -1,0 +1,335 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include <cuda_runtime.h>
+#include <kernels/spmv/sell.hpp>
+
+/// The arrays of kernel "sell" and the kernels that make them from CSR.
+namespace rmsp::kernels::sell {
+
+inline constexpr int threads = sell_tuning.threads;
+inline constexpr int slices_per_block = threads / slice_rows;
+inline constexpr unsigned whole_warp = 0xffffffffu;
+inline constexpr int longest_row = sell_tuning.longest_row;
+inline constexpr int scan_threads = 1024;
+
+/// 16 bytes of values.
+template <class T>
+struct Vector;
+template <>
+struct Vector<double> {
+    static constexpr int width = 2;
+    using type = double2;
+};
+template <>
+struct Vector<float> {
+    static constexpr int width = 4;
+    using type = float4;
+};
+__device__ __forceinline__ void unpack(const double2& v, double* p)
+{
+    p[0] = v.x;
+    p[1] = v.y;
+}
+__device__ __forceinline__ void unpack(const float4& v, float* p)
+{
+    p[0] = v.x;
+    p[1] = v.y;
+    p[2] = v.z;
+    p[3] = v.w;
+}
+__device__ __forceinline__ double2 pack(const double* p) { return {p[0], p[1]}; }
+__device__ __forceinline__ float4 pack(const float* p) { return {p[0], p[1], p[2], p[3]}; }
+__device__ __forceinline__ void unpack(const int4& v, std::int32_t* p)
+{
+    p[0] = v.x;
+    p[1] = v.y;
+    p[2] = v.z;
+    p[3] = v.w;
+}
+
+template <class T, class Offset>
+struct Matrix {
+    std::int64_t rows;
+    const Offset* row_ptr;
+    const std::int32_t* col_idx;
+    const T* entries;  ///< of the CSR arrays
+    Slot* slots;       ///< slice_rows for each slice
+    Slice* slices;
+    T* values;  ///< of a slice: vectors of each lane side by side, then what is left of the width, one value a lane
+    int4* bases;
+    unsigned char* codes;
+};
+
+/// Where the row of a lane begins in the CSR arrays, if it has one.
+template <class Offset>
+struct Row {
+    Offset begin = 0;
+    Offset length = 0;
+};
+template <class T, class Offset>
+__device__ __forceinline__ Row<Offset> load_row(const Matrix<T, Offset>& a, std::int64_t row)
+{
+    Row<Offset> r;
+    if (row < a.rows) {
+        r.begin = __ldg(a.row_ptr + row);
+        r.length = __ldg(a.row_ptr + row + 1) - r.begin;
+    }
+    return r;
+}
+__device__ __forceinline__ std::int64_t row_of(std::int64_t slice, const Slot& slot)
+{
+    constexpr int slices_per_sort = sort_rows / slice_rows;
+    return slice / slices_per_sort * sort_rows + slot.row;
+}
+__device__ __forceinline__ int stored_length(const Slot& slot) { return slot.length == long_row ? 0 : slot.length; }
+
+/// Gives each row of a block its slot: the longest first where the order of the matrix would leave much padding.
+template <class T, class Offset>
+__global__ void __launch_bounds__(sort_rows) sort_kernel(const Matrix<T, Offset> a, std::int64_t slices)
+{
+    __shared__ std::int32_t lengths[sort_rows];
+    __shared__ int widths;
+    __shared__ int entries;
+    const int own = static_cast<int>(threadIdx.x);
+    const std::int64_t first = std::int64_t{blockIdx.x} * sort_rows;
+    if (own == 0) {
+        widths = 0;
+        entries = 0;
+    }
+    __syncthreads();
+    const Row<Offset> row = load_row(a, first + own);
+    const bool is_long = row.length > longest_row;
+    // Lanes behind the last row come after the empty rows, so that they keep their slots.
+    const int length = first + own >= a.rows ? -1 : is_long ? 0 : static_cast<int>(row.length);
+    lengths[own] = length;
+    const unsigned counted = static_cast<unsigned>(max(length, 0));
+    const unsigned width = __reduce_max_sync(whole_warp, counted);
+    const unsigned sum = __reduce_add_sync(whole_warp, counted);
+    if (own % slice_rows == 0) {
+        atomicAdd(&widths, static_cast<int>(width));
+        atomicAdd(&entries, static_cast<int>(sum));
+    }
+    __syncthreads();
+    int rank = own;
+    if (rows_are_sorted(entries, widths)) {
+        rank = 0;
+        for (int i = 0; i < sort_rows; ++i) {
+            rank += lengths[i] > length || (lengths[i] == length && i < own) ? 1 : 0;
+        }
+    }
+    if (first / slice_rows + rank / slice_rows < slices) {
+        a.slots[first + rank] = {static_cast<std::uint16_t>(own),
+                                 is_long ? long_row : static_cast<std::uint16_t>(counted)};
+    }
+}
+
+/// Finds width and code of each slice, one warp a slice.
+template <class T, class Offset>
+__global__ void __launch_bounds__(threads) measure_kernel(const Matrix<T, Offset> a, std::int64_t slices)
+{
+    const std::int64_t slice = std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
+    const int lane = static_cast<int>(threadIdx.x) % slice_rows;
+    if (slice >= slices) {
+        return;
+    }
+    const Slot slot = a.slots[slice * slice_rows + lane];
+    const Row<Offset> row = load_row(a, row_of(slice, slot));
+    const int length = stored_length(slot);
+    const int width = static_cast<int>(__reduce_max_sync(whole_warp, static_cast<unsigned>(length)));
+    const int entries = static_cast<int>(__reduce_add_sync(whole_warp, static_cast<unsigned>(length)));
+    const bool in_place = slot.row == slice * slice_rows % sort_rows + lane;
+    const bool plain = __all_sync(whole_warp, in_place && slot.length == width) != 0;
+    SliceCode code = SliceCode::csr;
+    if (slice_is_stored(entries, width)) {
+        constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
+        constexpr std::int32_t least = std::numeric_limits<std::int32_t>::min();
+        const std::int32_t* columns = a.col_idx + row.begin;
+        SliceColumns common;
+        for (int k = 0; k < width; k += slice_group) {
+            std::int32_t column[slice_group];
+#pragma unroll
+            for (int j = 0; j < slice_group; ++j) {
+                column[j] = k + j < length ? __ldg(columns + k + j) : 0;
+            }
+#pragma unroll
+            for (int j = 0; j < slice_group; ++j) {
+                if (k + j < width) {
+                    const bool in = k + j < length;
+                    const std::int32_t c = column[j];
+                    const std::int32_t first = __reduce_min_sync(whole_warp, in ? c : most);
+                    const std::int32_t last = __reduce_max_sync(whole_warp, in ? c : least);
+                    const std::int32_t leftmost = __reduce_min_sync(whole_warp, in ? c - lane : most);
+                    const std::int32_t rightmost = __reduce_max_sync(whole_warp, in ? c - lane : least);
+                    common.spread = max(common.spread, last - first);
+                    common.skew = max(common.skew, rightmost - leftmost);
+                }
+            }
+        }
+        code = slice_code(common);
+    }
+    if (lane == 0) {
+        a.slices[slice] = sized_slice(width, code, plain);
+    }
+}
+
+/// Inclusive sum over the block; `warp_sums` has an entry a warp and is free again after the next barrier.
+__device__ __forceinline__ std::int64_t block_prefix(std::int64_t value, std::int64_t* warp_sums)
+{
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    for (int offset = 1; offset < 32; offset *= 2) {
+        const std::int64_t left = __shfl_up_sync(whole_warp, value, offset);
+        value += lane >= offset ? left : 0;
+    }
+    if (lane == 31) {
+        warp_sums[warp] = value;
+    }
+    __syncthreads();
+    if (warp == 0) {
+        std::int64_t sum = warp_sums[lane];
+        for (int offset = 1; offset < 32; offset *= 2) {
+            const std::int64_t left = __shfl_up_sync(whole_warp, sum, offset);
+            sum += lane >= offset ? left : 0;
+        }
+        warp_sums[lane] = sum;
+    }
+    __syncthreads();
+    return value + (warp > 0 ? warp_sums[warp - 1] : 0);
+}
+
+/// Turns sizes into positions, by one block: there is one slice for 32 rows, so this is little beside the other kernels.
+/// Positions beyond 32 bits are cut off; `total` tells.
+static __global__ void __launch_bounds__(scan_threads)
+    place_kernel(Slice* slices, std::int64_t count, SellExtent* total)
+{
+    constexpr int per_thread = 4;
+    static_assert(scan_threads == 32 * 32);
+    __shared__ std::int64_t value_sums[32];
+    __shared__ std::int64_t base_sums[32];
+    __shared__ std::int64_t code_sums[32];
+    SellExtent before;
+    for (std::int64_t first = 0; first < count; first += scan_threads * per_thread) {
+        const std::int64_t own = first + std::int64_t{threadIdx.x} * per_thread;
+        Slice slice[per_thread];
+        SellExtent sum;
+#pragma unroll
+        for (int i = 0; i < per_thread; ++i) {
+            if (own + i < count) {
+                slice[i] = slices[own + i];
+                sum.values += slice[i].values;
+                sum.bases += slice[i].bases;
+                sum.codes += slice[i].codes;
+            }
+        }
+        SellExtent end{block_prefix(sum.values, value_sums), block_prefix(sum.bases, base_sums),
+                       block_prefix(sum.codes, code_sums)};
+        SellExtent at{before.values + end.values - sum.values, before.bases + end.bases - sum.bases,
+                      before.codes + end.codes - sum.codes};
+#pragma unroll
+        for (int i = 0; i < per_thread; ++i) {
+            if (own + i < count) {
+                Slice placed = slice[i];
+                placed.values = static_cast<std::uint32_t>(at.values);
+                placed.bases = static_cast<std::uint32_t>(at.bases);
+                placed.codes = static_cast<std::uint32_t>(at.codes);
+                slices[own + i] = placed;
+                at.values += slice[i].values;
+                at.bases += slice[i].bases;
+                at.codes += slice[i].codes;
+            }
+        }
+        before.values += value_sums[31];
+        before.bases += base_sums[31];
+        before.codes += code_sums[31];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+        *total = before;
+    }
+}
+
+template <class T, class Offset>
+__device__ __forceinline__ T* slice_values(const Matrix<T, Offset>& a, const Slice& slice)
+{
+    return a.values + std::int64_t{slice.values} * slice_rows;
+}
+template <class T, class Offset>
+__device__ __forceinline__ unsigned char* slice_codes(const Matrix<T, Offset>& a, const Slice& slice)
+{
+    return a.codes + std::int64_t{slice.codes} * code_block_bytes;
+}
+
+/// Copies values, and columns if `Structure`, from CSR into the slices, one warp a slice.
+template <bool Structure, class T, class Offset>
+__global__ void __launch_bounds__(threads) fill_kernel(const Matrix<T, Offset> a, std::int64_t slices)
+{
+    constexpr int vector = Vector<T>::width;
+    const std::int64_t index = std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
+    const int lane = static_cast<int>(threadIdx.x) % slice_rows;
+    if (index >= slices) {
+        return;
+    }
+    const Slice slice = a.slices[index];
+    if (slice.code == SliceCode::csr) {
+        return;
+    }
+    const Slot slot = a.slots[index * slice_rows + lane];
+    const Row<Offset> row = load_row(a, row_of(index, slot));
+    const int length = stored_length(slot);
+    const int width = slice.width;
+    T* values = slice_values(a, slice);
+    for (int k = 0; k < width; k += slice_group) {
+        T value[slice_group];
+#pragma unroll
+        for (int j = 0; j < slice_group; ++j) {
+            value[j] = k + j < length ? __ldcs(a.entries + row.begin + (k + j)) : T{0};
+        }
+#pragma unroll
+        for (int v = 0; v < slice_group; v += vector) {
+            if (k + v + vector <= width) {
+                reinterpret_cast<typename Vector<T>::type*>(values + (k + v) * slice_rows)[lane] = pack(value + v);
+            } else {
+#pragma unroll
+                for (int j = v; j < v + vector; ++j) {
+                    if (k + j < width) {
+                        values[(k + j) * slice_rows + lane] = value[j];
+                    }
+                }
+            }
+        }
+        if constexpr (Structure) {
+            const int group = k / slice_group;
+            std::int32_t base[slice_group] = {};
+            std::uint32_t code[slice_group] = {};
+#pragma unroll
+            for (int j = 0; j < slice_group; ++j) {
+                if (k + j < width) {
+                    const bool in = k + j < length;
+                    const std::int32_t column = in ? __ldcs(a.col_idx + row.begin + (k + j)) : 0;
+                    const std::int32_t shifted = slice.code == SliceCode::diagonal ? column - lane : column;
+                    base[j] =
+                        slice.code == SliceCode::bytes4
+                            ? 0
+                            : __reduce_min_sync(whole_warp, in ? shifted : std::numeric_limits<std::int32_t>::max());
+                    code[j] = in ? static_cast<std::uint32_t>(shifted - base[j]) : 0u;
+                }
+            }
+            unsigned char* codes = slice_codes(a, slice) + group * code_block_bytes * code_bytes(slice.code);
+            if (slice.code == SliceCode::bytes1) {
+                reinterpret_cast<std::uint32_t*>(codes)[lane] = code[0] | code[1] << 8 | code[2] << 16 | code[3] << 24;
+            } else if (slice.code == SliceCode::bytes2) {
+                reinterpret_cast<uint2*>(codes)[lane] = {code[0] | code[1] << 16, code[2] | code[3] << 16};
+            } else if (slice.code == SliceCode::bytes4) {
+                reinterpret_cast<uint4*>(codes)[lane] = {code[0], code[1], code[2], code[3]};
+            }
+            if (slice.code != SliceCode::bytes4 && lane == 0) {
+                a.bases[std::int64_t{slice.bases} + group] = {base[0], base[1], base[2], base[3]};
+            }
+        }
+    }
+}
+
+}  // namespace rmsp::kernels::sell

@@ -1,0 +1,555 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <runtime/streamed.hpp>
+
+#include "matrices.hpp"
+
+namespace rmsp::test {
+namespace {
+
+using detail::cut_stream;
+using detail::StreamPiece;
+
+constexpr std::int64_t small_chunk = 2048;
+
+template <class T>
+PartialCsr whole(const CsrMatrix<T>& a)
+{
+    return {0, a.nnz(), 0, a.rows, false};
+}
+
+std::int64_t carry_of(IndexView row_ptr, const PartialCsr& part)
+{
+    return part.start_flag ? std::min(part.end_idx, row_ptr[part.start_row + 1]) - part.start_idx : 0;
+}
+
+TEST(CutStream, ByHand)
+{
+    // 1024 bytes at 16 a nonzero (to keep the numbers round) and 8 a row pointer: a row of up to 63 is not cut.
+    const auto a = with_row_lengths<double>({30, 20, 0, 63, 64, 1, 130}, 200);
+    const auto pieces = cut_stream(a.row_ptr.data(), whole(a), 0, 1024, 16);
+    const std::vector<StreamPiece> expected{
+        {0, 3, 0, 50, false, false},  {3, 1, 50, 63, false, false}, {4, 1, 113, 63, false, false},
+        {4, 1, 176, 1, false, true},  {5, 1, 177, 1, false, false}, {6, 1, 178, 63, false, false},
+        {6, 1, 241, 63, false, true}, {6, 1, 304, 4, false, true},
+    };
+    EXPECT_EQ(pieces, expected);
+}
+
+TEST(CutStream, ASharedFirstRowComesFirst)
+{
+    const auto a = with_row_lengths<double>({100, 5}, 200);
+    const PartialCsr part{20, 105, 0, 2, true};
+    const std::vector<StreamPiece> expected{
+        {0, 1, 20, 63, true, false}, {0, 1, 83, 17, true, true}, {1, 1, 100, 5, false, false}};
+    EXPECT_EQ(cut_stream(a.row_ptr.data(), part, 80, 1024, 16), expected);
+}
+
+TEST(CutStream, AnEmptyPartHasNoPieces)
+{
+    const std::vector<std::int64_t> none{0};
+    EXPECT_TRUE(cut_stream(none.data(), PartialCsr{}, 0, 1024, 12).empty());
+}
+
+/// Every nonzero and every owned row once, in order; no piece above the limit.
+void check_cover(IndexView row_ptr, const PartialCsr& part, std::int64_t chunk_bytes, std::int64_t entry_bytes)
+{
+    const std::int64_t carry = carry_of(row_ptr, part);
+    std::int64_t nonzero = part.start_idx;
+    std::int64_t row = part.first_owned_row();
+    for (const StreamPiece& piece : cut_stream(row_ptr, part, carry, chunk_bytes, entry_bytes)) {
+        EXPECT_EQ(piece.first, nonzero);
+        nonzero += piece.nnz;
+        EXPECT_EQ(piece.carry, nonzero <= part.start_idx + carry && piece.nnz > 0 && carry > 0);
+        EXPECT_LE(piece.nnz * entry_bytes + (piece.rows + 1) * 8, chunk_bytes);
+        if (piece.carry) {
+            EXPECT_EQ(piece.first_row, part.start_row);
+            continue;
+        }
+        EXPECT_EQ(piece.first_row, piece.continues ? row - 1 : row);
+        row = piece.first_row + piece.rows;
+    }
+    EXPECT_EQ(nonzero, part.end_idx);
+    EXPECT_EQ(row, part.end_row);
+}
+
+TEST(CutStream, CoversEveryPartOfEveryHardMatrix)
+{
+    for (const auto& [name, a] : hard_matrices<double>()) {
+        SCOPED_TRACE(name);
+        for (const int parts : {1, 2, 5, 17}) {
+            for (const auto alignment : {RowAlignment::exact, RowAlignment::row}) {
+                PartitionOptions options;
+                options.alignment = alignment;
+                for (const auto& part : partition_csr(a.rows, a.cols, a.row_ptr.data(), parts, options).parts) {
+                    check_cover(a.row_ptr.data(), part, 1024, 12);
+                    check_cover(a.row_ptr.data(), part, 5000, 8);
+                    check_cover(a.row_ptr.data(), part, std::int64_t{1} << 40, 8);
+                }
+            }
+        }
+    }
+}
+
+TEST(CutStream, WhereARowIsCutDoesNotDependOnThePart)
+{
+    const auto a = with_row_lengths<double>({10, 3000, 10}, 3000);
+    const auto all = cut_stream(a.row_ptr.data(), whole(a), 0, 1024, 12);
+    const auto one = cut_stream(a.row_ptr.data(), {10, 3010, 1, 2, false}, 0, 1024, 12);
+    const auto found = std::search(all.begin(), all.end(), one.begin(), one.end());
+    EXPECT_NE(found, all.end());
+}
+
+using Bytes = std::pair<const std::byte*, const std::byte*>;  // begin, end
+
+/// A device that says what it was asked to lock and how data reach it.
+class ObservedDevice final : public runtime::Device {
+public:
+    class ObservedStream final : public runtime::Stream {
+    public:
+        void copy(void* dst, const void* src, std::size_t bytes) override
+        {
+            std::memcpy(dst, src, bytes);
+            direct += bytes;
+            const auto* const from = static_cast<const std::byte*>(src);
+            sources.emplace_back(from, from + bytes);
+        }
+        void record(runtime::Event&) override {}
+        void wait(const runtime::Event&) override {}
+        void synchronize() override {}
+        void* native() const override { return nullptr; }
+        std::size_t direct = 0;
+        std::vector<Bytes> sources;
+    };
+
+    ObservedDevice() : Device(DeviceInfo{}) {}
+    void make_current() override {}
+    std::unique_ptr<runtime::Stream> make_stream() override { return std::make_unique<ObservedStream>(); }
+    std::unique_ptr<runtime::Event> make_event(bool) override { return nullptr; }
+    void* allocate(std::size_t) override { return nullptr; }
+    void deallocate(void*, std::size_t) noexcept override {}
+    void* allocate_pinned(std::size_t) override { return nullptr; }
+    void free_pinned(void*, std::size_t) noexcept override {}
+    bool is_pinned(const void*, std::size_t) const override { return pinned_before; }
+    bool pin(void* p, std::size_t bytes) override
+    {
+        const auto* const begin = static_cast<const std::byte*>(p);
+        locked = {begin, begin + bytes};
+        return !refuses;
+    }
+    void unpin(void* p) noexcept override { unlocked = static_cast<const std::byte*>(p); }
+    void upload(runtime::Stream&, void*, const void*, std::size_t) override { FAIL() << "may take any path"; }
+    void upload(runtime::Stream&, void* dst, std::size_t bytes, const runtime::Filler& fill) override
+    {
+        fill(static_cast<std::byte*>(dst), 0, bytes);
+        staged += bytes;
+    }
+    void download(runtime::Stream&, void*, const void*, std::size_t) override {}
+
+    bool pinned_before = false;
+    bool refuses = false;
+    Bytes locked{};
+    const std::byte* unlocked = nullptr;
+    std::size_t staged = 0;
+};
+
+/// An array that begins and ends inside a page.
+struct PagesAndABit {
+    static constexpr std::size_t page = 4096;
+    PagesAndABit() : memory(6 * page)
+    {
+        for (std::size_t i = 0; i < memory.size(); ++i) {
+            memory[i] = static_cast<std::byte>(i * 7 + i / 251);
+        }
+        const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+        first_page = memory.data() + ((page - address % page) % page + page);
+        begin = first_page - 24;
+        end = first_page + 3 * page + 40;
+    }
+    std::vector<std::byte> memory;
+    const std::byte* first_page;  // whole pages: this one and the two behind it
+    const std::byte* begin;
+    const std::byte* end;
+};
+
+void expect_arrives(const detail::LockedArray& array, ObservedDevice& device, ObservedDevice::ObservedStream& stream,
+                    const std::byte* from, const std::byte* to)
+{
+    const auto bytes = static_cast<std::size_t>(to - from);
+    std::vector<std::byte> out(bytes + 1, std::byte{0xee});
+    array.send(device, stream, out.data(), from, bytes);
+    EXPECT_TRUE(std::equal(from, to, out.begin()));
+    EXPECT_EQ(out.back(), std::byte{0xee});
+}
+
+TEST(LockedArray, LocksWholePagesAndSendsTheRestThroughTheRing)
+{
+    if (::sysconf(_SC_PAGESIZE) != static_cast<long>(PagesAndABit::page)) {
+        GTEST_SKIP() << "pages of another size";
+    }
+    const PagesAndABit data;
+    ObservedDevice device;
+    ObservedDevice::ObservedStream stream;
+    const Bytes pages{data.first_page, data.first_page + 3 * PagesAndABit::page};
+    {
+        const detail::LockedArray array(device, data.begin, static_cast<std::size_t>(data.end - data.begin), true);
+        EXPECT_FALSE(array.refused());
+        EXPECT_EQ(device.locked, pages);
+        expect_arrives(array, device, stream, data.begin, data.end);
+        EXPECT_EQ(stream.direct, 3 * PagesAndABit::page);
+        EXPECT_EQ(device.staged, 64u);
+        for (const std::ptrdiff_t cut : {0, 1, 23, 24, 25, 5000, 12311, 12312, 12313, 12350}) {
+            expect_arrives(array, device, stream, data.begin, data.begin + cut);
+            expect_arrives(array, device, stream, data.begin + cut, data.end);
+        }
+        for (const auto& [from, to] : stream.sources) {
+            EXPECT_GE(from, pages.first);
+            EXPECT_LE(to, pages.second);
+        }
+        EXPECT_EQ(device.unlocked, nullptr);
+    }
+    EXPECT_EQ(device.unlocked, pages.first);
+}
+
+TEST(LockedArray, UsesTheRingWhereLockingIsRefusedOrNotWanted)
+{
+    const PagesAndABit data;
+    const auto bytes = static_cast<std::size_t>(data.end - data.begin);
+    for (const bool lock : {true, false}) {
+        ObservedDevice device;
+        ObservedDevice::ObservedStream stream;
+        device.refuses = true;
+        {
+            const detail::LockedArray array(device, data.begin, bytes, lock);
+            EXPECT_EQ(array.refused(), lock);
+            expect_arrives(array, device, stream, data.begin, data.end);
+        }
+        EXPECT_EQ(stream.direct, 0u);
+        EXPECT_EQ(device.staged, bytes);
+        EXPECT_EQ(device.unlocked, nullptr);
+    }
+}
+
+TEST(LockedArray, LeavesWhatIsLockedAlready)
+{
+    const PagesAndABit data;
+    const auto bytes = static_cast<std::size_t>(data.end - data.begin);
+    ObservedDevice device;
+    ObservedDevice::ObservedStream stream;
+    device.pinned_before = true;
+    {
+        const detail::LockedArray array(device, data.begin, bytes, true);
+        const detail::LockedArray nothing(device, nullptr, 0, true);
+        EXPECT_FALSE(array.refused() || nothing.refused());
+        expect_arrives(array, device, stream, data.begin, data.end);
+        expect_arrives(nothing, device, stream, data.begin, data.begin);
+    }
+    EXPECT_EQ(stream.direct, bytes);
+    EXPECT_EQ(device.staged, 0u);
+    EXPECT_EQ(device.locked, Bytes{});
+    EXPECT_EQ(device.unlocked, nullptr);
+}
+
+class Streamed : public testing::TestWithParam<Machine> {
+protected:
+    void SetUp() override
+    {
+        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
+            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
+        }
+        runtime_ = std::make_unique<Runtime>(options_for(GetParam()));
+    }
+
+    static DistributeOptions options()
+    {
+        DistributeOptions options;
+        options.mode = Mode::streamed;
+        options.chunk_bytes = small_chunk;
+        options.alignment = RowAlignment::exact;
+        return options;
+    }
+
+    template <class T>
+    void check_host_apply(const char* name, const CsrView<T>& a, const DistributeOptions& options)
+    {
+        SCOPED_TRACE(name);
+        auto matrix = runtime_->distribute(a, options);
+        EXPECT_EQ(matrix.plan().mode, "streamed");
+        const auto x = random_vector<T>(a.cols, 1);
+        const auto y_in = random_vector<T>(a.rows, 2);
+        for (const T beta : {T{0}, T{1}, T(-0.5)}) {
+            std::vector<T> y = y_in;
+            if (beta == T{0}) {
+                std::fill(y.begin(), y.end(), std::numeric_limits<T>::quiet_NaN());
+            }
+            matrix.apply(T(1.5), x.data(), beta, y.data());
+            const auto v = verify_spmv(a, T(1.5), x.data(), beta, y_in.data(), y.data());
+            EXPECT_TRUE(v.passed) << "beta " << beta << ", row " << v.worst_row << ", error " << v.error;
+        }
+    }
+
+    std::unique_ptr<Runtime> runtime_;
+};
+
+/// The same matrix with wide columns, which host devices stream in pieces as well.
+template <class T>
+struct Wide {
+    explicit Wide(const CsrMatrix<T>& matrix) : a(matrix), columns(static_cast<std::size_t>(matrix.nnz()))
+    {
+        for (std::int64_t i = 0; i < a.nnz(); ++i) {
+            columns[static_cast<std::size_t>(i)] = a.col_idx[i];
+        }
+    }
+    CsrView<T> view() const
+    {
+        CsrView<T> v = a.view();
+        v.col_idx = columns.data();
+        return v;
+    }
+    const CsrMatrix<T>& a;
+    std::vector<std::int64_t> columns;
+};
+
+TEST_P(Streamed, HardMatricesOfAnyIndexWidth)
+{
+    for (const auto& [name, a] : hard_matrices<double>()) {
+        check_host_apply(name, a.view(), options());
+        const std::vector<std::int32_t> row_ptr(a.row_ptr.begin(), a.row_ptr.end());
+        const Wide wide(a);
+        auto view = wide.view();
+        view.row_ptr = row_ptr.data();
+        check_host_apply(name, view, options());
+    }
+}
+
+TEST_P(Streamed, HardMatricesInFloat)
+{
+    for (const auto& [name, a] : hard_matrices<float>()) {
+        check_host_apply(name, Wide(a).view(), options());
+    }
+}
+
+TEST_P(Streamed, HundredsOfPiecesWithAndWithoutLocking)
+{
+    // Arrays of many pages, so that GPUs copy from locked pages, and from the ends that share theirs with other data.
+    const auto a = stencil27<double>(24, 23, 22);
+    for (const bool pin : {true, false}) {
+        for (const std::int64_t chunk : {std::int64_t{6000}, std::int64_t{1} << 20}) {
+            auto o = options();
+            o.pin = pin;
+            o.chunk_bytes = chunk;
+            check_host_apply("stencil", a.view(), o);
+            check_host_apply("stencil, wide", Wide(a).view(), o);
+        }
+    }
+}
+
+TEST_P(Streamed, EveryKernelThatReadsTheMatrixInPlace)
+{
+    const auto kind = runtime_->devices().front().kind;
+    const auto a = with_row_lengths<double>({3, 0, 900, 5, 5, 1, 0, 77, 4000, 2}, 5000);
+    const Wide wide(a);
+    int used = 0;
+    for (const auto& kernel : list_kernels()) {
+        if (kernel.family != "spmv" || kernel.device != kind || !kernel.compiled) {
+            continue;
+        }
+        auto o = options();
+        o.kernel = kernel.name;
+        if (kernel.name.starts_with("csr-")) {
+            check_host_apply(kernel.name.c_str(), wide.view(), o);
+            ++used;
+        } else {
+            EXPECT_THROW(runtime_->distribute(wide.view(), o), Error) << kernel.name;
+            EXPECT_THROW(runtime_->plan(wide.view(), o), Error) << kernel.name;
+        }
+    }
+    EXPECT_GE(used, 2);
+}
+
+TEST_P(Streamed, AutomaticKernelsOfRegularRows)
+{
+    // Enough rows of one length for every specialised kernel; each level of determinism.
+    const auto a = with_row_lengths<float>(std::vector<std::int64_t>(70000, 5), 300);
+    for (const auto level : {Determinism::none, Determinism::run, Determinism::device_count}) {
+        auto o = options();
+        o.chunk_bytes = 100000;
+        o.determinism = level;
+        check_host_apply("regular", Wide(a).view(), o);
+    }
+}
+
+TEST_P(Streamed, VectorsOnTheDevices)
+{
+    for (const auto& [name, a] : hard_matrices<double>()) {
+        SCOPED_TRACE(name);
+        const Wide wide(a);
+        auto matrix = runtime_->distribute(wide.view(), options());
+        const auto x_host = random_vector<double>(a.cols, 3);
+        const auto y_in = random_vector<double>(a.rows, 4);
+        for (const auto layout : {Layout::replicated, Layout::rows}) {
+            auto x = matrix.make_x(layout);
+            auto y = matrix.make_y();
+            x.upload(x_host.data());
+            for (const double beta : {0.0, 2.0}) {
+                y.upload(y_in.data());
+                matrix.apply(-0.5, x, beta, y).get();
+                std::vector<double> out(static_cast<std::size_t>(a.rows), 99);
+                y.download(out.data());
+                const auto v = verify_spmv(a.view(), -0.5, x_host.data(), beta, y_in.data(), out.data());
+                EXPECT_TRUE(v.passed) << "beta " << beta << ", row " << v.worst_row << ", error " << v.error;
+            }
+        }
+    }
+}
+
+TEST_P(Streamed, ALoopOfAppliesReusesTheSlotsInOrder)
+{
+    // Nothing waits between the applies: the copies of each run into the kernels of the one before.
+    const auto a = stencil27<double>(9, 8, 7);
+    const Wide wide(a);
+    auto matrix = runtime_->distribute(wide.view(), options());
+    auto resident = runtime_->distribute(a.view());
+    const auto start = random_vector<double>(a.cols, 5);
+    const auto run = [&](DistributedMatrix<double>& m) {
+        auto x = m.make_x(Layout::rows);
+        auto y = m.make_x(Layout::rows);
+        x.upload(start.data());
+        for (int i = 0; i < 25; ++i) {
+            m.apply(0.2, x, 0.0, y);
+            std::swap(x, y);
+        }
+        std::vector<double> out(start.size());
+        x.download(out.data());
+        return out;
+    };
+    const auto expected = run(resident);
+    const auto out = run(matrix);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        EXPECT_NEAR(out[i], expected[i], 1e-9 * (1 + std::fabs(expected[i])));
+    }
+}
+
+TEST_P(Streamed, RepeatsBitForBitWhereDeterminismIsAsked)
+{
+    const auto a = with_row_lengths<double>({3000, 0, 1, 700, 700, 2, 9000, 4}, 4000);
+    const Wide wide(a);
+    auto o = options();
+    o.determinism = Determinism::run;
+    auto matrix = runtime_->distribute(wide.view(), o);
+    const auto x = random_vector<double>(a.cols, 10);
+    std::vector<double> first(static_cast<std::size_t>(a.rows));
+    matrix.apply(1.0, x.data(), 0.0, first.data());
+    for (int i = 0; i < 20; ++i) {
+        std::vector<double> again(first.size());
+        matrix.apply(1.0, x.data(), 0.0, again.data());
+        EXPECT_EQ(first, again);
+    }
+}
+
+TEST_P(Streamed, TheSameBitsOnAnyNumberOfDevices)
+{
+    const auto a = with_row_lengths<double>({3000, 0, 1, 700, 700, 2, 9000, 4}, 4000);
+    const Wide wide(a);
+    auto o = options();
+    o.determinism = Determinism::device_count;
+    const auto x = random_vector<double>(a.cols, 10);
+    const auto run = [&](Runtime& runtime) {
+        std::vector<double> y(static_cast<std::size_t>(a.rows));
+        runtime.distribute(wide.view(), o).apply(1.0, x.data(), 0.0, y.data());
+        return y;
+    };
+    RuntimeOptions one;
+    one.devices = GetParam().gpus > 0 ? "0" : "host:1";
+    Runtime single(one);
+    EXPECT_EQ(run(*runtime_), run(single));
+}
+
+TEST_P(Streamed, NewValuesAreThoseOfTheSameArray)
+{
+    auto a = with_row_lengths<double>({10, 0, 5000, 20, 3, 1}, 6000);
+    const Wide wide(a);
+    const auto x = random_vector<double>(a.cols, 8);
+    std::vector<double> y(static_cast<std::size_t>(a.rows));
+    for (const auto& view : {a.view(), wide.view()}) {
+        auto matrix = runtime_->distribute(view, options());
+        for (unsigned round = 0; round < 3; ++round) {
+            const auto values = random_vector<double>(a.nnz(), 100 + round);
+            std::copy(values.begin(), values.end(), a.values.begin());
+            matrix.update_values(a.values.data());
+            matrix.apply(1.0, x.data(), 0.0, y.data());
+            EXPECT_TRUE(verify_spmv<double>(a.view(), 1.0, x.data(), 0.0, nullptr, y.data()).passed);
+        }
+        const std::vector<double> others(a.values.begin(), a.values.end());
+        EXPECT_THROW(matrix.update_values(others.data()), Error);
+    }
+}
+
+TEST_P(Streamed, SeveralMatricesMayStreamTheSameArrays)
+{
+    const auto a = stencil27<double>(20, 20, 20);
+    const auto x = random_vector<double>(a.cols, 8);
+    std::vector<double> y(static_cast<std::size_t>(a.rows));
+    auto first = runtime_->distribute(a.view(), options());
+    auto second = runtime_->distribute(a.view(), options());
+    for (auto* matrix : {&first, &second}) {
+        matrix->apply(1.0, x.data(), 0.0, y.data());
+        EXPECT_TRUE(verify_spmv<double>(a.view(), 1.0, x.data(), 0.0, nullptr, y.data()).passed);
+    }
+    first = {};
+    second.apply(1.0, x.data(), 0.0, y.data());
+    EXPECT_TRUE(verify_spmv<double>(a.view(), 1.0, x.data(), 0.0, nullptr, y.data()).passed);
+}
+
+TEST_P(Streamed, MeasuresAndReports)
+{
+    const auto a = with_row_lengths<double>({30, 0, 5000, 20, 3, 1}, 6);
+    const Wide wide(a);
+    auto matrix = runtime_->distribute(wide.view(), options());
+    const auto x = random_vector<double>(a.cols, 11);
+    const auto y_in = random_vector<double>(a.rows, 12);
+    using Vectors = DistributedMatrix<double>::Vectors;
+    std::vector<double> y(static_cast<std::size_t>(a.rows));
+    for (const auto vectors : {Vectors::host, Vectors::replicated, Vectors::rows}) {
+        const auto m = matrix.measure(vectors, 1, 3, 2.0, x.data(), 0.5, y_in.data(), y.data());
+        EXPECT_TRUE(verify_spmv(a.view(), 2.0, x.data(), 0.5, y_in.data(), y.data()).passed);
+        EXPECT_EQ(m.name, "spmv/csr/double/streamed");
+        EXPECT_GT(m.limit_gbs, 0);
+        EXPECT_EQ(m.limit_source, GetParam().gpus > 0 ? "measured host-to-device copies" : "measured read bandwidth");
+        EXPECT_GE(m.bytes, 12.0 * static_cast<double>(a.nnz()));
+        EXPECT_TRUE(std::any_of(m.phases.begin(), m.phases.end(), [](const auto& p) { return p.name == "stream"; }));
+    }
+    const Report report = matrix.report();
+    EXPECT_EQ(report.measurements.size(), 3u);
+    EXPECT_GT(report.plan.shards.front().limit_gbs, 0);
+    EXPECT_NE(report.to_text().find("streamed"), std::string::npos);
+}
+
+TEST_P(Streamed, RefusesChunksThatHoldNothingAndStaysUsable)
+{
+    const auto a = with_row_lengths<double>({1, 2}, 3);
+    for (const std::int64_t bytes : {std::int64_t{1023}, std::int64_t{0}, std::int64_t{-1}}) {
+        auto o = options();
+        o.chunk_bytes = bytes;
+        EXPECT_THROW(runtime_->distribute(a.view(), o), Error);
+        EXPECT_THROW(runtime_->plan(a.view(), o), Error);
+    }
+    auto largest = options();
+    largest.chunk_bytes = std::numeric_limits<std::int64_t>::max();
+    check_host_apply("largest chunks", Wide(a).view(), largest);
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, Streamed, testing::ValuesIn(machines()), machine_name);
+
+}  // namespace
+}  // namespace rmsp::test
