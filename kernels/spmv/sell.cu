@@ -12,6 +12,7 @@ namespace {
 
 using namespace sell;
 
+static_assert(sell_tuning.loads_in_flight >= 2, "a chunk is whole groups of columns");
 /// Entries that a lane loads before it uses the first.
 template <class T>
 constexpr int chunk = sell_tuning.loads_in_flight* Vector<T>::width;

@@ -14,8 +14,8 @@ namespace rmsp::kernels {
 
 struct TileTuning {
     int threads = 256;
-    int nonzeros_per_thread = 8;
-    int blocks_per_multiprocessor = 4;
+    int nonzeros_per_thread = 4;
+    int blocks_per_multiprocessor = 8;
     int alignment = 32;           ///< nonzeros; loads of a tile start at a multiple: 128 bytes of columns
     int longest_whole_row = 128;  ///< longer rows may be cut
 
