@@ -61,6 +61,10 @@ for devices in "${sets[@]}"; do
         one "rmat-$scale-$vectors" "$devices" --set matrix.generate="rmat $scale 16" \
             --set run.vectors=$vectors --set run.compare_vendor=$compare
     done
+    one "stencil27-$grid-streamed" "$devices" --set matrix.generate="stencil27 $grid $grid $grid" \
+        --set run.mode=streamed --set run.iterations=50
+    one "rmat-$scale-streamed" "$devices" --set matrix.generate="rmat $scale 16" \
+        --set run.mode=streamed --set run.iterations=50
     for file in "$@"; do
         name=$(basename "$file")
         one "${name%%.mtx*}" "$devices" --matrix "$file" --set run.compare_vendor=$compare

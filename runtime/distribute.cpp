@@ -150,7 +150,7 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
     auto shard_owner = std::make_unique<Shard<T>>();
     Shard<T>& shard = *shard_owner;
     matrix.shards[rank] = std::move(shard_owner);
-    const ShardPlan& plan = matrix.plan.shards[rank];
+    ShardPlan& plan = matrix.plan.shards[rank];
     shard.part = plan.part;
     const std::int64_t nnz = shard.part.nnz();
     if (shard.part.start_flag) {
@@ -198,6 +198,10 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
     const auto context = worker.context();
     shard.owned_operator = kernels::choose_spmv<T>(device.info().kind, plan.kernel, options.determinism, rows, a.cols)
                                .prepare(shard.owned, rows, context);
+    if (const std::int64_t bytes = shard.owned_operator->format_bytes(); bytes >= 0) {
+        plan.apply_bytes += bytes - plan.matrix_bytes;
+    }
+    plan.matrix_bytes += shard.owned_operator->workspace_bytes();
     if (shard.carry_nnz > 0) {
         const std::int64_t pointers[2] = {0, shard.carry_nnz};
         shard.carry_row_ptr = kernels::DeviceArray<std::int64_t>(device, 2);

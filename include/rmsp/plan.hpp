@@ -20,9 +20,12 @@ struct ShardPlan {
         0;  ///< every column that the shard touches is in [first_column, end_column): the x it needs
     std::int64_t end_column = 0;
     std::string kernel;             ///< "" until one is chosen
-    std::int64_t matrix_bytes = 0;  ///< row pointers, columns and values: on the device, or (streamed) copied to it
+    /// Row pointers, columns and values: on the device, or (streamed) copied to it. Once distributed, also what the kernel keeps.
+    std::int64_t matrix_bytes = 0;
     std::int64_t vector_bytes = 0;  ///< x as this device sees it and its y
-    std::int64_t apply_bytes = 0;  ///< least traffic of one apply: of the memory, or (streamed) of the link to the host
+    /// Least traffic of one apply: of the memory, or (streamed) of the link to the host. In CSR while nothing is distributed,
+    /// then in the kernel's own format.
+    std::int64_t apply_bytes = 0;
     double limit_gbs = 0;          ///< bandwidth limit of the memory or the link, measured or assumed; 0: unknown
     double predicted_seconds = 0;  ///< apply_bytes over limit_gbs
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -248,6 +249,14 @@ public:
     }
 
     void update_values(const Context& context) override { fill<false>(static_cast<cudaStream_t>(context.stream)); }
+
+    std::int64_t format_bytes() const override
+    {
+        // Slots are read for some slices only, and what stays in CSR is at least what the slices have no room for.
+        const auto left = std::max<std::int64_t>(0, shard_.nnz - static_cast<std::int64_t>(values_.size()));
+        return workspace_bytes() - static_cast<std::int64_t>(slots_.size() * sizeof(Slot)) +
+               left * static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
+    }
 
     std::int64_t workspace_bytes() const override
     {

@@ -22,6 +22,8 @@ public:
     virtual void apply(T alpha, const T* x, T beta, T* y, const Context& context) = 0;
     /// The shard's values changed in place. Operators that keep a copy of their own renew it, on the context's stream.
     virtual void update_values(const Context& /*context*/) {}
+    /// Least bytes of matrix that one apply reads, for operators with a format of their own; -1: the shard's arrays, once.
+    virtual std::int64_t format_bytes() const { return -1; }
     /// Bytes of device memory that the operator keeps besides the shard.
     virtual std::int64_t workspace_bytes() const { return 0; }
 };
