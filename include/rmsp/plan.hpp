@@ -19,7 +19,7 @@ struct ShardPlan {
     std::int64_t first_column =
         0;  ///< every column that the shard touches is in [first_column, end_column): the x it needs
     std::int64_t end_column = 0;
-    std::string kernel;             ///< "" until one is chosen
+    std::string kernel;  ///< "" until one is chosen
     /// Row pointers, columns and values: on the device, or (streamed) copied to it. Once distributed, also what the kernel keeps.
     std::int64_t matrix_bytes = 0;
     std::int64_t vector_bytes = 0;  ///< x as this device sees it and its y
