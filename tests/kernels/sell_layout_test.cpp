@@ -51,15 +51,15 @@ TEST(SellLayout, PositionsHave32Bits)
     EXPECT_FALSE(fits_slice_positions({0, 0, last + 1}));
 }
 
-TEST(SellLayout, AutomaticForManyRowsOfSimilarLength)
+TEST(SellLayout, AutomaticForManyNonzerosInRowsOfSimilarLength)
 {
-    const SlicedRows limits{8, 0.25, 3, 1000};
+    const SlicedRows limits{8, 0.25, 3, 27000};
     EXPECT_TRUE(prefers_sell({1000, 27000, 0, 27, 27, 0}, limits));
     EXPECT_TRUE(prefers_sell({1000, 40000, 0, 320, 40, 10}, limits));
     EXPECT_FALSE(prefers_sell({1000, 40000, 0, 321, 40, 10}, limits)) << "one row is too long";
     EXPECT_FALSE(prefers_sell({1000, 40000, 0, 320, 40, 10.1}, limits)) << "lengths differ too much";
-    EXPECT_FALSE(prefers_sell({1000, 2900, 0, 3, 2.9, 0.1}, limits)) << "rows are too short";
-    EXPECT_FALSE(prefers_sell({999, 26973, 0, 27, 27, 0}, limits)) << "too few rows";
+    EXPECT_FALSE(prefers_sell({10000, 29000, 0, 3, 2.9, 0.1}, limits)) << "rows are too short";
+    EXPECT_FALSE(prefers_sell({999, 26973, 0, 27, 27, 0}, limits)) << "too few nonzeros";
     EXPECT_FALSE(prefers_sell({}));
 }
 
