@@ -28,10 +28,6 @@ void cut_row(std::vector<StreamPiece>& pieces, std::int64_t row, std::int64_t fi
     }
 }
 
-/// The registry names kernels after the format that they multiply: "cusparse-csr-..." looks at columns when it is made ready, and
-/// "sell" has a format of its own.
-bool in_place(const KernelInfo& info) { return info.name.starts_with("csr-"); }
-
 }  // namespace
 
 template <class T>
@@ -39,7 +35,7 @@ const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::s
                                                    const RowStatistics& rows, std::int64_t cols)
 {
     const auto& chosen = kernels::choose_spmv<T>(kind, name, determinism, rows, cols);
-    if (in_place(chosen.info)) {
+    if (chosen.streams) {
         return chosen;
     }
     if (name == "auto") {
@@ -49,7 +45,7 @@ const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::s
     }
     std::string names;
     for (const auto& kernel : kernels::spmv_kernels<T>()) {
-        if (kernel.info.device == kind && in_place(kernel.info)) {
+        if (kernel.info.device == kind && kernel.streams) {
             names += ", " + kernel.info.name;
         }
     }

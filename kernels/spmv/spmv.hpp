@@ -39,6 +39,9 @@ struct SpmvKernel {
     /// arrays outlive the operator.
     std::unique_ptr<SpmvOperator<T>> (*prepare)(const CsrShard<T>& shard, const RowStatistics& rows,
                                                 const Context& context);
+    /// Whether prepare() reads the row pointers only, and apply() the shard's own arrays, as they then are: what a matrix that
+    /// is copied to the device at each apply needs.
+    bool streams = false;
 };
 
 /// Every kernel, in the order in which the automatic choice considers them. Kernels that this build lacks are listed
