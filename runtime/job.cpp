@@ -25,7 +25,7 @@ void Job::complete_one(const std::function<void()>& before_ready)
     std::exception_ptr error;
     {
         std::lock_guard lock(mutex_);
-        error = error_;
+        error = std::exchange(error_, nullptr);
     }
     if (!error && finish_) {
         try {
@@ -39,7 +39,7 @@ void Job::complete_one(const std::function<void()>& before_ready)
     finish_ = nullptr;
     before_ready();
     if (error) {
-        promise_.set_exception(error);
+        promise_.set_exception(std::move(error));
     } else {
         promise_.set_value();
     }
