@@ -76,7 +76,7 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
             }
             w.when_done([this, job, ticket](std::exception_ptr error) {
                 if (error) {
-                    job->fail(error);
+                    job->fail(std::move(error));
                 }
                 job->complete_one([this, ticket] {
                     if (ticket != 0) {

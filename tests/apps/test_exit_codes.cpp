@@ -13,7 +13,6 @@ using rmsp::test::mspmv;
 using rmsp::test::Outcome;
 using rmsp::test::Scratch;
 using testing::HasSubstr;
-using testing::StartsWith;
 
 const std::vector<std::string> small_run{
     "run",   "--devices",           "host:2", "--set", "matrix.generate=stencil7 4 4 4", "--set", "run.iterations=1",

@@ -12,7 +12,6 @@
 namespace rmsp {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 void expect_equal(const Topology& a, const Topology& b)
