@@ -35,8 +35,8 @@ struct CopyPart {
 /// Most parts that one copy_parts() takes.
 inline constexpr int most_copy_parts = 32;
 
-/// Copies all parts in one launch; `from` may be the memory of a peer. Between a few GPUs this has a third of the latency of one
-/// cudaMemcpyPeerAsync each, at about the same bandwidth.
+/// Copies all parts in one launch; `from` may be the memory of a peer. One launch for all peers, because each
+/// cudaMemcpyPeerAsync costs more than a small halo takes to move.
 void copy_parts(const CopyPart* parts, int count, const Context& context);
 
 /// Reads n doubles and writes one number for each block to `sink` (at least 4096 entries): what the memory limit is
