@@ -126,6 +126,15 @@ void add_carries(T*, const T*, int, const Context&)
 template void add_carries(float*, const float*, int, const Context&);
 template void add_carries(double*, const double*, int, const Context&);
 
+template <class T>
+void add_partials(T*, std::int64_t, std::int64_t, T, const PartialSums<T>*, int, const Context&)
+{
+    missing("add_partials for CUDA devices");
+}
+template void add_partials(float*, std::int64_t, std::int64_t, float, const PartialSums<float>*, int, const Context&);
+template void add_partials(double*, std::int64_t, std::int64_t, double, const PartialSums<double>*, int,
+                           const Context&);
+
 void copy_parts(const CopyPart*, int, const Context&) { missing("copy_parts for CUDA devices"); }
 
 void read_all(const double*, std::int64_t, double*, const Context&) { missing("read_all for CUDA devices"); }

@@ -1,5 +1,6 @@
 #include <kernels/support/support.hpp>
 
+#include "runtime/columns.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp::detail {
@@ -85,8 +86,12 @@ T* carries_of(const MatrixState<T>& matrix, bool on_devices)
 
 template <class T>
 void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
-              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe)
+              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe, bool of_transpose)
 {
+    if (!multiplies_by_rows(matrix.plan, of_transpose)) {
+        matrix.column_product(of_transpose)->apply(worker, meeting, alpha, x, beta, y, probe);
+        return;
+    }
     const auto rank = static_cast<std::size_t>(worker.rank());
     runtime::Device& device = worker.device();
     runtime::Stream& stream = worker.stream();
@@ -150,9 +155,9 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
 }
 
 template <class T>
-void finish_host_y(const MatrixState<T>& matrix, T* y)
+void finish_host_y(const MatrixState<T>& matrix, T* y, bool of_transpose)
 {
-    if (!matrix.any_carry) {
+    if (!matrix.any_carry || !multiplies_by_rows(matrix.plan, of_transpose)) {
         return;
     }
     const T* const carries = carries_of(matrix, false);
@@ -167,8 +172,8 @@ void finish_host_y(const MatrixState<T>& matrix, T* y)
 
 #define RMSP_INSTANTIATE(T)                                                                                 \
     template void apply_on(MatrixState<T>&, runtime::Worker&, runtime::Rendezvous&, T, const Source<T>&, T, \
-                           const Target<T>&, PhaseProbe*);                                                  \
-    template void finish_host_y(const MatrixState<T>&, T*);
+                           const Target<T>&, PhaseProbe*, bool);                                            \
+    template void finish_host_y(const MatrixState<T>&, T*, bool);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE

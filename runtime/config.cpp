@@ -44,7 +44,9 @@ std::vector<Key> key_table(Config& c)
          "\"rmat SCALE EDGE_FACTOR\", \"random ROWS COLS PER_ROW\""},
         {"matrix.format",
          &c.matrix.format,
-         "storage format; this version multiplies csr, which auto chooses",
+         "format that the matrix is multiplied in, converted after reading: csr (split by rows), csc (by columns), coo "
+         "(by "
+         "rows, with coordinates); auto: csr",
          {"csr", "csc", "coo", "auto"}},
         {"matrix.precision", &c.matrix.precision, "floating-point type of the values and vectors", {"double", "float"}},
         {"matrix.values",
@@ -103,6 +105,12 @@ std::vector<Key> key_table(Config& c)
          "GPUs in pieces",
          {"resident", "streamed"}},
         {"run.chunk_mib", &c.run.chunk_mib, "MiB of one such piece; a GPU holds three", {}, 1},
+        {"run.merge",
+         &c.run.merge,
+         "what adds the partial results of devices that have some of the same rows (csc): a transport, or auto, the "
+         "fastest "
+         "of the connected ones by bytes and latency",
+         {"auto", "peer", "nccl", "host"}},
         {"run.vectors",
          &c.run.vectors,
          "where x and y live in the timed loop: host (both), replicated (x on every device), rows (x sliced, gathered "
@@ -527,18 +535,13 @@ RuntimeOptions runtime_options(const Config& config)
 
 DistributeOptions distribute_options(const Config& config)
 {
-    if (config.matrix.format == "csc" || config.matrix.format == "coo") {
-        throw Error(ErrorCode::usage,
-                    fmt::format("matrix.format \"{}\" cannot be multiplied: this version multiplies csr; a file in any "
-                                "format is converted when matrix.format is \"csr\" or \"auto\"",
-                                config.matrix.format));
-    }
     DistributeOptions options;
     options.strategy = config.partition.strategy == "rows" ? PartitionStrategy::rows : PartitionStrategy::nonzeros;
     options.alignment = config.partition.alignment == "exact" ? RowAlignment::exact
                         : config.partition.alignment == "row" ? RowAlignment::row
                                                               : RowAlignment::automatic;
     options.kernel = config.kernel.spmv;
+    options.merge = config.run.merge;
     options.mode = config.run.mode == "streamed" ? Mode::streamed : Mode::resident;
     options.chunk_bytes = std::min(config.run.chunk_mib, std::numeric_limits<std::int64_t>::max() >> 20) << 20;
     options.determinism = config.kernel.determinism == "run"            ? Determinism::run

@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <kernels/spmv/formats.hpp>
 #include <kernels/support/support.hpp>
 
+#include "runtime/columns.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp {
@@ -16,13 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-/// Rounds up to whole 256-byte lines of the smallest entries, so that what follows starts aligned for the widest loads.
-std::int64_t padded(std::int64_t n)
-{
-    constexpr std::int64_t line = 256 / static_cast<std::int64_t>(sizeof(std::int32_t));
-    return (n + line - 1) / line * line;
-}
 
 /// Adds up what the devices upload and reports it as one share.
 class UploadProgress {
@@ -55,7 +50,8 @@ template <class T>
 std::vector<Piece> pieces_of(const Shard<T>& shard)
 {
     const std::int64_t carry = shard.carry_nnz;
-    return {{shard.part.start_idx, carry, 0}, {shard.part.start_idx + carry, shard.part.nnz() - carry, padded(carry)}};
+    return {{shard.part.start_idx, carry, 0},
+            {shard.part.start_idx + carry, shard.part.nnz() - carry, whole_lines(carry)}};
 }
 
 template <class T>
@@ -68,13 +64,13 @@ void upload_values(Shard<T>& shard, runtime::Worker& worker, const T* values)
 }
 
 template <class T>
-void upload_columns(Shard<T>& shard, runtime::Worker& worker, IndexView columns)
+void upload_indices(const Shard<T>& shard, runtime::Worker& worker, IndexView indices, std::int32_t* to)
 {
     for (const Piece& piece : pieces_of(shard)) {
-        std::int32_t* const out = shard.col_idx.data() + piece.position;
+        std::int32_t* const out = to + piece.position;
         const auto bytes = static_cast<std::size_t>(piece.n) * sizeof(std::int32_t);
-        columns.visit([&](const auto* col) {
-            const auto* const from = col + piece.first;
+        indices.visit([&](const auto* index) {
+            const auto* const from = index + piece.first;
             if constexpr (sizeof(*from) == sizeof(std::int32_t)) {
                 worker.device().upload(worker.stream(), out, from, bytes);
             } else {
@@ -121,7 +117,19 @@ IndexView build_row_pointers(Shard<T>& shard, runtime::Worker& worker, IndexView
     });
 }
 
-/// What every shard has besides its part of the matrix: room for x and y where they are not on the device, and events.
+/// One past the last entry of the part's first row, which began in a part before.
+template <class T>
+std::int64_t end_of_first_row(const Stored<T>& a, const PartialCsr& part)
+{
+    if (a.format != Format::coo) {
+        return std::min(part.end_idx, a.row_ptr[part.start_row + 1]);
+    }
+    return a.row_idx.visit([&](const auto* row) -> std::int64_t {
+        return std::upper_bound(row + part.start_idx, row + part.end_idx, part.start_row) - row;
+    });
+}
+
+/// What products by rows need besides the part of the matrix: room for x and y where they are not on the device, and events.
 template <class T>
 void open_shard(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker)
 {
@@ -130,7 +138,7 @@ void open_shard(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker
         shard.carry_out = kernels::DeviceArray<T>(device, 1);
     }
     if (!device.shares_host_memory()) {
-        shard.x = kernels::DeviceArray<T>(device, static_cast<std::size_t>(matrix.plan.cols));
+        shard.x = kernels::DeviceArray<T>(device, static_cast<std::size_t>(matrix.columns.size()));
         shard.y = kernels::DeviceArray<T>(device, static_cast<std::size_t>(shard.owned.rows));
         matrix.x_buffers[static_cast<std::size_t>(worker.rank())] = shard.x.data();
     }
@@ -138,13 +146,87 @@ void open_shard(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker
     if (matrix.channel) {
         matrix.runtime->connection.transport->open(*matrix.channel, worker);
     }
+    if (worker.rank() == 0 && matrix.any_carry) {
+        const auto entries = 2 * matrix.shards.size();
+        *matrix.carries = runtime::PinnedBuffer(device, entries * sizeof(T));
+        std::fill_n(static_cast<T*>(matrix.carries->data()), entries, T{0});
+    }
     worker.stream().synchronize();
 }
 
+/// Notes what the operator for A itself keeps on the device and reads. That for A^T may be made when the plan is in use.
 template <class T>
-void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<T>& a, const DistributeOptions& options,
-                 UploadProgress& progress)
+void note_kept(ShardPlan& plan, const kernels::SpmvOperator<T>& made)
 {
+    if (const std::int64_t bytes = made.format_bytes(); bytes >= 0) {
+        plan.apply_bytes += bytes - plan.matrix_bytes;
+    }
+    plan.matrix_bytes += made.workspace_bytes();
+}
+
+/// Builds the operator of the owned rows. It may not be the planned one, which the plan then says.
+template <class T>
+std::unique_ptr<kernels::SpmvOperator<T>> prepare_owned(MatrixState<T>& matrix, const Shard<T>& shard,
+                                                        runtime::Worker& worker)
+{
+    const auto context = worker.context();
+    const DeviceKind kind = worker.device().info().kind;
+    const DistributeOptions& options = matrix.options;
+    // The names in the options and the plan are of the kernels for A itself.
+    const bool primary = !transposed(matrix.plan);
+    ShardPlan& plan = matrix.plan.shards[static_cast<std::size_t>(worker.rank())];
+    if (matrix.plan.format == Format::coo) {
+        const kernels::CooShard<T> coo{
+            shard.owned.rows, shard.owned.cols,    shard.owned.nnz,   CooOrder::by_row, shard.part.first_owned_row(),
+            shard.owned_rows, shard.owned.col_idx, shard.owned.values};
+        return kernels::choose_spmv_coo<T>(kind, primary ? plan.kernel : "auto", options.determinism, coo.order)
+            .prepare(coo, context);
+    }
+    const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
+        if (primary) {
+            plan.kernel = kernel.info.name;
+        }
+        return kernel.prepare(shard.owned, shard.statistics, context);
+    };
+    try {
+        return prepare(kernels::choose_spmv<T>(kind, primary ? plan.kernel : "auto", options.determinism,
+                                               shard.statistics, shard.owned.cols));
+    } catch (const Error& e) {
+        // The fastest kernel may keep a copy of the matrix. Where there is no room for it, one that does not will do.
+        if (e.code() != ErrorCode::out_of_memory || (primary && options.kernel != "auto")) {
+            throw;
+        }
+        return prepare(choose_streamed_spmv<T>(kind, "auto", options.determinism, shard.statistics, shard.owned.cols));
+    }
+}
+
+/// Makes products by rows ready on one device.
+template <class T>
+void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    Shard<T>& shard = *matrix.shards[rank];
+    if (shard.streamed) {
+        open_shard(matrix, shard, worker);
+        return;
+    }
+    shard.owned_operator = prepare_owned(matrix, shard, worker);
+    if (!transposed(matrix.plan)) {
+        note_kept(matrix.plan.shards[rank], *shard.owned_operator);
+    }
+    if (shard.carry_nnz > 0) {
+        const RowStatistics one_row{1, shard.carry_nnz, 0, shard.carry_nnz, static_cast<double>(shard.carry_nnz), 0};
+        shard.carry_operator = kernels::choose_spmv<T>(worker.device().info().kind, "auto", matrix.options.determinism,
+                                                       one_row, shard.carry.cols)
+                                   .prepare(shard.carry, one_row, worker.context());
+    }
+    open_shard(matrix, shard, worker);
+}
+
+template <class T>
+void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const Stored<T>& a, UploadProgress& progress)
+{
+    const DistributeOptions& options = matrix.options;
     const auto rank = static_cast<std::size_t>(worker.rank());
     runtime::Device& device = worker.device();
     auto shard_owner = std::make_unique<Shard<T>>();
@@ -154,31 +236,38 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
     shard.part = plan.part;
     const std::int64_t nnz = shard.part.nnz();
     if (shard.part.start_flag) {
-        const std::int64_t row_end = std::min(shard.part.end_idx, a.row_ptr[shard.part.start_row + 1]);
-        shard.carry_nnz = row_end - shard.part.start_idx;
+        shard.carry_nnz = end_of_first_row(a, shard.part) - shard.part.start_idx;
     }
-    const bool in_place = device.shares_host_memory() && a.col_idx.type() == IndexType::i32;
+    const bool coo = a.format == Format::coo;
+    const bool in_place = device.shares_host_memory() && a.col_idx.type() == IndexType::i32 &&
+                          (!coo || a.row_idx.type() == IndexType::i32);
     if (matrix.source && !in_place) {
         shard.owned.rows = shard.part.owned_rows();
         shard.streamed = std::make_unique<StreamedPart<T>>(worker, *matrix.source, shard.part, shard.carry_nnz,
                                                            plan.kernel, options);
-        open_shard(matrix, shard, worker);
         progress.add(static_cast<double>(nnz) * (sizeof(T) + sizeof(std::int32_t)));
         return;
     }
 
+    const std::int32_t* rows = nullptr;
     const std::int32_t* columns = nullptr;
     const T* values = nullptr;
-    std::int64_t owned_position = padded(shard.carry_nnz);
+    std::int64_t owned_position = whole_lines(shard.carry_nnz);
     if (in_place && (options.borrow || matrix.source)) {
         columns = static_cast<const std::int32_t*>(a.col_idx.data()) + shard.part.start_idx;
         values = a.values + shard.part.start_idx;
+        rows = coo ? static_cast<const std::int32_t*>(a.row_idx.data()) + shard.part.start_idx : nullptr;
         owned_position = shard.carry_nnz;
     } else {
         const auto entries = static_cast<std::size_t>(owned_position + nnz - shard.carry_nnz);
         shard.col_idx = kernels::DeviceArray<std::int32_t>(device, entries);
         shard.values = kernels::DeviceArray<T>(device, entries);
-        upload_columns(shard, worker, a.col_idx);
+        upload_indices(shard, worker, a.col_idx, shard.col_idx.data());
+        if (coo) {
+            shard.row_idx = kernels::DeviceArray<std::int32_t>(device, entries);
+            upload_indices(shard, worker, a.row_idx, shard.row_idx.data());
+            rows = shard.row_idx.data();
+        }
         progress.add(static_cast<double>(nnz) * sizeof(std::int32_t));
         upload_values(shard, worker, a.values);
         progress.add(static_cast<double>(nnz) * sizeof(T));
@@ -186,44 +275,25 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
         values = shard.values.data();
     }
 
-    shard.owned = {shard.part.owned_rows(),  a.cols,
-                   nnz - shard.carry_nnz,    build_row_pointers(shard, worker, a.row_ptr),
-                   columns + owned_position, values + owned_position};
-    RowStatistics rows;
-    if (shard.owned.rows > 0) {
-        rows = a.row_ptr.visit([&](const auto* p) {
-            return row_statistics(shard.owned.rows, IndexView(p + shard.part.first_owned_row()));
-        });
-    }
-    const auto context = worker.context();
-    const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
-        plan.kernel = kernel.info.name;
-        return kernel.prepare(shard.owned, rows, context);
-    };
-    const DeviceKind kind = device.info().kind;
-    try {
-        shard.owned_operator = prepare(kernels::choose_spmv<T>(kind, plan.kernel, options.determinism, rows, a.cols));
-    } catch (const Error& e) {
-        // The fastest kernel may keep a copy of the matrix. Where there is no room for it, one that does not will do.
-        if (e.code() != ErrorCode::out_of_memory || options.kernel != "auto") {
-            throw;
+    shard.owned = {shard.part.owned_rows(), a.cols, nnz - shard.carry_nnz, {}, columns + owned_position,
+                   values + owned_position};
+    if (coo) {
+        shard.owned_rows = rows + owned_position;
+    } else {
+        shard.owned.row_ptr = build_row_pointers(shard, worker, a.row_ptr);
+        if (shard.owned.rows > 0) {
+            shard.statistics = a.row_ptr.visit([&](const auto* p) {
+                return row_statistics(shard.owned.rows, IndexView(p + shard.part.first_owned_row()));
+            });
         }
-        shard.owned_operator = prepare(choose_streamed_spmv<T>(kind, "auto", options.determinism, rows, a.cols));
     }
-    if (const std::int64_t bytes = shard.owned_operator->format_bytes(); bytes >= 0) {
-        plan.apply_bytes += bytes - plan.matrix_bytes;
-    }
-    plan.matrix_bytes += shard.owned_operator->workspace_bytes();
     if (shard.carry_nnz > 0) {
         const std::int64_t pointers[2] = {0, shard.carry_nnz};
         shard.carry_row_ptr = kernels::DeviceArray<std::int64_t>(device, 2);
         device.upload(worker.stream(), shard.carry_row_ptr.data(), pointers, sizeof(pointers));
         shard.carry = {1, a.cols, shard.carry_nnz, IndexView(shard.carry_row_ptr.data()), columns, values};
-        const RowStatistics one_row{1, shard.carry_nnz, 0, shard.carry_nnz, static_cast<double>(shard.carry_nnz), 0};
-        shard.carry_operator = kernels::choose_spmv<T>(device.info().kind, "auto", options.determinism, one_row, a.cols)
-                                   .prepare(shard.carry, one_row, context);
     }
-    open_shard(matrix, shard, worker);
+    worker.stream().synchronize();
 }
 
 /// The arrays of a streamed matrix, locked by one worker for all devices.
@@ -239,6 +309,19 @@ std::unique_ptr<StreamSource<T>> lock_source(RuntimeState& runtime, const CsrVie
         })
         .get();
     return source;
+}
+
+/// Makes products by columns ready on one device.
+template <class T>
+void prepare_columns(MatrixState<T>& matrix, ColumnProduct<T>& product, runtime::Worker& worker, bool primary)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    ShardPlan& plan = matrix.plan.shards[rank];
+    const kernels::SpmvOperator<T>* const made =
+        product.open(worker, *matrix.shards[rank], primary ? plan.kernel : "auto", matrix.options.determinism);
+    if (primary && made != nullptr) {
+        note_kept(plan, *made);
+    }
 }
 
 /// For each device, how many of the devices behind it may add to its last row (those in between that do not add zeros).
@@ -262,17 +345,61 @@ std::vector<int> carry_counts(const Partition& partition)
 }  // namespace
 
 template <class T>
-std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const CsrView<T>& a,
+void prepare_product(MatrixState<T>& matrix, bool of_transpose)
+{
+    std::lock_guard lock(matrix.preparing);
+    RuntimeState& runtime = *matrix.runtime;
+    if (matrix.mode == Mode::streamed && of_transpose) {
+        throw Error(ErrorCode::usage, "a streamed matrix has no transposed product; distribute the transpose as well");
+    }
+    const int devices = runtime.devices();
+    const bool primary = !of_transpose;
+    if (multiplies_by_rows(matrix.plan, of_transpose)) {
+        if (matrix.rows_ready) {
+            return;
+        }
+        if (runtime.connection.transport) {
+            matrix.channel = runtime.connection.transport->make_channel(
+                devices, matrix.columns.size() * static_cast<std::int64_t>(sizeof(T)));
+        }
+        runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { prepare_rows(matrix, worker); }).get();
+        matrix.rows_ready = true;
+        return;
+    }
+    auto& place = matrix.column_product(of_transpose);
+    if (place) {
+        return;
+    }
+    const auto product = std::make_shared<ColumnProduct<T>>(matrix, of_transpose);
+    // A device that has no room must not keep the others' part of it.
+    const auto close = [&] {
+        runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { product->close(worker.rank()); }).get();
+    };
+    try {
+        runtime
+            .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+                prepare_columns(matrix, *product, worker, primary);
+            })
+            .get();
+    } catch (...) {
+        close();
+        throw;
+    }
+    place = product;
+}
+
+template <class T>
+std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
                                            const DistributeOptions& options)
 {
     runtime->require_live();
     const auto start = Clock::now();
-    validate(a);
-    const double validated = seconds_since(start);
 
     const int devices = runtime->devices();
     auto matrix = std::make_shared<MatrixState<T>>(devices);
     matrix->runtime = runtime;
+    matrix->options = options;
+    matrix->options.progress = {};
     matrix->plan = make_plan(*runtime, a, options);
     const double planned = seconds_since(start);
     if (options.progress) {
@@ -280,29 +407,23 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     }
 
     for (const auto& part : matrix->plan.partition.parts) {
-        matrix->row_slices.push_back(part.first_owned_row());
         matrix->any_carry = matrix->any_carry || part.start_flag;
     }
-    matrix->row_slices.push_back(a.rows);
-    // Slices of whole 256-byte lines; equal ones, which a collective moves fastest, unless the last devices run out of entries.
-    const std::int64_t slice = padded((a.cols + devices - 1) / devices);
-    for (int i = 0; i <= devices; ++i) {
-        matrix->x_even.push_back(std::min(a.cols, slice * i));
-    }
+    matrix->rows = row_side(matrix->plan);
+    matrix->columns = column_side(matrix->plan);
+    matrix->row_slices = matrix->rows.slices;
+    // Equal slices, which a collective moves fastest.
+    matrix->x_even = even_slices(a.cols, devices);
+    matrix->x_needed = matrix->columns.touched;
     std::int64_t needed = 0;
-    for (const auto& shard : matrix->plan.shards) {
-        matrix->x_needed.push_back({shard.first_column, shard.end_column});
-        needed += shard.end_column - shard.first_column;
+    for (const auto& range : matrix->x_needed) {
+        needed += range.end - range.first;
     }
     // Every link carries about its slice either way, and a gather costs a meeting of all devices.
     matrix->upload_needed = needed <= a.cols + a.cols / 4;
     matrix->carry_count = carry_counts(matrix->plan.partition);
-    if (runtime->connection.transport) {
-        matrix->channel =
-            runtime->connection.transport->make_channel(devices, a.cols * static_cast<std::int64_t>(sizeof(T)));
-    }
 
-    matrix->setup = {{"validate", {validated}, true}, {"partition", {planned - validated}, true}};
+    matrix->setup = {{"partition", {planned}, true}};
     if (options.mode == Mode::streamed) {
         matrix->mode = Mode::streamed;
         const auto begin = Clock::now();
@@ -323,15 +444,18 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     runtime
         ->submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
             const auto begin = Clock::now();
-            build_shard(*matrix, worker, a, options, progress);
-            if (worker.rank() == 0 && matrix->any_carry) {
-                *matrix->carries =
-                    runtime::PinnedBuffer(worker.device(), 2 * static_cast<std::size_t>(devices) * sizeof(T));
-                std::fill_n(static_cast<T*>(matrix->carries->data()), 2 * devices, T{0});
-            }
+            build_shard(*matrix, worker, a, progress);
             upload[static_cast<std::size_t>(worker.rank())] = seconds_since(begin);
         })
         .get();
+    const auto uploaded = Clock::now();
+    prepare_product(*matrix, false);
+    if (options.transposed) {
+        prepare_product(*matrix, true);
+    }
+    for (double& seconds : upload) {
+        seconds += seconds_since(uploaded);
+    }
     matrix->setup.push_back({matrix->source ? "prepare" : "upload", upload, true});
     return matrix;
 }
@@ -343,6 +467,11 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
         ->submit(
             [&](runtime::Worker& worker, runtime::Rendezvous&) {
                 Shard<T>& shard = *matrix->shards[static_cast<std::size_t>(worker.rank())];
+                if (matrix->sorted_copy) {
+                    throw Error(ErrorCode::usage,
+                                "the entries of this matrix were sorted when it was distributed, so new values have no "
+                                "place: sort them first, or distribute again");
+                }
                 if (matrix->source) {
                     if (values != matrix->source->a.values) {
                         throw Error(
@@ -365,15 +494,22 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
                 if (shard.carry_operator) {
                     shard.carry_operator->update_values(worker.context());
                 }
+                for (const auto& product : matrix->column_products) {
+                    if (product) {
+                        product->update_values(worker);
+                    }
+                }
             },
             {}, true)
         .get();
 }
 
-template std::shared_ptr<MatrixState<float>> distribute(const std::shared_ptr<RuntimeState>&, const CsrView<float>&,
+template std::shared_ptr<MatrixState<float>> distribute(const std::shared_ptr<RuntimeState>&, const Stored<float>&,
                                                         const DistributeOptions&);
-template std::shared_ptr<MatrixState<double>> distribute(const std::shared_ptr<RuntimeState>&, const CsrView<double>&,
+template std::shared_ptr<MatrixState<double>> distribute(const std::shared_ptr<RuntimeState>&, const Stored<double>&,
                                                          const DistributeOptions&);
+template void prepare_product(MatrixState<float>&, bool);
+template void prepare_product(MatrixState<double>&, bool);
 template void update_values(const std::shared_ptr<MatrixState<float>>&, const float*);
 template void update_values(const std::shared_ptr<MatrixState<double>>&, const double*);
 

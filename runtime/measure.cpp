@@ -175,9 +175,8 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
         target.host = host_y.data();
     } else {
         const bool replicated = vectors == Vectors::replicated;
-        device_x = make_vector<T>(matrix->runtime, replicated ? Layout::replicated : Layout::rows, plan.cols,
-                                  replicated ? matrix->x_even : matrix->row_slices, matrix->x_needed);
-        device_y = make_vector<T>(matrix->runtime, Layout::rows, plan.rows, matrix->row_slices);
+        device_x = make_vector(*matrix, x_side(*matrix, false), replicated ? Layout::replicated : Layout::rows);
+        device_y = make_vector(*matrix, x_side(*matrix, true), Layout::rows);
         upload_vector(device_x, x);
         source.vector = device_x;
         target.vector = device_y;
@@ -266,7 +265,7 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     }
 
     const bool link = matrix->mode == Mode::streamed && !runtime.shared_memory();
-    m.name = fmt::format("spmv/csr/{}/{}", plan.precision, plan.mode);
+    m.name = fmt::format("spmv/{}/{}/{}", to_string(plan.format), plan.precision, plan.mode);
     m.layout = vectors == Vectors::host         ? "x host -> y host"
                : vectors == Vectors::replicated ? "x replicated -> y by rows"
                                                 : "x by rows -> y by rows";
@@ -277,9 +276,9 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     const std::vector<double> limits = measure_limits(runtime, matrix->mode);
     for (const auto& shard : plan.shards) {
         m.bytes += static_cast<double>(shard.apply_bytes);
-        // beta reads y once more, from the device's own memory
-        m.bytes += beta != T{0} && !link ? static_cast<double>(shard.part.owned_rows()) * sizeof(T) : 0;
     }
+    // beta reads y once more, from the devices' own memory
+    m.bytes += beta != T{0} && !link ? static_cast<double>(plan.rows) * sizeof(T) : 0;
     m.limit_gbs = std::accumulate(limits.begin(), limits.end(), 0.0);
     m.limit_source = runtime.options.limit_gbs > 0 ? "given"
                      : link                        ? "measured host-to-device copies"

@@ -32,18 +32,27 @@ std::string placement_reasons(const std::vector<ShardPlan>& shards)
     return out;
 }
 
-std::string shard_table(const std::vector<ShardPlan>& shards, std::size_t name_limit)
+/// "csr", "coo by column"
+std::string format_text(const Plan& plan)
+{
+    const char* const order = plan.order == CooOrder::by_row      ? "by row"
+                              : plan.order == CooOrder::by_column ? "by column"
+                                                                  : "unsorted";
+    return plan.format == Format::coo ? fmt::format("coo {}", order) : to_string(plan.format);
+}
+
+std::string shard_table(const Plan& plan, std::size_t name_limit)
 {
     using Align = text::Table::Align;
     text::Table table({{"device", Align::left},
                        {"node", Align::right},
                        {"hw threads", Align::left},
-                       {"rows", Align::right},
+                       {plan.order == CooOrder::by_column ? "columns" : "rows", Align::right},
                        {"nonzeros", Align::right},
                        {"matrix", Align::right},
                        {"vectors", Align::right},
                        {"kernel", Align::left}});
-    for (const ShardPlan& shard : shards) {
+    for (const ShardPlan& shard : plan.shards) {
         const Placement& placement = shard.placement;
         table.add({text::shortened(shard.device_name, name_limit),
                    placement.node < 0 ? "-" : fmt::format("{}", placement.node),
@@ -58,15 +67,15 @@ std::string shard_table(const std::vector<ShardPlan>& shards, std::size_t name_l
 
 std::string Plan::to_text() const
 {
-    std::string out =
-        text::wrapped("Plan          ", fmt::format("{} x {}, {} nonzeros, csr, {}, {}, {} {}", text::grouped(rows),
-                                                    text::grouped(cols), text::grouped(nnz), precision, mode,
-                                                    shards.size(), shards.size() == 1 ? "device" : "devices"));
+    std::string out = text::wrapped(
+        "Plan          ", fmt::format("{} x {}, {} nonzeros, {}, {}, {}, {} {}", text::grouped(rows),
+                                      text::grouped(cols), text::grouped(nnz), format_text(*this), precision, mode,
+                                      shards.size(), shards.size() == 1 ? "device" : "devices"));
     // Long device names are cut only where the table would be wider than a page.
-    std::string table = shard_table(shards, 48);
+    std::string table = shard_table(*this, 48);
     for (std::size_t line = 0; line < table.size(); line = table.find('\n', line) + 1) {
         if (table.find('\n', line) - line > text::width) {
-            table = shard_table(shards, 24);
+            table = shard_table(*this, 24);
             break;
         }
     }
@@ -78,10 +87,17 @@ std::string Plan::to_text() const
     }
     out += table;
     out += placement_reasons(shards);
-    out += fmt::format("  balance     nonzeros within {} of the fair share; {} {} cut between devices\n",
-                       text::percent(nonzero_imbalance), split_rows, split_rows == 1 ? "row" : "rows");
+    const char* const line = order == CooOrder::by_column ? "column" : "row";
+    out += fmt::format("  balance     nonzeros within {} of the fair share; {} {}{} cut between devices\n",
+                       text::percent(nonzero_imbalance), split_rows, line, split_rows == 1 ? "" : "s");
     out += text::wrapped("  transport   ",
                          transport_reason.empty() ? transport : fmt::format("{}: {}", transport, transport_reason));
+    if (merge != "none") {
+        out += text::wrapped(
+            "  merge       ",
+            fmt::format("{}: partial results of y, at most {} to a device{}", merge, text::bytes(merge_bytes),
+                        merge_seconds > 0 ? ", about " + text::seconds(merge_seconds) : ""));
+    }
     if (predicted > 0) {
         out += fmt::format("  predicted   {} an apply, from the least traffic and the bandwidth of each device\n",
                            text::seconds(predicted));

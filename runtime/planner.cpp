@@ -3,32 +3,31 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <kernels/spmv/formats.hpp>
 
 #include "runtime/state.hpp"
 
 namespace rmsp::detail {
 namespace {
 
-struct ColumnRange {
-    std::int64_t first = 0;
-    std::int64_t end = 0;
-};
+using runtime::Range;
 
-/// From the first to the last column that a part touches: what it needs of x, exactly for a band, a bound otherwise.
-template <class T>
-ColumnRange column_range(const CsrView<T>& a, const PartialCsr& part)
+/// From the least to the largest of a part's indices: what it needs of x, exactly for a band, a bound otherwise.
+Range index_range(IndexView indices, const PartialCsr& part)
 {
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     std::int64_t last = -1;
-    a.col_idx.visit([&](const auto* col) {
+    indices.visit([&](const auto* index) {
 #pragma omp parallel for reduction(min : first) reduction(max : last) schedule(static)
         for (std::int64_t i = part.start_idx; i < part.end_idx; ++i) {
-            const std::int64_t c = col[i];
+            const std::int64_t c = index[i];
             first = std::min(first, c);
             last = std::max(last, c);
         }
     });
-    return last < first ? ColumnRange{} : ColumnRange{first, last + 1};
+    return last < first ? Range{} : Range{first, last + 1};
 }
 
 RowStatistics part_statistics(IndexView row_ptr, const PartialCsr& part)
@@ -40,10 +39,131 @@ RowStatistics part_statistics(IndexView row_ptr, const PartialCsr& part)
     return row_statistics(part.owned_rows(), view);
 }
 
+template <class T>
+Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& options, UnsortedCoo unsorted)
+{
+    if (a.format != Format::coo) {
+        return partition_csr(a.rows, a.cols, a.row_ptr, devices, options);
+    }
+    PartitionCoo coo = partition_coo(a.rows, a.cols, a.nnz, a.row_idx, a.col_idx, devices, options, unsorted);
+    Partition result{a.rows, a.cols, a.nnz, std::move(coo.nodes), {}};
+    for (const PartialCoo& part : coo.parts) {
+        result.parts.push_back({part.start_idx, part.end_idx, part.start_row, part.end_row, part.start_flag});
+    }
+    return result;
+}
+
+/// The name of the kernel for one device's part, as the matrix's own format asks.
+template <class T>
+std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& part, const DistributeOptions& options)
+{
+    if (a.format == Format::csc) {
+        return kernels::choose_spmv_csc<T>(kind, options.kernel, options.determinism).info.name;
+    }
+    if (a.format == Format::coo) {
+        const CooOrder order = a.transposed ? CooOrder::by_column : a.order;
+        return kernels::choose_spmv_coo<T>(kind, options.kernel, options.determinism, order).info.name;
+    }
+    const RowStatistics rows = part_statistics(a.row_ptr, part);
+    return options.mode == Mode::streamed
+               ? choose_streamed_spmv<T>(kind, options.kernel, options.determinism, rows, a.cols).info.name
+               : kernels::choose_spmv<T>(kind, options.kernel, options.determinism, rows, a.cols).info.name;
+}
+
+void check_width(const char* what, std::int64_t size)
+{
+    if (size > std::numeric_limits<std::int32_t>::max()) {
+        throw Error(ErrorCode::usage, fmt::format("a matrix of {} {}: a device indexes at most {} {} in this version",
+                                                  size, what, std::numeric_limits<std::int32_t>::max(), what));
+    }
+}
+
 }  // namespace
 
+std::vector<std::int64_t> even_slices(std::int64_t size, int devices)
+{
+    const std::int64_t slice = whole_lines((size + devices - 1) / devices);
+    std::vector<std::int64_t> slices;
+    for (int i = 0; i <= devices; ++i) {
+        slices.push_back(std::min(size, slice * i));
+    }
+    return slices;
+}
+
+Side row_side(const Plan& plan)
+{
+    Side side;
+    for (const ShardPlan& shard : plan.shards) {
+        side.slices.push_back(shard.part.first_owned_row());
+        side.touched.push_back(transposed(plan) ? Range{shard.first_column, shard.end_column}
+                                                : Range{shard.first_row, shard.end_row});
+    }
+    side.slices.push_back(plan.partition.rows);
+    if (plan.order == CooOrder::unsorted) {
+        side.slices = even_slices(plan.partition.rows, static_cast<int>(plan.shards.size()));
+    }
+    return side;
+}
+
+Side column_side(const Plan& plan)
+{
+    Side side;
+    for (const ShardPlan& shard : plan.shards) {
+        side.touched.push_back(transposed(plan) ? Range{shard.first_row, shard.end_row}
+                                                : Range{shard.first_column, shard.end_column});
+    }
+    // The y of a square matrix is often the next x.
+    side.slices = plan.rows == plan.cols ? row_side(plan).slices
+                                         : even_slices(plan.partition.cols, static_cast<int>(plan.shards.size()));
+    return side;
+}
+
+std::vector<std::int64_t> received_bytes(const Side& y, std::int64_t entry_bytes)
+{
+    std::vector<std::int64_t> bytes(y.touched.size(), 0);
+    for (std::size_t to = 0; to < bytes.size(); ++to) {
+        for (std::size_t from = 0; from < bytes.size(); ++from) {
+            const std::int64_t first = std::max(y.slices[to], y.touched[from].first);
+            const std::int64_t end = std::min(y.slices[to + 1], y.touched[from].end);
+            bytes[to] += from != to ? std::max<std::int64_t>(0, end - first) * entry_bytes : 0;
+        }
+    }
+    return bytes;
+}
+
+MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& options, const Side& y,
+                     std::int64_t entry_bytes)
+{
+    const auto known = runtime::transport_names();
+    if (options.merge != "auto" && std::find(known.begin(), known.end(), options.merge) == known.end()) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("merge \"{}\" is not one of auto, {}", options.merge, fmt::join(known, ", ")));
+    }
+    MergePlan plan;
+    if (runtime.devices() == 1) {
+        plan.name = "none";
+        return plan;
+    }
+    const std::vector<std::int64_t> received = received_bytes(y, entry_bytes);
+    plan.bytes = *std::max_element(received.begin(), received.end());
+    if (runtime.connection.name == "shared") {
+        plan.name = "shared";
+        return plan;
+    }
+    plan.name = options.merge;
+    if (plan.name == "auto") {
+        // The connected one, or host copies, which need no connecting. A described machine: as if everything connected.
+        plan.name = runtime.connection.transport ? runtime.connection.name : "peer";
+        if (runtime::merge_seconds("host", plan.bytes) < runtime::merge_seconds(plan.name, plan.bytes)) {
+            plan.name = "host";
+        }
+    }
+    plan.seconds = runtime::merge_seconds(plan.name, plan.bytes);
+    return plan;
+}
+
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options)
+Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options)
 {
     const bool streamed = options.mode == Mode::streamed;
     constexpr std::int64_t least_chunk = 1024;
@@ -52,10 +172,13 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
                     fmt::format("chunks of {} bytes: a matrix is streamed in chunks of at least {} bytes",
                                 options.chunk_bytes, least_chunk));
     }
-    if (a.cols > std::numeric_limits<std::int32_t>::max()) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("a matrix of {} columns: a device indexes at most {} columns in this version", a.cols,
-                                std::numeric_limits<std::int32_t>::max()));
+    if (streamed && a.format != Format::csr) {
+        throw Error(ErrorCode::usage, fmt::format("a matrix in {}: only csr is streamed, {} stays on the devices",
+                                                  to_string(a.format), to_string(a.format)));
+    }
+    check_width(a.transposed ? "rows" : "columns", a.cols);
+    if (a.format == Format::coo) {
+        check_width(a.transposed ? "columns" : "rows", a.rows);
     }
     PartitionOptions split;
     split.strategy = options.strategy;
@@ -67,14 +190,17 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
     }
 
     Plan plan;
-    plan.rows = a.rows;
-    plan.cols = a.cols;
+    plan.rows = a.transposed ? a.cols : a.rows;
+    plan.cols = a.transposed ? a.rows : a.cols;
     plan.nnz = a.nnz;
+    plan.format = a.format;
+    plan.order = a.transposed ? CooOrder::by_column : a.order;
     plan.precision = sizeof(T) == 8 ? "double" : "float";
     plan.mode = streamed ? "streamed" : "resident";
     plan.transport = runtime.connection.name;
     plan.transport_reason = runtime.connection.reason;
-    plan.partition = partition_csr(a.rows, a.cols, a.row_ptr, runtime.devices(), split);
+    plan.partition = split_stored(a, runtime.devices(), split,
+                                  options.unsorted == Unsorted::split ? UnsortedCoo::split : UnsortedCoo::refuse);
     plan.nonzero_imbalance = plan.partition.imbalance(split.weights);
     const std::vector<double> limits = runtime.limits(options.mode);
 
@@ -86,17 +212,23 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
         shard.device_name = fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
         shard.placement = info.placement;
         shard.part = part;
-        const RowStatistics rows = part_statistics(a.row_ptr, part);
-        const kernels::SpmvKernel<T>& kernel =
-            streamed ? choose_streamed_spmv<T>(info.kind, options.kernel, options.determinism, rows, a.cols)
-                     : kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, rows, a.cols);
-        shard.kernel = kernel.info.name;
-        const ColumnRange columns = column_range(a, part);
-        shard.first_column = columns.first;
-        shard.end_column = columns.end;
+        shard.kernel = kernel_name(info.kind, a, part, options);
+        Range rows{part.start_row, part.end_row};
+        if (part.nnz() == 0) {
+            rows = {};
+        } else if (a.order == CooOrder::unsorted) {
+            rows = index_range(a.row_idx, part);
+        }
+        const Range columns = index_range(a.col_idx, part);
+        shard.first_column = a.transposed ? rows.first : columns.first;
+        shard.end_column = a.transposed ? rows.end : columns.end;
+        shard.first_row = a.transposed ? columns.first : rows.first;
+        shard.end_row = a.transposed ? columns.end : rows.end;
         const std::int64_t pointer_bytes = part.nnz() > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
         const std::int64_t value_bytes = sizeof(T);
-        shard.matrix_bytes = part.nnz() * (value_bytes + 4) + (part.rows() + 1) * pointer_bytes;
+        shard.matrix_bytes =
+            part.nnz() * (value_bytes + 4) +
+            (a.format == Format::coo ? part.nnz() * std::int64_t{4} : (part.rows() + 1) * pointer_bytes);
         shard.vector_bytes = (a.cols + part.rows()) * value_bytes;
         shard.apply_bytes =
             shard.matrix_bytes + (std::min(part.nnz(), columns.end - columns.first) + part.rows()) * value_bytes;
@@ -111,10 +243,17 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
             shard.limit_gbs > 0 ? static_cast<double>(shard.apply_bytes) / (shard.limit_gbs * 1e9) : 0;
         plan.shards.push_back(std::move(shard));
     }
+    const MergePlan merge =
+        plan_merge(runtime, options, transposed(plan) ? column_side(plan) : row_side(plan), sizeof(T));
+    if (!multiplies_by_rows(plan, false)) {
+        plan.merge = merge.name;
+        plan.merge_bytes = merge.bytes;
+        plan.merge_seconds = merge.seconds;
+    }
     return plan;
 }
 
-template Plan make_plan(const RuntimeState&, const CsrView<float>&, const DistributeOptions&);
-template Plan make_plan(const RuntimeState&, const CsrView<double>&, const DistributeOptions&);
+template Plan make_plan(const RuntimeState&, const Stored<float>&, const DistributeOptions&);
+template Plan make_plan(const RuntimeState&, const Stored<double>&, const DistributeOptions&);
 
 }  // namespace rmsp::detail

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -223,6 +226,122 @@ void check_length(const char* what, std::int64_t has, std::int64_t wants)
     }
 }
 
+template <class T>
+const std::shared_ptr<detail::VectorState<T>>& checked_vector(const std::shared_ptr<detail::VectorState<T>>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this DistributedVector is empty; make one with make_x() or make_y()");
+    }
+    return state;
+}
+
+/// A caller's matrix on its way to the devices: checked, and sorted if that was asked for.
+template <class T>
+class Prepared {
+public:
+    template <class View>
+    Prepared(const View& a, const DistributeOptions& options) : options_(options)
+    {
+        const auto begin = std::chrono::steady_clock::now();
+        const auto seconds = [&] {
+            return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        };
+        validate(a);
+        const double validated = seconds();
+        setup_.push_back({"validate", {validated}, true});
+        stored_ = detail::stored(a);
+        if constexpr (std::is_same_v<View, CooView<T>>) {
+            if (stored_.order == CooOrder::unsorted && options.unsorted == Unsorted::sort) {
+                copy_ = sort_by_row(a);
+                stored_ = detail::stored(copy_->view());
+                options_.borrow = false;
+                setup_.push_back({"sort", {seconds() - validated}, true});
+            }
+        }
+    }
+
+    Plan plan(const detail::RuntimeState& runtime) const { return detail::make_plan(runtime, stored_, options_); }
+    std::shared_ptr<detail::MatrixState<T>> distribute(const std::shared_ptr<detail::RuntimeState>& runtime) const
+    {
+        auto matrix = detail::distribute(runtime, stored_, options_);
+        matrix->sorted_copy = copy_.has_value();
+        matrix->setup.insert(matrix->setup.begin(), setup_.begin(), setup_.end());
+        return matrix;
+    }
+
+private:
+    DistributeOptions options_;
+    detail::Stored<T> stored_;
+    std::optional<CooMatrix<T>> copy_;
+    std::vector<PhaseTimes> setup_;
+};
+
+template <class T, class View>
+std::shared_ptr<detail::MatrixState<T>> distribute_view(const std::shared_ptr<detail::RuntimeState>& runtime,
+                                                        const View& a, const DistributeOptions& options)
+{
+    runtime->require_live();
+    return Prepared<T>(a, options).distribute(runtime);
+}
+
+/// Applies with vectors in host memory.
+template <class T>
+std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& matrix, bool of_transpose, T alpha,
+                               const T* x, T beta, T* y)
+{
+    return matrix->runtime->submit(
+        [matrix, of_transpose, alpha, beta, source = detail::Source<T>{x, nullptr},
+         target = detail::Target<T>{y, nullptr}](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+            detail::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
+        },
+        [matrix, y, of_transpose] { detail::finish_host_y(*matrix, y, of_transpose); }, true);
+}
+
+/// Whether all that the devices need of a vector has room in it.
+template <class T>
+bool has_room(const detail::VectorState<T>& vector, const std::vector<runtime::Range>& needed)
+{
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+        if (!needed[i].empty() && (needed[i].first < vector.held[i].first || needed[i].end > vector.held[i].end)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// Applies with vectors on the devices.
+template <class T>
+std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& matrix, bool of_transpose, T alpha,
+                               const std::shared_ptr<detail::VectorState<T>>& x, T beta,
+                               const std::shared_ptr<detail::VectorState<T>>& y)
+{
+    const detail::Side& side = detail::x_side(*matrix, of_transpose);
+    const detail::Side& other = detail::x_side(*matrix, !of_transpose);
+    check_length("x", x->size, side.size());
+    check_length("y", y->size, other.size());
+    if (x->runtime != matrix->runtime || y->runtime != matrix->runtime) {
+        throw Error(ErrorCode::usage, "the matrix and its vectors belong to different runtimes");
+    }
+    const char* const y_maker = of_transpose ? "make_x(Layout::rows)" : "make_y()";
+    if (y->layout != Layout::rows || y->offsets != other.slices) {
+        throw Error(ErrorCode::usage, fmt::format("y is not sliced as the matrix's {} are; make it with {}",
+                                                  of_transpose ? "columns" : "rows", y_maker));
+    }
+    if (x == y) {
+        throw Error(ErrorCode::usage, "x and y are the same vector");
+    }
+    if (!detail::multiplies_by_rows(matrix->plan, of_transpose) && matrix->runtime->connection.transport &&
+        x->layout == Layout::rows && !has_room(*x, side.touched)) {
+        throw Error(ErrorCode::usage, fmt::format("x has no room for what the devices need of it; make it with {}",
+                                                  of_transpose ? "make_y()" : "make_x()"));
+    }
+    return matrix->runtime->submit(
+        [matrix, of_transpose, alpha, beta, source = detail::Source<T>{nullptr, x},
+         target = detail::Target<T>{nullptr, y}](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+            detail::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
+        });
+}
+
 }  // namespace
 
 BindPolicy parse_bind_policy(const std::string& text)
@@ -307,14 +426,37 @@ std::string Runtime::transport() const
 template <class T>
 DistributedMatrix<T> Runtime::distribute(const CsrView<T>& a, const DistributeOptions& options)
 {
-    return DistributedMatrix<T>(detail::distribute(state_, a, options));
+    return DistributedMatrix<T>(distribute_view<T>(state_, a, options));
+}
+
+template <class T>
+DistributedMatrix<T> Runtime::distribute(const CscView<T>& a, const DistributeOptions& options)
+{
+    return DistributedMatrix<T>(distribute_view<T>(state_, a, options));
+}
+
+template <class T>
+DistributedMatrix<T> Runtime::distribute(const CooView<T>& a, const DistributeOptions& options)
+{
+    return DistributedMatrix<T>(distribute_view<T>(state_, a, options));
 }
 
 template <class T>
 Plan Runtime::plan(const CsrView<T>& a, const DistributeOptions& options) const
 {
-    validate(a);
-    return detail::make_plan(*state_, a, options);
+    return Prepared<T>(a, options).plan(*state_);
+}
+
+template <class T>
+Plan Runtime::plan(const CscView<T>& a, const DistributeOptions& options) const
+{
+    return Prepared<T>(a, options).plan(*state_);
+}
+
+template <class T>
+Plan Runtime::plan(const CooView<T>& a, const DistributeOptions& options) const
+{
+    return Prepared<T>(a, options).plan(*state_);
 }
 
 void Runtime::synchronize()
@@ -355,35 +497,34 @@ void DistributedMatrix<T>::apply(T alpha, const T* x, T beta, T* y)
 template <class T>
 std::future<void> DistributedMatrix<T>::apply_async(T alpha, const T* x, T beta, T* y)
 {
-    const auto matrix = checked(state_);
-    return matrix->runtime->submit(
-        [matrix, alpha, beta, source = detail::Source<T>{x, nullptr}, target = detail::Target<T>{y, nullptr}](
-            runtime::Worker& worker, runtime::Rendezvous& meeting) {
-            detail::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr);
-        },
-        [matrix, y] { detail::finish_host_y(*matrix, y); }, true);
+    return submit_apply(checked(state_), false, alpha, x, beta, y);
 }
 
 template <class T>
 std::future<void> DistributedMatrix<T>::apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y)
 {
-    const auto matrix = checked(state_);
-    check_length("x", x.size(), matrix->plan.cols);
-    check_length("y", y.size(), matrix->plan.rows);
-    if (x.state_->runtime != matrix->runtime || y.state_->runtime != matrix->runtime) {
-        throw Error(ErrorCode::usage, "the matrix and its vectors belong to different runtimes");
-    }
-    if (y.layout() != Layout::rows || !std::equal(y.offsets().begin(), y.offsets().end(), matrix->row_slices.begin())) {
-        throw Error(ErrorCode::usage, "y is not sliced as the matrix's rows are; make it with make_y()");
-    }
-    if (x.state_ == y.state_) {
-        throw Error(ErrorCode::usage, "x and y are the same vector");
-    }
-    return matrix->runtime->submit(
-        [matrix, alpha, beta, source = detail::Source<T>{nullptr, x.state_},
-         target = detail::Target<T>{nullptr, y.state_}](runtime::Worker& worker, runtime::Rendezvous& meeting) {
-            detail::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr);
-        });
+    return submit_apply(checked(state_), false, alpha, checked_vector(x.state_), beta, checked_vector(y.state_));
+}
+
+template <class T>
+void DistributedMatrix<T>::apply_transposed(T alpha, const T* x, T beta, T* y)
+{
+    apply_transposed_async(alpha, x, beta, y).get();
+}
+
+template <class T>
+std::future<void> DistributedMatrix<T>::apply_transposed_async(T alpha, const T* x, T beta, T* y)
+{
+    detail::prepare_product(*checked(state_), true);
+    return submit_apply(state_, true, alpha, x, beta, y);
+}
+
+template <class T>
+std::future<void> DistributedMatrix<T>::apply_transposed(T alpha, const DistributedVector<T>& x, T beta,
+                                                         DistributedVector<T>& y)
+{
+    detail::prepare_product(*checked(state_), true);
+    return submit_apply(state_, true, alpha, checked_vector(x.state_), beta, checked_vector(y.state_));
 }
 
 template <class T>
@@ -396,20 +537,14 @@ template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_x(Layout layout) const
 {
     const auto& matrix = checked(state_);
-    const bool by_rows = layout == Layout::rows && matrix->plan.rows == matrix->plan.cols;
-    return DistributedVector<T>(detail::make_vector<T>(
-        matrix->runtime, layout, matrix->plan.cols, by_rows ? matrix->row_slices : matrix->x_even, matrix->x_needed));
+    return DistributedVector<T>(detail::make_vector(*matrix, detail::x_side(*matrix, false), layout));
 }
 
 template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_y() const
 {
     const auto& matrix = checked(state_);
-    // The y of a square matrix is often the next x.
-    const bool square = matrix->plan.rows == matrix->plan.cols;
-    return DistributedVector<T>(detail::make_vector<T>(matrix->runtime, Layout::rows, matrix->plan.rows,
-                                                       matrix->row_slices,
-                                                       square ? matrix->x_needed : std::vector<runtime::Range>{}));
+    return DistributedVector<T>(detail::make_vector(*matrix, detail::x_side(*matrix, true), Layout::rows));
 }
 
 template <class T>
@@ -421,9 +556,15 @@ Measurement DistributedMatrix<T>::measure(Vectors vectors, std::int64_t warmup, 
 
 template class DistributedMatrix<float>;
 template class DistributedMatrix<double>;
-template DistributedMatrix<float> Runtime::distribute(const CsrView<float>&, const DistributeOptions&);
-template DistributedMatrix<double> Runtime::distribute(const CsrView<double>&, const DistributeOptions&);
-template Plan Runtime::plan(const CsrView<float>&, const DistributeOptions&) const;
-template Plan Runtime::plan(const CsrView<double>&, const DistributeOptions&) const;
+#define RMSP_INSTANTIATE(View, T)                                                                \
+    template DistributedMatrix<T> Runtime::distribute(const View<T>&, const DistributeOptions&); \
+    template Plan Runtime::plan(const View<T>&, const DistributeOptions&) const;
+RMSP_INSTANTIATE(CsrView, float)
+RMSP_INSTANTIATE(CsrView, double)
+RMSP_INSTANTIATE(CscView, float)
+RMSP_INSTANTIATE(CscView, double)
+RMSP_INSTANTIATE(CooView, float)
+RMSP_INSTANTIATE(CooView, double)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp

@@ -2,6 +2,8 @@
 
 #include <rmsp/error.hpp>
 
+#include "runtime/columns.hpp"
+
 namespace rmsp::detail {
 
 RuntimeState::~RuntimeState() { stop(); }
@@ -23,6 +25,21 @@ void RuntimeState::require_live() const
         throw Error(ErrorCode::usage,
                     "this runtime describes another machine (" + topology.source + "): it plans, but runs nothing");
     }
+}
+
+runtime::Transport& RuntimeState::transport(const std::string& name)
+{
+    if (connection.transport && connection.name == name) {
+        return *connection.transport;
+    }
+    std::lock_guard lock(connecting);
+    for (const auto& other : others) {
+        if (other->name() == name) {
+            return *other;
+        }
+    }
+    others.push_back(runtime::connect_one(workers, *jobs, name));
+    return *others.back();
 }
 
 std::future<void> RuntimeState::submit(runtime::Job::Body body, std::function<void()> finish, bool host_data)
@@ -62,13 +79,19 @@ MatrixState<T>::~MatrixState()
     // Each device's part is freed on its own worker, behind the jobs that use it.
     for (int rank = 0; runtime && rank < runtime->devices(); ++rank) {
         Shard<T>* const shard = shards[static_cast<std::size_t>(rank)].release();
-        runtime->release(rank, [shard, rank, gather = channel, order = carry_order, left = carries] {
-            if (gather) {
-                gather->close(rank);
-            }
-            order->close(rank);
-            delete shard;
-        });
+        runtime->release(
+            rank, [shard, rank, gather = channel, order = carry_order, left = carries, products = column_products] {
+                for (const auto& product : products) {
+                    if (product) {
+                        product->close(rank);
+                    }
+                }
+                if (gather) {
+                    gather->close(rank);
+                }
+                order->close(rank);
+                delete shard;
+            });
     }
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include <kernels/spmv/spmv.hpp>
+#include <rmsp/convert.hpp>
 
 #include "runtime/hand_over.hpp"
 #include "runtime/job.hpp"
@@ -16,6 +18,41 @@
 /// What the handles of the public API point to. Shared between the handles and the jobs that use it.
 namespace rmsp::detail {
 
+template <class T>
+class ColumnProduct;
+template <class T>
+struct ColumnShard;
+
+/// A matrix M as it is split and stored, in the caller's arrays: by rows, so that a matrix by columns is its transpose.
+/// Coordinates have row indices instead of row pointers.
+template <class T>
+struct Stored : CsrView<T> {
+    Format format = Format::csr;        ///< the caller's
+    CooOrder order = CooOrder::by_row;  ///< of M: by_row or unsorted
+    bool transposed = false;            ///< M is the transpose of the caller's matrix
+    IndexView row_idx;                  ///< coordinates only
+};
+template <class T>
+Stored<T> stored(const CsrView<T>& a)
+{
+    return {a, Format::csr, CooOrder::by_row, false, {}};
+}
+template <class T>
+Stored<T> stored(const CscView<T>& a)
+{
+    return {transpose(a), Format::csc, CooOrder::by_row, true, {}};
+}
+/// Finds the order of the entries, which must be valid.
+template <class T>
+Stored<T> stored(const CooView<T>& a)
+{
+    const CooOrder order = coo_order(a.nnz, a.row_idx, a.col_idx);
+    if (order == CooOrder::by_column) {
+        return {{a.cols, a.rows, a.nnz, {}, a.row_idx, a.values}, Format::coo, CooOrder::by_row, true, a.col_idx};
+    }
+    return {{a.rows, a.cols, a.nnz, {}, a.col_idx, a.values}, Format::coo, order, false, a.row_idx};
+}
+
 struct RuntimeState {
     ~RuntimeState();
 
@@ -25,6 +62,8 @@ struct RuntimeState {
     std::vector<std::unique_ptr<runtime::Worker>> workers;  ///< empty: a described machine, plans only
     runtime::Connection connection;
     std::unique_ptr<runtime::JobQueue> jobs;
+    std::vector<std::unique_ptr<runtime::Transport>> others;  ///< connected on demand; under `connecting`
+    std::mutex connecting;
     std::vector<std::string> notes;
     std::vector<double>
         link_gbs;  ///< copies from the host to each device, all at once; empty until measured; under `mutex`
@@ -37,6 +76,9 @@ struct RuntimeState {
     std::vector<double> limits(Mode mode) const;
     /// \throws Error(usage) on a described machine
     void require_live() const;
+    /// The transport of that name, connected now if it is not. On the caller's thread, not a worker's.
+    /// \throws Error(device) if it does not connect the devices
+    runtime::Transport& transport(const std::string& name);
     std::future<void> submit(runtime::Job::Body body, std::function<void()> finish = {}, bool host_data = false);
     /// Runs f once, on the worker of a device behind everything submitted so far, or here if the workers have stopped. f frees
     /// memory; it must not throw.
@@ -53,11 +95,14 @@ struct Shard {
     std::int64_t carry_nnz = 0;  ///< nonzeros of the shared first row
     kernels::DeviceArray<std::byte> row_ptr;
     kernels::DeviceArray<std::int64_t> carry_row_ptr;
+    kernels::DeviceArray<std::int32_t> row_idx;  ///< coordinates: laid out as col_idx
     kernels::DeviceArray<std::int32_t>
         col_idx;  ///< carry first, padded to whole 256-byte lines, then the owned rows; empty if borrowed
     kernels::DeviceArray<T> values;  ///< laid out as col_idx
-    kernels::CsrShard<T> owned;
+    kernels::CsrShard<T> owned;      ///< coordinates: without row pointers
     kernels::CsrShard<T> carry;
+    const std::int32_t* owned_rows = nullptr;  ///< coordinates: row indices of M, as those of `owned`
+    RowStatistics statistics;                  ///< of the owned rows; not of coordinates
     std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;
     std::unique_ptr<kernels::SpmvOperator<T>> carry_operator;
     std::unique_ptr<StreamedPart<T>> streamed;  ///< instead of all of the above but the sizes in `owned`
@@ -66,13 +111,50 @@ struct Shard {
     kernels::DeviceArray<T> y;                  ///< owned rows of y, where y lives on the host
 };
 
+/// One side of M, its rows or its columns, as vectors see it.
+struct Side {
+    std::vector<std::int64_t> slices;     ///< of a vector by rows: first entry of each device, the size at the end
+    std::vector<runtime::Range> touched;  ///< entries that have to do with each device's part
+    std::int64_t size() const { return slices.back(); }
+};
+/// Slices of whole 256-byte lines, equal unless the last devices run out of entries.
+std::vector<std::int64_t> even_slices(std::int64_t size, int devices);
+Side row_side(const Plan& plan);
+Side column_side(const Plan& plan);
+/// For each device, the bytes of others' sums that its slice of a vector on that side takes.
+std::vector<std::int64_t> received_bytes(const Side& y, std::int64_t entry_bytes);
+/// How partial results of y are added, what one device receives at most, and how long that takes by the model.
+struct MergePlan {
+    std::string name;
+    std::int64_t bytes = 0;
+    double seconds = 0;
+};
+/// \throws Error(usage) if the options name no transport
+MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& options, const Side& y,
+                     std::int64_t entry_bytes);
+/// Rounds up to whole 256-byte lines of the smallest entries, so that what follows starts aligned for the widest loads.
+constexpr std::int64_t whole_lines(std::int64_t n)
+{
+    constexpr std::int64_t line = 256 / static_cast<std::int64_t>(sizeof(std::int32_t));
+    return (n + line - 1) / line * line;
+}
+/// Whether M, which plan.partition splits, is the transpose of the plan's matrix.
+inline bool transposed(const Plan& plan) { return plan.order == CooOrder::by_column; }
+/// Whether A x, or A^T x, is M x computed by rows, each of which belongs to one device; else partial results are added.
+inline bool multiplies_by_rows(const Plan& plan, bool of_transpose)
+{
+    return plan.order != CooOrder::unsorted && of_transpose == transposed(plan);
+}
+
 template <class T>
 struct MatrixState {
     ~MatrixState();
 
     std::shared_ptr<RuntimeState> runtime;
     Plan plan;
+    DistributeOptions options;
     Mode mode = Mode::resident;
+    bool sorted_copy = false;  ///< the values are not in the caller's order
     std::vector<std::string> notes;
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right then.
     std::unique_ptr<StreamSource<T>> source;
@@ -88,6 +170,16 @@ struct MatrixState {
     std::shared_ptr<runtime::PinnedBuffer> carries;
     std::vector<int> carry_count;  ///< for each device: how many devices after it add to its last row
     bool any_carry = false;
+    Side rows;     ///< of M
+    Side columns;  ///< of M
+    /// y = M x by rows: ready, or made ready at the first use, under `preparing`. By columns: M^T x, and M x if unsorted.
+    bool rows_ready = false;
+    std::array<std::shared_ptr<ColumnProduct<T>>, 2> column_products;
+    std::shared_ptr<ColumnProduct<T>>& column_product(bool of_transpose)
+    {
+        return column_products[of_transpose ? 1 : 0];
+    }
+    std::mutex preparing;
     std::vector<PhaseTimes> setup;  ///< under runtime->mutex
     std::vector<Measurement> measurements;
 
@@ -100,6 +192,13 @@ struct MatrixState {
     {
     }
 };
+
+/// The side of M that holds the x of A x or A^T x; the other one holds y.
+template <class T>
+const Side& x_side(const MatrixState<T>& matrix, bool of_transpose)
+{
+    return of_transpose == transposed(matrix.plan) ? matrix.columns : matrix.rows;
+}
 
 template <class T>
 struct VectorState {
@@ -119,12 +218,16 @@ struct VectorState {
 
 /// Splits, chooses kernels and counts bytes; touches no device.
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options);
+Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options);
 
 /// Splits A, copies each part to its device and makes its kernel ready.
 template <class T>
-std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const CsrView<T>& a,
+std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
                                            const DistributeOptions& options);
+/// Makes room and kernels ready for products with A, or with A^T; once for each, blocks.
+/// \throws Error(usage) for A^T of a streamed matrix, or if no kernel keeps the determinism asked for
+template <class T>
+void prepare_product(MatrixState<T>& matrix, bool of_transpose);
 /// New values, same structure.
 template <class T>
 void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values);
@@ -135,6 +238,10 @@ template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
                                             std::int64_t size, std::vector<std::int64_t> offsets,
                                             const std::vector<runtime::Range>& needed = {});
+
+/// A vector of one side of a matrix, with room for what products with it need.
+template <class T>
+std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const Side& side, Layout layout);
 
 /// Copies all entries from, or to, host memory of any kind; blocks.
 template <class T>
@@ -180,14 +287,14 @@ private:
     std::vector<std::size_t> used_;
 };
 
-/// Queues y = alpha A x + beta y on one worker; the body of every apply.
+/// Queues y = alpha A x + beta y, or with A^T, on one worker; the body of every apply.
 template <class T>
 void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
-              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe);
+              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe, bool of_transpose = false);
 
 /// Adds the shared rows' carries to a host y, in device order; after all devices are done.
 template <class T>
-void finish_host_y(const MatrixState<T>& matrix, T* y);
+void finish_host_y(const MatrixState<T>& matrix, T* y, bool of_transpose = false);
 
 /// DistributedMatrix::measure().
 template <class T>

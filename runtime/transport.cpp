@@ -8,6 +8,8 @@
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
+#include <kernels/support/support.hpp>
+
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/hand_over.hpp"
 #include "runtime/job.hpp"
@@ -60,8 +62,35 @@ public:
     {
         hand_over_.settle(worker.rank(), worker.stream(), meeting);
     }
+    void reduce_scatter(Worker& worker, Rendezvous& meeting, const Reduce& reduce) override
+    {
+        const int rank = worker.rank();
+        Stream& stream = worker.stream();
+        // What others need lies before and behind the device's own slice.
+        const Range own = reduce.slice(rank);
+        const Range touched = reduce.touched[static_cast<std::size_t>(rank)];
+        for (const Range& out : {Range{touched.first, std::min(touched.end, own.first)},
+                                 Range{std::max(touched.first, own.end), touched.end}}) {
+            stream.copy(sums_of(rank, reduce) + reduce.offset(out.first), reduce.place(rank, out.first),
+                        reduce.bytes(out));
+        }
+        hand_over_.publish(rank, stream, meeting);
+        std::vector<Sums> sums;
+        for (int from = 0; from < reduce.devices(); ++from) {
+            // The others' are read where they are: in pinned memory, which a kernel reads at the speed of the link.
+            sums.push_back({from == rank ? reduce.place(rank, 0) : sums_of(from, reduce), reduce.part(from, rank)});
+        }
+        add_sums(worker, reduce, sums);
+        hand_over_.end(rank, stream);
+    }
 
 private:
+    /// Where entry 0 of a device's sums would be in its pinned memory.
+    std::byte* sums_of(int rank, const Reduce& reduce) const
+    {
+        return static_cast<std::byte*>(bounce_[static_cast<std::size_t>(rank)].data()) -
+               reduce.offset(reduce.touched[static_cast<std::size_t>(rank)].first);
+    }
     std::byte* bounced(int rank, const Gather& gather, std::int64_t slice, std::int64_t entry) const
     {
         return static_cast<std::byte*>(bounce_[static_cast<std::size_t>(rank)].data()) +
@@ -76,7 +105,7 @@ private:
 class HostTransport final : public Transport {
 public:
     std::string name() const override { return "host"; }
-    std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes) override
+    std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes, std::vector<std::int64_t>) override
     {
         return std::make_unique<HostChannel>(devices, bytes);
     }
@@ -86,7 +115,7 @@ public:
 constexpr std::array<const char*, 3> names{"peer", "nccl", "host"};
 
 /// Gathers a pattern and compares every byte on every device: a link that claims to work may still lose data.
-void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker>> workers)
+void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker>> workers, JobQueue& jobs)
 {
     const int devices = static_cast<int>(workers.size());
     constexpr std::int64_t slice_words = 1 << 15;
@@ -99,7 +128,6 @@ void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker
     std::vector<void*> buffers(devices);
     const std::int64_t total_bytes = slice_words * devices * 8;
     const auto channel = transport.make_channel(devices, total_bytes);
-    JobQueue jobs(workers, false);
     const auto clean_up = [&] {
         jobs.submit([&](Worker& worker, Rendezvous&) {
                 worker.stream().synchronize();
@@ -164,9 +192,66 @@ std::unique_ptr<Transport> make(const std::string& name, std::span<const std::un
 
 }  // namespace
 
+void add_sums(Worker& worker, const Reduce& reduce, std::span<const Sums> sums)
+{
+    const Range slice = reduce.slice(worker.rank());
+    const auto add = [&]<class T>(T* y) {
+        std::array<kernels::PartialSums<T>, kernels::most_partials> parts;
+        int count = 0;
+        T beta = static_cast<T>(reduce.beta);
+        const auto flush = [&] {
+            kernels::add_partials(y, slice.first, slice.end, beta, parts.data(), count, worker.context());
+            count = 0;
+            beta = T{1};
+        };
+        for (const Sums& one : sums) {
+            if (one.range.empty()) {
+                continue;
+            }
+            if (count == kernels::most_partials) {
+                flush();
+            }
+            parts[static_cast<std::size_t>(count++)] = {static_cast<const T*>(one.entry_zero), one.range.first,
+                                                        one.range.end};
+        }
+        if (count > 0 || beta != T{1}) {
+            flush();
+        }
+    };
+    if (reduce.entry_bytes == sizeof(double)) {
+        add(static_cast<double*>(reduce.y));
+    } else {
+        add(static_cast<float*>(reduce.y));
+    }
+}
+
 std::unique_ptr<Transport> make_host_transport() { return std::make_unique<HostTransport>(); }
 
 std::span<const char* const> transport_names() { return names; }
+
+double merge_seconds(const std::string& name, std::int64_t received_bytes)
+{
+    struct Cost {
+        const char* name;
+        double latency;           // seconds
+        double bytes_per_second;  // of one device while all receive
+    };
+    // Orders of magnitude for NVLink, NCCL's launch, and PCIe 5 both ways; links only have to be told from each other.
+    static constexpr std::array<Cost, 3> costs{{{"peer", 8e-6, 300e9}, {"nccl", 20e-6, 300e9}, {"host", 30e-6, 50e9}}};
+    const auto* const cost = std::find_if(costs.begin(), costs.end(), [&](const Cost& c) { return c.name == name; });
+    return cost == costs.end() ? 0.0 : cost->latency + static_cast<double>(received_bytes) / cost->bytes_per_second;
+}
+
+std::unique_ptr<Transport> connect_one(std::span<const std::unique_ptr<Worker>> workers, JobQueue& jobs,
+                                       const std::string& name)
+{
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+        throw Error(ErrorCode::usage, fmt::format("unknown transport \"{}\"; known: {}", name, fmt::join(names, ", ")));
+    }
+    auto transport = make(name, workers);
+    test_with_data(*transport, workers, jobs);
+    return transport;
+}
 
 Connection connect(std::span<const std::unique_ptr<Worker>> workers, const std::vector<std::string>& order)
 {
@@ -188,11 +273,11 @@ Connection connect(std::span<const std::unique_ptr<Worker>> workers, const std::
     if (shared) {
         return {nullptr, "shared", "host devices read each other's memory"};
     }
+    JobQueue jobs(workers, false);
     std::string failures;
     for (const auto& name : candidates) {
         try {
-            auto transport = make(name, workers);
-            test_with_data(*transport, workers);
+            auto transport = connect_one(workers, jobs, name);
             return {std::move(transport), name, failures + "moved test data between all devices"};
         } catch (const Error& e) {
             failures += fmt::format("{}: {}; ", name, e.what());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/device.hpp"
+#include "runtime/job.hpp"
 #include "runtime/rendezvous.hpp"
 #include "runtime/worker.hpp"
 
@@ -22,6 +23,11 @@ struct Range {
     bool empty() const noexcept { return end <= first; }
     bool operator==(const Range&) const = default;
 };
+/// The least range that holds both.
+inline Range hull(const Range& a, const Range& b) noexcept
+{
+    return a.empty() ? b : b.empty() ? a : Range{std::min(a.first, b.first), std::max(a.end, b.end)};
+}
 
 /// Who holds what of a vector, and who needs what.
 struct Gather {
@@ -49,6 +55,50 @@ struct Gather {
     }
 };
 
+/// A vector that is the sum of what the devices found, and who is to hold what of it.
+struct Reduce {
+    std::span<void* const> partials;       ///< each device's sums: where entry 0 is, or would be
+    std::span<const Range> touched;        ///< entries that each device has sums of
+    std::span<const std::int64_t> slices;  ///< device i gets entries [slices[i], slices[i + 1])
+    std::size_t entry_bytes = 0;           ///< 8: double, 4: float
+    void* y = nullptr;                     ///< where the calling worker's slice goes: entry 0 of it
+    double beta = 0;
+    bool in_order =
+        false;  ///< the sums are added in the order of the devices, so that the same call gives the same bits
+
+    int devices() const noexcept { return static_cast<int>(partials.size()); }
+    Range slice(int device) const noexcept
+    {
+        return {slices[static_cast<std::size_t>(device)], slices[static_cast<std::size_t>(device) + 1]};
+    }
+    /// What `from` has of the slice of `to`.
+    Range part(int from, int to) const noexcept
+    {
+        const Range& range = touched[static_cast<std::size_t>(from)];
+        return {std::max(range.first, slice(to).first), std::min(range.end, slice(to).end)};
+    }
+    const std::byte* place(int device, std::int64_t entry) const noexcept
+    {
+        return static_cast<const std::byte*>(partials[static_cast<std::size_t>(device)]) + offset(entry);
+    }
+    std::ptrdiff_t offset(std::int64_t entry) const noexcept
+    {
+        return static_cast<std::ptrdiff_t>(entry) * static_cast<std::ptrdiff_t>(entry_bytes);
+    }
+    std::size_t bytes(const Range& range) const noexcept
+    {
+        return range.empty() ? 0 : static_cast<std::size_t>(range.end - range.first) * entry_bytes;
+    }
+};
+
+/// One device's sums as another device reads them.
+struct Sums {
+    const void* entry_zero = nullptr;
+    Range range;
+};
+/// Queues y = beta y + the sums, in their order, for the calling worker's slice.
+void add_sums(Worker& worker, const Reduce& reduce, std::span<const Sums> sums);
+
 /// Per-matrix memory and events of a transport, made when the matrix is distributed so that applies allocate nothing.
 class Channel {
 public:
@@ -62,6 +112,10 @@ public:
     /// Ends the gather: what a worker queues afterwards may overwrite its slice. Best called after the work that needs the
     /// gathered entries has been queued; the waiting then costs nothing.
     virtual void settle(Worker& worker, Rendezvous& meeting) = 0;
+    /// Each device has sums of some entries of a vector; afterwards each holds y = beta y + the total for its slice. Queued on
+    /// the worker's stream; every worker of the job calls it, with its own `y` and otherwise the same. settle() ends it: what
+    /// is queued afterwards may overwrite the sums.
+    virtual void reduce_scatter(Worker& worker, Rendezvous& meeting, const Reduce& reduce) = 0;
     /// Frees what open() made for one device; on its worker, or after all workers have stopped.
     virtual void close(int rank) noexcept = 0;
 };
@@ -71,8 +125,10 @@ class Transport {
 public:
     virtual ~Transport() = default;
     virtual std::string name() const = 0;
-    /// A channel for gathers of at most `bytes` bytes. The channel's open parts are made on the workers (see Channel users).
-    virtual std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes) = 0;
+    /// A channel for gathers of at most `bytes` bytes, and for reductions of sums of at most `bytes` a device in which device i
+    /// gets at most received[i] bytes from the others (empty: no reductions). Its open parts are made on the workers.
+    virtual std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes,
+                                                  std::vector<std::int64_t> received = {}) = 0;
     /// Makes what one device needs of a channel; on its worker, before the first gather.
     virtual void open(Channel& channel, Worker& worker) = 0;
 };
@@ -83,12 +139,20 @@ std::unique_ptr<Transport> make_host_transport();
 /// Names that configuration knows, in the default order: peer memory, NCCL, host copies.
 std::span<const char* const> transport_names();
 
+/// Predicted seconds of a reduction in which one device receives at most that many bytes.
+double merge_seconds(const std::string& name, std::int64_t received_bytes);
+
 /// What connect() found: the first transport of the list that connected and moved data correctly.
 struct Connection {
     std::unique_ptr<Transport> transport;  ///< null: none needed (one device, or devices that share host memory)
     std::string name;                      ///< "peer", "nccl", "host", "shared", "none"
     std::string reason;                    ///< why this one; what failed before it
 };
+
+/// Connects one transport and tests it with data on every pair of devices, while `jobs` may run others' work.
+/// \throws Error(usage) for an unknown name, Error(device) or NotCompiled if it does not work
+std::unique_ptr<Transport> connect_one(std::span<const std::unique_ptr<Worker>> workers, JobQueue& jobs,
+                                       const std::string& name);
 
 /// Tries the transports in order; each must pass a test with data, on every pair of devices, before it is trusted.
 /// \throws Error(usage) for an unknown name, Error(device) if none of them works

@@ -36,10 +36,8 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
                 if (layout == Layout::rows) {
                     first = vector->offsets[rank];
                     held = {first, vector->offsets[rank + 1]};
-                    if (!needed.empty() && !needed[rank].empty()) {
-                        held = held.empty() ? needed[rank]
-                                            : runtime::Range{std::min(held.first, needed[rank].first),
-                                                             std::max(held.end, needed[rank].end)};
+                    if (!needed.empty()) {
+                        held = hull(held, needed[rank]);
                     }
                 }
                 // From a whole line on, so that an entry is aligned alike on all devices.
@@ -65,6 +63,25 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
         .get();
     return vector;
 }
+
+template <class T>
+std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const Side& side, Layout layout)
+{
+    if (layout == Layout::replicated) {
+        return make_vector<T>(matrix.runtime, layout, side.size(), even_slices(side.size(), matrix.runtime->devices()));
+    }
+    std::vector<runtime::Range> needed = side.touched;
+    if (matrix.plan.rows == matrix.plan.cols) {
+        // The y of one product is often the x of the next, also of the transposed one.
+        for (std::size_t i = 0; i < needed.size(); ++i) {
+            needed[i] = hull(matrix.rows.touched[i], matrix.columns.touched[i]);
+        }
+    }
+    return make_vector<T>(matrix.runtime, layout, side.size(), side.slices, needed);
+}
+
+template std::shared_ptr<VectorState<float>> make_vector(const MatrixState<float>&, const Side&, Layout);
+template std::shared_ptr<VectorState<double>> make_vector(const MatrixState<double>&, const Side&, Layout);
 
 template std::shared_ptr<VectorState<float>> make_vector(const std::shared_ptr<RuntimeState>&, Layout, std::int64_t,
                                                          std::vector<std::int64_t>, const std::vector<runtime::Range>&);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <spdlog/spdlog.h>
 
 #include <rmsp/config.hpp>
+#include <rmsp/convert.hpp>
 #include <rmsp/version.hpp>
 
 #include "apps/mspmv/commands.hpp"
@@ -28,6 +30,7 @@ struct Options {
     std::string matrix;
     std::string devices;
     std::string format;
+    std::string merge;
     std::string topology;
     std::string json;
     std::vector<std::string> overrides;
@@ -47,6 +50,7 @@ Config configuration(const Options& options)
     add("matrix.file", options.matrix);
     add("runtime.devices", options.devices);
     add("matrix.format", options.format);
+    add("run.merge", options.merge);
     add("runtime.topology", options.topology);
     add("output.json", options.json);
     add("run.verify", options.no_verify ? "false" : "");
@@ -155,6 +159,45 @@ std::vector<std::string> vendor_kernels(const Runtime& runtime, Mode mode)
     return names;
 }
 
+/// The matrix in the format that the configuration names. The CSR one stays, to verify with.
+template <class T>
+class Formatted {
+public:
+    Formatted(const CsrMatrix<T>& matrix, const std::string& format) : matrix_(matrix)
+    {
+        if (format == "csc") {
+            other_ = to_csc(matrix.view());
+        } else if (format == "coo") {
+            other_ = to_coo(matrix.view());
+        }
+    }
+
+    DistributedMatrix<T> distribute(Runtime& runtime, const DistributeOptions& options) const
+    {
+        return visit([&](const auto& view) { return runtime.distribute(view, options); });
+    }
+    Plan plan(const Runtime& runtime, const DistributeOptions& options) const
+    {
+        return visit([&](const auto& view) { return runtime.plan(view, options); });
+    }
+
+private:
+    template <class F>
+    auto visit(const F& f) const
+    {
+        if (const auto* csc = std::get_if<CscMatrix<T>>(&other_)) {
+            return f(csc->view());
+        }
+        if (const auto* coo = std::get_if<CooMatrix<T>>(&other_)) {
+            return f(coo->view());
+        }
+        return f(matrix_.view());
+    }
+
+    const CsrMatrix<T>& matrix_;
+    std::variant<std::monostate, CscMatrix<T>, CooMatrix<T>> other_;
+};
+
 /// The worst of several comparisons.
 void combine(Verification& all, const Verification& one)
 {
@@ -216,7 +259,7 @@ Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runti
     Multiplication<T> multiplication(config, matrix);
     Report report;
     {
-        DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
+        DistributedMatrix<T> distributed = Formatted<T>(matrix, config.matrix.format).distribute(runtime, options);
         clear_progress_line();
         multiplication.measure(distributed, verification);
         report = distributed.report();
@@ -229,6 +272,7 @@ Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runti
                             options.mode == Mode::streamed ? "a streamed matrix has" : "these devices have"));
         }
         for (const std::string& kernel : kernels) {
+            // The vendor's multiply CSR, whatever the format of the run.
             options.kernel = kernel;
             options.determinism = Determinism::none;
             DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
@@ -273,7 +317,7 @@ int run(const Config& config, bool dry_run)
 
     Report report;
     if (dry_run) {
-        report.plan = runtime.plan(matrix.view(), options);
+        report.plan = Formatted<T>(matrix, config.matrix.format).plan(runtime, options);
     } else {
         report = multiply<T>(config, matrix, runtime, options);
     }
@@ -342,7 +386,10 @@ void add_run(CLI::App& app, Action& action)
                      "auto, CUDA ordinals (0,1), or host devices (host:4; host:4x2 of two threads each)")
         ->type_name("LIST")
         ->take_last();
-    command->add_option("--format", options->format, "csr, csc, coo or auto; this version multiplies csr")
+    command->add_option("--format", options->format, "multiply in csr, csc or coo; auto: csr")
+        ->type_name("NAME")
+        ->take_last();
+    command->add_option("--merge", options->merge, "add partial results (csc) by peer, nccl, host or auto")
         ->type_name("NAME")
         ->take_last();
     command->add_option("--set", options->overrides, "set one key, run.iterations=200 for example; may be repeated")

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <rmsp/matrix.hpp>
+
 namespace rmsp {
 
 enum class DeviceKind : std::uint8_t { host, cuda };
@@ -25,9 +27,10 @@ struct KernelInfo {
     Determinism determinism = Determinism::none;  ///< the strongest level it keeps
     bool compiled = true;
     std::string summary;
+    Format format = Format::csr;  ///< of the shards that it multiplies
 };
 
-/// Every kernel of this build, in the order in which the automatic choice considers them.
+/// Every kernel of this build; those of a format in the order in which the automatic choice considers them.
 std::vector<KernelInfo> list_kernels();
 
 }  // namespace rmsp

@@ -15,10 +15,12 @@ struct ShardPlan {
     int device = 0;           ///< position among the devices in use
     std::string device_name;  ///< "cuda:0 NVIDIA H200", "host:1 (4 cores)"
     Placement placement;      ///< its worker thread and NUMA node
-    PartialCsr part;
-    std::int64_t first_column =
-        0;  ///< every column that the shard touches is in [first_column, end_column): the x it needs
+    PartialCsr part;          ///< see Plan::partition
+    /// Every column that the shard touches is in [first_column, end_column): the x it needs; every row in [first_row, end_row).
+    std::int64_t first_column = 0;
     std::int64_t end_column = 0;
+    std::int64_t first_row = 0;
+    std::int64_t end_row = 0;
     std::string kernel;  ///< "" until one is chosen
     /// Row pointers, columns and values: on the device, or (streamed) copied to it. Once distributed, also what the kernel keeps.
     std::int64_t matrix_bytes = 0;
@@ -35,11 +37,19 @@ struct Plan {
     std::int64_t rows = 0;
     std::int64_t cols = 0;
     std::int64_t nnz = 0;
-    std::string precision;  ///< "double", "float"
-    std::string mode;       ///< "resident", "streamed"
-    std::string transport;  ///< "nccl", "peer", "host", "shared" (host devices), "none" (one device)
+    Format format = Format::csr;
+    CooOrder order = CooOrder::by_row;  ///< of the entries: by_column for csc
+    std::string precision;              ///< "double", "float"
+    std::string mode;                   ///< "resident", "streamed"
+    std::string transport;              ///< "nccl", "peer", "host", "shared" (host devices), "none" (one device)
     std::string transport_reason;
+    /// Entries by column: the split of A^T, whose rows are A's columns. Unsorted ones: runs of equal length of all rows.
     Partition partition;
+    /// What adds the devices' partial results where each has some of the same rows (entries by column or unsorted): "peer",
+    /// "nccl", "host", "shared"; "none" where each row belongs to one device.
+    std::string merge = "none";
+    std::int64_t merge_bytes = 0;  ///< most that one device receives for that
+    double merge_seconds = 0;      ///< predicted
     std::vector<ShardPlan> shards;
     double nonzero_imbalance = 0;
 

@@ -46,11 +46,24 @@ enum class Mode : std::uint8_t {
     streamed,  ///< in the caller's host memory: each apply brings it to the devices in pieces, so it may exceed theirs
 };
 
+/// What distribute() does with coordinates that are sorted neither by row nor by column.
+enum class Unsorted : std::uint8_t {
+    refuse,  ///< throws
+    sort,    ///< sorts a copy by row, once; update_values() is refused then
+    split,   ///< splits them as they are: each device may have some of every row, which are then added
+};
+
 /// How a matrix is split, where it stays, and which kernel multiplies it.
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
     RowAlignment alignment = RowAlignment::automatic;
-    std::string kernel = "auto";  ///< a name of list_kernels(), or "auto"
+    std::string kernel = "auto";  ///< a name of list_kernels() for the matrix's format, or "auto"
+    Unsorted unsorted = Unsorted::refuse;
+    /// What adds the partial results of devices that have some of the same rows: "peer", "nccl", "host", or "auto", which takes
+    /// the fastest of the connected ones by bytes and latency. Means nothing where each row belongs to one device.
+    std::string merge = "auto";
+    /// Make apply_transposed() ready as well, rather than at its first call.
+    bool transposed = false;
     Determinism determinism = Determinism::none;
     /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix
     /// (32-bit columns only; ignored by GPUs, which always copy).
@@ -131,15 +144,27 @@ public:
     /// successive calls is in order without the caller waiting in between (Runtime::synchronize() waits for all).
     std::future<void> apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
 
-    /// New values, same structure: nnz entries in the order of the CSR arrays given to distribute(). Nothing is partitioned
+    /// y = alpha A^T x + beta y with x (rows entries) and y (cols entries) in host memory, otherwise as apply(). Uses what is on
+    /// the devices: parts by rows act as parts by columns of A^T and the other way round. Unless DistributeOptions::transposed
+    /// did, the first call makes room and kernels ready, and blocks meanwhile; determinism "run" on GPUs costs a copy of the
+    /// matrix then.
+    /// \throws Error(usage) for a streamed matrix, and if no kernel keeps the determinism asked for
+    void apply_transposed(T alpha, const T* x, T beta, T* y);
+    std::future<void> apply_transposed_async(T alpha, const T* x, T beta, T* y);
+    /// The same with vectors on the devices. x is one that make_y() makes (or, if the matrix is square, make_x()), y one that
+    /// make_x(Layout::rows) makes.
+    std::future<void> apply_transposed(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
+
+    /// New values, same structure: nnz entries in the order of the arrays given to distribute(). Nothing is partitioned
     /// anew. Returns when the devices have them. A matrix that borrows or streams the caller's values takes no other array:
     /// once no job uses it, write the new values there and call this.
-    /// \throws Error(usage) for another array then
+    /// \throws Error(usage) for another array then, and for coordinates that were sorted on the way (Unsorted::sort)
     void update_values(const T* values);
 
-    /// A vector of cols() entries for x, uninitialised. By rows: sliced as make_y() slices if the matrix is square, else evenly.
+    /// A vector of cols() entries for x, or by rows also for the y of apply_transposed(), uninitialised. By rows: sliced as
+    /// make_y() slices if the matrix is square; else evenly, or, of entries by column, as their columns are split.
     DistributedVector<T> make_x(Layout layout) const;
-    /// A vector of rows() entries for y, by rows: each device holds the rows it owns.
+    /// A vector of rows() entries for y, or for the x of apply_transposed(), by rows: each device holds the rows it owns.
     DistributedVector<T> make_y() const;
 
     /// Plan, set-up times, and what was measured by measure() so far.
@@ -196,10 +221,20 @@ public:
     /// \throws Error(usage) for a bad matrix or option, Error(out_of_memory) with the bytes; the runtime stays usable
     template <class T>
     DistributedMatrix<T> distribute(const CsrView<T>& a, const DistributeOptions& options = {});
+    /// The same by columns: each device multiplies its columns with its range of x, and the partial results are added by rows.
+    template <class T>
+    DistributedMatrix<T> distribute(const CscView<T>& a, const DistributeOptions& options = {});
+    /// The same for coordinates: sorted by row as CSR, sorted by column as CSC, else as DistributeOptions::unsorted says.
+    template <class T>
+    DistributedMatrix<T> distribute(const CooView<T>& a, const DistributeOptions& options = {});
 
     /// What distribute() would do; touches no device. Works on described machines.
     template <class T>
     Plan plan(const CsrView<T>& a, const DistributeOptions& options = {}) const;
+    template <class T>
+    Plan plan(const CscView<T>& a, const DistributeOptions& options = {}) const;
+    template <class T>
+    Plan plan(const CooView<T>& a, const DistributeOptions& options = {}) const;
 
     /// Waits until every job accepted before has finished on every device.
     void synchronize();

@@ -18,7 +18,8 @@ public:
         std::fill(sums_.begin(), sums_.end(), Sum{0});
         for (std::int64_t col = 0; col < shard_.cols; ++col) {
             for (std::int64_t i = shard_.col_ptr[col]; i < shard_.col_ptr[col + 1]; ++i) {
-                sums_[static_cast<std::size_t>(shard_.row_idx[i])] += Sum{shard_.values[i]} * Sum{x[col]};
+                sums_[static_cast<std::size_t>(shard_.row_idx[i] - shard_.first_row)] +=
+                    Sum{shard_.values[i]} * Sum{x[col]};
             }
         }
         for (std::int64_t row = 0; row < shard_.rows; ++row) {
@@ -39,7 +40,7 @@ template <class T>
 class CscScatter final : public Scatter<T> {
 public:
     CscScatter(const CscShard<T>& shard, int threads)
-        : Scatter<T>(shard.rows, shard.nnz, shard.row_idx, 0, threads), shard_(shard)
+        : Scatter<T>(shard.rows, shard.nnz, shard.row_idx, shard.first_row, threads), shard_(shard)
     {
     }
 
@@ -49,6 +50,7 @@ private:
         if (begin == end) {
             return;
         }
+        const std::int64_t origin = shard_.first_row + first_row;
         shard_.col_ptr.visit([&](const auto* col_ptr) {
             std::int64_t col = std::upper_bound(col_ptr, col_ptr + shard_.cols + 1, begin) - col_ptr - 1;
             for (std::int64_t i = begin; i < end; ++col) {
@@ -56,7 +58,7 @@ private:
                 if (i < stop) {
                     const T factor = x[col];
                     for (; i < stop; ++i) {
-                        partial[shard_.row_idx[i] - first_row] += shard_.values[i] * factor;
+                        partial[shard_.row_idx[i] - origin] += shard_.values[i] * factor;
                     }
                 }
             }

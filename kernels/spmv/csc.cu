@@ -28,7 +28,7 @@ __global__ void first_columns_kernel(std::int64_t chunks, std::int64_t cols, std
 /// nonzeros, so what they load is contiguous, and most of them share their entry of x.
 template <class T, class Offset>
 __global__ void __launch_bounds__(threads)
-    csc_atomic_kernel(std::int64_t nnz, const std::int64_t* __restrict__ first_columns,
+    csc_atomic_kernel(std::int64_t nnz, std::int64_t first_row, const std::int64_t* __restrict__ first_columns,
                       const Offset* __restrict__ col_ptr, const std::int32_t* __restrict__ row_idx,
                       const T* __restrict__ values, T alpha, const T* __restrict__ x, T* __restrict__ y)
 {
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(threads)
         const std::int64_t i = first + k * 32;
         if (i < nnz) {
             column = find_column(col_ptr, column, last, i);
-            atomicAdd(y + row[k], alpha * (value[k] * __ldg(x + column)));
+            atomicAdd(y + (row[k] - first_row), alpha * (value[k] * __ldg(x + column)));
         }
     }
 }
@@ -86,7 +86,7 @@ public:
         }
         constexpr int warps = threads / 32;
         csc_atomic_kernel<<<static_cast<unsigned>((chunks_ + warps - 1) / warps), threads, 0, stream>>>(
-            shard_.nnz, first_columns_.data(), col_ptr_, shard_.row_idx, shard_.values, alpha, x, y);
+            shard_.nnz, shard_.first_row, first_columns_.data(), col_ptr_, shard_.row_idx, shard_.values, alpha, x, y);
         RMSP_CUDA_CHECK_LAUNCH("csc-atomic");
     }
 

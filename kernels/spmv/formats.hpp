@@ -11,7 +11,7 @@
 #include <rmsp/matrix.hpp>
 
 /// SpMV of shards in CSC and COO. The operators are those of spmv.hpp: y = alpha A x + beta y with x of cols and y of rows
-/// entries. A shard of columns gives a partial y of full length, which the caller adds to those of the other devices.
+/// entries. A shard of columns gives a partial y, of the rows that it touches, which the caller adds to those of the other devices.
 namespace rmsp::kernels {
 
 /// Columns (or a run of nonzeros) of a matrix in the memory of one device. Not owned.
@@ -23,6 +23,7 @@ struct CscShard {
     IndexView col_ptr;  ///< cols + 1 entries, from 0 to nnz
     const std::int32_t* row_idx = nullptr;
     const T* values = nullptr;
+    std::int64_t first_row = 0;  ///< row_idx counts from here: row_idx[i] - first_row is an entry of y
 };
 
 /// A run of entries of a matrix in the memory of one device. Not owned.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <kernels/spmv/choose.hpp>
+#include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 
@@ -127,6 +128,12 @@ std::vector<KernelInfo> list_kernels()
 {
     std::vector<KernelInfo> all;
     for (const auto& kernel : kernels::spmv_kernels<double>()) {
+        all.push_back(kernel.info);
+    }
+    for (const auto& kernel : kernels::spmv_csc_kernels<double>()) {
+        all.push_back(kernel.info);
+    }
+    for (const auto& kernel : kernels::spmv_coo_kernels<double>()) {
         all.push_back(kernel.info);
     }
     return all;

@@ -1,4 +1,5 @@
 #include <array>
+#include <string_view>
 
 #include <kernels/spmv/choose.hpp>
 #include <kernels/spmv/formats.hpp>
@@ -12,14 +13,16 @@ constexpr bool have_cuda = true;
 constexpr bool have_cuda = false;
 #endif
 
+Format format_of(const char* name) { return std::string_view(name).starts_with("csc") ? Format::csc : Format::coo; }
+
 KernelInfo host(const char* name, Determinism level, const char* summary)
 {
-    return {"spmv", name, DeviceKind::host, level, true, summary};
+    return {"spmv", name, DeviceKind::host, level, true, summary, format_of(name)};
 }
 
 KernelInfo cuda(const char* name, Determinism level, const char* summary)
 {
-    return {"spmv", name, DeviceKind::cuda, level, have_cuda, summary};
+    return {"spmv", name, DeviceKind::cuda, level, have_cuda, summary, format_of(name)};
 }
 
 }  // namespace

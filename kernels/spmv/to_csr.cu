@@ -72,7 +72,8 @@ class ToCsr final : public SpmvOperator<T> {
 public:
     ToCsr(const CscShard<T>& shard, const Context& context)
     {
-        CsrShard<T> csr = sort(shard.rows, shard.cols, shard.nnz, 0, shard.row_idx, shard.values, context);
+        CsrShard<T> csr =
+            sort(shard.rows, shard.cols, shard.nnz, shard.first_row, shard.row_idx, shard.values, context);
         if (shard.nnz > 0) {
             shard.col_ptr.visit([&](const auto* col_ptr) {
                 columns_kernel<<<blocks_for(shard.nnz), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(

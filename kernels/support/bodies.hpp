@@ -15,6 +15,9 @@ template <class T>
 void fill(T* y, std::int64_t n, T value, const Context& context);
 template <class T>
 void add_carries(T* y, const T* carries, int count, const Context& context);
+template <class T>
+void add_partials(T* y, std::int64_t first, std::int64_t end, T beta, const PartialSums<T>* parts, int count,
+                  const Context& context);
 void copy_parts(const CopyPart* parts, int count, const Context& context);
 void read_all(const double* data, std::int64_t n, double* sink, const Context& context);
 

@@ -26,6 +26,22 @@ void fill(T* y, std::int64_t n, T value, const Context& context);
 template <class T>
 void add_carries(T* y, const T* carries, int count, const Context& context);
 
+/// What one device found of the entries [first, end) of a vector.
+template <class T>
+struct PartialSums {
+    const T* sums = nullptr;  ///< where entry 0 is, or would be
+    std::int64_t first = 0;
+    std::int64_t end = 0;
+};
+/// Most parts that one add_partials() takes.
+inline constexpr int most_partials = 32;
+
+/// y[i] = beta y[i] + the parts' sums of entry i, in the order of the parts and with one rounding each, for i in [first, end).
+/// y is not read if beta == 0. The sums may be the memory of peers or pinned host memory.
+template <class T>
+void add_partials(T* y, std::int64_t first, std::int64_t end, T beta, const PartialSums<T>* parts, int count,
+                  const Context& context);
+
 /// Bytes to copy from one place to another, both aligned alike to 16 bytes; a multiple of 4.
 struct CopyPart {
     void* to = nullptr;

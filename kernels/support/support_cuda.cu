@@ -58,6 +58,54 @@ __global__ void add_carries_kernel(T* y, const T* carries, int count)
     y[0] = sum;
 }
 
+/// What one launch adds, by value.
+template <class T>
+struct Partials {
+    PartialSums<T> part[most_partials];
+};
+
+/// A tile of consecutive entries a block, so that parts that have nothing of it cost one comparison. Enough tiles are under way
+/// to hide that each part of a tile is a trip to a peer.
+template <class T>
+__global__ void __launch_bounds__(threads) add_partials_kernel(T* y, std::int64_t first, std::int64_t end, T beta,
+                                                               const __grid_constant__ Partials<T> parts, int count)
+{
+    constexpr int unroll = 4;
+    constexpr std::int64_t tile = threads * unroll;
+    // From a whole line on.
+    for (std::int64_t begin = first / 32 * 32 + blockIdx.x * tile; begin < end; begin += gridDim.x * tile) {
+        T sum[unroll];
+#pragma unroll
+        for (int k = 0; k < unroll; ++k) {
+            const std::int64_t i = begin + k * threads + threadIdx.x;
+            sum[k] = beta != T{0} && i >= first && i < end ? beta * y[i] : T{0};
+        }
+        for (int p = 0; p < count; ++p) {
+            const PartialSums<T>& part = parts.part[p];
+            if (part.first >= begin + tile || part.end <= begin) {
+                continue;
+            }
+            T v[unroll];
+#pragma unroll
+            for (int k = 0; k < unroll; ++k) {
+                const std::int64_t i = begin + k * threads + threadIdx.x;
+                v[k] = i >= part.first && i < part.end ? part.sums[i] : T{0};
+            }
+#pragma unroll
+            for (int k = 0; k < unroll; ++k) {
+                sum[k] += v[k];
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < unroll; ++k) {
+            const std::int64_t i = begin + k * threads + threadIdx.x;
+            if (i >= first && i < end) {
+                y[i] = sum[k];
+            }
+        }
+    }
+}
+
 /// What one launch copies, by value.
 struct CopyParts {
     CopyPart part[most_copy_parts];
@@ -169,6 +217,23 @@ void add_carries(T* y, const T* carries, int count, const Context& context)
     }
 }
 
+template <class T>
+void add_partials(T* y, std::int64_t first, std::int64_t end, T beta, const PartialSums<T>* parts, int count,
+                  const Context& context)
+{
+    if (count > most_partials) {
+        throw Error(ErrorCode::internal, "add_partials: too many parts");
+    }
+    if (end <= first) {
+        return;
+    }
+    Partials<T> all{};
+    std::copy_n(parts, count, all.part);
+    add_partials_kernel<<<grid_for((end - first + 3) / 4 + 8, context), threads, 0, stream_of(context)>>>(
+        y, first, end, beta, all, count);
+    RMSP_CUDA_CHECK_LAUNCH("add_partials");
+}
+
 void copy_parts(const CopyPart* parts, int count, const Context& context)
 {
     CopyParts all{};
@@ -213,5 +278,8 @@ template void fill(float*, std::int64_t, float, const Context&);
 template void fill(double*, std::int64_t, double, const Context&);
 template void add_carries(float*, const float*, int, const Context&);
 template void add_carries(double*, const double*, int, const Context&);
+template void add_partials(float*, std::int64_t, std::int64_t, float, const PartialSums<float>*, int, const Context&);
+template void add_partials(double*, std::int64_t, std::int64_t, double, const PartialSums<double>*, int,
+                           const Context&);
 
 }  // namespace rmsp::kernels::cuda

@@ -74,6 +74,32 @@ void add_carries(T* y, const T* carries, int count, const Context& context)
     }
 }
 
+template <class T>
+void add_partials(T* y, std::int64_t first, std::int64_t end, T beta, const PartialSums<T>* parts, int count,
+                  const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::add_partials(y, first, end, beta, parts, count, context);
+        return;
+    }
+    // Rows of y that fit the first-level cache beside a part's sums.
+    constexpr std::int64_t block = 1024;
+    const std::int64_t blocks = (end - first + block - 1) / block;
+#pragma omp parallel for num_threads(std::max(context.threads, 1)) schedule(static)
+    for (std::int64_t b = 0; b < blocks; ++b) {
+        const std::int64_t begin = first + b * block;
+        const std::int64_t stop = std::min(end, begin + block);
+        for (std::int64_t i = begin; i < stop; ++i) {
+            y[i] = beta == T{0} ? T{0} : beta * y[i];
+        }
+        for (int p = 0; p < count; ++p) {
+            for (std::int64_t i = std::max(begin, parts[p].first); i < std::min(stop, parts[p].end); ++i) {
+                y[i] += parts[p].sums[i];
+            }
+        }
+    }
+}
+
 void copy_parts(const CopyPart* parts, int count, const Context& context)
 {
     if (context.kind == DeviceKind::cuda) {
@@ -115,5 +141,8 @@ template void fill(float*, std::int64_t, float, const Context&);
 template void fill(double*, std::int64_t, double, const Context&);
 template void add_carries(float*, const float*, int, const Context&);
 template void add_carries(double*, const double*, int, const Context&);
+template void add_partials(float*, std::int64_t, std::int64_t, float, const PartialSums<float>*, int, const Context&);
+template void add_partials(double*, std::int64_t, std::int64_t, double, const PartialSums<double>*, int,
+                           const Context&);
 
 }  // namespace rmsp::kernels

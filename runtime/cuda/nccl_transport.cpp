@@ -37,8 +37,8 @@ public:
     NcclTransport& operator=(const NcclTransport&) = delete;
 
     std::string name() const override { return "nccl"; }
-    std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes) override;
-    void open(Channel&, Worker&) override {}
+    std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes, std::vector<std::int64_t> received) override;
+    void open(Channel& channel, Worker& worker) override;
 
     ncclComm_t communicator(int rank) const { return communicators_[static_cast<std::size_t>(rank)]; }
 
@@ -48,9 +48,20 @@ private:
 
 class NcclChannel final : public Channel {
 public:
-    explicit NcclChannel(const NcclTransport& transport) : transport_(transport) {}
+    NcclChannel(const NcclTransport& transport, int devices, std::vector<std::int64_t> received)
+        : transport_(transport), received_bytes_(std::move(received)), received_(static_cast<std::size_t>(devices))
+    {
+    }
 
-    void close(int) noexcept override {}
+    void open(Worker& worker)
+    {
+        const auto rank = static_cast<std::size_t>(worker.rank());
+        if (!received_bytes_.empty()) {
+            received_[rank] = kernels::DeviceArray<std::byte>(
+                worker.device(), static_cast<std::size_t>(received_bytes_[rank]) + received_.size() * line);
+        }
+    }
+    void close(int rank) noexcept override { received_[static_cast<std::size_t>(rank)].reset(); }
 
     void gather(Worker& worker, Rendezvous& meeting, const Gather& gather, const std::function<void()>& write) override
     {
@@ -91,7 +102,66 @@ public:
     // A stream's own sends are done before what follows them.
     void settle(Worker&, Rendezvous&) override {}
 
+    void reduce_scatter(Worker& worker, Rendezvous& meeting, const Reduce& reduce) override
+    {
+        const int rank = worker.rank();
+        const ncclComm_t communicator = transport_.communicator(rank);
+        auto* const stream = static_cast<cudaStream_t>(worker.stream().native());
+        std::byte* const received = received_[static_cast<std::size_t>(rank)].data();
+        const Range own = reduce.slice(rank);
+        meeting.arrive_and_wait();
+        if (!reduce.in_order && everything(reduce)) {
+            // NCCL adds in an order of its own.
+            nccl_check(ncclReduceScatter(reduce.place(rank, 0), received, static_cast<std::size_t>(own.end - own.first),
+                                         reduce.entry_bytes == sizeof(double) ? ncclDouble : ncclFloat, ncclSum,
+                                         communicator, stream),
+                       "ncclReduceScatter");
+            const Sums total{received - reduce.offset(own.first), own};
+            add_sums(worker, reduce, {&total, 1});
+            return;
+        }
+        std::vector<Sums> sums;
+        std::size_t used = 0;
+        nccl_check(ncclGroupStart(), "ncclGroupStart");
+        for (int other = 0; other < reduce.devices(); ++other) {
+            const Range in = reduce.part(other, rank);
+            if (other == rank) {
+                sums.push_back({reduce.place(rank, 0), in});
+                continue;
+            }
+            const Range out = reduce.part(rank, other);
+            if (!out.empty()) {
+                nccl_check(
+                    ncclSend(reduce.place(rank, out.first), reduce.bytes(out), ncclChar, other, communicator, stream),
+                    "ncclSend");
+            }
+            if (!in.empty()) {
+                nccl_check(ncclRecv(received + used, reduce.bytes(in), ncclChar, other, communicator, stream),
+                           "ncclRecv");
+                sums.push_back({received + used - reduce.offset(in.first), in});
+                used += (reduce.bytes(in) + line - 1) / line * line;
+            }
+        }
+        nccl_check(ncclGroupEnd(), "ncclGroupEnd");
+        add_sums(worker, reduce, sums);
+    }
+
 private:
+    static constexpr std::size_t line = 256;
+
+    /// Whether all slices are equal and everyone has sums of all of them.
+    static bool everything(const Reduce& reduce)
+    {
+        const std::int64_t slice = reduce.slices[1] - reduce.slices[0];
+        for (int i = 0; i < reduce.devices(); ++i) {
+            if (reduce.slice(i).end - reduce.slice(i).first != slice ||
+                reduce.touched[static_cast<std::size_t>(i)] != Range{0, reduce.slices.back()}) {
+                return false;
+            }
+        }
+        return slice > 0;
+    }
+
     /// Whether all slices are equal and everyone needs all of them: what NCCL has its own collective for.
     static bool everything(const Gather& gather)
     {
@@ -106,9 +176,16 @@ private:
     }
 
     const NcclTransport& transport_;
+    std::vector<std::int64_t> received_bytes_;
+    std::vector<kernels::DeviceArray<std::byte>> received_;  ///< of each device: what comes from the others
 };
 
-std::unique_ptr<Channel> NcclTransport::make_channel(int, std::int64_t) { return std::make_unique<NcclChannel>(*this); }
+std::unique_ptr<Channel> NcclTransport::make_channel(int devices, std::int64_t, std::vector<std::int64_t> received)
+{
+    return std::make_unique<NcclChannel>(*this, devices, std::move(received));
+}
+
+void NcclTransport::open(Channel& channel, Worker& worker) { dynamic_cast<NcclChannel&>(channel).open(worker); }
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include <cuda_runtime.h>
 
 #include <array>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -52,6 +53,17 @@ public:
     {
         hand_over_.settle(worker.rank(), worker.stream(), meeting);
     }
+    void reduce_scatter(Worker& worker, Rendezvous& meeting, const Reduce& reduce) override
+    {
+        const int rank = worker.rank();
+        hand_over_.publish(rank, worker.stream(), meeting);
+        std::vector<Sums> sums;
+        for (int from = 0; from < reduce.devices(); ++from) {
+            sums.push_back({reduce.place(from, 0), reduce.part(from, rank)});
+        }
+        add_sums(worker, reduce, sums);
+        hand_over_.end(rank, worker.stream());
+    }
 
 private:
     HandOver hand_over_;
@@ -60,7 +72,7 @@ private:
 class PeerTransport final : public Transport {
 public:
     std::string name() const override { return "peer"; }
-    std::unique_ptr<Channel> make_channel(int devices, std::int64_t) override
+    std::unique_ptr<Channel> make_channel(int devices, std::int64_t, std::vector<std::int64_t>) override
     {
         return std::make_unique<PeerChannel>(devices);
     }

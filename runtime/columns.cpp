@@ -1,0 +1,262 @@
+#include "runtime/columns.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include <kernels/spmv/formats.hpp>
+#include <kernels/support/support.hpp>
+
+namespace rmsp::detail {
+namespace {
+
+/// Room for entries [range.first, range.end) of a vector. It begins at a whole line, so that an entry is aligned alike everywhere.
+template <class T>
+typename ColumnShard<T>::Piece make_piece(kernels::Memory& memory, const runtime::Range& range)
+{
+    constexpr std::int64_t line = 32;
+    const std::int64_t begin = range.empty() ? 0 : range.first / line * line;
+    typename ColumnShard<T>::Piece piece;
+    piece.storage = kernels::DeviceArray<T>(memory, range.empty() ? 0 : static_cast<std::size_t>(range.end - begin));
+    // An address to add entry numbers to, which may lie before the allocation.
+    piece.zero = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(piece.storage.data()) -
+                                      static_cast<std::uintptr_t>(begin) * sizeof(T));
+    return piece;
+}
+
+std::size_t bytes_of(const runtime::Range& range, std::size_t entry_bytes)
+{
+    return range.empty() ? 0 : static_cast<std::size_t>(range.end - range.first) * entry_bytes;
+}
+
+}  // namespace
+
+template <class T>
+ColumnProduct<T>::ColumnProduct(const MatrixState<T>& matrix, bool of_transpose)
+    : swapped_(of_transpose != transposed(matrix.plan)),
+      coordinates_(matrix.plan.format == Format::coo),
+      order_(matrix.plan.order == CooOrder::unsorted ? CooOrder::unsorted : CooOrder::by_column),
+      in_order_(matrix.options.determinism != Determinism::none),
+      x_(swapped_ ? matrix.rows : matrix.columns),
+      y_(swapped_ ? matrix.columns : matrix.rows),
+      partials_(matrix.shards.size(), nullptr),
+      shards_(matrix.shards.size())
+{
+    const int devices = static_cast<int>(shards_.size());
+    if (devices == 1) {
+        // The only device writes y itself, all of it.
+        y_.touched[0] = {0, y_.size()};
+    }
+    RuntimeState& runtime = *matrix.runtime;
+    if (runtime.connection.transport) {
+        transport_ = &runtime.transport(plan_merge(runtime, matrix.options, y_, sizeof(T)).name);
+        channel_ =
+            transport_->make_channel(devices, std::max(x_.size(), y_.size()) * static_cast<std::int64_t>(sizeof(T)),
+                                     received_bytes(y_, sizeof(T)));
+    }
+}
+
+template <class T>
+const kernels::SpmvOperator<T>* ColumnProduct<T>::open(runtime::Worker& worker, const Shard<T>& shard,
+                                                       const std::string& kernel, Determinism determinism)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    runtime::Device& device = worker.device();
+    const DeviceKind kind = device.info().kind;
+    const auto context = worker.context();
+    shards_[rank] = std::make_unique<ColumnShard<T>>();
+    ColumnShard<T>& own = *shards_[rank];
+    const runtime::Range touched = y_.touched[rank];
+    const std::int64_t rows = touched.empty() ? 0 : touched.end - touched.first;
+
+    // Rows of M are columns here, unless the entries are unsorted.
+    const auto by_columns = [&](const kernels::CsrShard<T>& part, const std::string& name) {
+        const kernels::CscShard<T> csc{rows,         part.rows,   part.nnz,     part.row_ptr,
+                                       part.col_idx, part.values, touched.first};
+        return kernels::choose_spmv_csc<T>(kind, name, determinism).prepare(csc, context);
+    };
+    const auto by_coordinates = [&] {
+        const kernels::CsrShard<T>& part = shard.owned;
+        const kernels::CooShard<T> coo{rows,
+                                       x_.size(),
+                                       part.nnz,
+                                       order_,
+                                       touched.first,
+                                       swapped_ ? part.col_idx : shard.owned_rows,
+                                       swapped_ ? shard.owned_rows : part.col_idx,
+                                       part.values};
+        return kernels::choose_spmv_coo<T>(kind, kernel, determinism, order_).prepare(coo, context);
+    };
+    if (shard.part.nnz() > 0 || shards_.size() == 1) {
+        own.owned_operator = coordinates_ ? by_coordinates() : by_columns(shard.owned, kernel);
+    }
+    if (shard.carry_nnz > 0) {
+        // One column, so pointers do for every format.
+        own.carry_operator = by_columns(shard.carry, "auto");
+        own.carry_x = shard.part.start_row;
+    }
+    // Coordinates hold entry numbers of x, pointers count from the first row.
+    own.owned_x = coordinates_ ? 0 : shard.part.first_owned_row();
+
+    if (shards_.size() > 1) {
+        own.partial = make_piece<T>(device, touched);
+        partials_[rank] = own.partial.zero;
+    }
+    if (!device.shares_host_memory()) {
+        own.x = make_piece<T>(device, x_.touched[rank]);
+        own.y = make_piece<T>(device, {y_.slices[rank], y_.slices[rank + 1]});
+    }
+    if (channel_) {
+        transport_->open(*channel_, worker);
+    }
+    worker.stream().synchronize();
+    return own.owned_operator.get();
+}
+
+template <class T>
+void ColumnProduct<T>::close(int rank) noexcept
+{
+    if (channel_) {
+        channel_->close(rank);
+    }
+    shards_[static_cast<std::size_t>(rank)].reset();
+}
+
+template <class T>
+bool ColumnProduct<T>::in_own_slices(const std::vector<std::int64_t>& slices) const
+{
+    for (std::size_t i = 0; i < x_.touched.size(); ++i) {
+        const runtime::Range& needed = x_.touched[i];
+        if (!needed.empty() && (needed.first < slices[i] || needed.end > slices[i + 1])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+template <class T>
+typename ColumnProduct<T>::PlacedX ColumnProduct<T>::place_x(runtime::Worker& worker, runtime::Rendezvous& meeting,
+                                                             const Source<T>& x, PhaseProbe* probe)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    if (x.vector) {
+        VectorState<T>& vector = *x.vector;
+        if (vector.layout == Layout::replicated || !channel_) {
+            // One device, or one memory: the slices lie behind each other, so the first is all of x.
+            return {vector.slices[vector.layout == Layout::replicated ? rank : 0], false};
+        }
+        if (!in_own_slices(vector.offsets)) {
+            channel_->gather(worker, meeting, {vector.entry_zero, vector.offsets, x_.touched, sizeof(T)}, [] {});
+            if (probe != nullptr) {
+                probe->mark(worker, "x exchange");
+            }
+            return {static_cast<const T*>(vector.entry_zero[rank]), true};
+        }
+        return {static_cast<const T*>(vector.entry_zero[rank]), false};
+    }
+    runtime::Device& device = worker.device();
+    if (device.shares_host_memory()) {
+        return {x.host, false};
+    }
+    const runtime::Range needed = x_.touched[rank];
+    T* const zero = shards_[rank]->x.zero;
+    device.upload(worker.stream(), zero + needed.first, x.host + needed.first, bytes_of(needed, sizeof(T)));
+    if (probe != nullptr) {
+        probe->mark(worker, "x upload");
+    }
+    return {zero, false};
+}
+
+template <class T>
+void ColumnProduct<T>::multiply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    ColumnShard<T>& own = *shards_[rank];
+    T* const first = y + y_.touched[rank].first;
+    if (own.owned_operator) {
+        own.owned_operator->apply(alpha, x + own.owned_x, beta, first, worker.context());
+    }
+    if (own.carry_operator) {
+        own.carry_operator->apply(alpha, x + own.carry_x, T{1}, first, worker.context());
+    }
+}
+
+template <class T>
+void ColumnProduct<T>::merge(runtime::Worker& worker, runtime::Rendezvous& meeting, T beta, T* y)
+{
+    const runtime::Reduce reduce{partials_, y_.touched, y_.slices, sizeof(T), y, static_cast<double>(beta), in_order_};
+    if (channel_) {
+        channel_->reduce_scatter(worker, meeting, reduce);
+        return;
+    }
+    meeting.arrive_and_wait();
+    std::vector<runtime::Sums> sums;
+    for (int from = 0; from < reduce.devices(); ++from) {
+        sums.push_back({reduce.place(from, 0), reduce.part(from, worker.rank())});
+    }
+    runtime::add_sums(worker, reduce, sums);
+}
+
+template <class T>
+void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha, const Source<T>& x, T beta,
+                             const Target<T>& y, PhaseProbe* probe)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    runtime::Device& device = worker.device();
+    ColumnShard<T>& own = *shards_[rank];
+    const bool shared = device.shares_host_memory();
+    const bool alone = shards_.size() == 1;
+    const auto mark = [&](const char* phase) {
+        if (probe != nullptr) {
+            probe->mark(worker, phase);
+        }
+    };
+    mark("");
+    const PlacedX placed = place_x(worker, meeting, x, probe);
+
+    const bool copy_y = !y.vector && !shared;
+    const runtime::Range slice{y_.slices[rank], y_.slices[rank + 1]};
+    T* const y_zero = copy_y      ? own.y.zero
+                      : !y.vector ? y.host
+                      : shared    ? y.vector->slices[0]
+                                  : static_cast<T*>(y.vector->entry_zero[rank]);
+    if (copy_y && beta != T{0}) {
+        device.upload(worker.stream(), y_zero + slice.first, y.host + slice.first, bytes_of(slice, sizeof(T)));
+        mark("y upload");
+    }
+
+    multiply(worker, alpha, placed.zero, alone ? beta : T{0}, alone ? y_zero : own.partial.zero);
+    if (placed.gathered) {
+        channel_->settle(worker, meeting);
+    }
+    mark("kernel");
+    if (!alone) {
+        merge(worker, meeting, beta, y_zero);
+    }
+    if (copy_y) {
+        device.download(worker.stream(), y.host + slice.first, y_zero + slice.first, bytes_of(slice, sizeof(T)));
+    }
+    if (channel_) {
+        channel_->settle(worker, meeting);
+    }
+    if (!alone || copy_y) {
+        mark("merge");
+    }
+}
+
+template <class T>
+void ColumnProduct<T>::update_values(runtime::Worker& worker)
+{
+    ColumnShard<T>& own = *shards_[static_cast<std::size_t>(worker.rank())];
+    for (auto* const made : {own.owned_operator.get(), own.carry_operator.get()}) {
+        if (made != nullptr) {
+            made->update_values(worker.context());
+        }
+    }
+}
+
+template class ColumnProduct<float>;
+template class ColumnProduct<double>;
+
+}  // namespace rmsp::detail
