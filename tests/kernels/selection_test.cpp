@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -40,7 +41,10 @@ TEST(Registry, NamesAreUniqueForEachKindAndTheSameInBothPrecisions)
         EXPECT_FALSE(doubles[i].info.summary.empty());
         EXPECT_NE(doubles[i].prepare, nullptr);
     }
-    EXPECT_EQ(list_kernels().size(), doubles.size());
+    const auto listed = list_kernels();
+    EXPECT_EQ(std::count_if(listed.begin(), listed.end(),
+                            [](const KernelInfo& k) { return k.family == "spmv" && k.format == Format::csr; }),
+              static_cast<std::ptrdiff_t>(doubles.size()));
     EXPECT_EQ(list_kernels().front().family, "spmv");
 }
 

@@ -153,7 +153,7 @@ TEST_F(ConfigTest, EveryKeyIsListedOnceWithItsDefaultAsAnOverride)
             parse_config(with_matrix, "a.toml", {key.name + "=" + key.fallback, "matrix.generate=rmat 4 2"}))
             << key.name;
     }
-    EXPECT_EQ(rmsp::config_keys().size(), 27U);
+    EXPECT_EQ(rmsp::config_keys().size(), 28U);
 }
 
 TEST_F(ConfigTest, UnknownNamesPointToTheNearestKnownOne)
@@ -307,16 +307,13 @@ TEST_F(ConfigTest, OptionsFollowTheKeys)
     EXPECT_EQ(distribute.determinism, rmsp::Determinism::device_count);
 }
 
-TEST_F(ConfigTest, FormatsThatCannotBeMultipliedAreRefused)
+TEST_F(ConfigTest, MergesAreTransports)
 {
-    for (const std::string format : {"csc", "coo"}) {
-        const Config c = parse_config(with_matrix, "a.toml", {"matrix.format=" + format});
-        EXPECT_THAT(usage_error([&] { rmsp::distribute_options(c); }),
-                    StartsWith("matrix.format \"" + format + "\" cannot be multiplied: this version multiplies csr"));
+    EXPECT_EQ(rmsp::distribute_options(parse_config(with_matrix, "a.toml")).merge, "auto");
+    for (const std::string merge : {"peer", "nccl", "host"}) {
+        EXPECT_EQ(rmsp::distribute_options(parse_config(with_matrix, "a.toml", {"run.merge=" + merge})).merge, merge);
     }
-    for (const std::string format : {"csr", "auto"}) {
-        EXPECT_NO_THROW(rmsp::distribute_options(parse_config(with_matrix, "a.toml", {"matrix.format=" + format})));
-    }
+    EXPECT_THAT(usage_error([&] { parse_config(with_matrix, "a.toml", {"run.merge=mpi"}); }), HasSubstr("run.merge"));
 }
 
 }  // namespace
