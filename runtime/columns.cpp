@@ -1,6 +1,7 @@
 #include "runtime/columns.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -28,6 +29,16 @@ typename ColumnShard<T>::Piece make_piece(kernels::Memory& memory, const runtime
 std::size_t bytes_of(const runtime::Range& range, std::size_t entry_bytes)
 {
     return range.empty() ? 0 : static_cast<std::size_t>(range.end - range.first) * entry_bytes;
+}
+
+/// What of `range` is not in `hole`.
+std::array<runtime::Range, 2> outside(const runtime::Range& range, const runtime::Range& hole)
+{
+    if (range.empty() || hole.empty()) {
+        return {range, runtime::Range{}};
+    }
+    return {runtime::Range{range.first, std::min(range.end, hole.first)},
+            runtime::Range{std::max(range.first, hole.end), range.end}};
 }
 
 }  // namespace
@@ -99,13 +110,13 @@ const kernels::SpmvOperator<T>* ColumnProduct<T>::open(runtime::Worker& worker, 
     // Coordinates hold entry numbers of x, pointers count from the first row.
     own.owned_x = coordinates_ ? 0 : shard.part.first_owned_row();
 
-    if (shards_.size() > 1) {
-        own.partial = make_piece<T>(device, touched);
-        partials_[rank] = own.partial.zero;
-    }
     if (!device.shares_host_memory()) {
         own.x = make_piece<T>(device, x_.touched[rank]);
-        own.y = make_piece<T>(device, {y_.slices[rank], y_.slices[rank + 1]});
+        own.y = make_piece<T>(device, hull({y_.slices[rank], y_.slices[rank + 1]}, touched));
+        partials_[rank] = own.y.zero;
+    } else if (shards_.size() > 1) {
+        own.partial = make_piece<T>(device, touched);
+        partials_[rank] = own.partial.zero;
     }
     if (channel_) {
         transport_->open(*channel_, worker);
@@ -169,33 +180,27 @@ typename ColumnProduct<T>::PlacedX ColumnProduct<T>::place_x(runtime::Worker& wo
 }
 
 template <class T>
-void ColumnProduct<T>::multiply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y)
+void ColumnProduct<T>::multiply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y, const runtime::Range& kept)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
+    const auto context = worker.context();
     ColumnShard<T>& own = *shards_[rank];
-    T* const first = y + y_.touched[rank].first;
+    const runtime::Range touched = y_.touched[rank];
+    // What the operators do not scale: entries of others, which begin at 0, and entries of `kept` that no operator touches.
+    if (beta != T{0}) {
+        for (const runtime::Range& range : outside(touched, kept)) {
+            kernels::fill(y + range.first, range.end - range.first, T{0}, context);
+        }
+    }
+    for (const runtime::Range& range : outside(kept, touched)) {
+        kernels::add_partials<T>(y, range.first, range.end, beta, nullptr, 0, context);
+    }
     if (own.owned_operator) {
-        own.owned_operator->apply(alpha, x + own.owned_x, beta, first, worker.context());
+        own.owned_operator->apply(alpha, x + own.owned_x, beta, y + touched.first, context);
     }
     if (own.carry_operator) {
-        own.carry_operator->apply(alpha, x + own.carry_x, T{1}, first, worker.context());
+        own.carry_operator->apply(alpha, x + own.carry_x, T{1}, y + touched.first, context);
     }
-}
-
-template <class T>
-void ColumnProduct<T>::merge(runtime::Worker& worker, runtime::Rendezvous& meeting, T beta, T* y)
-{
-    const runtime::Reduce reduce{partials_, y_.touched, y_.slices, sizeof(T), y, static_cast<double>(beta), in_order_};
-    if (channel_) {
-        channel_->reduce_scatter(worker, meeting, reduce);
-        return;
-    }
-    meeting.arrive_and_wait();
-    std::vector<runtime::Sums> sums;
-    for (int from = 0; from < reduce.devices(); ++from) {
-        sums.push_back({reduce.place(from, 0), reduce.part(from, worker.rank())});
-    }
-    runtime::add_sums(worker, reduce, sums);
 }
 
 template <class T>
@@ -204,9 +209,12 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     runtime::Device& device = worker.device();
+    runtime::Stream& stream = worker.stream();
     ColumnShard<T>& own = *shards_[rank];
     const bool shared = device.shares_host_memory();
     const bool alone = shards_.size() == 1;
+    const bool copy_y = !y.vector && !shared;
+    const runtime::Range slice{y_.slices[rank], y_.slices[rank + 1]};
     const auto mark = [&](const char* phase) {
         if (probe != nullptr) {
             probe->mark(worker, phase);
@@ -214,28 +222,38 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
     };
     mark("");
     const PlacedX placed = place_x(worker, meeting, x, probe);
-
-    const bool copy_y = !y.vector && !shared;
-    const runtime::Range slice{y_.slices[rank], y_.slices[rank + 1]};
     T* const y_zero = copy_y      ? own.y.zero
                       : !y.vector ? y.host
                       : shared    ? y.vector->slices[0]
+                      : alone     ? y.vector->slices[rank]
                                   : static_cast<T*>(y.vector->entry_zero[rank]);
     if (copy_y && beta != T{0}) {
-        device.upload(worker.stream(), y_zero + slice.first, y.host + slice.first, bytes_of(slice, sizeof(T)));
+        device.upload(stream, y_zero + slice.first, y.host + slice.first, bytes_of(slice, sizeof(T)));
         mark("y upload");
     }
 
-    multiply(worker, alpha, placed.zero, alone ? beta : T{0}, alone ? y_zero : own.partial.zero);
+    if (shared && !alone) {
+        multiply(worker, alpha, placed.zero, T{0}, own.partial.zero, {});
+    } else {
+        multiply(worker, alpha, placed.zero, beta, y_zero, slice);
+    }
     if (placed.gathered) {
         channel_->settle(worker, meeting);
     }
     mark("kernel");
-    if (!alone) {
-        merge(worker, meeting, beta, y_zero);
+    if (channel_) {
+        // The device's own sums are in its slice of y, with beta y.
+        channel_->reduce_scatter(worker, meeting,
+                                 {copy_y ? std::span<void* const>(partials_) : y.vector->entry_zero, y_.touched,
+                                  y_.slices, sizeof(T), y_zero, 1.0, in_order_});
+    } else if (!alone) {
+        meeting.arrive_and_wait();
+        const runtime::Reduce reduce{partials_, y_.touched, y_.slices, sizeof(T), y_zero, static_cast<double>(beta),
+                                     in_order_};
+        runtime::add_sums(worker, reduce, reduce.sums(worker.rank()));
     }
     if (copy_y) {
-        device.download(worker.stream(), y.host + slice.first, y_zero + slice.first, bytes_of(slice, sizeof(T)));
+        device.download(stream, y.host + slice.first, y_zero + slice.first, bytes_of(slice, sizeof(T)));
     }
     if (channel_) {
         channel_->settle(worker, meeting);

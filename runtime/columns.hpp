@@ -8,6 +8,7 @@
 
 /// Products in which several devices have some of the same rows of y: each adds into a partial y of its own, as long as the
 /// rows that it touches, and the partial results are added by rows. (MSREP, section 3.2.2 and Algorithms 5 and 7)
+/// A GPU's partial y is its slice of y with room beside it for what belongs to others, so that only that is moved and added.
 namespace rmsp::detail {
 
 /// What one device has for such a product besides its part of the matrix.
@@ -18,9 +19,9 @@ struct ColumnShard {
         kernels::DeviceArray<T> storage;
         T* zero = nullptr;
     };
-    Piece partial;  ///< touched entries of y; none if there is one device, which writes y itself
+    Piece partial;  ///< touched entries of y; host devices, which share the caller's y, unless there is only one
     Piece x;        ///< touched entries of a host x; GPUs
-    Piece y;        ///< the device's slice of a host y; GPUs
+    Piece y;        ///< touched entries and the device's slice of a host y; GPUs
     std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;  ///< null: no entries
     std::unique_ptr<kernels::SpmvOperator<T>>
         carry_operator;        ///< of the row of M that the part shares with its predecessor
@@ -59,8 +60,9 @@ private:
     PlacedX place_x(runtime::Worker& worker, runtime::Rendezvous& meeting, const Source<T>& x, PhaseProbe* probe);
     /// Whether every device has all that it needs of a vector in its own slice.
     bool in_own_slices(const std::vector<std::int64_t>& slices) const;
-    void multiply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y);
-    void merge(runtime::Worker& worker, runtime::Rendezvous& meeting, T beta, T* y);
+    /// Queues the product for the touched entries of a partial y, of which those in [kept.first, kept.end) hold what is to be
+    /// scaled by beta.
+    void multiply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y, const runtime::Range& kept);
 
     const bool swapped_;  ///< M^T x
     const bool coordinates_;
@@ -68,7 +70,7 @@ private:
     const bool in_order_;
     Side x_;
     Side y_;
-    std::vector<void*> partials_;  ///< of each device, entry 0
+    std::vector<void*> partials_;  ///< of each device, entry 0: of what open() made
     std::vector<std::unique_ptr<ColumnShard<T>>> shards_;
     runtime::Transport* transport_ = nullptr;
     std::unique_ptr<runtime::Channel> channel_;  ///< null: one device, or one memory

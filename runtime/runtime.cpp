@@ -330,10 +330,15 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
     if (x == y) {
         throw Error(ErrorCode::usage, "x and y are the same vector");
     }
-    if (!detail::multiplies_by_rows(matrix->plan, of_transpose) && matrix->runtime->connection.transport &&
-        x->layout == Layout::rows && !has_room(*x, side.touched)) {
-        throw Error(ErrorCode::usage, fmt::format("x has no room for what the devices need of it; make it with {}",
-                                                  of_transpose ? "make_y()" : "make_x()"));
+    if (!detail::multiplies_by_rows(matrix->plan, of_transpose) && matrix->runtime->connection.transport) {
+        if (x->layout == Layout::rows && !has_room(*x, side.touched)) {
+            throw Error(ErrorCode::usage, fmt::format("x has no room for what the devices need of it; make it with {}",
+                                                      of_transpose ? "make_y()" : "make_x()"));
+        }
+        if (!has_room(*y, other.touched)) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("y has no room for what the devices find of it; make it with {}", y_maker));
+        }
     }
     return matrix->runtime->submit(
         [matrix, of_transpose, alpha, beta, source = detail::Source<T>{nullptr, x},

@@ -75,12 +75,16 @@ public:
                         reduce.bytes(out));
         }
         hand_over_.publish(rank, stream, meeting);
-        std::vector<Sums> sums;
+        // The others' are read where they are: in pinned memory, which a kernel reads at the speed of the link.
+        std::vector<void*> readable(reduce.partials.begin(), reduce.partials.end());
         for (int from = 0; from < reduce.devices(); ++from) {
-            // The others' are read where they are: in pinned memory, which a kernel reads at the speed of the link.
-            sums.push_back({from == rank ? reduce.place(rank, 0) : sums_of(from, reduce), reduce.part(from, rank)});
+            if (from != rank) {
+                readable[static_cast<std::size_t>(from)] = sums_of(from, reduce);
+            }
         }
-        add_sums(worker, reduce, sums);
+        Reduce through_host = reduce;
+        through_host.partials = readable;
+        add_sums(worker, reduce, through_host.sums(rank));
         hand_over_.end(rank, stream);
     }
 

@@ -55,18 +55,26 @@ struct Gather {
     }
 };
 
+/// One device's sums of entries in `range`.
+struct Sums {
+    const void* entry_zero = nullptr;
+    Range range;
+};
+
 /// A vector that is the sum of what the devices found, and who is to hold what of it.
 struct Reduce {
     std::span<void* const> partials;       ///< each device's sums: where entry 0 is, or would be
     std::span<const Range> touched;        ///< entries that each device has sums of
     std::span<const std::int64_t> slices;  ///< device i gets entries [slices[i], slices[i + 1])
     std::size_t entry_bytes = 0;           ///< 8: double, 4: float
-    void* y = nullptr;                     ///< where the calling worker's slice goes: entry 0 of it
-    double beta = 0;
+    void* y = nullptr;  ///< where the calling worker's slice goes: entry 0 of it. May be its sums, which then stay
+    double beta = 0;    ///< what y is multiplied by before the sums are added
     bool in_order =
         false;  ///< the sums are added in the order of the devices, so that the same call gives the same bits
 
     int devices() const noexcept { return static_cast<int>(partials.size()); }
+    /// Whether a device's sums are in y.
+    bool in_place(int device) const noexcept { return partials[static_cast<std::size_t>(device)] == y; }
     Range slice(int device) const noexcept
     {
         return {slices[static_cast<std::size_t>(device)], slices[static_cast<std::size_t>(device) + 1]};
@@ -76,6 +84,17 @@ struct Reduce {
     {
         const Range& range = touched[static_cast<std::size_t>(from)];
         return {std::max(range.first, slice(to).first), std::min(range.end, slice(to).end)};
+    }
+    /// What is added to the slice of `to`, in the order of the devices, where all can read all sums.
+    std::vector<Sums> sums(int to) const
+    {
+        std::vector<Sums> all;
+        for (int from = 0; from < devices(); ++from) {
+            if (from != to || !in_place(to)) {
+                all.push_back({place(from, 0), part(from, to)});
+            }
+        }
+        return all;
     }
     const std::byte* place(int device, std::int64_t entry) const noexcept
     {
@@ -91,11 +110,6 @@ struct Reduce {
     }
 };
 
-/// One device's sums as another device reads them.
-struct Sums {
-    const void* entry_zero = nullptr;
-    Range range;
-};
 /// Queues y = beta y + the sums, in their order, for the calling worker's slice.
 void add_sums(Worker& worker, const Reduce& reduce, std::span<const Sums> sums);
 

@@ -74,6 +74,14 @@ __global__ void __launch_bounds__(threads) add_partials_kernel(T* y, std::int64_
     constexpr std::int64_t tile = threads * unroll;
     // From a whole line on.
     for (std::int64_t begin = first / 32 * 32 + blockIdx.x * tile; begin < end; begin += gridDim.x * tile) {
+        // Sums that are in y already need no visit where nobody adds to them.
+        bool adds = beta != T{1};
+        for (int p = 0; p < count && !adds; ++p) {
+            adds = parts.part[p].first < begin + tile && parts.part[p].end > begin;
+        }
+        if (!adds) {
+            continue;
+        }
         T sum[unroll];
 #pragma unroll
         for (int k = 0; k < unroll; ++k) {

@@ -117,7 +117,9 @@ public:
                                          communicator, stream),
                        "ncclReduceScatter");
             const Sums total{received - reduce.offset(own.first), own};
-            add_sums(worker, reduce, {&total, 1});
+            Reduce rest = reduce;
+            rest.beta = reduce.in_place(rank) ? 0 : reduce.beta;
+            add_sums(worker, rest, {&total, 1});
             return;
         }
         std::vector<Sums> sums;
@@ -126,7 +128,9 @@ public:
         for (int other = 0; other < reduce.devices(); ++other) {
             const Range in = reduce.part(other, rank);
             if (other == rank) {
-                sums.push_back({reduce.place(rank, 0), in});
+                if (!reduce.in_place(rank)) {
+                    sums.push_back({reduce.place(rank, 0), in});
+                }
                 continue;
             }
             const Range out = reduce.part(rank, other);

@@ -1,7 +1,6 @@
 #include <cuda_runtime.h>
 
 #include <array>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -57,11 +56,7 @@ public:
     {
         const int rank = worker.rank();
         hand_over_.publish(rank, worker.stream(), meeting);
-        std::vector<Sums> sums;
-        for (int from = 0; from < reduce.devices(); ++from) {
-            sums.push_back({reduce.place(from, 0), reduce.part(from, rank)});
-        }
-        add_sums(worker, reduce, sums);
+        add_sums(worker, reduce, reduce.sums(rank));
         hand_over_.end(rank, worker.stream());
     }
 
