@@ -117,7 +117,8 @@ void expect_product(const HostCoo<T>& a, T alpha, const std::vector<T>& x, T bet
 
 template <class T>
 struct DeviceCsc {
-    DeviceCsc(TestDevice& device, const HostCoo<T>& by_column, bool wide)
+    /// Row indices on the device count from first_row.
+    DeviceCsc(TestDevice& device, const HostCoo<T>& by_column, bool wide, std::int32_t first_row)
     {
         std::vector<std::int64_t> pointers(static_cast<std::size_t>(by_column.cols) + 1, 0);
         for (const std::int32_t col : by_column.col) {
@@ -126,11 +127,15 @@ struct DeviceCsc {
         std::partial_sum(pointers.begin(), pointers.end(), pointers.begin());
         ptr64 = upload(device, pointers);
         ptr32 = upload(device, std::vector<std::int32_t>(pointers.begin(), pointers.end()));
-        rows = upload(device, by_column.row);
+        std::vector<std::int32_t> shifted(by_column.row);
+        for (std::int32_t& row : shifted) {
+            row += first_row;
+        }
+        rows = upload(device, shifted);
         values = upload(device, by_column.values);
-        shard = {by_column.rows,  by_column.cols,
-                 by_column.nnz(), wide ? IndexView(ptr64.data()) : IndexView(ptr32.data()),
-                 rows.data(),     values.data()};
+        shard = {
+            by_column.rows, by_column.cols, by_column.nnz(), wide ? IndexView(ptr64.data()) : IndexView(ptr32.data()),
+            rows.data(),    values.data(),  first_row};
     }
 
     DeviceArray<std::int32_t> ptr32;
@@ -258,7 +263,7 @@ protected:
     {
         Ready<T> ready;
         if (which().csc) {
-            ready.csc.emplace(*device_, a, variant);
+            ready.csc.emplace(*device_, a, variant, variant ? 1000000 : 0);
             ready.op = choose_spmv_csc<T>(device_kind(), which().kernel, Determinism::none)
                            .prepare(ready.csc->shard, device_->context());
         } else {

@@ -94,6 +94,47 @@ TEST_F(Support, AddsCarriesInOrder)
     EXPECT_EQ(download(*device_, y.data(), 2), (std::vector<float>{3, 7}));
 }
 
+TEST_F(Support, AddsPartialSumsInOrderWhereTheyAre)
+{
+    // In this order and no other, the ones of the second part are lost.
+    const DeviceArray<float> y = upload(*device_, std::vector<float>{9, 2, 2, 2, 9});
+    const DeviceArray<float> large = upload(*device_, std::vector<float>{0x1p24F, 0x1p24F});
+    const DeviceArray<float> ones = upload(*device_, std::vector<float>(3, 1.0F));
+    const DeviceArray<float> less = upload(*device_, std::vector<float>{-0x1p24F});
+    // Entries 1 and 2, 1 to 3, and 2: each with room that begins at its first entry.
+    const PartialSums<float> parts[] = {{large.data() - 1, 1, 3}, {ones.data() - 1, 1, 4}, {less.data() - 2, 2, 3}};
+    add_partials(y.data(), 1, 4, 0.0F, parts, 3, device_->context());
+    EXPECT_EQ(download(*device_, y.data(), 5), (std::vector<float>{9, 0x1p24F, 0, 1, 9}));
+    add_partials(y.data(), 2, 4, 3.0F, parts, 2, device_->context());
+    EXPECT_EQ(download(*device_, y.data(), 5), (std::vector<float>{9, 0x1p24F, 0x1p24F, 4, 9}));
+    add_partials<float>(y.data(), 0, 1, 2.0F, nullptr, 0, device_->context());
+    add_partials<float>(y.data(), 4, 5, 0.0F, nullptr, 0, device_->context());
+    EXPECT_EQ(download(*device_, y.data(), 5), (std::vector<float>{18, 0x1p24F, 0x1p24F, 4, 0}));
+}
+
+TEST_F(Support, AddsPartialSumsOfAnyRanges)
+{
+    constexpr std::int64_t n = 5000;
+    std::vector<double> expected(n);
+    std::iota(expected.begin(), expected.end(), 1.0);
+    const DeviceArray<double> y = upload(*device_, expected);
+    std::vector<DeviceArray<double>> sums;
+    std::vector<PartialSums<double>> parts;
+    for (int p = 0; p < most_partials; ++p) {
+        const std::int64_t first = 137 * p;
+        const std::int64_t end = std::min<std::int64_t>(n, first + 31 * p * p);
+        std::vector<double> part(static_cast<std::size_t>(std::max<std::int64_t>(0, end - first)), p + 0.25);
+        sums.push_back(upload(*device_, part));
+        parts.push_back({sums.back().data() - first, first, end});
+        for (std::int64_t i = std::max<std::int64_t>(first, 700); i < std::min<std::int64_t>(end, 4321); ++i) {
+            expected[static_cast<std::size_t>(i)] += p + 0.25;
+        }
+    }
+    // All numbers are multiples of a quarter, so no order rounds; beta == 1 leaves the rest unread.
+    add_partials(y.data(), 700, 4321, 1.0, parts.data(), most_partials, device_->context());
+    EXPECT_EQ(download(*device_, y.data(), n), expected);
+}
+
 TEST_F(Support, ReadsEveryNumber)
 {
     for (const std::int64_t n : {0, 1, 2, 3, 4095, 4096, 1000003}) {
