@@ -46,11 +46,16 @@ template <class T>
 Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options)
 {
     const bool streamed = options.mode == Mode::streamed;
-    constexpr std::int64_t least_chunk = 1024;
-    if (streamed && options.chunk_bytes < least_chunk) {
+    if (streamed && options.chunk_bytes < least_chunk_bytes) {
         throw Error(ErrorCode::usage,
                     fmt::format("chunks of {} bytes: a matrix is streamed in chunks of at least {} bytes",
-                                options.chunk_bytes, least_chunk));
+                                options.chunk_bytes, least_chunk_bytes));
+    }
+    if (options.device_bytes < 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("a streamed matrix may take {} bytes of each device's memory: at least 1, or 0 for all "
+                                "there is",
+                                options.device_bytes));
     }
     if (a.cols > std::numeric_limits<std::int32_t>::max()) {
         throw Error(ErrorCode::usage,

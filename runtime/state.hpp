@@ -49,6 +49,7 @@ struct RuntimeState {
 /// own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
 struct Shard {
+    std::unique_ptr<MemoryBudget> budget;  ///< of a streamed part: what the arrays below are taken from
     PartialCsr part;
     std::int64_t carry_nnz = 0;  ///< nonzeros of the shared first row
     kernels::DeviceArray<std::byte> row_ptr;
@@ -73,6 +74,8 @@ struct MatrixState {
     std::shared_ptr<RuntimeState> runtime;
     Plan plan;
     Mode mode = Mode::resident;
+    std::int64_t raw_bytes =
+        0;  ///< streamed and encoded: what an apply would copy to the devices without; 0: not encoded
     std::vector<std::string> notes;
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right then.
     std::unique_ptr<StreamSource<T>> source;

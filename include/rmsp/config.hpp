@@ -47,6 +47,10 @@ struct Config {
         bool compare_vendor =
             false;  ///< run.compare_vendor: also time the vendor's kernel (GPUs: cuSPARSE) in this run
     } run;
+    struct Stream {
+        std::string encoding = "none";  ///< stream.encoding: none, auto
+        std::int64_t device_mib = 0;    ///< stream.device_mib; 0: all there is
+    } stream;
     struct Output {
         std::string json;                ///< output.json: file name, "-" for standard output, "" for none
         std::string log_level = "warn";  ///< output.log_level: trace, debug, info, warn, error, off

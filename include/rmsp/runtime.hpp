@@ -46,6 +46,12 @@ enum class Mode : std::uint8_t {
     streamed,  ///< in the caller's host memory: each apply brings it to the devices in pieces, so it may exceed theirs
 };
 
+/// How the pieces of a streamed matrix cross the links to the devices.
+enum class StreamEncoding : std::uint8_t {
+    none,       ///< as they are in the caller's arrays
+    automatic,  ///< columns and values of each piece encoded without loss, where that saves a tenth of an array or more
+};
+
 /// How a matrix is split, where it stays, and which kernel multiplies it.
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
@@ -64,6 +70,13 @@ struct DistributeOptions {
     /// Streamed to GPUs: page-lock the caller's arrays, unless they are, for as long as the matrix lives. What is not locked is
     /// copied through pinned buffers by the workers' cores, which is slower.
     bool pin = true;
+    /// Streamed: whether pieces are encoded. Once, in distribute() and again in update_values(), into page-locked host memory
+    /// near each device; the devices decode them. Pays where a matrix is multiplied often and its columns or values are regular:
+    /// stencils, patterns, few or small or integer values.
+    StreamEncoding encoding = StreamEncoding::none;
+    /// Streamed: most bytes of each device's memory that the matrix may take, with its copies of x and y; 0: all there is. Pieces
+    /// become smaller than chunk_bytes where they have to.
+    std::int64_t device_bytes = 0;
     Progress progress{};
 };
 

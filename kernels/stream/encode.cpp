@@ -197,14 +197,18 @@ template <class T>
 class Dictionary {
 public:
     using Bits = BitsOf<T>;
-    Dictionary() : places_(4 * most_dictionary, -1) {}
+    /// Of at most n values.
+    explicit Dictionary(std::size_t n)
+        : bits_(std::bit_width(2 * std::clamp<std::size_t>(n, 1, most_dictionary))),
+          places_(std::size_t{1} << bits_, -1)
+    {
+    }
 
     /// Its index, or -1 if it is new and there is no room.
     std::int32_t index_of(T value)
     {
         const auto bits = std::bit_cast<Bits>(value);
-        std::size_t place = (std::uint64_t{bits} * 0x9e3779b97f4a7c15U) >> (64 - 18);
-        static_assert(4 * most_dictionary == std::size_t{1} << 18);
+        std::size_t place = (std::uint64_t{bits} * 0x9e3779b97f4a7c15U) >> (64 - bits_);
         while (places_[place] >= 0) {
             if (entries_[static_cast<std::size_t>(places_[place])] == bits) {
                 return places_[place];
@@ -221,6 +225,7 @@ public:
     const std::vector<Bits>& entries() const { return entries_; }
 
 private:
+    int bits_;
     std::vector<std::int32_t> places_;
     std::vector<Bits> entries_;
 };
@@ -287,7 +292,7 @@ Values<T> encode_values(const T* values, std::int64_t n, std::size_t most_bytes)
             return std::int64_t{std::bit_cast<std::int32_t>(static_cast<float>(values[i]))};
         });
     }
-    Dictionary<T> dictionary;
+    Dictionary<T> dictionary(static_cast<std::size_t>(n));
     std::vector<std::int32_t> index(static_cast<std::size_t>(n));
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int32_t place = dictionary.index_of(values[i]);
@@ -409,7 +414,8 @@ void decode_packet(const PacketLayout& layout, const std::byte* packet, std::int
     }
     const auto* const words = reinterpret_cast<const std::uint32_t*>(packet + layout.words);
     const auto blocks_at = [&](std::int64_t offset) { return reinterpret_cast<const PackedBlock*>(packet + offset); };
-    const int threads = std::max(context.threads, 1);
+    // A team costs more than it gains on small pieces.
+    const int threads = layout.nnz < (1 << 16) ? 1 : std::max(context.threads, 1);
 #pragma omp parallel for num_threads(threads)
     for (std::int64_t i = 0; i <= layout.rows; ++i) {
         row_ptr[i] = static_cast<std::int32_t>(unpack(blocks_at(layout.row_ptr_blocks), words, i));
