@@ -309,7 +309,8 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     const int devices = runtime->devices();
     auto matrix = std::make_shared<MatrixState<T>>(devices);
     matrix->runtime = runtime;
-    matrix->plan = make_plan(*runtime, a, options);
+    double split = 0;
+    matrix->plan = make_plan(*runtime, a, options, &split);
     const double planned = seconds_since(start);
     if (options.progress) {
         options.progress("partition", 1.0);
@@ -338,7 +339,9 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
             runtime->connection.transport->make_channel(devices, a.cols * static_cast<std::int64_t>(sizeof(T)));
     }
 
-    matrix->setup = {{"validate", {validated}, true}, {"partition", {planned - validated}, true}};
+    matrix->setup = {{"validate", {validated}, true},
+                     {"partition", {split}, true},
+                     {"examine", {planned - validated - split}, true}};
     if (options.mode == Mode::streamed) {
         matrix->mode = Mode::streamed;
         const auto begin = Clock::now();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <vector>
 
@@ -43,7 +44,8 @@ RowStatistics part_statistics(IndexView row_ptr, const PartialCsr& part)
 }  // namespace
 
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options)
+Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
+               double* split_seconds)
 {
     const bool streamed = options.mode == Mode::streamed;
     if (streamed && options.chunk_bytes < least_chunk_bytes) {
@@ -79,7 +81,11 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
     plan.mode = streamed ? "streamed" : "resident";
     plan.transport = runtime.connection.name;
     plan.transport_reason = runtime.connection.reason;
+    const auto begin = std::chrono::steady_clock::now();
     plan.partition = partition_csr(a.rows, a.cols, a.row_ptr, runtime.devices(), split);
+    if (split_seconds != nullptr) {
+        *split_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
     plan.nonzero_imbalance = plan.partition.imbalance(split.weights);
     const std::vector<double> limits = runtime.limits(options.mode);
 
@@ -119,7 +125,7 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
     return plan;
 }
 
-template Plan make_plan(const RuntimeState&, const CsrView<float>&, const DistributeOptions&);
-template Plan make_plan(const RuntimeState&, const CsrView<double>&, const DistributeOptions&);
+template Plan make_plan(const RuntimeState&, const CsrView<float>&, const DistributeOptions&, double*);
+template Plan make_plan(const RuntimeState&, const CsrView<double>&, const DistributeOptions&, double*);
 
 }  // namespace rmsp::detail
