@@ -17,6 +17,8 @@ namespace {
 
 // One piece is filled and one is multiplied at any time; the third keeps the link busy when the two differ in time.
 constexpr std::size_t slot_count = 3;
+// Rows of y that leave for the host as one: the ring of pinned memory that takes them on the way has slots of this size.
+constexpr std::int64_t least_stretch_bytes = std::int64_t{8} << 20;
 // An array whose encoding is hardly smaller is copied as it is: from where it is, without another copy in host memory.
 constexpr double most_encoded_share = 0.9;
 
@@ -192,6 +194,8 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, 
       memory_(memory),
       first_owned_row_(part.first_owned_row()),
       copies_(worker.device().make_stream()),
+      results_(worker.device().make_stream()),
+      results_there_(worker.device().make_event(false)),
       encodes_(options.encoding != StreamEncoding::none)
 {
     for (std::int64_t chunk_bytes = options.chunk_bytes;; chunk_bytes /= 2) {
@@ -216,6 +220,7 @@ void StreamedPart<T>::build(runtime::Worker& worker, const PartialCsr& part, std
 {
     pieces_ = cut_stream(source_.a.row_ptr, part, carry_nnz, chunk_bytes, entry_bytes<T>);
     make_slots(worker);
+    make_stretches(worker);
     operators_.resize(pieces_.size());
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
         prepare(worker, i, kernel, options.determinism);
@@ -244,6 +249,22 @@ void StreamedPart<T>::make_slots(runtime::Worker& worker)
         slot.values = kernels::DeviceArray<T>(memory_, static_cast<std::size_t>(nnz));
         slot.filled = device.make_event(false);
         slot.free = device.make_event(false);
+    }
+}
+
+template <class T>
+void StreamedPart<T>::make_stretches(runtime::Worker& worker)
+{
+    stretches_.clear();
+    std::int64_t rows = 0;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        rows += pieces_[i].carry || pieces_[i].continues ? 0 : pieces_[i].rows;
+        const bool last = i + 1 == pieces_.size();
+        // A row that is cut is complete with its last piece.
+        if (last || (rows * static_cast<std::int64_t>(sizeof(T)) >= least_stretch_bytes && !pieces_[i + 1].continues)) {
+            stretches_.push_back({i + 1, worker.device().make_event(false)});
+            rows = 0;
+        }
     }
 }
 
@@ -386,10 +407,13 @@ void StreamedPart<T>::send_columns(runtime::Worker& worker, const StreamPiece& p
 }
 
 template <class T>
-void StreamedPart<T>::send(runtime::Worker& worker, std::size_t piece_index, Slot& slot) const
+void StreamedPart<T>::send(runtime::Worker& worker, std::size_t piece_index)
 {
     const StreamPiece& piece = pieces_[piece_index];
+    Slot& slot = slot_of(piece_index);
     const EncodedPiece encoded = encoded_.empty() ? EncodedPiece{} : encoded_[piece_index];
+    // Recorded behind the slot's last use, be it in this apply or the one before; copies run ahead of the kernels until then.
+    copies_->wait(*slot.free);
     if (encoded.layout.encoded()) {
         copies_->copy(slot.packet.data(), static_cast<const std::byte*>(packets_.data()) + encoded.begin,
                       static_cast<std::size_t>(encoded.layout.bytes));
@@ -403,6 +427,7 @@ void StreamedPart<T>::send(runtime::Worker& worker, std::size_t piece_index, Slo
         source_.values.send(worker.device(), *copies_, slot.values.data(), source_.a.values + piece.first,
                             static_cast<std::size_t>(piece.nnz) * sizeof(T));
     }
+    copies_->record(*slot.filled);
 }
 
 template <class T>
@@ -411,11 +436,9 @@ void StreamedPart<T>::queue(runtime::Worker& worker, std::size_t piece_index, T 
 {
     const StreamPiece& piece = pieces_[piece_index];
     Slot& slot = slot_of(piece_index);
-    // Recorded behind the slot's last use, be it in this apply or the one before; copies run ahead of the kernels until then.
-    copies_->wait(*slot.free);
-    send(worker, piece_index, slot);
-    copies_->record(*slot.filled);
-
+    if (piece_index >= started_) {
+        send(worker, piece_index);
+    }
     worker.stream().wait(*slot.filled);
     if (!encoded_.empty() && encoded_[piece_index].layout.encoded()) {
         kernels::decode_packet(encoded_[piece_index].layout, slot.packet.data(), slot.row_ptr.data(),
@@ -430,22 +453,52 @@ void StreamedPart<T>::queue(runtime::Worker& worker, std::size_t piece_index, T 
 }
 
 template <class T>
+void StreamedPart<T>::start(runtime::Worker& worker)
+{
+    for (started_ = 0; started_ < slots_.size(); ++started_) {
+        send(worker, started_);
+    }
+}
+
+template <class T>
 void StreamedPart<T>::apply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry)
 {
+    std::size_t stretch = 0;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        queue(worker, i, alpha, x, beta, y, carry);
+        if (i + 1 == stretches_[stretch].end) {
+            worker.stream().record(*stretches_[stretch++].done);
+        }
+    }
+    started_ = 0;
+}
+
+template <class T>
+void StreamedPart<T>::download(runtime::Worker& worker, T* host, const T* y)
+{
+    std::int64_t row = first_owned_row_;
+    for (const Stretch& stretch : stretches_) {
+        const StreamPiece& last = pieces_[stretch.end - 1];
+        const std::int64_t end_row = last.carry ? row : last.first_row + last.rows;
+        results_->wait(*stretch.done);
+        worker.device().download(*results_, host + (row - first_owned_row_), y + (row - first_owned_row_),
+                                 static_cast<std::size_t>(end_row - row) * sizeof(T));
+        row = end_row;
+    }
+    results_->record(*results_there_);
+    worker.stream().wait(*results_there_);
+}
+
+template <class T>
+void StreamedPart<T>::abandon(runtime::Worker& worker) noexcept
+{
+    started_ = 0;
     try {
-        for (std::size_t i = 0; i < pieces_.size(); ++i) {
-            queue(worker, i, alpha, x, beta, y, carry);
-        }
-    } catch (...) {
-        // The job ends when the worker's stream does, which then waits for these copies no more, and the caller may free the
-        // arrays. Nor do the slots' events say all that was queued.
-        try {
-            copies_->synchronize();
-            worker.stream().synchronize();
-        } catch (const Error&) {
-            // The device is lost, and the first error says why.
-        }
-        throw;
+        copies_->synchronize();
+        worker.stream().synchronize();
+        results_->synchronize();
+    } catch (const Error&) {
+        // The device is lost, and the first error says why.
     }
 }
 

@@ -115,8 +115,17 @@ public:
     /// Whether the system refused page-locked memory for the encoded pieces, which are copied as they are then.
     bool encode_refused() const noexcept { return encode_refused_; }
 
+    /// Queues the copies of as many pieces as there are slots, beside whatever the worker's stream does until apply(): x is on its
+    /// way meanwhile.
+    void start(runtime::Worker& worker);
     /// Queues y = alpha A x + beta y for the owned rows and, if the part has a shared row, *carry = alpha A x for that.
     void apply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry);
+    /// Behind apply(): copies the owned rows of y to host memory of any kind, each stretch as soon as it is complete, beside the
+    /// copies of pieces to come. Pageable: returns when they are there. Pinned: the worker's stream goes on when they are.
+    void download(runtime::Worker& worker, T* host, const T* y);
+    /// After a failure between start() and the end of the apply: waits for what was queued, since the job ends when the worker's
+    /// stream does, which then waits for these copies no more, and the caller may free the arrays.
+    void abandon(runtime::Worker& worker) noexcept;
 
 private:
     struct Slot {
@@ -130,6 +139,11 @@ private:
             free;  ///< recorded by the worker's stream behind the kernels that read the slot
     };
 
+    /// Pieces [first piece, end) whose rows go to a host y as one.
+    struct Stretch {
+        std::size_t end = 0;
+        std::unique_ptr<runtime::Event> done;  ///< recorded by the worker's stream behind the last of them
+    };
     /// Where an encoded piece is among the packets.
     struct EncodedPiece {
         kernels::PacketLayout layout;
@@ -147,15 +161,21 @@ private:
     /// Makes what was sent local, on the worker's stream. (MSREP, section 4.1)
     void localize_row_pointers(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const;
     void send_columns(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const;
-    void send(runtime::Worker& worker, std::size_t piece, Slot& slot) const;
+    void make_stretches(runtime::Worker& worker);
+    /// Queues the copy of a piece to its slot.
+    void send(runtime::Worker& worker, std::size_t piece);
     void queue(runtime::Worker& worker, std::size_t piece, T alpha, const T* x, T beta, T* y, T* carry);
 
     const StreamSource<T>& source_;
     kernels::Memory& memory_;
     const std::int64_t first_owned_row_;
     std::unique_ptr<runtime::Stream> copies_;
+    std::unique_ptr<runtime::Stream> results_;  ///< y on its way to the host
+    std::unique_ptr<runtime::Event> results_there_;
     std::vector<Slot> slots_;
     std::vector<StreamPiece> pieces_;
+    std::size_t started_ = 0;  ///< pieces that start() has queued for the next apply
+    std::vector<Stretch> stretches_;
     std::vector<std::unique_ptr<kernels::SpmvOperator<T>>>
         operators_;  ///< one a piece, for the slot that it passes through
     bool encodes_ = false;

@@ -37,7 +37,7 @@ struct Config {
     } kernel;
     struct Run {
         std::string mode = "resident";       ///< run.mode: resident, streamed
-        std::int64_t chunk_mib = 16;         ///< run.chunk_mib, at least 1
+        std::int64_t chunk_mib = 64;         ///< run.chunk_mib, at least 1
         std::string vectors = "replicated";  ///< run.vectors: host, replicated, rows
         std::int64_t iterations = 100;       ///< run.iterations, at least 1
         std::int64_t warmup = 10;            ///< run.warmup

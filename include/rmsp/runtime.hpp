@@ -66,7 +66,7 @@ struct DistributeOptions {
     /// pieces). Kernels that need the entries on the device beforehand are refused: sell and cuSPARSE's.
     Mode mode = Mode::resident;
     /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds three such pieces.
-    std::int64_t chunk_bytes = std::int64_t{16} << 20;
+    std::int64_t chunk_bytes = std::int64_t{64} << 20;
     /// Streamed to GPUs: page-lock the caller's arrays, unless they are, for as long as the matrix lives. What is not locked is
     /// copied through pinned buffers by the workers' cores, which is slower.
     bool pin = true;
