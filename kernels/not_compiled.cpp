@@ -1,5 +1,6 @@
 #include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/spmv.hpp>
+#include <kernels/stream/stream.hpp>
 #include <kernels/support/bodies.hpp>
 #include <rmsp/error.hpp>
 
@@ -134,6 +135,16 @@ void add_partials(T*, std::int64_t, std::int64_t, T, const PartialSums<T>*, int,
 template void add_partials(float*, std::int64_t, std::int64_t, float, const PartialSums<float>*, int, const Context&);
 template void add_partials(double*, std::int64_t, std::int64_t, double, const PartialSums<double>*, int,
                            const Context&);
+
+template <class T>
+void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::int32_t*, T*, const Context&)
+{
+    missing("decode_packet for CUDA devices");
+}
+template void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::int32_t*, float*,
+                            const Context&);
+template void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::int32_t*, double*,
+                            const Context&);
 
 void copy_parts(const CopyPart*, int, const Context&) { missing("copy_parts for CUDA devices"); }
 

@@ -82,11 +82,10 @@ T* carries_of(const MatrixState<T>& matrix, bool on_devices)
     return static_cast<T*>(matrix.carries->data()) + (on_devices ? std::size_t{0} : matrix.shards.size());
 }
 
-}  // namespace
-
+/// The steps of apply_on(), from which a streamed part recovers if one of them fails.
 template <class T>
-void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
-              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe, bool of_transpose)
+void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
+                 const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe, bool of_transpose)
 {
     if (!multiplies_by_rows(matrix.plan, of_transpose)) {
         matrix.column_product(of_transpose)->apply(worker, meeting, alpha, x, beta, y, probe);
@@ -103,6 +102,9 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
 
     if (probe != nullptr) {
         probe->mark(worker, "");
+    }
+    if (shard.streamed) {
+        shard.streamed->start(worker);
     }
     const PlacedX<T> x_place = place_x(matrix, worker, meeting, x, probe);
     T* const y_place = copy_y ? shard.y.data() : y.vector ? y.vector->slices[rank] : host_rows;
@@ -146,11 +148,29 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
             matrix.carry_order->settle(worker.rank(), stream, meeting);
         }
     }
-    if (copy_y) {
+    if (copy_y && shard.streamed) {
+        shard.streamed->download(worker, host_rows, y_place);
+    } else if (copy_y) {
         device.download(stream, host_rows, y_place, y_bytes);
     }
     if (probe != nullptr && (copy_y || matrix.any_carry)) {
         probe->mark(worker, "merge");
+    }
+}
+
+}  // namespace
+
+template <class T>
+void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
+              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe, bool of_transpose)
+{
+    try {
+        apply_steps(matrix, worker, meeting, alpha, x, beta, y, probe, of_transpose);
+    } catch (...) {
+        if (const auto& streamed = matrix.shards[static_cast<std::size_t>(worker.rank())]->streamed) {
+            streamed->abandon(worker);
+        }
+        throw;
     }
 }
 

@@ -46,7 +46,7 @@ std::array<runtime::Range, 2> outside(const runtime::Range& range, const runtime
 template <class T>
 ColumnProduct<T>::ColumnProduct(const MatrixState<T>& matrix, bool of_transpose)
     : swapped_(of_transpose != transposed(matrix.plan)),
-      coordinates_(matrix.plan.format == Format::coo),
+      coordinates_(matrix.coordinates),
       order_(matrix.plan.order == CooOrder::unsorted ? CooOrder::unsorted : CooOrder::by_column),
       in_order_(matrix.options.determinism != Determinism::none),
       x_(swapped_ ? matrix.rows : matrix.columns),
@@ -69,15 +69,21 @@ ColumnProduct<T>::ColumnProduct(const MatrixState<T>& matrix, bool of_transpose)
 }
 
 template <class T>
-const kernels::SpmvOperator<T>* ColumnProduct<T>::open(runtime::Worker& worker, const Shard<T>& shard,
-                                                       const std::string& kernel, Determinism determinism)
+const kernels::SpmvOperator<T>* ColumnProduct<T>::open(runtime::Worker& worker, MatrixState<T>& matrix,
+                                                       const std::string& kernel)
 {
+    const Determinism determinism = matrix.options.determinism;
     const auto rank = static_cast<std::size_t>(worker.rank());
     runtime::Device& device = worker.device();
     const DeviceKind kind = device.info().kind;
     const auto context = worker.context();
     shards_[rank] = std::make_unique<ColumnShard<T>>();
     ColumnShard<T>& own = *shards_[rank];
+    Shard<T>& shard = *matrix.shards[rank];
+    if (shard.streams) {
+        shard.budget = std::make_unique<MemoryBudget>(device, matrix.options.device_bytes);
+    }
+    kernels::Memory& memory = shard.budget ? static_cast<kernels::Memory&>(*shard.budget) : device;
     const runtime::Range touched = y_.touched[rank];
     const std::int64_t rows = touched.empty() ? 0 : touched.end - touched.first;
 
@@ -99,6 +105,25 @@ const kernels::SpmvOperator<T>* ColumnProduct<T>::open(runtime::Worker& worker, 
                                        part.values};
         return kernels::choose_spmv_coo<T>(kind, kernel, determinism, order_).prepare(coo, context);
     };
+    if (!device.shares_host_memory()) {
+        own.x = make_piece<T>(memory, x_.touched[rank]);
+        own.y = make_piece<T>(memory, hull({y_.slices[rank], y_.slices[rank + 1]}, touched));
+        partials_[rank] = own.y.zero;
+    } else if (shards_.size() > 1) {
+        own.partial = make_piece<T>(memory, touched);
+        partials_[rank] = own.partial.zero;
+    }
+    if (channel_) {
+        transport_->open(*channel_, worker);
+    }
+    if (shard.streams) {
+        // Last, as the pieces take what the vectors leave.
+        shard.streamed = std::make_unique<StreamedPart<T>>(worker, *shard.budget, *matrix.source, shard.part,
+                                                           shard.carry_nnz, kernel, matrix.options, touched);
+        own.streamed = shard.streamed.get();
+        worker.stream().synchronize();
+        return nullptr;
+    }
     if (shard.part.nnz() > 0 || shards_.size() == 1) {
         own.owned_operator = coordinates_ ? by_coordinates() : by_columns(shard.owned, kernel);
     }
@@ -110,17 +135,6 @@ const kernels::SpmvOperator<T>* ColumnProduct<T>::open(runtime::Worker& worker, 
     // Coordinates hold entry numbers of x, pointers count from the first row.
     own.owned_x = coordinates_ ? 0 : shard.part.first_owned_row();
 
-    if (!device.shares_host_memory()) {
-        own.x = make_piece<T>(device, x_.touched[rank]);
-        own.y = make_piece<T>(device, hull({y_.slices[rank], y_.slices[rank + 1]}, touched));
-        partials_[rank] = own.y.zero;
-    } else if (shards_.size() > 1) {
-        own.partial = make_piece<T>(device, touched);
-        partials_[rank] = own.partial.zero;
-    }
-    if (channel_) {
-        transport_->open(*channel_, worker);
-    }
     worker.stream().synchronize();
     return own.owned_operator.get();
 }
@@ -187,13 +201,19 @@ void ColumnProduct<T>::multiply(runtime::Worker& worker, T alpha, const T* x, T 
     ColumnShard<T>& own = *shards_[rank];
     const runtime::Range touched = y_.touched[rank];
     // What the operators do not scale: entries of others, which begin at 0, and entries of `kept` that no operator touches.
-    if (beta != T{0}) {
+    // Pieces only add.
+    const bool adds = own.streamed != nullptr;
+    if (beta != T{0} || adds) {
         for (const runtime::Range& range : outside(touched, kept)) {
             kernels::fill(y + range.first, range.end - range.first, T{0}, context);
         }
     }
-    for (const runtime::Range& range : outside(kept, touched)) {
+    for (const runtime::Range& range : outside(kept, adds ? runtime::Range{} : touched)) {
         kernels::add_partials<T>(y, range.first, range.end, beta, nullptr, 0, context);
+    }
+    if (adds) {
+        own.streamed->add_columns(worker, alpha, x, y + touched.first);
+        return;
     }
     if (own.owned_operator) {
         own.owned_operator->apply(alpha, x + own.owned_x, beta, y + touched.first, context);
@@ -221,6 +241,9 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
         }
     };
     mark("");
+    if (own.streamed != nullptr) {
+        own.streamed->start(worker);
+    }
     const PlacedX placed = place_x(worker, meeting, x, probe);
     T* const y_zero = copy_y      ? own.y.zero
                       : !y.vector ? y.host
@@ -240,7 +263,7 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
     if (placed.gathered) {
         channel_->settle(worker, meeting);
     }
-    mark("kernel");
+    mark(own.streamed != nullptr ? "stream" : "kernel");
     if (channel_) {
         // The device's own sums are in its slice of y, with beta y.
         channel_->reduce_scatter(worker, meeting,

@@ -24,8 +24,9 @@ struct ColumnShard {
     Piece y;        ///< touched entries and the device's slice of a host y; GPUs
     std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;  ///< null: no entries
     std::unique_ptr<kernels::SpmvOperator<T>>
-        carry_operator;        ///< of the row of M that the part shares with its predecessor
-    std::int64_t owned_x = 0;  ///< entry of x where the operators' x begins
+        carry_operator;                   ///< of the row of M that the part shares with its predecessor
+    StreamedPart<T>* streamed = nullptr;  ///< instead of the operators: the shard's
+    std::int64_t owned_x = 0;             ///< entry of x where the operators' x begins
     std::int64_t carry_x = 0;
 };
 
@@ -41,8 +42,7 @@ public:
 
     /// Makes one device's operators, room and events; on its worker. Returns the operator of the owned rows, null if there
     /// are no entries.
-    const kernels::SpmvOperator<T>* open(runtime::Worker& worker, const Shard<T>& shard, const std::string& kernel,
-                                         Determinism determinism);
+    const kernels::SpmvOperator<T>* open(runtime::Worker& worker, MatrixState<T>& matrix, const std::string& kernel);
     /// Frees what open() made; on the worker, or after it has stopped.
     void close(int rank) noexcept;
 

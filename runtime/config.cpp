@@ -125,6 +125,17 @@ std::vector<Key> key_table(Config& c)
         {"run.compare_vendor", &c.run.compare_vendor,
          "also time the vendor's kernels (GPUs: cuSPARSE) in the same run"},
 
+        {"stream.encoding",
+         &c.stream.encoding,
+         "how a streamed matrix crosses the links: none (as it is in memory), auto (columns and values encoded without "
+         "loss where that saves bytes)",
+         {"none", "auto"}},
+        {"stream.device_mib",
+         &c.stream.device_mib,
+         "MiB of each device's memory that a streamed matrix and its copies of x and y may take; 0: all there is",
+         {},
+         0},
+
         {"output.json", &c.output.json, "JSON report: a file name, \"-\" for standard output, empty for none"},
         {"output.log_level",
          &c.output.log_level,
@@ -543,7 +554,10 @@ DistributeOptions distribute_options(const Config& config)
     options.kernel = config.kernel.spmv;
     options.merge = config.run.merge;
     options.mode = config.run.mode == "streamed" ? Mode::streamed : Mode::resident;
-    options.chunk_bytes = std::min(config.run.chunk_mib, std::numeric_limits<std::int64_t>::max() >> 20) << 20;
+    constexpr std::int64_t most_mib = std::numeric_limits<std::int64_t>::max() >> 20;
+    options.chunk_bytes = std::min(config.run.chunk_mib, most_mib) << 20;
+    options.encoding = config.stream.encoding == "auto" ? StreamEncoding::automatic : StreamEncoding::none;
+    options.device_bytes = std::min(config.stream.device_mib, most_mib) << 20;
     options.determinism = config.kernel.determinism == "run"            ? Determinism::run
                           : config.kernel.determinism == "device_count" ? Determinism::device_count
                                                                         : Determinism::none;

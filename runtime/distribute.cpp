@@ -121,7 +121,7 @@ IndexView build_row_pointers(Shard<T>& shard, runtime::Worker& worker, IndexView
 template <class T>
 std::int64_t end_of_first_row(const Stored<T>& a, const PartialCsr& part)
 {
-    if (a.format != Format::coo) {
+    if (!a.coordinates) {
         return std::min(part.end_idx, a.row_ptr[part.start_row + 1]);
     }
     return a.row_idx.visit([&](const auto* row) -> std::int64_t {
@@ -134,12 +134,13 @@ template <class T>
 void open_shard(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker)
 {
     runtime::Device& device = worker.device();
+    kernels::Memory& memory = shard.budget ? static_cast<kernels::Memory&>(*shard.budget) : device;
     if (shard.carry_nnz > 0) {
-        shard.carry_out = kernels::DeviceArray<T>(device, 1);
+        shard.carry_out = kernels::DeviceArray<T>(memory, 1);
     }
     if (!device.shares_host_memory()) {
-        shard.x = kernels::DeviceArray<T>(device, static_cast<std::size_t>(matrix.columns.size()));
-        shard.y = kernels::DeviceArray<T>(device, static_cast<std::size_t>(shard.owned.rows));
+        shard.x = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(matrix.columns.size()));
+        shard.y = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(shard.owned.rows));
         matrix.x_buffers[static_cast<std::size_t>(worker.rank())] = shard.x.data();
     }
     matrix.carry_order->open(worker.rank(), device);
@@ -175,7 +176,7 @@ std::unique_ptr<kernels::SpmvOperator<T>> prepare_owned(MatrixState<T>& matrix, 
     // The names in the options and the plan are of the kernels for A itself.
     const bool primary = !transposed(matrix.plan);
     ShardPlan& plan = matrix.plan.shards[static_cast<std::size_t>(worker.rank())];
-    if (matrix.plan.format == Format::coo) {
+    if (matrix.coordinates) {
         const kernels::CooShard<T> coo{
             shard.owned.rows, shard.owned.cols,    shard.owned.nnz,   CooOrder::by_row, shard.part.first_owned_row(),
             shard.owned_rows, shard.owned.col_idx, shard.owned.values};
@@ -206,8 +207,14 @@ void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     Shard<T>& shard = *matrix.shards[rank];
-    if (shard.streamed) {
+    if (shard.streams) {
+        shard.budget = std::make_unique<MemoryBudget>(worker.device(), matrix.options.device_bytes);
+        // First, as the pieces take what these leave.
         open_shard(matrix, shard, worker);
+        shard.streamed =
+            std::make_unique<StreamedPart<T>>(worker, *shard.budget, *matrix.source, shard.part, shard.carry_nnz,
+                                              matrix.plan.shards[rank].kernel, matrix.options);
+        worker.stream().synchronize();
         return;
     }
     shard.owned_operator = prepare_owned(matrix, shard, worker);
@@ -238,13 +245,12 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const Stored<T
     if (shard.part.start_flag) {
         shard.carry_nnz = end_of_first_row(a, shard.part) - shard.part.start_idx;
     }
-    const bool coo = a.format == Format::coo;
+    const bool coo = a.coordinates;
     const bool in_place = device.shares_host_memory() && a.col_idx.type() == IndexType::i32 &&
                           (!coo || a.row_idx.type() == IndexType::i32);
     if (matrix.source && !in_place) {
         shard.owned.rows = shard.part.owned_rows();
-        shard.streamed = std::make_unique<StreamedPart<T>>(worker, *matrix.source, shard.part, shard.carry_nnz,
-                                                           plan.kernel, options);
+        shard.streams = true;
         progress.add(static_cast<double>(nnz) * (sizeof(T) + sizeof(std::int32_t)));
         return;
     }
@@ -317,10 +323,41 @@ void prepare_columns(MatrixState<T>& matrix, ColumnProduct<T>& product, runtime:
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     ShardPlan& plan = matrix.plan.shards[rank];
-    const kernels::SpmvOperator<T>* const made =
-        product.open(worker, *matrix.shards[rank], primary ? plan.kernel : "auto", matrix.options.determinism);
+    const kernels::SpmvOperator<T>* const made = product.open(worker, matrix, primary ? plan.kernel : "auto");
     if (primary && made != nullptr) {
         note_kept(plan, *made);
+    }
+}
+
+/// What the links carry of an encoded matrix: in the plan, and a line of the report.
+template <class T>
+void describe_encoding(MatrixState<T>& matrix)
+{
+    std::int64_t raw = 0;
+    std::int64_t sent = 0;
+    std::int64_t kept = 0;
+    bool refused = false;
+    std::vector<double> seconds;
+    for (std::size_t i = 0; i < matrix.shards.size(); ++i) {
+        const auto& part = matrix.shards[i]->streamed;
+        ShardPlan& plan = matrix.plan.shards[i];
+        raw += plan.apply_bytes;
+        sent += part->link_bytes();
+        kept += part->encoded_bytes();
+        refused = refused || part->encode_refused();
+        seconds.push_back(part->encode_seconds());
+        plan.matrix_bytes = part->link_bytes();
+        plan.apply_bytes = part->link_bytes();
+    }
+    matrix.raw_bytes = raw;
+    matrix.setup.push_back({"encode", seconds, true});
+    const double nonzeros = std::max(1.0, static_cast<double>(matrix.plan.nnz));
+    matrix.notes.push_back(fmt::format(
+        "encoded: {:.2f} bytes a nonzero over the links instead of {:.2f}, and {:.1f} MB of page-locked host "
+        "memory",
+        static_cast<double>(sent) / nonzeros, static_cast<double>(raw) / nonzeros, static_cast<double>(kept) * 1e-6));
+    if (refused) {
+        matrix.notes.push_back("the system refused page-locked memory for encoded pieces: they are copied as they are");
     }
 }
 
@@ -399,8 +436,10 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     auto matrix = std::make_shared<MatrixState<T>>(devices);
     matrix->runtime = runtime;
     matrix->options = options;
+    matrix->coordinates = a.coordinates;
     matrix->options.progress = {};
-    matrix->plan = make_plan(*runtime, a, options);
+    double split = 0;
+    matrix->plan = make_plan(*runtime, a, options, &split);
     const double planned = seconds_since(start);
     if (options.progress) {
         options.progress("partition", 1.0);
@@ -423,7 +462,7 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     matrix->upload_needed = needed <= a.cols + a.cols / 4;
     matrix->carry_count = carry_counts(matrix->plan.partition);
 
-    matrix->setup = {{"partition", {planned}, true}};
+    matrix->setup = {{"partition", {split}, true}, {"examine", {planned - split}, true}};
     if (options.mode == Mode::streamed) {
         matrix->mode = Mode::streamed;
         const auto begin = Clock::now();
@@ -457,6 +496,9 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
         seconds += seconds_since(uploaded);
     }
     matrix->setup.push_back({matrix->source ? "prepare" : "upload", upload, true});
+    if (matrix->source && !runtime->shared_memory() && options.encoding != StreamEncoding::none) {
+        describe_encoding(*matrix);
+    }
     return matrix;
 }
 
@@ -478,6 +520,9 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
                             ErrorCode::usage,
                             "this matrix is streamed from the caller's values: write the new ones into the same "
                             "array");
+                    }
+                    if (shard.streamed) {
+                        shard.streamed->update_values(worker);
                     }
                 } else if (shard.values.size() == 0 && shard.part.nnz() > 0) {
                     if (values + shard.part.start_idx !=

@@ -279,6 +279,7 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     }
     // beta reads y once more, from the devices' own memory
     m.bytes += beta != T{0} && !link ? static_cast<double>(plan.rows) * sizeof(T) : 0;
+    m.raw_bytes = static_cast<double>(matrix->raw_bytes);
     m.limit_gbs = std::accumulate(limits.begin(), limits.end(), 0.0);
     m.limit_source = runtime.options.limit_gbs > 0 ? "given"
                      : link                        ? "measured host-to-device copies"

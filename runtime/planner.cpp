@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <vector>
 
@@ -42,7 +43,7 @@ RowStatistics part_statistics(IndexView row_ptr, const PartialCsr& part)
 template <class T>
 Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& options, UnsortedCoo unsorted)
 {
-    if (a.format != Format::coo) {
+    if (!a.coordinates) {
         return partition_csr(a.rows, a.cols, a.row_ptr, devices, options);
     }
     PartitionCoo coo = partition_coo(a.rows, a.cols, a.nnz, a.row_idx, a.col_idx, devices, options, unsorted);
@@ -57,10 +58,12 @@ Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& 
 template <class T>
 std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& part, const DistributeOptions& options)
 {
-    if (a.format == Format::csc) {
-        return kernels::choose_spmv_csc<T>(kind, options.kernel, options.determinism).info.name;
+    if (!a.coordinates && a.transposed) {
+        return options.mode == Mode::streamed && kind == DeviceKind::cuda
+                   ? choose_streamed_csc<T>(kind, options.kernel, options.determinism).info.name
+                   : kernels::choose_spmv_csc<T>(kind, options.kernel, options.determinism).info.name;
     }
-    if (a.format == Format::coo) {
+    if (a.coordinates) {
         const CooOrder order = a.transposed ? CooOrder::by_column : a.order;
         return kernels::choose_spmv_coo<T>(kind, options.kernel, options.determinism, order).info.name;
     }
@@ -163,21 +166,29 @@ MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& optio
 }
 
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options)
+Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options, double* split_seconds)
 {
     const bool streamed = options.mode == Mode::streamed;
-    constexpr std::int64_t least_chunk = 1024;
-    if (streamed && options.chunk_bytes < least_chunk) {
+    if (streamed && options.chunk_bytes < least_chunk_bytes) {
         throw Error(ErrorCode::usage,
                     fmt::format("chunks of {} bytes: a matrix is streamed in chunks of at least {} bytes",
-                                options.chunk_bytes, least_chunk));
+                                options.chunk_bytes, least_chunk_bytes));
     }
-    if (streamed && a.format != Format::csr) {
-        throw Error(ErrorCode::usage, fmt::format("a matrix in {}: only csr is streamed, {} stays on the devices",
-                                                  to_string(a.format), to_string(a.format)));
+    if (options.device_bytes < 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("a streamed matrix may take {} bytes of each device's memory: at least 1, or 0 for all "
+                                "there is",
+                                options.device_bytes));
+    }
+    if (streamed && a.coordinates) {
+        throw Error(ErrorCode::usage, "unsorted coordinates are not streamed: sort them first");
+    }
+    if (streamed && a.transposed && runtime.shared_memory() && a.col_idx.type() != IndexType::i32) {
+        throw Error(ErrorCode::usage,
+                    "streamed columns are multiplied in place by host devices, which takes 32-bit row indices");
     }
     check_width(a.transposed ? "rows" : "columns", a.cols);
-    if (a.format == Format::coo) {
+    if (a.coordinates) {
         check_width(a.transposed ? "columns" : "rows", a.rows);
     }
     PartitionOptions split;
@@ -199,8 +210,12 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
     plan.mode = streamed ? "streamed" : "resident";
     plan.transport = runtime.connection.name;
     plan.transport_reason = runtime.connection.reason;
+    const auto begin = std::chrono::steady_clock::now();
     plan.partition = split_stored(a, runtime.devices(), split,
                                   options.unsorted == Unsorted::split ? UnsortedCoo::split : UnsortedCoo::refuse);
+    if (split_seconds != nullptr) {
+        *split_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
     plan.nonzero_imbalance = plan.partition.imbalance(split.weights);
     const std::vector<double> limits = runtime.limits(options.mode);
 
@@ -226,9 +241,8 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
         shard.end_row = a.transposed ? columns.end : rows.end;
         const std::int64_t pointer_bytes = part.nnz() > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
         const std::int64_t value_bytes = sizeof(T);
-        shard.matrix_bytes =
-            part.nnz() * (value_bytes + 4) +
-            (a.format == Format::coo ? part.nnz() * std::int64_t{4} : (part.rows() + 1) * pointer_bytes);
+        shard.matrix_bytes = part.nnz() * (value_bytes + 4) +
+                             (a.coordinates ? part.nnz() * std::int64_t{4} : (part.rows() + 1) * pointer_bytes);
         shard.vector_bytes = (a.cols + part.rows()) * value_bytes;
         shard.apply_bytes =
             shard.matrix_bytes + (std::min(part.nnz(), columns.end - columns.first) + part.rows()) * value_bytes;
@@ -253,7 +267,7 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
     return plan;
 }
 
-template Plan make_plan(const RuntimeState&, const Stored<float>&, const DistributeOptions&);
-template Plan make_plan(const RuntimeState&, const Stored<double>&, const DistributeOptions&);
+template Plan make_plan(const RuntimeState&, const Stored<float>&, const DistributeOptions&, double*);
+template Plan make_plan(const RuntimeState&, const Stored<double>&, const DistributeOptions&, double*);
 
 }  // namespace rmsp::detail

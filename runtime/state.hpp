@@ -24,23 +24,24 @@ template <class T>
 struct ColumnShard;
 
 /// A matrix M as it is split and stored, in the caller's arrays: by rows, so that a matrix by columns is its transpose.
-/// Coordinates have row indices instead of row pointers.
+/// Coordinates have row indices instead of row pointers, unless they are streamed.
 template <class T>
 struct Stored : CsrView<T> {
     Format format = Format::csr;        ///< the caller's
     CooOrder order = CooOrder::by_row;  ///< of M: by_row or unsorted
     bool transposed = false;            ///< M is the transpose of the caller's matrix
-    IndexView row_idx;                  ///< coordinates only
+    bool coordinates = false;           ///< row indices instead of row pointers
+    IndexView row_idx;
 };
 template <class T>
 Stored<T> stored(const CsrView<T>& a)
 {
-    return {a, Format::csr, CooOrder::by_row, false, {}};
+    return {a, Format::csr, CooOrder::by_row, false, false, {}};
 }
 template <class T>
 Stored<T> stored(const CscView<T>& a)
 {
-    return {transpose(a), Format::csc, CooOrder::by_row, true, {}};
+    return {transpose(a), Format::csc, CooOrder::by_row, true, false, {}};
 }
 /// Finds the order of the entries, which must be valid.
 template <class T>
@@ -48,9 +49,9 @@ Stored<T> stored(const CooView<T>& a)
 {
     const CooOrder order = coo_order(a.nnz, a.row_idx, a.col_idx);
     if (order == CooOrder::by_column) {
-        return {{a.cols, a.rows, a.nnz, {}, a.row_idx, a.values}, Format::coo, CooOrder::by_row, true, a.col_idx};
+        return {{a.cols, a.rows, a.nnz, {}, a.row_idx, a.values}, Format::coo, CooOrder::by_row, true, true, a.col_idx};
     }
-    return {{a.rows, a.cols, a.nnz, {}, a.col_idx, a.values}, Format::coo, order, false, a.row_idx};
+    return {{a.rows, a.cols, a.nnz, {}, a.col_idx, a.values}, Format::coo, order, false, true, a.row_idx};
 }
 
 struct RuntimeState {
@@ -91,6 +92,8 @@ struct RuntimeState {
 /// own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
 struct Shard {
+    bool streams = false;                  ///< comes to the device in pieces
+    std::unique_ptr<MemoryBudget> budget;  ///< of a streamed part: what the arrays below are taken from
     PartialCsr part;
     std::int64_t carry_nnz = 0;  ///< nonzeros of the shared first row
     kernels::DeviceArray<std::byte> row_ptr;
@@ -154,7 +157,12 @@ struct MatrixState {
     Plan plan;
     DistributeOptions options;
     Mode mode = Mode::resident;
-    bool sorted_copy = false;  ///< the values are not in the caller's order
+    bool coordinates = false;               ///< see Stored
+    bool sorted_copy = false;               ///< the values are not in the caller's order
+    CooMatrix<T> kept_copy;                 ///< what a streamed matrix has beside the caller's arrays: sorted entries,
+    HostVector<std::int64_t> kept_row_ptr;  ///< and row pointers of coordinates
+    std::int64_t raw_bytes =
+        0;  ///< streamed and encoded: what an apply would copy to the devices without; 0: not encoded
     std::vector<std::string> notes;
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right then.
     std::unique_ptr<StreamSource<T>> source;
@@ -216,9 +224,11 @@ struct VectorState {
     std::vector<void*> entry_zero;
 };
 
-/// Splits, chooses kernels and counts bytes; touches no device.
+/// Splits, chooses kernels and counts bytes; touches no device. *split_seconds: what the split alone took, without the scans of rows
+/// and columns.
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options);
+Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
+               double* split_seconds = nullptr);
 
 /// Splits A, copies each part to its device and makes its kernel ready.
 template <class T>

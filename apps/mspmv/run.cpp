@@ -31,6 +31,7 @@ struct Options {
     std::string devices;
     std::string format;
     std::string merge;
+    std::string encoding;
     std::string topology;
     std::string json;
     std::vector<std::string> overrides;
@@ -51,6 +52,7 @@ Config configuration(const Options& options)
     add("runtime.devices", options.devices);
     add("matrix.format", options.format);
     add("run.merge", options.merge);
+    add("stream.encoding", options.encoding);
     add("runtime.topology", options.topology);
     add("output.json", options.json);
     add("run.verify", options.no_verify ? "false" : "");
@@ -390,6 +392,11 @@ void add_run(CLI::App& app, Action& action)
         ->type_name("NAME")
         ->take_last();
     command->add_option("--merge", options->merge, "add partial results (csc) by peer, nccl, host or auto")
+        ->type_name("NAME")
+        ->take_last();
+    command
+        ->add_option("--encoding", options->encoding,
+                     "auto: of a streamed matrix, columns and values cross the links encoded; none: as they are")
         ->type_name("NAME")
         ->take_last();
     command->add_option("--set", options->overrides, "set one key, run.iterations=200 for example; may be repeated")

@@ -44,6 +44,7 @@ template <class T>
 struct CscKernel {
     KernelInfo info;
     std::unique_ptr<SpmvOperator<T>> (*prepare)(const CscShard<T>& shard, const Context& context);
+    bool streams = false;  ///< as SpmvKernel::streams
 };
 template <class T>
 struct CooKernel {

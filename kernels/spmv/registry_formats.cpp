@@ -35,8 +35,9 @@ std::span<const CscKernel<T>> spmv_csc_kernels()
         {host("csc-openmp", Determinism::run, "ranges of equal nonzeros, one a thread, with a partial y each"),
          prepare_csc_openmp<T>},
         {host("csc-reference", Determinism::run, "one serial loop in the next wider type, to compare with"),
-         prepare_csc_reference<T>},
-        {cuda("csc-atomic", Determinism::none, "8 nonzeros a lane, added to y atomically"), prepare_csc_atomic<T>},
+         prepare_csc_reference<T>, true},
+        {cuda("csc-atomic", Determinism::none, "8 nonzeros a lane, added to y atomically"), prepare_csc_atomic<T>,
+         true},
         {cuda("csc-to-csr", Determinism::run, "a copy sorted by row, made once, then csr-nnz-split"),
          prepare_csc_to_csr<T>},
     }};

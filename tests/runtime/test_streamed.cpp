@@ -549,6 +549,137 @@ TEST_P(Streamed, RefusesChunksThatHoldNothingAndStaysUsable)
     check_host_apply("largest chunks", Wide(a).view(), largest);
 }
 
+TEST_P(Streamed, EncodedPiecesOfHardMatrices)
+{
+    auto o = options();
+    o.encoding = StreamEncoding::automatic;
+    o.chunk_bytes = 8192;
+    for (auto& [name, a] : hard_matrices<double>()) {
+        // Pieces of different classes behind each other: integers, few fractions, any values.
+        for (std::int64_t i = 0; i < a.nnz(); ++i) {
+            const std::int64_t stretch = i / 700 % 3;
+            if (stretch < 2) {
+                a.values[static_cast<std::size_t>(i)] = static_cast<double>(i % 50 - 25) / (stretch == 0 ? 1 : 7);
+            }
+        }
+        check_host_apply(name, Wide(a).view(), o);
+        check_host_apply(name, a.view(), o);
+    }
+    for (auto& [name, a] : hard_matrices<float>()) {
+        std::fill(a.values.begin(), a.values.end(), 0.25F);
+        check_host_apply(name, Wide(a).view(), o);
+    }
+}
+
+TEST_P(Streamed, AnEncodedLoopGivesTheBitsOfTheRawOne)
+{
+    auto a = stencil27<double>(24, 23, 22);
+    std::fill(a.values.begin(), a.values.end(), 0.03);
+    const Wide wide(a);
+    const auto x = random_vector<double>(a.cols, 3);
+    const auto run = [&](StreamEncoding encoding, std::int64_t chunk) {
+        auto o = options();
+        o.determinism = Determinism::run;
+        o.encoding = encoding;
+        o.chunk_bytes = chunk;
+        auto matrix = runtime_->distribute(wide.view(), o);
+        auto from = matrix.make_x(Layout::rows);
+        auto to = matrix.make_x(Layout::rows);
+        from.upload(x.data());
+        for (int i = 0; i < 10; ++i) {
+            matrix.apply(1.0, from, 0.0, to);
+            std::swap(from, to);
+        }
+        std::vector<double> out(x.size());
+        from.download(out.data());
+        return out;
+    };
+    for (const std::int64_t chunk : {std::int64_t{6000}, std::int64_t{300000}, std::int64_t{1} << 30}) {
+        EXPECT_EQ(run(StreamEncoding::automatic, chunk), run(StreamEncoding::none, chunk));
+    }
+}
+
+TEST_P(Streamed, NewValuesAreEncodedAnew)
+{
+    auto a = stencil27<double>(13, 12, 11);
+    const Wide wide(a);
+    auto o = options();
+    o.encoding = StreamEncoding::automatic;
+    o.chunk_bytes = 20000;
+    std::fill(a.values.begin(), a.values.end(), 1.0);
+    auto matrix = runtime_->distribute(wide.view(), o);
+    const auto x = random_vector<double>(a.cols, 8);
+    std::vector<double> y(static_cast<std::size_t>(a.rows));
+    // Packets that grow and shrink.
+    for (int round = 0; round < 5; ++round) {
+        for (std::int64_t i = 0; i < a.nnz(); ++i) {
+            a.values[static_cast<std::size_t>(i)] =
+                round % 2 == 0 ? std::sin(static_cast<double>(i)) : static_cast<double>(i % (1000 * round));
+        }
+        matrix.update_values(a.values.data());
+        matrix.apply(1.0, x.data(), 0.0, y.data());
+        EXPECT_TRUE(verify_spmv<double>(a.view(), 1.0, x.data(), 0.0, nullptr, y.data()).passed);
+    }
+}
+
+TEST_P(Streamed, TheReportSaysWhatAnEncodedMatrixCosts)
+{
+    if (GetParam().gpus == 0) {
+        GTEST_SKIP() << "nothing crosses a link";
+    }
+    auto a = stencil27<double>(24, 23, 22);
+    std::fill(a.values.begin(), a.values.end(), -1.0);
+    auto o = options();
+    o.encoding = StreamEncoding::automatic;
+    o.chunk_bytes = std::int64_t{1} << 20;
+    auto matrix = runtime_->distribute(a.view(), o);
+    const auto x = random_vector<double>(a.cols, 11);
+    const auto m =
+        matrix.measure(DistributedMatrix<double>::Vectors::replicated, 1, 3, 1.0, x.data(), 0.0, nullptr, nullptr);
+    EXPECT_GE(m.raw_bytes, 12.0 * static_cast<double>(a.nnz()));
+    EXPECT_LT(10 * m.bytes, m.raw_bytes);
+    const Report report = matrix.report();
+    EXPECT_TRUE(
+        std::any_of(report.setup.begin(), report.setup.end(), [](const auto& p) { return p.name == "encode"; }));
+    EXPECT_NE(report.to_text().find("bytes a nonzero over the links"), std::string::npos);
+}
+
+TEST_P(Streamed, AMatrixLargerThanAllDeviceMemory)
+{
+    // Memory for x, y and a fraction of the matrix.
+    const auto a = stencil27<double>(24, 23, 22);
+    const Wide wide(a);
+    for (const auto encoding : {StreamEncoding::none, StreamEncoding::automatic}) {
+        auto o = options();
+        o.encoding = encoding;
+        o.chunk_bytes = std::int64_t{16} << 20;
+        o.device_bytes = a.rows * 16 + a.nnz() * 12 / 40;
+        check_host_apply("a cap on device memory", wide.view(), o);
+    }
+}
+
+TEST_P(Streamed, SaysThatNotEvenTheSmallestPiecesFit)
+{
+    const auto a = stencil27<double>(24, 23, 22);
+    const Wide wide(a);
+    auto o = options();
+    for (const std::int64_t bytes : {std::int64_t{1}, std::int64_t{2000}}) {
+        o.device_bytes = bytes;
+        try {
+            runtime_->distribute(wide.view(), o);
+            ADD_FAILURE() << "no error with " << bytes << " bytes";
+        } catch (const Error& e) {
+            EXPECT_EQ(e.code(), ErrorCode::out_of_memory);
+            EXPECT_NE(std::string(e.what()).find("a streamed matrix may take"), std::string::npos) << e.what();
+        }
+    }
+    o.device_bytes = -1;
+    EXPECT_THROW(runtime_->distribute(wide.view(), o), Error);
+    EXPECT_THROW(runtime_->plan(wide.view(), o), Error);
+    o.device_bytes = 0;
+    check_host_apply("without a cap", wide.view(), o);
+}
+
 INSTANTIATE_TEST_SUITE_P(Machines, Streamed, testing::ValuesIn(machines()), machine_name);
 
 }  // namespace
