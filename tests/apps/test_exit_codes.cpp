@@ -44,7 +44,6 @@ TEST(ExitCode, UsageIsTwo)
     expect_failure(2, "precision", {"generate", "banded", "5", "1", "-o", "x.mtx", "--precision", "half"});
     expect_failure(2, "hexagon", {"generate", "hexagon", "5", "-o", "x.mtx"});
     expect_failure(2, "the nearest known key is \"run.iterations\"", small_run_with({"--set", "run.iteration=5"}));
-    expect_failure(2, "only csr is streamed", small_run_with({"--format", "csc", "--set", "run.mode=streamed"}));
     expect_failure(2, "run.merge", small_run_with({"--format", "csc", "--merge", "mpi"}));
     expect_failure(2, "ell", small_run_with({"--format", "ell"}));
     expect_failure(2, "no-such-kernel", small_run_with({"--set", "kernel.spmv=no-such-kernel"}));

@@ -117,12 +117,13 @@ protected:
         runtime_ = std::make_unique<Runtime>(options_for(GetParam()));
     }
 
-    /// A x and A^T x with vectors in host memory.
+    /// A x and A^T x (products: whether transposed) with vectors in host memory.
     template <class T>
-    void check_host_vectors(const std::string& name, const CsrMatrix<T>& a, DistributedMatrix<T>& matrix)
+    void check_host_vectors(const std::string& name, const CsrMatrix<T>& a, DistributedMatrix<T>& matrix,
+                            const std::vector<bool>& products = {false, true})
     {
         const CscMatrix<T> csc = to_csc(a.view());
-        for (const bool transposed : {false, true}) {
+        for (const bool transposed : products) {
             const CsrView<T> product = transposed ? transpose(csc.view()) : a.view();
             const auto x = random_vector<T>(product.cols, 1);
             const auto y_in = random_vector<T>(product.rows, 2);
@@ -145,10 +146,11 @@ protected:
 
     /// The same with vectors on the devices.
     template <class T>
-    void check_device_vectors(const std::string& name, const CsrMatrix<T>& a, DistributedMatrix<T>& matrix)
+    void check_device_vectors(const std::string& name, const CsrMatrix<T>& a, DistributedMatrix<T>& matrix,
+                              const std::vector<bool>& products = {false, true})
     {
         const CscMatrix<T> csc = to_csc(a.view());
-        for (const bool transposed : {false, true}) {
+        for (const bool transposed : products) {
             const CsrView<T> product = transposed ? transpose(csc.view()) : a.view();
             const auto x_host = random_vector<T>(product.cols, 3);
             const auto y_in = random_vector<T>(product.rows, 4);
@@ -397,6 +399,26 @@ TEST_P(Formats, MeasuresEveryFormat)
     }
 }
 
+TEST_P(Formats, StreamedInEveryFormat)
+{
+    for (const auto& [name, a] : matrices<double>()) {
+        for (const Given given : every_way) {
+            // In pieces much smaller than a part, and of one row.
+            DistributeOptions options;
+            options.mode = Mode::streamed;
+            options.chunk_bytes = 4096;
+            options.alignment = RowAlignment::exact;
+            options.unsorted = Unsorted::sort;
+            options.encoding = given == Given::csr ? StreamEncoding::none : StreamEncoding::automatic;
+            const Arrays<double> arrays(a, given);
+            auto matrix = arrays.distribute(*runtime_, options);
+            const std::string what = name + ", streamed, " + name_of(given);
+            check_host_vectors(what, a, matrix, {false});
+            check_device_vectors(what, a, matrix, {false});
+        }
+    }
+}
+
 TEST_P(Formats, UnsortedEntriesAreRefusedUnlessAskedFor)
 {
     const auto a = with_row_lengths<double>({3, 1, 40, 2, 100}, 90);
@@ -435,8 +457,9 @@ TEST_P(Formats, RefusesWhatItCannotDo)
     };
     DistributeOptions options;
     options.mode = Mode::streamed;
-    EXPECT_NE(distribute(Given::csc, options).find("only csr is streamed"), std::string::npos);
-    EXPECT_NE(distribute(Given::coo_by_row, options).find("only csr is streamed"), std::string::npos);
+    options.unsorted = Unsorted::split;
+    EXPECT_NE(distribute(Given::coo_unsorted, options).find("unsorted coordinates are not streamed"),
+              std::string::npos);
     options = {};
     options.merge = "pigeon";
     EXPECT_NE(distribute(Given::csc, options).find("merge \"pigeon\""), std::string::npos);
