@@ -1,3 +1,4 @@
+#include <kernels/spgemm/bodies.hpp>
 #include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/support/bodies.hpp>
@@ -95,6 +96,44 @@ RMSP_INSTANTIATE(prepare_cusparse_alg2, float);
 RMSP_INSTANTIATE(prepare_cusparse_alg2, double);
 #undef RMSP_INSTANTIATE
 
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cuda(const CsrShard<T>&, const CsrShard<T>&, const SpgemmOptions&,
+                                                       const Context&)
+{
+    missing("SpGEMM kernel \"spgemm\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg1(const CsrShard<T>&, const CsrShard<T>&,
+                                                                const SpgemmOptions&, const Context&)
+{
+    missing("SpGEMM kernel \"cusparse-spgemm-alg1\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg2(const CsrShard<T>&, const CsrShard<T>&,
+                                                                const SpgemmOptions&, const Context&)
+{
+    missing("SpGEMM kernel \"cusparse-spgemm-alg2\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg3(const CsrShard<T>&, const CsrShard<T>&,
+                                                                const SpgemmOptions&, const Context&)
+{
+    missing("SpGEMM kernel \"cusparse-spgemm-alg3\" (CUDA)");
+}
+
+#define RMSP_INSTANTIATE(prepare, T)                                                                                  \
+    template std::unique_ptr<SpgemmOperator<T>> prepare(const CsrShard<T>&, const CsrShard<T>&, const SpgemmOptions&, \
+                                                        const Context&)
+RMSP_INSTANTIATE(prepare_spgemm_cuda, float);
+RMSP_INSTANTIATE(prepare_spgemm_cuda, double);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg1, float);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg1, double);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg2, float);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg2, double);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg3, float);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg3, double);
+#undef RMSP_INSTANTIATE
+
 namespace cuda {
 
 template <class Out>
@@ -104,6 +143,14 @@ void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, Out*,
 }
 template void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, std::int32_t*, const Context&);
 template void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, std::int64_t*, const Context&);
+
+template <class T>
+void count_products(const CsrShard<T>&, const CsrShard<T>&, std::int64_t*, const Context&)
+{
+    missing("count_products for CUDA devices");
+}
+template void count_products(const CsrShard<float>&, const CsrShard<float>&, std::int64_t*, const Context&);
+template void count_products(const CsrShard<double>&, const CsrShard<double>&, std::int64_t*, const Context&);
 
 void narrow_indices(const std::int64_t*, std::int64_t, std::int32_t*, const Context&)
 {

@@ -147,7 +147,8 @@ std::vector<std::string> vendor_kernels(const Runtime& runtime, Mode mode)
     const std::vector<DeviceInfo> devices = runtime.devices();
     if (mode == Mode::resident && !devices.empty() && devices.front().kind == DeviceKind::cuda) {
         for (const KernelInfo& kernel : list_kernels()) {
-            if (kernel.compiled && kernel.device == DeviceKind::cuda && kernel.name.starts_with("cusparse")) {
+            if (kernel.family == "spmv" && kernel.compiled && kernel.device == DeviceKind::cuda &&
+                kernel.name.starts_with("cusparse")) {
                 names.push_back(kernel.name);
             }
         }

@@ -2,7 +2,8 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <kernels/spmv/choose.hpp>
+#include <kernels/choose.hpp>
+#include <kernels/spgemm/spgemm.hpp>
 #include <kernels/spmv/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 
@@ -127,6 +128,9 @@ std::vector<KernelInfo> list_kernels()
 {
     std::vector<KernelInfo> all;
     for (const auto& kernel : kernels::spmv_kernels<double>()) {
+        all.push_back(kernel.info);
+    }
+    for (const auto& kernel : kernels::spgemm_kernels<double>()) {
         all.push_back(kernel.info);
     }
     return all;
