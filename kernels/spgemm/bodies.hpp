@@ -2,7 +2,7 @@
 
 #include <kernels/spgemm/spgemm.hpp>
 
-/// What count_products() calls on CUDA devices.
+/// The CUDA body of count_products(); a stand-in that throws NotCompiled in a build without CUDA.
 namespace rmsp::kernels::cuda {
 
 template <class T>
