@@ -208,6 +208,8 @@ public:
     std::vector<double> measure_limits();
 
 private:
+    template <class>
+    friend class SparseProduct;
     std::shared_ptr<detail::RuntimeState> state_;
 };
 
