@@ -208,7 +208,9 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
     for (const auto& info : runtime.infos) {
         split.nodes.push_back(std::max(0, info.placement.node));
     }
-    const Partition partition = partition_csr(a.rows, a.cols, IndexView(work.data()), runtime.devices(), split);
+    // The work of a row takes the place of its nonzeros; there is some even where A has no columns.
+    const Partition partition =
+        partition_csr(a.rows, std::max<std::int64_t>(a.cols, 1), IndexView(work.data()), runtime.devices(), split);
     plan.product_imbalance = partition.imbalance(split.weights);
     for (int i = 0; i < runtime.devices(); ++i) {
         const auto rank = static_cast<std::size_t>(i);
