@@ -120,6 +120,12 @@ std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg3(const CsrShard<T
 {
     missing("SpGEMM kernel \"cusparse-spgemm-alg3\" (CUDA)");
 }
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_reuse(const CsrShard<T>&, const CsrShard<T>&,
+                                                                 const SpgemmOptions&, const Context&)
+{
+    missing("SpGEMM kernel \"cusparse-spgemm-reuse\" (CUDA)");
+}
 
 #define RMSP_INSTANTIATE(prepare, T)                                                                                  \
     template std::unique_ptr<SpgemmOperator<T>> prepare(const CsrShard<T>&, const CsrShard<T>&, const SpgemmOptions&, \
@@ -132,6 +138,8 @@ RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg2, float);
 RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg2, double);
 RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg3, float);
 RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg3, double);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_reuse, float);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_reuse, double);
 #undef RMSP_INSTANTIATE
 
 namespace cuda {

@@ -94,5 +94,8 @@ std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg2(const CsrShard<T
 template <class T>
 std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg3(const CsrShard<T>&, const CsrShard<T>&,
                                                                 const SpgemmOptions&, const Context&);
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_reuse(const CsrShard<T>&, const CsrShard<T>&,
+                                                                 const SpgemmOptions&, const Context&);
 
 }  // namespace rmsp::kernels
