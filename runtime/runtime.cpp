@@ -123,6 +123,7 @@ std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
 {
     auto state = std::make_unique<detail::RuntimeState>();
     state->options = options;
+    state->cache = runtime::Cache(options.cache);
     const bool live = options.topology_file.empty();
     state->topology = live ? Topology::detect() : Topology::load(options.topology_file);
     const Topology& topology = state->topology;
@@ -250,6 +251,9 @@ RuntimeOptions RuntimeOptions::from_environment(RuntimeOptions base)
         } catch (const Error& e) {
             throw Error(ErrorCode::usage, std::string("RMSP_BIND: ") + e.what());
         }
+    }
+    if (const char* cache = std::getenv("RMSP_CACHE_DIR"); cache != nullptr && *cache != '\0') {
+        base.cache = cache;
     }
     if (const char* transports = std::getenv("RMSP_TRANSPORT")) {
         base.transports.clear();

@@ -26,6 +26,7 @@ struct Config {
         std::vector<std::string> transports;  ///< runtime.transports
         double limit_gbs = 0;                 ///< runtime.limit_gbs
         std::string topology;                 ///< runtime.topology: plan for a described machine (needs --dry-run)
+        std::string cache = "auto";           ///< runtime.cache: auto, off, or a folder
     } runtime;
     struct PartitionKeys {
         std::string strategy = "nonzeros";  ///< partition.strategy: nonzeros, rows

@@ -31,8 +31,10 @@ struct RuntimeOptions {
     double limit_gbs = 0;
     /// Described machine to plan for; only plan() works then, nothing is run. Empty: the live machine.
     std::string topology_file{};
+    /// Where findings are kept for later processes: a folder, "auto" ($XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp), or "off".
+    std::string cache = "off";
 
-    /// Options with RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT applied over `base`.
+    /// Options with RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR applied over `base`.
     /// \throws Error(usage) naming the variable
     static RuntimeOptions from_environment(RuntimeOptions base);
 };
