@@ -49,8 +49,18 @@ std::vector<Key> key_table(Config& c)
         {"matrix.precision", &c.matrix.precision, "floating-point type of the values and vectors", {"double", "float"}},
         {"matrix.values",
          &c.matrix.values,
-         "values of a generated matrix: uniform in [-1, 1), all one, or (stencils) the graph Laplacian",
-         {"random", "ones", "laplace"}},
+         "auto (those of the file; random where the matrix is generated), or in their place: random (uniform in [-1, "
+         "1)), "
+         "ones, laplace (of the graph; generated matrices: stencils only)",
+         {"auto", "random", "ones", "laplace"}},
+        {"matrix.plus_identity", &c.matrix.plus_identity, "multiply A + I instead of A"},
+        {"matrix.kron",
+         &c.matrix.kron,
+         "multiply the Kronecker product of the matrix with a block of so many rows and columns instead: unknowns at "
+         "each "
+         "node of a mesh",
+         {},
+         1},
         {"matrix.seed", &c.matrix.seed, "seed of the generated matrix and of the random x and y", {}, 0},
 
         {"runtime.devices", &c.runtime.devices,
@@ -114,6 +124,11 @@ std::vector<Key> key_table(Config& c)
          {"host", "replicated", "rows"}},
         {"run.iterations", &c.run.iterations, "timed applies", {}, 1},
         {"run.warmup", &c.run.warmup, "applies before the timed ones", {}, 0},
+        {"run.cache",
+         &c.run.cache,
+         "what a timed apply finds in the devices' caches: warm (what the one before left) or cold (nothing: they are "
+         "flushed first, outside the time)",
+         {"warm", "cold"}},
         {"run.alpha", &c.run.alpha, "alpha of y = alpha A x + beta y"},
         {"run.beta", &c.run.beta, "beta of y = alpha A x + beta y; 0: y is not read"},
         {"run.verify", &c.run.verify, "compare the last y with the serial reference"},

@@ -418,9 +418,10 @@ DistributedVector<T> DistributedMatrix<T>::make_y() const
 
 template <class T>
 Measurement DistributedMatrix<T>::measure(Vectors vectors, std::int64_t warmup, std::int64_t iterations, T alpha,
-                                          const T* x, T beta, const T* y_in, T* y_out)
+                                          const T* x, T beta, const T* y_in, T* y_out, Caches caches)
 {
-    return detail::measure_matrix(checked(state_), vectors, warmup, iterations, alpha, x, beta, y_in, y_out);
+    return detail::measure_matrix(checked(state_), vectors, warmup, iterations, alpha, x, beta, y_in, y_out,
+                                  caches == Caches::cold);
 }
 
 template class DistributedMatrix<float>;

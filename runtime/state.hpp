@@ -195,7 +195,7 @@ void finish_host_y(const MatrixState<T>& matrix, T* y);
 template <class T>
 Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
                            typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup, std::int64_t iterations,
-                           T alpha, const T* x, T beta, const T* y_in, T* y_out);
+                           T alpha, const T* x, T beta, const T* y_in, T* y_out, bool cold);
 
 /// Measures what RuntimeState::limits() does not know yet.
 std::vector<double> measure_limits(RuntimeState& runtime, Mode mode);
