@@ -49,8 +49,18 @@ std::vector<Key> key_table(Config& c)
         {"matrix.precision", &c.matrix.precision, "floating-point type of the values and vectors", {"double", "float"}},
         {"matrix.values",
          &c.matrix.values,
-         "values of a generated matrix: uniform in [-1, 1), all one, or (stencils) the graph Laplacian",
-         {"random", "ones", "laplace"}},
+         "auto (those of the file; random where the matrix is generated), or in their place: random (uniform in [-1, "
+         "1)), "
+         "ones, laplace (of the graph; generated matrices: stencils only)",
+         {"auto", "random", "ones", "laplace"}},
+        {"matrix.plus_identity", &c.matrix.plus_identity, "multiply A + I instead of A"},
+        {"matrix.kron",
+         &c.matrix.kron,
+         "multiply the Kronecker product of the matrix with a block of so many rows and columns instead: unknowns at "
+         "each "
+         "node of a mesh",
+         {},
+         1},
         {"matrix.seed", &c.matrix.seed, "seed of the generated matrix and of the random x and y", {}, 0},
 
         {"runtime.devices", &c.runtime.devices,
@@ -77,6 +87,9 @@ std::vector<Key> key_table(Config& c)
          0},
         {"runtime.topology", &c.runtime.topology,
          "plan for the machine that this file describes (hwloc XML or TOML); only with --dry-run"},
+        {"runtime.cache", &c.runtime.cache,
+         "folder of what later runs need not find out again; auto: $XDG_CACHE_HOME/rmsp or ~/.cache/rmsp; off: none; "
+         "RMSP_CACHE_DIR"},
 
         {"partition.strategy",
          &c.partition.strategy,
@@ -111,6 +124,11 @@ std::vector<Key> key_table(Config& c)
          {"host", "replicated", "rows"}},
         {"run.iterations", &c.run.iterations, "timed applies", {}, 1},
         {"run.warmup", &c.run.warmup, "applies before the timed ones", {}, 0},
+        {"run.cache",
+         &c.run.cache,
+         "what a timed apply finds in the devices' caches: warm (what the one before left) or cold (nothing: they are "
+         "flushed first, outside the time)",
+         {"warm", "cold"}},
         {"run.alpha", &c.run.alpha, "alpha of y = alpha A x + beta y"},
         {"run.beta", &c.run.beta, "beta of y = alpha A x + beta y; 0: y is not read"},
         {"run.verify", &c.run.verify, "compare the last y with the serial reference"},
@@ -420,10 +438,11 @@ void assign_text(const Key& key, std::string_view text, const std::string& origi
 
 void apply_environment(const std::vector<Key>& keys)
 {
-    static constexpr std::array<std::pair<const char*, const char*>, 3> variables{{
+    static constexpr std::array<std::pair<const char*, const char*>, 4> variables{{
         {"RMSP_DEVICES", "runtime.devices"},
         {"RMSP_BIND", "runtime.bind"},
         {"RMSP_TRANSPORT", "runtime.transports"},
+        {"RMSP_CACHE_DIR", "runtime.cache"},
     }};
     for (const auto& [variable, name] : variables) {
         const char* text = std::getenv(variable);
@@ -522,6 +541,7 @@ RuntimeOptions runtime_options(const Config& config)
     options.transports = config.runtime.transports;
     options.limit_gbs = config.runtime.limit_gbs;
     options.topology_file = config.runtime.topology;
+    options.cache = config.runtime.cache;
     return options;
 }
 

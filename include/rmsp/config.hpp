@@ -16,7 +16,9 @@ struct Config {
         std::string generate;              ///< matrix.generate, see rmsp::generate(); exactly one of the two is given
         std::string format = "csr";        ///< matrix.format: csr, csc, coo, auto
         std::string precision = "double";  ///< matrix.precision: double, float
-        std::string values = "random";     ///< matrix.values: values of generated matrices: random, ones, laplace
+        std::string values = "auto";       ///< matrix.values: auto, random, ones, laplace
+        bool plus_identity = false;        ///< matrix.plus_identity
+        std::int64_t kron = 1;             ///< matrix.kron, at least 1
         std::int64_t seed = 1;             ///< matrix.seed
     } matrix;
     struct RuntimeKeys {
@@ -26,6 +28,7 @@ struct Config {
         std::vector<std::string> transports;  ///< runtime.transports
         double limit_gbs = 0;                 ///< runtime.limit_gbs
         std::string topology;                 ///< runtime.topology: plan for a described machine (needs --dry-run)
+        std::string cache = "auto";           ///< runtime.cache: auto, off, or a folder
     } runtime;
     struct PartitionKeys {
         std::string strategy = "nonzeros";  ///< partition.strategy: nonzeros, rows
@@ -41,6 +44,7 @@ struct Config {
         std::string vectors = "replicated";  ///< run.vectors: host, replicated, rows
         std::int64_t iterations = 100;       ///< run.iterations, at least 1
         std::int64_t warmup = 10;            ///< run.warmup
+        std::string cache = "warm";          ///< run.cache: warm, cold
         double alpha = 1.0;                  ///< run.alpha
         double beta = 0.0;                   ///< run.beta
         bool verify = true;                  ///< run.verify
@@ -69,6 +73,14 @@ struct ConfigKey {
     std::string meaning;
 };
 std::vector<ConfigKey> config_keys();
+
+/// The matrix that a configuration names: read or generated, then A + I and the Kronecker product with ones where asked, then
+/// its values.
+/// \throws what read_matrix(), generate() and the steps after them throw
+template <class T>
+CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress = {});
+/// The same in words: what reports call the matrix.
+std::string describe(const Config::Matrix& config);
 
 /// What the runtime and a distribution take from a configuration. \throws Error(usage)
 RuntimeOptions runtime_options(const Config& config);
