@@ -135,6 +135,37 @@ std::vector<Key> key_table(Config& c)
         {"run.compare_vendor", &c.run.compare_vendor,
          "also time the vendor's kernels (GPUs: cuSPARSE) in the same run"},
 
+        {"spgemm.product",
+         &c.spgemm.product,
+         "what mspmv spgemm computes: aa (A A), aat (A A^T), ata (A^T A), ab (A B)",
+         {"aa", "aat", "ata", "ab"}},
+        {"spgemm.file", &c.spgemm.file, "B of A B: a file as for matrix.file; this or spgemm.generate"},
+        {"spgemm.generate", &c.spgemm.generate, "B of A B, generated as by matrix.generate"},
+        {"spgemm.kernel", &c.spgemm.kernel, "kernel by its name in `mspmv kernels`, or auto"},
+        {"spgemm.accumulator",
+         &c.spgemm.accumulator,
+         "how a row of C is added up: auto, or one that the kernel has",
+         {"auto", "scatter", "hash", "window", "chunks"}},
+        {"spgemm.memory_limit",
+         &c.spgemm.memory_limit,
+         "memory of each device that a product may hold: up to 1 a share of what is free, above it bytes; where C does "
+         "not fit, it is computed in runs of rows that go to the host",
+         {},
+         0,
+         true},
+        {"spgemm.prune_below",
+         &c.spgemm.prune_below,
+         "count the entries of C that are not below this in magnitude",
+         {},
+         0},
+        {"spgemm.iterations", &c.spgemm.iterations, "timed products on the devices", {}, 1},
+        {"spgemm.warmup", &c.spgemm.warmup, "products before the timed ones", {}, 0},
+        {"spgemm.sampled_rows",
+         &c.spgemm.sampled_rows,
+         "rows of C that are compared entry by entry, besides C v with A (B v)",
+         {},
+         0},
+
         {"output.json", &c.output.json, "JSON report: a file name, \"-\" for standard output, empty for none"},
         {"output.log_level",
          &c.output.log_level,
@@ -561,6 +592,18 @@ DistributeOptions distribute_options(const Config& config)
     options.kernel = config.kernel.spmv;
     options.mode = config.run.mode == "streamed" ? Mode::streamed : Mode::resident;
     options.chunk_bytes = std::min(config.run.chunk_mib, std::numeric_limits<std::int64_t>::max() >> 20) << 20;
+    options.determinism = config.kernel.determinism == "run"            ? Determinism::run
+                          : config.kernel.determinism == "device_count" ? Determinism::device_count
+                                                                        : Determinism::none;
+    return options;
+}
+
+SpgemmOptions spgemm_options(const Config& config)
+{
+    SpgemmOptions options;
+    options.kernel = config.spgemm.kernel;
+    options.accumulator = config.spgemm.accumulator;
+    options.memory_limit = config.spgemm.memory_limit;
     options.determinism = config.kernel.determinism == "run"            ? Determinism::run
                           : config.kernel.determinism == "device_count" ? Determinism::device_count
                                                                         : Determinism::none;

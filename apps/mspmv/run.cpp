@@ -1,22 +1,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <unistd.h>
-
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <rmsp/config.hpp>
-#include <rmsp/version.hpp>
 
 #include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 
@@ -80,28 +76,6 @@ double seconds_since(std::chrono::steady_clock::time_point begin)
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-std::string topology_line(const Topology& topology)
-{
-    std::size_t cores = 0;
-    std::size_t threads = 0;
-    for (const NumaNode& node : topology.nodes) {
-        cores += node.cores.size();
-        threads += node.pus.size();
-    }
-    const auto count = [](std::size_t n, const char* what) {
-        return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-    };
-    return fmt::format("{}: {}, {}, {}, {}", topology.name.empty() ? "this machine" : topology.name,
-                       count(topology.nodes.size(), "NUMA node"), count(cores, "core"),
-                       count(threads, "hardware thread"), count(topology.gpus.size(), "GPU"));
-}
-
-std::string host_name()
-{
-    char name[256] = {};
-    return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
 /// Completes what the runtime said about a run with what only the program knows.
 void describe_run(Report& report, const Config& config, const Runtime& runtime, double load_seconds)
 {
@@ -109,13 +83,7 @@ void describe_run(Report& report, const Config& config, const Runtime& runtime, 
     report.matrix = describe(config.matrix);
     report.topology = topology_line(runtime.topology());
     report.setup.insert(report.setup.begin(), PhaseTimes{file ? "read" : "generate", {load_seconds}, true});
-    const std::time_t now = std::time(nullptr);
-    report.context.insert({{"date", fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(now))},
-                           {"host_name", host_name()},
-                           {"executable", "mspmv"},
-                           {"library_version", version()},
-                           {"commit", commit()},
-                           {"features", build_features()}});
+    report.context.merge(run_context());
 }
 
 /// The vendor's kernels for the devices in use: none for a streamed matrix, since they need it on the device beforehand.
@@ -230,19 +198,6 @@ Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runti
     return report;
 }
 
-void write_report(const Report& report, const std::string& text, const std::string& json)
-{
-    if (json == "-") {
-        fmt::print(stderr, "{}", text);
-        print(report.to_json());
-        return;
-    }
-    print(text);
-    if (!json.empty()) {
-        write_text(json, report.to_json());
-    }
-}
-
 template <class T>
 int run(const Config& config, bool dry_run)
 {
@@ -268,7 +223,7 @@ int run(const Config& config, bool dry_run)
     }
     describe_run(report, config, runtime, load_seconds);
     clear_progress_line();
-    write_report(report, report.to_text(), config.output.json);
+    write_report(report.to_text(), report.to_json(), config.output.json);
     if (report.verification.done && !report.verification.passed) {
         throw Error(ErrorCode::verification,
                     fmt::format("verification failed: error {:.3e} exceeds the bound {:.3e}, worst in row {}",

@@ -6,6 +6,7 @@
 
 #include <rmsp/io.hpp>
 #include <rmsp/runtime.hpp>
+#include <rmsp/spgemm.hpp>
 
 namespace rmsp {
 
@@ -51,6 +52,18 @@ struct Config {
         bool compare_vendor =
             false;  ///< run.compare_vendor: also time the vendor's kernel (GPUs: cuSPARSE) in this run
     } run;
+    struct Spgemm {
+        std::string product = "aa";        ///< spgemm.product: aa, aat, ata, ab
+        std::string file;                  ///< spgemm.file: B
+        std::string generate;              ///< spgemm.generate: B
+        std::string kernel = "auto";       ///< spgemm.kernel
+        std::string accumulator = "auto";  ///< spgemm.accumulator
+        double memory_limit = 0.9;         ///< spgemm.memory_limit, above 0
+        double prune_below = 0;            ///< spgemm.prune_below
+        std::int64_t iterations = 10;      ///< spgemm.iterations, at least 1
+        std::int64_t warmup = 2;           ///< spgemm.warmup
+        std::int64_t sampled_rows = 1000;  ///< spgemm.sampled_rows
+    } spgemm;
     struct Output {
         std::string json;                ///< output.json: file name, "-" for standard output, "" for none
         std::string log_level = "warn";  ///< output.log_level: trace, debug, info, warn, error, off
@@ -85,5 +98,6 @@ std::string describe(const Config::Matrix& config);
 /// What the runtime and a distribution take from a configuration. \throws Error(usage)
 RuntimeOptions runtime_options(const Config& config);
 DistributeOptions distribute_options(const Config& config);
+SpgemmOptions spgemm_options(const Config& config);
 
 }  // namespace rmsp
