@@ -147,23 +147,6 @@ RowSelection consecutive(const CsrView<T>& a, std::int64_t first_row, std::int64
     return selection;
 }
 
-/// Where the entries of rows [first_row, end_row) of A are among those of B that the device has, or -1: A and B are one matrix, and
-/// all these rows are there.
-template <class T>
-std::int64_t position_in_b(const CsrView<T>& a, const CsrView<T>& b, std::int64_t first_row, std::int64_t end_row,
-                           const RowSelection& b_rows)
-{
-    if (a.row_ptr.data() != b.row_ptr.data() || a.col_idx.data() != b.col_idx.data() || a.values != b.values) {
-        return -1;
-    }
-    for (const RowRun& run : b_rows.runs) {
-        if (run.first <= first_row && end_row <= run.end) {
-            return run.nnz_before + a.row_ptr[first_row] - a.row_ptr[run.first];
-        }
-    }
-    return -1;
-}
-
 /// Sends rows of A, unless they came with B.
 template <class T>
 void upload_a(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
@@ -711,6 +694,7 @@ std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int
     using Times = std::vector<std::vector<double>>;  // of each device and round
     const std::size_t devices = state.parts.size();
     Times symbolic(devices);
+    Times allocate(devices);
     Times fill(devices);
     Times whole(devices);
     Times values(devices);
@@ -731,16 +715,18 @@ std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int
             }
             const auto begin = detail::Clock::now();
             part.product = detail::prepare_product(worker, part.budget, state.options, part.a.shard, part.b.shard);
+            const double prepared = detail::seconds_since(begin);
             const auto nnz = static_cast<std::size_t>(part.product->nnz());
             part.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, nnz);
             part.values = kernels::DeviceArray<T>(part.budget, nnz);
-            const double prepared = detail::seconds_since(begin);
+            const double allocated = detail::seconds_since(begin);
             detail::fill_or_renew(part, worker, alpha);
             worker.stream().synchronize();
             if (round >= 0) {
                 whole[rank].push_back(detail::seconds_since(begin));
                 symbolic[rank].push_back(prepared);
-                fill[rank].push_back(whole[rank].back() - prepared);
+                allocate[rank].push_back(allocated - prepared);
+                fill[rank].push_back(whole[rank].back() - allocated);
             }
         }
         meeting.arrive_and_wait();
@@ -806,7 +792,7 @@ std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int
         return p;
     };
     std::vector<Measurement> measurements{summary("whole", whole, wall_whole), summary("numeric", values, wall_values)};
-    measurements[0].phases = {phase("symbolic", symbolic), phase("fill", fill)};
+    measurements[0].phases = {phase("symbolic", symbolic), phase("allocate", allocate), phase("fill", fill)};
     measurements[1].phases = {phase("numeric", values)};
     for (std::size_t rank = 0; rank < devices; ++rank) {
         state.plan.shards[rank].peak_bytes = state.parts[rank]->budget.peak();

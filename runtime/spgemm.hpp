@@ -48,6 +48,12 @@ template <class T>
 RowSelection select_rows(const CsrView<T>& a, std::int64_t first_row, std::int64_t end_row, const CsrView<T>& b,
                          int threads);
 
+/// Where the entries of rows [first_row, end_row) of A are among the selected ones of B, or -1: A and B are one matrix, and all
+/// these rows were selected.
+template <class T>
+std::int64_t position_in_b(const CsrView<T>& a, const CsrView<T>& b, std::int64_t first_row, std::int64_t end_row,
+                           const RowSelection& b_rows);
+
 /// Device memory under a limit, with the most that was held at once.
 class MemoryBudget final : public kernels::Memory {
 public:

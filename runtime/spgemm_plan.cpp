@@ -169,6 +169,21 @@ RowSelection select_rows(const CsrView<T>& a, std::int64_t first_row, std::int64
     return selection;
 }
 
+template <class T>
+std::int64_t position_in_b(const CsrView<T>& a, const CsrView<T>& b, std::int64_t first_row, std::int64_t end_row,
+                           const RowSelection& b_rows)
+{
+    if (a.row_ptr.data() != b.row_ptr.data() || a.col_idx.data() != b.col_idx.data() || a.values != b.values) {
+        return -1;
+    }
+    for (const RowRun& run : b_rows.runs) {
+        if (run.first <= first_row && end_row <= run.end) {
+            return run.nnz_before + a.row_ptr[first_row] - a.row_ptr[run.first];
+        }
+    }
+    return -1;
+}
+
 std::int64_t spgemm_limit(const SpgemmOptions& options, std::int64_t free_bytes)
 {
     if (!(options.memory_limit > 0) || options.memory_limit >= 0x1p63) {
@@ -238,7 +253,8 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
         shard.c_nnz = std::min(most, static_cast<std::int64_t>(estimate));
         constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
         const std::int64_t rows = shard.end_row - shard.first_row;
-        shard.a_bytes = shard.a_nnz * entry_bytes + (rows + 1) * pointer_bytes(shard.a_nnz);
+        const bool came_with_b = position_in_b(a, b, shard.first_row, shard.end_row, selection) >= 0;
+        shard.a_bytes = (came_with_b ? 0 : shard.a_nnz * entry_bytes) + (rows + 1) * pointer_bytes(shard.a_nnz);
         shard.b_bytes = shard.b_nnz * entry_bytes + (b.rows + 1) * pointer_bytes(shard.b_nnz);
         shard.c_bytes = shard.c_nnz * entry_bytes + (rows + 1) * 8;
         shard.limit_bytes = limits[rank];
@@ -260,6 +276,8 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
 #define RMSP_INSTANTIATE(T)                                                                                   \
     template HostVector<std::int64_t> count_work(const CsrView<T>&, const CsrView<T>&);                       \
     template RowSelection select_rows(const CsrView<T>&, std::int64_t, std::int64_t, const CsrView<T>&, int); \
+    template std::int64_t position_in_b(const CsrView<T>&, const CsrView<T>&, std::int64_t, std::int64_t,     \
+                                        const RowSelection&);                                                 \
     template SpgemmPlan make_spgemm_plan(const RuntimeState&, const CsrView<T>&, const CsrView<T>&,           \
                                          const SpgemmOptions&, const std::vector<std::int64_t>&,              \
                                          HostVector<std::int64_t>&, std::vector<RowSelection>*);

@@ -44,7 +44,7 @@ struct SpgemmShardPlan {
     std::int64_t b_nnz = 0;
     std::int64_t c_nnz = 0;       ///< estimated from sampled rows; exact once prepared
     std::int64_t c_nnz_most = 0;  ///< a bound: no row has more entries than products or columns
-    std::int64_t a_bytes = 0;
+    std::int64_t a_bytes = 0;     ///< of a square whose rows came with B, row pointers alone
     std::int64_t b_bytes = 0;
     std::int64_t c_bytes = 0;      ///< for c_nnz
     std::int64_t limit_bytes = 0;  ///< 0: none
@@ -111,7 +111,7 @@ public:
     /// "numeric" of the last compute(), and "download".
     std::vector<PhaseTimes> phases() const;
 
-    /// Times on the devices, with A and B there: the whole product (structure, memory for C, values; named "whole") and the
+    /// Times on the devices, with A and B there: the whole product (structure, memory for C, values: "whole") and the
     /// values alone ("numeric"), after `warmup` rounds of each.
     /// \throws Error(usage) for iterations < 1 or a chunked plan
     std::vector<Measurement> measure(std::int64_t warmup, std::int64_t iterations, T alpha = T{1});
