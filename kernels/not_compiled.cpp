@@ -33,14 +33,34 @@ std::unique_ptr<SpmvOperator<T>> prepare_row_warp(const CsrShard<T>&, const RowS
     missing("SpMV kernel \"csr-row-warp\" (CUDA)");
 }
 template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_cusparse_alg1(const CsrShard<T>&, const RowStatistics&, const Context&)
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_csr_alg1(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"cusparse-csr-alg1\" (CUDA)");
 }
 template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_cusparse_alg2(const CsrShard<T>&, const RowStatistics&, const Context&)
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_csr_alg2(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"cusparse-csr-alg2\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_coo_alg1(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"cusparse-coo-alg1\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_coo_alg2(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"cusparse-coo-alg2\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_sell(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"cusparse-sell\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_bsr(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"cusparse-bsr\" (CUDA)");
 }
 
 template <class T>
@@ -90,10 +110,18 @@ RMSP_INSTANTIATE(prepare_row_vector, float);
 RMSP_INSTANTIATE(prepare_row_vector, double);
 RMSP_INSTANTIATE(prepare_row_warp, float);
 RMSP_INSTANTIATE(prepare_row_warp, double);
-RMSP_INSTANTIATE(prepare_cusparse_alg1, float);
-RMSP_INSTANTIATE(prepare_cusparse_alg1, double);
-RMSP_INSTANTIATE(prepare_cusparse_alg2, float);
-RMSP_INSTANTIATE(prepare_cusparse_alg2, double);
+RMSP_INSTANTIATE(prepare_cusparse_csr_alg1, float);
+RMSP_INSTANTIATE(prepare_cusparse_csr_alg1, double);
+RMSP_INSTANTIATE(prepare_cusparse_csr_alg2, float);
+RMSP_INSTANTIATE(prepare_cusparse_csr_alg2, double);
+RMSP_INSTANTIATE(prepare_cusparse_coo_alg1, float);
+RMSP_INSTANTIATE(prepare_cusparse_coo_alg1, double);
+RMSP_INSTANTIATE(prepare_cusparse_coo_alg2, float);
+RMSP_INSTANTIATE(prepare_cusparse_coo_alg2, double);
+RMSP_INSTANTIATE(prepare_cusparse_sell, float);
+RMSP_INSTANTIATE(prepare_cusparse_sell, double);
+RMSP_INSTANTIATE(prepare_cusparse_bsr, float);
+RMSP_INSTANTIATE(prepare_cusparse_bsr, double);
 #undef RMSP_INSTANTIATE
 
 template <class T>

@@ -69,6 +69,12 @@ public:
     virtual std::unique_ptr<Stream> make_stream() = 0;
     virtual std::unique_ptr<Event> make_event(bool timing) = 0;
 
+    /// Memory of this device that is handed out and taken back in the order of `stream`: nothing waits, and what is freed serves
+    /// the next request. The pool behind it lives as long as the device. Peers may not reach it.
+    virtual std::unique_ptr<kernels::Memory> make_pool(Stream& stream) = 0;
+    /// Bytes that allocations may still take; 0: not known.
+    virtual std::int64_t free_bytes() = 0;
+
     /// Host memory near this device that every device of the runtime can reach directly.
     virtual void* allocate_pinned(std::size_t bytes) = 0;
     virtual void free_pinned(void* p, std::size_t bytes) noexcept = 0;

@@ -7,6 +7,7 @@
 
 #include <kernels/spmv/spmv.hpp>
 
+#include "runtime/cache.hpp"
 #include "runtime/hand_over.hpp"
 #include "runtime/job.hpp"
 #include "runtime/streamed.hpp"
@@ -26,6 +27,7 @@ struct RuntimeState {
     runtime::Connection connection;
     std::unique_ptr<runtime::JobQueue> jobs;
     std::vector<std::string> notes;
+    runtime::Cache cache;
     std::vector<double>
         link_gbs;  ///< copies from the host to each device, all at once; empty until measured; under `mutex`
     mutable std::mutex mutex;
@@ -193,7 +195,7 @@ void finish_host_y(const MatrixState<T>& matrix, T* y);
 template <class T>
 Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
                            typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup, std::int64_t iterations,
-                           T alpha, const T* x, T beta, const T* y_in, T* y_out);
+                           T alpha, const T* x, T beta, const T* y_in, T* y_out, bool cold);
 
 /// Measures what RuntimeState::limits() does not know yet.
 std::vector<double> measure_limits(RuntimeState& runtime, Mode mode);

@@ -76,7 +76,7 @@ bool automatic(const KernelInfo& info, const RowStatistics& rows)
 template <class T>
 std::span<const SpmvKernel<T>> spmv_kernels()
 {
-    static const std::array<SpmvKernel<T>, 8> table{{
+    static const std::array<SpmvKernel<T>, 12> table{{
         {host("csr-openmp", Determinism::device_count,
               "ranges of equal nonzeros and rows, one a thread; long rows shared"),
          nullptr, prepare_openmp<T>, true},
@@ -92,9 +92,19 @@ std::span<const SpmvKernel<T>> spmv_kernels()
         {cuda("csr-row-warp", Determinism::device_count, "one warp a row, the same bits on any number of GPUs"),
          nullptr, prepare_row_warp<T>, true},
         {cuda("cusparse-csr-alg1", Determinism::none, "cuSPARSE, CUSPARSE_SPMV_CSR_ALG1 with preprocessing"),
-         unsupported_by_cusparse, prepare_cusparse_alg1<T>, false},
+         unsupported_by_cusparse, prepare_cusparse_csr_alg1<T>, false},
         {cuda("cusparse-csr-alg2", Determinism::run, "cuSPARSE, CUSPARSE_SPMV_CSR_ALG2 with preprocessing"),
-         unsupported_by_cusparse, prepare_cusparse_alg2<T>, false},
+         unsupported_by_cusparse, prepare_cusparse_csr_alg2<T>, false},
+        {cuda("cusparse-coo-alg1", Determinism::none,
+              "cuSPARSE, CUSPARSE_SPMV_COO_ALG1; row indices beside the matrix"),
+         unsupported_by_cusparse, prepare_cusparse_coo_alg1<T>, false},
+        {cuda("cusparse-coo-alg2", Determinism::run, "cuSPARSE, CUSPARSE_SPMV_COO_ALG2; row indices beside the matrix"),
+         unsupported_by_cusparse, prepare_cusparse_coo_alg2<T>, false},
+        {cuda("cusparse-sell", Determinism::none, "cuSPARSE, CUSPARSE_SPMV_SELL_ALG1 with slices of 32; a copy"),
+         unsupported_by_cusparse, prepare_cusparse_sell<T>, false},
+        {cuda("cusparse-bsr", Determinism::none,
+              "cuSPARSE, CUSPARSE_SPMV_BSR_ALG1 where blocks of 2 to 4 fill; a copy"),
+         unsupported_by_cusparse, prepare_cusparse_bsr<T>, false},
     }};
     return table;
 }

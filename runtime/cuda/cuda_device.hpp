@@ -58,6 +58,8 @@ public:
 
     void* allocate(std::size_t bytes) override;
     void deallocate(void* p, std::size_t bytes) noexcept override;
+    std::unique_ptr<kernels::Memory> make_pool(Stream& stream) override;
+    std::int64_t free_bytes() override;
     void* allocate_pinned(std::size_t bytes) override;
     void free_pinned(void* p, std::size_t bytes) noexcept override;
     bool is_pinned(const void* p, std::size_t bytes) const override;
@@ -77,8 +79,9 @@ private:
 
     int ordinal_;
     int copy_threads_;
-    std::vector<Slot> ring_;  // made at the first pageable copy
-    std::size_t next_ = 0;    // the slot that was used longest ago
+    std::vector<Slot> ring_;        // made at the first pageable copy
+    cudaMemPool_t pool_ = nullptr;  // made with the first make_pool()
+    std::size_t next_ = 0;          // the slot that was used longest ago
 };
 
 }  // namespace rmsp::runtime

@@ -129,7 +129,8 @@ std::vector<std::string> names_of_kind()
 {
     std::vector<std::string> names;
     for (const auto& kernel : spmv_kernels<double>()) {
-        if (kernel.info.device == device_kind()) {
+        // BSR refuses what has no blocks: cusparse_test.cpp
+        if (kernel.info.device == device_kind() && kernel.info.name != "cusparse-bsr") {
             names.push_back(kernel.info.name);
         }
     }

@@ -220,7 +220,15 @@ TEST_P(Apply, MeasuresAndReports)
             std::any_of(m.phases.begin(), m.phases.end(), [](const auto& p) { return p.name == "kernel"; });
         EXPECT_TRUE(kernel);
     }
-    EXPECT_EQ(matrix.report().measurements.size(), 3u);
+    for (const auto vectors : {Vectors::host, Vectors::rows}) {
+        std::vector<double> y(static_cast<std::size_t>(a.rows));
+        const auto m = matrix.measure(vectors, 1, 2, 2.0, x.data(), 0.5, y_in.data(), y.data(),
+                                      DistributedMatrix<double>::Caches::cold);
+        EXPECT_TRUE(verify_spmv(a.view(), 2.0, x.data(), 0.5, y_in.data(), y.data()).passed);
+        EXPECT_TRUE(m.cold);
+        EXPECT_GT(m.min_seconds, 0);
+    }
+    EXPECT_EQ(matrix.report().measurements.size(), 5u);
     EXPECT_THROW(matrix.measure(Vectors::host, 0, 0, 1.0, x.data(), 0.0, nullptr, nullptr), Error);
 }
 
