@@ -22,6 +22,11 @@ std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>&, const RowStati
     missing("SpMV kernel \"sell\" (CUDA)");
 }
 template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"sell-blocks\" (CUDA)");
+}
+template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_column_blocks(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"column-blocks\" (CUDA)");
@@ -90,6 +95,8 @@ RMSP_INSTANTIATE(prepare_nnz_split, float);
 RMSP_INSTANTIATE(prepare_nnz_split, double);
 RMSP_INSTANTIATE(prepare_sell, float);
 RMSP_INSTANTIATE(prepare_sell, double);
+RMSP_INSTANTIATE(prepare_sell_blocks, float);
+RMSP_INSTANTIATE(prepare_sell_blocks, double);
 RMSP_INSTANTIATE(prepare_column_blocks, float);
 RMSP_INSTANTIATE(prepare_column_blocks, double);
 RMSP_INSTANTIATE(prepare_row_vector, float);

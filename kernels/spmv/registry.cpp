@@ -82,12 +82,16 @@ bool automatic(const KernelInfo& info, const RowStatistics& rows)
 template <class T>
 std::span<const SpmvKernel<T>> spmv_kernels()
 {
-    static const std::array<SpmvKernel<T>, 9> table{{
+    static const std::array<SpmvKernel<T>, 10> table{{
         {host("csr-openmp", Determinism::device_count,
               "ranges of equal nonzeros and rows, one a thread; long rows shared"),
          nullptr, prepare_openmp<T>, true},
         {host("csr-reference", Determinism::device_count, "one serial loop in the next wider type, to compare with"),
          nullptr, prepare_reference<T>, true},
+        {cuda(
+             "sell-blocks", Determinism::run,
+             "sliced rows with one code for each small dense block, for several unknowns a node; a copy of the matrix"),
+         nullptr, prepare_sell_blocks<T>, false},
         {cuda("sell", Determinism::device_count,
               "sliced rows with columns in 0 to 4 bytes, for rows of similar length; a copy of the matrix"),
          nullptr, prepare_sell<T>, false},
