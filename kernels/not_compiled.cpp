@@ -23,6 +23,16 @@ std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>&, const RowStati
     missing("SpMV kernel \"sell\" (CUDA)");
 }
 template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"sell-blocks\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_column_blocks(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"column-blocks\" (CUDA)");
+}
+template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"csr-row-vector\" (CUDA)");
@@ -106,6 +116,10 @@ RMSP_INSTANTIATE(prepare_nnz_split, float);
 RMSP_INSTANTIATE(prepare_nnz_split, double);
 RMSP_INSTANTIATE(prepare_sell, float);
 RMSP_INSTANTIATE(prepare_sell, double);
+RMSP_INSTANTIATE(prepare_sell_blocks, float);
+RMSP_INSTANTIATE(prepare_sell_blocks, double);
+RMSP_INSTANTIATE(prepare_column_blocks, float);
+RMSP_INSTANTIATE(prepare_column_blocks, double);
 RMSP_INSTANTIATE(prepare_row_vector, float);
 RMSP_INSTANTIATE(prepare_row_vector, double);
 RMSP_INSTANTIATE(prepare_row_warp, float);

@@ -22,6 +22,9 @@ public:
     virtual void apply(T alpha, const T* x, T beta, T* y, const Context& context) = 0;
     /// The shard's values changed in place. Operators that keep a copy of their own renew it, on the context's stream.
     virtual void update_values(const Context& /*context*/) {}
+    /// False where the structure that a format is made for is missing: a kernel without a format of its own is faster then, and
+    /// the automatic choice takes one.
+    virtual bool worthwhile() const { return true; }
     /// Least bytes of matrix that one apply reads, for operators with a format of their own; -1: the shard's arrays, once.
     virtual std::int64_t format_bytes() const { return -1; }
     /// Bytes of device memory that the operator keeps besides the shard.
@@ -65,6 +68,10 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_column_blocks(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
