@@ -2,6 +2,7 @@
 #include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/support/bodies.hpp>
+#include <kernels/support/exchange.hpp>
 #include <rmsp/error.hpp>
 
 // What stands in for the CUDA sources in a build without CUDA.
@@ -184,6 +185,8 @@ RMSP_INSTANTIATE(prepare_spgemm_cusparse_reuse, float);
 RMSP_INSTANTIATE(prepare_spgemm_cusparse_reuse, double);
 #undef RMSP_INSTANTIATE
 
+void exchange_with_peers(const PeerExchange&, const Context&) { missing("exchange_with_peers"); }
+
 namespace cuda {
 
 template <class Out>
@@ -224,6 +227,12 @@ template void add_carries(float*, const float*, int, const Context&);
 template void add_carries(double*, const double*, int, const Context&);
 
 void copy_parts(const CopyPart*, int, const Context&) { missing("copy_parts for CUDA devices"); }
+
+void interior_rows(IndexView, std::int64_t, const std::int32_t*, std::int64_t, std::int64_t, std::int64_t*,
+                   const Context&)
+{
+    missing("interior_rows for CUDA devices");
+}
 
 void read_all(const double*, std::int64_t, double*, const Context&) { missing("read_all for CUDA devices"); }
 
