@@ -172,7 +172,8 @@ typename ColumnProduct<T>::PlacedX ColumnProduct<T>::place_x(runtime::Worker& wo
             return {vector.slices[vector.layout == Layout::replicated ? rank : 0], false};
         }
         if (!in_own_slices(vector.offsets)) {
-            channel_->gather(worker, meeting, {vector.entry_zero, vector.offsets, x_.touched, sizeof(T)}, [] {});
+            channel_->gather(worker, worker.stream(), meeting,
+                             {vector.entry_zero, vector.offsets, x_.touched, sizeof(T)}, [] {});
             if (probe != nullptr) {
                 probe->mark(worker, "x exchange");
             }
@@ -261,7 +262,7 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
         multiply(worker, alpha, placed.zero, beta, y_zero, slice);
     }
     if (placed.gathered) {
-        channel_->settle(worker, meeting);
+        channel_->settle(worker, worker.stream(), meeting);
     }
     mark(own.streamed != nullptr ? "stream" : "kernel");
     if (channel_) {
@@ -279,7 +280,7 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
         device.download(stream, y.host + slice.first, y_zero + slice.first, bytes_of(slice, sizeof(T)));
     }
     if (channel_) {
-        channel_->settle(worker, meeting);
+        channel_->settle(worker, worker.stream(), meeting);
     }
     if (!alone || copy_y) {
         mark("merge");

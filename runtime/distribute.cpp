@@ -129,6 +129,46 @@ std::int64_t end_of_first_row(const Stored<T>& a, const PartialCsr& part)
     });
 }
 
+/// Nonzeros before one of the shard's owned rows.
+template <class T>
+std::int64_t nonzeros_before(const Shard<T>& shard, runtime::Worker& worker, std::int64_t row)
+{
+    return shard.owned.row_ptr.visit([&](const auto* p) -> std::int64_t {
+        std::remove_cvref_t<decltype(*p)> pointer = 0;
+        worker.device().download(worker.stream(), &pointer, p + row, sizeof(pointer));
+        worker.stream().synchronize();
+        return pointer;
+    });
+}
+
+/// Finds the rows that are multiplied while x is exchanged, if that pays and the kernel can.
+template <class T>
+void find_interior(const MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker)
+{
+    // A product on two streams costs two events more, and a second launch.
+    constexpr std::int64_t fewest_nonzeros = 2'000'000;
+    const std::int64_t granule = shard.owned_operator->row_granule();
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    if (matrix.coordinates || !matrix.channel || !matrix.exchanges || granule == 0 ||
+        shard.owned.nnz < fewest_nonzeros) {
+        return;
+    }
+    runtime::Device& device = worker.device();
+    const kernels::DeviceArray<std::int64_t> run(device, 2);
+    kernels::interior_rows(shard.owned.row_ptr, shard.owned.rows, shard.owned.col_idx, matrix.columns.slices[rank],
+                           matrix.columns.slices[rank + 1], run.data(), worker.context());
+    std::int64_t found[2] = {0, 0};
+    device.download(worker.stream(), found, run.data(), sizeof(found));
+    worker.stream().synchronize();
+    const std::int64_t first = (found[0] + granule - 1) / granule * granule;
+    const std::int64_t end = found[1] == shard.owned.rows ? found[1] : found[1] / granule * granule;
+    if (first < end && nonzeros_before(shard, worker, end) - nonzeros_before(shard, worker, first) >= fewest_nonzeros) {
+        shard.interior = {first, end};
+        shard.begun = device.make_event(false);
+        shard.exchanged = device.make_event(false);
+    }
+}
+
 /// What products by rows need besides the part of the matrix: room for x and y where they are not on the device, and events.
 template <class T>
 void open_shard(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker)
@@ -227,6 +267,7 @@ void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
                                                        one_row, shard.carry.cols)
                                    .prepare(shard.carry, one_row, worker.context());
     }
+    find_interior(matrix, shard, worker);
     open_shard(matrix, shard, worker);
 }
 
@@ -455,8 +496,11 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     matrix->x_even = even_slices(a.cols, devices);
     matrix->x_needed = matrix->columns.touched;
     std::int64_t needed = 0;
-    for (const auto& range : matrix->x_needed) {
-        needed += range.end - range.first;
+    for (std::size_t i = 0; i < matrix->x_needed.size(); ++i) {
+        const runtime::Range& columns = matrix->x_needed[i];
+        needed += columns.end - columns.first;
+        matrix->exchanges = matrix->exchanges || (!columns.empty() && (columns.first < matrix->columns.slices[i] ||
+                                                                       columns.end > matrix->columns.slices[i + 1]));
     }
     // Every link carries about its slice either way, and a gather costs a meeting of all devices.
     matrix->upload_needed = needed <= a.cols + a.cols / 4;

@@ -38,8 +38,31 @@ runtime::Transport& RuntimeState::transport(const std::string& name)
             return *other;
         }
     }
-    others.push_back(runtime::connect_one(workers, *jobs, name));
-    return *others.back();
+    auto made = runtime::make_transport(workers, name);
+    runtime::Transport& transport = *made;
+    {
+        std::lock_guard list(mutex);
+        others.push_back(std::move(made));
+    }
+    try {
+        runtime::test_transport(transport, workers, *jobs);
+    } catch (...) {
+        std::lock_guard list(mutex);
+        others.pop_back();
+        throw;
+    }
+    return transport;
+}
+
+void RuntimeState::give_up(std::uint64_t job) noexcept
+{
+    if (connection.transport) {
+        connection.transport->give_up(job);
+    }
+    std::lock_guard list(mutex);
+    for (const auto& other : others) {
+        other->give_up(job);
+    }
 }
 
 std::future<void> RuntimeState::submit(runtime::Job::Body body, std::function<void()> finish, bool host_data)

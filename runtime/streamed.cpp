@@ -214,8 +214,8 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, 
       memory_(memory),
       first_owned_row_(part.first_owned_row()),
       touched_(touched),
-      copies_(worker.device().make_stream()),
-      results_(worker.device().make_stream()),
+      copies_(worker.device().make_stream(runtime::StreamPriority::normal)),
+      results_(worker.device().make_stream(runtime::StreamPriority::normal)),
       results_there_(worker.device().make_event(false)),
       encodes_(options.encoding != StreamEncoding::none)
 {

@@ -33,10 +33,10 @@ public:
         hand_over_.close(rank);
     }
 
-    void gather(Worker& worker, Rendezvous& meeting, const Gather& gather, const std::function<void()>& write) override
+    void gather(Worker& worker, Stream& stream, Rendezvous& meeting, const Gather& gather,
+                const std::function<void()>& write) override
     {
         const int rank = worker.rank();
-        Stream& stream = worker.stream();
         write();
         // The smallest range of the slice that serves everyone, so that it crosses this device's link once.
         const std::int64_t slice = gather.slices[static_cast<std::size_t>(rank)];
@@ -58,9 +58,9 @@ public:
         }
         hand_over_.end(rank, stream);
     }
-    void settle(Worker& worker, Rendezvous& meeting) override
+    void settle(Worker& worker, Stream& stream, Rendezvous& meeting) override
     {
-        hand_over_.settle(worker.rank(), worker.stream(), meeting);
+        hand_over_.settle(worker.rank(), stream, meeting);
     }
     void reduce_scatter(Worker& worker, Rendezvous& meeting, const Reduce& reduce) override
     {
@@ -118,8 +118,9 @@ public:
 
 constexpr std::array<const char*, 3> names{"peer", "nccl", "host"};
 
-/// Gathers a pattern and compares every byte on every device: a link that claims to work may still lose data.
-void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker>> workers, JobQueue& jobs)
+}  // namespace
+
+void test_transport(Transport& transport, std::span<const std::unique_ptr<Worker>> workers, JobQueue& jobs)
 {
     const int devices = static_cast<int>(workers.size());
     constexpr std::int64_t slice_words = 1 << 15;
@@ -158,11 +159,11 @@ void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker
                     own[i] = pattern(rank * slice_words + i);
                 }
                 const std::vector<Range> needed(static_cast<std::size_t>(devices), Range{0, offsets.back()});
-                channel->gather(worker, meeting, Gather{buffers, offsets, needed, 8}, [&] {
+                channel->gather(worker, worker.stream(), meeting, Gather{buffers, offsets, needed, 8}, [&] {
                     worker.device().upload(worker.stream(), static_cast<std::uint64_t*>(buffers[rank]) + offsets[rank],
                                            own.data(), own.size() * 8);
                 });
-                channel->settle(worker, meeting);
+                channel->settle(worker, worker.stream(), meeting);
                 std::vector<std::uint64_t> all(slice_words * devices);
                 worker.device().download(worker.stream(), all.data(), buffers[rank], all.size() * 8);
                 worker.stream().synchronize();
@@ -186,15 +187,13 @@ void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker
     clean_up();
 }
 
-std::unique_ptr<Transport> make(const std::string& name, std::span<const std::unique_ptr<Worker>> workers)
+std::unique_ptr<Transport> make_transport(std::span<const std::unique_ptr<Worker>> workers, const std::string& name)
 {
     if (name == "host") {
         return make_host_transport();
     }
     return name == "peer" ? make_peer_transport(workers) : make_nccl_transport(workers);
 }
-
-}  // namespace
 
 void add_sums(Worker& worker, const Reduce& reduce, std::span<const Sums> sums)
 {
@@ -246,17 +245,6 @@ double merge_seconds(const std::string& name, std::int64_t received_bytes)
     return cost == costs.end() ? 0.0 : cost->latency + static_cast<double>(received_bytes) / cost->bytes_per_second;
 }
 
-std::unique_ptr<Transport> connect_one(std::span<const std::unique_ptr<Worker>> workers, JobQueue& jobs,
-                                       const std::string& name)
-{
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-        throw Error(ErrorCode::usage, fmt::format("unknown transport \"{}\"; known: {}", name, fmt::join(names, ", ")));
-    }
-    auto transport = make(name, workers);
-    test_with_data(*transport, workers, jobs);
-    return transport;
-}
-
 Connection connect(std::span<const std::unique_ptr<Worker>> workers, const std::vector<std::string>& order)
 {
     std::vector<std::string> candidates = order;
@@ -277,11 +265,12 @@ Connection connect(std::span<const std::unique_ptr<Worker>> workers, const std::
     if (shared) {
         return {nullptr, "shared", "host devices read each other's memory"};
     }
-    JobQueue jobs(workers, false);
     std::string failures;
     for (const auto& name : candidates) {
         try {
-            auto transport = connect_one(workers, jobs, name);
+            auto transport = make_transport(workers, name);
+            JobQueue jobs(workers, false, [&](std::uint64_t job) { transport->give_up(job); });
+            test_transport(*transport, workers, jobs);
             return {std::move(transport), name, failures + "moved test data between all devices"};
         } catch (const Error& e) {
             failures += fmt::format("{}: {}; ", name, e.what());

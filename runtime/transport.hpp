@@ -119,16 +119,16 @@ public:
     virtual ~Channel() = default;
 
     /// Each device holds a slice of its own copy of a vector; afterwards each also holds the entries that it needs. Queued on
-    /// the worker's stream. Every worker of the job calls it, with the same gather. In `write` the caller queues what puts the
-    /// worker's own slice in place, if it is not there yet.
-    virtual void gather(Worker& worker, Rendezvous& meeting, const Gather& gather,
+    /// `stream`, one of the worker's. Every worker of the job calls it, with the same gather. In `write` the caller queues what
+    /// puts the worker's own slice in place, if it is not there yet.
+    virtual void gather(Worker& worker, Stream& stream, Rendezvous& meeting, const Gather& gather,
                         const std::function<void()>& write) = 0;
-    /// Ends the gather: what a worker queues afterwards may overwrite its slice. Best called after the work that needs the
-    /// gathered entries has been queued; the waiting then costs nothing.
-    virtual void settle(Worker& worker, Rendezvous& meeting) = 0;
+    /// Ends the gather, or the reduction: what a worker queues on the same stream afterwards may overwrite its slice, or its
+    /// sums. Best called after the work that needs the gathered entries has been queued; the waiting then costs nothing.
+    virtual void settle(Worker& worker, Stream& stream, Rendezvous& meeting) = 0;
     /// Each device has sums of some entries of a vector; afterwards each holds y = beta y + the total for its slice. Queued on
-    /// the worker's stream; every worker of the job calls it, with its own `y` and otherwise the same. settle() ends it: what
-    /// is queued afterwards may overwrite the sums.
+    /// the worker's stream, which settle() is to be given; every worker of the job calls it, with its own `y` and otherwise the
+    /// same.
     virtual void reduce_scatter(Worker& worker, Rendezvous& meeting, const Reduce& reduce) = 0;
     /// Frees what open() made for one device; on its worker, or after all workers have stopped.
     virtual void close(int rank) noexcept = 0;
@@ -145,6 +145,8 @@ public:
                                                   std::vector<std::int64_t> received = {}) = 0;
     /// Makes what one device needs of a channel; on its worker, before the first gather.
     virtual void open(Channel& channel, Worker& worker) = 0;
+    /// A device failed in that job of the queue that uses the channels: devices that wait for it stop waiting. Any thread.
+    virtual void give_up(std::uint64_t /*job*/) noexcept {}
 };
 
 /// Through pinned host memory: works between any devices.
@@ -163,10 +165,11 @@ struct Connection {
     std::string reason;                    ///< why this one; what failed before it
 };
 
-/// Connects one transport and tests it with data on every pair of devices, while `jobs` may run others' work.
-/// \throws Error(usage) for an unknown name, Error(device) or NotCompiled if it does not work
-std::unique_ptr<Transport> connect_one(std::span<const std::unique_ptr<Worker>> workers, JobQueue& jobs,
-                                       const std::string& name);
+/// The transport of a known name, not tested yet. \throws Error(device) or NotCompiled if it does not connect the devices
+std::unique_ptr<Transport> make_transport(std::span<const std::unique_ptr<Worker>> workers, const std::string& name);
+/// Gathers a pattern and compares every byte on every device: a link that claims to work may still lose data. `jobs` may run
+/// others' work too. \throws Error(device) naming the devices
+void test_transport(Transport& transport, std::span<const std::unique_ptr<Worker>> workers, JobQueue& jobs);
 
 /// Tries the transports in order; each must pass a test with data, on every pair of devices, before it is trusted.
 /// \throws Error(usage) for an unknown name, Error(device) if none of them works

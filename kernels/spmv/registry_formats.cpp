@@ -1,7 +1,7 @@
 #include <array>
 #include <string_view>
 
-#include <kernels/spmv/choose.hpp>
+#include <kernels/choose.hpp>
 #include <kernels/spmv/formats.hpp>
 
 namespace rmsp::kernels {
