@@ -123,6 +123,7 @@ std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
 {
     auto state = std::make_unique<detail::RuntimeState>();
     state->options = options;
+    state->cache = runtime::Cache(options.cache);
     const bool live = options.topology_file.empty();
     state->topology = live ? Topology::detect() : Topology::load(options.topology_file);
     const Topology& topology = state->topology;
@@ -203,7 +204,12 @@ std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
         state->infos[i] = state->workers[i]->device().info();
     }
     state->connection = runtime::connect(state->workers, options.transports);
-    state->jobs = std::make_unique<runtime::JobQueue>(state->workers, state->shared_memory());
+    state->jobs = std::make_unique<runtime::JobQueue>(
+        state->workers, state->shared_memory(), [transport = state->connection.transport.get()](std::uint64_t job) {
+            if (transport != nullptr) {
+                transport->give_up(job);
+            }
+        });
     return state;
 }
 
@@ -250,6 +256,9 @@ RuntimeOptions RuntimeOptions::from_environment(RuntimeOptions base)
         } catch (const Error& e) {
             throw Error(ErrorCode::usage, std::string("RMSP_BIND: ") + e.what());
         }
+    }
+    if (const char* cache = std::getenv("RMSP_CACHE_DIR"); cache != nullptr && *cache != '\0') {
+        base.cache = cache;
     }
     if (const char* transports = std::getenv("RMSP_TRANSPORT")) {
         base.transports.clear();
@@ -396,9 +405,9 @@ template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_x(Layout layout) const
 {
     const auto& matrix = checked(state_);
-    const bool by_rows = layout == Layout::rows && matrix->plan.rows == matrix->plan.cols;
-    return DistributedVector<T>(detail::make_vector<T>(
-        matrix->runtime, layout, matrix->plan.cols, by_rows ? matrix->row_slices : matrix->x_even, matrix->x_needed));
+    return DistributedVector<T>(detail::make_vector<T>(matrix->runtime, layout, matrix->plan.cols,
+                                                       layout == Layout::rows ? matrix->x_slices : matrix->x_even,
+                                                       matrix->x_needed));
 }
 
 template <class T>
@@ -414,9 +423,10 @@ DistributedVector<T> DistributedMatrix<T>::make_y() const
 
 template <class T>
 Measurement DistributedMatrix<T>::measure(Vectors vectors, std::int64_t warmup, std::int64_t iterations, T alpha,
-                                          const T* x, T beta, const T* y_in, T* y_out)
+                                          const T* x, T beta, const T* y_in, T* y_out, Caches caches)
 {
-    return detail::measure_matrix(checked(state_), vectors, warmup, iterations, alpha, x, beta, y_in, y_out);
+    return detail::measure_matrix(checked(state_), vectors, warmup, iterations, alpha, x, beta, y_in, y_out,
+                                  caches == Caches::cold);
 }
 
 template class DistributedMatrix<float>;

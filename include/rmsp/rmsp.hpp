@@ -13,5 +13,6 @@
 #include <rmsp/plan.hpp>
 #include <rmsp/report.hpp>
 #include <rmsp/runtime.hpp>
+#include <rmsp/spgemm.hpp>
 #include <rmsp/topology.hpp>
 #include <rmsp/version.hpp>

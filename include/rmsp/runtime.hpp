@@ -31,8 +31,10 @@ struct RuntimeOptions {
     double limit_gbs = 0;
     /// Described machine to plan for; only plan() works then, nothing is run. Empty: the live machine.
     std::string topology_file{};
+    /// Where findings are kept for later processes: a folder, "auto" ($XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp), or "off".
+    std::string cache = "off";
 
-    /// Options with RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT applied over `base`.
+    /// Options with RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR applied over `base`.
     /// \throws Error(usage) naming the variable
     static RuntimeOptions from_environment(RuntimeOptions base);
 };
@@ -65,7 +67,7 @@ struct DistributeOptions {
     /// as update_values() says. GPUs take only the pieces on their way; host devices multiply in place (64-bit columns: in
     /// pieces). Kernels that need the entries on the device beforehand are refused: sell and cuSPARSE's.
     Mode mode = Mode::resident;
-    /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds three such pieces.
+    /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds six such pieces.
     std::int64_t chunk_bytes = std::int64_t{64} << 20;
     /// Streamed to GPUs: page-lock the caller's arrays, unless they are, for as long as the matrix lives. What is not locked is
     /// copied through pinned buffers by the workers' cores, which is slower.
@@ -160,12 +162,15 @@ public:
 
     /// Where x and y live in measure().
     enum class Vectors : std::uint8_t { host, replicated, rows };
+    /// What a timed apply finds in the devices' caches: what the one before left there, or nothing, since they are flushed
+    /// before each, outside its time. An apply of several devices then also waits for the slowest flush.
+    enum class Caches : std::uint8_t { warm, cold };
     /// Times `iterations` applies y = alpha A x + beta y after `warmup` ones, then profiles the phases of a few more. The result
     /// is also kept for report(). x is the given host vector, copied to where it is to live first. y_out, if not null, receives
     /// the result of one more apply, which starts from y_in (the timed ones continue from each other's y).
     /// \throws Error(usage) for iterations < 1, or Vectors::rows with a matrix that is not square
     Measurement measure(Vectors vectors, std::int64_t warmup, std::int64_t iterations, T alpha, const T* x, T beta,
-                        const T* y_in, T* y_out);
+                        const T* y_in, T* y_out, Caches caches = Caches::warm);
 
 private:
     friend class Runtime;
@@ -221,6 +226,8 @@ public:
     std::vector<double> measure_limits();
 
 private:
+    template <class>
+    friend class SparseProduct;
     std::shared_ptr<detail::RuntimeState> state_;
 };
 
