@@ -117,12 +117,11 @@ std::vector<Key> key_table(Config& c)
          "the "
          "GPUs in pieces",
          {"resident", "streamed"}},
-        {"run.chunk_mib", &c.run.chunk_mib, "MiB of one such piece; a GPU holds three", {}, 1},
+        {"run.chunk_mib", &c.run.chunk_mib, "MiB of one such piece; a GPU holds six", {}, 1},
         {"run.merge",
          &c.run.merge,
          "what adds the partial results of devices that have some of the same rows (csc): a transport, or auto, the "
-         "fastest "
-         "of the connected ones by bytes and latency",
+         "fastest of the connected ones by bytes and latency",
          {"auto", "peer", "nccl", "host"}},
         {"run.vectors",
          &c.run.vectors,

@@ -565,6 +565,9 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
                             "this matrix is streamed from the caller's values: write the new ones into the same "
                             "array");
                     }
+                    if (worker.rank() == 0) {
+                        matrix->source->values.refresh();
+                    }
                     if (shard.streamed) {
                         shard.streamed->update_values(worker);
                     }

@@ -10,13 +10,15 @@
 
 #include <fmt/format.h>
 
+#include <kernels/spmv/policy.hpp>
 #include <kernels/support/support.hpp>
 
 namespace rmsp::detail {
 namespace {
 
-// One piece is filled and one is multiplied at any time; the third keeps the link busy when the two differ in time.
-constexpr std::size_t slot_count = 3;
+// One piece is filled and one is multiplied at any time, and a third keeps the link busy when the two differ in time; the others are
+// filled while x comes from the host.
+constexpr std::size_t slot_count = 6;
 // Rows of y that leave for the host as one: the ring of pinned memory that takes them on the way has slots of this size.
 constexpr std::int64_t least_stretch_bytes = std::int64_t{8} << 20;
 // An array whose encoding is hardly smaller is copied as it is: from where it is, without another copy in host memory.
@@ -45,9 +47,10 @@ const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::s
         return chosen;
     }
     if (name == "auto") {
-        // The link is far slower than any of them: what suits all row lengths will do.
-        return kernels::choose_spmv<T>(
-            kind, determinism == Determinism::device_count ? "csr-row-warp" : "csr-nnz-split", determinism, rows, cols);
+        const char* const streaming = determinism == Determinism::device_count ? "csr-row-warp"
+                                      : kernels::prefers_row_vector(rows)      ? "csr-row-vector"
+                                                                               : "csr-nnz-split";
+        return kernels::choose_spmv<T>(kind, streaming, determinism, rows, cols);
     }
     std::string names;
     for (const auto& kernel : kernels::spmv_kernels<T>()) {
@@ -118,7 +121,8 @@ std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, s
     return pieces;
 }
 
-LockedArray::LockedArray(runtime::Device& device, const void* data, std::size_t bytes, bool lock) : device_(device)
+LockedArray::LockedArray(runtime::Device& device, const void* data, std::size_t bytes, bool lock)
+    : device_(device), data_(static_cast<const std::byte*>(data)), bytes_(bytes)
 {
     if (bytes == 0) {
         return;
@@ -140,6 +144,24 @@ LockedArray::LockedArray(runtime::Device& device, const void* data, std::size_t 
     if (owned_) {
         begin_ = first_page;
         end_ = end_page;
+        try {
+            ends_ = runtime::PinnedBuffer(device, (begin_ - begin) + (begin + bytes - end_));
+        } catch (...) {
+            device.unpin(reinterpret_cast<void*>(begin_));
+            throw;
+        }
+        refresh();
+    }
+}
+
+void LockedArray::refresh()
+{
+    if (ends_.bytes() > 0) {
+        const std::size_t head = begin_ - reinterpret_cast<std::uintptr_t>(data_);
+        const std::size_t tail = ends_.bytes() - head;
+        auto* const to = static_cast<std::byte*>(ends_.data());
+        std::copy_n(data_, head, to);
+        std::copy_n(data_ + (bytes_ - tail), tail, to + head);
     }
 }
 
@@ -160,7 +182,13 @@ void LockedArray::send(runtime::Device& device, runtime::Stream& stream, void* d
     const auto* const from = static_cast<const std::byte*>(src);
     auto* const to = static_cast<std::byte*>(dst);
     const auto stage = [&](std::size_t first, std::size_t count) {
-        if (count > 0) {
+        if (count > 0 && ends_.bytes() > 0) {
+            const std::uintptr_t at = begin + first;
+            const std::size_t in_ends = at < begin_
+                                            ? at - reinterpret_cast<std::uintptr_t>(data_)
+                                            : ends_.bytes() - (reinterpret_cast<std::uintptr_t>(data_) + bytes_ - at);
+            stream.copy(to + first, static_cast<const std::byte*>(ends_.data()) + in_ends, count);
+        } else if (count > 0) {
             device.upload(stream, to + first, count,
                           [part = from + first](std::byte* out, std::size_t offset, std::size_t n) {
                               std::memcpy(out, part + offset, n);

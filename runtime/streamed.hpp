@@ -49,7 +49,7 @@ template <class T>
 const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::string& name, Determinism determinism);
 
 /// An array of the caller's, page-locked while this lives unless it already was. Only whole pages are locked: those at the
-/// ends may belong to others' data as well.
+/// ends may belong to others' data as well, so what lies there is copied.
 class LockedArray {
 public:
     LockedArray(runtime::Device& device, const void* data, std::size_t bytes, bool lock);
@@ -57,15 +57,20 @@ public:
     LockedArray(const LockedArray&) = delete;
     LockedArray& operator=(const LockedArray&) = delete;
 
-    /// Queues a copy of `bytes` at `src` in this array to a device: directly where the array is locked, through the device's
-    /// pinned ring where it is not.
+    /// Queues a copy of `bytes` at `src` in this array to a device. What is not locked goes through the device's pinned ring, for
+    /// which the calling thread waits.
     void send(runtime::Device& device, runtime::Stream& stream, void* dst, const void* src, std::size_t bytes) const;
+    /// The caller wrote to the array.
+    void refresh();
     /// Whether the system refused to lock it.
     bool refused() const noexcept { return refused_; }
 
 private:
     runtime::Device& device_;
-    std::uintptr_t begin_ = 0;  ///< what devices may copy directly
+    const std::byte* data_ = nullptr;
+    std::size_t bytes_ = 0;
+    runtime::PinnedBuffer ends_;  ///< what lies before the first locked page, then what lies behind the last
+    std::uintptr_t begin_ = 0;    ///< what devices may copy directly
     std::uintptr_t end_ = 0;
     bool owned_ = false;
     bool refused_ = false;
@@ -99,8 +104,8 @@ private:
     std::int64_t used_ = 0;
 };
 
-/// One device's part of a streamed matrix. Three slots of device memory hold the pieces on their way: one is filled, one waits,
-/// one is multiplied, by two streams that wait for each other's events. Made, used and freed on the device's worker.
+/// One device's part of a streamed matrix. Slots of device memory hold the pieces on their way: some wait, one is filled, one is
+/// multiplied, by two streams that wait for each other's events. Made, used and freed on the device's worker.
 template <class T>
 class StreamedPart {
 public:

@@ -80,7 +80,7 @@ struct DistributeOptions {
     /// as update_values() says. GPUs take only the pieces on their way; host devices multiply in place (64-bit columns: in
     /// pieces). Kernels that need the entries on the device beforehand are refused: sell and cuSPARSE's.
     Mode mode = Mode::resident;
-    /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds three such pieces.
+    /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds six such pieces.
     std::int64_t chunk_bytes = std::int64_t{64} << 20;
     /// Streamed to GPUs: page-lock the caller's arrays, unless they are, for as long as the matrix lives. What is not locked is
     /// copied through pinned buffers by the workers' cores, which is slower.
