@@ -51,7 +51,7 @@ struct RuntimeState {
 /// own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
 struct Shard {
-    std::unique_ptr<MemoryBudget> budget;  ///< of a streamed part: what the arrays below are taken from
+    std::unique_ptr<BoundedMemory> budget;  ///< of a streamed part: what the arrays below are taken from
     PartialCsr part;
     std::int64_t carry_nnz = 0;  ///< nonzeros of the shared first row
     kernels::DeviceArray<std::byte> row_ptr;
