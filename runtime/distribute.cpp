@@ -248,7 +248,7 @@ void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
     const auto rank = static_cast<std::size_t>(worker.rank());
     Shard<T>& shard = *matrix.shards[rank];
     if (shard.streams) {
-        shard.budget = std::make_unique<MemoryBudget>(worker.device(), matrix.options.device_bytes);
+        shard.budget = std::make_unique<BoundedMemory>(worker.device(), matrix.options.device_bytes);
         // First, as the pieces take what these leave.
         open_shard(matrix, shard, worker);
         shard.streamed =
@@ -423,7 +423,7 @@ std::vector<int> carry_counts(const Partition& partition)
 }  // namespace
 
 template <class T>
-void prepare_product(MatrixState<T>& matrix, bool of_transpose)
+void prepare_apply(MatrixState<T>& matrix, bool of_transpose)
 {
     std::lock_guard lock(matrix.preparing);
     RuntimeState& runtime = *matrix.runtime;
@@ -532,9 +532,9 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
         })
         .get();
     const auto uploaded = Clock::now();
-    prepare_product(*matrix, false);
+    prepare_apply(*matrix, false);
     if (options.transposed) {
-        prepare_product(*matrix, true);
+        prepare_apply(*matrix, true);
     }
     for (double& seconds : upload) {
         seconds += seconds_since(uploaded);
@@ -600,8 +600,8 @@ template std::shared_ptr<MatrixState<float>> distribute(const std::shared_ptr<Ru
                                                         const DistributeOptions&);
 template std::shared_ptr<MatrixState<double>> distribute(const std::shared_ptr<RuntimeState>&, const Stored<double>&,
                                                          const DistributeOptions&);
-template void prepare_product(MatrixState<float>&, bool);
-template void prepare_product(MatrixState<double>&, bool);
+template void prepare_apply(MatrixState<float>&, bool);
+template void prepare_apply(MatrixState<double>&, bool);
 template void update_values(const std::shared_ptr<MatrixState<float>>&, const float*);
 template void update_values(const std::shared_ptr<MatrixState<double>>&, const double*);
 

@@ -556,7 +556,7 @@ void DistributedMatrix<T>::apply_transposed(T alpha, const T* x, T beta, T* y)
 template <class T>
 std::future<void> DistributedMatrix<T>::apply_transposed_async(T alpha, const T* x, T beta, T* y)
 {
-    detail::prepare_product(*checked(state_), true);
+    detail::prepare_apply(*checked(state_), true);
     return submit_apply(state_, true, alpha, x, beta, y);
 }
 
@@ -564,7 +564,7 @@ template <class T>
 std::future<void> DistributedMatrix<T>::apply_transposed(T alpha, const DistributedVector<T>& x, T beta,
                                                          DistributedVector<T>& y)
 {
-    detail::prepare_product(*checked(state_), true);
+    detail::prepare_apply(*checked(state_), true);
     return submit_apply(state_, true, alpha, checked_vector(x.state_), beta, checked_vector(y.state_));
 }
 

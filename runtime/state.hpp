@@ -96,8 +96,8 @@ struct RuntimeState {
 /// own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
 struct Shard {
-    bool streams = false;                  ///< comes to the device in pieces
-    std::unique_ptr<MemoryBudget> budget;  ///< of a streamed part: what the arrays below are taken from
+    bool streams = false;                   ///< comes to the device in pieces
+    std::unique_ptr<BoundedMemory> budget;  ///< of a streamed part: what the arrays below are taken from
     PartialCsr part;
     std::int64_t carry_nnz = 0;  ///< nonzeros of the shared first row
     kernels::DeviceArray<std::byte> row_ptr;
@@ -246,7 +246,7 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
 /// Makes room and kernels ready for products with A, or with A^T; once for each, blocks.
 /// \throws Error(usage) for A^T of a streamed matrix, or if no kernel keeps the determinism asked for
 template <class T>
-void prepare_product(MatrixState<T>& matrix, bool of_transpose);
+void prepare_apply(MatrixState<T>& matrix, bool of_transpose);
 /// New values, same structure.
 template <class T>
 void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values);

@@ -213,7 +213,7 @@ StreamSource<T>::StreamSource(runtime::Device& device, const CsrView<T>& matrix,
 {
 }
 
-void* MemoryBudget::allocate(std::size_t bytes)
+void* BoundedMemory::allocate(std::size_t bytes)
 {
     const auto more = static_cast<std::int64_t>(bytes);
     if (limit_ > 0 && more > limit_ - used_) {
@@ -228,7 +228,7 @@ void* MemoryBudget::allocate(std::size_t bytes)
     return p;
 }
 
-void MemoryBudget::deallocate(void* p, std::size_t bytes) noexcept
+void BoundedMemory::deallocate(void* p, std::size_t bytes) noexcept
 {
     device_.deallocate(p, bytes);
     used_ -= static_cast<std::int64_t>(bytes);

@@ -89,10 +89,10 @@ struct StreamSource {
 };
 
 /// A device's memory of which only so much may be taken.
-class MemoryBudget final : public kernels::Memory {
+class BoundedMemory final : public kernels::Memory {
 public:
     /// limit 0: all there is.
-    MemoryBudget(runtime::Device& device, std::int64_t limit) : device_(device), limit_(limit) {}
+    BoundedMemory(runtime::Device& device, std::int64_t limit) : device_(device), limit_(limit) {}
     /// \throws Error(out_of_memory) naming limit, what is taken, and what was asked for
     void* allocate(std::size_t bytes) override;
     void deallocate(void* p, std::size_t bytes) noexcept override;

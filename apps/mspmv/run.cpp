@@ -211,7 +211,9 @@ Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runti
     Multiplication<T> multiplication(config, matrix);
     Report report;
     {
-        DistributedMatrix<T> distributed = Formatted<T>(matrix, config.matrix.format).distribute(runtime, options);
+        // A streamed matrix is used where it is.
+        const Formatted<T> formatted(matrix, config.matrix.format);
+        DistributedMatrix<T> distributed = formatted.distribute(runtime, options);
         clear_progress_line();
         multiplication.measure(distributed, verification);
         report = distributed.report();
