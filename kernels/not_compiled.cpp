@@ -4,6 +4,7 @@
 #include <kernels/stream/stream.hpp>
 #include <kernels/support/bodies.hpp>
 #include <kernels/support/exchange.hpp>
+#include <kernels/support/ghosts.hpp>
 #include <rmsp/error.hpp>
 
 // What stands in for the CUDA sources in a build without CUDA.
@@ -247,6 +248,25 @@ template void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*
                             const Context&);
 
 void copy_parts(const CopyPart*, int, const Context&) { missing("copy_parts for CUDA devices"); }
+
+void clear_columns(ColumnSet&, const Context&) { missing("column sets for CUDA devices"); }
+void add_outside(ColumnSet&, const std::int32_t*, std::int64_t, std::int64_t, std::int64_t, const Context&)
+{
+    missing("column sets for CUDA devices");
+}
+std::int64_t count_columns(ColumnSet&, const Context&) { missing("column sets for CUDA devices"); }
+void renumber_columns(const ColumnSet&, std::int32_t*, std::int64_t, std::int64_t, std::int64_t, const Context&)
+{
+    missing("column sets for CUDA devices");
+}
+void list_columns(const ColumnSet&, std::int32_t*, const Context&) { missing("column sets for CUDA devices"); }
+template <class T>
+void pack(const T*, const std::int32_t*, std::int64_t, T*, const Context&)
+{
+    missing("pack for CUDA devices");
+}
+template void pack(const float*, const std::int32_t*, std::int64_t, float*, const Context&);
+template void pack(const double*, const std::int32_t*, std::int64_t, double*, const Context&);
 
 void interior_rows(IndexView, std::int64_t, const std::int32_t*, std::int64_t, std::int64_t, std::int64_t*,
                    const Context&)

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <kernels/spmv/formats.hpp>
+#include <kernels/support/ghosts.hpp>
 #include <kernels/support/support.hpp>
 
 #include "runtime/columns.hpp"
@@ -155,8 +156,9 @@ void find_interior(const MatrixState<T>& matrix, Shard<T>& shard, runtime::Worke
     }
     runtime::Device& device = worker.device();
     const kernels::DeviceArray<std::int64_t> run(device, 2);
-    kernels::interior_rows(shard.owned.row_ptr, shard.owned.rows, shard.owned.col_idx, matrix.columns.slices[rank],
-                           matrix.columns.slices[rank + 1], run.data(), worker.context());
+    const std::int64_t slice = matrix.by_entries ? 0 : matrix.x_slices[rank];
+    kernels::interior_rows(shard.owned.row_ptr, shard.owned.rows, shard.owned.col_idx, slice,
+                           slice + matrix.x_slices[rank + 1] - matrix.x_slices[rank], run.data(), worker.context());
     std::int64_t found[2] = {0, 0};
     device.download(worker.stream(), found, run.data(), sizeof(found));
     worker.stream().synchronize();
@@ -257,6 +259,10 @@ void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
         worker.stream().synchronize();
         return;
     }
+    if (matrix.by_entries) {
+        shard.owned.cols = matrix.x_slices[rank + 1] - matrix.x_slices[rank] + matrix.ghosts[rank];
+        shard.carry.cols = shard.owned.cols;
+    }
     shard.owned_operator = prepare_owned(matrix, shard, worker);
     if (!transposed(matrix.plan)) {
         note_kept(matrix.plan.shards[rank], *shard.owned_operator);
@@ -341,6 +347,124 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const Stored<T
         shard.carry = {1, a.cols, shard.carry_nnz, IndexView(shard.carry_row_ptr.data()), columns, values};
     }
     worker.stream().synchronize();
+}
+
+/// The ghosts of each device while a matrix is distributed.
+struct GhostSearch {
+    explicit GhostSearch(int devices)
+        : sets(static_cast<std::size_t>(devices)), lists(static_cast<std::size_t>(devices))
+    {
+    }
+    std::vector<std::unique_ptr<kernels::ColumnSet>> sets;  ///< made, used and freed on the workers
+    std::vector<std::vector<std::int32_t>> lists;
+};
+
+/// Counts the columns of the shard outside the device's slice of x.
+template <class T>
+void find_ghosts(MatrixState<T>& matrix, runtime::Worker& worker, GhostSearch& search)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const Shard<T>& shard = *matrix.shards[rank];
+    const auto context = worker.context();
+    auto set = std::make_unique<kernels::ColumnSet>(matrix.plan.cols, context);
+    for (const Piece& piece : pieces_of(shard)) {
+        kernels::add_outside(*set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank],
+                             matrix.x_slices[rank + 1], context);
+    }
+    matrix.ghosts[rank] = kernels::count_columns(*set, context);
+    search.sets[rank] = std::move(set);
+}
+
+/// Numbers the columns of the shard anew, the ghosts behind the device's slice of x, and lists the ghosts.
+template <class T>
+void renumber_shard(MatrixState<T>& matrix, runtime::Worker& worker, GhostSearch& search)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    runtime::Device& device = worker.device();
+    Shard<T>& shard = *matrix.shards[rank];
+    const auto context = worker.context();
+    const kernels::ColumnSet& set = *search.sets[rank];
+    for (const Piece& piece : pieces_of(shard)) {
+        kernels::renumber_columns(set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank],
+                                  matrix.x_slices[rank + 1], context);
+    }
+    const auto count = static_cast<std::size_t>(matrix.ghosts[rank]);
+    shard.ghosts = kernels::DeviceArray<std::int32_t>(device, count);
+    kernels::list_columns(set, shard.ghosts.data(), context);
+    search.lists[rank].resize(count);
+    device.download(worker.stream(), search.lists[rank].data(), shard.ghosts.data(), count * sizeof(std::int32_t));
+    worker.stream().synchronize();
+    search.sets[rank].reset();
+}
+
+/// Makes what a device needs to send and to receive entries.
+template <class T>
+void open_halo(MatrixState<T>& matrix, runtime::Worker& worker, const GhostSearch& search)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    runtime::Device& device = worker.device();
+    Shard<T>& shard = *matrix.shards[rank];
+    const std::vector<std::int32_t> list = matrix.halo.packed(worker.rank(), search.lists, matrix.x_slices);
+    shard.packed_list = kernels::DeviceArray<std::int32_t>(device, list.size());
+    device.upload(worker.stream(), shard.packed_list.data(), list.data(), list.size() * sizeof(std::int32_t));
+    shard.packed = kernels::DeviceArray<T>(device, list.size());
+    matrix.packed[rank] = shard.packed.data();
+    // Aligned as its slice is in an x by rows, since either may be what arrives there.
+    constexpr std::int64_t line = 32;
+    const std::int64_t first = matrix.x_slices[rank];
+    const std::int64_t begin = first / line * line;
+    shard.local_x = kernels::DeviceArray<T>(
+        device, static_cast<std::size_t>(matrix.x_slices[rank + 1] - begin + matrix.ghosts[rank]));
+    matrix.local_x[rank] = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(shard.local_x.data()) -
+                                                   static_cast<std::uintptr_t>(begin) * sizeof(T));
+}
+
+/// Most entries that a device receives at an apply with x by rows.
+std::int64_t largest_halo(const Plan& plan)
+{
+    std::int64_t largest = 0;
+    for (const ShardPlan& shard : plan.shards) {
+        largest = std::max(largest, shard.halo_entries);
+    }
+    return largest;
+}
+
+/// Chooses ranges or entries, and for entries numbers all columns anew.
+template <class T>
+void choose_exchange(MatrixState<T>& matrix, Exchange wanted, GhostSearch& search)
+{
+    RuntimeState& runtime = *matrix.runtime;
+    const std::int64_t range = largest_halo(matrix.plan);
+    const bool may_pay =
+        wanted == Exchange::entries || (wanted == Exchange::automatic && runtime::entries_pay(0, range, sizeof(T)));
+    if (!may_pay || runtime.devices() == 1) {
+        return;
+    }
+    runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { find_ghosts(matrix, worker, search); }).get();
+    const std::int64_t entries = *std::max_element(matrix.ghosts.begin(), matrix.ghosts.end());
+    matrix.by_entries = wanted == Exchange::entries || runtime::entries_pay(entries, range, sizeof(T));
+    if (!matrix.by_entries) {
+        std::fill(matrix.ghosts.begin(), matrix.ghosts.end(), 0);
+        runtime
+            .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+                search.sets[static_cast<std::size_t>(worker.rank())].reset();
+            })
+            .get();
+        return;
+    }
+    runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { renumber_shard(matrix, worker, search); })
+        .get();
+    matrix.halo = runtime::Halo(search.lists, matrix.x_slices, sizeof(T));
+    matrix.plan.exchange = "entries";
+    for (std::size_t i = 0; i < matrix.plan.shards.size(); ++i) {
+        ShardPlan& shard = matrix.plan.shards[i];
+        const auto touched = [&](std::int64_t columns) {
+            return std::min(shard.part.nnz(), columns) * static_cast<std::int64_t>(sizeof(T));
+        };
+        shard.apply_bytes += touched(matrix.x_slices[i + 1] - matrix.x_slices[i] + matrix.ghosts[i]) -
+                             touched(shard.end_column - shard.first_column);
+        shard.halo_entries = matrix.ghosts[i];
+    }
 }
 
 /// The arrays of a streamed matrix, locked by one worker for all devices.
@@ -430,6 +554,11 @@ void prepare_apply(MatrixState<T>& matrix, bool of_transpose)
     if (matrix.mode == Mode::streamed && of_transpose) {
         throw Error(ErrorCode::usage, "a streamed matrix has no transposed product; distribute the transpose as well");
     }
+    if (matrix.by_entries && of_transpose) {
+        throw Error(ErrorCode::usage,
+                    "the columns of this matrix were numbered anew, to exchange x by entries, so it has no transposed "
+                    "product: distribute it with DistributeOptions::transposed");
+    }
     const int devices = runtime.devices();
     const bool primary = !of_transpose;
     if (multiplies_by_rows(matrix.plan, of_transpose)) {
@@ -437,8 +566,12 @@ void prepare_apply(MatrixState<T>& matrix, bool of_transpose)
             return;
         }
         if (runtime.connection.transport) {
-            matrix.channel = runtime.connection.transport->make_channel(
-                devices, matrix.columns.size() * static_cast<std::int64_t>(sizeof(T)));
+            std::int64_t most = matrix.columns.size();
+            for (int i = 0; matrix.by_entries && i < devices; ++i) {
+                most = std::max(most, matrix.halo.buffer_entries(i));
+            }
+            matrix.channel =
+                runtime.connection.transport->make_channel(devices, most * static_cast<std::int64_t>(sizeof(T)));
         }
         runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { prepare_rows(matrix, worker); }).get();
         matrix.rows_ready = true;
@@ -494,13 +627,15 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     matrix->row_slices = matrix->rows.slices;
     // Equal slices, which a collective moves fastest.
     matrix->x_even = even_slices(a.cols, devices);
+    matrix->x_slices = matrix->columns.slices;
     matrix->x_needed = matrix->columns.touched;
     std::int64_t needed = 0;
     for (std::size_t i = 0; i < matrix->x_needed.size(); ++i) {
         const runtime::Range& columns = matrix->x_needed[i];
         needed += columns.end - columns.first;
-        matrix->exchanges = matrix->exchanges || (!columns.empty() && (columns.first < matrix->columns.slices[i] ||
-                                                                       columns.end > matrix->columns.slices[i + 1]));
+        matrix->exchanges =
+            matrix->exchanges ||
+            (!columns.empty() && (columns.first < matrix->x_slices[i] || columns.end > matrix->x_slices[i + 1]));
     }
     // Every link carries about its slice either way, and a gather costs a meeting of all devices.
     matrix->upload_needed = needed <= a.cols + a.cols / 4;
@@ -531,15 +666,27 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
             upload[static_cast<std::size_t>(worker.rank())] = seconds_since(begin);
         })
         .get();
-    const auto uploaded = Clock::now();
+    if (!matrix->source) {
+        matrix->setup.push_back({"upload", upload, true});
+    }
+    const bool may_renumber =
+        options.mode == Mode::resident && !options.borrow && !options.transposed && a.format == Format::csr;
+    if (may_renumber && matrix->exchanges && (runtime->connection.transport || options.exchange == Exchange::entries)) {
+        const auto begin = Clock::now();
+        GhostSearch search(devices);
+        choose_exchange(*matrix, options.exchange, search);
+        if (matrix->by_entries) {
+            runtime->submit([&](runtime::Worker& worker, runtime::Rendezvous&) { open_halo(*matrix, worker, search); })
+                .get();
+        }
+        matrix->setup.push_back({"exchange", {seconds_since(begin)}, true});
+    }
+    const auto prepared = Clock::now();
     prepare_apply(*matrix, false);
     if (options.transposed) {
         prepare_apply(*matrix, true);
     }
-    for (double& seconds : upload) {
-        seconds += seconds_since(uploaded);
-    }
-    matrix->setup.push_back({matrix->source ? "prepare" : "upload", upload, true});
+    matrix->setup.push_back({"prepare", {seconds_since(prepared)}, true});
     if (matrix->source && !runtime->shared_memory() && options.encoding != StreamEncoding::none) {
         describe_encoding(*matrix);
     }

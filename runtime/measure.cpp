@@ -19,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 // Applies whose phases are recorded, after the timed ones: events between phases cost about a microsecond each.
 constexpr int profiled_applies = 11;
-// Of an apply: begin, x upload, x exchange, boundary, interior, y upload, kernel, merge.
-constexpr int marks_each = 8;
+// Of an apply: begin, x upload, x exchange, x packing, boundary, interior, y upload, kernel, merge.
+constexpr int marks_each = 9;
 
 double median(std::vector<double> values)
 {

@@ -105,6 +105,18 @@ Partition balance_bytes(Partition partition, const CsrView<T>& a, PartitionOptio
 
 }  // namespace
 
+std::vector<std::int64_t> row_slices(const Plan& plan)
+{
+    std::vector<std::int64_t> slices;
+    for (const PartialCsr& part : plan.partition.parts) {
+        slices.push_back(part.first_owned_row());
+    }
+    slices.push_back(plan.partition.rows);
+    return plan.order == CooOrder::unsorted
+               ? even_slices(plan.partition.rows, static_cast<int>(plan.partition.parts.size()))
+               : slices;
+}
+
 std::vector<std::int64_t> even_slices(std::int64_t size, int devices)
 {
     const std::int64_t slice = whole_lines((size + devices - 1) / devices);
@@ -115,17 +127,19 @@ std::vector<std::int64_t> even_slices(std::int64_t size, int devices)
     return slices;
 }
 
+std::vector<std::int64_t> column_slices(const Plan& plan)
+{
+    return plan.rows == plan.cols ? row_slices(plan)
+                                  : even_slices(plan.partition.cols, static_cast<int>(plan.partition.parts.size()));
+}
+
 Side row_side(const Plan& plan)
 {
     Side side;
+    side.slices = row_slices(plan);
     for (const ShardPlan& shard : plan.shards) {
-        side.slices.push_back(shard.part.first_owned_row());
         side.touched.push_back(transposed(plan) ? Range{shard.first_column, shard.end_column}
                                                 : Range{shard.first_row, shard.end_row});
-    }
-    side.slices.push_back(plan.partition.rows);
-    if (plan.order == CooOrder::unsorted) {
-        side.slices = even_slices(plan.partition.rows, static_cast<int>(plan.shards.size()));
     }
     return side;
 }
@@ -133,13 +147,11 @@ Side row_side(const Plan& plan)
 Side column_side(const Plan& plan)
 {
     Side side;
+    side.slices = column_slices(plan);
     for (const ShardPlan& shard : plan.shards) {
         side.touched.push_back(transposed(plan) ? Range{shard.first_row, shard.end_row}
                                                 : Range{shard.first_column, shard.end_column});
     }
-    // The y of a square matrix is often the next x.
-    side.slices = plan.rows == plan.cols ? row_side(plan).slices
-                                         : even_slices(plan.partition.cols, static_cast<int>(plan.shards.size()));
     return side;
 }
 
@@ -243,6 +255,9 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
     }
     plan.nonzero_imbalance = plan.partition.imbalance(split.weights);
     const std::vector<double> limits = runtime.limits(options.mode);
+    const std::vector<std::int64_t> slices = column_slices(plan);
+    const bool shared = runtime.shared_memory() || runtime.devices() == 1;
+    plan.exchange = "none";
 
     for (int i = 0; i < runtime.devices(); ++i) {
         const DeviceInfo& info = runtime.infos[static_cast<std::size_t>(i)];
@@ -264,6 +279,14 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
         shard.end_column = a.transposed ? rows.end : columns.end;
         shard.first_row = a.transposed ? columns.first : rows.first;
         shard.end_row = a.transposed ? columns.end : rows.end;
+        if (multiplies_by_rows(plan, false)) {
+            const std::int64_t own_first = std::max(columns.first, slices[static_cast<std::size_t>(i)]);
+            const std::int64_t own_end = std::min(columns.end, slices[static_cast<std::size_t>(i) + 1]);
+            shard.halo_entries = columns.end - columns.first - std::max<std::int64_t>(0, own_end - own_first);
+        }
+        if (shard.halo_entries > 0 && !shared) {
+            plan.exchange = "ranges";
+        }
         const std::int64_t pointer_bytes = part.nnz() > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
         const std::int64_t value_bytes = sizeof(T);
         shard.matrix_bytes = part.nnz() * (value_bytes + 4) +

@@ -13,7 +13,8 @@ namespace detail {
 template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
                                             std::int64_t size, std::vector<std::int64_t> offsets,
-                                            const std::vector<runtime::Range>& needed)
+                                            const std::vector<runtime::Range>& needed,
+                                            const std::vector<std::int64_t>& ghosts)
 {
     runtime->require_live();
     const auto devices = static_cast<std::size_t>(runtime->devices());
@@ -26,6 +27,8 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
     vector->slices.resize(devices);
     vector->held.resize(devices);
     vector->entry_zero.resize(devices);
+    vector->ghost_room = ghosts;
+    vector->ghost_room.resize(devices);
     const bool shared = runtime->shared_memory();
     runtime
         ->submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
@@ -44,8 +47,8 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
                 constexpr std::int64_t line = 32;
                 const std::int64_t begin = held.first / line * line;
                 vector->held[rank] = held;
-                vector->storage[rank] =
-                    kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(held.end - begin));
+                vector->storage[rank] = kernels::DeviceArray<T>(
+                    worker.device(), static_cast<std::size_t>(held.end - begin + vector->ghost_room[rank]));
                 T* const data = vector->storage[rank].data();
                 vector->slices[rank] = data + (first - begin);
                 // An address to add entry numbers to, which may lie before the allocation.
@@ -70,8 +73,14 @@ std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const 
     if (layout == Layout::replicated) {
         return make_vector<T>(matrix.runtime, layout, side.size(), even_slices(side.size(), matrix.runtime->devices()));
     }
+    const bool square = matrix.plan.rows == matrix.plan.cols;
+    if (matrix.by_entries) {
+        // The ghosts lie right behind the slice, so there is nothing else to hold.
+        return make_vector<T>(matrix.runtime, layout, side.size(), side.slices, {},
+                              square || &side == &matrix.columns ? matrix.ghosts : std::vector<std::int64_t>{});
+    }
     std::vector<runtime::Range> needed = side.touched;
-    if (matrix.plan.rows == matrix.plan.cols) {
+    if (square) {
         // The y of one product is often the x of the next, also of the transposed one.
         for (std::size_t i = 0; i < needed.size(); ++i) {
             needed[i] = hull(matrix.rows.touched[i], matrix.columns.touched[i]);
@@ -80,14 +89,14 @@ std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const 
     return make_vector<T>(matrix.runtime, layout, side.size(), side.slices, needed);
 }
 
-template std::shared_ptr<VectorState<float>> make_vector(const MatrixState<float>&, const Side&, Layout);
-template std::shared_ptr<VectorState<double>> make_vector(const MatrixState<double>&, const Side&, Layout);
-
-template std::shared_ptr<VectorState<float>> make_vector(const std::shared_ptr<RuntimeState>&, Layout, std::int64_t,
-                                                         std::vector<std::int64_t>, const std::vector<runtime::Range>&);
-template std::shared_ptr<VectorState<double>> make_vector(const std::shared_ptr<RuntimeState>&, Layout, std::int64_t,
-                                                          std::vector<std::int64_t>,
-                                                          const std::vector<runtime::Range>&);
+#define RMSP_INSTANTIATE(T)                                                                    \
+    template std::shared_ptr<VectorState<T>> make_vector(                                      \
+        const std::shared_ptr<RuntimeState>&, Layout, std::int64_t, std::vector<std::int64_t>, \
+        const std::vector<runtime::Range>&, const std::vector<std::int64_t>&);                 \
+    template std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>&, const Side&, Layout);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
 
 namespace {
 

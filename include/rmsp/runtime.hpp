@@ -61,6 +61,13 @@ enum class StreamEncoding : std::uint8_t {
     automatic,  ///< columns and values of each piece encoded without loss, where that saves a tenth of an array or more
 };
 
+/// How the entries of an x by rows reach the devices that need them.
+enum class Exchange : std::uint8_t {
+    automatic,  ///< by entries where that moves less than half as much
+    ranges,     ///< from the first to the last column that a device's part of the matrix touches
+    entries,    ///< only those that it touches: their columns are numbered anew on the device, their owners pack them
+};
+
 /// How a matrix is split, where it stays, and which kernel multiplies it.
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
@@ -70,8 +77,11 @@ struct DistributeOptions {
     /// What adds the partial results of devices that have some of the same rows: "peer", "nccl", "host", or "auto", which takes
     /// the fastest of the connected ones by bytes and latency. Means nothing where each row belongs to one device.
     std::string merge = "auto";
-    /// Make apply_transposed() ready as well, rather than at its first call.
+    /// Make apply_transposed() ready as well, rather than at its first call. Columns then keep their numbers.
     bool transposed = false;
+    /// Resident CSR that is not borrowed. Host devices, which share their memory, exchange nothing: `entries` then only numbers
+    /// the columns anew.
+    Exchange exchange = Exchange::automatic;
     Determinism determinism = Determinism::none;
     /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix
     /// (32-bit columns only; ignored by GPUs, which always copy).
@@ -163,7 +173,8 @@ public:
     /// the devices: parts by rows act as parts by columns of A^T and the other way round. Unless DistributeOptions::transposed
     /// did, the first call makes room and kernels ready, and blocks meanwhile; determinism "run" on GPUs costs a copy of the
     /// matrix then.
-    /// \throws Error(usage) for a streamed matrix, and if no kernel keeps the determinism asked for
+    /// \throws Error(usage) for a streamed matrix, if no kernel keeps the determinism asked for, and if columns were numbered
+    ///         anew, which DistributeOptions::transposed prevents (see Exchange::entries and Plan::exchange)
     void apply_transposed(T alpha, const T* x, T beta, T* y);
     std::future<void> apply_transposed_async(T alpha, const T* x, T beta, T* y);
     /// The same with vectors on the devices. x is one that make_y() makes (or, if the matrix is square, make_x()), y one that
