@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -54,6 +55,10 @@ template <class T>
 std::int64_t position_in_b(const CsrView<T>& a, const CsrView<T>& b, std::int64_t first_row, std::int64_t end_row,
                            const RowSelection& b_rows);
 
+/// All rows [first_row, end_row).
+template <class T>
+RowSelection consecutive(const CsrView<T>& a, std::int64_t first_row, std::int64_t end_row);
+
 /// Device memory under a limit, with the most that was held at once.
 class MemoryBudget final : public kernels::Memory {
 public:
@@ -85,6 +90,20 @@ struct DeviceRows {
     kernels::DeviceArray<T> values;
     kernels::CsrShard<T> shard;  ///< of the arrays above, or of another matrix's columns and values
 };
+
+/// Sends local row pointers of the rows [first_row, first_row + rows) of a matrix, 32-bit where the entries allow; rows that are not
+/// selected are empty.
+template <class T>
+IndexView upload_row_pointers(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix,
+                              const RowSelection& selection, std::int64_t first_row, std::int64_t rows,
+                              kernels::DeviceArray<std::byte>& storage);
+/// The same with the selected rows' entries: a matrix of its own.
+template <class T>
+void upload_rows(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix, const RowSelection& selection,
+                 std::int64_t first_row, std::int64_t rows, DeviceRows<T>& out);
+/// Sends the selected rows' values alone.
+template <class T>
+void upload_values(runtime::Worker& worker, IndexView row_ptr, const RowSelection& selection, const T* from, T* to);
 
 /// Rows of C that went to the host.
 template <class T>
@@ -134,6 +153,31 @@ template <class T>
 SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
                             const SpgemmOptions& options, const std::vector<std::int64_t>& limits,
                             HostVector<std::int64_t>& work, std::vector<RowSelection>* selections);
+
+/// Work on one device's part; every worker of the job calls it.
+template <class T>
+using DeviceBody = std::function<void(runtime::Worker&, ProductPart<T>&, runtime::Rendezvous&)>;
+
+/// Runs the body on every device, waits, and returns how long each took.
+template <class T>
+std::vector<double> on_devices(ProductState<T>& state, const DeviceBody<T>& body);
+
+/// The structure of a product of two matrices on the device, by the kernel that the options name.
+template <class T>
+std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(runtime::Worker& worker, MemoryBudget& memory,
+                                                            const SpgemmOptions& options, const kernels::CsrShard<T>& a,
+                                                            const kernels::CsrShard<T>& b);
+
+/// Queues the values of C, and its columns if they are not there yet.
+template <class T>
+void fill_or_renew(ProductPart<T>& part, runtime::Worker& worker, T alpha);
+
+/// \throws Error(usage) for a product that was never made
+template <class T>
+ProductState<T>& checked(const std::shared_ptr<ProductState<T>>& state);
+
+/// Cores of a worker for loops on the host.
+int threads_of(runtime::Worker& worker);
 
 /// options.memory_limit for a device with so many bytes free (0: unknown).
 std::int64_t spgemm_limit(const SpgemmOptions& options, std::int64_t free_bytes);
