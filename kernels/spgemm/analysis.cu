@@ -17,16 +17,61 @@ unsigned blocks_for(std::int64_t work, std::int64_t a_block)
     return static_cast<unsigned>((work + a_block - 1) / a_block);
 }
 
+/// Lanes of this thread's group of a warp.
+template <int Lanes>
+__device__ __forceinline__ unsigned group_mask()
+{
+    return Lanes == 32 ? whole_warp : ((1u << Lanes % 32) - 1u) << (threadIdx.x % 32 / Lanes * Lanes);
+}
+
+template <int Lanes>
+__device__ __forceinline__ bool all_of_group(bool x)
+{
+    const unsigned mask = group_mask<Lanes>();
+    return (__ballot_sync(whole_warp, x) & mask) == mask;
+}
+
+/// All threads of the block take part.
+__device__ __forceinline__ void count_twins(bool twin, Counters* counters)
+{
+    const int found = __syncthreads_count(twin);
+    if (threadIdx.x == 0 && found > 0) {
+        atomicAdd(&counters->twins, static_cast<unsigned>(found));
+    }
+}
+
+template <int Lanes>
+__global__ void __launch_bounds__(threads)
+    find_twins_kernel(Pattern a, std::uint8_t* __restrict__ twins, Counters* counters)
+{
+    const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    const bool active = row < a.rows;
+    const std::int64_t begin = active ? a.row_ptr[row] : 0;
+    const std::int64_t entries = active ? a.row_ptr[row + 1] - begin : 0;
+    bool twin = active && row > 0 && begin - a.row_ptr[row - 1] == entries;
+    for (std::int64_t at = lane; twin && at < entries; at += Lanes) {
+        twin = __ldg(a.col_idx + begin + at) == __ldg(a.col_idx + begin - entries + at);
+    }
+    twin = all_of_group<Lanes>(twin);
+    if (active && lane == 0) {
+        twins[row] = twin;
+    }
+    count_twins(lane == 0 && twin, counters);
+}
+
 /// Groups of `Lanes` threads a row.
 template <int Lanes>
 __global__ void __launch_bounds__(threads)
-    analyze_b_kernel(Pattern b, Word* __restrict__ words, RowOfB* __restrict__ rows, Counters* counters)
+    analyze_b_kernel(Pattern b, Word* __restrict__ words, RowOfB* __restrict__ rows, std::uint8_t* __restrict__ twins,
+                     bool is_a, Counters* counters)
 {
     const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     const bool active = row < b.rows;
     const std::int64_t begin = active ? b.row_ptr[row] : 0;
     const std::int64_t entries = active ? b.row_ptr[row + 1] - begin : 0;
+    bool twin = active && row > 0 && begin - b.row_ptr[row - 1] == entries;
     std::int32_t first = most;
     std::int32_t last = -1;
     std::int32_t count = 0;
@@ -36,6 +81,7 @@ __global__ void __launch_bounds__(threads)
         const bool in = at + lane < entries;
         const std::int32_t column = in ? __ldg(b.col_idx + begin + at + lane) : most;
         const std::int32_t left = __shfl_up_sync(whole_warp, column, 1, Lanes);
+        twin = twin && (!in || column == __ldg(b.col_idx + begin - entries + at + lane));
         rising = rising && (!in || column > (lane == 0 ? before : left));
         before = __shfl_sync(whole_warp, column, Lanes - 1, Lanes);
         first = in ? min(first, column) : first;
@@ -51,8 +97,7 @@ __global__ void __launch_bounds__(threads)
             mask |= lane + d < Lanes && other_word == word ? other : 0u;
         }
         const bool head = in && (lane == 0 || left >> 5 != word);
-        const unsigned group = Lanes == 32 ? whole_warp : ((1u << Lanes) - 1u) << (threadIdx.x % 32 / Lanes * Lanes);
-        const unsigned heads = __ballot_sync(whole_warp, head) & group;
+        const unsigned heads = __ballot_sync(whole_warp, head) & group_mask<Lanes>();
         if (head) {
             const unsigned below = (1u << (threadIdx.x % 32)) - 1u;
             words[begin + count + __popc(heads & below)] = {word, mask};
@@ -67,8 +112,13 @@ __global__ void __launch_bounds__(threads)
     if (!rising) {
         counters->unsorted = 1;
     }
+    twin = all_of_group<Lanes>(twin);
     if (active && lane == 0) {
         rows[row] = {first, last, count, static_cast<std::int32_t>(entries)};
+        twins[row] = twin;
+    }
+    if (is_a) {
+        count_twins(lane == 0 && twin, counters);
     }
 }
 
@@ -115,10 +165,30 @@ __device__ __forceinline__ void list_row(int c, std::int32_t row, const unsigned
     }
 }
 
+/// Rows that are worked on together from this one on; 0: it goes with one before.
+__device__ __forceinline__ int group_of(const std::uint8_t* twins, std::int64_t row, std::int64_t rows)
+{
+    const std::int64_t tile = row / twin_tile * twin_tile;
+    const std::int64_t end = min(static_cast<long long>(tile + twin_tile), static_cast<long long>(rows));
+    std::int64_t run = row;
+    while (run > tile && twins[run] != 0) {
+        --run;
+    }
+    if ((row - run) % most_twins != 0) {
+        return 0;
+    }
+    int group = 1;
+    while (group < most_twins && row + group < end && twins[row + group] != 0) {
+        ++group;
+    }
+    return group;
+}
+
 template <int Lanes>
 __global__ void __launch_bounds__(threads)
-    analyze_a_kernel(Pattern a, const RowOfB* __restrict__ b_rows, std::int64_t shared_limit,
-                     RowBounds* __restrict__ bounds, Counters* counters)
+    analyze_a_kernel(Pattern a, const RowOfB* __restrict__ b_rows, const std::uint8_t* __restrict__ twins,
+                     std::int64_t shared_limit, RowBounds* __restrict__ bounds, std::uint8_t* __restrict__ groups,
+                     Counters* counters)
 {
     __shared__ unsigned histogram[classes];
     __shared__ long long sums[threads / 32];
@@ -151,7 +221,14 @@ __global__ void __launch_bounds__(threads)
         const RowBounds found{first, last, static_cast<std::int32_t>(min(words, static_cast<long long>(most))),
                               static_cast<std::int32_t>(min(products, static_cast<long long>(most)))};
         bounds[row] = found;
-        c = static_cast<int>(structure_class(found, shared_limit));
+        const int group = worth_grouping(counters->twins, a.rows) ? group_of(twins, row, a.rows) : 1;
+        groups[row] = static_cast<std::uint8_t>(group);
+        if (group > 0) {
+            c = static_cast<int>(structure_class(found, shared_limit));
+        }
+        if (group > 1 && counters->most_in_group < group) {
+            atomicMax(&counters->most_in_group, group);
+        }
     }
     count_classes(c, histogram, counters->structure);
     const long long total = cuda::block_sum<threads>(writes ? products : 0ll, sums);
@@ -161,12 +238,13 @@ __global__ void __launch_bounds__(threads)
 }
 
 __global__ void __launch_bounds__(threads)
-    list_structure_kernel(const RowBounds* __restrict__ bounds, std::int64_t rows, std::int64_t shared_limit,
-                          Counters* counters, std::int32_t* __restrict__ list)
+    list_structure_kernel(const RowBounds* __restrict__ bounds, const std::uint8_t* __restrict__ groups,
+                          std::int64_t rows, std::int64_t shared_limit, Counters* counters,
+                          std::int32_t* __restrict__ list)
 {
     __shared__ unsigned places[classes];
     const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    const int c = row < rows ? static_cast<int>(structure_class(bounds[row], shared_limit)) : -1;
+    const int c = row < rows && groups[row] > 0 ? static_cast<int>(structure_class(bounds[row], shared_limit)) : -1;
     list_row(c, static_cast<std::int32_t>(row), counters->structure, counters->structure_used, places, list);
 }
 
@@ -175,9 +253,10 @@ constexpr int rows_a_tile = threads * rows_a_thread;
 
 __device__ __forceinline__ int numeric_class_of(const ScanJob& job, std::int64_t row)
 {
-    return row < job.rows ? static_cast<int>(numeric_class(job.bounds[row], job.row_nnz[row], job.value_bytes,
-                                                           job.accumulator, job.shared_limit))
-                          : -1;
+    return row < job.rows && job.groups[row] > 0
+               ? static_cast<int>(numeric_class(job.bounds[row], job.row_nnz[row], job.value_bytes, job.accumulator,
+                                                job.shared_limit))
+               : -1;
 }
 
 /// Entries of each tile of rows, and rows in each class.
@@ -275,37 +354,51 @@ constexpr double mean_for_a_warp = 16;
 
 }  // namespace
 
-void analyze_b(const Pattern& b, double mean, Word* words, RowOfB* rows, Counters* counters, cudaStream_t stream)
+void analyze_b(const Pattern& b, double mean, Word* words, RowOfB* rows, std::uint8_t* twins, bool is_a,
+               Counters* counters, cudaStream_t stream)
 {
     if (b.rows == 0) {
         return;
     }
     if (mean > mean_for_a_warp) {
-        analyze_b_kernel<32><<<blocks_for(b.rows, threads / 32), threads, 0, stream>>>(b, words, rows, counters);
+        analyze_b_kernel<32>
+            <<<blocks_for(b.rows, threads / 32), threads, 0, stream>>>(b, words, rows, twins, is_a, counters);
     } else {
-        analyze_b_kernel<8><<<blocks_for(b.rows, threads / 8), threads, 0, stream>>>(b, words, rows, counters);
+        analyze_b_kernel<8>
+            <<<blocks_for(b.rows, threads / 8), threads, 0, stream>>>(b, words, rows, twins, is_a, counters);
     }
     RMSP_CUDA_CHECK_LAUNCH("analyze_b_kernel");
 }
 
-void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, std::int64_t shared_limit, RowBounds* bounds,
-               Counters* counters, cudaStream_t stream)
+void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* counters, cudaStream_t stream)
 {
     if (mean > mean_for_a_warp) {
-        analyze_a_kernel<32>
-            <<<blocks_for(a.rows, threads / 32), threads, 0, stream>>>(a, b_rows, shared_limit, bounds, counters);
+        find_twins_kernel<32><<<blocks_for(a.rows, threads / 32), threads, 0, stream>>>(a, twins, counters);
     } else {
-        analyze_a_kernel<8>
-            <<<blocks_for(a.rows, threads / 8), threads, 0, stream>>>(a, b_rows, shared_limit, bounds, counters);
+        find_twins_kernel<8><<<blocks_for(a.rows, threads / 8), threads, 0, stream>>>(a, twins, counters);
+    }
+    RMSP_CUDA_CHECK_LAUNCH("find_twins_kernel");
+}
+
+void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::uint8_t* twins,
+               std::int64_t shared_limit, RowBounds* bounds, std::uint8_t* groups, Counters* counters,
+               cudaStream_t stream)
+{
+    if (mean > mean_for_a_warp) {
+        analyze_a_kernel<32><<<blocks_for(a.rows, threads / 32), threads, 0, stream>>>(a, b_rows, twins, shared_limit,
+                                                                                       bounds, groups, counters);
+    } else {
+        analyze_a_kernel<8><<<blocks_for(a.rows, threads / 8), threads, 0, stream>>>(a, b_rows, twins, shared_limit,
+                                                                                     bounds, groups, counters);
     }
     RMSP_CUDA_CHECK_LAUNCH("analyze_a_kernel");
 }
 
-void list_structure(const RowBounds* bounds, std::int64_t rows, std::int64_t shared_limit, Counters* counters,
-                    std::int32_t* list, cudaStream_t stream)
+void list_structure(const RowBounds* bounds, const std::uint8_t* groups, std::int64_t rows, std::int64_t shared_limit,
+                    Counters* counters, std::int32_t* list, cudaStream_t stream)
 {
-    list_structure_kernel<<<blocks_for(rows, threads), threads, 0, stream>>>(bounds, rows, shared_limit, counters,
-                                                                             list);
+    list_structure_kernel<<<blocks_for(rows, threads), threads, 0, stream>>>(bounds, groups, rows, shared_limit,
+                                                                             counters, list);
     RMSP_CUDA_CHECK_LAUNCH("list_structure_kernel");
 }
 

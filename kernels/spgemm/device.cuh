@@ -46,6 +46,7 @@ struct alignas(16) RowOfB {
     std::int32_t words;
     std::int32_t entries;
 };
+static_assert(sizeof(RowOfB) == sizeof(int4));
 
 /// Counts that the host reads, and places in the lists of rows. Zero at first.
 struct Counters {
@@ -55,7 +56,9 @@ struct Counters {
     unsigned structure_used[classes];
     unsigned numeric[classes];
     unsigned numeric_used[classes];
-    int unsorted;  ///< a row of B whose columns do not rise
+    int unsorted;       ///< a row of B whose columns do not rise
+    unsigned twins;     ///< rows of A with the columns of the row before, if the next is not 0
+    int most_in_group;  ///< rows of A that are worked on together
 };
 
 /// Lets a kernel use so much dynamic shared memory: beside its own arrays, more than 48 KiB have to be asked for.
@@ -67,14 +70,20 @@ inline void allow_shared_memory(const void* kernel, unsigned bytes)
     }
 }
 
-/// Words, bounds, order of the rows of B; words[b.row_ptr[k] + i] is word i of row k.
-void analyze_b(const Pattern& b, double mean, Word* words, RowOfB* rows, Counters* counters, cudaStream_t stream);
-/// Bounds of the rows of C, and how many there are in each class.
-void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, std::int64_t shared_limit, RowBounds* bounds,
+/// Words, bounds, order of the rows of B; words[b.row_ptr[k] + i] is word i of row k. twins[k]: row k has the columns of row
+/// k - 1. `is_a`: B has the structure of A too, so that its twins are counted.
+void analyze_b(const Pattern& b, double mean, Word* words, RowOfB* rows, std::uint8_t* twins, bool is_a,
                Counters* counters, cudaStream_t stream);
-/// Lists the rows of each class of the symbolic phase, in classes' order.
-void list_structure(const RowBounds* bounds, std::int64_t rows, std::int64_t shared_limit, Counters* counters,
-                    std::int32_t* list, cudaStream_t stream);
+/// twins[row]: row has the columns of row - 1.
+void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* counters, cudaStream_t stream);
+/// Bounds of the rows of C, and how many there are in each class; how many rows from each one on are worked on together, 0 if with
+/// one before.
+void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::uint8_t* twins,
+               std::int64_t shared_limit, RowBounds* bounds, std::uint8_t* groups, Counters* counters,
+               cudaStream_t stream);
+/// Lists the first rows of the groups of each class of the symbolic phase, in classes' order.
+void list_structure(const RowBounds* bounds, const std::uint8_t* groups, std::int64_t rows, std::int64_t shared_limit,
+                    Counters* counters, std::int32_t* list, cudaStream_t stream);
 /// What a launch of the symbolic phase works on.
 struct StructureJob {
     Pattern a;
@@ -82,6 +91,7 @@ struct StructureJob {
     const Word* words;
     const RowOfB* b_rows;
     const RowBounds* bounds;
+    const std::uint8_t* groups;
     std::int32_t* row_nnz;        ///< written by a count
     const std::int64_t* row_ptr;  ///< read to write columns
     std::int32_t* col_idx;
@@ -97,6 +107,7 @@ struct ScanJob {
     std::int64_t rows;
     const std::int32_t* row_nnz;
     const RowBounds* bounds;
+    const std::uint8_t* groups;
     std::int64_t value_bytes;
     std::int64_t shared_limit;
     Accumulator accumulator;
@@ -116,7 +127,12 @@ struct NumericJob {
     const T* b_values;
     T alpha;
     bool atomic;  ///< a row of B may hold a column twice
+    const RowOfB* b_rows;
+    const std::uint8_t* b_twins;
     const RowBounds* bounds;
+    const std::uint8_t* groups;
+    int most_in_group;
+    int lanes;  ///< lanes_a_row(), 32 if most_in_group > 1
     const std::int64_t* row_ptr;
     const std::int32_t* col_idx;
     T* values;

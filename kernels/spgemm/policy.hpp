@@ -20,7 +20,7 @@ struct RowBounds {
 /// How the rows of a class are worked on.
 struct Shape {
     int threads;         ///< of a block
-    int threads_a_row;   ///< 32, or `threads`
+    int threads_a_row;   ///< at most 32, or `threads`
     std::int64_t bytes;  ///< of shared memory a row
     bool operator==(const Shape&) const = default;
 };
@@ -154,6 +154,7 @@ enum class NumericClass : std::uint8_t {
     hash128,
     hash256,
     hash512,
+    hash1024,
     block_hash1024,  ///< a block
     block_hash2048,
     block_hash4096,
@@ -179,7 +180,7 @@ struct NumericLimits {
 };
 
 constexpr bool is_window(NumericClass c) { return c >= NumericClass::window256 && c <= NumericClass::window2048; }
-constexpr bool is_hash(NumericClass c) { return c >= NumericClass::hash32 && c <= NumericClass::hash512; }
+constexpr bool is_hash(NumericClass c) { return c >= NumericClass::hash32 && c <= NumericClass::hash1024; }
 constexpr bool is_block_hash(NumericClass c)
 {
     return c >= NumericClass::block_hash1024 && c <= NumericClass::block_hash8192;
@@ -210,6 +211,7 @@ constexpr std::int64_t numeric_capacity(NumericClass c)
             return 256;
         case NumericClass::hash512:
             return 512;
+        case NumericClass::hash1024:
         case NumericClass::block_hash1024:
             return 1024;
         case NumericClass::block_hash2048:
@@ -234,22 +236,23 @@ constexpr std::int64_t numeric_capacity(NumericClass c)
     }
 }
 
-/// Shared memory of a table with two slots of 8 bytes an entry, and the sums.
-constexpr std::int64_t hash_bytes(std::int64_t entries, std::int64_t value_bytes)
+/// Shared memory of a table with two slots of 8 bytes an entry, and the sums of so many rows.
+constexpr std::int64_t hash_bytes(std::int64_t entries, std::int64_t value_bytes, int rows = 1)
 {
-    return entries * (16 + value_bytes);
+    return entries * (16 + rows * value_bytes);
 }
 /// Shared memory of bits and first place of each word of 32 columns.
 constexpr std::int64_t rank_bytes(std::int64_t span_words) { return span_words * 8; }
 
-constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes)
+/// `twins`: most rows of A that a warp takes together; `lanes`: of a row, where a class is worked on by warps.
+constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twins = 1, int lanes = 32)
 {
     const std::int64_t capacity = numeric_capacity(c);
     if (is_window(c)) {
-        return {128, 32, capacity * value_bytes};
+        return {128, lanes, capacity * value_bytes * twins};
     }
     if (is_hash(c)) {
-        return {128, 32, hash_bytes(capacity, value_bytes)};
+        return {128, lanes, hash_bytes(capacity, value_bytes, twins)};
     }
     const std::int64_t bytes = is_block_hash(c) ? hash_bytes(capacity, value_bytes) : capacity;
     // About 32 warps on a multiprocessor, however much of its memory a row takes.
@@ -280,12 +283,13 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries,
                    : span <= 1024 ? NumericClass::window1024
                                   : NumericClass::window2048;
         }
-        if (hashes && entries <= 512) {
+        if (hashes && entries <= 1024) {
             return entries <= 32    ? NumericClass::hash32
                    : entries <= 64  ? NumericClass::hash64
                    : entries <= 128 ? NumericClass::hash128
                    : entries <= 256 ? NumericClass::hash256
-                                    : NumericClass::hash512;
+                   : entries <= 512 ? NumericClass::hash512
+                                    : NumericClass::hash1024;
         }
     }
     // What a block keeps in its own arrays besides.
@@ -319,6 +323,20 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries,
         }
     }
     return NumericClass::search;
+}
+
+/// Neighbouring rows with the same columns in the same order are twins, as matrices with several unknowns a node have them. A warp
+/// takes up to most_twins rows of A together, and as many rows of B: then a column is looked up once for all of them.
+inline constexpr int most_twins = 4;
+/// Groups of twins lie within so many rows from a multiple of it; a multiple of 2, 3 and 4.
+inline constexpr int twin_tile = 48;
+/// Whether there are enough to pay for it.
+constexpr bool worth_grouping(std::int64_t twins, std::int64_t rows) { return twins * 4 >= rows; }
+
+/// Lanes of a warp for each row of C, if its rows of B have that many entries on average.
+constexpr int lanes_a_row(std::int64_t products, std::int64_t rows_of_b)
+{
+    return products <= 8 * rows_of_b ? 8 : products <= 20 * rows_of_b ? 16 : 32;
 }
 
 /// Lanes for each row of B, for a row of C whose rows of B have `work` entries in all: the fewest, of 1 to 32, that take a row of

@@ -58,6 +58,10 @@ public:
         const std::size_t row_ptr = layout.add<std::int64_t>(a.rows + 1);
         const std::size_t words = layout.add<Word>(b.nnz);
         const std::size_t b_rows = layout.add<RowOfB>(b.rows);
+        const std::size_t b_twins = layout.add<std::uint8_t>(b.rows);
+        const bool same = a.row_ptr.data() == b.row_ptr.data() && a.col_idx == b.col_idx && a.rows == b.rows;
+        const std::size_t a_twins = same ? b_twins : layout.add<std::uint8_t>(a.rows);
+        const std::size_t groups = layout.add<std::uint8_t>(a.rows);
         const std::size_t bounds = layout.add<RowBounds>(a.rows);
         const std::size_t row_nnz = layout.add<std::int32_t>(a.rows);
         const std::size_t tiles = layout.add<long long>(scan_tiles(a.rows));
@@ -70,6 +74,8 @@ public:
         row_ptr_ = array<std::int64_t>(row_ptr);
         words_ = array<Word>(words);
         b_rows_ = array<RowOfB>(b_rows);
+        b_twins_ = array<std::uint8_t>(b_twins);
+        groups_ = array<std::uint8_t>(groups);
         bounds_ = array<RowBounds>(bounds);
         structure_list_ = array<std::int32_t>(structure_list);
         numeric_list_ = array<std::int32_t>(numeric_list);
@@ -83,17 +89,22 @@ public:
         int shared_limit = 0;
         RMSP_CUDA_CHECK(cudaGetDevice(&device));
         RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-        analyze_b(b_, mean(b), words_, b_rows_, device_counters, stream);
-        analyze_a(a_, mean(a), b_rows_, shared_limit, bounds_, device_counters, stream);
-        list_structure(bounds_, a.rows, shared_limit, device_counters, structure_list_, stream);
+        analyze_b(b_, mean(b), words_, b_rows_, b_twins_, same, device_counters, stream);
+        if (!same) {
+            find_twins(a_, mean(a), array<std::uint8_t>(a_twins), device_counters, stream);
+        }
+        analyze_a(a_, mean(a), b_rows_, array<std::uint8_t>(a_twins), shared_limit, bounds_, groups_, device_counters,
+                  stream);
+        list_structure(bounds_, groups_, a.rows, shared_limit, device_counters, structure_list_, stream);
         read(device_counters, stream);
         RMSP_CUDA_CHECK(
             cudaMemsetAsync(nnz_of_rows, 0, static_cast<std::size_t>(a.rows) * sizeof(std::int32_t), stream));
-        run_structures({a_, b_.row_ptr, words_, b_rows_, bounds_, nnz_of_rows, row_ptr_, nullptr}, stream);
-        scan_rows({a.rows, nnz_of_rows, bounds_, sizeof(T), shared_limit, accumulator, array<long long>(tiles),
+        run_structures({a_, b_.row_ptr, words_, b_rows_, bounds_, groups_, nnz_of_rows, row_ptr_, nullptr}, stream);
+        scan_rows({a.rows, nnz_of_rows, bounds_, groups_, sizeof(T), shared_limit, accumulator, array<long long>(tiles),
                    row_ptr_, numeric_list_, device_counters},
                   stream);
         read(device_counters, stream);
+        lanes_ = counters_.most_in_group > 1 ? 32 : lanes_a_row(counters_.products, a.nnz);
         if (const unsigned rows = counters_.numeric[static_cast<int>(NumericClass::scatter)]; rows > 0) {
             make_map(rows, options, context);
         }
@@ -110,7 +121,7 @@ public:
     void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
               const Context& context) override
     {
-        run_structures({a_, b_.row_ptr, words_, b_rows_, bounds_, nullptr, row_ptr_, col_idx},
+        run_structures({a_, b_.row_ptr, words_, b_rows_, bounds_, groups_, nullptr, row_ptr_, col_idx},
                        static_cast<cudaStream_t>(context.stream));
         numeric(alpha, a_values, b_values, col_idx, values, context);
     }
@@ -118,8 +129,23 @@ public:
     void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx, T* values,
                  const Context& context) override
     {
-        const NumericJob<T> job{a_,      b_,       a_values, b_values, alpha,       counters_.unsorted != 0,
-                                bounds_, row_ptr_, col_idx,  values,   map_.data(), map_blocks_};
+        const NumericJob<T> job{.a = a_,
+                                .b = b_,
+                                .a_values = a_values,
+                                .b_values = b_values,
+                                .alpha = alpha,
+                                .atomic = counters_.unsorted != 0,
+                                .b_rows = b_rows_,
+                                .b_twins = b_twins_,
+                                .bounds = bounds_,
+                                .groups = groups_,
+                                .most_in_group = counters_.most_in_group,
+                                .lanes = lanes_,
+                                .row_ptr = row_ptr_,
+                                .col_idx = col_idx,
+                                .values = values,
+                                .map = map_.data(),
+                                .map_blocks = map_blocks_};
         const std::int32_t* list = numeric_list_;
         for (int i = 0; i < static_cast<int>(NumericClass::count); ++i) {
             const unsigned rows = counters_.numeric[i];
@@ -191,11 +217,14 @@ private:
     std::int64_t* row_ptr_ = nullptr;
     Word* words_ = nullptr;
     RowOfB* b_rows_ = nullptr;
+    std::uint8_t* b_twins_ = nullptr;
+    std::uint8_t* groups_ = nullptr;  ///< rows of A from each on that are worked on together
     RowBounds* bounds_ = nullptr;
     std::int32_t* structure_list_ = nullptr;  ///< rows of A by class
     std::int32_t* numeric_list_ = nullptr;
     DeviceArray<std::int32_t> map_;  ///< the scatter vectors
     int map_blocks_ = 0;
+    int lanes_ = 32;
     Counters counters_{};
 };
 

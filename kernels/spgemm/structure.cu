@@ -60,11 +60,15 @@ __device__ __forceinline__ void sort_warp(std::uint32_t (&key)[Keys], int lane)
     }
 }
 
-/// Writes the columns of a word, one a lane.
-__device__ __forceinline__ void write_word(std::int32_t* to, std::int32_t index, std::uint32_t mask, int lane)
+/// Writes the columns of a word, one a lane, for each row of a group of twins.
+__device__ __forceinline__ void write_word(std::int32_t* to, std::int64_t entries, int group, std::int32_t index,
+                                           std::uint32_t mask, int lane)
 {
     if ((mask >> lane & 1u) != 0) {
-        to[__popc(mask & ((1u << lane) - 1u))] = index * 32 + lane;
+        to += __popc(mask & ((1u << lane) - 1u));
+        for (int i = 0; i < group; ++i, to += entries) {
+            *to = index * 32 + lane;
+        }
     }
 }
 
@@ -112,8 +116,8 @@ __global__ void __launch_bounds__(warp_threads)
             entries += __popc(mask[i]);
         }
         entries = __reduce_add_sync(whole_warp, entries);
-        if (lane == 0) {
-            job.row_nnz[row] = entries;
+        if (lane < job.groups[row]) {
+            job.row_nnz[row + lane] = entries;
         }
     } else {
         // Distance of the word from the first, and its slot, as one number.
@@ -140,6 +144,8 @@ __global__ void __launch_bounds__(warp_threads)
         }
         sort_warp<Keys>(sorted, lane);
         std::int32_t* to = job.col_idx + job.row_ptr[row];
+        const std::int64_t entries = job.row_ptr[row + 1] - job.row_ptr[row];
+        const int group = job.groups[row];
 #pragma unroll
         for (int r = 0; r < Keys; ++r) {
             const bool in = r * 32 + lane < used;
@@ -154,7 +160,10 @@ __global__ void __launch_bounds__(warp_threads)
             }
             std::int32_t* place = to + (through - own);
             for (std::uint32_t rest = bits; rest != 0; rest &= rest - 1) {
-                *place++ = start + __ffs(static_cast<int>(rest)) - 1;
+                for (int i = 0; i < group; ++i) {
+                    place[i * entries] = start + __ffs(static_cast<int>(rest)) - 1;
+                }
+                ++place;
             }
             to += __shfl_sync(whole_warp, through, 31);
         }
@@ -205,7 +214,9 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
         summary[i] = 0;
     }
     sync_group<Group>();
+    const int group = job.groups[row];
     std::int32_t* to = Write ? job.col_idx + job.row_ptr[row] : nullptr;
+    const std::int64_t stride = Write ? job.row_ptr[row + 1] - job.row_ptr[row] : 0;
     int entries = 0;
     for (std::int32_t pass = 0; pass < words; pass += capacity) {
         for_each_word(job, row, bounds.words, thread, Group, [&](std::int32_t word, std::uint32_t mask) {
@@ -259,7 +270,7 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
                     const int source = __ffs(static_cast<int>(rest)) - 1;
                     rest &= rest - 1;
                     const std::uint32_t word = __shfl_sync(whole_warp, mask, source);
-                    write_word(place, first + pass + c * 32 + source, word, lane);
+                    write_word(place, stride, group, first + pass + c * 32 + source, word, lane);
                     place += __popc(word);
                 }
             }
@@ -277,8 +288,8 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
             sync_group<Group>();
         }
     }
-    if (!Write && thread == 0) {
-        job.row_nnz[row] = entries;
+    if (!Write && thread < group) {
+        job.row_nnz[row + thread] = entries;
     }
 }
 
