@@ -2,6 +2,7 @@
 #include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/support/bodies.hpp>
+#include <kernels/support/exchange.hpp>
 #include <rmsp/error.hpp>
 
 // What stands in for the CUDA sources in a build without CUDA.
@@ -21,6 +22,16 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"sell\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"sell-blocks\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_column_blocks(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"column-blocks\" (CUDA)");
 }
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>&, const RowStatistics&, const Context&)
@@ -106,6 +117,10 @@ RMSP_INSTANTIATE(prepare_nnz_split, float);
 RMSP_INSTANTIATE(prepare_nnz_split, double);
 RMSP_INSTANTIATE(prepare_sell, float);
 RMSP_INSTANTIATE(prepare_sell, double);
+RMSP_INSTANTIATE(prepare_sell_blocks, float);
+RMSP_INSTANTIATE(prepare_sell_blocks, double);
+RMSP_INSTANTIATE(prepare_column_blocks, float);
+RMSP_INSTANTIATE(prepare_column_blocks, double);
 RMSP_INSTANTIATE(prepare_row_vector, float);
 RMSP_INSTANTIATE(prepare_row_vector, double);
 RMSP_INSTANTIATE(prepare_row_warp, float);
@@ -170,6 +185,8 @@ RMSP_INSTANTIATE(prepare_spgemm_cusparse_reuse, float);
 RMSP_INSTANTIATE(prepare_spgemm_cusparse_reuse, double);
 #undef RMSP_INSTANTIATE
 
+void exchange_with_peers(const PeerExchange&, const Context&) { missing("exchange_with_peers"); }
+
 namespace cuda {
 
 template <class Out>
@@ -210,6 +227,12 @@ template void add_carries(float*, const float*, int, const Context&);
 template void add_carries(double*, const double*, int, const Context&);
 
 void copy_parts(const CopyPart*, int, const Context&) { missing("copy_parts for CUDA devices"); }
+
+void interior_rows(IndexView, std::int64_t, const std::int32_t*, std::int64_t, std::int64_t, std::int64_t*,
+                   const Context&)
+{
+    missing("interior_rows for CUDA devices");
+}
 
 void read_all(const double*, std::int64_t, double*, const Context&) { missing("read_all for CUDA devices"); }
 

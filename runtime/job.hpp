@@ -19,8 +19,14 @@ class Job {
 public:
     using Body = std::function<void(Worker&, Rendezvous&)>;
 
-    Job(int workers, Body body, std::function<void()> finish)
-        : body_(std::move(body)), finish_(std::move(finish)), meeting_(workers), remaining_(workers)
+    /// `failed` is called with the job's number at each fail(); it must not throw.
+    Job(int workers, std::uint64_t number, Body body, std::function<void()> finish,
+        const std::function<void(std::uint64_t)>& failed)
+        : body_(std::move(body)),
+          finish_(std::move(finish)),
+          failed_(failed),
+          meeting_(workers, number),
+          remaining_(workers)
     {
     }
 
@@ -35,6 +41,7 @@ public:
 private:
     Body body_;
     std::function<void()> finish_;
+    const std::function<void(std::uint64_t)>& failed_;
     Rendezvous meeting_;
     std::atomic<int> remaining_;
     std::mutex mutex_;
@@ -47,8 +54,10 @@ class JobQueue {
 public:
     /// `shared_memory`: the devices have no streams that order their accesses to each other's memory, so each job
     /// starts when all workers have finished the one before.
-    JobQueue(std::span<const std::unique_ptr<Worker>> workers, bool shared_memory)
-        : workers_(workers), shared_memory_(shared_memory)
+    /// `failed`, if not empty, is told the number of a job that fails; it must not throw.
+    JobQueue(std::span<const std::unique_ptr<Worker>> workers, bool shared_memory,
+             std::function<void(std::uint64_t)> failed = {})
+        : workers_(workers), shared_memory_(shared_memory), failed_(std::move(failed))
     {
     }
 
@@ -66,8 +75,10 @@ public:
 private:
     std::span<const std::unique_ptr<Worker>> workers_;
     const bool shared_memory_;
+    const std::function<void(std::uint64_t)> failed_;
     std::mutex mutex_;
     bool closed_ = false;
+    std::uint64_t jobs_ = 0;
     std::uint64_t host_tickets_ = 0;
     std::atomic<std::uint64_t> host_done_{0};
 };

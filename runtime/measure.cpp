@@ -19,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 // Applies whose phases are recorded, after the timed ones: events between phases cost about a microsecond each.
 constexpr int profiled_applies = 11;
-// begin, x upload, x exchange, y upload, kernel, merge
-constexpr int marks_each = 6;
+// Of an apply: begin, x upload, x exchange, boundary, interior, y upload, kernel, merge.
+constexpr int marks_each = 8;
 
 double median(std::vector<double> values)
 {
@@ -125,12 +125,20 @@ PhaseProbe::~PhaseProbe()
     }
 }
 
-void PhaseProbe::mark(runtime::Worker& worker, const char* phase)
+std::size_t PhaseProbe::mark(runtime::Worker& worker, const char* phase)
+{
+    const std::size_t used = used_[static_cast<std::size_t>(worker.rank())];
+    return mark(worker, phase, worker.stream(), used > 0 ? used - 1 : 0);
+}
+
+std::size_t PhaseProbe::mark(runtime::Worker& worker, const char* phase, runtime::Stream& stream, std::size_t since)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
-    Mark& mark = marks_[rank].at(used_[rank]++);
+    Mark& mark = marks_[rank].at(used_[rank]);
     mark.phase = phase;
-    worker.stream().record(*mark.event);
+    mark.since = since;
+    stream.record(*mark.event);
+    return used_[rank]++;
 }
 
 std::vector<PhaseTimes> PhaseProbe::medians() const
@@ -149,7 +157,7 @@ std::vector<PhaseTimes> PhaseProbe::medians() const
             if (place == samples.end()) {
                 place = samples.insert(samples.end(), {name, {}});
             }
-            place->second.push_back(mark.event->seconds_since(*marks_[rank][i - 1].event));
+            place->second.push_back(mark.event->seconds_since(*marks_[rank][mark.since].event));
         }
         for (auto& [name, seconds] : samples) {
             auto place = std::find_if(phases.begin(), phases.end(), [&](const auto& p) { return p.name == name; });

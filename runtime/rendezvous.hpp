@@ -9,7 +9,10 @@ namespace rmsp::runtime {
 /// leaves the others waiting.
 class Rendezvous {
 public:
-    explicit Rendezvous(int count) : count_(static_cast<std::uint32_t>(count)) {}
+    /// `job` is the number of the job among those of its queue.
+    explicit Rendezvous(int count, std::uint64_t job = 0) : count_(static_cast<std::uint32_t>(count)), job_(job) {}
+
+    std::uint64_t job() const noexcept { return job_; }
 
     /// Returns when all workers have arrived.
     /// \throws Error(device) if a worker failed in this job
@@ -19,6 +22,7 @@ public:
 
 private:
     const std::uint32_t count_;
+    const std::uint64_t job_;
     std::atomic<std::uint32_t> arrived_{0};
     std::atomic<std::uint32_t> round_{0};
     std::atomic<bool> failed_{false};

@@ -204,7 +204,12 @@ std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
         state->infos[i] = state->workers[i]->device().info();
     }
     state->connection = runtime::connect(state->workers, options.transports);
-    state->jobs = std::make_unique<runtime::JobQueue>(state->workers, state->shared_memory());
+    state->jobs = std::make_unique<runtime::JobQueue>(
+        state->workers, state->shared_memory(), [transport = state->connection.transport.get()](std::uint64_t job) {
+            if (transport != nullptr) {
+                transport->give_up(job);
+            }
+        });
     return state;
 }
 
@@ -400,9 +405,9 @@ template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_x(Layout layout) const
 {
     const auto& matrix = checked(state_);
-    const bool by_rows = layout == Layout::rows && matrix->plan.rows == matrix->plan.cols;
-    return DistributedVector<T>(detail::make_vector<T>(
-        matrix->runtime, layout, matrix->plan.cols, by_rows ? matrix->row_slices : matrix->x_even, matrix->x_needed));
+    return DistributedVector<T>(detail::make_vector<T>(matrix->runtime, layout, matrix->plan.cols,
+                                                       layout == Layout::rows ? matrix->x_slices : matrix->x_even,
+                                                       matrix->x_needed));
 }
 
 template <class T>

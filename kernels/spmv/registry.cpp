@@ -48,6 +48,13 @@ const char* unsupported_by_cusparse(std::int64_t rows, std::int64_t cols, std::i
     return nullptr;
 }
 
+const char* unsupported_by_column_blocks(std::int64_t /*rows*/, std::int64_t /*cols*/, std::int64_t nnz)
+{
+    return nnz > 2'000'000'000
+               ? "column-blocks numbers stretches of rows in 31 bits, so at most 2 * 10^9 nonzeros a device"
+               : nullptr;
+}
+
 KernelInfo host(const char* name, Determinism level, const char* summary)
 {
     return {"spmv", name, DeviceKind::host, level, true, summary};
@@ -76,15 +83,22 @@ bool automatic(const KernelInfo& info, const RowStatistics& rows)
 template <class T>
 std::span<const SpmvKernel<T>> spmv_kernels()
 {
-    static const std::array<SpmvKernel<T>, 12> table{{
+    static const std::array<SpmvKernel<T>, 14> table{{
         {host("csr-openmp", Determinism::device_count,
               "ranges of equal nonzeros and rows, one a thread; long rows shared"),
          nullptr, prepare_openmp<T>, true},
         {host("csr-reference", Determinism::device_count, "one serial loop in the next wider type, to compare with"),
          nullptr, prepare_reference<T>, true},
+        {cuda(
+             "sell-blocks", Determinism::run,
+             "sliced rows with one code for each small dense block, for several unknowns a node; a copy of the matrix"),
+         nullptr, prepare_sell_blocks<T>, false},
         {cuda("sell", Determinism::device_count,
               "sliced rows with columns in 0 to 4 bytes, for rows of similar length; a copy of the matrix"),
          nullptr, prepare_sell<T>, false},
+        {cuda("column-blocks", Determinism::run,
+              "blocks of columns whose slice of x stays in shared memory, for power laws; a copy of the matrix"),
+         unsupported_by_column_blocks, prepare_column_blocks<T>, false},
         {cuda("csr-row-vector", Determinism::run, "2 to 32 lanes a row, for rows of similar length"), nullptr,
          prepare_row_vector<T>, true},
         {cuda("csr-nnz-split", Determinism::run, "tiles of equal nonzeros and rows, for any row lengths"), nullptr,

@@ -136,6 +136,44 @@ TEST_P(Apply, ALoopOfAppliesNeedsNoWaiting)
     }
 }
 
+TEST_P(Apply, OverlappedExchangesGiveTheSameBits)
+{
+    if (GetParam().gpus < 2) {
+        GTEST_SKIP() << "nothing is exchanged";
+    }
+    // Large enough for every device to have interior rows that are worth a stream of their own.
+    const auto a = generate<double>("stencil27 90 90 90");
+    DistributeOptions options;
+    auto matrix = runtime_->distribute(a.view(), options);
+    std::vector<double> host = random_vector<double>(a.cols, 6);
+    auto x = matrix.make_x(Layout::rows);
+    auto y = matrix.make_y();
+    auto all = matrix.make_x(Layout::replicated);
+    x.upload(host.data());
+    all.upload(host.data());
+    auto expected = matrix.make_y();
+    for (int step = 0; step < 20; ++step) {
+        matrix.apply(0.1, all, 0.0, expected);
+        matrix.apply(0.1, x, 0.0, y);
+        std::swap(x, y);
+        std::vector<double> one(host.size());
+        std::vector<double> other(host.size());
+        x.download(one.data());
+        expected.download(other.data());
+        ASSERT_EQ(one, other) << "step " << step;
+        all.upload(one.data());
+    }
+    for (int step = 0; step < 200; ++step) {
+        matrix.apply(0.1, x, 0.0, y);
+        std::swap(x, y);
+        matrix.apply(0.1, all, 0.0, expected);
+        if (step % 50 == 49) {
+            expected.download(host.data());
+        }
+    }
+    runtime_->synchronize();
+}
+
 TEST_P(Apply, NewValuesKeepTheStructure)
 {
     auto a = with_row_lengths<double>({10, 0, 5000, 20, 3, 1}, 6000);

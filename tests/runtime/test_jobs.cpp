@@ -184,7 +184,7 @@ TEST(Transports, HostStagedGatherMovesWhatIsNeeded)
         const auto& needed = needs[static_cast<std::size_t>(round) % needs.size()];
         jobs.submit([&](Worker& worker, Rendezvous& meeting) {
                 const auto rank = static_cast<std::size_t>(worker.rank());
-                channel->gather(worker, meeting, {buffers, offsets, needed, sizeof(double)}, [&] {
+                channel->gather(worker, worker.stream(), meeting, {buffers, offsets, needed, sizeof(double)}, [&] {
                     for (auto i = offsets[rank]; i < offsets[rank + 1]; ++i) {
                         data[rank][static_cast<std::size_t>(i)] = static_cast<double>(100 * round + i);
                     }
