@@ -70,6 +70,10 @@ std::string measurement_text(const Measurement& m, const Report& report)
     if (m.limit_gbs > 0) {
         out += fmt::format(", {} of {:.1f} GB/s ({})", text::percent(m.share_of_limit()), m.limit_gbs, m.limit_source);
     }
+    if (m.raw_bytes > 0) {
+        out += fmt::format("\n  encoded     {:.2f} GB/s of the matrix as it is in host memory, {:.2f} times the link's",
+                           m.raw_bytes_per_second() * 1e-9, m.bytes > 0 ? m.raw_bytes / m.bytes : 0.0);
+    }
     out += fmt::format("\n  imbalance   nonzeros {}, time {}\n", text::percent(report.plan.nonzero_imbalance),
                        text::percent(m.time_imbalance));
     return out + phases_text(m.phases, report.plan.shards);
@@ -178,6 +182,7 @@ Json benchmark_json(const Measurement& m, const Report& report, std::size_t inde
             {"wall_time", m.wall_seconds * us},
             {"gflops", m.gflops()},
             {"bytes_per_second", m.bytes_per_second()},
+            {"raw_bytes_per_second", m.raw_bytes_per_second()},
             {"limit_gbs", m.limit_gbs},
             {"limit_source", m.limit_source},
             {"share_of_limit", m.share_of_limit()},

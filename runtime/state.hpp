@@ -51,6 +51,7 @@ struct RuntimeState {
 /// own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
 struct Shard {
+    std::unique_ptr<MemoryBudget> budget;  ///< of a streamed part: what the arrays below are taken from
     PartialCsr part;
     std::int64_t carry_nnz = 0;  ///< nonzeros of the shared first row
     kernels::DeviceArray<std::byte> row_ptr;
@@ -79,6 +80,8 @@ struct MatrixState {
     std::shared_ptr<RuntimeState> runtime;
     Plan plan;
     Mode mode = Mode::resident;
+    std::int64_t raw_bytes =
+        0;  ///< streamed and encoded: what an apply would copy to the devices without; 0: not encoded
     std::vector<std::string> notes;
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right then.
     std::unique_ptr<StreamSource<T>> source;
@@ -125,9 +128,11 @@ struct VectorState {
     std::vector<void*> entry_zero;
 };
 
-/// Splits, chooses kernels and counts bytes; touches no device.
+/// Splits, chooses kernels and counts bytes; touches no device. *split_seconds: what the split alone took, without the scans of rows
+/// and columns.
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options);
+Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
+               double* split_seconds = nullptr);
 
 /// Splits A, copies each part to its device and makes its kernel ready.
 template <class T>
