@@ -91,16 +91,17 @@ public:
         int shared_limit = 0;
         RMSP_CUDA_CHECK(cudaGetDevice(&device));
         RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+        int generation = 0;
+        RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
+        overlaps_ = generation >= 9;
         analyze_b(b_, mean(b), words_, b_rows_, b_twins_, same, device_counters, stream);
         if (!same) {
             find_twins(a_, mean(a), array<std::uint8_t>(a_twins), device_counters, stream);
         }
-        analyze_a(a_, mean(a), b_rows_, array<std::uint8_t>(a_twins), shared_limit, bounds_, groups_, device_counters,
-                  stream);
+        analyze_a(a_, mean(a), b_rows_, array<std::uint8_t>(a_twins), shared_limit, bounds_, groups_, nnz_of_rows,
+                  device_counters, stream);
         list_structure(bounds_, groups_, a.rows, shared_limit, device_counters, structure_list_, stream);
         read(device_counters, stream);
-        RMSP_CUDA_CHECK(
-            cudaMemsetAsync(nnz_of_rows, 0, static_cast<std::size_t>(a.rows) * sizeof(std::int32_t), stream));
         units_ = context.compute_units;
         make_pool(a, b, options, context);
         StructureJob job = structure_job();
@@ -155,16 +156,18 @@ public:
                                 .b_twins = b_twins_,
                                 .bounds = bounds_,
                                 .groups = groups_,
-                                .most_in_group = counters_.most_in_group,
+                                .most_in_group = std::max(counters_.most_in_group, 1),
                                 .lanes = lanes_,
                                 .row_ptr = row_ptr_,
                                 .col_idx = col_idx,
                                 .values = values,
                                 .map = map_.data(),
                                 .map_blocks = map_blocks_};
+        Overlap overlap{overlaps_, true};
         for (const auto& launch : plan_launches<NumericClass>(counters_.numeric)) {
-            run_numeric(job, launch.as, numeric_list_ + launch.first, launch.rows,
+            run_numeric(job, launch.as, numeric_list_ + launch.first, launch.rows, overlap,
                         static_cast<cudaStream_t>(context.stream));
+            overlap.first = false;
         }
     }
 
@@ -233,8 +236,10 @@ private:
 
     void run_structures(const StructureJob& job, cudaStream_t stream) const
     {
+        Overlap overlap{overlaps_, true};
         for (const auto& launch : plan_launches<StructureClass>(counters_.structure)) {
-            run_structure(job, launch.as, structure_list_ + launch.first, launch.rows, stream);
+            run_structure(job, launch.as, structure_list_ + launch.first, launch.rows, overlap, stream);
+            overlap.first = false;
         }
     }
 
@@ -271,6 +276,7 @@ private:
     std::int64_t slab_ = 0;
     bool all_stored_ = false;
     int units_ = 1;
+    bool overlaps_ = false;          ///< whether launches may
     DeviceArray<std::int32_t> map_;  ///< the scatter vectors
     int map_blocks_ = 0;
     int lanes_ = 32;
