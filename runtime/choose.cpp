@@ -199,10 +199,11 @@ void prepare_kernel(ShardPlan& plan, Shard<T>& shard, runtime::Worker& worker, c
         shard.owned_operator = prepare_next();
         if (!shard.owned_operator) {
             // Without room for any format, one that needs none.
-            const auto& last = choose_streamed_spmv<T>(kind, "auto", options.determinism, rows, shard.owned.cols);
-            plan.kernel = last.info.name;
+            const auto* const last =
+                &choose_streamed_spmv<T>(kind, "auto", options.determinism, rows, shard.owned.cols);
+            plan.kernel = last->info.name;
             plan.kernel_reason = "needs no memory of its own";
-            shard.owned_operator = prepare(last);
+            shard.owned_operator = prepare(*last);
         } else {
             plan.kernel = plan.candidates.front().kernel;
         }
@@ -251,7 +252,8 @@ Plan current_plan(const MatrixState<T>& matrix)
 template <class T>
 void remember_races(const MatrixState<T>& matrix)
 {
-    for (const ShardPlan& shard : current_plan(matrix).shards) {
+    const Plan plan = current_plan(matrix);
+    for (const ShardPlan& shard : plan.shards) {
         if (shard.kernel_reason == "won the race") {
             std::string text;
             for (const KernelCandidate& candidate : shard.candidates) {

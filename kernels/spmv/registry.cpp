@@ -143,12 +143,12 @@ template <class T>
 std::vector<const SpmvKernel<T>*> automatic_spmv(DeviceKind kind, Determinism determinism, const RowStatistics& rows,
                                                  std::int64_t cols)
 {
-    const SpmvKernel<T>& first = choose_spmv<T>(kind, "auto", determinism, rows, cols);
+    const SpmvKernel<T>* const first = &choose_spmv<T>(kind, "auto", determinism, rows, cols);
     std::vector<const SpmvKernel<T>*> kernels;
     for (const SpmvKernel<T>& kernel : spmv_kernels<T>()) {
         const bool suits = kernel.info.device == kind && kernel.info.determinism >= determinism &&
                            (kernel.unsupported == nullptr || kernel.unsupported(rows.rows, cols, rows.nnz) == nullptr);
-        if (&kernel >= &first && suits && automatic(kernel.info, rows)) {
+        if (&kernel >= first && suits && automatic(kernel.info, rows)) {
             kernels.push_back(&kernel);
         }
     }
