@@ -7,6 +7,7 @@
 
 #include <kernels/support/support.hpp>
 
+#include "runtime/choose.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp {
@@ -228,24 +229,7 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
         });
     }
     const auto context = worker.context();
-    const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
-        plan.kernel = kernel.info.name;
-        return kernel.prepare(shard.owned, rows, context);
-    };
-    const DeviceKind kind = device.info().kind;
-    try {
-        shard.owned_operator = prepare(kernels::choose_spmv<T>(kind, plan.kernel, options.determinism, rows, a.cols));
-    } catch (const Error& e) {
-        // The fastest kernel may keep a copy of the matrix. Where there is no room for it, one that does not will do.
-        if (e.code() != ErrorCode::out_of_memory || options.kernel != "auto") {
-            throw;
-        }
-        shard.owned_operator = prepare(choose_streamed_spmv<T>(kind, "auto", options.determinism, rows, a.cols));
-    }
-    if (const std::int64_t bytes = shard.owned_operator->format_bytes(); bytes >= 0) {
-        plan.apply_bytes += bytes - plan.matrix_bytes;
-    }
-    plan.matrix_bytes += shard.owned_operator->workspace_bytes();
+    prepare_kernel(plan, shard, worker, options, rows);
     if (shard.carry_nnz > 0) {
         const std::int64_t pointers[2] = {0, shard.carry_nnz};
         shard.carry_row_ptr = kernels::DeviceArray<std::int64_t>(device, 2);

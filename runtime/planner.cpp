@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/choose.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp::detail {
@@ -123,10 +124,6 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
         shard.placement = info.placement;
         shard.part = part;
         const RowStatistics rows = part_statistics(a.row_ptr, part);
-        const kernels::SpmvKernel<T>& kernel =
-            streamed ? choose_streamed_spmv<T>(info.kind, options.kernel, options.determinism, rows, a.cols)
-                     : kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, rows, a.cols);
-        shard.kernel = kernel.info.name;
         const ColumnRange columns = column_range(a, part);
         shard.first_column = columns.first;
         shard.end_column = columns.end;
@@ -145,6 +142,12 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
         shard.limit_gbs = limits[static_cast<std::size_t>(i)];
         shard.predicted_seconds =
             shard.limit_gbs > 0 ? static_cast<double>(shard.apply_bytes) / (shard.limit_gbs * 1e9) : 0;
+        if (streamed) {
+            shard.kernel =
+                choose_streamed_spmv<T>(info.kind, options.kernel, options.determinism, rows, a.cols).info.name;
+        } else {
+            rank_kernels(shard, runtime, a, options, rows, part.first_owned_row());
+        }
         plan.shards.push_back(std::move(shard));
     }
     return plan;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "runtime/cache.hpp"
 #include "runtime/hand_over.hpp"
 #include "runtime/job.hpp"
+#include "runtime/race.hpp"
 #include "runtime/streamed.hpp"
 #include "runtime/transport.hpp"
 #include "runtime/worker.hpp"
@@ -47,6 +50,12 @@ struct RuntimeState {
     void stop() noexcept;
 };
 
+/// A race between the first two candidates of a shard's plan.
+struct RaceRecord {
+    std::shared_ptr<runtime::RaceOutcome> outcome;
+    std::array<std::int64_t, 2> apply_bytes{};  ///< ShardPlan::apply_bytes with each
+};
+
 /// A part of a matrix on its device. The row that the part shares with its predecessor, if any, is a matrix of one row of its
 /// own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
@@ -62,6 +71,7 @@ struct Shard {
     kernels::CsrShard<T> owned;
     kernels::CsrShard<T> carry;
     std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;
+    std::optional<RaceRecord> race;  ///< of owned_operator, which is then a Race
     std::unique_ptr<kernels::SpmvOperator<T>> carry_operator;
     /// Owned rows that need no entry of x of another device and are multiplied while those come; empty: nothing is.
     runtime::Range interior;
