@@ -190,7 +190,9 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
     const bool in_place = device.shares_host_memory() && a.col_idx.type() == IndexType::i32;
     if (matrix.source && !in_place) {
         shard.owned.rows = shard.part.owned_rows();
-        shard.budget = std::make_unique<MemoryBudget>(device, options.device_bytes);
+        shard.budget = std::make_unique<MemoryBudget>(
+            device, options.device_bytes,
+            fmt::format("a streamed matrix on {} {}", to_string(device.info().kind), device.info().index));
         // First, as the pieces take what these leave.
         open_shard(matrix, shard, worker);
         shard.streamed = std::make_unique<StreamedPart<T>>(worker, *shard.budget, *matrix.source, shard.part,

@@ -12,6 +12,7 @@
 #include "runtime/cache.hpp"
 #include "runtime/hand_over.hpp"
 #include "runtime/job.hpp"
+#include "runtime/memory_budget.hpp"
 #include "runtime/race.hpp"
 #include "runtime/streamed.hpp"
 #include "runtime/transport.hpp"
