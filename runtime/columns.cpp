@@ -81,7 +81,7 @@ const kernels::SpmvOperator<T>* ColumnProduct<T>::open(runtime::Worker& worker, 
     ColumnShard<T>& own = *shards_[rank];
     Shard<T>& shard = *matrix.shards[rank];
     if (shard.streams) {
-        shard.budget = std::make_unique<BoundedMemory>(device, matrix.options.device_bytes);
+        shard.budget = make_budget(device, matrix.options);
     }
     kernels::Memory& memory = shard.budget ? static_cast<kernels::Memory&>(*shard.budget) : device;
     const runtime::Range touched = y_.touched[rank];

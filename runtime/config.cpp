@@ -110,6 +110,12 @@ std::vector<Key> key_table(Config& c)
          "bits "
          "on any number of devices)",
          {"none", "run", "device_count"}},
+        {"kernel.expected_applies",
+         &c.kernel.expected_applies,
+         "how often the matrix will be multiplied: what auto makes formats for, and from 100 on races kernels for; 0: "
+         "run.warmup + run.iterations",
+         {},
+         0},
 
         {"run.mode",
          &c.run.mode,
@@ -603,6 +609,8 @@ DistributeOptions distribute_options(const Config& config)
                                                               : RowAlignment::automatic;
     options.kernel = config.kernel.spmv;
     options.merge = config.run.merge;
+    options.expected_applies =
+        config.kernel.expected_applies > 0 ? config.kernel.expected_applies : config.run.warmup + config.run.iterations;
     options.mode = config.run.mode == "streamed" ? Mode::streamed : Mode::resident;
     constexpr std::int64_t most_mib = std::numeric_limits<std::int64_t>::max() >> 20;
     options.chunk_bytes = std::min(config.run.chunk_mib, most_mib) << 20;

@@ -9,6 +9,7 @@
 #include <kernels/support/ghosts.hpp>
 #include <kernels/support/support.hpp>
 
+#include "runtime/choose.hpp"
 #include "runtime/columns.hpp"
 #include "runtime/state.hpp"
 
@@ -207,39 +208,43 @@ void note_kept(ShardPlan& plan, const kernels::SpmvOperator<T>& made)
     plan.matrix_bytes += made.workspace_bytes();
 }
 
-/// Builds the operator of the owned rows. It may not be the planned one, which the plan then says.
+/// Builds the operator of the owned rows. The names in the options and the plan are of the kernels for A itself, which may turn
+/// out not to be the planned ones; the plan then says so.
 template <class T>
-std::unique_ptr<kernels::SpmvOperator<T>> prepare_owned(MatrixState<T>& matrix, const Shard<T>& shard,
-                                                        runtime::Worker& worker)
+void prepare_owned(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker)
 {
     const auto context = worker.context();
     const DeviceKind kind = worker.device().info().kind;
     const DistributeOptions& options = matrix.options;
-    // The names in the options and the plan are of the kernels for A itself.
     const bool primary = !transposed(matrix.plan);
     ShardPlan& plan = matrix.plan.shards[static_cast<std::size_t>(worker.rank())];
     if (matrix.coordinates) {
         const kernels::CooShard<T> coo{
             shard.owned.rows, shard.owned.cols,    shard.owned.nnz,   CooOrder::by_row, shard.part.first_owned_row(),
             shard.owned_rows, shard.owned.col_idx, shard.owned.values};
-        return kernels::choose_spmv_coo<T>(kind, primary ? plan.kernel : "auto", options.determinism, coo.order)
-            .prepare(coo, context);
-    }
-    const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
+        shard.owned_operator =
+            kernels::choose_spmv_coo<T>(kind, primary ? plan.kernel : "auto", options.determinism, coo.order)
+                .prepare(coo, context);
         if (primary) {
-            plan.kernel = kernel.info.name;
+            note_kept(plan, *shard.owned_operator);
         }
-        return kernel.prepare(shard.owned, shard.statistics, context);
-    };
-    try {
-        return prepare(kernels::choose_spmv<T>(kind, primary ? plan.kernel : "auto", options.determinism,
-                                               shard.statistics, shard.owned.cols));
-    } catch (const Error& e) {
-        // The fastest kernel may keep a copy of the matrix. Where there is no room for it, one that does not will do.
-        if (e.code() != ErrorCode::out_of_memory || (primary && options.kernel != "auto")) {
-            throw;
+    } else if (primary) {
+        prepare_kernel(plan, shard, worker, options, shard.statistics);
+    } else {
+        const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
+            return kernel.prepare(shard.owned, shard.statistics, context);
+        };
+        try {
+            shard.owned_operator =
+                prepare(kernels::choose_spmv<T>(kind, "auto", options.determinism, shard.statistics, shard.owned.cols));
+        } catch (const Error& e) {
+            // The fastest kernel may keep a copy of the matrix. Where there is no room for it, one that does not will do.
+            if (e.code() != ErrorCode::out_of_memory) {
+                throw;
+            }
+            shard.owned_operator =
+                prepare(choose_streamed_spmv<T>(kind, "auto", options.determinism, shard.statistics, shard.owned.cols));
         }
-        return prepare(choose_streamed_spmv<T>(kind, "auto", options.determinism, shard.statistics, shard.owned.cols));
     }
 }
 
@@ -250,7 +255,7 @@ void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
     const auto rank = static_cast<std::size_t>(worker.rank());
     Shard<T>& shard = *matrix.shards[rank];
     if (shard.streams) {
-        shard.budget = std::make_unique<BoundedMemory>(worker.device(), matrix.options.device_bytes);
+        shard.budget = make_budget(worker.device(), matrix.options);
         // First, as the pieces take what these leave.
         open_shard(matrix, shard, worker);
         shard.streamed =
@@ -263,10 +268,7 @@ void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
         shard.owned.cols = matrix.x_slices[rank + 1] - matrix.x_slices[rank] + matrix.ghosts[rank];
         shard.carry.cols = shard.owned.cols;
     }
-    shard.owned_operator = prepare_owned(matrix, shard, worker);
-    if (!transposed(matrix.plan)) {
-        note_kept(matrix.plan.shards[rank], *shard.owned_operator);
-    }
+    prepare_owned(matrix, shard, worker);
     if (shard.carry_nnz > 0) {
         const RowStatistics one_row{1, shard.carry_nnz, 0, shard.carry_nnz, static_cast<double>(shard.carry_nnz), 0};
         shard.carry_operator = kernels::choose_spmv<T>(worker.device().info().kind, "auto", matrix.options.determinism,
@@ -545,6 +547,13 @@ std::vector<int> carry_counts(const Partition& partition)
 }
 
 }  // namespace
+
+std::unique_ptr<MemoryBudget> make_budget(runtime::Device& device, const DistributeOptions& options)
+{
+    return std::make_unique<MemoryBudget>(
+        device, options.device_bytes,
+        fmt::format("a streamed matrix on {} {}", to_string(device.info().kind), device.info().index));
+}
 
 template <class T>
 void prepare_apply(MatrixState<T>& matrix, bool of_transpose)

@@ -9,6 +9,7 @@
 
 #include <kernels/support/support.hpp>
 
+#include "runtime/choose.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp {
@@ -19,6 +20,8 @@ using Clock = std::chrono::steady_clock;
 
 // Applies whose phases are recorded, after the timed ones: events between phases cost about a microsecond each.
 constexpr int profiled_applies = 11;
+// What kernels::read_all() writes.
+constexpr std::int64_t sink_entries = 4096;
 // Of an apply: begin, x upload, x exchange, x packing, boundary, interior, y upload, kernel, merge.
 constexpr int marks_each = 9;
 
@@ -64,7 +67,8 @@ private:
     std::vector<std::vector<std::unique_ptr<runtime::Event>>> events_;
 };
 
-/// Evicts what applies left in the caches of the devices, by writing more than they hold.
+/// Evicts what applies left in the caches of the devices, by reading more than they hold: what is written would have to be written
+/// back at the expense of the apply that follows.
 class CacheFlush {
 public:
     explicit CacheFlush(RuntimeState& runtime) : runtime_(runtime), data_(static_cast<std::size_t>(runtime.devices()))
@@ -75,8 +79,9 @@ public:
                    static_cast<std::int64_t>(sizeof(double));
         runtime_
             .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
-                data_[static_cast<std::size_t>(worker.rank())] =
-                    kernels::DeviceArray<double>(worker.device(), static_cast<std::size_t>(entries_));
+                auto& data = data_[static_cast<std::size_t>(worker.rank())];
+                data = kernels::DeviceArray<double>(worker.device(), static_cast<std::size_t>(entries_ + sink_entries));
+                kernels::fill(data.data(), entries_, 0.0, worker.context());
             })
             .get();
     }
@@ -92,7 +97,8 @@ public:
 
     void queue(runtime::Worker& worker) const
     {
-        kernels::fill(data_[static_cast<std::size_t>(worker.rank())].data(), entries_, 0.0, worker.context());
+        double* const data = data_[static_cast<std::size_t>(worker.rank())].data();
+        kernels::read_all(data, entries_, data + entries_, worker.context());
     }
 
 private:
@@ -345,7 +351,8 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     m.median_seconds = median(std::move(times));
     m.flops = 2.0 * static_cast<double>(plan.nnz);
     const std::vector<double> limits = measure_limits(runtime, matrix->mode);
-    for (const auto& shard : plan.shards) {
+    const Plan now = current_plan(*matrix);
+    for (const auto& shard : now.shards) {
         m.bytes += static_cast<double>(shard.apply_bytes);
     }
     // beta reads y once more, from the devices' own memory
@@ -393,7 +400,6 @@ double best_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int
 
 double read_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes)
 {
-    constexpr std::int64_t sink_entries = 4096;
     const std::int64_t n = bytes / static_cast<std::int64_t>(sizeof(double));
     const auto context = worker.context();
     kernels::DeviceArray<double> data(worker.device(), static_cast<std::size_t>(n));
@@ -485,7 +491,7 @@ Report DistributedMatrix<T>::report() const
     const std::vector<double> limits = runtime.limits(state_->mode);
     std::lock_guard lock(runtime.mutex);
     Report report;
-    report.plan = state_->plan;
+    report.plan = detail::current_plan(*state_);
     for (std::size_t i = 0; i < report.plan.shards.size(); ++i) {
         auto& shard = report.plan.shards[i];
         shard.limit_gbs = limits[i];

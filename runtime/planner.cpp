@@ -8,6 +8,7 @@
 
 #include <kernels/spmv/formats.hpp>
 
+#include "runtime/choose.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp::detail {
@@ -54,7 +55,7 @@ Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& 
     return result;
 }
 
-/// The name of the kernel for one device's part, as the matrix's own format asks.
+/// The name of the kernel for one device's part where there is no ranking: of streamed rows, of columns and of coordinates.
 template <class T>
 std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& part, const DistributeOptions& options)
 {
@@ -68,9 +69,7 @@ std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& p
         return kernels::choose_spmv_coo<T>(kind, options.kernel, options.determinism, order).info.name;
     }
     const RowStatistics rows = part_statistics(a.row_ptr, part);
-    return options.mode == Mode::streamed
-               ? choose_streamed_spmv<T>(kind, options.kernel, options.determinism, rows, a.cols).info.name
-               : kernels::choose_spmv<T>(kind, options.kernel, options.determinism, rows, a.cols).info.name;
+    return choose_streamed_spmv<T>(kind, options.kernel, options.determinism, rows, a.cols).info.name;
 }
 
 void check_width(const char* what, std::int64_t size)
@@ -267,7 +266,6 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
         shard.device_name = fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
         shard.placement = info.placement;
         shard.part = part;
-        shard.kernel = kernel_name(info.kind, a, part, options);
         Range rows{part.start_row, part.end_row};
         if (part.nnz() == 0) {
             rows = {};
@@ -303,6 +301,11 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
         shard.limit_gbs = limits[static_cast<std::size_t>(i)];
         shard.predicted_seconds =
             shard.limit_gbs > 0 ? static_cast<double>(shard.apply_bytes) / (shard.limit_gbs * 1e9) : 0;
+        if (streamed || !multiplies_by_rows(plan, false) || a.coordinates) {
+            shard.kernel = kernel_name(info.kind, a, part, options);
+        } else {
+            rank_kernels(shard, runtime, a, options, part_statistics(a.row_ptr, part), part.first_owned_row());
+        }
         plan.shards.push_back(std::move(shard));
     }
     const MergePlan merge =

@@ -92,12 +92,24 @@ Json plan_json(const Plan& plan)
 {
     Json shards = Json::array();
     for (const ShardPlan& s : plan.shards) {
+        Json candidates = Json::array();
+        for (const KernelCandidate& c : s.candidates) {
+            candidates.push_back({{"kernel", c.kernel},
+                                  {"own_format", c.own_format},
+                                  {"bytes", c.bytes},
+                                  {"predicted_seconds", c.predicted_seconds},
+                                  {"measured_seconds", c.measured_seconds},
+                                  {"prepare_seconds", c.prepare_seconds}});
+        }
         shards.push_back({{"device", s.device},
                           {"name", s.device_name},
                           {"node", s.placement.node},
                           {"cpus", s.placement.cpus},
                           {"placement", s.placement.reason},
                           {"kernel", s.kernel},
+                          {"kernel_reason", s.kernel_reason},
+                          {"kernel_candidates", std::move(candidates)},
+                          {"break_even_applies", s.break_even_applies},
                           {"start_row", s.part.start_row},
                           {"end_row", s.part.end_row},
                           {"start_flag", s.part.start_flag},

@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "runtime/cache.hpp"
 #include "runtime/hand_over.hpp"
 #include "runtime/job.hpp"
+#include "runtime/memory_budget.hpp"
+#include "runtime/race.hpp"
 #include "runtime/streamed.hpp"
 #include "runtime/transport.hpp"
 #include "runtime/worker.hpp"
@@ -92,12 +95,18 @@ struct RuntimeState {
     void stop() noexcept;
 };
 
+/// A race between the first two candidates of a shard's plan.
+struct RaceRecord {
+    std::shared_ptr<runtime::RaceOutcome> outcome;
+    std::array<std::int64_t, 2> apply_bytes{};  ///< ShardPlan::apply_bytes with each
+};
+
 /// A part of a matrix on its device. The row that the part shares with its predecessor, if any, is a matrix of one row of its
 /// own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
 struct Shard {
-    bool streams = false;                   ///< comes to the device in pieces
-    std::unique_ptr<BoundedMemory> budget;  ///< of a streamed part: what the arrays below are taken from
+    bool streams = false;                  ///< comes to the device in pieces
+    std::unique_ptr<MemoryBudget> budget;  ///< of a streamed part: what the arrays below are taken from
     PartialCsr part;
     std::int64_t carry_nnz = 0;  ///< nonzeros of the shared first row
     kernels::DeviceArray<std::byte> row_ptr;
@@ -111,6 +120,7 @@ struct Shard {
     const std::int32_t* owned_rows = nullptr;  ///< coordinates: row indices of M, as those of `owned`
     RowStatistics statistics;                  ///< of the owned rows; not of coordinates
     std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;
+    std::optional<RaceRecord> race;  ///< of owned_operator, which is then a Race
     std::unique_ptr<kernels::SpmvOperator<T>> carry_operator;
     /// Owned rows that need no entry of x of another device and are multiplied while those come; empty: nothing is.
     runtime::Range interior;
@@ -262,6 +272,8 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
 template <class T>
 std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
                                            const DistributeOptions& options);
+/// What a streamed part takes its memory from.
+std::unique_ptr<MemoryBudget> make_budget(runtime::Device& device, const DistributeOptions& options);
 /// Makes room and kernels ready for products with A, or with A^T; once for each, blocks.
 /// \throws Error(usage) for A^T of a streamed matrix, or if no kernel keeps the determinism asked for
 template <class T>

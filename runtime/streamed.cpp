@@ -213,27 +213,6 @@ StreamSource<T>::StreamSource(runtime::Device& device, const CsrView<T>& matrix,
 {
 }
 
-void* BoundedMemory::allocate(std::size_t bytes)
-{
-    const auto more = static_cast<std::int64_t>(bytes);
-    if (limit_ > 0 && more > limit_ - used_) {
-        throw Error(
-            ErrorCode::out_of_memory,
-            fmt::format("a streamed matrix may take {} bytes of each device's memory: {} are taken on {} {}, and "
-                        "{} more are needed",
-                        limit_, used_, to_string(device_.info().kind), device_.info().index, more));
-    }
-    void* const p = device_.allocate(bytes);
-    used_ += more;
-    return p;
-}
-
-void BoundedMemory::deallocate(void* p, std::size_t bytes) noexcept
-{
-    device_.deallocate(p, bytes);
-    used_ -= static_cast<std::int64_t>(bytes);
-}
-
 template <class T>
 StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, const StreamSource<T>& source,
                               const PartialCsr& part, std::int64_t carry_nnz, const std::string& kernel,

@@ -88,22 +88,6 @@ struct StreamSource {
     LockedArray values;
 };
 
-/// A device's memory of which only so much may be taken.
-class BoundedMemory final : public kernels::Memory {
-public:
-    /// limit 0: all there is.
-    BoundedMemory(runtime::Device& device, std::int64_t limit) : device_(device), limit_(limit) {}
-    /// \throws Error(out_of_memory) naming limit, what is taken, and what was asked for
-    void* allocate(std::size_t bytes) override;
-    void deallocate(void* p, std::size_t bytes) noexcept override;
-    std::int64_t used() const noexcept { return used_; }
-
-private:
-    runtime::Device& device_;
-    const std::int64_t limit_;
-    std::int64_t used_ = 0;
-};
-
 /// One device's part of a streamed matrix. Slots of device memory hold the pieces on their way: some wait, one is filled, one is
 /// multiplied, by two streams that wait for each other's events. Made, used and freed on the device's worker.
 template <class T>

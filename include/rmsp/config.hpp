@@ -36,8 +36,9 @@ struct Config {
         std::string alignment = "auto";     ///< partition.alignment: auto, exact, row
     } partition;
     struct KernelKeys {
-        std::string spmv = "auto";         ///< kernel.spmv
-        std::string determinism = "none";  ///< kernel.determinism: none, run, device_count
+        std::string spmv = "auto";          ///< kernel.spmv
+        std::string determinism = "none";   ///< kernel.determinism: none, run, device_count
+        std::int64_t expected_applies = 0;  ///< kernel.expected_applies; 0: those of the run
     } kernel;
     struct Run {
         std::string mode = "resident";       ///< run.mode: resident, streamed

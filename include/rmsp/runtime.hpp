@@ -83,6 +83,10 @@ struct DistributeOptions {
     /// the columns anew.
     Exchange exchange = Exchange::automatic;
     Determinism determinism = Determinism::none;
+    /// With kernel "auto": how often the matrix will be multiplied, so that a format is made only where it repays its cost; 0:
+    /// unknown, often. From 100 on, and where determinism allows, the two kernels that are predicted to be fastest take turns
+    /// in the first applies, and the faster one stays.
+    std::int64_t expected_applies = 0;
     /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix
     /// (32-bit columns only; ignored by GPUs, which always copy).
     bool borrow = false;
