@@ -75,6 +75,9 @@ std::vector<Key> key_table(Config& c)
          "bandwidth limit of one device in GB/s for the report; 0: measured",
          {},
          0},
+        {"runtime.cache", &c.runtime.cache,
+         "folder of what `mspmv doctor` found, used at start; auto: $XDG_CACHE_HOME/rmsp or ~/.cache/rmsp; off: none; "
+         "RMSP_CACHE_DIR"},
         {"runtime.topology", &c.runtime.topology,
          "plan for the machine that this file describes (hwloc XML or TOML); only with --dry-run"},
 
@@ -420,10 +423,11 @@ void assign_text(const Key& key, std::string_view text, const std::string& origi
 
 void apply_environment(const std::vector<Key>& keys)
 {
-    static constexpr std::array<std::pair<const char*, const char*>, 3> variables{{
+    static constexpr std::array<std::pair<const char*, const char*>, 4> variables{{
         {"RMSP_DEVICES", "runtime.devices"},
         {"RMSP_BIND", "runtime.bind"},
         {"RMSP_TRANSPORT", "runtime.transports"},
+        {"RMSP_CACHE_DIR", "runtime.cache"},
     }};
     for (const auto& [variable, name] : variables) {
         const char* text = std::getenv(variable);
@@ -521,6 +525,7 @@ RuntimeOptions runtime_options(const Config& config)
     options.weights = config.runtime.weights;
     options.transports = config.runtime.transports;
     options.limit_gbs = config.runtime.limit_gbs;
+    options.cache = config.runtime.cache;
     options.topology_file = config.runtime.topology;
     return options;
 }

@@ -12,6 +12,7 @@
 #include <kernels/support/support.hpp>
 
 #include "runtime/cuda/cuda_backend.hpp"
+#include "runtime/doctor_cache.hpp"
 #include "runtime/host/host_device.hpp"
 #include "runtime/state.hpp"
 
@@ -119,9 +120,29 @@ int core_count(const Topology& topology)
     return static_cast<int>(cores);
 }
 
-std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
+template <class T>
+const std::shared_ptr<detail::MatrixState<T>>& checked(const std::shared_ptr<detail::MatrixState<T>>& state)
 {
-    auto state = std::make_unique<detail::RuntimeState>();
+    if (!state) {
+        throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
+    }
+    return state;
+}
+
+void check_length(const char* what, std::int64_t has, std::int64_t wants)
+{
+    if (has != wants) {
+        throw Error(ErrorCode::usage, fmt::format("{} has {} entries; the matrix needs {}", what, has, wants));
+    }
+}
+
+}  // namespace
+
+namespace detail {
+
+std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
+{
+    auto state = std::make_unique<RuntimeState>();
     state->options = options;
     const bool live = options.topology_file.empty();
     state->topology = live ? Topology::detect() : Topology::load(options.topology_file);
@@ -202,28 +223,10 @@ std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
         state->workers[i]->wait_until_open();
         state->infos[i] = state->workers[i]->device().info();
     }
-    state->connection = runtime::connect(state->workers, options.transports);
-    state->jobs = std::make_unique<runtime::JobQueue>(state->workers, state->shared_memory());
     return state;
 }
 
-template <class T>
-const std::shared_ptr<detail::MatrixState<T>>& checked(const std::shared_ptr<detail::MatrixState<T>>& state)
-{
-    if (!state) {
-        throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
-    }
-    return state;
-}
-
-void check_length(const char* what, std::int64_t has, std::int64_t wants)
-{
-    if (has != wants) {
-        throw Error(ErrorCode::usage, fmt::format("{} has {} entries; the matrix needs {}", what, has, wants));
-    }
-}
-
-}  // namespace
+}  // namespace detail
 
 BindPolicy parse_bind_policy(const std::string& text)
 {
@@ -243,6 +246,9 @@ RuntimeOptions RuntimeOptions::from_environment(RuntimeOptions base)
 {
     if (const char* devices = std::getenv("RMSP_DEVICES")) {
         base.devices = devices;
+    }
+    if (const char* cache = std::getenv("RMSP_CACHE_DIR")) {
+        base.cache = cache;
     }
     if (const char* bind = std::getenv("RMSP_BIND")) {
         try {
@@ -269,7 +275,13 @@ RuntimeOptions RuntimeOptions::from_environment(RuntimeOptions base)
     return base;
 }
 
-Runtime::Runtime(const RuntimeOptions& options) : state_(make_state(options)) {}
+Runtime::Runtime(const RuntimeOptions& options) : state_(detail::open_devices(options))
+{
+    if (!state_->workers.empty()) {
+        state_->connection = runtime::connect(state_->workers, options.transports, detail::tested_transports(*state_));
+        state_->jobs = std::make_unique<runtime::JobQueue>(state_->workers, state_->shared_memory());
+    }
+}
 
 Runtime::~Runtime()
 {

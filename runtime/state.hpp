@@ -45,6 +45,10 @@ struct RuntimeState {
     void stop() noexcept;
 };
 
+/// Reads the topology, then starts and binds the workers and opens their devices, if it is the live one's; connects nothing.
+/// \throws as Runtime's constructor
+std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options);
+
 /// A part of a matrix on its device. The row that the part shares with its predecessor, if any, is a matrix of one row of its
 /// own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
