@@ -16,6 +16,8 @@
 /// What the handles of the public API point to. Shared between the handles and the jobs that use it.
 namespace rmsp::detail {
 
+class DotSlots;
+
 struct RuntimeState {
     ~RuntimeState();
 
@@ -28,6 +30,8 @@ struct RuntimeState {
     std::vector<std::string> notes;
     std::vector<double>
         link_gbs;  ///< copies from the host to each device, all at once; empty until measured; under `mutex`
+    std::once_flag dot_slots_made;
+    std::shared_ptr<DotSlots> dot_slots;  ///< made for the first dot product
     mutable std::mutex mutex;
 
     int devices() const { return static_cast<int>(infos.size()); }
@@ -119,6 +123,15 @@ struct VectorState {
     /// where entry 0 would be, so that x is gathered in place.
     std::vector<runtime::Range> held;
     std::vector<void*> entry_zero;
+};
+
+/// What a vector's handle points to.
+struct VectorAccess {
+    template <class T>
+    static const std::shared_ptr<VectorState<T>>& state(const DistributedVector<T>& vector)
+    {
+        return vector.state_;
+    }
 };
 
 /// Splits, chooses kernels and counts bytes; touches no device.

@@ -55,14 +55,17 @@ void add_doctor(CLI::App& app, Action& action)
         ->type_name("LIST");
     command->add_flag("--refresh", options->refresh,
                       "test anew, even if a result for this machine is kept (RMSP_CACHE_DIR)");
-    command->add_option("--mib", options->mib, "MiB of each copy")
-        ->type_name("N")
-        ->check(CLI::Range(1, 1 << 14))
-        ->capture_default_str();
-    command->add_option("--time-limit", options->time_limit, "seconds after which a transfer or NCCL counts as hung")
-        ->type_name("S")
-        ->check(CLI::Range(1.0, 3600.0))
-        ->capture_default_str();
+    const auto* const mib = command->add_option("--mib", options->mib, "MiB of each copy; implies --refresh")
+                                ->type_name("N")
+                                ->check(CLI::Range(1, 1 << 14))
+                                ->capture_default_str();
+    const auto* const limit =
+        command
+            ->add_option("--time-limit", options->time_limit,
+                         "seconds after which a transfer or NCCL counts as hung; implies --refresh")
+            ->type_name("S")
+            ->check(CLI::Range(0.001, 3600.0))
+            ->capture_default_str();
     command
         ->add_option("--json", options->json,
                      "write the result as JSON to this file; \"-\" prints it instead of the text")

@@ -15,4 +15,5 @@
 #include <rmsp/report.hpp>
 #include <rmsp/runtime.hpp>
 #include <rmsp/topology.hpp>
+#include <rmsp/vector_operations.hpp>
 #include <rmsp/version.hpp>

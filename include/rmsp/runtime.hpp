@@ -84,6 +84,7 @@ template <class T>
 struct MatrixState;
 template <class T>
 struct VectorState;
+struct VectorAccess;
 }  // namespace detail
 
 /// A vector whose entries live on the devices of a runtime. Movable handle; the memory is freed with the last handle, after
@@ -106,6 +107,7 @@ public:
 private:
     template <class>
     friend class DistributedMatrix;
+    friend struct detail::VectorAccess;
     explicit DistributedVector(std::shared_ptr<detail::VectorState<T>> state) : state_(std::move(state)) {}
     std::shared_ptr<detail::VectorState<T>> state_;
 };
