@@ -97,6 +97,9 @@ std::string DoctorReport::to_text() const
     for (std::size_t i = 0; i < devices.size(); ++i) {
         out += fmt::format("{}{}\n", i == 0 ? "Devices       " : "              ", devices[i]);
     }
+    if (std::all_of(devices.begin(), devices.end(), [](const std::string& d) { return d.starts_with("host:"); })) {
+        out += "              no GPUs: groups of cores stand in for them\n";
+    }
     text::Table table({{"Verdict", Align::left}, {"Check", Align::left}, {"Of", Align::left}, {"Found", Align::left}});
     for (const DoctorCheck& check : checks) {
         table.add({to_string(check.verdict), check.name, check.subject, check.detail});
