@@ -47,7 +47,8 @@ void Job::complete_one(const std::function<void()>& before_ready)
 
 std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish, bool host_data)
 {
-    auto job = std::make_shared<Job>(static_cast<int>(workers_.size()), std::move(body), std::move(finish));
+    auto job = std::make_shared<Job>(static_cast<int>(workers_.size()), std::move(body), std::move(finish),
+                                     one_at_a_time_ ? &turn_ : nullptr);
     auto future = job->future();
     // One lock over all queues: every worker sees the jobs in the same order, so meetings inside them cannot deadlock.
     std::lock_guard lock(mutex_);
@@ -66,6 +67,10 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
                         host_done_.wait(done, std::memory_order_acquire);
                         done = host_done_.load(std::memory_order_acquire);
                     }
+                }
+                std::unique_lock turn(turn_, std::defer_lock);
+                if (one_at_a_time_) {
+                    turn.lock();
                 }
                 if (shared_memory_) {
                     job->meeting().arrive_and_wait();

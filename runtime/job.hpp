@@ -19,8 +19,8 @@ class Job {
 public:
     using Body = std::function<void(Worker&, Rendezvous&)>;
 
-    Job(int workers, Body body, std::function<void()> finish)
-        : body_(std::move(body)), finish_(std::move(finish)), meeting_(workers), remaining_(workers)
+    Job(int workers, Body body, std::function<void()> finish, std::mutex* turn)
+        : body_(std::move(body)), finish_(std::move(finish)), meeting_(workers, turn), remaining_(workers)
     {
     }
 
@@ -46,9 +46,10 @@ private:
 class JobQueue {
 public:
     /// `shared_memory`: the devices have no streams that order their accesses to each other's memory, so each job
-    /// starts when all workers have finished the one before.
-    JobQueue(std::span<const std::unique_ptr<Worker>> workers, bool shared_memory)
-        : workers_(workers), shared_memory_(shared_memory)
+    /// starts when all workers have finished the one before. `one_at_a_time`: no two workers are in a job's body at once, but
+    /// while they wait for each other.
+    JobQueue(std::span<const std::unique_ptr<Worker>> workers, bool shared_memory, bool one_at_a_time = false)
+        : workers_(workers), shared_memory_(shared_memory), one_at_a_time_(one_at_a_time)
     {
     }
 
@@ -66,6 +67,8 @@ public:
 private:
     std::span<const std::unique_ptr<Worker>> workers_;
     const bool shared_memory_;
+    const bool one_at_a_time_;
+    std::mutex turn_;
     std::mutex mutex_;
     bool closed_ = false;
     std::uint64_t host_tickets_ = 0;

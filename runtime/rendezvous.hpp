@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
 namespace rmsp::runtime {
 
@@ -9,7 +10,10 @@ namespace rmsp::runtime {
 /// leaves the others waiting.
 class Rendezvous {
 public:
-    explicit Rendezvous(int count) : count_(static_cast<std::uint32_t>(count)) {}
+    /// `turn`, if not null, is locked by whoever calls arrive_and_wait(), which gives it to the others while it waits.
+    explicit Rendezvous(int count, std::mutex* turn = nullptr) : count_(static_cast<std::uint32_t>(count)), turn_(turn)
+    {
+    }
 
     /// Returns when all workers have arrived.
     /// \throws Error(device) if a worker failed in this job
@@ -18,7 +22,10 @@ public:
     void fail() noexcept;
 
 private:
+    void wait_for_all();
+
     const std::uint32_t count_;
+    std::mutex* const turn_;
     std::atomic<std::uint32_t> arrived_{0};
     std::atomic<std::uint32_t> round_{0};
     std::atomic<bool> failed_{false};

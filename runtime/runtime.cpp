@@ -279,7 +279,8 @@ Runtime::Runtime(const RuntimeOptions& options) : state_(detail::open_devices(op
 {
     if (!state_->workers.empty()) {
         state_->connection = runtime::connect(state_->workers, options.transports, detail::tested_transports(*state_));
-        state_->jobs = std::make_unique<runtime::JobQueue>(state_->workers, state_->shared_memory());
+        state_->jobs =
+            std::make_unique<runtime::JobQueue>(state_->workers, state_->shared_memory(), options.one_thread);
     }
 }
 

@@ -163,6 +163,7 @@ template <class T>
 StreamedPart<T>::StreamedPart(runtime::Worker& worker, const StreamSource<T>& source, const PartialCsr& part,
                               std::int64_t carry_nnz, const std::string& kernel, const DistributeOptions& options)
     : source_(source),
+      row_pointers_(options.row_pointers),
       first_owned_row_(part.first_owned_row()),
       copies_(worker.device().make_stream()),
       pieces_(cut_stream(source.a.row_ptr, part, carry_nnz, options.chunk_bytes, entry_bytes<T>))
@@ -223,6 +224,12 @@ void StreamedPart<T>::send_row_pointers(runtime::Worker& worker, runtime::Stream
                                         Slot& slot) const
 {
     source_.a.row_ptr.visit([&](const auto* p) {
+        if (row_pointers_ == RowPointers::host) {
+            worker.device().upload(
+                stream, slot.row_ptr.data(), static_cast<std::size_t>(piece.rows + 1) * sizeof(std::int32_t),
+                runtime::localized(p + piece.first_row, piece.first, piece.nnz, slot.row_ptr.data()));
+            return;
+        }
         source_.row_ptr.send(worker.device(), stream, slot.caller_row_ptr.data(), p + piece.first_row,
                              static_cast<std::size_t>(piece.rows + 1) * sizeof(*p));
     });
@@ -231,6 +238,9 @@ void StreamedPart<T>::send_row_pointers(runtime::Worker& worker, runtime::Stream
 template <class T>
 void StreamedPart<T>::localize_row_pointers(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const
 {
+    if (row_pointers_ == RowPointers::host) {
+        return;
+    }
     source_.a.row_ptr.visit([&](const auto* p) {
         const auto* const sent = reinterpret_cast<decltype(p)>(slot.caller_row_ptr.data());
         kernels::localize_row_ptr(IndexView(sent), piece.rows, piece.first, piece.nnz, slot.row_ptr.data(),

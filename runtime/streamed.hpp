@@ -99,14 +99,16 @@ private:
     Slot& slot_of(std::size_t piece) noexcept { return slots_[piece % slots_.size()]; }
     void make_slots(runtime::Worker& worker);
     void prepare(runtime::Worker& worker, std::size_t piece, const std::string& kernel, Determinism determinism);
+    /// As they are in the caller's array, or made local on the way.
     void send_row_pointers(runtime::Worker& worker, runtime::Stream& stream, const StreamPiece& piece,
                            Slot& slot) const;
-    /// Makes what was sent local, on the worker's stream. (MSREP, section 4.1)
+    /// Makes what was sent local, on the worker's stream, unless it is. (MSREP, section 4.1)
     void localize_row_pointers(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const;
     void send_entries(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const;
     void queue(runtime::Worker& worker, std::size_t piece, T alpha, const T* x, T beta, T* y, T* carry);
 
     const StreamSource<T>& source_;
+    const RowPointers row_pointers_;
     const std::int64_t first_owned_row_;
     std::unique_ptr<runtime::Stream> copies_;
     std::vector<Slot> slots_;

@@ -29,6 +29,9 @@ struct RuntimeOptions {
     std::vector<std::string> transports{};
     /// Bandwidth limit of one device in GB/s for the report; 0: measured when first needed.
     double limit_gbs = 0;
+    /// One thread drives all devices, as a simple program would: each job is done for one device after the other, and only what a
+    /// GPU was given meanwhile goes on by itself. For comparisons. (MSREP, section 5.3: baseline)
+    bool one_thread = false;
     /// Described machine to plan for; only plan() works then, nothing is run. Empty: the live machine.
     std::string topology_file{};
     /// Folder of what the self test found (rmsp/doctor.hpp), which spares a start the test of the links. "auto":
@@ -49,10 +52,17 @@ enum class Mode : std::uint8_t {
     streamed,  ///< in the caller's host memory: each apply brings it to the devices in pieces, so it may exceed theirs
 };
 
+/// Where the local row pointers of the parts are computed.
+enum class RowPointers : std::uint8_t {
+    device,  ///< by a kernel on each device, from a slice of the caller's (MSREP, section 4.1)
+    host,  ///< by the worker's cores, on the way to the device; for comparisons. Host devices compute them themselves anyway
+};
+
 /// How a matrix is split, where it stays, and which kernel multiplies it.
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
     RowAlignment alignment = RowAlignment::automatic;
+    RowPointers row_pointers = RowPointers::device;
     std::string kernel = "auto";  ///< a name of list_kernels(), or "auto"
     Determinism determinism = Determinism::none;
     /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix

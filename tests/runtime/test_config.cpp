@@ -153,7 +153,7 @@ TEST_F(ConfigTest, EveryKeyIsListedOnceWithItsDefaultAsAnOverride)
             parse_config(with_matrix, "a.toml", {key.name + "=" + key.fallback, "matrix.generate=rmat 4 2"}))
             << key.name;
     }
-    EXPECT_EQ(rmsp::config_keys().size(), 27U);
+    EXPECT_EQ(rmsp::config_keys().size(), 30U);
 }
 
 TEST_F(ConfigTest, UnknownNamesPointToTheNearestKnownOne)

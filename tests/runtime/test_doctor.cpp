@@ -46,7 +46,7 @@ protected:
     DoctorOptions options_;
 };
 
-const DoctorCheck& find(const DoctorReport& report, const std::string& name, const std::string& subject)
+DoctorCheck find(const DoctorReport& report, const std::string& name, const std::string& subject)
 {
     const auto check = std::find_if(report.checks.begin(), report.checks.end(),
                                     [&](const auto& c) { return c.name == name && c.subject == subject; });
@@ -189,7 +189,7 @@ TEST_F(Doctor, WhatTakesTooLongHasFailed)
     options_.runtime.cache = "off";
     options_.time_limit_seconds = 0.005;  // NCCL takes longer to connect
     const DoctorReport report = diagnose(options_);
-    const DoctorCheck& nccl = find(report, "transport", "nccl");
+    const DoctorCheck nccl = find(report, "transport", "nccl");
     EXPECT_TRUE(nccl.verdict == Verdict::failed || nccl.verdict == Verdict::skipped) << report.to_text();
     // The devices are as good as before.
     options_.time_limit_seconds = 30;
