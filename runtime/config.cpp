@@ -80,11 +80,11 @@ std::vector<Key> key_table(Config& c)
          "bandwidth limit of one device in GB/s for the report; 0: measured",
          {},
          0},
-        {"runtime.cache", &c.runtime.cache,
-         "folder of what `mspmv doctor` found, used at start; auto: $XDG_CACHE_HOME/rmsp or ~/.cache/rmsp; off: none; "
-         "RMSP_CACHE_DIR"},
         {"runtime.topology", &c.runtime.topology,
          "plan for the machine that this file describes (hwloc XML or TOML); only with --dry-run"},
+        {"runtime.cache", &c.runtime.cache,
+         "folder of what later runs need not find out again; auto: $XDG_CACHE_HOME/rmsp or ~/.cache/rmsp; off: none; "
+         "RMSP_CACHE_DIR"},
 
         {"partition.strategy",
          &c.partition.strategy,
@@ -535,8 +535,8 @@ RuntimeOptions runtime_options(const Config& config)
     options.weights = config.runtime.weights;
     options.transports = config.runtime.transports;
     options.limit_gbs = config.runtime.limit_gbs;
-    options.cache = config.runtime.cache;
     options.topology_file = config.runtime.topology;
+    options.cache = config.runtime.cache;
     return options;
 }
 

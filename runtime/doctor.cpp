@@ -448,9 +448,8 @@ DoctorReport diagnose(const DoctorOptions& options)
                                 options.bytes, options.time_limit_seconds));
     }
     const auto state = detail::open_devices(options.runtime);
-    const std::string cache = detail::doctor_cache_file(*state);
     if (!options.refresh) {
-        if (auto kept = detail::load_doctor_report(cache)) {
+        if (auto kept = detail::load_doctor_report(*state)) {
             return std::move(*kept);
         }
     }
@@ -462,7 +461,7 @@ DoctorReport diagnose(const DoctorOptions& options)
         report.devices.push_back(device_name(info) + ' ' + info.name);
     }
     Examination(*state, options, report).run();
-    detail::store_doctor_report(cache, report);
+    detail::store_doctor_report(*state, report);
     return report;
 }
 

@@ -9,20 +9,18 @@
 
 #include "runtime/state.hpp"
 
-/// The self test's results in a file. Whatever is wrong with the file or its folder costs a warning at most: the result is then
-/// as if there were none.
+/// The self test's results among the runtime's cache files. Whatever is wrong with a file costs a warning at most: the result is
+/// then as if there were none.
 namespace rmsp::detail {
 
 /// librmsp and its commit, the driver and the libraries below it.
 std::map<std::string, std::string> versions();
 
-/// File for these devices on this machine with these versions, named by a hash of them all; "" if the cache is off or has no
-/// place (see RuntimeOptions::cache).
-std::string doctor_cache_file(const RuntimeState& runtime);
+/// Name of the file for these devices on this machine with these versions: a hash of them all.
+std::string doctor_cache_name(const RuntimeState& runtime);
 
-std::optional<DoctorReport> load_doctor_report(const std::string& path);
-/// Creates the folder; the file appears when it is whole.
-void store_doctor_report(const std::string& path, const DoctorReport& report);
+std::optional<DoctorReport> load_doctor_report(const RuntimeState& runtime);
+void store_doctor_report(const RuntimeState& runtime, const DoctorReport& report);
 
 /// What the cached self test of these devices says of the transports; nothing where there is none.
 std::vector<runtime::TestedTransport> tested_transports(const RuntimeState& runtime);

@@ -144,6 +144,7 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
 {
     auto state = std::make_unique<RuntimeState>();
     state->options = options;
+    state->cache = runtime::Cache(options.cache);
     const bool live = options.topology_file.empty();
     state->topology = live ? Topology::detect() : Topology::load(options.topology_file);
     const Topology& topology = state->topology;
@@ -247,15 +248,15 @@ RuntimeOptions RuntimeOptions::from_environment(RuntimeOptions base)
     if (const char* devices = std::getenv("RMSP_DEVICES")) {
         base.devices = devices;
     }
-    if (const char* cache = std::getenv("RMSP_CACHE_DIR")) {
-        base.cache = cache;
-    }
     if (const char* bind = std::getenv("RMSP_BIND")) {
         try {
             base.bind = parse_bind_policy(bind);
         } catch (const Error& e) {
             throw Error(ErrorCode::usage, std::string("RMSP_BIND: ") + e.what());
         }
+    }
+    if (const char* cache = std::getenv("RMSP_CACHE_DIR"); cache != nullptr && *cache != '\0') {
+        base.cache = cache;
     }
     if (const char* transports = std::getenv("RMSP_TRANSPORT")) {
         base.transports.clear();

@@ -7,6 +7,7 @@
 
 #include <kernels/spmv/spmv.hpp>
 
+#include "runtime/cache.hpp"
 #include "runtime/hand_over.hpp"
 #include "runtime/job.hpp"
 #include "runtime/streamed.hpp"
@@ -28,6 +29,7 @@ struct RuntimeState {
     runtime::Connection connection;
     std::unique_ptr<runtime::JobQueue> jobs;
     std::vector<std::string> notes;
+    runtime::Cache cache;
     std::vector<double>
         link_gbs;  ///< copies from the host to each device, all at once; empty until measured; under `mutex`
     std::once_flag dot_slots_made;

@@ -22,7 +22,8 @@ struct Options {
 int examine(const Options& options)
 {
     DoctorOptions doctor;
-    doctor.runtime = RuntimeOptions::from_environment({});
+    doctor.runtime.cache = "auto";
+    doctor.runtime = RuntimeOptions::from_environment(doctor.runtime);
     if (!options.devices.empty()) {
         doctor.runtime.devices = options.devices;
     }

@@ -361,7 +361,7 @@ void add_run(CLI::App& app, Action& action)
     command->add_flag("--no-verify", options->no_verify, "do not compare with the serial reference");
     command->add_flag("--help-config", options->help_config, "list every configuration key");
     command->footer(
-        "Precedence: command line > RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT > file > default.\n"
+        "Precedence: command line > RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR > file > default.\n"
         "Examples:\n"
         "  mspmv run configs/quickstart.toml\n"
         "  mspmv run configs/quickstart.toml --matrix matrix.mtx.gz --devices 0,1\n"

@@ -26,8 +26,8 @@ struct Config {
         std::vector<double> weights;          ///< runtime.weights
         std::vector<std::string> transports;  ///< runtime.transports
         double limit_gbs = 0;                 ///< runtime.limit_gbs
-        std::string cache = "auto";           ///< runtime.cache: folder of the self test's results, auto, off
         std::string topology;                 ///< runtime.topology: plan for a described machine (needs --dry-run)
+        std::string cache = "auto";           ///< runtime.cache: auto, off, or a folder
     } runtime;
     struct PartitionKeys {
         std::string strategy = "nonzeros";  ///< partition.strategy: nonzeros, rows

@@ -34,9 +34,8 @@ struct RuntimeOptions {
     bool one_thread = false;
     /// Described machine to plan for; only plan() works then, nothing is run. Empty: the live machine.
     std::string topology_file{};
-    /// Folder of what the self test found (rmsp/doctor.hpp), which spares a start the test of the links. "auto":
-    /// $XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp; "off": neither read nor written.
-    std::string cache = "auto";
+    /// Where findings are kept for later processes: a folder, "auto" ($XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp), or "off".
+    std::string cache = "off";
 
     /// Options with RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR applied over `base`.
     /// \throws Error(usage) naming the variable

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <unistd.h>
+
 #include <nlohmann/json.hpp>
+#include <runtime/cache.hpp>
 
 #include "matrices.hpp"
 
@@ -30,17 +32,16 @@ protected:
     void TearDown() override { fs::remove_all(folder_); }
 
     /// The one file in the cache.
-    fs::path file() const
+    std::string name() const
     {
-        std::vector<fs::path> files;
+        std::vector<std::string> names;
         for (const auto& entry : fs::directory_iterator(folder_)) {
-            files.push_back(entry.path());
+            names.push_back(entry.path().filename().string());
         }
-        EXPECT_EQ(files.size(), 1U);
-        return files.empty() ? fs::path() : files.front();
+        EXPECT_EQ(names.size(), 1U);
+        return names.empty() ? std::string() : names.front();
     }
-    void write(const std::string& text) const { std::ofstream(file()) << text; }
-    Json read() const { return Json::parse(std::ifstream(file())); }
+    runtime::Cache cache() const { return runtime::Cache(folder_.string()); }
 
     fs::path folder_;
     DoctorOptions options_;
@@ -102,7 +103,7 @@ TEST_F(Doctor, OffKeepsNothing)
 TEST_F(Doctor, IgnoresAFileThatIsNoResult)
 {
     (void)diagnose(options_);
-    const Json good = read();
+    const Json good = Json::parse(cache().read(name()).value());
     std::vector<std::string> bad{"", "{", "[1, 2]", "null", good.dump().substr(0, 400)};
     for (const char* key : {"date", "devices", "checks", "gbs"}) {
         Json without = good;
@@ -120,9 +121,15 @@ TEST_F(Doctor, IgnoresAFileThatIsNoResult)
     bad.push_back(ragged.dump());
     for (const std::string& text : bad) {
         SCOPED_TRACE(text.substr(0, 60));
-        write(text);
+        ASSERT_TRUE(cache().write(name(), text));
         EXPECT_FALSE(diagnose(options_).cached);
         EXPECT_TRUE(diagnose(options_).cached);  // written anew
+    }
+    for (const char* text : {"", "rmsp-cache 1 0123456789abcdef\n{}", "not a cache file"}) {
+        SCOPED_TRACE(text);
+        std::ofstream(folder_ / name()) << text;
+        EXPECT_FALSE(diagnose(options_).cached);
+        EXPECT_TRUE(diagnose(options_).cached);
     }
 }
 
@@ -165,14 +172,14 @@ TEST_F(Doctor, RuntimesUseWhatItFound)
     EXPECT_EQ(report.failures(), 0) << report.to_text();
     EXPECT_NE(Runtime(options_.runtime).transport().find("passed the self test of " + report.date), std::string::npos);
     // A link that lost data is not used, whatever it promises now.
-    Json broken = read();
+    Json broken = Json::parse(cache().read(name()).value());
     for (Json& check : broken["checks"]) {
         if (check["name"] == "transport" && check["subject"] == "peer") {
             check["verdict"] = "FAILED";
             check["detail"] = "a device link is broken";
         }
     }
-    write(broken.dump());
+    ASSERT_TRUE(cache().write(name(), broken.dump()));
     const std::string transport = Runtime(options_.runtime).transport();
     EXPECT_FALSE(transport.starts_with("peer")) << transport;
     EXPECT_NE(transport.find("peer: failed the self test of " + report.date + ": a device link is broken"),

@@ -1,0 +1,69 @@
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "runtime/cache.hpp"
+
+namespace rmsp::runtime::test {
+namespace {
+
+class CacheFiles : public testing::Test {
+protected:
+    CacheFiles() : folder_(testing::TempDir() + "rmsp-cache-" + std::to_string(::getpid())) {}
+    ~CacheFiles() override { std::filesystem::remove_all(folder_); }
+    std::string folder_;
+};
+
+TEST_F(CacheFiles, GiveBackWhatWasWritten)
+{
+    const Cache cache(folder_);
+    EXPECT_FALSE(cache.read("kernel-1").has_value());
+    EXPECT_TRUE(cache.write("kernel-1", "two\nlines"));
+    EXPECT_TRUE(cache.write("empty", ""));
+    EXPECT_EQ(cache.read("kernel-1"), "two\nlines");
+    EXPECT_EQ(cache.read("empty"), "");
+    EXPECT_TRUE(cache.write("kernel-1", "one"));
+    EXPECT_EQ(Cache(folder_).read("kernel-1"), "one");
+    // Nothing is left over from the replacement.
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2);
+}
+
+TEST_F(CacheFiles, ThatAreDamagedCountAsAbsent)
+{
+    const Cache cache(folder_);
+    ASSERT_TRUE(cache.write("a", "sell 0.001"));
+    for (const char* content : {"", "rmsp-cache 1 0000000000000000\nsell 0.001", "noise", "rmsp-cache 1"}) {
+        std::ofstream(cache.path("a"), std::ios::binary) << content;
+        std::string damaged;
+        EXPECT_FALSE(cache.read("a", &damaged).has_value()) << content;
+        EXPECT_NE(damaged.find(cache.path("a")), std::string::npos) << damaged;
+    }
+    ASSERT_TRUE(cache.write("a", "new"));
+    EXPECT_EQ(cache.read("a"), "new");
+}
+
+TEST_F(CacheFiles, AreNotNeeded)
+{
+    const Cache off("off");
+    EXPECT_FALSE(off.enabled());
+    EXPECT_FALSE(off.write("a", "b"));
+    EXPECT_FALSE(off.read("a").has_value());
+    std::ofstream(folder_) << "a file where the folder should be";
+    const Cache blocked(folder_);
+    EXPECT_FALSE(blocked.write("a", "b"));
+    EXPECT_FALSE(blocked.read("a").has_value());
+}
+
+TEST(Fingerprint, DependsOnEveryByteAndTheOrder)
+{
+    EXPECT_EQ(fingerprint(std::string_view()), 0xcbf29ce484222325U);
+    EXPECT_EQ(fingerprint("a"), 0xaf63dc4c8601ec8cU);
+    EXPECT_NE(fingerprint("ab"), fingerprint("ba"));
+    EXPECT_EQ(fingerprint("b", fingerprint("a")), fingerprint("ab"));
+}
+
+}  // namespace
+}  // namespace rmsp::runtime::test
