@@ -485,13 +485,33 @@ CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double exponent,
     return build_rows<T>(PowerLawRows(rows, per_row, exponent, options.seed), rows, rows, options);
 }
 
+template <class T>
+void set_values(CsrMatrix<T>& a, ValueKind kind, std::uint64_t seed)
+{
+    if (kind == ValueKind::laplace && a.rows != a.cols) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("values \"laplace\" need a square matrix; this one is {} x {}", a.rows, a.cols));
+    }
+    GenerateOptions options;
+    options.seed = seed;
+    options.values = kind;
+    a.col_idx.visit([&](auto& col) {
+        parallel_for(io::thread_count(0), (a.rows + rows_each - 1) / rows_each, [&](std::int64_t b) {
+            const std::int64_t end = std::min(a.rows, (b + 1) * rows_each);
+            fill_values(options, a.row_ptr, col.data(), a.values.data(), b * rows_each, end,
+                        a.row_ptr[static_cast<std::size_t>(end)]);
+        });
+    });
+}
+
 #define RMSP_INSTANTIATE(T)                                                                                 \
     template CsrMatrix<T> stencil7(std::int64_t, std::int64_t, std::int64_t, const GenerateOptions&);       \
     template CsrMatrix<T> stencil27(std::int64_t, std::int64_t, std::int64_t, const GenerateOptions&);      \
     template CsrMatrix<T> banded(std::int64_t, std::int64_t, const GenerateOptions&);                       \
     template CsrMatrix<T> rmat(int, int, const GenerateOptions&);                                           \
     template CsrMatrix<T> random_uniform(std::int64_t, std::int64_t, std::int64_t, const GenerateOptions&); \
-    template CsrMatrix<T> power_law(std::int64_t, std::int64_t, double, const GenerateOptions&);
+    template CsrMatrix<T> power_law(std::int64_t, std::int64_t, double, const GenerateOptions&);            \
+    template void set_values(CsrMatrix<T>&, ValueKind, std::uint64_t);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE

@@ -1,6 +1,8 @@
+#include <kernels/spgemm/bodies.hpp>
 #include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/support/bodies.hpp>
+#include <kernels/support/exchange.hpp>
 #include <rmsp/error.hpp>
 
 // What stands in for the CUDA sources in a build without CUDA.
@@ -22,6 +24,16 @@ std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>&, const RowStati
     missing("SpMV kernel \"sell\" (CUDA)");
 }
 template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"sell-blocks\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_column_blocks(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"column-blocks\" (CUDA)");
+}
+template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"csr-row-vector\" (CUDA)");
@@ -32,14 +44,34 @@ std::unique_ptr<SpmvOperator<T>> prepare_row_warp(const CsrShard<T>&, const RowS
     missing("SpMV kernel \"csr-row-warp\" (CUDA)");
 }
 template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_cusparse_alg1(const CsrShard<T>&, const RowStatistics&, const Context&)
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_csr_alg1(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"cusparse-csr-alg1\" (CUDA)");
 }
 template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_cusparse_alg2(const CsrShard<T>&, const RowStatistics&, const Context&)
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_csr_alg2(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"cusparse-csr-alg2\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_coo_alg1(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"cusparse-coo-alg1\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_coo_alg2(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"cusparse-coo-alg2\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_sell(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"cusparse-sell\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_bsr(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"cusparse-bsr\" (CUDA)");
 }
 
 template <class T>
@@ -85,15 +117,75 @@ RMSP_INSTANTIATE(prepare_nnz_split, float);
 RMSP_INSTANTIATE(prepare_nnz_split, double);
 RMSP_INSTANTIATE(prepare_sell, float);
 RMSP_INSTANTIATE(prepare_sell, double);
+RMSP_INSTANTIATE(prepare_sell_blocks, float);
+RMSP_INSTANTIATE(prepare_sell_blocks, double);
+RMSP_INSTANTIATE(prepare_column_blocks, float);
+RMSP_INSTANTIATE(prepare_column_blocks, double);
 RMSP_INSTANTIATE(prepare_row_vector, float);
 RMSP_INSTANTIATE(prepare_row_vector, double);
 RMSP_INSTANTIATE(prepare_row_warp, float);
 RMSP_INSTANTIATE(prepare_row_warp, double);
-RMSP_INSTANTIATE(prepare_cusparse_alg1, float);
-RMSP_INSTANTIATE(prepare_cusparse_alg1, double);
-RMSP_INSTANTIATE(prepare_cusparse_alg2, float);
-RMSP_INSTANTIATE(prepare_cusparse_alg2, double);
+RMSP_INSTANTIATE(prepare_cusparse_csr_alg1, float);
+RMSP_INSTANTIATE(prepare_cusparse_csr_alg1, double);
+RMSP_INSTANTIATE(prepare_cusparse_csr_alg2, float);
+RMSP_INSTANTIATE(prepare_cusparse_csr_alg2, double);
+RMSP_INSTANTIATE(prepare_cusparse_coo_alg1, float);
+RMSP_INSTANTIATE(prepare_cusparse_coo_alg1, double);
+RMSP_INSTANTIATE(prepare_cusparse_coo_alg2, float);
+RMSP_INSTANTIATE(prepare_cusparse_coo_alg2, double);
+RMSP_INSTANTIATE(prepare_cusparse_sell, float);
+RMSP_INSTANTIATE(prepare_cusparse_sell, double);
+RMSP_INSTANTIATE(prepare_cusparse_bsr, float);
+RMSP_INSTANTIATE(prepare_cusparse_bsr, double);
 #undef RMSP_INSTANTIATE
+
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cuda(const CsrShard<T>&, const CsrShard<T>&, const SpgemmOptions&,
+                                                       const Context&)
+{
+    missing("SpGEMM kernel \"spgemm\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg1(const CsrShard<T>&, const CsrShard<T>&,
+                                                                const SpgemmOptions&, const Context&)
+{
+    missing("SpGEMM kernel \"cusparse-spgemm-alg1\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg2(const CsrShard<T>&, const CsrShard<T>&,
+                                                                const SpgemmOptions&, const Context&)
+{
+    missing("SpGEMM kernel \"cusparse-spgemm-alg2\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg3(const CsrShard<T>&, const CsrShard<T>&,
+                                                                const SpgemmOptions&, const Context&)
+{
+    missing("SpGEMM kernel \"cusparse-spgemm-alg3\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_reuse(const CsrShard<T>&, const CsrShard<T>&,
+                                                                 const SpgemmOptions&, const Context&)
+{
+    missing("SpGEMM kernel \"cusparse-spgemm-reuse\" (CUDA)");
+}
+
+#define RMSP_INSTANTIATE(prepare, T)                                                                                  \
+    template std::unique_ptr<SpgemmOperator<T>> prepare(const CsrShard<T>&, const CsrShard<T>&, const SpgemmOptions&, \
+                                                        const Context&)
+RMSP_INSTANTIATE(prepare_spgemm_cuda, float);
+RMSP_INSTANTIATE(prepare_spgemm_cuda, double);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg1, float);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg1, double);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg2, float);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg2, double);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg3, float);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg3, double);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_reuse, float);
+RMSP_INSTANTIATE(prepare_spgemm_cusparse_reuse, double);
+#undef RMSP_INSTANTIATE
+
+void exchange_with_peers(const PeerExchange&, const Context&) { missing("exchange_with_peers"); }
 
 namespace cuda {
 
@@ -104,6 +196,14 @@ void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, Out*,
 }
 template void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, std::int32_t*, const Context&);
 template void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, std::int64_t*, const Context&);
+
+template <class T>
+void count_products(const CsrShard<T>&, const CsrShard<T>&, std::int64_t*, const Context&)
+{
+    missing("count_products for CUDA devices");
+}
+template void count_products(const CsrShard<float>&, const CsrShard<float>&, std::int64_t*, const Context&);
+template void count_products(const CsrShard<double>&, const CsrShard<double>&, std::int64_t*, const Context&);
 
 void narrow_indices(const std::int64_t*, std::int64_t, std::int32_t*, const Context&)
 {
@@ -127,6 +227,12 @@ template void add_carries(float*, const float*, int, const Context&);
 template void add_carries(double*, const double*, int, const Context&);
 
 void copy_parts(const CopyPart*, int, const Context&) { missing("copy_parts for CUDA devices"); }
+
+void interior_rows(IndexView, std::int64_t, const std::int32_t*, std::int64_t, std::int64_t, std::int64_t*,
+                   const Context&)
+{
+    missing("interior_rows for CUDA devices");
+}
 
 void read_all(const double*, std::int64_t, double*, const Context&) { missing("read_all for CUDA devices"); }
 

@@ -45,8 +45,8 @@ PlacedX<T> place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Ren
         return {x.host, false};
     }
     if (x.vector && holds_needed(matrix, *x.vector)) {
-        matrix.channel->gather(worker, meeting, {x.vector->entry_zero, x.vector->offsets, matrix.x_needed, sizeof(T)},
-                               [] {});
+        matrix.channel->gather(worker, worker.stream(), meeting,
+                               {x.vector->entry_zero, x.vector->offsets, matrix.x_needed, sizeof(T)}, [] {});
         mark("x exchange");
         return {static_cast<const T*>(x.vector->entry_zero[rank]), true};
     }
@@ -65,12 +65,64 @@ PlacedX<T> place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Ren
         }
     };
     if (gathered) {
-        matrix.channel->gather(worker, meeting, {matrix.x_buffers, slices, matrix.x_needed, sizeof(T)}, write);
+        matrix.channel->gather(worker, worker.stream(), meeting, {matrix.x_buffers, slices, matrix.x_needed, sizeof(T)},
+                               write);
         mark("x exchange");
     } else {
         write();
     }
     return {all, gathered};
+}
+
+/// The whole shard's product on the worker's stream.
+template <class T>
+void multiply(Shard<T>& shard, runtime::Worker& worker, T alpha, const T* x, T beta, T* y)
+{
+    const auto context = worker.context();
+    if (shard.streamed) {
+        shard.streamed->apply(worker, alpha, x, beta, y, shard.carry_out.data());
+        return;
+    }
+    shard.owned_operator->apply(alpha, x, beta, y, context);
+    if (shard.carry_operator) {
+        shard.carry_operator->apply(alpha, x, T{0}, shard.carry_out.data(), context);
+    }
+}
+
+/// The same for an x by rows that has room for what the matrix needs: entries of other devices come to their place beside the
+/// slice on the worker's side stream, where the rows that need them follow, while the worker's stream multiplies the others.
+template <class T>
+void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
+                         const VectorState<T>& x, T beta, T* y, PhaseProbe* probe)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    Shard<T>& shard = *matrix.shards[rank];
+    runtime::Stream& stream = worker.stream();
+    runtime::Stream& side = worker.side_stream();
+    const auto side_context = worker.device().context(side);
+    const auto* const x_data = static_cast<const T*>(x.entry_zero[rank]);
+    const auto mark = [&](const char* phase, runtime::Stream& on, std::size_t since) {
+        return probe != nullptr ? probe->mark(worker, phase, on, since) : 0;
+    };
+    const std::size_t begin = mark("", stream, 0);
+    stream.record(*shard.begun);
+    side.wait(*shard.begun);
+    matrix.channel->gather(worker, side, meeting, {x.entry_zero, x.offsets, matrix.x_needed, sizeof(T)}, [] {});
+    const std::size_t exchanged = mark("x exchange", side, begin);
+
+    auto& rows = *shard.owned_operator;
+    rows.apply_rows(shard.interior.first, shard.interior.end, alpha, x_data, beta, y, worker.context());
+    mark("interior", stream, begin);
+    rows.apply_rows(0, shard.interior.first, alpha, x_data, beta, y, side_context);
+    rows.apply_rows(shard.interior.end, shard.owned.rows, alpha, x_data, beta, y, side_context);
+    if (shard.carry_operator) {
+        shard.carry_operator->apply(alpha, x_data, T{0}, shard.carry_out.data(), side_context);
+    }
+    mark("boundary", side, exchanged);
+    matrix.channel->settle(worker, side, meeting);
+    side.record(*shard.exchanged);
+    stream.wait(*shard.exchanged);
+    mark("kernel", stream, begin);
 }
 
 /// What the devices put their carries into. A host y has its own: its carries are read when the devices are done, while the
@@ -96,31 +148,28 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
     const auto y_bytes = static_cast<std::size_t>(shard.owned.rows) * sizeof(T);
     T* const host_rows = y.vector ? nullptr : y.host + shard.part.first_owned_row();
 
-    if (probe != nullptr) {
-        probe->mark(worker, "");
-    }
-    const PlacedX<T> x_place = place_x(matrix, worker, meeting, x, probe);
     T* const y_place = copy_y ? shard.y.data() : y.vector ? y.vector->slices[rank] : host_rows;
-    if (copy_y && beta != T{0}) {
-        device.upload(stream, y_place, host_rows, y_bytes);
-        if (probe != nullptr) {
-            probe->mark(worker, "y upload");
-        }
-    }
-
-    if (shard.streamed) {
-        shard.streamed->apply(worker, alpha, x_place.data, beta, y_place, shard.carry_out.data());
+    if (!shard.interior.empty() && y.vector && x.vector && x.vector->layout == Layout::rows &&
+        holds_needed(matrix, *x.vector)) {
+        multiply_overlapped(matrix, worker, meeting, alpha, *x.vector, beta, y_place, probe);
     } else {
-        shard.owned_operator->apply(alpha, x_place.data, beta, y_place, context);
-        if (shard.carry_operator) {
-            shard.carry_operator->apply(alpha, x_place.data, T{0}, shard.carry_out.data(), context);
+        if (probe != nullptr) {
+            probe->mark(worker, "");
         }
-    }
-    if (x_place.gathered) {
-        matrix.channel->settle(worker, meeting);
-    }
-    if (probe != nullptr) {
-        probe->mark(worker, shard.streamed ? "stream" : "kernel");
+        const PlacedX<T> x_place = place_x(matrix, worker, meeting, x, probe);
+        if (copy_y && beta != T{0}) {
+            device.upload(stream, y_place, host_rows, y_bytes);
+            if (probe != nullptr) {
+                probe->mark(worker, "y upload");
+            }
+        }
+        multiply(shard, worker, alpha, x_place.data, beta, y_place);
+        if (x_place.gathered) {
+            matrix.channel->settle(worker, stream, meeting);
+        }
+        if (probe != nullptr) {
+            probe->mark(worker, shard.streamed ? "stream" : "kernel");
+        }
     }
 
     if (matrix.any_carry) {

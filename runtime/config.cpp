@@ -49,8 +49,18 @@ std::vector<Key> key_table(Config& c)
         {"matrix.precision", &c.matrix.precision, "floating-point type of the values and vectors", {"double", "float"}},
         {"matrix.values",
          &c.matrix.values,
-         "values of a generated matrix: uniform in [-1, 1), all one, or (stencils) the graph Laplacian",
-         {"random", "ones", "laplace"}},
+         "auto (those of the file; random where the matrix is generated), or in their place: random (uniform in [-1, "
+         "1)), "
+         "ones, laplace (of the graph; generated matrices: stencils only)",
+         {"auto", "random", "ones", "laplace"}},
+        {"matrix.plus_identity", &c.matrix.plus_identity, "multiply A + I instead of A"},
+        {"matrix.kron",
+         &c.matrix.kron,
+         "multiply the Kronecker product of the matrix with a block of so many rows and columns instead: unknowns at "
+         "each "
+         "node of a mesh",
+         {},
+         1},
         {"matrix.seed", &c.matrix.seed, "seed of the generated matrix and of the random x and y", {}, 0},
 
         {"runtime.devices", &c.runtime.devices,
@@ -123,11 +133,47 @@ std::vector<Key> key_table(Config& c)
          {"host", "replicated", "rows"}},
         {"run.iterations", &c.run.iterations, "timed applies", {}, 1},
         {"run.warmup", &c.run.warmup, "applies before the timed ones", {}, 0},
+        {"run.cache",
+         &c.run.cache,
+         "what a timed apply finds in the devices' caches: warm (what the one before left) or cold (nothing: they are "
+         "flushed first, outside the time)",
+         {"warm", "cold"}},
         {"run.alpha", &c.run.alpha, "alpha of y = alpha A x + beta y"},
         {"run.beta", &c.run.beta, "beta of y = alpha A x + beta y; 0: y is not read"},
         {"run.verify", &c.run.verify, "compare the last y with the serial reference"},
         {"run.compare_vendor", &c.run.compare_vendor,
          "also time the vendor's kernels (GPUs: cuSPARSE) in the same run"},
+
+        {"spgemm.product",
+         &c.spgemm.product,
+         "what mspmv spgemm computes: aa (A A), aat (A A^T), ata (A^T A), ab (A B)",
+         {"aa", "aat", "ata", "ab"}},
+        {"spgemm.file", &c.spgemm.file, "B of A B: a file as for matrix.file; this or spgemm.generate"},
+        {"spgemm.generate", &c.spgemm.generate, "B of A B, generated as by matrix.generate"},
+        {"spgemm.kernel", &c.spgemm.kernel, "kernel by its name in `mspmv kernels`, or auto"},
+        {"spgemm.accumulator",
+         &c.spgemm.accumulator,
+         "how a row of C is added up: auto, or one that the kernel has",
+         {"auto", "scatter", "hash", "window", "chunks"}},
+        {"spgemm.memory_limit",
+         &c.spgemm.memory_limit,
+         "memory of each device that a product may hold: up to 1 a share of what is free, above it bytes; where C does "
+         "not fit, it is computed in runs of rows that go to the host",
+         {},
+         0,
+         true},
+        {"spgemm.prune_below",
+         &c.spgemm.prune_below,
+         "count the entries of C that are not below this in magnitude",
+         {},
+         0},
+        {"spgemm.iterations", &c.spgemm.iterations, "timed products on the devices", {}, 1},
+        {"spgemm.warmup", &c.spgemm.warmup, "products before the timed ones", {}, 0},
+        {"spgemm.sampled_rows",
+         &c.spgemm.sampled_rows,
+         "rows of C that are compared entry by entry, besides C v with A (B v)",
+         {},
+         0},
 
         {"output.json", &c.output.json, "JSON report: a file name, \"-\" for standard output, empty for none"},
         {"output.log_level",
@@ -557,6 +603,18 @@ DistributeOptions distribute_options(const Config& config)
     options.kernel = config.kernel.spmv;
     options.mode = config.run.mode == "streamed" ? Mode::streamed : Mode::resident;
     options.chunk_bytes = std::min(config.run.chunk_mib, std::numeric_limits<std::int64_t>::max() >> 20) << 20;
+    options.determinism = config.kernel.determinism == "run"            ? Determinism::run
+                          : config.kernel.determinism == "device_count" ? Determinism::device_count
+                                                                        : Determinism::none;
+    return options;
+}
+
+SpgemmOptions spgemm_options(const Config& config)
+{
+    SpgemmOptions options;
+    options.kernel = config.spgemm.kernel;
+    options.accumulator = config.spgemm.accumulator;
+    options.memory_limit = config.spgemm.memory_limit;
     options.determinism = config.kernel.determinism == "run"            ? Determinism::run
                           : config.kernel.determinism == "device_count" ? Determinism::device_count
                                                                         : Determinism::none;

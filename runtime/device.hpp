@@ -40,6 +40,9 @@ public:
     virtual void* native() const = 0;
 };
 
+/// Whose kernels start first where several wait for room on the device.
+enum class StreamPriority : std::uint8_t { normal, high };
+
 /// Writes bytes [begin, begin + bytes) of what is uploaded to `out`; called from several threads for disjoint ranges whose
 /// ends are multiples of 64 bytes.
 using Filler = std::function<void(std::byte* out, std::size_t begin, std::size_t bytes)>;
@@ -81,8 +84,14 @@ public:
 
     /// Makes this device the calling thread's current one.
     virtual void make_current() = 0;
-    virtual std::unique_ptr<Stream> make_stream() = 0;
+    virtual std::unique_ptr<Stream> make_stream(StreamPriority priority) = 0;
     virtual std::unique_ptr<Event> make_event(bool timing) = 0;
+
+    /// Memory of this device that is handed out and taken back in the order of `stream`: nothing waits, and what is freed serves
+    /// the next request. The pool behind it lives as long as the device. Peers may not reach it.
+    virtual std::unique_ptr<kernels::Memory> make_pool(Stream& stream) = 0;
+    /// Bytes that allocations may still take; 0: not known.
+    virtual std::int64_t free_bytes() = 0;
 
     /// Host memory near this device that every device of the runtime can reach directly.
     virtual void* allocate_pinned(std::size_t bytes) = 0;

@@ -132,6 +132,34 @@ IndexView build_row_pointers(Shard<T>& shard, runtime::Worker& worker, IndexView
     });
 }
 
+/// Finds the rows that are multiplied while x is exchanged, if that pays and the kernel can.
+template <class T>
+void find_interior(const MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker, const CsrView<T>& a)
+{
+    // A product on two streams costs two events more, and a second launch.
+    constexpr std::int64_t fewest_nonzeros = 2'000'000;
+    const std::int64_t granule = shard.owned_operator->row_granule();
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    if (!matrix.channel || !matrix.exchanges || granule == 0 || shard.owned.nnz < fewest_nonzeros) {
+        return;
+    }
+    runtime::Device& device = worker.device();
+    const kernels::DeviceArray<std::int64_t> run(device, 2);
+    kernels::interior_rows(shard.owned.row_ptr, shard.owned.rows, shard.owned.col_idx, matrix.x_slices[rank],
+                           matrix.x_slices[rank + 1], run.data(), worker.context());
+    std::int64_t found[2] = {0, 0};
+    device.download(worker.stream(), found, run.data(), sizeof(found));
+    worker.stream().synchronize();
+    const std::int64_t first = (found[0] + granule - 1) / granule * granule;
+    const std::int64_t end = found[1] == shard.owned.rows ? found[1] : found[1] / granule * granule;
+    const std::int64_t row = shard.part.first_owned_row();
+    if (first < end && a.row_ptr[row + end] - a.row_ptr[row + first] >= fewest_nonzeros) {
+        shard.interior = {first, end};
+        shard.begun = device.make_event(false);
+        shard.exchanged = device.make_event(false);
+    }
+}
+
 /// What every shard has besides its part of the matrix: room for x and y where they are not on the device, and events.
 template <class T>
 void open_shard(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker)
@@ -234,6 +262,7 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
         shard.carry_operator = kernels::choose_spmv<T>(device.info().kind, "auto", options.determinism, one_row, a.cols)
                                    .prepare(shard.carry, one_row, context);
     }
+    find_interior(matrix, shard, worker, a);
     open_shard(matrix, shard, worker);
 }
 
@@ -300,10 +329,16 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     for (int i = 0; i <= devices; ++i) {
         matrix->x_even.push_back(std::min(a.cols, slice * i));
     }
+    matrix->x_slices = a.rows == a.cols ? matrix->row_slices : matrix->x_even;
     std::int64_t needed = 0;
-    for (const auto& shard : matrix->plan.shards) {
-        matrix->x_needed.push_back({shard.first_column, shard.end_column});
-        needed += shard.end_column - shard.first_column;
+    for (std::size_t i = 0; i < matrix->plan.shards.size(); ++i) {
+        const ShardPlan& shard = matrix->plan.shards[i];
+        const runtime::Range columns{shard.first_column, shard.end_column};
+        matrix->x_needed.push_back(columns);
+        needed += columns.end - columns.first;
+        matrix->exchanges =
+            matrix->exchanges ||
+            (!columns.empty() && (columns.first < matrix->x_slices[i] || columns.end > matrix->x_slices[i + 1]));
     }
     // Every link carries about its slice either way, and a gather costs a meeting of all devices.
     matrix->upload_needed = needed <= a.cols + a.cols / 4;

@@ -15,6 +15,9 @@ void Job::fail(std::exception_ptr error) noexcept
         }
     }
     meeting_.fail();
+    if (failed_) {
+        failed_(meeting_.job());
+    }
 }
 
 void Job::complete_one(const std::function<void()>& before_ready)
@@ -47,14 +50,14 @@ void Job::complete_one(const std::function<void()>& before_ready)
 
 std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish, bool host_data)
 {
-    auto job = std::make_shared<Job>(static_cast<int>(workers_.size()), std::move(body), std::move(finish),
-                                     one_at_a_time_ ? &turn_ : nullptr);
-    auto future = job->future();
     // One lock over all queues: every worker sees the jobs in the same order, so meetings inside them cannot deadlock.
     std::lock_guard lock(mutex_);
     if (closed_) {
         throw Error(ErrorCode::usage, "the rmsp::Runtime that this object belongs to has been destroyed");
     }
+    auto job = std::make_shared<Job>(static_cast<int>(workers_.size()), ++jobs_, std::move(body), std::move(finish),
+                                     failed_, one_at_a_time_ ? &turn_ : nullptr);
+    auto future = job->future();
     const std::uint64_t ticket = host_data ? ++host_tickets_ : 0;
     for (const auto& worker : workers_) {
         worker->post([this, job, ticket](Worker& w) {

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 // Applies whose phases are recorded, after the timed ones: events between phases cost about a microsecond each.
 constexpr int profiled_applies = 11;
-// begin, x upload, x exchange, y upload, kernel, merge
-constexpr int marks_each = 6;
+// Of an apply: begin, x upload, x exchange, boundary, interior, y upload, kernel, merge.
+constexpr int marks_each = 8;
 
 double median(std::vector<double> values)
 {
@@ -63,6 +64,43 @@ private:
     std::vector<std::vector<std::unique_ptr<runtime::Event>>> events_;
 };
 
+/// Evicts what applies left in the caches of the devices, by writing more than they hold.
+class CacheFlush {
+public:
+    explicit CacheFlush(RuntimeState& runtime) : runtime_(runtime), data_(static_cast<std::size_t>(runtime.devices()))
+    {
+        constexpr std::int64_t gpu_bytes = std::int64_t{256} << 20;
+        constexpr std::int64_t host_bytes = std::int64_t{512} << 20;
+        entries_ = (runtime_.shared_memory() ? host_bytes / std::max(1, runtime_.devices()) : gpu_bytes) /
+                   static_cast<std::int64_t>(sizeof(double));
+        runtime_
+            .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+                data_[static_cast<std::size_t>(worker.rank())] =
+                    kernels::DeviceArray<double>(worker.device(), static_cast<std::size_t>(entries_));
+            })
+            .get();
+    }
+    ~CacheFlush()
+    {
+        for (std::size_t rank = 0; rank < data_.size(); ++rank) {
+            auto* const own = new kernels::DeviceArray<double>(std::move(data_[rank]));
+            runtime_.release(static_cast<int>(rank), [own] { delete own; });
+        }
+    }
+    CacheFlush(const CacheFlush&) = delete;
+    CacheFlush& operator=(const CacheFlush&) = delete;
+
+    void queue(runtime::Worker& worker) const
+    {
+        kernels::fill(data_[static_cast<std::size_t>(worker.rank())].data(), entries_, 0.0, worker.context());
+    }
+
+private:
+    RuntimeState& runtime_;
+    std::int64_t entries_;
+    std::vector<kernels::DeviceArray<double>> data_;
+};
+
 }  // namespace
 
 PhaseProbe::PhaseProbe(RuntimeState& runtime, int applies, int marks)
@@ -87,12 +125,20 @@ PhaseProbe::~PhaseProbe()
     }
 }
 
-void PhaseProbe::mark(runtime::Worker& worker, const char* phase)
+std::size_t PhaseProbe::mark(runtime::Worker& worker, const char* phase)
+{
+    const std::size_t used = used_[static_cast<std::size_t>(worker.rank())];
+    return mark(worker, phase, worker.stream(), used > 0 ? used - 1 : 0);
+}
+
+std::size_t PhaseProbe::mark(runtime::Worker& worker, const char* phase, runtime::Stream& stream, std::size_t since)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
-    Mark& mark = marks_[rank].at(used_[rank]++);
+    Mark& mark = marks_[rank].at(used_[rank]);
     mark.phase = phase;
-    worker.stream().record(*mark.event);
+    mark.since = since;
+    stream.record(*mark.event);
+    return used_[rank]++;
 }
 
 std::vector<PhaseTimes> PhaseProbe::medians() const
@@ -111,7 +157,7 @@ std::vector<PhaseTimes> PhaseProbe::medians() const
             if (place == samples.end()) {
                 place = samples.insert(samples.end(), {name, {}});
             }
-            place->second.push_back(mark.event->seconds_since(*marks_[rank][i - 1].event));
+            place->second.push_back(mark.event->seconds_since(*marks_[rank][mark.since].event));
         }
         for (auto& [name, seconds] : samples) {
             auto place = std::find_if(phases.begin(), phases.end(), [&](const auto& p) { return p.name == name; });
@@ -127,7 +173,7 @@ std::vector<PhaseTimes> PhaseProbe::medians() const
 template <class T>
 Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
                            typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup, std::int64_t iterations,
-                           T alpha, const T* x, T beta, const T* y_in, T* y_out)
+                           T alpha, const T* x, T beta, const T* y_in, T* y_out, bool cold)
 {
     using Vectors = typename DistributedMatrix<T>::Vectors;
     RuntimeState& runtime = *matrix->runtime;
@@ -201,7 +247,21 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
             host);
     };
 
+    std::optional<CacheFlush> flush;
+    if (cold) {
+        flush.emplace(runtime);
+    }
+    const auto submit_flush = [&](const DeviceEvents* begins, std::size_t index) {
+        return runtime.submit([&flush, begins, index](runtime::Worker& worker, runtime::Rendezvous&) {
+            flush->queue(worker);
+            if (begins != nullptr) {
+                worker.stream().record(begins->at(worker.rank(), index));
+            }
+        });
+    };
+
     Measurement m;
+    m.cold = cold;
     m.iterations = iterations;
     for (std::int64_t i = 0; i < warmup; ++i) {
         submit(nullptr, nullptr, 0).get();
@@ -210,20 +270,27 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     const auto begin = Clock::now();
     if (vectors == Vectors::host) {
         for (auto& time : times) {
+            if (cold) {
+                submit_flush(nullptr, 0).get();
+            }
             const auto start = Clock::now();
             submit(nullptr, nullptr, 0).get();
             time = std::chrono::duration<double>(Clock::now() - start).count();
         }
         m.wall_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     } else {
-        // The caller does not wait between applies, as in a solver. An apply's time is from the end of the one before to its
-        // own end, on the slowest device.
+        // The caller does not wait between applies, as in a solver. An apply's time is from the end of the one before, or of
+        // the flush, to its own end, on the slowest device.
         const DeviceEvents ends(runtime, times.size() + 1);
+        const DeviceEvents begins(runtime, cold ? times.size() : 0);
         const auto loop_begin = Clock::now();
         runtime.submit(
             [&](runtime::Worker& worker, runtime::Rendezvous&) { worker.stream().record(ends.at(worker.rank(), 0)); });
         std::future<void> last;
         for (std::size_t i = 1; i <= times.size(); ++i) {
+            if (cold) {
+                submit_flush(&begins, i - 1);
+            }
             last = submit(nullptr, &ends, i);
         }
         last.get();
@@ -234,7 +301,8 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
                 for (int rank = 0; rank < runtime.devices(); ++rank) {
                     if (rank == worker.rank()) {
                         for (std::size_t i = 0; i < times.size(); ++i) {
-                            times[i] = std::max(times[i], ends.at(rank, i + 1).seconds_since(ends.at(rank, i)));
+                            const runtime::Event& from = cold ? begins.at(rank, i) : ends.at(rank, i);
+                            times[i] = std::max(times[i], ends.at(rank, i + 1).seconds_since(from));
                         }
                     }
                     meeting.arrive_and_wait();
@@ -245,6 +313,9 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
 
     PhaseProbe probe(runtime, profiled_applies, marks_each);
     for (int i = 0; i < profiled_applies; ++i) {
+        if (cold) {
+            submit_flush(nullptr, 0);
+        }
         submit(&probe, nullptr, 0).get();
     }
     runtime
@@ -372,9 +443,10 @@ std::vector<double> measure_limits(RuntimeState& runtime, Mode mode)
 }
 
 template Measurement measure_matrix(const std::shared_ptr<MatrixState<float>>&, DistributedMatrix<float>::Vectors,
-                                    std::int64_t, std::int64_t, float, const float*, float, const float*, float*);
+                                    std::int64_t, std::int64_t, float, const float*, float, const float*, float*, bool);
 template Measurement measure_matrix(const std::shared_ptr<MatrixState<double>>&, DistributedMatrix<double>::Vectors,
-                                    std::int64_t, std::int64_t, double, const double*, double, const double*, double*);
+                                    std::int64_t, std::int64_t, double, const double*, double, const double*, double*,
+                                    bool);
 
 }  // namespace detail
 

@@ -61,7 +61,8 @@ std::string phases_text(const std::vector<PhaseTimes>& phases, const std::vector
 
 std::string measurement_text(const Measurement& m, const Report& report)
 {
-    std::string out = text::wrapped("Measured      ", fmt::format("{}, vectors {}", m.name, m.layout));
+    std::string out = text::wrapped(
+        "Measured      ", fmt::format("{}, vectors {}{}", m.name, m.layout, m.cold ? ", caches flushed" : ""));
     out += fmt::format("  apply       median {}, min {}, max {}; {} iterations in {}\n",
                        text::seconds(m.median_seconds), text::seconds(m.min_seconds), text::seconds(m.max_seconds),
                        text::grouped(m.iterations), text::seconds(m.wall_seconds));
@@ -183,6 +184,7 @@ Json benchmark_json(const Measurement& m, const Report& report, std::size_t inde
             {"imbalance", {{"nonzeros", report.plan.nonzero_imbalance}, {"time", m.time_imbalance}}},
             {"layout", m.layout},
             {"mode", report.plan.mode},
+            {"cache", m.cold ? "cold" : "warm"},
             {"phases", std::move(phases)},
             // null: nothing was compared
             {"verified", v.done ? Json(v.passed) : Json()},

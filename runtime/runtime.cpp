@@ -278,11 +278,29 @@ RuntimeOptions RuntimeOptions::from_environment(RuntimeOptions base)
 
 Runtime::Runtime(const RuntimeOptions& options) : state_(detail::open_devices(options))
 {
-    if (!state_->workers.empty()) {
-        state_->connection = runtime::connect(state_->workers, options.transports, detail::tested_transports(*state_));
-        state_->jobs =
-            std::make_unique<runtime::JobQueue>(state_->workers, state_->shared_memory(), options.one_thread);
+    if (state_->workers.empty()) {
+        return;
     }
+    std::vector<std::string> transports = options.transports;
+    if (options.one_thread) {
+        // The others' kernels wait on one device for those of another, which a single thread has not queued yet.
+        if (std::any_of(transports.begin(), transports.end(), [](const auto& name) { return name != "host"; })) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("one thread for all devices moves data through the host only; transports {} need "
+                                    "a thread for each device",
+                                    fmt::join(transports, ", ")));
+        }
+        transports = {"host"};
+    }
+    state_->connection = runtime::connect(state_->workers, transports, detail::tested_transports(*state_));
+    state_->jobs = std::make_unique<runtime::JobQueue>(
+        state_->workers, state_->shared_memory(),
+        [transport = state_->connection.transport.get()](std::uint64_t job) {
+            if (transport != nullptr) {
+                transport->give_up(job);
+            }
+        },
+        options.one_thread);
 }
 
 Runtime::~Runtime()
@@ -410,9 +428,9 @@ template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_x(Layout layout) const
 {
     const auto& matrix = checked(state_);
-    const bool by_rows = layout == Layout::rows && matrix->plan.rows == matrix->plan.cols;
-    return DistributedVector<T>(detail::make_vector<T>(
-        matrix->runtime, layout, matrix->plan.cols, by_rows ? matrix->row_slices : matrix->x_even, matrix->x_needed));
+    return DistributedVector<T>(detail::make_vector<T>(matrix->runtime, layout, matrix->plan.cols,
+                                                       layout == Layout::rows ? matrix->x_slices : matrix->x_even,
+                                                       matrix->x_needed));
 }
 
 template <class T>
@@ -428,9 +446,10 @@ DistributedVector<T> DistributedMatrix<T>::make_y() const
 
 template <class T>
 Measurement DistributedMatrix<T>::measure(Vectors vectors, std::int64_t warmup, std::int64_t iterations, T alpha,
-                                          const T* x, T beta, const T* y_in, T* y_out)
+                                          const T* x, T beta, const T* y_in, T* y_out, Caches caches)
 {
-    return detail::measure_matrix(checked(state_), vectors, warmup, iterations, alpha, x, beta, y_in, y_out);
+    return detail::measure_matrix(checked(state_), vectors, warmup, iterations, alpha, x, beta, y_in, y_out,
+                                  caches == Caches::cold);
 }
 
 template class DistributedMatrix<float>;

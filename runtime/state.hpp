@@ -70,6 +70,10 @@ struct Shard {
     kernels::CsrShard<T> carry;
     std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;
     std::unique_ptr<kernels::SpmvOperator<T>> carry_operator;
+    /// Owned rows that need no entry of x of another device and are multiplied while those come; empty: nothing is.
+    runtime::Range interior;
+    std::unique_ptr<runtime::Event> begun;      ///< where an overlapped apply leaves the worker's stream,
+    std::unique_ptr<runtime::Event> exchanged;  ///< and what it waits for there in the end
     std::unique_ptr<StreamedPart<T>> streamed;  ///< instead of all of the above but the sizes in `owned`
     kernels::DeviceArray<T> carry_out;          ///< one entry
     kernels::DeviceArray<T> x;                  ///< all of x, where it has to be gathered first
@@ -87,8 +91,10 @@ struct MatrixState {
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right then.
     std::unique_ptr<StreamSource<T>> source;
     std::vector<std::unique_ptr<Shard<T>>> shards;
-    std::vector<std::int64_t> x_even;      ///< even slices of x: how a host x is spread before it is gathered
+    std::vector<std::int64_t> x_even;    ///< even slices of x: how a host x is spread before it is gathered
+    std::vector<std::int64_t> x_slices;  ///< slices of an x by rows: the rows' if the matrix is square, else even ones
     std::vector<runtime::Range> x_needed;  ///< columns that each device's shard touches
+    bool exchanges = false;                ///< an x by rows: some device needs entries of another
     bool upload_needed = false;  ///< a host x goes to each device as far as it is needed there; nothing is gathered
     std::vector<std::int64_t> row_slices;       ///< first owned row of each device, rows at the end
     std::vector<void*> x_buffers;               ///< Shard::x of each device
@@ -184,14 +190,18 @@ public:
     PhaseProbe(const PhaseProbe&) = delete;
     PhaseProbe& operator=(const PhaseProbe&) = delete;
 
-    /// Ends a phase that began at the mark before; the first mark of an apply begins it and is called "".
-    void mark(runtime::Worker& worker, const char* phase);
+    /// Ends a phase on the worker's stream that began at the mark before; the first mark of an apply begins it and is called
+    /// "". Returns the mark.
+    std::size_t mark(runtime::Worker& worker, const char* phase);
+    /// Ends a phase on a stream of the worker that began at the mark `since`.
+    std::size_t mark(runtime::Worker& worker, const char* phase, runtime::Stream& stream, std::size_t since);
     /// Median seconds of each phase on each device. Only when all applies are done.
     std::vector<PhaseTimes> medians() const;
 
 private:
     struct Mark {
         const char* phase = "";
+        std::size_t since = 0;  ///< the mark where the phase began
         std::unique_ptr<runtime::Event> event;
     };
     RuntimeState& runtime_;
@@ -212,7 +222,7 @@ void finish_host_y(const MatrixState<T>& matrix, T* y);
 template <class T>
 Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
                            typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup, std::int64_t iterations,
-                           T alpha, const T* x, T beta, const T* y_in, T* y_out);
+                           T alpha, const T* x, T beta, const T* y_in, T* y_out, bool cold);
 
 /// Measures what RuntimeState::limits() does not know yet.
 std::vector<double> measure_limits(RuntimeState& runtime, Mode mode);

@@ -165,7 +165,7 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, const StreamSource<T>& so
     : source_(source),
       row_pointers_(options.row_pointers),
       first_owned_row_(part.first_owned_row()),
-      copies_(worker.device().make_stream()),
+      copies_(worker.device().make_stream(runtime::StreamPriority::normal)),
       pieces_(cut_stream(source.a.row_ptr, part, carry_nnz, options.chunk_bytes, entry_bytes<T>))
 {
     make_slots(worker);

@@ -32,10 +32,10 @@ public:
         hand_over_.close(rank);
     }
 
-    void gather(Worker& worker, Rendezvous& meeting, const Gather& gather, const std::function<void()>& write) override
+    void gather(Worker& worker, Stream& stream, Rendezvous& meeting, const Gather& gather,
+                const std::function<void()>& write) override
     {
         const int rank = worker.rank();
-        Stream& stream = worker.stream();
         write();
         // The smallest range of the slice that serves everyone, so that it crosses this device's link once.
         const std::int64_t slice = gather.slices[static_cast<std::size_t>(rank)];
@@ -57,9 +57,9 @@ public:
         }
         hand_over_.end(rank, stream);
     }
-    void settle(Worker& worker, Rendezvous& meeting) override
+    void settle(Worker& worker, Stream& stream, Rendezvous& meeting) override
     {
-        hand_over_.settle(worker.rank(), worker.stream(), meeting);
+        hand_over_.settle(worker.rank(), stream, meeting);
     }
 
 private:
@@ -129,7 +129,7 @@ void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker
     std::vector<void*> buffers(devices);
     const std::int64_t total_bytes = slice_words * devices * 8;
     const auto channel = transport.make_channel(devices, total_bytes);
-    JobQueue jobs(workers, false);
+    JobQueue jobs(workers, false, [&](std::uint64_t job) { transport.give_up(job); });
     const auto clean_up = [&] {
         jobs.submit([&](Worker& worker, Rendezvous&) {
                 worker.stream().synchronize();
@@ -156,11 +156,11 @@ void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker
                     own[i] = pattern(rank * slice_words + i);
                 }
                 const std::vector<Range> needed(static_cast<std::size_t>(devices), Range{0, offsets.back()});
-                channel->gather(worker, meeting, Gather{buffers, offsets, needed, 8}, [&] {
+                channel->gather(worker, worker.stream(), meeting, Gather{buffers, offsets, needed, 8}, [&] {
                     worker.device().upload(worker.stream(), static_cast<std::uint64_t*>(buffers[rank]) + offsets[rank],
                                            own.data(), own.size() * 8);
                 });
-                channel->settle(worker, meeting);
+                channel->settle(worker, worker.stream(), meeting);
                 if (!wait_for_stream(worker, limit)) {
                     transport.abort(rank);
                     throw Error(ErrorCode::device,

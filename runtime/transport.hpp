@@ -56,13 +56,13 @@ public:
     virtual ~Channel() = default;
 
     /// Each device holds a slice of its own copy of a vector; afterwards each also holds the entries that it needs. Queued on
-    /// the worker's stream. Every worker of the job calls it, with the same gather. In `write` the caller queues what puts the
-    /// worker's own slice in place, if it is not there yet.
-    virtual void gather(Worker& worker, Rendezvous& meeting, const Gather& gather,
+    /// `stream`, one of the worker's. Every worker of the job calls it, with the same gather. In `write` the caller queues what
+    /// puts the worker's own slice in place, if it is not there yet.
+    virtual void gather(Worker& worker, Stream& stream, Rendezvous& meeting, const Gather& gather,
                         const std::function<void()>& write) = 0;
-    /// Ends the gather: what a worker queues afterwards may overwrite its slice. Best called after the work that needs the
-    /// gathered entries has been queued; the waiting then costs nothing.
-    virtual void settle(Worker& worker, Rendezvous& meeting) = 0;
+    /// Ends the gather: what a worker queues on the same stream afterwards may overwrite its slice. Best called after the work
+    /// that needs the gathered entries has been queued; the waiting then costs nothing.
+    virtual void settle(Worker& worker, Stream& stream, Rendezvous& meeting) = 0;
     /// Frees what open() made for one device; on its worker, or after all workers have stopped.
     virtual void close(int rank) noexcept = 0;
 };
@@ -79,6 +79,8 @@ public:
     /// Gives up what one device has under way, so that its stream does not wait for the others any more; the transport is of
     /// no further use. On the device's worker.
     virtual void abort(int rank) noexcept { (void)rank; }
+    /// A device failed in that job of the queue that uses the channels: devices that wait for it stop waiting. Any thread.
+    virtual void give_up(std::uint64_t /*job*/) noexcept {}
 };
 
 /// How long NCCL, or the transfers of a test, may take before they count as hung.

@@ -21,6 +21,7 @@ Worker::~Worker()
     if (device_) {
         device_->make_current();
         events_.clear();
+        side_stream_.reset();
         stream_.reset();
         device_.reset();
     }
@@ -65,7 +66,7 @@ void Worker::run(const Placement& placement, const DeviceFactory& factory)
         }
         device_ = factory();
         device_->make_current();
-        stream_ = device_->make_stream();
+        stream_ = device_->make_stream(StreamPriority::normal);
     } catch (...) {
         {
             std::lock_guard lock(mutex_);
@@ -103,6 +104,14 @@ void Worker::loop()
         while (complete_oldest(false)) {
         }
     }
+}
+
+Stream& Worker::side_stream()
+{
+    if (!side_stream_) {
+        side_stream_ = device_->make_stream(StreamPriority::high);
+    }
+    return *side_stream_;
 }
 
 void Worker::when_done(std::function<void(std::exception_ptr)> done)

@@ -41,6 +41,9 @@ public:
     // For tasks, on the worker's thread:
     Stream& stream() noexcept { return *stream_; }
     kernels::Context context() { return device_->context(*stream_); }
+    /// A second queue of the device, whose kernels go first where both wait for room. What is queued on it must end before the
+    /// end of the task on stream(), through events. Made at the first call.
+    Stream& side_stream();
     /// Calls `done` on this thread when everything queued so far on stream() has finished, with the error if it failed.
     void when_done(std::function<void(std::exception_ptr)> done);
     /// Waits for all callbacks of when_done().
@@ -59,6 +62,7 @@ private:
     const int rank_;
     std::unique_ptr<Device> device_;
     std::unique_ptr<Stream> stream_;
+    std::unique_ptr<Stream> side_stream_;
     std::promise<void> open_;
 
     std::mutex mutex_;

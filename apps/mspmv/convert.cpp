@@ -1,7 +1,7 @@
 #include <memory>
 #include <string>
 
-#include <rmsp/io.hpp>
+#include <rmsp/config.hpp>
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/output.hpp"
@@ -12,18 +12,15 @@ namespace rmsp::mspmv {
 namespace {
 
 struct Options {
-    std::string input;
+    Config::Matrix matrix;
     std::string output;
-    std::string precision = "double";
 };
 
 template <class T>
 int convert(const Options& options)
 {
     const ProgressBar bar;
-    ReadOptions read_options;
-    read_options.progress = bar.callback();
-    const CsrMatrix<T> matrix = read_matrix<T>(options.input, read_options);
+    const CsrMatrix<T> matrix = load_matrix<T>(options.matrix, bar.callback());
 
     const PendingOutput pending(options.output);
     WriteOptions write_options;
@@ -40,14 +37,24 @@ void add_convert(CLI::App& app, Action& action)
 {
     auto options = std::make_shared<Options>();
     CLI::App* command = app.add_subcommand("convert", "Read a matrix and write it in another file format");
-    command->add_option("IN", options->input, "Matrix Market (.mtx, plain or .gz, .xz, .zst) or SciPy's .npz")
+    command->add_option("IN", options->matrix.file, "Matrix Market (.mtx, plain or .gz, .xz, .zst) or SciPy's .npz")
         ->type_name("FILE")
         ->required();
     command
         ->add_option("OUT", options->output, "file to write; its name ends in .mtx, .mtx.gz, .mtx.xz, .mtx.zst or .npz")
         ->type_name("FILE")
         ->required();
-    command->add_option("--precision", options->precision, "precision of the values: double or float")
+    command
+        ->add_option("--values", options->matrix.values,
+                     "auto (those of the file), or in their place random, ones or laplace")
+        ->type_name("KIND")
+        ->check(CLI::IsMember({"auto", "random", "ones", "laplace"}))
+        ->capture_default_str();
+    command->add_option("--seed", options->matrix.seed, "seed of random values")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    add_structure_options(*command, options->matrix);
+    command->add_option("--precision", options->matrix.precision, "precision of the values: double or float")
         ->type_name("TYPE")
         ->check(CLI::IsMember({"double", "float"}))
         ->capture_default_str();
@@ -55,10 +62,11 @@ void add_convert(CLI::App& app, Action& action)
         "Symmetric files come out expanded, with entries at the same place added together.\n"
         "Examples:\n"
         "  mspmv convert matrix.mtx.gz matrix.npz\n"
-        "  mspmv convert matrix.npz matrix.mtx");
+        "  mspmv convert matrix.npz matrix.mtx\n"
+        "  mspmv convert mesh.mtx.xz elasticity.npz --plus-identity --kron 3 --values random");
     command->callback([&action, options] {
         action = [options] {
-            return options->precision == "float" ? convert<float>(*options) : convert<double>(*options);
+            return options->matrix.precision == "float" ? convert<float>(*options) : convert<double>(*options);
         };
     });
 }

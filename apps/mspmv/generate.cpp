@@ -1,5 +1,3 @@
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -7,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rmsp/io.hpp>
+#include <rmsp/config.hpp>
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/output.hpp"
@@ -18,27 +16,22 @@ namespace rmsp::mspmv {
 namespace {
 
 struct Options {
+    Config::Matrix matrix;
     std::vector<std::string> description;
     std::string output;
-    std::uint64_t seed = 1;
-    ValueKind values = ValueKind::random;
-    std::string precision = "double";
 };
 
 template <class T>
 int generate_to(const Options& options)
 {
-    const std::string description = fmt::format("{}", fmt::join(options.description, " "));
+    Config::Matrix config = options.matrix;
+    config.generate = fmt::format("{}", fmt::join(options.description, " "));
     const ProgressBar bar;
-    GenerateOptions generate_options;
-    generate_options.seed = options.seed;
-    generate_options.values = options.values;
-    generate_options.progress = bar.callback();
-    const CsrMatrix<T> matrix = generate<T>(description, generate_options);
+    const CsrMatrix<T> matrix = load_matrix<T>(config, bar.callback());
 
     const PendingOutput pending(options.output);
     WriteOptions write_options;
-    write_options.comment = fmt::format("{}, seed {}", description, options.seed);
+    write_options.comment = describe(config);
     write_options.progress = bar.callback();
     write_matrix<T>(options.output, matrix.view(), write_options);
     clear_progress_line();
@@ -47,6 +40,17 @@ int generate_to(const Options& options)
 }
 
 }  // namespace
+
+void add_structure_options(CLI::App& command, Config::Matrix& matrix)
+{
+    command.add_flag("--plus-identity", matrix.plus_identity, "write A + I instead of A");
+    command
+        .add_option("--kron", matrix.kron,
+                    "write the Kronecker product with a block of N rows and columns: N unknowns at each node")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+}
 
 void add_generate(CLI::App& app, Action& action)
 {
@@ -63,13 +67,16 @@ void add_generate(CLI::App& app, Action& action)
                      "file to write; its name ends in .mtx, .mtx.gz, .mtx.xz, .mtx.zst or .npz")
         ->type_name("FILE")
         ->required();
-    command->add_option("--seed", options->seed, "seed of structure and values")->capture_default_str();
-    command->add_option("--values", options->values, "random, ones, or (stencils) laplace")
+    options->matrix.values = "random";
+    command->add_option("--seed", options->matrix.seed, "seed of structure and values")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    command->add_option("--values", options->matrix.values, "random, ones, or (stencils) laplace")
         ->type_name("KIND")
-        ->transform(CLI::Transformer(std::map<std::string, ValueKind>{
-            {"random", ValueKind::random}, {"ones", ValueKind::ones}, {"laplace", ValueKind::laplace}}))
-        ->default_str("random");
-    command->add_option("--precision", options->precision, "double or float")
+        ->check(CLI::IsMember({"random", "ones", "laplace"}))
+        ->capture_default_str();
+    add_structure_options(*command, options->matrix);
+    command->add_option("--precision", options->matrix.precision, "double or float")
         ->type_name("TYPE")
         ->check(CLI::IsMember({"double", "float"}))
         ->capture_default_str();
@@ -80,7 +87,7 @@ void add_generate(CLI::App& app, Action& action)
         "  mspmv generate rmat 18 16 --seed 7 --precision float -o graph.npz");
     command->callback([&action, options] {
         action = [options] {
-            return options->precision == "float" ? generate_to<float>(*options) : generate_to<double>(*options);
+            return options->matrix.precision == "float" ? generate_to<float>(*options) : generate_to<double>(*options);
         };
     });
 }

@@ -38,6 +38,7 @@ int run(int argc, char** argv)
         "  mspmv run --help");
     rmsp::mspmv::Action action;
     rmsp::mspmv::add_run(app, action);
+    rmsp::mspmv::add_spgemm(app, action);
     rmsp::mspmv::add_topo(app, action);
     rmsp::mspmv::add_doctor(app, action);
     rmsp::mspmv::add_kernels(app, action);

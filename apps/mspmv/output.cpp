@@ -44,6 +44,19 @@ void write_text(const std::string& path, std::string_view text)
     }
 }
 
+void write_report(const std::string& text, const std::string& json_text, const std::string& json)
+{
+    if (json == "-") {
+        fmt::print(stderr, "{}", text);
+        print(json_text);
+        return;
+    }
+    print(text);
+    if (!json.empty()) {
+        write_text(json, json_text);
+    }
+}
+
 template <class T>
 std::string size_text(const CsrMatrix<T>& a)
 {

@@ -1,22 +1,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <unistd.h>
-
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <rmsp/config.hpp>
-#include <rmsp/version.hpp>
 
 #include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 
@@ -80,64 +76,14 @@ double seconds_since(std::chrono::steady_clock::time_point begin)
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-ValueKind value_kind(const std::string& name)
-{
-    return name == "ones" ? ValueKind::ones : name == "laplace" ? ValueKind::laplace : ValueKind::random;
-}
-
-template <class T>
-CsrMatrix<T> load(const Config::Matrix& config, const Progress& progress)
-{
-    if (!config.file.empty()) {
-        ReadOptions options;
-        options.progress = progress;
-        return read_matrix<T>(config.file, options);
-    }
-    GenerateOptions options;
-    options.seed = static_cast<std::uint64_t>(config.seed);
-    options.values = value_kind(config.values);
-    options.progress = progress;
-    return generate<T>(config.generate, options);
-}
-
-std::string topology_line(const Topology& topology)
-{
-    std::size_t cores = 0;
-    std::size_t threads = 0;
-    for (const NumaNode& node : topology.nodes) {
-        cores += node.cores.size();
-        threads += node.pus.size();
-    }
-    const auto count = [](std::size_t n, const char* what) {
-        return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-    };
-    return fmt::format("{}: {}, {}, {}, {}", topology.name.empty() ? "this machine" : topology.name,
-                       count(topology.nodes.size(), "NUMA node"), count(cores, "core"),
-                       count(threads, "hardware thread"), count(topology.gpus.size(), "GPU"));
-}
-
-std::string host_name()
-{
-    char name[256] = {};
-    return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
 /// Completes what the runtime said about a run with what only the program knows.
 void describe_run(Report& report, const Config& config, const Runtime& runtime, double load_seconds)
 {
     const bool file = !config.matrix.file.empty();
-    report.matrix =
-        file ? config.matrix.file
-             : fmt::format("{}, values {}, seed {}", config.matrix.generate, config.matrix.values, config.matrix.seed);
+    report.matrix = describe(config.matrix);
     report.topology = topology_line(runtime.topology());
     report.setup.insert(report.setup.begin(), PhaseTimes{file ? "read" : "generate", {load_seconds}, true});
-    const std::time_t now = std::time(nullptr);
-    report.context.insert({{"date", fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(now))},
-                           {"host_name", host_name()},
-                           {"executable", "mspmv"},
-                           {"library_version", version()},
-                           {"commit", commit()},
-                           {"features", build_features()}});
+    report.context.merge(run_context());
 }
 
 /// The vendor's kernels for the devices in use: none for a streamed matrix, since they need it on the device beforehand.
@@ -147,7 +93,8 @@ std::vector<std::string> vendor_kernels(const Runtime& runtime, Mode mode)
     const std::vector<DeviceInfo> devices = runtime.devices();
     if (mode == Mode::resident && !devices.empty() && devices.front().kind == DeviceKind::cuda) {
         for (const KernelInfo& kernel : list_kernels()) {
-            if (kernel.compiled && kernel.device == DeviceKind::cuda && kernel.name.starts_with("cusparse")) {
+            if (kernel.family == "spmv" && kernel.compiled && kernel.device == DeviceKind::cuda &&
+                kernel.name.starts_with("cusparse")) {
                 names.push_back(kernel.name);
             }
         }
@@ -185,12 +132,14 @@ public:
     Measurement measure(DistributedMatrix<T>& distributed, Verification& verification)
     {
         using Vectors = typename DistributedMatrix<T>::Vectors;
+        using Caches = typename DistributedMatrix<T>::Caches;
         const Vectors vectors = config_.run.vectors == "host"   ? Vectors::host
                                 : config_.run.vectors == "rows" ? Vectors::rows
                                                                 : Vectors::replicated;
         const T* y_in = beta_ != T{0} ? y_in_.data() : nullptr;
-        Measurement measurement = distributed.measure(vectors, config_.run.warmup, config_.run.iterations, alpha_,
-                                                      x_.data(), beta_, y_in, y_.data());
+        Measurement measurement =
+            distributed.measure(vectors, config_.run.warmup, config_.run.iterations, alpha_, x_.data(), beta_, y_in,
+                                y_.data(), config_.run.cache == "cold" ? Caches::cold : Caches::warm);
         if (config_.run.verify) {
             const auto begin = std::chrono::steady_clock::now();
             combine(verification, verify_spmv<T>(matrix_.view(), alpha_, x_.data(), beta_, y_in, y_.data()));
@@ -231,27 +180,22 @@ Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runti
         for (const std::string& kernel : kernels) {
             options.kernel = kernel;
             options.determinism = Determinism::none;
-            DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
-            Measurement measurement = multiplication.measure(distributed, verification);
-            measurement.name += '/' + kernel;
-            report.measurements.push_back(std::move(measurement));
+            try {
+                DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
+                Measurement measurement = multiplication.measure(distributed, verification);
+                measurement.name += '/' + kernel;
+                report.measurements.push_back(std::move(measurement));
+            } catch (const Error& e) {
+                // Not every format takes, or has room for, every matrix.
+                if (e.code() != ErrorCode::usage && e.code() != ErrorCode::out_of_memory) {
+                    throw;
+                }
+                report.notes.push_back(fmt::format("{} was not timed: {}", kernel, e.what()));
+            }
         }
     }
     report.verification = verification;
     return report;
-}
-
-void write_report(const Report& report, const std::string& text, const std::string& json)
-{
-    if (json == "-") {
-        fmt::print(stderr, "{}", text);
-        print(report.to_json());
-        return;
-    }
-    print(text);
-    if (!json.empty()) {
-        write_text(json, report.to_json());
-    }
 }
 
 template <class T>
@@ -266,7 +210,7 @@ int run(const Config& config, bool dry_run)
     // The runtime first: it binds and opens devices before the large arrays are touched.
     Runtime runtime(of_runtime);
     const auto begin = std::chrono::steady_clock::now();
-    const CsrMatrix<T> matrix = load<T>(config.matrix, bar.callback());
+    const CsrMatrix<T> matrix = load_matrix<T>(config.matrix, bar.callback());
     const double load_seconds = seconds_since(begin);
     spdlog::info("{}: {} in {:.3f} s", config.matrix.file.empty() ? config.matrix.generate : config.matrix.file,
                  size_text(matrix), load_seconds);
@@ -279,7 +223,7 @@ int run(const Config& config, bool dry_run)
     }
     describe_run(report, config, runtime, load_seconds);
     clear_progress_line();
-    write_report(report, report.to_text(), config.output.json);
+    write_report(report.to_text(), report.to_json(), config.output.json);
     if (report.verification.done && !report.verification.passed) {
         throw Error(ErrorCode::verification,
                     fmt::format("verification failed: error {:.3e} exceeds the bound {:.3e}, worst in row {}",

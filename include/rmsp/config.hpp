@@ -6,6 +6,7 @@
 
 #include <rmsp/io.hpp>
 #include <rmsp/runtime.hpp>
+#include <rmsp/spgemm.hpp>
 
 namespace rmsp {
 
@@ -16,7 +17,9 @@ struct Config {
         std::string generate;              ///< matrix.generate, see rmsp::generate(); exactly one of the two is given
         std::string format = "csr";        ///< matrix.format: csr, csc, coo, auto
         std::string precision = "double";  ///< matrix.precision: double, float
-        std::string values = "random";     ///< matrix.values: values of generated matrices: random, ones, laplace
+        std::string values = "auto";       ///< matrix.values: auto, random, ones, laplace
+        bool plus_identity = false;        ///< matrix.plus_identity
+        std::int64_t kron = 1;             ///< matrix.kron, at least 1
         std::int64_t seed = 1;             ///< matrix.seed
     } matrix;
     struct RuntimeKeys {
@@ -44,12 +47,25 @@ struct Config {
         std::string vectors = "replicated";  ///< run.vectors: host, replicated, rows
         std::int64_t iterations = 100;       ///< run.iterations, at least 1
         std::int64_t warmup = 10;            ///< run.warmup
+        std::string cache = "warm";          ///< run.cache: warm, cold
         double alpha = 1.0;                  ///< run.alpha
         double beta = 0.0;                   ///< run.beta
         bool verify = true;                  ///< run.verify
         bool compare_vendor =
             false;  ///< run.compare_vendor: also time the vendor's kernel (GPUs: cuSPARSE) in this run
     } run;
+    struct Spgemm {
+        std::string product = "aa";        ///< spgemm.product: aa, aat, ata, ab
+        std::string file;                  ///< spgemm.file: B
+        std::string generate;              ///< spgemm.generate: B
+        std::string kernel = "auto";       ///< spgemm.kernel
+        std::string accumulator = "auto";  ///< spgemm.accumulator
+        double memory_limit = 0.9;         ///< spgemm.memory_limit, above 0
+        double prune_below = 0;            ///< spgemm.prune_below
+        std::int64_t iterations = 10;      ///< spgemm.iterations, at least 1
+        std::int64_t warmup = 2;           ///< spgemm.warmup
+        std::int64_t sampled_rows = 1000;  ///< spgemm.sampled_rows
+    } spgemm;
     struct Output {
         std::string json;                ///< output.json: file name, "-" for standard output, "" for none
         std::string log_level = "warn";  ///< output.log_level: trace, debug, info, warn, error, off
@@ -73,8 +89,17 @@ struct ConfigKey {
 };
 std::vector<ConfigKey> config_keys();
 
+/// The matrix that a configuration names: read or generated, then A + I and the Kronecker product with ones where asked, then
+/// its values.
+/// \throws what read_matrix(), generate() and the steps after them throw
+template <class T>
+CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress = {});
+/// The same in words: what reports call the matrix.
+std::string describe(const Config::Matrix& config);
+
 /// What the runtime and a distribution take from a configuration. \throws Error(usage)
 RuntimeOptions runtime_options(const Config& config);
 DistributeOptions distribute_options(const Config& config);
+SpgemmOptions spgemm_options(const Config& config);
 
 }  // namespace rmsp

@@ -87,4 +87,19 @@ CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double exponent,
 template <class T>
 CsrMatrix<T> generate(std::string_view description, const GenerateOptions& options = {});
 
+/// Replaces every value, as the generators set them: random ones by seed and position, `laplace` from the structure.
+/// \throws Error(usage) for `laplace` where the matrix is not square
+template <class T>
+void set_values(CsrMatrix<T>& a, ValueKind kind, std::uint64_t seed = 1);
+
+/// A + I: 1 is added to what is on the diagonal, or stored where nothing is. Sorted columns stay sorted.
+/// \throws Error(usage) if A is not square
+template <class T>
+CsrMatrix<T> plus_identity(const CsrView<T>& a);
+
+/// The Kronecker product of A with a block x block matrix of ones: `block` unknowns at each node of a mesh.
+/// \throws Error(usage) if block < 1 or if the sizes do not fit 64 bits
+template <class T>
+CsrMatrix<T> kronecker_ones(const CsrView<T>& a, std::int64_t block);
+
 }  // namespace rmsp

@@ -19,7 +19,7 @@ const char* to_string(Determinism level) noexcept;
 
 /// One line of `mspmv kernels`.
 struct KernelInfo {
-    std::string family;  ///< "spmv"
+    std::string family;  ///< "spmv", "spgemm"
     std::string name;    ///< what configuration calls it, "csr-nnz-split" for example
     DeviceKind device = DeviceKind::host;
     Determinism determinism = Determinism::none;  ///< the strongest level it keeps

@@ -22,6 +22,7 @@ struct PhaseTimes {
 struct Measurement {
     std::string name;    ///< "spmv/csr/double/resident"
     std::string layout;  ///< where x and y live: "replicated -> rows", "host -> host", "rows -> rows"
+    bool cold = false;   ///< the devices' caches were flushed before each apply
     std::int64_t iterations = 0;
     double median_seconds = 0;  ///< of one apply
     double min_seconds = 0;

@@ -14,6 +14,7 @@
 #include <rmsp/plan.hpp>
 #include <rmsp/report.hpp>
 #include <rmsp/runtime.hpp>
+#include <rmsp/spgemm.hpp>
 #include <rmsp/topology.hpp>
 #include <rmsp/vector_operations.hpp>
 #include <rmsp/version.hpp>

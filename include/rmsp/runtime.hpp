@@ -30,7 +30,8 @@ struct RuntimeOptions {
     /// Bandwidth limit of one device in GB/s for the report; 0: measured when first needed.
     double limit_gbs = 0;
     /// One thread drives all devices, as a simple program would: each job is done for one device after the other, and only what a
-    /// GPU was given meanwhile goes on by itself. For comparisons. (MSREP, section 5.3: baseline)
+    /// GPU was given meanwhile goes on by itself; data move between GPUs through the host. For comparisons. (MSREP, section 5.3:
+    /// baseline)
     bool one_thread = false;
     /// Described machine to plan for; only plan() works then, nothing is run. Empty: the live machine.
     std::string topology_file{};
@@ -161,12 +162,15 @@ public:
 
     /// Where x and y live in measure().
     enum class Vectors : std::uint8_t { host, replicated, rows };
+    /// What a timed apply finds in the devices' caches: what the one before left there, or nothing, since they are flushed
+    /// before each, outside its time. An apply of several devices then also waits for the slowest flush.
+    enum class Caches : std::uint8_t { warm, cold };
     /// Times `iterations` applies y = alpha A x + beta y after `warmup` ones, then profiles the phases of a few more. The result
     /// is also kept for report(). x is the given host vector, copied to where it is to live first. y_out, if not null, receives
     /// the result of one more apply, which starts from y_in (the timed ones continue from each other's y).
     /// \throws Error(usage) for iterations < 1, or Vectors::rows with a matrix that is not square
     Measurement measure(Vectors vectors, std::int64_t warmup, std::int64_t iterations, T alpha, const T* x, T beta,
-                        const T* y_in, T* y_out);
+                        const T* y_in, T* y_out, Caches caches = Caches::warm);
 
 private:
     friend class Runtime;
@@ -222,6 +226,8 @@ public:
     std::vector<double> measure_limits();
 
 private:
+    template <class>
+    friend class SparseProduct;
     std::shared_ptr<detail::RuntimeState> state_;
 };
 

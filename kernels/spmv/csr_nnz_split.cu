@@ -5,6 +5,7 @@
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/spmv/gathered_sums.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/spmv/tiles.hpp>
 
@@ -111,8 +112,8 @@ __device__ void add_piece(const Tiles<T, Offset>& tiles, int cut, T sum, T alpha
     __syncthreads();
 }
 
-/// One block a tile: all products into shared memory, then the sums of its rows.
-template <class T, class Offset>
+/// One block a tile: all products into shared memory, then the sums of its rows. If `Ones`, there are no values: each is 1.
+template <bool Ones, class T, class Offset>
 __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor)
     nnz_split_kernel(const Tiles<T, Offset> tiles, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
 {
@@ -150,7 +151,9 @@ __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor
             if (vector * V::width < end) {
                 // Each is used once: evicted first, so that x stays in the caches.
                 c[k] = __ldcs(columns + vector);
-                v[k] = __ldcs(values + vector);
+                if constexpr (!Ones) {
+                    v[k] = __ldcs(values + vector);
+                }
             }
         }
         T gathered[loads][V::width];
@@ -168,7 +171,7 @@ __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor
 #pragma unroll
             for (int j = 0; j < V::width; ++j) {
                 const int i = (k * threads + thread) * V::width + j;
-                product[j] = i >= first && i < end ? element(v[k], j) * gathered[k][j] : T{0};
+                product[j] = Ones ? gathered[k][j] : i >= first && i < end ? element(v[k], j) * gathered[k][j] : T{0};
                 own += product[j];
             }
             *reinterpret_cast<typename V::Values*>(scratch.products + place<T>((k * threads + thread) * V::width)) =
@@ -177,7 +180,8 @@ __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor
     } else {
         // The last tile, whose last vector may end behind the arrays, and arrays that are not aligned.
         for (int i = first + thread; i < end; i += threads) {
-            const T product = __ldcs(tiles.values + base + i) * __ldg(x + __ldcs(tiles.col_idx + base + i));
+            const T gathered = __ldg(x + __ldcs(tiles.col_idx + base + i));
+            const T product = Ones ? gathered : __ldcs(tiles.values + base + i) * gathered;
             scratch.products[place<T>(i)] = product;
             own += product;
         }
@@ -277,7 +281,7 @@ __global__ void tile_starts_kernel(const Offset* row_ptr, std::int64_t rows, std
     }
 }
 
-template <class T, class Offset>
+template <bool Ones, class T, class Offset>
 class NnzSplit final : public SpmvOperator<T> {
 public:
     NnzSplit(const CsrShard<T>& shard, const Offset* row_ptr, const RowStatistics& rows, const Context& context)
@@ -318,8 +322,9 @@ public:
                              reinterpret_cast<std::uintptr_t>(shard_.values) % vector_bytes == 0;
         const Tiles<T, Offset> tiles{row_ptr_,       shard_.col_idx, shard_.values,    shard_.nnz,     aligned,
                                      starts_.data(), cuts_.data(),   partials_.data(), arrived_.data()};
-        nnz_split_kernel<<<static_cast<unsigned>(tiles_), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
-            tiles, alpha, x, beta, y);
+        nnz_split_kernel<Ones>
+            <<<static_cast<unsigned>(tiles_), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(tiles, alpha, x,
+                                                                                                       beta, y);
         RMSP_CUDA_CHECK_LAUNCH("csr-nnz-split");
     }
 
@@ -356,23 +361,37 @@ private:
     DeviceArray<unsigned> arrived_;
 };
 
+template <bool Ones, class T>
+std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>& shard, const RowStatistics& rows, const Context& context)
+{
+    return shard.row_ptr.visit([&]<class Offset>(const Offset* row_ptr) -> std::unique_ptr<SpmvOperator<T>> {
+        return std::make_unique<NnzSplit<Ones, T, Offset>>(shard, row_ptr, rows, context);
+    });
+}
+
 }  // namespace
 
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>& shard, const RowStatistics& rows,
                                                    const Context& context)
 {
-    if (shard.row_ptr.type() == IndexType::i32) {
-        return std::make_unique<NnzSplit<T, std::int32_t>>(
-            shard, static_cast<const std::int32_t*>(shard.row_ptr.data()), rows, context);
-    }
-    return std::make_unique<NnzSplit<T, std::int64_t>>(shard, static_cast<const std::int64_t*>(shard.row_ptr.data()),
-                                                       rows, context);
+    return prepare<false>(shard, rows, context);
+}
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_gathered_sums(const CsrShard<T>& shard, const Context& context)
+{
+    RowStatistics rows;
+    rows.longest_row = tile_tuning.longest_whole_row;  // there may be such
+    return prepare<true>(shard, rows, context);
 }
 
 template std::unique_ptr<SpmvOperator<float>> prepare_nnz_split(const CsrShard<float>&, const RowStatistics&,
                                                                 const Context&);
 template std::unique_ptr<SpmvOperator<double>> prepare_nnz_split(const CsrShard<double>&, const RowStatistics&,
                                                                  const Context&);
+
+template std::unique_ptr<SpmvOperator<float>> prepare_gathered_sums(const CsrShard<float>&, const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_gathered_sums(const CsrShard<double>&, const Context&);
 
 }  // namespace rmsp::kernels

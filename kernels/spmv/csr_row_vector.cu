@@ -59,7 +59,7 @@ public:
     RowVector(const CsrShard<T>& shard, const Offset* row_ptr, int lanes)
         : shard_(shard), row_ptr_(row_ptr), lanes_(lanes)
     {
-        if (blocks() > std::numeric_limits<std::int32_t>::max()) {
+        if (blocks_for(shard.rows) > std::numeric_limits<std::int32_t>::max()) {
             throw Error(ErrorCode::usage, "SpMV with " + std::to_string(lanes) + " lanes a row: " +
                                               std::to_string(shard.rows) + " rows are more than one launch takes");
         }
@@ -67,36 +67,45 @@ public:
 
     void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
     {
-        if (shard_.rows == 0) {
+        apply_rows(0, shard_.rows, alpha, x, beta, y, context);
+    }
+
+    std::int64_t row_granule() const override { return 1; }
+
+    void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
+                    const Context& context) override
+    {
+        if (first >= end) {
             return;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
         switch (lanes_) {
             case 2:
-                return launch<2>(alpha, x, beta, y, stream);
+                return launch<2>(first, end, alpha, x, beta, y, stream);
             case 4:
-                return launch<4>(alpha, x, beta, y, stream);
+                return launch<4>(first, end, alpha, x, beta, y, stream);
             case 8:
-                return launch<8>(alpha, x, beta, y, stream);
+                return launch<8>(first, end, alpha, x, beta, y, stream);
             case 16:
-                return launch<16>(alpha, x, beta, y, stream);
+                return launch<16>(first, end, alpha, x, beta, y, stream);
             default:
-                return launch<32>(alpha, x, beta, y, stream);
+                return launch<32>(first, end, alpha, x, beta, y, stream);
         }
     }
 
 private:
-    std::int64_t blocks() const
+    std::int64_t blocks_for(std::int64_t rows) const
     {
         const std::int64_t rows_per_block = threads / lanes_;
-        return (shard_.rows + rows_per_block - 1) / rows_per_block;
+        return (rows + rows_per_block - 1) / rows_per_block;
     }
 
     template <int Lanes>
-    void launch(T alpha, const T* x, T beta, T* y, cudaStream_t stream) const
+    void launch(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y, cudaStream_t stream) const
     {
-        row_vector_kernel<Lanes><<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(
-            shard_.rows, row_ptr_, shard_.col_idx, shard_.values, alpha, x, beta, y);
+        const std::int64_t rows = end - first;
+        row_vector_kernel<Lanes><<<static_cast<unsigned>(blocks_for(rows)), threads, 0, stream>>>(
+            rows, row_ptr_ + first, shard_.col_idx, shard_.values, alpha, x, beta, y + first);
         RMSP_CUDA_CHECK_LAUNCH("csr-row-vector");
     }
 

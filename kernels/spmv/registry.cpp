@@ -2,7 +2,8 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <kernels/spmv/choose.hpp>
+#include <kernels/choose.hpp>
+#include <kernels/spgemm/spgemm.hpp>
 #include <kernels/spmv/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 
@@ -47,6 +48,13 @@ const char* unsupported_by_cusparse(std::int64_t rows, std::int64_t cols, std::i
     return nullptr;
 }
 
+const char* unsupported_by_column_blocks(std::int64_t /*rows*/, std::int64_t /*cols*/, std::int64_t nnz)
+{
+    return nnz > 2'000'000'000
+               ? "column-blocks numbers stretches of rows in 31 bits, so at most 2 * 10^9 nonzeros a device"
+               : nullptr;
+}
+
 KernelInfo host(const char* name, Determinism level, const char* summary)
 {
     return {"spmv", name, DeviceKind::host, level, true, summary};
@@ -75,15 +83,22 @@ bool automatic(const KernelInfo& info, const RowStatistics& rows)
 template <class T>
 std::span<const SpmvKernel<T>> spmv_kernels()
 {
-    static const std::array<SpmvKernel<T>, 8> table{{
+    static const std::array<SpmvKernel<T>, 14> table{{
         {host("csr-openmp", Determinism::device_count,
               "ranges of equal nonzeros and rows, one a thread; long rows shared"),
          nullptr, prepare_openmp<T>, true},
         {host("csr-reference", Determinism::device_count, "one serial loop in the next wider type, to compare with"),
          nullptr, prepare_reference<T>, true},
+        {cuda(
+             "sell-blocks", Determinism::run,
+             "sliced rows with one code for each small dense block, for several unknowns a node; a copy of the matrix"),
+         nullptr, prepare_sell_blocks<T>, false},
         {cuda("sell", Determinism::device_count,
               "sliced rows with columns in 0 to 4 bytes, for rows of similar length; a copy of the matrix"),
          nullptr, prepare_sell<T>, false},
+        {cuda("column-blocks", Determinism::run,
+              "blocks of columns whose slice of x stays in shared memory, for power laws; a copy of the matrix"),
+         unsupported_by_column_blocks, prepare_column_blocks<T>, false},
         {cuda("csr-row-vector", Determinism::run, "2 to 32 lanes a row, for rows of similar length"), nullptr,
          prepare_row_vector<T>, true},
         {cuda("csr-nnz-split", Determinism::run, "tiles of equal nonzeros and rows, for any row lengths"), nullptr,
@@ -91,9 +106,19 @@ std::span<const SpmvKernel<T>> spmv_kernels()
         {cuda("csr-row-warp", Determinism::device_count, "one warp a row, the same bits on any number of GPUs"),
          nullptr, prepare_row_warp<T>, true},
         {cuda("cusparse-csr-alg1", Determinism::none, "cuSPARSE, CUSPARSE_SPMV_CSR_ALG1 with preprocessing"),
-         unsupported_by_cusparse, prepare_cusparse_alg1<T>, false},
+         unsupported_by_cusparse, prepare_cusparse_csr_alg1<T>, false},
         {cuda("cusparse-csr-alg2", Determinism::run, "cuSPARSE, CUSPARSE_SPMV_CSR_ALG2 with preprocessing"),
-         unsupported_by_cusparse, prepare_cusparse_alg2<T>, false},
+         unsupported_by_cusparse, prepare_cusparse_csr_alg2<T>, false},
+        {cuda("cusparse-coo-alg1", Determinism::none,
+              "cuSPARSE, CUSPARSE_SPMV_COO_ALG1; row indices beside the matrix"),
+         unsupported_by_cusparse, prepare_cusparse_coo_alg1<T>, false},
+        {cuda("cusparse-coo-alg2", Determinism::run, "cuSPARSE, CUSPARSE_SPMV_COO_ALG2; row indices beside the matrix"),
+         unsupported_by_cusparse, prepare_cusparse_coo_alg2<T>, false},
+        {cuda("cusparse-sell", Determinism::none, "cuSPARSE, CUSPARSE_SPMV_SELL_ALG1 with slices of 32; a copy"),
+         unsupported_by_cusparse, prepare_cusparse_sell<T>, false},
+        {cuda("cusparse-bsr", Determinism::none,
+              "cuSPARSE, CUSPARSE_SPMV_BSR_ALG1 where blocks of 2 to 4 fill; a copy"),
+         unsupported_by_cusparse, prepare_cusparse_bsr<T>, false},
     }};
     return table;
 }
@@ -127,6 +152,9 @@ std::vector<KernelInfo> list_kernels()
 {
     std::vector<KernelInfo> all;
     for (const auto& kernel : kernels::spmv_kernels<double>()) {
+        all.push_back(kernel.info);
+    }
+    for (const auto& kernel : kernels::spgemm_kernels<double>()) {
         all.push_back(kernel.info);
     }
     return all;

@@ -1,6 +1,6 @@
 #include <array>
 
-#include <kernels/spmv/choose.hpp>
+#include <kernels/choose.hpp>
 #include <kernels/spmv/formats.hpp>
 
 namespace rmsp::kernels {

@@ -153,13 +153,13 @@ __device__ T add_long_rows(const Matrix<T, Offset>& a, unsigned long_rows, std::
     return sum;
 }
 
-/// One warp a slice. The additions of a row depend on the row alone, neither on its slice nor on how that is stored.
+/// One warp a slice of [first, slices). The additions of a row depend on the row alone, neither on its slice nor on how that is stored.
 template <class T, class Offset>
 __global__ void __launch_bounds__(threads, sell_tuning.blocks_per_multiprocessor)
-    sell_kernel(const Matrix<T, Offset> a, std::int64_t slices, T alpha, const T* __restrict__ x, T beta,
-                T* __restrict__ y)
+    sell_kernel(const Matrix<T, Offset> a, std::int64_t first, std::int64_t slices, T alpha, const T* __restrict__ x,
+                T beta, T* __restrict__ y)
 {
-    const std::int64_t index = std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
+    const std::int64_t index = first + std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
     const int lane = static_cast<int>(threadIdx.x) % slice_rows;
     if (index >= slices) {
         return;
@@ -240,12 +240,15 @@ public:
 
     void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
     {
-        if (slices_count_ == 0) {
-            return;
-        }
-        sell_kernel<<<static_cast<unsigned>(blocks()), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
-            matrix(), slices_count_, alpha, x, beta, y);
-        RMSP_CUDA_CHECK_LAUNCH("sell");
+        launch(0, slices_count_, alpha, x, beta, y, context);
+    }
+
+    std::int64_t row_granule() const override { return sort_rows; }
+
+    void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
+                    const Context& context) override
+    {
+        launch(first / slice_rows, (end + slice_rows - 1) / slice_rows, alpha, x, beta, y, context);
     }
 
     void update_values(const Context& context) override { fill<false>(static_cast<cudaStream_t>(context.stream)); }
@@ -265,7 +268,18 @@ public:
     }
 
 private:
-    std::int64_t blocks() const { return (slices_count_ + slices_per_block - 1) / slices_per_block; }
+    static std::int64_t blocks_for(std::int64_t slices) { return (slices + slices_per_block - 1) / slices_per_block; }
+    std::int64_t blocks() const { return blocks_for(slices_count_); }
+
+    void launch(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y, const Context& context) const
+    {
+        if (first >= end) {
+            return;
+        }
+        sell_kernel<<<static_cast<unsigned>(blocks_for(end - first)), threads, 0,
+                      static_cast<cudaStream_t>(context.stream)>>>(matrix(), first, end, alpha, x, beta, y);
+        RMSP_CUDA_CHECK_LAUNCH("sell");
+    }
 
     Matrix<T, Offset> matrix() const
     {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <kernels/context.hpp>
+#include <rmsp/error.hpp>
 #include <rmsp/kernel_info.hpp>
 #include <rmsp/partition.hpp>
 
@@ -20,8 +21,20 @@ public:
     /// entries, y has rows entries; y is not read if beta == 0. May not be called on two streams at once: workspaces
     /// are the operator's own.
     virtual void apply(T alpha, const T* x, T beta, T* y, const Context& context) = 0;
+    /// Rows at whose multiples apply_rows() may begin and end; 0: this operator multiplies whole shards only.
+    virtual std::int64_t row_granule() const { return 0; }
+    /// apply() for the rows [first, end) alone, which begin and end at multiples of row_granule() or at the shard's last row; x
+    /// and y are the shard's. Disjoint rows may be multiplied on several streams at once.
+    virtual void apply_rows(std::int64_t /*first*/, std::int64_t /*end*/, T /*alpha*/, const T* /*x*/, T /*beta*/,
+                            T* /*y*/, const Context& /*context*/)
+    {
+        throw Error(ErrorCode::internal, "apply_rows() of an operator that multiplies whole shards only");
+    }
     /// The shard's values changed in place. Operators that keep a copy of their own renew it, on the context's stream.
     virtual void update_values(const Context& /*context*/) {}
+    /// False where the structure that a format is made for is missing: a kernel without a format of its own is faster then, and
+    /// the automatic choice takes one.
+    virtual bool worthwhile() const { return true; }
     /// Least bytes of matrix that one apply reads, for operators with a format of their own; -1: the shard's arrays, once.
     virtual std::int64_t format_bytes() const { return -1; }
     /// Bytes of device memory that the operator keeps besides the shard.
@@ -66,12 +79,24 @@ std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>&, const Row
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_column_blocks(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_warp(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_cusparse_alg1(const CsrShard<T>&, const RowStatistics&, const Context&);
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_csr_alg1(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_cusparse_alg2(const CsrShard<T>&, const RowStatistics&, const Context&);
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_csr_alg2(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_coo_alg1(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_coo_alg2(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_sell(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_bsr(const CsrShard<T>&, const RowStatistics&, const Context&);
 
 }  // namespace rmsp::kernels

@@ -16,6 +16,8 @@ void fill(T* y, std::int64_t n, T value, const Context& context);
 template <class T>
 void add_carries(T* y, const T* carries, int count, const Context& context);
 void copy_parts(const CopyPart* parts, int count, const Context& context);
+void interior_rows(IndexView row_ptr, std::int64_t rows, const std::int32_t* col_idx, std::int64_t first_column,
+                   std::int64_t end_column, std::int64_t* run, const Context& context);
 void read_all(const double* data, std::int64_t n, double* sink, const Context& context);
 
 }  // namespace rmsp::kernels::cuda

@@ -39,6 +39,11 @@ inline constexpr int most_copy_parts = 32;
 /// cudaMemcpyPeerAsync costs more than a small halo takes to move.
 void copy_parts(const CopyPart* parts, int count, const Context& context);
 
+/// The rows around the middle one that have no column outside [first_column, end_column): run[0] becomes the first of them, run[1]
+/// one past the last. Row pointers are local; run is memory of the device.
+void interior_rows(IndexView row_ptr, std::int64_t rows, const std::int32_t* col_idx, std::int64_t first_column,
+                   std::int64_t end_column, std::int64_t* run, const Context& context);
+
 /// Reads n doubles and writes one number for each block to `sink` (at least 4096 entries): what the memory limit is
 /// measured with.
 void read_all(const double* data, std::int64_t n, double* sink, const Context& context);

@@ -4,6 +4,7 @@
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/support/bodies.hpp>
+#include <kernels/support/copy_part.cuh>
 #include <rmsp/error.hpp>
 
 namespace rmsp::kernels::cuda {
@@ -63,42 +64,36 @@ struct CopyParts {
     CopyPart part[most_copy_parts];
 };
 
-/// blockIdx.y is the part; 16 bytes at a time, four of them in flight, single words at the ends.
+/// blockIdx.y is the part.
 __global__ void __launch_bounds__(threads) copy_kernel(const __grid_constant__ CopyParts parts)
 {
-    constexpr int unroll = 4;
-    const CopyPart& part = parts.part[blockIdx.y];
-    const auto* from = static_cast<const char*>(part.from);
-    auto* to = static_cast<char*>(part.to);
-    const std::int64_t head =
-        min(part.bytes, static_cast<std::int64_t>((16 - reinterpret_cast<std::uintptr_t>(to) % 16) % 16));
-    const std::int64_t vectors = (part.bytes - head) / 16;
-    const auto* vector_from = reinterpret_cast<const int4*>(from + head);
-    auto* vector_to = reinterpret_cast<int4*>(to + head);
-    const std::int64_t step = index_stride();
-    for (std::int64_t i = first_index(); i < vectors; i += unroll * step) {
-        int4 v[unroll];
-#pragma unroll
-        for (int k = 0; k < unroll; ++k) {
-            if (i + k * step < vectors) {
-                v[k] = vector_from[i + k * step];
+    copy_part<threads>(parts.part[blockIdx.y], blockIdx.x, gridDim.x);
+}
+
+__global__ void begin_interior_kernel(std::int64_t rows, unsigned long long* run)
+{
+    run[0] = 0;
+    run[1] = static_cast<unsigned long long>(rows);
+}
+
+/// A warp a row.
+template <class Offset>
+__global__ void __launch_bounds__(threads)
+    interior_kernel(const Offset* row_ptr, std::int64_t rows, const std::int32_t* col_idx, std::int64_t first_column,
+                    std::int64_t end_column, unsigned long long* run)
+{
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    for (std::int64_t row = first_index() / 32; row < rows; row += index_stride() / 32) {
+        bool outside = false;
+        for (Offset i = row_ptr[row] + lane; i < row_ptr[row + 1]; i += 32) {
+            outside = outside || col_idx[i] < first_column || col_idx[i] >= end_column;
+        }
+        if (__any_sync(0xffffffffu, outside) && lane == 0) {
+            if (row < rows / 2) {
+                atomicMax(run, static_cast<unsigned long long>(row + 1));
+            } else {
+                atomicMin(run + 1, static_cast<unsigned long long>(row));
             }
-        }
-#pragma unroll
-        for (int k = 0; k < unroll; ++k) {
-            if (i + k * step < vectors) {
-                vector_to[i + k * step] = v[k];
-            }
-        }
-    }
-    if (blockIdx.x == 0) {
-        const std::int64_t tail = head + 16 * vectors;
-        const std::int64_t word = 4 * std::int64_t{threadIdx.x};
-        if (word < head) {
-            *reinterpret_cast<int*>(to + word) = *reinterpret_cast<const int*>(from + word);
-        }
-        if (tail + word < part.bytes) {
-            *reinterpret_cast<int*>(to + tail + word) = *reinterpret_cast<const int*>(from + tail + word);
         }
     }
 }
@@ -178,9 +173,7 @@ void copy_parts(const CopyPart* parts, int count, const Context& context)
         if (parts[i].bytes == 0) {
             continue;
         }
-        if (used == most_copy_parts ||
-            (reinterpret_cast<std::uintptr_t>(parts[i].to) - reinterpret_cast<std::uintptr_t>(parts[i].from)) % 16 !=
-                0) {
+        if (used == most_copy_parts || !aligned_alike(parts[i])) {
             throw Error(ErrorCode::internal, "copy_parts: too many parts, or one whose ends are not aligned alike");
         }
         all.part[used++] = parts[i];
@@ -193,6 +186,23 @@ void copy_parts(const CopyPart* parts, int count, const Context& context)
                     static_cast<unsigned>(used));
     copy_kernel<<<grid, threads, 0, stream_of(context)>>>(all);
     RMSP_CUDA_CHECK_LAUNCH("copy_parts");
+}
+
+void interior_rows(IndexView row_ptr, std::int64_t rows, const std::int32_t* col_idx, std::int64_t first_column,
+                   std::int64_t end_column, std::int64_t* run, const Context& context)
+{
+    static_assert(sizeof(unsigned long long) == sizeof(std::int64_t));
+    auto* const words = reinterpret_cast<unsigned long long*>(run);
+    begin_interior_kernel<<<1, 1, 0, stream_of(context)>>>(rows, words);
+    RMSP_CUDA_CHECK_LAUNCH("interior_rows");
+    if (rows == 0) {
+        return;
+    }
+    row_ptr.visit([&](const auto* p) {
+        interior_kernel<<<grid_for(rows * 32, context), threads, 0, stream_of(context)>>>(
+            p, rows, col_idx, first_column, end_column, words);
+    });
+    RMSP_CUDA_CHECK_LAUNCH("interior_rows");
 }
 
 void read_all(const double* data, std::int64_t n, double* sink, const Context& context)

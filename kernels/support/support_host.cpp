@@ -87,6 +87,33 @@ void copy_parts(const CopyPart* parts, int count, const Context& context)
     }
 }
 
+void interior_rows(IndexView row_ptr, std::int64_t rows, const std::int32_t* col_idx, std::int64_t first_column,
+                   std::int64_t end_column, std::int64_t* run, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::interior_rows(row_ptr, rows, col_idx, first_column, end_column, run, context);
+        return;
+    }
+    const std::int64_t middle = rows / 2;
+    std::int64_t first = 0;
+    std::int64_t end = rows;
+    row_ptr.visit([&](const auto* p) {
+#pragma omp parallel for num_threads(std::max(context.threads, 1)) reduction(max : first) reduction(min : end)
+        for (std::int64_t row = 0; row < rows; ++row) {
+            const bool inside = std::all_of(col_idx + p[row], col_idx + p[row + 1], [&](std::int32_t column) {
+                return column >= first_column && column < end_column;
+            });
+            if (!inside && row < middle) {
+                first = std::max(first, row + 1);
+            } else if (!inside) {
+                end = std::min(end, row);
+            }
+        }
+    });
+    run[0] = first;
+    run[1] = end;
+}
+
 void read_all(const double* data, std::int64_t n, double* sink, const Context& context)
 {
     if (context.kind == DeviceKind::cuda) {

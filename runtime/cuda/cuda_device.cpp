@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,6 +65,40 @@ private:
     int previous_ = -1;
 };
 
+/// Takes from the device's pool in the order of one stream.
+class CudaPool final : public kernels::Memory {
+public:
+    CudaPool(CudaDevice& device, cudaMemPool_t pool, cudaStream_t stream)
+        : device_(device), pool_(pool), stream_(stream)
+    {
+    }
+
+    void* allocate(std::size_t bytes) override
+    {
+        void* p = nullptr;
+        const cudaError_t status = cudaMallocFromPoolAsync(&p, bytes, pool_, stream_);
+        if (status == cudaErrorMemoryAllocation) {
+            (void)cudaGetLastError();
+            throw Error(ErrorCode::out_of_memory,
+                        fmt::format("GPU {} ({}) has no room for {} bytes: {} bytes are free", device_.ordinal(),
+                                    device_.info().name, bytes, device_.free_bytes()));
+        }
+        cuda_check(status, "cudaMallocFromPoolAsync");
+        return p;
+    }
+    void deallocate(void* p, std::size_t) noexcept override
+    {
+        const DeviceGuard guard(device_.ordinal());
+        (void)cudaFreeAsync(p, stream_);
+        (void)cudaGetLastError();
+    }
+
+private:
+    CudaDevice& device_;
+    cudaMemPool_t pool_;
+    cudaStream_t stream_;
+};
+
 }  // namespace
 
 void cuda_check(cudaError_t status, const char* call, std::source_location where)
@@ -105,7 +140,15 @@ double CudaEvent::seconds_since(const Event& earlier) const
     return milliseconds * 1e-3;
 }
 
-CudaStream::CudaStream() { cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
+CudaStream::CudaStream(StreamPriority priority)
+{
+    int least = 0;
+    int greatest = 0;
+    cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    cuda_check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
+                                            priority == StreamPriority::high ? greatest : least),
+               "cudaStreamCreate");
+}
 
 CudaStream::~CudaStream() { (void)cudaStreamDestroy(stream_); }
 
@@ -136,18 +179,34 @@ CudaDevice::CudaDevice(DeviceInfo info, int ordinal)
     make_current();
 }
 
-CudaDevice::~CudaDevice() { ring_.clear(); }
+CudaDevice::~CudaDevice()
+{
+    ring_.clear();
+    if (pool_ != nullptr) {
+        (void)cudaMemPoolDestroy(pool_);
+    }
+}
 
 void CudaDevice::make_current() { cuda_check(cudaSetDevice(ordinal_), "cudaSetDevice"); }
 
-std::unique_ptr<Stream> CudaDevice::make_stream() { return std::make_unique<CudaStream>(); }
+std::unique_ptr<Stream> CudaDevice::make_stream(StreamPriority priority)
+{
+    return std::make_unique<CudaStream>(priority);
+}
 
 std::unique_ptr<Event> CudaDevice::make_event(bool timing) { return std::make_unique<CudaEvent>(timing); }
 
 void* CudaDevice::allocate(std::size_t bytes)
 {
     void* p = nullptr;
-    const cudaError_t status = cudaMalloc(&p, bytes);
+    cudaError_t status = cudaMalloc(&p, bytes);
+    if (status == cudaErrorMemoryAllocation && pool_ != nullptr) {
+        // What the pool keeps for later is free, too.
+        (void)cudaGetLastError();
+        cuda_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+        cuda_check(cudaMemPoolTrimTo(pool_, 0), "cudaMemPoolTrimTo");
+        status = cudaMalloc(&p, bytes);
+    }
     if (status == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
         std::size_t free_bytes = 0;
@@ -169,6 +228,36 @@ void CudaDevice::deallocate(void* p, std::size_t) noexcept
     (void)cudaGetLastError();
 }
 
+std::unique_ptr<kernels::Memory> CudaDevice::make_pool(Stream& stream)
+{
+    if (pool_ == nullptr) {
+        cudaMemPoolProps properties{};
+        properties.allocType = cudaMemAllocationTypePinned;
+        properties.location.type = cudaMemLocationTypeDevice;
+        properties.location.id = ordinal_;
+        cuda_check(cudaMemPoolCreate(&pool_, &properties), "cudaMemPoolCreate");
+        // Kept when free: mapping memory anew costs milliseconds a gigabyte.
+        std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
+        cuda_check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "cudaMemPoolSetAttribute");
+    }
+    return std::make_unique<CudaPool>(*this, pool_, static_cast<cudaStream_t>(stream.native()));
+}
+
+std::int64_t CudaDevice::free_bytes()
+{
+    std::size_t free_bytes = 0;
+    std::size_t total_bytes = 0;
+    cuda_check(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
+    std::uint64_t reserved = 0;
+    std::uint64_t used = 0;
+    if (pool_ != nullptr) {
+        cuda_check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved),
+                   "cudaMemPoolGetAttribute");
+        cuda_check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used), "cudaMemPoolGetAttribute");
+    }
+    return static_cast<std::int64_t>(free_bytes + reserved - used);
+}
+
 void* CudaDevice::allocate_pinned(std::size_t bytes)
 {
     void* p = numa::allocate_on_node(bytes, info().numa_node);
@@ -184,8 +273,7 @@ void* CudaDevice::allocate_pinned(std::size_t bytes)
 
 void CudaDevice::free_pinned(void* p, std::size_t bytes) noexcept
 {
-    (void)cudaHostUnregister(p);
-    (void)cudaGetLastError();
+    unpin(p);
     numa::free_on_node(p, bytes);
 }
 

@@ -30,7 +30,7 @@ private:
 
 class CudaStream final : public Stream {
 public:
-    CudaStream();
+    explicit CudaStream(StreamPriority priority);
     ~CudaStream() override;
     CudaStream(const CudaStream&) = delete;
     CudaStream& operator=(const CudaStream&) = delete;
@@ -53,11 +53,13 @@ public:
     int ordinal() const noexcept { return ordinal_; }
 
     void make_current() override;
-    std::unique_ptr<Stream> make_stream() override;
+    std::unique_ptr<Stream> make_stream(StreamPriority priority) override;
     std::unique_ptr<Event> make_event(bool timing) override;
 
     void* allocate(std::size_t bytes) override;
     void deallocate(void* p, std::size_t bytes) noexcept override;
+    std::unique_ptr<kernels::Memory> make_pool(Stream& stream) override;
+    std::int64_t free_bytes() override;
     void* allocate_pinned(std::size_t bytes) override;
     void free_pinned(void* p, std::size_t bytes) noexcept override;
     bool is_pinned(const void* p, std::size_t bytes) const override;
@@ -77,8 +79,9 @@ private:
 
     int ordinal_;
     int copy_threads_;
-    std::vector<Slot> ring_;  // made at the first pageable copy
-    std::size_t next_ = 0;    // the slot that was used longest ago
+    std::vector<Slot> ring_;        // made at the first pageable copy
+    cudaMemPool_t pool_ = nullptr;  // made with the first make_pool()
+    std::size_t next_ = 0;          // the slot that was used longest ago
 };
 
 }  // namespace rmsp::runtime

@@ -137,18 +137,19 @@ public:
 
     void close(int) noexcept override {}
 
-    void gather(Worker& worker, Rendezvous& meeting, const Gather& gather, const std::function<void()>& write) override
+    void gather(Worker& worker, Stream& stream, Rendezvous& meeting, const Gather& gather,
+                const std::function<void()>& write) override
     {
         const int rank = worker.rank();
         const ncclComm_t communicator = transport_.communicator(rank);
-        auto* const stream = static_cast<cudaStream_t>(worker.stream().native());
+        auto* const queue = static_cast<cudaStream_t>(stream.native());
         write();
         // A rank that failed before this point would leave the others inside the collective for ever.
         meeting.arrive_and_wait();
         if (everything(gather)) {
             const Range slice = gather.part(rank, rank);
             nccl_check(ncclAllGather(gather.place(rank, slice.first), gather.place(rank, 0), gather.bytes(slice),
-                                     ncclChar, communicator, stream),
+                                     ncclChar, communicator, queue),
                        "ncclAllGather");
             transport_.wait(rank, "ncclAllGather");
             return;
@@ -161,13 +162,13 @@ public:
             const Range out = gather.part(rank, other);
             if (!out.empty()) {
                 nccl_check(
-                    ncclSend(gather.place(rank, out.first), gather.bytes(out), ncclChar, other, communicator, stream),
+                    ncclSend(gather.place(rank, out.first), gather.bytes(out), ncclChar, other, communicator, queue),
                     "ncclSend");
             }
             const Range in = gather.part(other, rank);
             if (!in.empty()) {
                 nccl_check(
-                    ncclRecv(gather.place(rank, in.first), gather.bytes(in), ncclChar, other, communicator, stream),
+                    ncclRecv(gather.place(rank, in.first), gather.bytes(in), ncclChar, other, communicator, queue),
                     "ncclRecv");
             }
         }
@@ -176,7 +177,7 @@ public:
     }
 
     // A stream's own sends are done before what follows them.
-    void settle(Worker&, Rendezvous&) override {}
+    void settle(Worker&, Stream&, Rendezvous&) override {}
 
 private:
     /// Whether all slices are equal and everyone needs all of them: what NCCL has its own collective for.

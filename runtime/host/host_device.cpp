@@ -51,16 +51,32 @@ private:
     int threads_;
 };
 
+/// The device's own memory: host devices do everything at once, so there is no order to keep.
+class HostPool final : public kernels::Memory {
+public:
+    explicit HostPool(Device& device) : device_(device) {}
+    void* allocate(std::size_t bytes) override { return device_.allocate(bytes); }
+    void deallocate(void* p, std::size_t bytes) noexcept override { device_.deallocate(p, bytes); }
+
+private:
+    Device& device_;
+};
+
 class HostDevice final : public Device {
 public:
     explicit HostDevice(DeviceInfo device_info) : Device(std::move(device_info)) { bind_team(); }
 
     void make_current() override {}
-    std::unique_ptr<Stream> make_stream() override { return std::make_unique<HostStream>(info().compute_units); }
+    std::unique_ptr<Stream> make_stream(StreamPriority) override
+    {
+        return std::make_unique<HostStream>(info().compute_units);
+    }
     std::unique_ptr<Event> make_event(bool) override { return std::make_unique<HostEvent>(); }
 
     void* allocate(std::size_t bytes) override { return numa::allocate_on_node(bytes, info().numa_node); }
     void deallocate(void* p, std::size_t bytes) noexcept override { numa::free_on_node(p, bytes); }
+    std::unique_ptr<kernels::Memory> make_pool(Stream&) override { return std::make_unique<HostPool>(*this); }
+    std::int64_t free_bytes() override { return 0; }
     void* allocate_pinned(std::size_t bytes) override { return allocate(bytes); }
     void free_pinned(void* p, std::size_t bytes) noexcept override { deallocate(p, bytes); }
     bool is_pinned(const void*, std::size_t) const override { return true; }

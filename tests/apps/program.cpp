@@ -26,7 +26,8 @@ std::string quoted(const std::string& word)
 Outcome mspmv(const std::vector<std::string>& words, const std::vector<std::string>& environment)
 {
     const Scratch scratch;
-    std::string command = "cd " + quoted(RMSP_SOURCE_DIR) + " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT RMSP_CACHE_DIR=off";
+    std::string command =
+        "cd " + quoted(RMSP_SOURCE_DIR) + " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT RMSP_CACHE_DIR=off";
     for (const std::string& setting : environment) {
         command += ' ' + quoted(setting);
     }

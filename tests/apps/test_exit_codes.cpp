@@ -52,6 +52,29 @@ TEST(ExitCode, UsageIsTwo)
     expect_failure(2, "--dry-run", small_run_with({"--topology", "tests/topologies/summit.toml"}));
 }
 
+TEST(ExitCode, SpgemmSaysWhatIsWrong)
+{
+    const std::vector<std::string> small{
+        "spgemm", "--devices", "host:2", "--set", "matrix.generate=stencil7 4 4 4", "--set", "spgemm.iterations=1"};
+    const auto with = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> words = small;
+        words.insert(words.end(), more.begin(), more.end());
+        return words;
+    };
+    EXPECT_EQ(mspmv(small).exit_code, 0);
+    EXPECT_EQ(mspmv(with({"--product", "ata", "--set", "spgemm.prune_below=0.5"})).exit_code, 0);
+    EXPECT_EQ(mspmv(with({"--product", "ab", "--set", "spgemm.generate=random 64 9 3"})).exit_code, 0);
+    expect_failure(2, "CONFIG.toml", {"spgemm"});
+    expect_failure(2, "exactly one of spgemm.file and spgemm.generate", with({"--product", "ab"}));
+    expect_failure(2, "A is 64 x 64 and B is 65 x 9",
+                   with({"--product", "ab", "--set", "spgemm.generate=random 65 9 3"}));
+    expect_failure(2, "spgemm.memory_limit", with({"--memory-limit", "0"}));
+    expect_failure(2, "no-such-kernel", with({"--set", "spgemm.kernel=no-such-kernel"}));
+    expect_failure(2, "\"chunks\"", with({"--set", "spgemm.accumulator=chunks"}));
+    expect_failure(2, "--dry-run", with({"--topology", "tests/topologies/summit.toml"}));
+    expect_failure(4, "does not fit the memory of device", with({"--memory-limit", "100"}));
+}
+
 TEST(ExitCode, ConfigurationNamesLineAndColumn)
 {
     const Scratch scratch;

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <regex>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -67,7 +68,7 @@ std::ptrdiff_t footer_of(const std::string& help)
 TEST(Golden, Help)
 {
     std::string text;
-    for (const char* command : {"", "run", "topo", "doctor", "kernels", "generate", "convert"}) {
+    for (const char* command : {"", "run", "spgemm", "topo", "doctor", "kernels", "generate", "convert"}) {
         const Outcome outcome = *command == '\0' ? mspmv({"--help"}) : mspmv({command, "--help"});
         expect_success(outcome);
         EXPECT_NE(outcome.out.find("Usage: mspmv"), std::string::npos) << command;
@@ -143,6 +144,21 @@ TEST(Golden, DoctorOnHostDevices)
     const Outcome second = mspmv(words, cache);
     expect_success(second);
     EXPECT_NE(second.out.find("(kept; --refresh tests anew)"), std::string::npos) << second.out;
+}
+
+TEST(Golden, SpgemmOnHostDevices)
+{
+    const std::vector<std::string> words{
+        "spgemm", "configs/spgemm.toml", "--devices", "host:2x1", "--set", "matrix.generate=stencil27 9 9 9",
+        "--set",  "spgemm.iterations=2"};
+    const Outcome outcome = mspmv(words);
+    expect_success(outcome);
+    compare("spgemm-host2.txt", without_numbers(without_build(outcome.out)));
+    std::vector<std::string> planned = words;
+    planned.insert(planned.end(), {"--dry-run", "--product", "aat", "--memory-limit", "600000"});
+    const Outcome plan = mspmv(planned);
+    expect_success(plan);
+    compare("spgemm-dry-run.txt", without_numbers(without_build(plan.out)));
 }
 
 TEST(Golden, GenerateAndConvert)

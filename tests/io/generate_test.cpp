@@ -186,6 +186,57 @@ TEST(Generated, RandomValuesAreUniform)
     EXPECT_NEAR(squares / 1e5, 1.0 / 3, 0.01);
 }
 
+TEST(PlusIdentity, AddsToTheDiagonalOrStoresIt)
+{
+    CsrMatrix<double> a = parse_matrix_market<double>(
+        "%%MatrixMarket matrix coordinate real general\n4 4 5\n1 2 5\n2 2 7\n3 1 1\n3 4 2\n4 1 3\n", "a");
+    const CsrMatrix<double> sum = plus_identity(a.view());
+    expect_canonical(sum);
+    EXPECT_EQ(dense(sum), (std::vector<double>{1, 5, 0, 0, 0, 8, 0, 0, 1, 0, 1, 2, 3, 0, 0, 1}));
+    EXPECT_EQ(plus_identity(sum.view()).nnz(), sum.nnz());
+    EXPECT_EQ(plus_identity(generate<float>("random 7 7 0").view()).nnz(), 7);
+    EXPECT_EQ(plus_identity(CsrMatrix<float>{0, 0, {0}, IndexArray(IndexType::i32, 0), {}}.view()).nnz(), 0);
+    EXPECT_NE(message_of(ErrorCode::usage, [] { plus_identity(generate<float>("random 2 3 1").view()); }).find("2 x 3"),
+              std::string::npos);
+}
+
+TEST(KroneckerOnes, RepeatsEachEntryInABlock)
+{
+    const CsrMatrix<double> a =
+        parse_matrix_market<double>("%%MatrixMarket matrix coordinate real general\n2 3 3\n1 1 5\n1 3 6\n2 2 7\n", "a");
+    const CsrMatrix<double> product = kronecker_ones(a.view(), 2);
+    expect_canonical(product);
+    EXPECT_EQ(product.rows, 4);
+    EXPECT_EQ(product.cols, 6);
+    EXPECT_EQ(dense(product), (std::vector<double>{5, 5, 0, 0, 6, 6,  //
+                                                   5, 5, 0, 0, 6, 6,  //
+                                                   0, 0, 7, 7, 0, 0,  //
+                                                   0, 0, 7, 7, 0, 0}));
+    expect_equal(kronecker_ones(a.view(), 1), a);
+    // Several tasks.
+    const CsrMatrix<float> grid = generate<float>("stencil7 30 20 10");
+    EXPECT_EQ(kronecker_ones(grid.view(), 3).nnz(), 9 * grid.nnz());
+    expect_canonical(kronecker_ones(grid.view(), 3));
+    message_of(ErrorCode::usage, [&] { kronecker_ones(a.view(), 0); });
+    message_of(ErrorCode::usage, [&] { kronecker_ones(a.view(), std::int64_t{1} << 62); });
+    message_of(ErrorCode::out_of_memory, [&] { kronecker_ones(a.view(), 100'000'000); });
+}
+
+TEST(SetValues, MakesWhatTheGeneratorsMake)
+{
+    for (const ValueKind kind : {ValueKind::random, ValueKind::ones, ValueKind::laplace}) {
+        GenerateOptions options;
+        options.seed = 9;
+        options.values = kind;
+        const CsrMatrix<double> expected = generate<double>("stencil7 20 30 10", options);
+        CsrMatrix<double> a = generate<double>("stencil7 20 30 10");
+        set_values(a, kind, 9);
+        expect_equal(a, expected);
+    }
+    CsrMatrix<double> wide = generate<double>("random 2 3 1");
+    message_of(ErrorCode::usage, [&] { set_values(wide, ValueKind::laplace); });
+}
+
 TEST(Generated, DescriptionsAreChecked)
 {
     const auto message = [](const std::string& what) {

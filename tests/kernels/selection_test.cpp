@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kernels/spgemm/spgemm.hpp>
 #include <kernels/spmv/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <rmsp/error.hpp>
@@ -40,7 +41,7 @@ TEST(Registry, NamesAreUniqueForEachKindAndTheSameInBothPrecisions)
         EXPECT_FALSE(doubles[i].info.summary.empty());
         EXPECT_NE(doubles[i].prepare, nullptr);
     }
-    EXPECT_EQ(list_kernels().size(), doubles.size());
+    EXPECT_EQ(list_kernels().size(), doubles.size() + spgemm_kernels<double>().size());
     EXPECT_EQ(list_kernels().front().family, "spmv");
 }
 

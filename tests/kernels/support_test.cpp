@@ -94,6 +94,34 @@ TEST_F(Support, AddsCarriesInOrder)
     EXPECT_EQ(download(*device_, y.data(), 2), (std::vector<float>{3, 7}));
 }
 
+TEST_F(Support, FindsTheRowsInside)
+{
+    const auto found = [&](std::vector<std::int32_t> row_ptr, const std::vector<std::int32_t>& columns) {
+        const auto rows = static_cast<std::int64_t>(row_ptr.size()) - 1;
+        const DeviceArray<std::int32_t> pointers = upload(*device_, row_ptr);
+        const DeviceArray<std::int32_t> col_idx = upload(*device_, columns);
+        const DeviceArray<std::int64_t> run(*device_->context().memory, 2);
+        interior_rows(IndexView(pointers.data()), rows, col_idx.data(), 10, 20, run.data(), device_->context());
+        return download(*device_, run.data(), 2);
+    };
+    using Run = std::vector<std::int64_t>;
+    EXPECT_EQ(found({0}, {}), (Run{0, 0}));
+    EXPECT_EQ(found({0, 0, 0}, {}), (Run{0, 2}));
+    EXPECT_EQ(found({0, 1, 2, 3, 4}, {10, 19, 12, 13}), (Run{0, 4}));
+    EXPECT_EQ(found({0, 1, 2, 3, 4}, {9, 19, 12, 20}), (Run{1, 3}));
+    EXPECT_EQ(found({0, 1, 2, 3, 5}, {9, 9, 12, 15, 3}), (Run{2, 3}));
+    EXPECT_EQ(found({0, 1, 2, 3, 4}, {15, 15, 30, 15}), (Run{0, 2}));
+    std::vector<std::int32_t> row_ptr{0};
+    std::vector<std::int32_t> columns;
+    for (std::int32_t row = 0; row < 5000; ++row) {
+        for (std::int32_t k = 0; k < 40; ++k) {
+            columns.push_back((row == 77 || row == 4001) && k == 39 ? 9 : 10 + k % 10);
+        }
+        row_ptr.push_back(static_cast<std::int32_t>(columns.size()));
+    }
+    EXPECT_EQ(found(row_ptr, columns), (Run{78, 4001}));
+}
+
 TEST_F(Support, ReadsEveryNumber)
 {
     for (const std::int64_t n : {0, 1, 2, 3, 4095, 4096, 1000003}) {

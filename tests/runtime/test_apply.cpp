@@ -136,6 +136,44 @@ TEST_P(Apply, ALoopOfAppliesNeedsNoWaiting)
     }
 }
 
+TEST_P(Apply, OverlappedExchangesGiveTheSameBits)
+{
+    if (GetParam().gpus < 2) {
+        GTEST_SKIP() << "nothing is exchanged";
+    }
+    // Large enough for every device to have interior rows that are worth a stream of their own.
+    const auto a = generate<double>("stencil27 90 90 90");
+    DistributeOptions options;
+    auto matrix = runtime_->distribute(a.view(), options);
+    std::vector<double> host = random_vector<double>(a.cols, 6);
+    auto x = matrix.make_x(Layout::rows);
+    auto y = matrix.make_y();
+    auto all = matrix.make_x(Layout::replicated);
+    x.upload(host.data());
+    all.upload(host.data());
+    auto expected = matrix.make_y();
+    for (int step = 0; step < 20; ++step) {
+        matrix.apply(0.1, all, 0.0, expected);
+        matrix.apply(0.1, x, 0.0, y);
+        std::swap(x, y);
+        std::vector<double> one(host.size());
+        std::vector<double> other(host.size());
+        x.download(one.data());
+        expected.download(other.data());
+        ASSERT_EQ(one, other) << "step " << step;
+        all.upload(one.data());
+    }
+    for (int step = 0; step < 200; ++step) {
+        matrix.apply(0.1, x, 0.0, y);
+        std::swap(x, y);
+        matrix.apply(0.1, all, 0.0, expected);
+        if (step % 50 == 49) {
+            expected.download(host.data());
+        }
+    }
+    runtime_->synchronize();
+}
+
 TEST_P(Apply, NewValuesKeepTheStructure)
 {
     auto a = with_row_lengths<double>({10, 0, 5000, 20, 3, 1}, 6000);
@@ -220,7 +258,15 @@ TEST_P(Apply, MeasuresAndReports)
             std::any_of(m.phases.begin(), m.phases.end(), [](const auto& p) { return p.name == "kernel"; });
         EXPECT_TRUE(kernel);
     }
-    EXPECT_EQ(matrix.report().measurements.size(), 3u);
+    for (const auto vectors : {Vectors::host, Vectors::rows}) {
+        std::vector<double> y(static_cast<std::size_t>(a.rows));
+        const auto m = matrix.measure(vectors, 1, 2, 2.0, x.data(), 0.5, y_in.data(), y.data(),
+                                      DistributedMatrix<double>::Caches::cold);
+        EXPECT_TRUE(verify_spmv(a.view(), 2.0, x.data(), 0.5, y_in.data(), y.data()).passed);
+        EXPECT_TRUE(m.cold);
+        EXPECT_GT(m.min_seconds, 0);
+    }
+    EXPECT_EQ(matrix.report().measurements.size(), 5u);
     EXPECT_THROW(matrix.measure(Vectors::host, 0, 0, 1.0, x.data(), 0.0, nullptr, nullptr), Error);
 }
 

@@ -84,7 +84,7 @@ TEST(Jobs, EveryWorkerMeets)
 TEST(Jobs, OneAtATimeTakesTurnsAlsoAtMeetings)
 {
     auto workers = host_workers(3);
-    JobQueue jobs(workers, true, true);
+    JobQueue jobs(workers, true, {}, true);
     std::atomic<int> inside{0};
     std::atomic<bool> alone{true};
     const auto work = [&] {
@@ -214,7 +214,7 @@ TEST(Transports, HostStagedGatherMovesWhatIsNeeded)
         const auto& needed = needs[static_cast<std::size_t>(round) % needs.size()];
         jobs.submit([&](Worker& worker, Rendezvous& meeting) {
                 const auto rank = static_cast<std::size_t>(worker.rank());
-                channel->gather(worker, meeting, {buffers, offsets, needed, sizeof(double)}, [&] {
+                channel->gather(worker, worker.stream(), meeting, {buffers, offsets, needed, sizeof(double)}, [&] {
                     for (auto i = offsets[rank]; i < offsets[rank + 1]; ++i) {
                         data[rank][static_cast<std::size_t>(i)] = static_cast<double>(100 * round + i);
                     }

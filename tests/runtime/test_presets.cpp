@@ -23,7 +23,7 @@ void check_all(const Config& config, const Machine& machine)
     RuntimeOptions runtime_options = rmsp::runtime_options(config);
     const RuntimeOptions own = options_for(machine);
     runtime_options.devices = own.devices;
-    runtime_options.transports = own.transports;
+    runtime_options.transports = runtime_options.one_thread ? std::vector<std::string>{} : own.transports;
     Runtime runtime(runtime_options);
     DistributeOptions options = distribute_options(config);
     options.chunk_bytes = 4096;

@@ -1,0 +1,281 @@
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <rmsp/config.hpp>
+#include <rmsp/spgemm.hpp>
+
+#include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/machine.hpp"
+#include "apps/mspmv/output.hpp"
+#include "apps/mspmv/progress.hpp"
+
+namespace rmsp::mspmv {
+namespace {
+
+struct Options {
+    std::string config_file;
+    std::string matrix;
+    std::string b;
+    std::string product;
+    std::string devices;
+    std::string topology;
+    std::string json;
+    std::string memory_limit;
+    std::vector<std::string> overrides;
+    bool dry_run = false;
+    bool no_verify = false;
+};
+
+Config configuration(const Options& options)
+{
+    std::vector<std::string> overrides = options.overrides;
+    const auto add = [&](const char* key, const std::string& value) {
+        if (!value.empty()) {
+            overrides.push_back(fmt::format("{}={}", key, value));
+        }
+    };
+    add("matrix.file", options.matrix);
+    add("spgemm.file", options.b);
+    add("spgemm.product", options.product.empty() && !options.b.empty() ? "ab" : options.product);
+    add("spgemm.memory_limit", options.memory_limit);
+    add("runtime.devices", options.devices);
+    add("runtime.topology", options.topology);
+    add("output.json", options.json);
+    add("run.verify", options.no_verify ? "false" : "");
+    return options.config_file.empty() ? parse_config("", "command line", overrides)
+                                       : load_config(options.config_file, overrides);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin)
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// The second matrix of A B: the file or description of [spgemm] with the values and seed of [matrix].
+Config::Matrix second_matrix(const Config& config)
+{
+    if (config.spgemm.file.empty() == config.spgemm.generate.empty()) {
+        throw Error(ErrorCode::usage, "spgemm.product \"ab\" needs exactly one of spgemm.file and spgemm.generate");
+    }
+    Config::Matrix b = config.matrix;
+    b.file = config.spgemm.file;
+    b.generate = config.spgemm.generate;
+    b.plus_identity = false;
+    b.kron = 1;
+    return b;
+}
+
+/// The two factors. B is `other` where that is a matrix of its own.
+template <class T>
+struct Factors {
+    CsrMatrix<T> a;
+    CsrMatrix<T> other;
+    bool a_is_other = false;  ///< A^T A: the transpose comes first
+    bool b_is_other = false;
+    std::string a_name;
+    std::string b_name;
+
+    CsrView<T> left() const { return a_is_other ? other.view() : a.view(); }
+    CsrView<T> right() const { return b_is_other ? other.view() : a.view(); }
+};
+
+template <class T>
+Factors<T> load(const Config& config, const Progress& progress)
+{
+    Factors<T> factors;
+    factors.a = load_matrix<T>(config.matrix, progress);
+    factors.a_name = describe(config.matrix);
+    factors.b_name = factors.a_name;
+    const std::string& product = config.spgemm.product;
+    if (product == "ab") {
+        const Config::Matrix b = second_matrix(config);
+        factors.other = load_matrix<T>(b, progress);
+        factors.b_is_other = true;
+        factors.b_name = describe(b);
+    } else if (product == "aat" || product == "ata") {
+        factors.other = transposed<T>(factors.a.view());
+        factors.b_is_other = product == "aat";
+        factors.a_is_other = product == "ata";
+        (product == "aat" ? factors.b_name : factors.a_name) += ", transposed";
+    }
+    return factors;
+}
+
+/// One kernel: the call from host to host, the comparison, then the timed rounds on the devices.
+template <class T>
+void multiply_with(Runtime& runtime, const Config& config, const Factors<T>& factors, const SpgemmOptions& options,
+                   const std::string& suffix, SpgemmReport& report)
+{
+    const T alpha = static_cast<T>(config.run.alpha);
+    const auto begin = std::chrono::steady_clock::now();
+    SparseProduct<T> product(runtime, factors.left(), factors.right(), options);
+    product.compute(alpha);
+    const CsrMatrix<T> c = product.download();
+    Measurement call;
+    call.name = fmt::format("spgemm/{}/call", product.plan().precision);
+    call.layout = "host -> host";
+    call.iterations = 1;
+    call.median_seconds = seconds_since(begin);
+    call.min_seconds = call.median_seconds;
+    call.max_seconds = call.median_seconds;
+    call.wall_seconds = call.median_seconds;
+    call.flops = 2 * static_cast<double>(product.plan().products);
+    call.phases = product.phases();
+    for (PhaseTimes& phase : call.phases) {
+        phase.once = false;
+    }
+    clear_progress_line();
+    if (config.run.verify) {
+        const Verification one =
+            verify_spgemm<T>(factors.left(), factors.right(), alpha, c.view(), config.spgemm.sampled_rows);
+        const bool passed = one.passed && (report.verification.passed || !report.verification.done);
+        if (!report.verification.done || !(one.error <= report.verification.error)) {
+            report.verification = one;
+        }
+        report.verification.passed = passed;
+    }
+    std::vector<Measurement> measured{call};
+    if (product.plan().chunked()) {
+        report.notes.push_back("computed in runs of rows, which go to the host: only the whole call was timed");
+    } else {
+        const auto rounds = product.measure(config.spgemm.warmup, config.spgemm.iterations, alpha);
+        measured.insert(measured.end(), rounds.begin(), rounds.end());
+    }
+    for (Measurement& m : measured) {
+        m.name += suffix;
+        report.measurements.push_back(std::move(m));
+    }
+    if (suffix.empty()) {
+        report.plan = product.plan();
+        if (config.spgemm.prune_below > 0) {
+            const std::int64_t left = pruned<T>(c.view(), config.spgemm.prune_below).nnz();
+            report.notes.push_back(
+                fmt::format("{} of {} entries are not below {}", left, c.nnz(), config.spgemm.prune_below));
+        }
+    }
+}
+
+template <class T>
+SpgemmReport multiply(Runtime& runtime, const Config& config, const Factors<T>& factors, SpgemmOptions options)
+{
+    SpgemmReport report;
+    multiply_with(runtime, config, factors, options, "", report);
+    if (!config.run.compare_vendor) {
+        return report;
+    }
+    const DeviceKind kind = runtime.devices().front().kind;
+    bool compared = false;
+    for (const KernelInfo& kernel : list_kernels()) {
+        if (kernel.family != "spgemm" || kernel.device != kind || !kernel.compiled ||
+            !kernel.name.starts_with("cusparse")) {
+            continue;
+        }
+        compared = true;
+        options.kernel = kernel.name;
+        options.accumulator = "auto";
+        options.determinism = Determinism::none;
+        try {
+            multiply_with(runtime, config, factors, options, '/' + kernel.name, report);
+        } catch (const Error& e) {
+            // Not every algorithm takes, or has room for, every product.
+            if (e.code() == ErrorCode::internal) {
+                throw;
+            }
+            report.notes.push_back(fmt::format("{} was not timed: {}", kernel.name, e.what()));
+        }
+    }
+    if (!compared) {
+        report.notes.emplace_back("run.compare_vendor: these devices have no vendor's kernel to compare with");
+    }
+    return report;
+}
+
+template <class T>
+int run(const Config& config, bool dry_run)
+{
+    const ProgressBar bar;
+    SpgemmOptions options = spgemm_options(config);
+    Runtime runtime(runtime_options(config));
+    const auto begin = std::chrono::steady_clock::now();
+    const Factors<T> factors = load<T>(config, bar.callback());
+    const double load_seconds = seconds_since(begin);
+    SpgemmReport report;
+    if (dry_run) {
+        report.plan = SparseProduct<T>::plan(runtime, factors.left(), factors.right(), options);
+    } else {
+        report = multiply<T>(runtime, config, factors, options);
+    }
+    report.a = factors.a_name;
+    report.b = factors.b_name;
+    report.topology = topology_line(runtime.topology());
+    report.phases.insert(report.phases.begin(), PhaseTimes{"load", {load_seconds}, true});
+    report.context = run_context();
+    clear_progress_line();
+    write_report(report.to_text(), report.to_json(), config.output.json);
+    if (report.verification.done && !report.verification.passed) {
+        throw Error(ErrorCode::verification,
+                    fmt::format("verification failed: error {:.3e} exceeds the bound {:.3e}, worst in row {}",
+                                report.verification.error, report.verification.bound, report.verification.worst_row));
+    }
+    return 0;
+}
+
+int start(const Options& options)
+{
+    if (options.config_file.empty() && options.matrix.empty() && options.overrides.empty()) {
+        throw Error(ErrorCode::usage, "spgemm needs a CONFIG.toml or --matrix FILE (see mspmv spgemm --help)");
+    }
+    const Config config = configuration(options);
+    spdlog::set_level(config.output.log_level == "off" ? spdlog::level::off
+                                                       : spdlog::level::from_str(config.output.log_level));
+    if (!config.runtime.topology.empty() && !options.dry_run) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("runtime.topology (\"{}\") describes another machine: only --dry-run can use it",
+                                config.runtime.topology));
+    }
+    return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
+                                              : run<double>(config, options.dry_run);
+}
+
+}  // namespace
+
+void add_spgemm(CLI::App& app, Action& action)
+{
+    auto options = std::make_shared<Options>();
+    CLI::App* command =
+        app.add_subcommand("spgemm", "Multiply two sparse matrices as a configuration file says, verify and report");
+    command->add_option("CONFIG", options->config_file, "configuration (docs/configuration.md)")->type_name("FILE");
+    const auto text = [&](const char* name, std::string& target, const char* type, const char* meaning) {
+        command->add_option(name, target, meaning)->type_name(type)->take_last();
+    };
+    text("--matrix", options->matrix, "FILE", "read this matrix as A, whatever the configuration says");
+    text("--b", options->b, "FILE", "multiply by this matrix: C = A B");
+    text("--product", options->product, "NAME", "aa, aat, ata or ab: A A, A A^T, A^T A, A B");
+    text("--devices", options->devices, "LIST",
+         "auto, CUDA ordinals (0,1), or host devices (host:4; host:4x2 of two threads each)");
+    text("--memory-limit", options->memory_limit, "NUMBER",
+         "memory of each device to use: up to 1 a share of what is free, above it bytes");
+    command->add_option("--set", options->overrides, "set one key, spgemm.iterations=20 for example; may be repeated")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    text("--json", options->json, "FILE",
+         "also write the report as JSON; - : to standard output, the table to standard error");
+    text("--topology", options->topology, "FILE", "plan for the machine that this file describes; with --dry-run");
+    command->add_flag("--dry-run", options->dry_run, "count, print the plan with its memory, and multiply nothing");
+    command->add_flag("--no-verify", options->no_verify, "do not check C");
+    command->footer(
+        "Examples:\n"
+        "  mspmv spgemm configs/spgemm.toml\n"
+        "  mspmv spgemm --matrix a.mtx.gz --product ata --json report.json\n"
+        "  mspmv spgemm --matrix a.npz --b b.npz --memory-limit 20e9\n"
+        "  mspmv spgemm configs/spgemm.toml --dry-run");
+    command->callback([&action, options] { action = [options] { return start(*options); }; });
+}
+
+}  // namespace rmsp::mspmv

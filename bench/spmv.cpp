@@ -1,0 +1,311 @@
+/// Times SpMV with every kernel on every matrix, device set and case that is asked for, in one process, and verifies each
+/// result. One JSON document in Google Benchmark's shape; bench/plot_spmv.py draws it.
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <rmsp/rmsp.hpp>
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+    std::vector<std::string> matrices;
+    std::vector<std::string> devices{"auto"};
+    std::vector<std::string> precisions{"double"};
+    std::vector<std::string> caches{"cold", "warm"};
+    std::vector<std::string> cases{"replicated"};
+    std::vector<std::string> kernels{"auto"};
+    std::vector<std::string> sets;
+    std::int64_t iterations = 40;
+    std::int64_t warmup = 10;
+    double limit_gbs = 0;
+    double seconds = 0;
+    std::string json;
+};
+
+struct Matrix {
+    std::string name;
+    rmsp::Config::Matrix config;
+};
+
+/// "NAME,key=value,..." with the keys of [matrix], or just a file or a generator's words.
+Matrix parse_matrix(const std::string& text)
+{
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find(',', at), text.size());
+        words.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    const auto config_of = [](const std::vector<std::string>& overrides) {
+        return rmsp::parse_config("", "MATRIX", overrides).matrix;
+    };
+    if (words.size() == 1 && text.find(' ') != std::string::npos) {
+        return {text, config_of({"matrix.generate=" + text})};
+    }
+    if (words.size() == 1) {
+        const std::string file = text.substr(text.rfind('/') + 1);
+        return {file.substr(0, file.find('.')), config_of({"matrix.file=" + text})};
+    }
+    std::vector<std::string> overrides;
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        overrides.push_back("matrix." + words[i]);
+    }
+    return {words[0], config_of(overrides)};
+}
+
+class Bench {
+public:
+    explicit Bench(const Options& options) : options_(options)
+    {
+        for (const std::string& devices : options_.devices) {
+            rmsp::Config config = rmsp::parse_config("", "--set", with_matrix(options_.sets));
+            config.runtime.devices = devices;
+            config.runtime.limit_gbs = options_.limit_gbs;
+            runtimes_.push_back({devices, rmsp::Runtime(rmsp::runtime_options(config))});
+        }
+    }
+
+    template <class T>
+    void run(const Matrix& matrix)
+    {
+        if (late()) {
+            return;
+        }
+        const auto begin = Clock::now();
+        const rmsp::CsrMatrix<T> a = rmsp::load_matrix<T>(matrix.config);
+        fmt::print("{}: {} x {}, {} nonzeros, {}, loaded in {:.2f} s\n", matrix.name, a.rows, a.cols, a.nnz(),
+                   precision<T>(), std::chrono::duration<double>(Clock::now() - begin).count());
+        // Of a matrix with one entry a row: n random numbers.
+        const auto x = rmsp::random_uniform<T>(a.cols, 1, 1).values;
+        rmsp::HostVector<T> y(static_cast<std::size_t>(a.rows));
+        for (auto& [devices, runtime] : runtimes_) {
+            for (const std::string& kernel : kernels_for(runtime)) {
+                for (const std::string& which : options_.cases) {
+                    if (!late() && !(which == "rows" && a.rows != a.cols)) {
+                        measure<T>(matrix, a, runtime, devices, kernel, which, x, y);
+                    }
+                }
+            }
+        }
+    }
+
+    Json document() const
+    {
+        const std::time_t now = std::time(nullptr);
+        char host[256] = {};
+        static_cast<void>(::gethostname(host, sizeof host - 1));
+        Json context = {{"date", fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(now))},
+                        {"host_name", host},
+                        {"executable", "bench_spmv"},
+                        {"library_version", rmsp::version()},
+                        {"commit", rmsp::commit()},
+                        {"features", rmsp::build_features()},
+                        {"devices", Json::array()}};
+        for (const auto& [name, runtime] : runtimes_) {
+            Json names = Json::array();
+            for (const rmsp::DeviceInfo& info : runtime.devices()) {
+                names.push_back(info.name);
+            }
+            context["devices"].push_back({{"set", name}, {"names", names}, {"transport", runtime.transport()}});
+        }
+        return {{"context", context}, {"benchmarks", benchmarks_}};
+    }
+
+    bool failed() const { return failed_; }
+
+private:
+    struct Machine {
+        std::string devices;
+        rmsp::Runtime runtime;
+    };
+
+    template <class T>
+    static const char* precision()
+    {
+        return sizeof(T) == sizeof(double) ? "double" : "float";
+    }
+    /// parse_config() wants a matrix; the one it is given here is not used.
+    static std::vector<std::string> with_matrix(std::vector<std::string> overrides)
+    {
+        overrides.push_back("matrix.generate=banded 1 0");
+        return overrides;
+    }
+    bool late() const
+    {
+        return options_.seconds > 0 && std::chrono::duration<double>(Clock::now() - start_).count() > options_.seconds;
+    }
+
+    /// "all" on one device: each that is not there to be compared with only; on several, the automatic choice.
+    std::vector<std::string> kernels_for(const rmsp::Runtime& runtime) const
+    {
+        const auto devices = runtime.devices();
+        if (options_.kernels != std::vector<std::string>{"all"}) {
+            return options_.kernels;
+        }
+        std::vector<std::string> names{"auto"};
+        for (const rmsp::KernelInfo& kernel : rmsp::list_kernels()) {
+            if (devices.size() == 1 && kernel.compiled && kernel.device == devices.front().kind &&
+                kernel.name.find("reference") == std::string::npos) {
+                names.push_back(kernel.name);
+            }
+        }
+        return names;
+    }
+
+    template <class T>
+    void measure(const Matrix& matrix, const rmsp::CsrMatrix<T>& a, rmsp::Runtime& runtime, const std::string& devices,
+                 const std::string& kernel, const std::string& which, const rmsp::HostVector<T>& x,
+                 rmsp::HostVector<T>& y)
+    {
+        using Distributed = rmsp::DistributedMatrix<T>;
+        const std::string name =
+            fmt::format("spmv/{}/{}/{}/{}/{}", matrix.name, devices, precision<T>(), which, kernel);
+        try {
+            rmsp::Config config = rmsp::parse_config("", "--set", with_matrix(options_.sets));
+            config.kernel.spmv = kernel;
+            config.run.mode = which == "streamed" ? "streamed" : "resident";
+            config.run.iterations = options_.iterations;
+            config.run.warmup = options_.warmup;
+            const auto begin = Clock::now();
+            Distributed distributed = runtime.distribute(a.view(), rmsp::distribute_options(config));
+            const double setup = std::chrono::duration<double>(Clock::now() - begin).count();
+            const auto vectors = which == "host" || which == "streamed" ? Distributed::Vectors::host
+                                 : which == "rows"                      ? Distributed::Vectors::rows
+                                                                        : Distributed::Vectors::replicated;
+            for (const std::string& cache : options_.caches) {
+                distributed.measure(vectors, options_.warmup, options_.iterations, T{1}, x.data(), T{0}, nullptr,
+                                    y.data(), cache == "cold" ? Distributed::Caches::cold : Distributed::Caches::warm);
+                rmsp::Report report = distributed.report();
+                report.verification = rmsp::verify_spmv<T>(a.view(), T{1}, x.data(), T{0}, nullptr, y.data());
+                add(name + '/' + cache, report, matrix, devices, kernel, setup);
+            }
+        } catch (const rmsp::Error& e) {
+            // Not every format takes, or has room for, every matrix.
+            const bool refused = e.code() == rmsp::ErrorCode::usage || e.code() == rmsp::ErrorCode::out_of_memory;
+            failed_ = failed_ || !refused;
+            fmt::print("  {:62} {}\n", name, e.what());
+            benchmarks_.push_back({{"name", name}, {"error_occurred", true}, {"error_message", e.what()}});
+        }
+        std::fflush(stdout);
+    }
+
+    void add(const std::string& name, const rmsp::Report& report, const Matrix& matrix, const std::string& devices,
+             const std::string& kernel, double setup)
+    {
+        const Json document = Json::parse(report.to_json());
+        Json entry = document.at("benchmarks").back();
+        const Json& plan = document.at("context").at("plan");
+        entry["name"] = name;
+        entry["run_name"] = name;
+        entry["family_index"] = benchmarks_.size();
+        entry["matrix"] = matrix.name;
+        entry["source"] = rmsp::describe(matrix.config);
+        entry["device_set"] = devices;
+        entry["device_count"] = plan.at("shards").size();
+        entry["precision"] = plan.at("precision");
+        entry["kernel"] = kernel;
+        entry["chosen"] = plan.at("shards").front().at("kernel");
+        for (const char* key : {"rows", "cols", "nonzeros", "transport"}) {
+            entry[key] = plan.at(key);
+        }
+        double bytes = 0;
+        for (const Json& shard : plan.at("shards")) {
+            bytes += shard.at("apply_bytes").get<double>();
+        }
+        entry["apply_bytes"] = bytes;
+        entry["distribute_seconds"] = setup;
+        entry["setup_seconds"] = document.at("context").at("setup_seconds");
+        failed_ = failed_ || !report.verification.passed;
+        fmt::print("  {:62} {:10.2f} us {:8.1f} GFLOP/s {:7.1f} GB/s {:5.1f} %{}{}\n", name,
+                   entry.at("real_time").get<double>(), entry.at("gflops").get<double>(),
+                   entry.at("bytes_per_second").get<double>() * 1e-9, entry.at("share_of_limit").get<double>() * 100,
+                   kernel == "auto" ? " " + entry.at("chosen").get<std::string>() : "",
+                   report.verification.passed ? "" : " WRONG");
+        benchmarks_.push_back(std::move(entry));
+    }
+
+    Options options_;
+    Clock::time_point start_ = Clock::now();
+    std::vector<Machine> runtimes_;
+    Json benchmarks_ = Json::array();
+    bool failed_ = false;
+};
+
+int run(const Options& options)
+{
+    std::vector<Matrix> matrices;
+    for (const std::string& text : options.matrices) {
+        matrices.push_back(parse_matrix(text));
+    }
+    Bench bench(options);
+    for (const Matrix& matrix : matrices) {
+        for (const std::string& precision : options.precisions) {
+            precision == "float" ? bench.run<float>(matrix) : bench.run<double>(matrix);
+        }
+    }
+    if (!options.json.empty()) {
+        std::ofstream file(options.json);
+        file << bench.document().dump(1) << '\n';
+        if (!file.flush()) {
+            fmt::print(stderr, "bench_spmv: cannot write {}\n", options.json);
+            return 3;
+        }
+    }
+    return bench.failed() ? 7 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    Options options;
+    CLI::App app("Times SpMV with many kernels on many matrices; verifies every result.");
+    app.add_option("MATRIX", options.matrices,
+                   "file, generator (\"rmat 22 16\"), or NAME,key=value,... with keys of [matrix]: "
+                   "wave3,file=wave.mtx.xz,plus_identity=true,kron=3,values=random")
+        ->required();
+    app.add_option("--devices", options.devices, "device set; may be repeated")->allow_extra_args(false);
+    app.add_option("--precision", options.precisions, "double, float")->delimiter(',')->allow_extra_args(false);
+    app.add_option("--cache", options.caches, "cold (flushed before each apply), warm")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"cold", "warm"}))
+        ->allow_extra_args(false);
+    app.add_option("--case", options.cases, "replicated, rows, host (vectors of a resident matrix), streamed")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"replicated", "rows", "host", "streamed"}))
+        ->allow_extra_args(false);
+    app.add_option("--kernels", options.kernels, "names, or all: auto, and on sets of one device each kernel")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    app.add_option("--set", options.sets, "key=value of the configuration; may be repeated")->allow_extra_args(false);
+    app.add_option("--iterations", options.iterations, "timed applies");
+    app.add_option("--warmup", options.warmup, "applies before them");
+    app.add_option("--limit", options.limit_gbs, "bandwidth limit of a device in GB/s; 0: measured");
+    app.add_option("--seconds", options.seconds, "begin no measurement after this time; 0: no limit");
+    app.add_option("--json", options.json, "file for the results");
+    CLI11_PARSE(app, argc, argv);
+    try {
+        return run(options);
+    } catch (const rmsp::Error& e) {
+        fmt::print(stderr, "bench_spmv: {}\n", e.what());
+        return static_cast<int>(e.code());
+    } catch (const std::exception& e) {
+        fmt::print(stderr, "bench_spmv: {}\n", e.what());
+        return 1;
+    }
+}

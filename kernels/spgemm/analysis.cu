@@ -1,0 +1,437 @@
+#include <limits>
+
+#include <kernels/cuda_block.cuh>
+#include <kernels/cuda_check.cuh>
+#include <kernels/spgemm/bodies.hpp>
+#include <kernels/spgemm/device.cuh>
+
+namespace rmsp::kernels {
+namespace spgemm {
+namespace {
+
+constexpr int threads = 256;
+constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
+
+unsigned blocks_for(std::int64_t work, std::int64_t a_block)
+{
+    return static_cast<unsigned>((work + a_block - 1) / a_block);
+}
+
+/// Lanes of this thread's group of a warp.
+template <int Lanes>
+__device__ __forceinline__ unsigned group_mask()
+{
+    return Lanes == 32 ? whole_warp : ((1u << Lanes % 32) - 1u) << (threadIdx.x % 32 / Lanes * Lanes);
+}
+
+template <int Lanes>
+__device__ __forceinline__ bool all_of_group(bool x)
+{
+    const unsigned mask = group_mask<Lanes>();
+    return (__ballot_sync(whole_warp, x) & mask) == mask;
+}
+
+/// All threads of the block take part.
+__device__ __forceinline__ void count_twins(bool twin, Counters* counters)
+{
+    const int found = __syncthreads_count(twin);
+    if (threadIdx.x == 0 && found > 0) {
+        atomicAdd(&counters->twins, static_cast<unsigned>(found));
+    }
+}
+
+template <int Lanes>
+__global__ void __launch_bounds__(threads)
+    find_twins_kernel(Pattern a, std::uint8_t* __restrict__ twins, Counters* counters)
+{
+    const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    const bool active = row < a.rows;
+    const std::int64_t begin = active ? a.row_ptr[row] : 0;
+    const std::int64_t entries = active ? a.row_ptr[row + 1] - begin : 0;
+    bool twin = active && row > 0 && begin - a.row_ptr[row - 1] == entries;
+    for (std::int64_t at = lane; twin && at < entries; at += Lanes) {
+        twin = __ldg(a.col_idx + begin + at) == __ldg(a.col_idx + begin - entries + at);
+    }
+    twin = all_of_group<Lanes>(twin);
+    if (active && lane == 0) {
+        twins[row] = twin;
+    }
+    count_twins(lane == 0 && twin, counters);
+}
+
+/// Groups of `Lanes` threads a row.
+template <int Lanes>
+__global__ void __launch_bounds__(threads)
+    analyze_b_kernel(Pattern b, Word* __restrict__ words, RowOfB* __restrict__ rows, std::uint8_t* __restrict__ twins,
+                     bool is_a, Counters* counters)
+{
+    const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    const bool active = row < b.rows;
+    const std::int64_t begin = active ? b.row_ptr[row] : 0;
+    const std::int64_t entries = active ? b.row_ptr[row + 1] - begin : 0;
+    bool twin = active && row > 0 && begin - b.row_ptr[row - 1] == entries;
+    std::int32_t first = most;
+    std::int32_t last = -1;
+    std::int32_t count = 0;
+    std::int32_t before = -1;  // the column before this group's
+    bool rising = true;
+    for (std::int64_t at = 0; __any_sync(whole_warp, at < entries); at += Lanes) {
+        const bool in = at + lane < entries;
+        const std::int32_t column = in ? __ldg(b.col_idx + begin + at + lane) : most;
+        const std::int32_t left = __shfl_up_sync(whole_warp, column, 1, Lanes);
+        twin = twin && (!in || column == __ldg(b.col_idx + begin - entries + at + lane));
+        rising = rising && (!in || column > (lane == 0 ? before : left));
+        before = __shfl_sync(whole_warp, column, Lanes - 1, Lanes);
+        first = in ? min(first, column) : first;
+        last = in ? max(last, column) : last;
+        const std::int32_t word = column >> 5;
+        std::uint32_t mask = in ? 1u << (column & 31) : 0u;
+        // The first of neighbours with the same word collects the bits of all. In rows out of order it may take a bit twice,
+        // which does no harm.
+#pragma unroll
+        for (int d = 1; d < Lanes; d *= 2) {
+            const std::int32_t other_word = __shfl_down_sync(whole_warp, word, d, Lanes);
+            const std::uint32_t other = __shfl_down_sync(whole_warp, mask, d, Lanes);
+            mask |= lane + d < Lanes && other_word == word ? other : 0u;
+        }
+        const bool head = in && (lane == 0 || left >> 5 != word);
+        const unsigned heads = __ballot_sync(whole_warp, head) & group_mask<Lanes>();
+        if (head) {
+            const unsigned below = (1u << (threadIdx.x % 32)) - 1u;
+            words[begin + count + __popc(heads & below)] = {word, mask};
+        }
+        count += __popc(heads);
+    }
+#pragma unroll
+    for (int d = Lanes / 2; d > 0; d /= 2) {
+        first = min(first, __shfl_xor_sync(whole_warp, first, d));
+        last = max(last, __shfl_xor_sync(whole_warp, last, d));
+    }
+    if (!rising) {
+        counters->unsorted = 1;
+    }
+    twin = all_of_group<Lanes>(twin);
+    if (active && lane == 0) {
+        rows[row] = {first, last, count, static_cast<std::int32_t>(entries)};
+        twins[row] = twin;
+    }
+    if (is_a) {
+        count_twins(lane == 0 && twin, counters);
+    }
+}
+
+/// Adds the rows of each class of this block to `total`. All threads take part; c < 0: none.
+__device__ __forceinline__ void count_classes(int c, unsigned* shared, unsigned* total)
+{
+    if (threadIdx.x < classes) {
+        shared[threadIdx.x] = 0;
+    }
+    __syncthreads();
+    if (c >= 0) {
+        atomicAdd(shared + c, 1u);
+    }
+    __syncthreads();
+    if (threadIdx.x < classes && shared[threadIdx.x] > 0) {
+        atomicAdd(total + threadIdx.x, shared[threadIdx.x]);
+    }
+}
+
+/// Puts the row of this thread into the list of its class. All threads take part; c < 0: none.
+__device__ __forceinline__ void list_row(int c, std::int32_t row, const unsigned* total, unsigned* used,
+                                         unsigned* shared, std::int32_t* list)
+{
+    if (threadIdx.x < classes) {
+        shared[threadIdx.x] = 0;
+    }
+    __syncthreads();
+    unsigned place = 0;
+    if (c >= 0) {
+        place = atomicAdd(shared + c, 1u);
+    }
+    __syncthreads();
+    if (threadIdx.x < classes) {
+        unsigned base = 0;
+        for (int i = 0; i < static_cast<int>(threadIdx.x); ++i) {
+            base += total[i];
+        }
+        const unsigned own = shared[threadIdx.x];
+        shared[threadIdx.x] = base + (own > 0 ? atomicAdd(used + threadIdx.x, own) : 0u);
+    }
+    __syncthreads();
+    if (c >= 0) {
+        list[shared[c] + place] = row;
+    }
+}
+
+/// Rows that are worked on together from this one on; 0: it goes with one before.
+__device__ __forceinline__ int group_of(const std::uint8_t* twins, std::int64_t row, std::int64_t rows)
+{
+    const std::int64_t tile = row / twin_tile * twin_tile;
+    const std::int64_t end = min(static_cast<long long>(tile + twin_tile), static_cast<long long>(rows));
+    std::int64_t run = row;
+    while (run > tile && twins[run] != 0) {
+        --run;
+    }
+    if ((row - run) % most_twins != 0) {
+        return 0;
+    }
+    int group = 1;
+    while (group < most_twins && row + group < end && twins[row + group] != 0) {
+        ++group;
+    }
+    return group;
+}
+
+template <int Lanes>
+__global__ void __launch_bounds__(threads)
+    analyze_a_kernel(Pattern a, const RowOfB* __restrict__ b_rows, const std::uint8_t* __restrict__ twins,
+                     std::int64_t shared_limit, RowBounds* __restrict__ bounds, std::uint8_t* __restrict__ groups,
+                     Counters* counters)
+{
+    __shared__ unsigned histogram[classes];
+    __shared__ long long sums[threads / 32];
+    const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    const bool active = row < a.rows;
+    const std::int64_t begin = active ? a.row_ptr[row] : 0;
+    const std::int64_t end = active ? a.row_ptr[row + 1] : 0;
+    std::int32_t first = most;
+    std::int32_t last = -1;
+    long long words = 0;
+    long long products = 0;
+    for (std::int64_t i = begin + lane; i < end; i += Lanes) {
+        const int4 raw = __ldg(reinterpret_cast<const int4*>(b_rows + __ldg(a.col_idx + i)));
+        first = min(first, raw.x);
+        last = max(last, raw.y);
+        words += raw.z;
+        products += raw.w;
+    }
+#pragma unroll
+    for (int d = Lanes / 2; d > 0; d /= 2) {
+        first = min(first, __shfl_xor_sync(whole_warp, first, d));
+        last = max(last, __shfl_xor_sync(whole_warp, last, d));
+        words += __shfl_xor_sync(whole_warp, words, d);
+        products += __shfl_xor_sync(whole_warp, products, d);
+    }
+    const bool writes = active && lane == 0;
+    int c = -1;
+    if (writes) {
+        const RowBounds found{first, last, static_cast<std::int32_t>(min(words, static_cast<long long>(most))),
+                              static_cast<std::int32_t>(min(products, static_cast<long long>(most)))};
+        bounds[row] = found;
+        const int group = worth_grouping(counters->twins, a.rows) ? group_of(twins, row, a.rows) : 1;
+        groups[row] = static_cast<std::uint8_t>(group);
+        if (group > 0) {
+            c = static_cast<int>(structure_class(found, shared_limit));
+        }
+        if (group > 1 && counters->most_in_group < group) {
+            atomicMax(&counters->most_in_group, group);
+        }
+    }
+    count_classes(c, histogram, counters->structure);
+    const long long total = cuda::block_sum<threads>(writes ? products : 0ll, sums);
+    if (threadIdx.x == 0 && total > 0) {
+        atomicAdd(reinterpret_cast<unsigned long long*>(&counters->products), static_cast<unsigned long long>(total));
+    }
+}
+
+__global__ void __launch_bounds__(threads)
+    list_structure_kernel(const RowBounds* __restrict__ bounds, const std::uint8_t* __restrict__ groups,
+                          std::int64_t rows, std::int64_t shared_limit, Counters* counters,
+                          std::int32_t* __restrict__ list)
+{
+    __shared__ unsigned places[classes];
+    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const int c = row < rows && groups[row] > 0 ? static_cast<int>(structure_class(bounds[row], shared_limit)) : -1;
+    list_row(c, static_cast<std::int32_t>(row), counters->structure, counters->structure_used, places, list);
+}
+
+constexpr int rows_a_thread = 4;
+constexpr int rows_a_tile = threads * rows_a_thread;
+
+__device__ __forceinline__ int numeric_class_of(const ScanJob& job, std::int64_t row)
+{
+    return row < job.rows && job.groups[row] > 0
+               ? static_cast<int>(numeric_class(job.bounds[row], job.row_nnz[row], job.value_bytes, job.accumulator,
+                                                job.shared_limit))
+               : -1;
+}
+
+/// Entries of each tile of rows, and rows in each class.
+__global__ void __launch_bounds__(threads) tile_totals_kernel(ScanJob job)
+{
+    __shared__ unsigned histogram[classes];
+    __shared__ long long sums[threads / 32];
+    long long own = 0;
+    for (int i = 0; i < rows_a_thread; ++i) {
+        const std::int64_t row = std::int64_t{blockIdx.x} * rows_a_tile + i * threads + threadIdx.x;
+        own += row < job.rows ? job.row_nnz[row] : 0;
+        count_classes(numeric_class_of(job, row), histogram, job.counters->numeric);
+    }
+    const long long total = cuda::block_sum<threads>(own, sums);
+    if (threadIdx.x == 0) {
+        job.tiles[blockIdx.x] = total;
+    }
+}
+
+/// row_ptr, and the lists of rows. Each block adds the totals of the tiles before it itself.
+__global__ void __launch_bounds__(threads) scan_kernel(ScanJob job)
+{
+    __shared__ unsigned places[classes];
+    __shared__ long long sums[threads / 32];
+    __shared__ long long start;
+    long long before = 0;
+    for (unsigned i = threadIdx.x; i < blockIdx.x; i += threads) {
+        before += job.tiles[i];
+    }
+    before = cuda::block_sum<threads>(before, sums);
+    if (threadIdx.x == 0) {
+        start = before;
+    }
+    __syncthreads();
+    long long at = start;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    for (int i = 0; i < rows_a_thread; ++i) {
+        const std::int64_t row = std::int64_t{blockIdx.x} * rows_a_tile + i * threads + threadIdx.x;
+        const long long own = row < job.rows ? job.row_nnz[row] : 0;
+        long long through = own;
+#pragma unroll
+        for (int d = 1; d < 32; d *= 2) {
+            const long long left = __shfl_up_sync(whole_warp, through, d);
+            through += lane >= d ? left : 0;
+        }
+        __syncthreads();  // sums is free again
+        if (lane == 31) {
+            sums[warp] = through;
+        }
+        __syncthreads();
+        long long total = 0;
+        for (int w = 0; w < threads / 32; ++w) {
+            through += w < warp ? sums[w] : 0;
+            total += sums[w];
+        }
+        if (row < job.rows) {
+            job.row_ptr[row + 1] = at + through;
+        }
+        at += total;
+        list_row(numeric_class_of(job, row), static_cast<std::int32_t>(row), job.counters->numeric,
+                 job.counters->numeric_used, places, job.list);
+    }
+    if (threadIdx.x == 0) {
+        if (blockIdx.x == 0) {
+            job.row_ptr[0] = 0;
+        }
+        if (blockIdx.x + 1 == gridDim.x) {
+            job.counters->nnz = at;
+        }
+    }
+}
+
+template <int Lanes>
+__global__ void __launch_bounds__(threads)
+    count_products_kernel(Pattern a, RowPtr b_ptr, std::int64_t* __restrict__ out)
+{
+    const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    const bool active = row < a.rows;
+    const std::int64_t end = active ? a.row_ptr[row + 1] : 0;
+    long long sum = 0;
+    for (std::int64_t i = active ? a.row_ptr[row] + lane : 0; i < end; i += Lanes) {
+        const std::int64_t k = __ldg(a.col_idx + i);
+        sum += b_ptr[k + 1] - b_ptr[k];
+    }
+    sum = cuda::group_sum(sum, Lanes);
+    if (active && lane == 0) {
+        out[row] = sum;
+    }
+}
+
+/// Rows of more entries than this on average get a warp each, others 8 threads.
+constexpr double mean_for_a_warp = 16;
+
+}  // namespace
+
+void analyze_b(const Pattern& b, double mean, Word* words, RowOfB* rows, std::uint8_t* twins, bool is_a,
+               Counters* counters, cudaStream_t stream)
+{
+    if (b.rows == 0) {
+        return;
+    }
+    if (mean > mean_for_a_warp) {
+        analyze_b_kernel<32>
+            <<<blocks_for(b.rows, threads / 32), threads, 0, stream>>>(b, words, rows, twins, is_a, counters);
+    } else {
+        analyze_b_kernel<8>
+            <<<blocks_for(b.rows, threads / 8), threads, 0, stream>>>(b, words, rows, twins, is_a, counters);
+    }
+    RMSP_CUDA_CHECK_LAUNCH("analyze_b_kernel");
+}
+
+void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* counters, cudaStream_t stream)
+{
+    if (mean > mean_for_a_warp) {
+        find_twins_kernel<32><<<blocks_for(a.rows, threads / 32), threads, 0, stream>>>(a, twins, counters);
+    } else {
+        find_twins_kernel<8><<<blocks_for(a.rows, threads / 8), threads, 0, stream>>>(a, twins, counters);
+    }
+    RMSP_CUDA_CHECK_LAUNCH("find_twins_kernel");
+}
+
+void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::uint8_t* twins,
+               std::int64_t shared_limit, RowBounds* bounds, std::uint8_t* groups, Counters* counters,
+               cudaStream_t stream)
+{
+    if (mean > mean_for_a_warp) {
+        analyze_a_kernel<32><<<blocks_for(a.rows, threads / 32), threads, 0, stream>>>(a, b_rows, twins, shared_limit,
+                                                                                       bounds, groups, counters);
+    } else {
+        analyze_a_kernel<8><<<blocks_for(a.rows, threads / 8), threads, 0, stream>>>(a, b_rows, twins, shared_limit,
+                                                                                     bounds, groups, counters);
+    }
+    RMSP_CUDA_CHECK_LAUNCH("analyze_a_kernel");
+}
+
+void list_structure(const RowBounds* bounds, const std::uint8_t* groups, std::int64_t rows, std::int64_t shared_limit,
+                    Counters* counters, std::int32_t* list, cudaStream_t stream)
+{
+    list_structure_kernel<<<blocks_for(rows, threads), threads, 0, stream>>>(bounds, groups, rows, shared_limit,
+                                                                             counters, list);
+    RMSP_CUDA_CHECK_LAUNCH("list_structure_kernel");
+}
+
+std::int64_t scan_tiles(std::int64_t rows) { return (rows + rows_a_tile - 1) / rows_a_tile; }
+
+void scan_rows(const ScanJob& job, cudaStream_t stream)
+{
+    const auto tiles = static_cast<unsigned>(scan_tiles(job.rows));
+    tile_totals_kernel<<<tiles, threads, 0, stream>>>(job);
+    RMSP_CUDA_CHECK_LAUNCH("tile_totals_kernel");
+    scan_kernel<<<tiles, threads, 0, stream>>>(job);
+    RMSP_CUDA_CHECK_LAUNCH("scan_kernel");
+}
+
+}  // namespace spgemm
+
+namespace cuda {
+
+template <class T>
+void count_products(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* out, const Context& context)
+{
+    if (a.rows == 0) {
+        return;
+    }
+    const spgemm::Pattern pattern{a.rows, a.cols, spgemm::RowPtr(a.row_ptr), a.col_idx};
+    const spgemm::RowPtr b_ptr(b.row_ptr);
+    const auto stream = static_cast<cudaStream_t>(context.stream);
+    spgemm::count_products_kernel<8>
+        <<<spgemm::blocks_for(a.rows, spgemm::threads / 8), spgemm::threads, 0, stream>>>(pattern, b_ptr, out);
+    RMSP_CUDA_CHECK_LAUNCH("count_products_kernel");
+}
+template void count_products(const CsrShard<float>&, const CsrShard<float>&, std::int64_t*, const Context&);
+template void count_products(const CsrShard<double>&, const CsrShard<double>&, std::int64_t*, const Context&);
+
+}  // namespace cuda
+}  // namespace rmsp::kernels

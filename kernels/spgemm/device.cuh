@@ -1,0 +1,146 @@
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_runtime.h>
+#include <kernels/cuda_check.cuh>
+#include <kernels/spgemm/policy.hpp>
+#include <rmsp/matrix.hpp>
+
+/// What the kernels of SpGEMM share.
+namespace rmsp::kernels::spgemm {
+
+inline constexpr unsigned whole_warp = 0xffffffffu;
+inline constexpr int classes = 32;  ///< room in the tables of classes
+static_assert(static_cast<int>(StructureClass::count) <= classes && static_cast<int>(NumericClass::count) <= classes);
+
+/// Row pointers of either width; the choice is the same for all threads.
+struct RowPtr {
+    const void* data;
+    bool wide;
+    explicit RowPtr(const IndexView& view) : data(view.data()), wide(view.type() == IndexType::i64) {}
+    __device__ __forceinline__ std::int64_t operator[](std::int64_t i) const
+    {
+        return wide ? __ldg(static_cast<const long long*>(data) + i) : __ldg(static_cast<const int*>(data) + i);
+    }
+};
+
+/// Structure of a matrix.
+struct Pattern {
+    std::int64_t rows;
+    std::int64_t cols;
+    RowPtr row_ptr;
+    const std::int32_t* col_idx;
+};
+
+/// Columns of a row of B that share a word of 32.
+struct Word {
+    std::int32_t index;
+    std::uint32_t mask;
+};
+
+/// A row of B.
+struct alignas(16) RowOfB {
+    std::int32_t first;  ///< least column; above `last` in an empty row
+    std::int32_t last;
+    std::int32_t words;
+    std::int32_t entries;
+};
+static_assert(sizeof(RowOfB) == sizeof(int4));
+
+/// Counts that the host reads, and places in the lists of rows. Zero at first.
+struct Counters {
+    long long products;
+    long long nnz;
+    unsigned structure[classes];  ///< rows in each class
+    unsigned structure_used[classes];
+    unsigned numeric[classes];
+    unsigned numeric_used[classes];
+    int unsorted;       ///< a row of B whose columns do not rise
+    unsigned twins;     ///< rows of A with the columns of the row before, if the next is not 0
+    int most_in_group;  ///< rows of A that are worked on together
+};
+
+/// Lets a kernel use so much dynamic shared memory: beside its own arrays, more than 48 KiB have to be asked for.
+inline void allow_shared_memory(const void* kernel, unsigned bytes)
+{
+    if (bytes > 36u << 10) {
+        RMSP_CUDA_CHECK(
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+    }
+}
+
+/// Words, bounds, order of the rows of B; words[b.row_ptr[k] + i] is word i of row k. twins[k]: row k has the columns of row
+/// k - 1. `is_a`: B has the structure of A too, so that its twins are counted.
+void analyze_b(const Pattern& b, double mean, Word* words, RowOfB* rows, std::uint8_t* twins, bool is_a,
+               Counters* counters, cudaStream_t stream);
+/// twins[row]: row has the columns of row - 1.
+void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* counters, cudaStream_t stream);
+/// Bounds of the rows of C, and how many there are in each class; how many rows from each one on are worked on together, 0 if with
+/// one before.
+void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::uint8_t* twins,
+               std::int64_t shared_limit, RowBounds* bounds, std::uint8_t* groups, Counters* counters,
+               cudaStream_t stream);
+/// Lists the first rows of the groups of each class of the symbolic phase, in classes' order.
+void list_structure(const RowBounds* bounds, const std::uint8_t* groups, std::int64_t rows, std::int64_t shared_limit,
+                    Counters* counters, std::int32_t* list, cudaStream_t stream);
+/// What a launch of the symbolic phase works on.
+struct StructureJob {
+    Pattern a;
+    RowPtr b_ptr;
+    const Word* words;
+    const RowOfB* b_rows;
+    const RowBounds* bounds;
+    const std::uint8_t* groups;
+    std::int32_t* row_nnz;        ///< written by a count
+    const std::int64_t* row_ptr;  ///< read to write columns
+    std::int32_t* col_idx;
+};
+/// Counts the columns of the listed rows, all of one class, or writes them if job.col_idx is not null.
+void run_structure(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
+                   cudaStream_t stream);
+
+/// Tiles of rows that scan_rows() needs a total for.
+std::int64_t scan_tiles(std::int64_t rows);
+/// row_ptr from row_nnz; classes of the numeric phase and their lists; counters->nnz.
+struct ScanJob {
+    std::int64_t rows;
+    const std::int32_t* row_nnz;
+    const RowBounds* bounds;
+    const std::uint8_t* groups;
+    std::int64_t value_bytes;
+    std::int64_t shared_limit;
+    Accumulator accumulator;
+    long long* tiles;  ///< scan_tiles(rows)
+    std::int64_t* row_ptr;
+    std::int32_t* list;
+    Counters* counters;
+};
+void scan_rows(const ScanJob& job, cudaStream_t stream);
+
+/// What a launch of the numeric phase works on.
+template <class T>
+struct NumericJob {
+    Pattern a;
+    Pattern b;
+    const T* a_values;
+    const T* b_values;
+    T alpha;
+    bool atomic;  ///< a row of B may hold a column twice
+    const RowOfB* b_rows;
+    const std::uint8_t* b_twins;
+    const RowBounds* bounds;
+    const std::uint8_t* groups;
+    int most_in_group;
+    int lanes;  ///< lanes_a_row(), 32 if most_in_group > 1
+    const std::int64_t* row_ptr;
+    const std::int32_t* col_idx;
+    T* values;
+    std::int32_t* map;  ///< of class scatter: B's columns, for each of map_blocks blocks
+    int map_blocks;
+};
+template <class T>
+void run_numeric(const NumericJob<T>& job, NumericClass c, const std::int32_t* list, std::int64_t count,
+                 cudaStream_t stream);
+
+}  // namespace rmsp::kernels::spgemm

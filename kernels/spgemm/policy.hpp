@@ -1,0 +1,354 @@
+#pragma once
+
+#include <cstdint>
+
+/// Which way each row of C is counted and added up on a GPU, as data and pure functions, so that the host can test what runs
+/// on the device. A row goes to a class; a class is one launch.
+namespace rmsp::kernels::spgemm {
+
+/// What the analysis knows of a row of C; counts are clamped to 2^31 - 1.
+struct RowBounds {
+    std::int32_t first;     ///< least column of the rows of B that it touches
+    std::int32_t last;      ///< greatest one; below `first` if there is none
+    std::int32_t words;     ///< (word of 32 columns, mask) pairs of those rows of B
+    std::int32_t products;  ///< entries of those rows of B
+    constexpr std::int64_t span() const { return last < first ? 0 : std::int64_t{last} - first + 1; }
+    /// Words of 32 columns, aligned to 32, from `first` to `last`.
+    constexpr std::int64_t span_words() const { return last < first ? 0 : (last >> 5) - (first >> 5) + 1; }
+};
+
+/// How the rows of a class are worked on.
+struct Shape {
+    int threads;         ///< of a block
+    int threads_a_row;   ///< at most 32, or `threads`
+    std::int64_t bytes;  ///< of shared memory a row
+    bool operator==(const Shape&) const = default;
+};
+
+/// The symbolic phase. A row's columns are collected as bits of words of 32 columns.
+enum class StructureClass : std::uint8_t {
+    none,    ///< no products
+    sort32,  ///< a warp: hash table of words, then sorted; up to 32 pairs, and so on
+    sort64,
+    sort128,
+    sort256,
+    bits32,  ///< a warp: bitmap of up to 32 words, and so on
+    bits128,
+    bits512,
+    bits2048,
+    bits4096,  ///< a block
+    bits8192,
+    bits16384,
+    bits53248,  ///< wider rows in several passes
+    count
+};
+
+struct StructureLimits {
+    std::int64_t words_per_pair = 16;     ///< a bitmap with more words than this for each pair is mostly empty
+    std::int64_t pairs_of_a_warp = 4096;  ///< a row with more takes a block
+    bool operator==(const StructureLimits&) const = default;
+};
+
+/// Pairs that a class of kind sort takes, words that a bitmap holds.
+constexpr int structure_capacity(StructureClass c)
+{
+    switch (c) {
+        case StructureClass::sort32:
+        case StructureClass::bits32:
+            return 32;
+        case StructureClass::sort64:
+            return 64;
+        case StructureClass::sort128:
+        case StructureClass::bits128:
+            return 128;
+        case StructureClass::sort256:
+            return 256;
+        case StructureClass::bits512:
+            return 512;
+        case StructureClass::bits2048:
+            return 2048;
+        case StructureClass::bits4096:
+            return 4096;
+        case StructureClass::bits8192:
+            return 8192;
+        case StructureClass::bits16384:
+            return 16384;
+        case StructureClass::bits53248:
+            return 53248;
+        default:
+            return 0;
+    }
+}
+constexpr bool sorts(StructureClass c) { return c >= StructureClass::sort32 && c <= StructureClass::sort256; }
+
+/// Words of the summary of a bitmap: a bit for each 32 words.
+constexpr int summary_words(int words) { return (words + 1023) / 1024; }
+
+/// Widest bitmap that a GPU with so much shared memory a block has room for.
+constexpr StructureClass widest_bitmap(std::int64_t shared_limit)
+{
+    return shared_limit >= 220 << 10  ? StructureClass::bits53248
+           : shared_limit >= 72 << 10 ? StructureClass::bits16384
+                                      : StructureClass::bits8192;
+}
+
+constexpr Shape structure_shape(StructureClass c)
+{
+    const int capacity = structure_capacity(c);
+    if (sorts(c)) {
+        return {128, 32, std::int64_t{2} * capacity * 8};
+    }
+    const std::int64_t bytes = 4 * (std::int64_t{capacity} + summary_words(capacity));
+    switch (c) {
+        case StructureClass::bits4096:
+            return {128, 128, bytes};
+        case StructureClass::bits8192:
+            return {256, 256, bytes};
+        case StructureClass::bits16384:
+            return {512, 512, bytes};
+        case StructureClass::bits53248:
+            return {1024, 1024, bytes};
+        default:
+            return {128, 32, bytes};
+    }
+}
+
+constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shared_limit, StructureLimits limits = {})
+{
+    if (row.words == 0) {
+        return StructureClass::none;
+    }
+    const std::int64_t words = row.span_words();
+    if (words <= 2048 && row.words <= limits.pairs_of_a_warp &&
+        (words <= 32 || words <= limits.words_per_pair * row.words)) {
+        return words <= 32    ? StructureClass::bits32
+               : words <= 128 ? StructureClass::bits128
+               : words <= 512 ? StructureClass::bits512
+                              : StructureClass::bits2048;
+    }
+    // A word's distance from the first and its slot are sorted as one 32-bit key.
+    const int pairs = row.words <= 32 ? 32 : row.words <= 64 ? 64 : row.words <= 128 ? 128 : 256;
+    if (row.words <= pairs && words <= (std::int64_t{1} << 32) / (2 * pairs)) {
+        return pairs == 32    ? StructureClass::sort32
+               : pairs == 64  ? StructureClass::sort64
+               : pairs == 128 ? StructureClass::sort128
+                              : StructureClass::sort256;
+    }
+    const StructureClass widest = widest_bitmap(shared_limit);
+    const StructureClass fitting = words <= 4096    ? StructureClass::bits4096
+                                   : words <= 8192  ? StructureClass::bits8192
+                                   : words <= 16384 ? StructureClass::bits16384
+                                                    : StructureClass::bits53248;
+    return fitting < widest ? fitting : widest;
+}
+
+/// The numeric phase. The columns of C are known: what is looked up is a column's place among them.
+enum class NumericClass : std::uint8_t {
+    none,       ///< no entries
+    window256,  ///< a warp: a sum for each of up to 256 columns side by side, and so on
+    window512,
+    window1024,
+    window2048,
+    hash32,  ///< a warp: hash table of up to 32 entries, and so on
+    hash64,
+    hash128,
+    hash256,
+    hash512,
+    hash1024,
+    block_hash1024,  ///< a block
+    block_hash2048,
+    block_hash4096,
+    block_hash8192,
+    rank24,  ///< a block: bitmap with the entries before each word, and the sums, in 24 KiB of shared memory, and so on
+    rank48,
+    rank96,
+    rank216,
+    rank_far64,  ///< the bitmap in shared memory, the sums in C itself
+    rank_far216,
+    search,   ///< a block: the columns of C are searched, the sums in C itself
+    scatter,  ///< a block: places in a dense row in global memory (scatter vector), the sums in C itself
+    count
+};
+
+/// Which classes the automatic choice may use.
+enum class Accumulator : std::uint8_t { automatic, scatter, hash, window };
+
+struct NumericLimits {
+    std::int64_t window_columns_per_entry = 4;  ///< emptier windows spoil more of the cache than a hash table costs
+    std::int64_t products_of_a_warp = 1 << 17;  ///< a row with more takes a block
+    bool operator==(const NumericLimits&) const = default;
+};
+
+constexpr bool is_window(NumericClass c) { return c >= NumericClass::window256 && c <= NumericClass::window2048; }
+constexpr bool is_hash(NumericClass c) { return c >= NumericClass::hash32 && c <= NumericClass::hash1024; }
+constexpr bool is_block_hash(NumericClass c)
+{
+    return c >= NumericClass::block_hash1024 && c <= NumericClass::block_hash8192;
+}
+constexpr bool is_rank(NumericClass c) { return c >= NumericClass::rank24 && c <= NumericClass::rank216; }
+constexpr bool is_rank_far(NumericClass c) { return c == NumericClass::rank_far64 || c == NumericClass::rank_far216; }
+
+/// Columns of a window, entries of a hash table, bytes of a bitmap with its sums.
+constexpr std::int64_t numeric_capacity(NumericClass c)
+{
+    constexpr std::int64_t kib = 1024;
+    switch (c) {
+        case NumericClass::window256:
+            return 256;
+        case NumericClass::window512:
+            return 512;
+        case NumericClass::window1024:
+            return 1024;
+        case NumericClass::window2048:
+            return 2048;
+        case NumericClass::hash32:
+            return 32;
+        case NumericClass::hash64:
+            return 64;
+        case NumericClass::hash128:
+            return 128;
+        case NumericClass::hash256:
+            return 256;
+        case NumericClass::hash512:
+            return 512;
+        case NumericClass::hash1024:
+        case NumericClass::block_hash1024:
+            return 1024;
+        case NumericClass::block_hash2048:
+            return 2048;
+        case NumericClass::block_hash4096:
+            return 4096;
+        case NumericClass::block_hash8192:
+            return 8192;
+        case NumericClass::rank24:
+            return 24 * kib;
+        case NumericClass::rank48:
+            return 48 * kib;
+        case NumericClass::rank96:
+            return 96 * kib;
+        case NumericClass::rank216:
+        case NumericClass::rank_far216:
+            return 216 * kib;
+        case NumericClass::rank_far64:
+            return 64 * kib;
+        default:
+            return 0;
+    }
+}
+
+/// Shared memory of a table with two slots of 8 bytes an entry, and the sums of so many rows.
+constexpr std::int64_t hash_bytes(std::int64_t entries, std::int64_t value_bytes, int rows = 1)
+{
+    return entries * (16 + rows * value_bytes);
+}
+/// Shared memory of bits and first place of each word of 32 columns.
+constexpr std::int64_t rank_bytes(std::int64_t span_words) { return span_words * 8; }
+
+/// `twins`: most rows of A that a warp takes together; `lanes`: of a row, where a class is worked on by warps.
+constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twins = 1, int lanes = 32)
+{
+    const std::int64_t capacity = numeric_capacity(c);
+    if (is_window(c)) {
+        return {128, lanes, capacity * value_bytes * twins};
+    }
+    if (is_hash(c)) {
+        return {128, lanes, hash_bytes(capacity, value_bytes, twins)};
+    }
+    const std::int64_t bytes = is_block_hash(c) ? hash_bytes(capacity, value_bytes) : capacity;
+    // About 32 warps on a multiprocessor, however much of its memory a row takes.
+    const int threads = c >= NumericClass::search ? 512
+                        : bytes <= 24 << 10       ? 128
+                        : bytes <= 48 << 10       ? 256
+                        : bytes <= 96 << 10       ? 512
+                                                  : 1024;
+    return {threads, threads, bytes};
+}
+
+constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries, std::int64_t value_bytes,
+                                     Accumulator accumulator, std::int64_t shared_limit, NumericLimits limits = {})
+{
+    if (entries == 0) {
+        return NumericClass::none;
+    }
+    if (accumulator == Accumulator::scatter) {
+        return NumericClass::scatter;
+    }
+    const bool windows = accumulator != Accumulator::hash;
+    const bool hashes = accumulator != Accumulator::window;
+    const std::int64_t span = row.span();
+    if (row.products <= limits.products_of_a_warp) {
+        if (windows && span <= 2048 && (!hashes || span <= limits.window_columns_per_entry * entries)) {
+            return span <= 256    ? NumericClass::window256
+                   : span <= 512  ? NumericClass::window512
+                   : span <= 1024 ? NumericClass::window1024
+                                  : NumericClass::window2048;
+        }
+        if (hashes && entries <= 1024) {
+            return entries <= 32    ? NumericClass::hash32
+                   : entries <= 64  ? NumericClass::hash64
+                   : entries <= 128 ? NumericClass::hash128
+                   : entries <= 256 ? NumericClass::hash256
+                   : entries <= 512 ? NumericClass::hash512
+                                    : NumericClass::hash1024;
+        }
+    }
+    // What a block keeps in its own arrays besides.
+    const std::int64_t room = shared_limit - (10 << 10);
+    const std::int64_t far = rank_bytes(row.span_words());
+    const std::int64_t near = far + entries * value_bytes;
+    std::int64_t slots = 1024;
+    while (slots < entries && slots < 8192) {
+        slots *= 2;
+    }
+    const std::int64_t table = hash_bytes(slots, value_bytes);
+    if (hashes && entries <= slots && table <= room && (!windows || table < near)) {
+        return slots == 1024   ? NumericClass::block_hash1024
+               : slots == 2048 ? NumericClass::block_hash2048
+               : slots == 4096 ? NumericClass::block_hash4096
+                               : NumericClass::block_hash8192;
+    }
+    if (windows && near <= 216 << 10 && near <= room) {
+        const NumericClass fitting = near <= 24 << 10   ? NumericClass::rank24
+                                     : near <= 48 << 10 ? NumericClass::rank48
+                                     : near <= 96 << 10 ? NumericClass::rank96
+                                                        : NumericClass::rank216;
+        if (numeric_capacity(fitting) <= room) {
+            return fitting;
+        }
+    }
+    if (windows && far <= 216 << 10) {
+        const NumericClass fitting = far <= 64 << 10 ? NumericClass::rank_far64 : NumericClass::rank_far216;
+        if (numeric_capacity(fitting) <= room) {
+            return fitting;
+        }
+    }
+    return NumericClass::search;
+}
+
+/// Neighbouring rows with the same columns in the same order are twins, as matrices with several unknowns a node have them. A warp
+/// takes up to most_twins rows of A together, and as many rows of B: then a column is looked up once for all of them.
+inline constexpr int most_twins = 4;
+/// Groups of twins lie within so many rows from a multiple of it; a multiple of 2, 3 and 4.
+inline constexpr int twin_tile = 48;
+/// Whether there are enough to pay for it.
+constexpr bool worth_grouping(std::int64_t twins, std::int64_t rows) { return twins * 4 >= rows; }
+
+/// Lanes of a warp for each row of C, if its rows of B have that many entries on average.
+constexpr int lanes_a_row(std::int64_t products, std::int64_t rows_of_b)
+{
+    return products <= 8 * rows_of_b ? 8 : products <= 20 * rows_of_b ? 16 : 32;
+}
+
+/// Lanes for each row of B, for a row of C whose rows of B have `work` entries in all: the fewest, of 1 to 32, that take a row of
+/// mean length in one step (adaptive virtual warps, Kurt et al., "Characterization of data movement requirements for sparse matrix
+/// computations on GPUs", section VII).
+constexpr int virtual_warp(std::int64_t work, std::int64_t rows_of_b)
+{
+    int lanes = 1;
+    while (lanes < 32 && lanes * rows_of_b < work) {
+        lanes *= 2;
+    }
+    return lanes;
+}
+
+}  // namespace rmsp::kernels::spgemm

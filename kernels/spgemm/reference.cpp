@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <kernels/spgemm/spgemm.hpp>
+#include <rmsp/error.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+template <class T>
+struct Wider {
+    using type = double;
+};
+template <>
+struct Wider<double> {
+    using type = long double;
+};
+
+/// Writes all products of a row down, sorts them by column and adds neighbours.
+template <class T>
+class Reference final : public SpgemmOperator<T> {
+    using Wide = typename Wider<T>::type;
+    using Products = std::vector<std::pair<std::int32_t, Wide>>;
+
+public:
+    Reference(const CsrShard<T>& a, const CsrShard<T>& b, const Context& context)
+        : a_(a), b_(b), row_ptr_(*context.memory, static_cast<std::size_t>(a.rows) + 1)
+    {
+        row_ptr_.data()[0] = 0;
+        Products sums;
+        for (std::int64_t row = 0; row < a.rows; ++row) {
+            add_up(row, nullptr, nullptr, sums);
+            row_ptr_.data()[row + 1] = row_ptr_.data()[row] + static_cast<std::int64_t>(sums.size());
+        }
+    }
+
+    std::int64_t nnz() const override { return row_ptr_.data()[a_.rows]; }
+    std::int64_t products() const override
+    {
+        std::int64_t sum = 0;
+        for (std::int64_t i = 0; i < a_.nnz; ++i) {
+            sum += b_.row_ptr[a_.col_idx[i] + std::int64_t{1}] - b_.row_ptr[a_.col_idx[i]];
+        }
+        return sum;
+    }
+    const std::int64_t* row_ptr() const override { return row_ptr_.data(); }
+    std::int64_t workspace_bytes() const override
+    {
+        return static_cast<std::int64_t>(row_ptr_.size() * sizeof(std::int64_t));
+    }
+
+    void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
+              const Context& /*context*/) override
+    {
+        Products sums;
+        for (std::int64_t row = 0; row < a_.rows; ++row) {
+            add_up(row, a_values, b_values, sums);
+            std::int64_t out = row_ptr_.data()[row];
+            for (const auto& [column, sum] : sums) {
+                col_idx[out] = column;
+                values[out++] = static_cast<T>(static_cast<Wide>(alpha) * sum);
+            }
+        }
+    }
+
+    void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* /*col_idx*/, T* values,
+                 const Context& /*context*/) override
+    {
+        Products sums;
+        for (std::int64_t row = 0; row < a_.rows; ++row) {
+            add_up(row, a_values, b_values, sums);
+            std::int64_t out = row_ptr_.data()[row];
+            for (const auto& [column, sum] : sums) {
+                values[out++] = static_cast<T>(static_cast<Wide>(alpha) * sum);
+            }
+        }
+    }
+
+private:
+    /// The entries of one row of A B; zeros where no values are given.
+    void add_up(std::int64_t row, const T* a_values, const T* b_values, Products& sums) const
+    {
+        sums.clear();
+        for (std::int64_t i = a_.row_ptr[row]; i < a_.row_ptr[row + 1]; ++i) {
+            const std::int64_t k = a_.col_idx[i];
+            for (std::int64_t j = b_.row_ptr[k]; j < b_.row_ptr[k + 1]; ++j) {
+                sums.emplace_back(b_.col_idx[j], a_values == nullptr ? Wide{0} : Wide{a_values[i]} * Wide{b_values[j]});
+            }
+        }
+        std::stable_sort(sums.begin(), sums.end(), [](const auto& l, const auto& r) { return l.first < r.first; });
+        std::size_t used = 0;
+        for (const auto& product : sums) {
+            if (used > 0 && sums[used - 1].first == product.first) {
+                sums[used - 1].second += product.second;
+            } else {
+                sums[used++] = product;
+            }
+        }
+        sums.resize(used);
+    }
+
+    CsrShard<T> a_;
+    CsrShard<T> b_;
+    DeviceArray<std::int64_t> row_ptr_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_reference(const CsrShard<T>& a, const CsrShard<T>& b,
+                                                            const SpgemmOptions& options, const Context& context)
+{
+    if (options.accumulator != "auto") {
+        throw Error(ErrorCode::usage,
+                    fmt::format("SpGEMM kernel \"spgemm-reference\" has no accumulator \"{}\", only auto",
+                                options.accumulator));
+    }
+    return std::make_unique<Reference<T>>(a, b, context);
+}
+
+template std::unique_ptr<SpgemmOperator<float>> prepare_spgemm_reference(const CsrShard<float>&, const CsrShard<float>&,
+                                                                         const SpgemmOptions&, const Context&);
+template std::unique_ptr<SpgemmOperator<double>> prepare_spgemm_reference(const CsrShard<double>&,
+                                                                          const CsrShard<double>&, const SpgemmOptions&,
+                                                                          const Context&);
+
+}  // namespace rmsp::kernels

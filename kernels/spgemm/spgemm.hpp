@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <kernels/context.hpp>
+#include <rmsp/kernel_info.hpp>
+
+/// C = alpha A B of sparse matrices on one device. The columns of A and B may be in any order within a row and may repeat
+/// (repeated entries add up); those of C rise, each once. An entry of C is stored wherever a product exists, also where the
+/// sum is zero; NaN and infinity propagate.
+namespace rmsp::kernels {
+
+/// What prepare() may use and which way rows are accumulated.
+struct SpgemmOptions {
+    std::string accumulator = "auto";  ///< or one of spgemm_accumulators() that the kernel has
+    /// Bytes of device memory for prepare() and the operator, besides A, B and C; 0: no limit.
+    std::int64_t workspace_limit = 0;
+};
+
+/// Structure of C = A B on one device, ready to be filled. Made once by prepare(): analysis and symbolic phase.
+template <class T>
+class SpgemmOperator {
+public:
+    virtual ~SpgemmOperator() = default;
+    /// Entries of C.
+    virtual std::int64_t nnz() const = 0;
+    /// Multiplications of one fill() or numeric().
+    virtual std::int64_t products() const = 0;
+    /// Rows of A + 1 entries in the device's memory, from 0 to nnz(); owned by the operator.
+    virtual const std::int64_t* row_ptr() const = 0;
+    /// Device memory held between calls.
+    virtual std::int64_t workspace_bytes() const = 0;
+    /// Writes nnz() columns and the values of alpha A B. Queued on the context's stream (host: done when it returns). The
+    /// structure of A and B given to prepare() must still be there; the values come in the order of their columns.
+    virtual void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
+                      const Context& context) = 0;
+    /// The values alone, for the columns that fill() wrote. Queued likewise.
+    virtual void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx, T* values,
+                         const Context& context) = 0;
+};
+
+/// One SpGEMM kernel of the registry: plain data.
+template <class T>
+struct SpgemmKernel {
+    KernelInfo info;
+    /// Null: any matrices. Otherwise why the kernel cannot multiply these (static text), or null.
+    const char* (*unsupported)(const CsrShard<T>& a, const CsrShard<T>& b);
+    /// Counts the entries of each row of C; a.cols == b.rows. May allocate through context.memory, launch on context.stream
+    /// and wait for it. Values of A and B are not read. The operator keeps pointers to the structure of both.
+    /// \throws Error(usage) for an accumulator that the kernel does not have, Error(out_of_memory) if it cannot keep to the
+    ///         workspace limit, naming the bytes it needs
+    std::unique_ptr<SpgemmOperator<T>> (*prepare)(const CsrShard<T>& a, const CsrShard<T>& b,
+                                                  const SpgemmOptions& options, const Context& context);
+};
+
+/// Every kernel, in the order in which the automatic choice considers them. Kernels that this build lacks are listed with
+/// compiled == false and throw NotCompiled in prepare().
+template <class T>
+std::span<const SpgemmKernel<T>> spgemm_kernels();
+
+/// The kernel of that name for that kind of device, or the default one if name is "auto".
+/// \throws Error(usage) if there is none of that name (naming those there are), or if it does not keep the asked determinism
+template <class T>
+const SpgemmKernel<T>& choose_spgemm(DeviceKind kind, const std::string& name, Determinism determinism);
+
+/// The ways to add up the products of a row: "scatter" (into a dense row), "hash", "window" (a dense piece of the row in fast
+/// memory), "chunks" (several windows).
+std::span<const char* const> spgemm_accumulators();
+
+/// Products of each row of A B, a.rows entries in the device's memory. Queued on the context's stream (host: done when it
+/// returns). A row's number is exact as long as it fits 64 bits, which nnz of A and B below 2^31 each guarantee.
+template <class T>
+void count_products(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* out, const Context& context);
+
+// The bodies, one source file each; the registry lists them.
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_reference(const CsrShard<T>&, const CsrShard<T>&,
+                                                            const SpgemmOptions&, const Context&);
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_openmp(const CsrShard<T>&, const CsrShard<T>&, const SpgemmOptions&,
+                                                         const Context&);
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cuda(const CsrShard<T>&, const CsrShard<T>&, const SpgemmOptions&,
+                                                       const Context&);
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg1(const CsrShard<T>&, const CsrShard<T>&,
+                                                                const SpgemmOptions&, const Context&);
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg2(const CsrShard<T>&, const CsrShard<T>&,
+                                                                const SpgemmOptions&, const Context&);
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg3(const CsrShard<T>&, const CsrShard<T>&,
+                                                                const SpgemmOptions&, const Context&);
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_reuse(const CsrShard<T>&, const CsrShard<T>&,
+                                                                 const SpgemmOptions&, const Context&);
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,447 @@
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <kernels/cuda_check.cuh>
+#include <kernels/spmv/column_blocks.hpp>
+#include <kernels/spmv/column_blocks_build.cuh>
+#include <kernels/spmv/gathered_sums.hpp>
+#include <kernels/spmv/spmv.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+using namespace column_blocks;
+
+/// 16 bytes of values.
+template <class T>
+struct Vector;
+template <>
+struct Vector<double> {
+    static constexpr int width = 2;
+    using type = double2;
+};
+template <>
+struct Vector<float> {
+    static constexpr int width = 4;
+    using type = float4;
+};
+__device__ __forceinline__ void unpack(const double2& v, double* p)
+{
+    p[0] = v.x;
+    p[1] = v.y;
+}
+__device__ __forceinline__ void unpack(const float4& v, float* p)
+{
+    p[0] = v.x;
+    p[1] = v.y;
+    p[2] = v.z;
+    p[3] = v.w;
+}
+
+template <class T>
+struct Blocks {
+    const std::int64_t* first_tile;  ///< of each block, and the end
+    std::uint32_t blocks;
+    std::uint32_t columns;               ///< a block
+    std::int64_t used_columns;           ///< that have entries
+    const std::int64_t* shares;          ///< first tile of each thread block, and the end
+    const T* values;                     ///< block_tile_entries a tile
+    const uint4* codes;                  ///< one a lane of each tile
+    const std::uint32_t* first_stretch;  ///< of each tile
+    T* sums;                             ///< one a stretch
+};
+
+/// x in the order of the columns.
+template <class T>
+__global__ void __launch_bounds__(build_threads)
+    order_kernel(const T* __restrict__ x, const std::uint32_t* __restrict__ order, std::int64_t n,
+                 T* __restrict__ ordered)
+{
+    constexpr int each = 4;
+    const std::int64_t first = std::int64_t{blockIdx.x} * (build_threads * each) + threadIdx.x;
+    std::uint32_t column[each];
+    T value[each];
+#pragma unroll
+    for (int k = 0; k < each; ++k) {
+        column[k] = first + k * build_threads < n ? __ldg(order + first + k * build_threads) : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < each; ++k) {
+        value[k] = first + k * build_threads < n ? __ldg(x + column[k]) : T{0};
+    }
+#pragma unroll
+    for (int k = 0; k < each; ++k) {
+        if (first + k * build_threads < n) {
+            ordered[first + k * build_threads] = value[k];
+        }
+    }
+}
+
+/// One warp a tile: products, then sums over stretches, each written once.
+template <class T>
+__device__ __forceinline__ void multiply_tile(const Blocks<T>& a, std::int64_t tile, int lane, const T* slice)
+{
+    constexpr int n = tile_lane_entries;
+    constexpr int width = Vector<T>::width;
+    using V = typename Vector<T>::type;
+    const uint4 packed = __ldcs(a.codes + tile * 32 + lane);
+    const V* vectors = reinterpret_cast<const V*>(a.values + tile * block_tile_entries) + lane;
+    T value[n];
+#pragma unroll
+    for (int v = 0; v < n / width; ++v) {
+        unpack(__ldcs(vectors + v * 32), value + v * width);
+    }
+    const std::uint32_t first = __ldg(a.first_stretch + tile);
+    const std::uint32_t words[4] = {packed.x, packed.y, packed.z, packed.w};
+    unsigned ends = 0;
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+        const std::uint32_t code = words[j / 2] >> 16 * (j % 2) & 0xffffu;
+        value[j] *= slice[code & (stretch_end - 1u)];
+        ends |= (code >> 15) << j;
+    }
+    // Stretches that end in this lane before its last end; the one that ends first gets what the lanes before carry into it.
+    unsigned before = static_cast<unsigned>(__popc(ends));
+    const unsigned own_ends = before;
+#pragma unroll
+    for (int d = 1; d < 32; d *= 2) {
+        const unsigned left = __shfl_up_sync(0xffffffffu, before, d);
+        before += lane >= d ? left : 0;
+    }
+    T* out = a.sums + first + (before - own_ends);
+    T head = 0;
+    T sum = 0;
+    int at = 0;
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+        sum += value[j];
+        if ((ends >> j & 1u) != 0) {
+            if (at == 0) {
+                head = sum;
+            } else {
+                out[at] = sum;
+            }
+            ++at;
+            sum = 0;
+        }
+    }
+    // Sum of the tails of the lanes from the last one with an end up to here.
+    const unsigned with_end = __ballot_sync(0xffffffffu, ends != 0) & (0xffffffffu >> (31 - lane));
+    const int from = with_end == 0 ? 0 : 31 - __clz(static_cast<int>(with_end));
+#pragma unroll
+    for (int d = 1; d < 32; d *= 2) {
+        const T left = __shfl_up_sync(0xffffffffu, sum, d);
+        sum += lane - d >= from ? left : T{0};
+    }
+    const T carried = __shfl_up_sync(0xffffffffu, sum, 1);
+    if (ends != 0) {
+        out[0] = lane == 0 ? head : carried + head;
+    }
+}
+
+/// A thread block goes through its tiles, with the slice of their block of columns in shared memory.
+template <class T>
+__global__ void __launch_bounds__(column_block_tuning<T>.threads, column_block_tuning<T>.blocks_per_multiprocessor)
+    column_blocks_kernel(const Blocks<T> a, const T* __restrict__ ordered)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    T* const slice = reinterpret_cast<T*>(shared);
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const std::int64_t end = a.shares[blockIdx.x + 1];
+    std::int64_t tile = a.shares[blockIdx.x];
+    if (tile >= end) {
+        return;
+    }
+    std::uint32_t block = 0;
+    std::uint32_t above = a.blocks;
+    while (above - block > 1) {
+        const std::uint32_t middle = block + (above - block) / 2;
+        if (a.first_tile[middle] <= tile) {
+            block = middle;
+        } else {
+            above = middle;
+        }
+    }
+    if (threadIdx.x == 0) {
+        slice[a.columns] = T{0};  // what padding reads
+    }
+    for (; tile < end; ++block) {
+        const std::int64_t block_end = min(a.first_tile[block + 1], end);
+        const std::int64_t base = std::int64_t{block} * a.columns;
+        const int here = static_cast<int>(min(std::int64_t{a.columns}, a.used_columns - base));
+        using V = typename Vector<T>::type;
+        constexpr int width = Vector<T>::width;
+        const V* from = reinterpret_cast<const V*>(ordered + base);
+#pragma unroll 4
+        for (int i = static_cast<int>(threadIdx.x); i < (here + width - 1) / width; i += static_cast<int>(blockDim.x)) {
+            reinterpret_cast<V*>(slice)[i] = __ldcg(from + i);
+        }
+        __syncthreads();
+        const int warps = static_cast<int>(blockDim.x / 32);
+        for (std::int64_t t = tile + threadIdx.x / 32; t < block_end; t += warps) {
+            multiply_tile(a, t, lane, slice);
+        }
+        tile = block_end;
+        __syncthreads();
+    }
+}
+
+template <class T>
+class ColumnBlocks final : public SpmvOperator<T> {
+public:
+    ColumnBlocks(const CsrShard<T>& shard, const ColumnBlockTuning& tuning, const Context& context)
+        : shard_(shard), tuning_(tuning)
+    {
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        if (shard.rows > 0) {
+            build(context, stream);
+        }
+    }
+
+    void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
+    {
+        if (shard_.rows == 0) {
+            return;
+        }
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        if (tiles_ > 0) {
+            order_kernel<<<build_blocks((used_columns_ + 3) / 4), build_threads, 0, stream>>>(
+                x, order_.data(), used_columns_, ordered_.data());
+            RMSP_CUDA_CHECK_LAUNCH("order_kernel");
+            const Blocks<T> blocks{first_tile_.data(),
+                                   blocks_,
+                                   static_cast<std::uint32_t>(tuning_.columns),
+                                   used_columns_,
+                                   shares_.data(),
+                                   values_.data(),
+                                   reinterpret_cast<const uint4*>(codes_.data()),
+                                   first_stretch_.data(),
+                                   sums_.data()};
+            column_blocks_kernel<<<static_cast<unsigned>(shares_.size() - 1), static_cast<unsigned>(tuning_.threads),
+                                   shared_bytes(), stream>>>(blocks, ordered_.data());
+            RMSP_CUDA_CHECK_LAUNCH("column-blocks");
+        }
+        row_sums_->apply(alpha, sums_.data(), beta, y, context);
+    }
+
+    void update_values(const Context& context) override
+    {
+        if (tiles_ == 0) {
+            return;
+        }
+        const std::int64_t slots = tiles_ * block_tile_entries;
+        tile_values_kernel<<<build_blocks(slots), build_threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
+            shard_.values, entry_of_slot_.data(), slots, values_.data());
+        RMSP_CUDA_CHECK_LAUNCH("tile_values_kernel");
+    }
+
+    std::int64_t format_bytes() const override
+    {
+        return bytes(values_) + bytes(codes_) + bytes(first_stretch_) + bytes(order_) + 2 * bytes(ordered_) +
+               2 * bytes(sums_) + bytes(refs_) + bytes(row_ptr_) + (row_sums_ ? row_sums_->workspace_bytes() : 0);
+    }
+
+    std::int64_t workspace_bytes() const override
+    {
+        return bytes(values_) + bytes(codes_) + bytes(first_stretch_) + bytes(order_) + bytes(ordered_) + bytes(sums_) +
+               bytes(refs_) + bytes(row_ptr_) + bytes(entry_of_slot_) + bytes(first_tile_) + bytes(shares_) +
+               (row_sums_ ? row_sums_->workspace_bytes() : 0);
+    }
+
+private:
+    template <class U>
+    static std::int64_t bytes(const DeviceArray<U>& array)
+    {
+        return static_cast<std::int64_t>(array.size() * sizeof(U));
+    }
+
+    std::size_t shared_bytes() const { return (static_cast<std::size_t>(tuning_.columns) + 1) * sizeof(T); }
+
+    template <class U>
+    static DeviceArray<U> copied(const std::vector<U>& host, const Context& context, cudaStream_t stream)
+    {
+        DeviceArray<U> array(*context.memory, host.size());
+        RMSP_CUDA_CHECK(
+            cudaMemcpyAsync(array.data(), host.data(), host.size() * sizeof(U), cudaMemcpyHostToDevice, stream));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        return array;
+    }
+
+    template <class U>
+    static U read(const U* device, cudaStream_t stream)
+    {
+        U value{};
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(&value, device, sizeof(U), cudaMemcpyDeviceToHost, stream));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        return value;
+    }
+
+    static int bits_of(std::int64_t largest)
+    {
+        return std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(largest))));
+    }
+
+    void build(const Context& context, cudaStream_t stream)
+    {
+        Memory& memory = *context.memory;
+        const std::int64_t nnz = shard_.nnz;
+        const auto entries = static_cast<std::size_t>(nnz);
+        row_ptr_ = DeviceArray<std::uint32_t>(memory, static_cast<std::size_t>(shard_.rows) + 1);
+        RMSP_CUDA_CHECK(cudaMemsetAsync(row_ptr_.data(), 0, row_ptr_.size() * sizeof(std::uint32_t), stream));
+        std::int64_t stretches = 0;
+        if (nnz > 0) {
+            const DeviceArray<std::uint32_t> rank = order_columns(context, stream);
+            // Entries by block; the order of rows stays inside each.
+            blocks_ = static_cast<std::uint32_t>((used_columns_ + tuning_.columns - 1) / tuning_.columns);
+            DeviceArray<std::uint32_t> entry(memory, entries);
+            DeviceArray<std::int64_t> first_entry(memory, std::size_t{blocks_} + 1);
+            {
+                const DeviceArray<std::uint32_t> block(memory, entries);
+                const DeviceArray<std::uint32_t> sorted_block(memory, entries);
+                const DeviceArray<std::uint32_t> index(memory, entries);
+                entry_blocks_kernel<<<build_blocks(nnz), build_threads, 0, stream>>>(
+                    shard_.col_idx, nnz, rank.data(), static_cast<std::uint32_t>(tuning_.columns), block.data());
+                RMSP_CUDA_CHECK_LAUNCH("entry_blocks_kernel");
+                iota_kernel<<<build_blocks(nnz), build_threads, 0, stream>>>(index.data(), nnz);
+                RMSP_CUDA_CHECK_LAUNCH("iota_kernel");
+                sort_pairs(block.data(), sorted_block.data(), index.data(), entry.data(), nnz, bits_of(blocks_ - 1),
+                           context);
+                block_starts_kernel<<<build_blocks(nnz + 1), build_threads, 0, stream>>>(sorted_block.data(), nnz,
+                                                                                         first_entry.data(), blocks_);
+                RMSP_CUDA_CHECK_LAUNCH("block_starts_kernel");
+            }
+            std::vector<std::int64_t> first(std::size_t{blocks_} + 1);
+            RMSP_CUDA_CHECK(cudaMemcpyAsync(first.data(), first_entry.data(), first.size() * sizeof(std::int64_t),
+                                            cudaMemcpyDeviceToHost, stream));
+            RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+            std::vector<std::int64_t> first_tile(first.size());
+            for (std::size_t b = 0; b + 1 < first.size(); ++b) {
+                first_tile[b + 1] = first_tile[b] + block_tiles(first[b + 1] - first[b]);
+            }
+            tiles_ = first_tile.back();
+            first_tile_ = copied(first_tile, context, stream);
+            const int parts = std::max(1, context.compute_units * tuning_.blocks_per_multiprocessor);
+            shares_ = copied(share_tiles(first_tile, parts, tuning_.slice_weight), context, stream);
+
+            const DeviceArray<std::uint32_t> entry_row(memory, entries);
+            fill_entry_rows(entry_row.data(), stream);
+            const std::int64_t slots = tiles_ * block_tile_entries;
+            codes_ = DeviceArray<std::uint16_t>(memory, static_cast<std::size_t>(slots));
+            entry_of_slot_ = DeviceArray<std::uint32_t>(memory, static_cast<std::size_t>(slots));
+            first_stretch_ = DeviceArray<std::uint32_t>(memory, static_cast<std::size_t>(tiles_) + 1);
+            RMSP_CUDA_CHECK(cudaMemsetAsync(first_stretch_.data() + tiles_, 0, sizeof(std::uint32_t), stream));
+            const Sorted sorted{entry.data(),
+                                entry_row.data(),
+                                shard_.col_idx,
+                                rank.data(),
+                                first_entry.data(),
+                                first_tile_.data(),
+                                static_cast<std::uint32_t>(tuning_.columns)};
+            codes_kernel<<<build_blocks(tiles_ * 32), build_threads, 0, stream>>>(
+                sorted, tiles_, blocks_, codes_.data(), entry_of_slot_.data(), first_stretch_.data());
+            RMSP_CUDA_CHECK_LAUNCH("codes_kernel");
+            exclusive_sum(first_stretch_.data(), tiles_ + 1, context);
+            stretches = read(first_stretch_.data() + tiles_, stream);
+
+            const DeviceArray<std::uint32_t> row_of(memory, static_cast<std::size_t>(stretches));
+            stretch_rows_kernel<<<build_blocks(tiles_ * 32), build_threads, 0, stream>>>(
+                tiles_, codes_.data(), entry_of_slot_.data(), entry_row.data(), first_stretch_.data(), row_of.data(),
+                row_ptr_.data());
+            RMSP_CUDA_CHECK_LAUNCH("stretch_rows_kernel");
+            exclusive_sum(row_ptr_.data(), shard_.rows + 1, context);
+            const DeviceArray<std::uint32_t> index(memory, static_cast<std::size_t>(stretches));
+            const DeviceArray<std::uint32_t> sorted_rows(memory, static_cast<std::size_t>(stretches));
+            refs_ = DeviceArray<std::uint32_t>(memory, static_cast<std::size_t>(stretches));
+            iota_kernel<<<build_blocks(stretches), build_threads, 0, stream>>>(index.data(), stretches);
+            RMSP_CUDA_CHECK_LAUNCH("iota_kernel");
+            sort_pairs(row_of.data(), sorted_rows.data(), index.data(), refs_.data(), stretches,
+                       bits_of(shard_.rows - 1), context);
+            sums_ = DeviceArray<T>(memory, static_cast<std::size_t>(stretches));
+            values_ = DeviceArray<T>(memory, static_cast<std::size_t>(slots));
+            update_values(context);
+            RMSP_CUDA_CHECK(cudaFuncSetAttribute(column_blocks_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                 static_cast<int>(shared_bytes())));
+        }
+        const CsrShard<T> sums{shard_.rows,
+                               stretches,
+                               stretches,
+                               IndexView(reinterpret_cast<const std::int32_t*>(row_ptr_.data())),
+                               reinterpret_cast<const std::int32_t*>(refs_.data()),
+                               nullptr};
+        row_sums_ = prepare_gathered_sums(sums, context);
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+    }
+
+    /// Fills order_; the place of each column in it.
+    DeviceArray<std::uint32_t> order_columns(const Context& context, cudaStream_t stream)
+    {
+        Memory& memory = *context.memory;
+        const auto cols = static_cast<std::size_t>(shard_.cols);
+        const DeviceArray<std::uint32_t> keys(memory, cols);
+        const DeviceArray<std::uint32_t> sorted_keys(memory, cols);
+        const DeviceArray<std::uint32_t> index(memory, cols);
+        const DeviceArray<std::uint32_t> used(memory, 1);
+        DeviceArray<std::uint32_t> rank(memory, cols);
+        order_ = DeviceArray<std::uint32_t>(memory, cols);
+        RMSP_CUDA_CHECK(cudaMemsetAsync(keys.data(), 0xff, cols * sizeof(std::uint32_t), stream));
+        count_columns_kernel<<<build_blocks(shard_.nnz), build_threads, 0, stream>>>(shard_.col_idx, shard_.nnz,
+                                                                                     keys.data());
+        RMSP_CUDA_CHECK_LAUNCH("count_columns_kernel");
+        iota_kernel<<<build_blocks(shard_.cols), build_threads, 0, stream>>>(index.data(), shard_.cols);
+        RMSP_CUDA_CHECK_LAUNCH("iota_kernel");
+        sort_pairs(keys.data(), sorted_keys.data(), index.data(), order_.data(), shard_.cols, 32, context);
+        rank_columns_kernel<<<build_blocks(shard_.cols), build_threads, 0, stream>>>(
+            sorted_keys.data(), order_.data(), shard_.cols, rank.data(), used.data());
+        RMSP_CUDA_CHECK_LAUNCH("rank_columns_kernel");
+        used_columns_ = read(used.data(), stream);
+        // Whole vectors are read at the end.
+        ordered_ = DeviceArray<T>(memory, static_cast<std::size_t>(used_columns_ + 3) / 4 * 4);
+        return rank;
+    }
+
+    void fill_entry_rows(std::uint32_t* entry_row, cudaStream_t stream) const
+    {
+        shard_.row_ptr.visit([&](const auto* row_ptr) {
+            entry_rows_kernel<<<build_blocks(shard_.rows * 32), build_threads, 0, stream>>>(row_ptr, shard_.rows,
+                                                                                            entry_row);
+        });
+        RMSP_CUDA_CHECK_LAUNCH("entry_rows_kernel");
+    }
+
+    CsrShard<T> shard_;
+    ColumnBlockTuning tuning_;
+    std::int64_t used_columns_ = 0;
+    std::int64_t tiles_ = 0;
+    std::uint32_t blocks_ = 0;
+    DeviceArray<std::uint32_t> order_;      ///< columns, the fullest first
+    DeviceArray<T> ordered_;                ///< x in that order
+    DeviceArray<std::int64_t> first_tile_;  ///< of each block, and the end
+    DeviceArray<std::int64_t> shares_;      ///< first tile of each thread block, and the end
+    DeviceArray<std::uint16_t> codes_;
+    DeviceArray<T> values_;
+    DeviceArray<std::uint32_t> entry_of_slot_;  ///< for new values
+    DeviceArray<std::uint32_t> first_stretch_;  ///< of each tile, and the end
+    DeviceArray<T> sums_;                       ///< one a stretch
+    DeviceArray<std::uint32_t> row_ptr_;        ///< into refs_
+    DeviceArray<std::uint32_t> refs_;           ///< stretches of each row
+    std::unique_ptr<SpmvOperator<T>> row_sums_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_column_blocks(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
+                                                       const Context& context)
+{
+    return std::make_unique<ColumnBlocks<T>>(shard, column_block_tuning<T>, context);
+}
+
+template std::unique_ptr<SpmvOperator<float>> prepare_column_blocks(const CsrShard<float>&, const RowStatistics&,
+                                                                    const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_column_blocks(const CsrShard<double>&, const RowStatistics&,
+                                                                     const Context&);
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,565 @@
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include <cub/device/device_scan.cuh>
+#include <kernels/cuda_check.cuh>
+#include <kernels/spmv/sell_blocks.hpp>
+#include <kernels/spmv/spmv.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+constexpr int threads = sell_blocks_tuning.threads;
+constexpr int warps = threads / 32;
+constexpr std::uint32_t not_ascending = 0xffffffff;
+
+/// 16 bytes of values, and the codes of as many blocks.
+template <class T>
+struct Group;
+template <>
+struct Group<double> {
+    using Values = double2;
+    using Codes = uint2;
+};
+template <>
+struct Group<float> {
+    using Values = float4;
+    using Codes = uint4;
+};
+__device__ __forceinline__ void unpack(const double2& v, double* p)
+{
+    p[0] = v.x;
+    p[1] = v.y;
+}
+__device__ __forceinline__ void unpack(const float4& v, float* p)
+{
+    p[0] = v.x;
+    p[1] = v.y;
+    p[2] = v.z;
+    p[3] = v.w;
+}
+__device__ __forceinline__ void unpack(const uint2& v, std::uint32_t* p)
+{
+    p[0] = v.x;
+    p[1] = v.y;
+}
+__device__ __forceinline__ void unpack(const uint4& v, std::uint32_t* p)
+{
+    p[0] = v.x;
+    p[1] = v.y;
+    p[2] = v.z;
+    p[3] = v.w;
+}
+
+template <class T, class Offset>
+struct Matrix {
+    std::int64_t rows;
+    const Offset* row_ptr;
+    const std::int32_t* col_idx;
+    const T* entries;  ///< of the CSR arrays
+    std::int64_t nodes;
+    std::int64_t slices;
+    std::uint32_t* node_of;  ///< slice_nodes for each slice; `nodes` behind the last
+    BlockSlice* info;
+    T* values;
+    std::uint32_t* codes;
+};
+
+/// Goes through the blocks of a node from left to right: f(k, block column, place[R][C]) with the index of each entry in the CSR
+/// arrays, -1 where there is none. Returns the number of blocks, or not_ascending as soon as columns are not.
+template <int R, int C, class T, class Offset, class F>
+__device__ std::uint32_t for_each_block(const Matrix<T, Offset>& a, std::int64_t node, F&& f)
+{
+    Offset at[R];
+    Offset end[R];
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+        const std::int64_t row = node * R + r;
+        at[r] = row < a.rows ? a.row_ptr[row] : 0;
+        end[r] = row < a.rows ? a.row_ptr[row + 1] : 0;
+    }
+    std::int32_t last = -1;
+    for (std::uint32_t k = 0;; ++k) {
+        std::int32_t block = std::numeric_limits<std::int32_t>::max();
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            if (at[r] < end[r]) {
+                block = min(block, a.col_idx[at[r]] / C);
+            }
+        }
+        if (block == std::numeric_limits<std::int32_t>::max()) {
+            return k;
+        }
+        if (block <= last) {
+            return not_ascending;
+        }
+        last = block;
+        Offset place[R][C];
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+#pragma unroll
+            for (int c = 0; c < C; ++c) {
+                place[r][c] = -1;
+                if (at[r] < end[r] && a.col_idx[at[r]] == block * C + c) {
+                    place[r][c] = at[r];
+                    ++at[r];
+                }
+            }
+            if (at[r] < end[r] && a.col_idx[at[r]] / C <= block) {
+                return not_ascending;
+            }
+        }
+        f(k, block, place);
+    }
+}
+
+template <int R, int C, class T, class Offset>
+__global__ void __launch_bounds__(threads)
+    count_blocks_kernel(const Matrix<T, Offset> a, std::uint32_t* counts, unsigned long long* totals)
+{
+    const std::int64_t node = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    unsigned long long blocks = 0;
+    unsigned long long entries = 0;
+    if (node < a.nodes) {
+        const std::uint32_t count =
+            for_each_block<R, C>(a, node, [](std::uint32_t, std::int32_t, const Offset(&)[R][C]) {});
+        counts[node] = count;
+        if (count != not_ascending) {
+            blocks = count;
+            entries = static_cast<unsigned long long>(a.row_ptr[min(node * R + R, a.rows)] - a.row_ptr[node * R]);
+        }
+    }
+    for (int offset = 16; offset > 0; offset /= 2) {
+        blocks += __shfl_down_sync(0xffffffffu, blocks, offset);
+        entries += __shfl_down_sync(0xffffffffu, entries, offset);
+    }
+    if (threadIdx.x % 32 == 0) {
+        atomicAdd(totals, blocks);
+        atomicAdd(totals + 1, entries);
+    }
+}
+
+/// Nodes that are sorted together, one thread each.
+template <int R, int C>
+constexpr int window_nodes = window_slices*(32 / R);
+
+/// Gives the nodes of a window their slots, the longest first where their order would leave much padding, and each slice its
+/// width.
+template <int R, int C, class T>
+__global__ void __launch_bounds__(window_nodes<R, C>)
+    sort_nodes_kernel(const std::uint32_t* counts, std::int64_t nodes, std::int64_t slices, std::uint32_t* node_of,
+                      BlockSlice* info, std::uint32_t* room)
+{
+    constexpr int each = slice_nodes(BlockShape{R, C});
+    constexpr int window = window_nodes<R, C>;
+    __shared__ int lengths[window];
+    __shared__ int sorted[window];
+    __shared__ int width_sum;
+    __shared__ int block_sum;
+    const int own = static_cast<int>(threadIdx.x);
+    const std::int64_t first = std::int64_t{blockIdx.x} * window;
+    const std::uint32_t count = first + own < nodes ? counts[first + own] : 0;
+    // Nodes behind the last come after all others, and keep their slots.
+    const int length = first + own >= nodes ? -1 : count == not_ascending ? 0 : static_cast<int>(count);
+    const bool left_out = count == not_ascending;
+    lengths[own] = length;
+    if (own == 0) {
+        width_sum = 0;
+        block_sum = 0;
+    }
+    __syncthreads();
+    atomicAdd(&block_sum, max(length, 0));
+    if (own < window_slices) {
+        int width = 0;
+        for (int i = 0; i < each; ++i) {
+            width = max(width, lengths[own * each + i]);
+        }
+        atomicAdd(&width_sum, width);
+    }
+    __syncthreads();
+    int rank = own;
+    if (std::int64_t{width_sum} * each * 100 > std::int64_t{block_sum} * (100 + sell_blocks_tuning.sorted_padding)) {
+        rank = 0;
+        for (int i = 0; i < window; ++i) {
+            rank += lengths[i] > length || (lengths[i] == length && i < own) ? 1 : 0;
+        }
+    }
+    const std::int64_t slice = first / each + rank / each;
+    if (slice < slices) {
+        node_of[first + rank] = static_cast<std::uint32_t>(min(first + own, nodes));
+    }
+    sorted[rank] = left_out ? std::numeric_limits<int>::max() : max(length, 0);
+    __syncthreads();
+    if (own < window_slices && first / each + own < slices) {
+        int width = 0;
+        std::int64_t blocks = 0;
+        for (int i = 0; i < each; ++i) {
+            const int here = sorted[own * each + i];
+            width = max(width, here);
+            blocks += here;
+        }
+        const bool stored = width != std::numeric_limits<int>::max() &&
+                            blocks * 100 >= std::int64_t{width} * each * sell_blocks_tuning.least_fill;
+        const std::uint32_t kept = stored ? static_cast<std::uint32_t>(width) : 0;
+        info[first / each + own].width = kept;
+        room[first / each + own] = slice_room<T>(kept);
+    }
+}
+
+static __global__ void __launch_bounds__(threads)
+    place_slices_kernel(const std::uint32_t* firsts, std::int64_t slices, BlockSlice* info)
+{
+    const std::int64_t slice = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    if (slice < slices) {
+        info[slice].first = firsts[slice];
+    }
+}
+
+/// Copies values, and codes if `Structure`, from CSR into the slices, one thread a node.
+template <int R, int C, bool Structure, class T, class Offset>
+__global__ void __launch_bounds__(threads) fill_blocks_kernel(const Matrix<T, Offset> a)
+{
+    constexpr BlockShape shape{R, C};
+    constexpr int nodes = slice_nodes(shape);
+    const std::int64_t slot = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const std::int64_t index = slot / nodes;
+    const int own = static_cast<int>(slot % nodes);
+    if (index >= a.slices || a.info[index].width == 0) {
+        return;
+    }
+    const BlockSlice slice = a.info[index];
+    const int width = static_cast<int>(slice.width);
+    T* const values = a.values + std::int64_t{slice.first} * slice_lanes(shape) * C;
+    std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
+    const std::int64_t node = a.node_of[slot];
+    std::uint32_t filled = 0;
+    if (node < a.nodes) {
+        filled = for_each_block<R, C>(a, node, [&](std::uint32_t k, std::int32_t block, const Offset(&place)[R][C]) {
+            std::uint32_t entries = 0;
+#pragma unroll
+            for (int r = 0; r < R; ++r) {
+#pragma unroll
+                for (int c = 0; c < C; ++c) {
+                    const bool is = place[r][c] >= 0;
+                    entries |= is ? 1u << (r * C + c) : 0u;
+                    values[block_value_place<T>(shape, width, static_cast<int>(k), c, own * R + r)] =
+                        is ? a.entries[place[r][c]] : T{0};
+                }
+            }
+            if constexpr (Structure) {
+                codes[block_code_place<T>(shape, width, static_cast<int>(k), own)] =
+                    block_code(shape, static_cast<std::uint32_t>(block), entries);
+            }
+        });
+    }
+    if constexpr (Structure) {
+        for (int k = static_cast<int>(filled); k < width; ++k) {
+            codes[block_code_place<T>(shape, width, k, own)] = 0;
+            for (int i = 0; i < R * C; ++i) {
+                values[block_value_place<T>(shape, width, k, i % C, own * R + i / C)] = T{0};
+            }
+        }
+    }
+}
+
+/// x at the columns of a block that a row has entries in; 0 elsewhere: what is not an entry is never multiplied.
+template <int R, int C, class T>
+__device__ __forceinline__ void gather_block(std::uint32_t code, int row, const T* __restrict__ x, T* gathered)
+{
+    const T* const from = x + static_cast<std::int64_t>(code >> (R * C)) * C;
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+        gathered[c] = (code >> (row * C + c) & 1u) != 0 ? __ldg(from + c) : T{0};
+    }
+}
+
+/// `Parts` warps a slice, one lane a row.
+template <int R, int C, int Parts, class T, class Offset>
+__global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multiprocessor)
+    sell_blocks_kernel(const Matrix<T, Offset> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
+{
+    constexpr BlockShape shape{R, C};
+    constexpr int nodes = slice_nodes(shape);
+    constexpr int lanes = slice_lanes(shape);
+    constexpr int group = block_group<T>;
+    using Values = typename Group<T>::Values;
+    using Codes = typename Group<T>::Codes;
+    __shared__ T part_sums[Parts > 1 ? warps * 32 : 1];
+
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int part = warp % Parts;
+    const int own = lane / R;  // node
+    const std::int64_t index = std::int64_t{blockIdx.x} * (warps / Parts) + warp / Parts;
+    const bool active = index < a.slices && lane < lanes;
+    std::int64_t row = a.rows;
+    T sum = 0;
+    if (active) {
+        const BlockSlice slice = a.info[index];
+        const std::int64_t node = a.node_of[index * nodes + own];
+        row = node * R + lane % R;
+        const int width = static_cast<int>(slice.width);
+        if (width > 0) {
+            const T* const values = a.values + std::int64_t{slice.first} * lanes * C;
+            const std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
+            int k = part * group;
+            for (; k + group <= width; k += Parts * group) {
+                std::uint32_t code[group];
+                T value[group * C];
+                T gathered[group * C];
+                // Each is used once: evicted first, so that x stays in the caches.
+                unpack(__ldcs(reinterpret_cast<const Codes*>(codes + std::int64_t{k} * nodes) + own), code);
+#pragma unroll
+                for (int i = 0; i < C; ++i) {
+                    unpack(__ldcs(reinterpret_cast<const Values*>(values + std::int64_t{k} * lanes * C) + i * lanes +
+                                  lane),
+                           value + i * group);
+                }
+#pragma unroll
+                for (int g = 0; g < group; ++g) {
+                    gather_block<R, C>(code[g], lane % R, x, gathered + g * C);
+                }
+#pragma unroll
+                for (int i = 0; i < group * C; ++i) {
+                    sum = fma(value[i], gathered[i], sum);
+                }
+            }
+            for (; k < width; ++k) {
+                // The blocks behind the last whole group, which come to one part.
+                T gathered[C];
+                gather_block<R, C>(__ldcs(codes + std::int64_t{k} * nodes + own), lane % R, x, gathered);
+#pragma unroll
+                for (int c = 0; c < C; ++c) {
+                    sum = fma(__ldcs(values + (std::int64_t{k} * C + c) * lanes + lane), gathered[c], sum);
+                }
+            }
+        } else if (row < a.rows) {
+            const Offset begin = __ldg(a.row_ptr + row);
+            const Offset length = __ldg(a.row_ptr + row + 1) - begin;
+#pragma unroll 4
+            for (std::int64_t k = part; k < length; k += Parts) {
+                sum = fma(__ldg(a.entries + begin + k), __ldg(x + __ldg(a.col_idx + begin + k)), sum);
+            }
+        }
+    }
+    if constexpr (Parts > 1) {
+        part_sums[threadIdx.x] = sum;
+        __syncthreads();
+        if (part != 0) {
+            return;
+        }
+#pragma unroll
+        for (int p = 1; p < Parts; ++p) {
+            sum += part_sums[threadIdx.x + p * 32];
+        }
+    }
+    if (active && row < a.rows) {
+        y[row] = beta == T{0} ? alpha * sum : alpha * sum + beta * y[row];
+    }
+}
+
+template <class T, class Offset>
+class SellBlocks final : public SpmvOperator<T> {
+public:
+    SellBlocks(const CsrShard<T>& shard, const Offset* row_ptr, const Context& context)
+        : shard_(shard), row_ptr_(row_ptr)
+    {
+        if (shard.rows == 0) {
+            return;
+        }
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        choose_shape(context, stream);
+        with_shape([&]<int R, int C>() { build<R, C>(context, stream); });
+    }
+
+    void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
+    {
+        if (slices_ == 0) {
+            return;
+        }
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        with_shape([&]<int R, int C>() {
+            switch (parts_) {
+                case 1:
+                    return launch<R, C, 1>(alpha, x, beta, y, stream);
+                case 2:
+                    return launch<R, C, 2>(alpha, x, beta, y, stream);
+                case 4:
+                    return launch<R, C, 4>(alpha, x, beta, y, stream);
+                default:
+                    return launch<R, C, 8>(alpha, x, beta, y, stream);
+            }
+        });
+    }
+
+    void update_values(const Context& context) override
+    {
+        with_shape([&]<int R, int C>() { fill<R, C, false>(static_cast<cudaStream_t>(context.stream)); });
+    }
+
+    bool worthwhile() const override { return worthwhile_; }
+
+    std::int64_t format_bytes() const override { return workspace_bytes() + csr_entries_ * entry_bytes; }
+
+    std::int64_t workspace_bytes() const override
+    {
+        return static_cast<std::int64_t>((node_of_.size() + codes_.size()) * sizeof(std::uint32_t) +
+                                         info_.size() * sizeof(BlockSlice) + values_.size() * sizeof(T));
+    }
+
+private:
+    static constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
+
+    template <class F>
+    void with_shape(F&& f) const
+    {
+        if (shape_ == BlockShape{3, 3}) {
+            f.template operator()<3, 3>();
+        } else if (shape_ == BlockShape{2, 3}) {
+            f.template operator()<2, 3>();
+        } else {
+            f.template operator()<2, 2>();
+        }
+    }
+
+    static unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
+
+    Matrix<T, Offset> matrix() const
+    {
+        return {shard_.rows, row_ptr_,        shard_.col_idx, shard_.values,  nodes_,
+                slices_,     node_of_.data(), info_.data(),   values_.data(), codes_.data()};
+    }
+
+    /// The shape that takes the fewest bytes.
+    void choose_shape(const Context& context, cudaStream_t stream)
+    {
+        const DeviceArray<unsigned long long> totals(*context.memory, 2);
+        double least = std::numeric_limits<double>::max();
+        BlockShape best;
+        for (const BlockShape& shape : block_shapes) {
+            if (!fits_block_codes(shape, shard_.cols)) {
+                continue;
+            }
+            shape_ = shape;
+            nodes_ = (shard_.rows + shape.rows - 1) / shape.rows;
+            const DeviceArray<std::uint32_t> counts(*context.memory, static_cast<std::size_t>(nodes_));
+            with_shape([&]<int R, int C>() { count<R, C>(counts.data(), totals.data(), stream); });
+            unsigned long long sums[2];
+            RMSP_CUDA_CHECK(cudaMemcpyAsync(sums, totals.data(), sizeof sums, cudaMemcpyDeviceToHost, stream));
+            RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+            const double bytes =
+                block_bytes(shape, {static_cast<std::int64_t>(sums[0]), static_cast<std::int64_t>(sums[1])}, shard_.nnz,
+                            static_cast<int>(sizeof(T)));
+            if (bytes < least) {
+                least = bytes;
+                best = shape;
+            }
+        }
+        if (best == BlockShape{}) {
+            throw Error(ErrorCode::usage, "sell-blocks: " + std::to_string(shard_.cols) +
+                                              " columns are more than the codes of blocks have bits for");
+        }
+        shape_ = best;
+        nodes_ = (shard_.rows + best.rows - 1) / best.rows;
+        worthwhile_ = least <= static_cast<double>(shard_.nnz) * (sizeof(T) + sell_blocks_tuning.most_index_bytes);
+    }
+
+    template <int R, int C>
+    void count(std::uint32_t* counts, unsigned long long* totals, cudaStream_t stream) const
+    {
+        RMSP_CUDA_CHECK(cudaMemsetAsync(totals, 0, 2 * sizeof(unsigned long long), stream));
+        count_blocks_kernel<R, C><<<blocks_for(nodes_), threads, 0, stream>>>(matrix(), counts, totals);
+        RMSP_CUDA_CHECK_LAUNCH("count_blocks_kernel");
+    }
+
+    template <int R, int C>
+    void build(const Context& context, cudaStream_t stream)
+    {
+        constexpr int each = slice_nodes(BlockShape{R, C});
+        Memory& memory = *context.memory;
+        slices_ = (nodes_ + each - 1) / each;
+        const auto slices = static_cast<std::size_t>(slices_);
+        node_of_ = DeviceArray<std::uint32_t>(memory, slices * each);
+        info_ = DeviceArray<BlockSlice>(memory, slices);
+        const DeviceArray<std::uint32_t> counts(memory, static_cast<std::size_t>(nodes_));
+        const DeviceArray<unsigned long long> totals(memory, 2);
+        const DeviceArray<std::uint32_t> firsts(memory, slices + 1);
+        count<R, C>(counts.data(), totals.data(), stream);
+        RMSP_CUDA_CHECK(cudaMemsetAsync(firsts.data() + slices, 0, sizeof(std::uint32_t), stream));
+        constexpr int window = window_nodes<R, C>;
+        sort_nodes_kernel<R, C, T><<<static_cast<unsigned>((nodes_ + window - 1) / window), window, 0, stream>>>(
+            counts.data(), nodes_, slices_, node_of_.data(), info_.data(), firsts.data());
+        RMSP_CUDA_CHECK_LAUNCH("sort_nodes_kernel");
+        std::size_t bytes = 0;
+        RMSP_CUDA_CHECK(
+            cub::DeviceScan::ExclusiveSum(nullptr, bytes, firsts.data(), firsts.data(), slices_ + 1, stream));
+        const DeviceArray<std::byte> space(memory, bytes);
+        RMSP_CUDA_CHECK(
+            cub::DeviceScan::ExclusiveSum(space.data(), bytes, firsts.data(), firsts.data(), slices_ + 1, stream));
+        place_slices_kernel<<<blocks_for(slices_), threads, 0, stream>>>(firsts.data(), slices_, info_.data());
+        RMSP_CUDA_CHECK_LAUNCH("place_slices_kernel");
+        std::uint32_t room = 0;
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(&room, firsts.data() + slices, sizeof room, cudaMemcpyDeviceToHost, stream));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        values_ = DeviceArray<T>(memory, std::size_t{room} * slice_lanes(BlockShape{R, C}) * C);
+        codes_ = DeviceArray<std::uint32_t>(memory, std::size_t{room} * each);
+        csr_entries_ = std::max<std::int64_t>(0, shard_.nnz - static_cast<std::int64_t>(values_.size()));
+        parts_ = slice_parts(slices_, context.compute_units, static_cast<double>(room) / static_cast<double>(slices_),
+                             block_group<T>);
+        fill<R, C, true>(stream);
+    }
+
+    template <int R, int C, bool Structure>
+    void fill(cudaStream_t stream) const
+    {
+        if (values_.size() == 0) {
+            return;
+        }
+        fill_blocks_kernel<R, C, Structure>
+            <<<blocks_for(slices_ * slice_nodes(BlockShape{R, C})), threads, 0, stream>>>(matrix());
+        RMSP_CUDA_CHECK_LAUNCH("fill_blocks_kernel");
+    }
+
+    template <int R, int C, int Parts>
+    void launch(T alpha, const T* x, T beta, T* y, cudaStream_t stream) const
+    {
+        constexpr int slices_per_block = warps / Parts;
+        sell_blocks_kernel<R, C, Parts>
+            <<<static_cast<unsigned>((slices_ + slices_per_block - 1) / slices_per_block), threads, 0, stream>>>(
+                matrix(), alpha, x, beta, y);
+        RMSP_CUDA_CHECK_LAUNCH("sell-blocks");
+    }
+
+    CsrShard<T> shard_;
+    const Offset* row_ptr_;
+    BlockShape shape_;
+    std::int64_t nodes_ = 0;
+    std::int64_t slices_ = 0;
+    int parts_ = 1;
+    bool worthwhile_ = false;
+    std::int64_t csr_entries_ = 0;  ///< at least so many are left in CSR
+    DeviceArray<std::uint32_t> node_of_;
+    DeviceArray<BlockSlice> info_;
+    DeviceArray<T> values_;
+    DeviceArray<std::uint32_t> codes_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
+                                                     const Context& context)
+{
+    return shard.row_ptr.visit([&]<class Offset>(const Offset* row_ptr) -> std::unique_ptr<SpmvOperator<T>> {
+        return std::make_unique<SellBlocks<T, Offset>>(shard, row_ptr, context);
+    });
+}
+
+template std::unique_ptr<SpmvOperator<float>> prepare_sell_blocks(const CsrShard<float>&, const RowStatistics&,
+                                                                  const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_sell_blocks(const CsrShard<double>&, const RowStatistics&,
+                                                                   const Context&);
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,55 @@
+#include <rmsp/config.hpp>
+
+#include <fmt/format.h>
+
+namespace rmsp {
+
+template <class T>
+CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress)
+{
+    const ValueKind kind = config.values == "ones"      ? ValueKind::ones
+                           : config.values == "laplace" ? ValueKind::laplace
+                                                        : ValueKind::random;
+    const auto seed = static_cast<std::uint64_t>(config.seed);
+    CsrMatrix<T> matrix;
+    if (!config.file.empty()) {
+        ReadOptions options;
+        options.progress = progress;
+        matrix = read_matrix<T>(config.file, options);
+    } else {
+        GenerateOptions options;
+        options.seed = seed;
+        options.values = kind;
+        options.progress = progress;
+        matrix = generate<T>(config.generate, options);
+    }
+    if (config.plus_identity) {
+        matrix = plus_identity(matrix.view());
+    }
+    if (config.kron != 1) {
+        matrix = kronecker_ones(matrix.view(), config.kron);
+    }
+    // Generated values are made anew where the structure has changed, so that blocks do not repeat them.
+    const bool changed = config.plus_identity || config.kron != 1;
+    if (config.file.empty() ? changed : config.values != "auto") {
+        set_values(matrix, kind, seed);
+    }
+    return matrix;
+}
+
+std::string describe(const Config::Matrix& config)
+{
+    const bool file = !config.file.empty();
+    std::string text = file ? config.file : config.generate;
+    text += config.plus_identity ? ", plus identity" : "";
+    text += config.kron != 1 ? fmt::format(", Kronecker product with blocks of {}", config.kron) : "";
+    if (!file || config.values != "auto") {
+        text += fmt::format(", values {}, seed {}", config.values == "auto" ? "random" : config.values, config.seed);
+    }
+    return text;
+}
+
+template CsrMatrix<float> load_matrix(const Config::Matrix&, const Progress&);
+template CsrMatrix<double> load_matrix(const Config::Matrix&, const Progress&);
+
+}  // namespace rmsp

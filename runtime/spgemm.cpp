@@ -1,0 +1,808 @@
+#include "runtime/spgemm.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/parallel_copy.hpp"
+
+namespace rmsp {
+namespace detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Cores of this worker for loops on the host.
+int threads_of(runtime::Worker& worker)
+{
+    const DeviceInfo& info = worker.device().info();
+    return info.kind == DeviceKind::host ? std::max(info.compute_units, 1)
+                                         : std::max(static_cast<int>(info.placement.cpus.size()), 1);
+}
+
+/// The run that holds selected entry `entry`.
+const RowRun& run_of(const RowSelection& selection, std::int64_t entry)
+{
+    return *(std::upper_bound(selection.runs.begin(), selection.runs.end(), entry,
+                              [](std::int64_t e, const RowRun& run) { return e < run.nnz_before; }) -
+             1);
+}
+
+/// Writes local row pointers [begin, begin + n) of `rows` + 1, where row 0 is row first_row of the matrix: a row that is not
+/// selected is empty.
+template <class Index, class RowPtr>
+void fill_row_pointers(const RowPtr* row_ptr, const RowSelection& selection, std::int64_t first_row, std::int64_t begin,
+                       std::int64_t n, Index* out)
+{
+    auto run = std::upper_bound(selection.runs.begin(), selection.runs.end(), first_row + begin,
+                                [](std::int64_t row, const RowRun& r) { return row < r.end; });
+    for (std::int64_t i = 0; i < n; ++i) {
+        const std::int64_t row = first_row + begin + i;
+        while (run != selection.runs.end() && row >= run->end) {
+            ++run;
+        }
+        // At a run's end the next one's count is the same number.
+        std::int64_t pointer = run == selection.runs.end() ? selection.nnz : run->nnz_before;
+        if (run != selection.runs.end() && row > run->first) {
+            pointer += std::int64_t{row_ptr[row]} - row_ptr[run->first];
+        }
+        out[i] = static_cast<Index>(pointer);
+    }
+}
+
+/// Copies selected entries [begin, begin + n) of an array that has one for each nonzero, converted to Out.
+template <class Out, class In>
+void fill_entries(IndexView row_ptr, const RowSelection& selection, const In* from, std::int64_t begin, std::int64_t n,
+                  Out* out)
+{
+    const RowRun* run = &run_of(selection, begin);
+    for (std::int64_t done = 0; done < n; ++run) {
+        const std::int64_t into = begin + done - run->nnz_before;
+        const std::int64_t first = row_ptr[run->first] + into;
+        const std::int64_t count = std::min(n - done, row_ptr[run->end] - first);
+        if constexpr (std::is_same_v<Out, In>) {
+            std::memcpy(out + done, from + first, static_cast<std::size_t>(count) * sizeof(Out));
+        } else {
+            for (std::int64_t i = 0; i < count; ++i) {
+                out[done + i] = static_cast<Out>(from[first + i]);
+            }
+        }
+        done += count;
+    }
+}
+
+template <class Out, class In>
+void upload_entries(runtime::Worker& worker, IndexView row_ptr, const RowSelection& selection, const In* from, Out* to)
+{
+    runtime::Device& device = worker.device();
+    const std::size_t bytes = static_cast<std::size_t>(selection.nnz) * sizeof(Out);
+    if (bytes == 0) {
+        return;
+    }
+    if constexpr (std::is_same_v<Out, In>) {
+        if (selection.runs.size() == 1) {
+            device.upload(worker.stream(), to, from + row_ptr[selection.runs.front().first], bytes);
+            return;
+        }
+    }
+    device.upload(worker.stream(), to, bytes, [&](std::byte* out, std::size_t begin, std::size_t n) {
+        fill_entries(row_ptr, selection, from, static_cast<std::int64_t>(begin / sizeof(Out)),
+                     static_cast<std::int64_t>(n / sizeof(Out)), reinterpret_cast<Out*>(out));
+    });
+}
+
+/// Local row pointers of rows [first_row, first_row + rows), 32-bit where the entries allow.
+template <class T>
+IndexView upload_row_pointers(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix,
+                              const RowSelection& selection, std::int64_t first_row, std::int64_t rows,
+                              kernels::DeviceArray<std::byte>& storage)
+{
+    const auto upload = [&]<class Index>(Index*) {
+        const std::size_t bytes = (static_cast<std::size_t>(rows) + 1) * sizeof(Index);
+        storage = kernels::DeviceArray<std::byte>(memory, bytes);
+        matrix.row_ptr.visit([&](const auto* row_ptr) {
+            worker.device().upload(
+                worker.stream(), storage.data(), bytes, [&](std::byte* out, std::size_t begin, std::size_t n) {
+                    fill_row_pointers(row_ptr, selection, first_row, static_cast<std::int64_t>(begin / sizeof(Index)),
+                                      static_cast<std::int64_t>(n / sizeof(Index)), reinterpret_cast<Index*>(out));
+                });
+        });
+        return IndexView(reinterpret_cast<const Index*>(storage.data()));
+    };
+    if (selection.nnz <= std::numeric_limits<std::int32_t>::max()) {
+        return upload(static_cast<std::int32_t*>(nullptr));
+    }
+    return upload(static_cast<std::int64_t*>(nullptr));
+}
+
+/// Sends the selected rows, as rows [first_row, first_row + rows) of a matrix of its own.
+template <class T>
+void upload_rows(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix, const RowSelection& selection,
+                 std::int64_t first_row, std::int64_t rows, DeviceRows<T>& out)
+{
+    const IndexView row_ptr = upload_row_pointers(worker, memory, matrix, selection, first_row, rows, out.row_ptr);
+    out.col_idx = kernels::DeviceArray<std::int32_t>(memory, static_cast<std::size_t>(selection.nnz));
+    out.values = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(selection.nnz));
+    matrix.col_idx.visit(
+        [&](const auto* col) { upload_entries(worker, matrix.row_ptr, selection, col, out.col_idx.data()); });
+    upload_entries(worker, matrix.row_ptr, selection, matrix.values, out.values.data());
+    out.shard = {rows, matrix.cols, selection.nnz, row_ptr, out.col_idx.data(), out.values.data()};
+}
+
+template <class T>
+RowSelection consecutive(const CsrView<T>& a, std::int64_t first_row, std::int64_t end_row)
+{
+    RowSelection selection;
+    selection.rows = end_row - first_row;
+    selection.nnz = a.row_ptr[end_row] - a.row_ptr[first_row];
+    if (selection.rows > 0) {
+        selection.runs.push_back({first_row, end_row, 0});
+    }
+    return selection;
+}
+
+/// Sends rows of A, unless they came with B.
+template <class T>
+void upload_a(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
+              std::int64_t first_row, std::int64_t end_row, const RowSelection& b_rows, const DeviceRows<T>& device_b,
+              DeviceRows<T>& out)
+{
+    const RowSelection rows = consecutive(a, first_row, end_row);
+    const std::int64_t position = position_in_b(a, b, first_row, end_row, b_rows);
+    if (position < 0) {
+        upload_rows(worker, memory, a, rows, first_row, end_row - first_row, out);
+        return;
+    }
+    const IndexView row_ptr = upload_row_pointers(worker, memory, a, rows, first_row, end_row - first_row, out.row_ptr);
+    out.shard = {end_row - first_row,
+                 a.cols,
+                 rows.nnz,
+                 row_ptr,
+                 device_b.shard.col_idx + position,
+                 device_b.shard.values + position};
+}
+
+template <class T>
+std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(runtime::Worker& worker, MemoryBudget& memory,
+                                                            const SpgemmOptions& options, const kernels::CsrShard<T>& a,
+                                                            const kernels::CsrShard<T>& b)
+{
+    const kernels::SpgemmKernel<T>& kernel =
+        kernels::choose_spgemm<T>(worker.device().info().kind, options.kernel, options.determinism);
+    if (const char* const why = kernel.unsupported == nullptr ? nullptr : kernel.unsupported(a, b); why != nullptr) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("SpGEMM kernel \"{}\" cannot multiply {} x {} ({} nonzeros) by {} x {} ({}): {}",
+                                kernel.info.name, a.rows, a.cols, a.nnz, b.rows, b.cols, b.nnz, why));
+    }
+    kernels::Context context = worker.context();
+    context.memory = &memory;
+    return kernel.prepare(a, b, {options.accumulator, memory.left()}, context);
+}
+
+template <class T>
+kernels::Context context_of(runtime::Worker& worker, ProductPart<T>& part)
+{
+    kernels::Context context = worker.context();
+    context.memory = &part.budget;
+    return context;
+}
+
+/// What the kernel counted must be what the plan says.
+template <class T>
+void check_counts(const kernels::SpgemmOperator<T>& product, std::int64_t products, std::int64_t cols)
+{
+    if (product.products() != products || product.nnz() < 0 || product.nnz() > products ||
+        (cols == 0 && product.nnz() > 0)) {
+        throw Error(ErrorCode::internal,
+                    fmt::format("the SpGEMM kernel found {} products and {} entries where {} products were planned",
+                                product.products(), product.nnz(), products));
+    }
+}
+
+/// A, B and the structure of C of all rows of the part, and memory for C.
+template <class T>
+void build_whole(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, double& upload,
+                 double& symbolic)
+{
+    const auto begin = Clock::now();
+    upload_rows(worker, part.budget, state.b, part.b_rows, 0, state.b.rows, part.b);
+    upload_a(worker, part.budget, state.a, state.b, part.first_row, part.end_row, part.b_rows, part.b, part.a);
+    worker.stream().synchronize();
+    upload = seconds_since(begin);
+    part.product = prepare_product(worker, part.budget, state.options, part.a.shard, part.b.shard);
+    check_counts(*part.product, products_of(state.work, part.first_row, part.end_row), state.b.cols);
+    const auto nnz = static_cast<std::size_t>(part.product->nnz());
+    part.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, nnz);
+    part.values = kernels::DeviceArray<T>(part.budget, nnz);
+    worker.stream().synchronize();
+    symbolic = seconds_since(begin) - upload;
+}
+
+template <class T>
+void clear(ProductPart<T>& part)
+{
+    part.col_idx.reset();
+    part.values.reset();
+    part.product.reset();
+    part.a = {};
+    part.b = {};
+    part.columns_known = false;
+}
+
+/// Makes the part ready, and decides whether C stays on the device.
+template <class T>
+void build_part(ProductState<T>& state, runtime::Worker& worker, double& upload, double& symbolic)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    ProductPart<T>& part = *state.parts[rank];
+    SpgemmShardPlan& plan = state.plan.shards[rank];
+    if (plan.chunks > 1) {
+        return;
+    }
+    try {
+        build_whole(state, part, worker, upload, symbolic);
+        plan.c_nnz = part.product->nnz();
+        constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
+        plan.c_bytes = plan.c_nnz * entry_bytes + (plan.end_row - plan.first_row + 1) * 8;
+    } catch (const Error& e) {
+        // The estimate was too low, or others took memory since.
+        if (e.code() != ErrorCode::out_of_memory || part.end_row - part.first_row < 2) {
+            throw;
+        }
+        clear(part);
+        plan.chunks = 2;
+    }
+    plan.peak_bytes = part.budget.peak();
+}
+
+/// Rows [first_row, end_row) of C, to the host. B is what the part keeps, or what these rows need of it.
+template <class T>
+HostRows<T> compute_run(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha,
+                        std::int64_t first_row, std::int64_t end_row)
+{
+    DeviceRows<T> own_b;
+    RowSelection own_rows;
+    const bool kept = part.b.shard.row_ptr.data() != nullptr;
+    if (!kept) {
+        own_rows = select_rows(state.a, first_row, end_row, state.b, threads_of(worker));
+        upload_rows(worker, part.budget, state.b, own_rows, 0, state.b.rows, own_b);
+    }
+    const DeviceRows<T>& b = kept ? part.b : own_b;
+    DeviceRows<T> a;
+    upload_a(worker, part.budget, state.a, state.b, first_row, end_row, kept ? part.b_rows : own_rows, b, a);
+    const auto product = prepare_product(worker, part.budget, state.options, a.shard, b.shard);
+    check_counts(*product, products_of(state.work, first_row, end_row), state.b.cols);
+    const auto nnz = static_cast<std::size_t>(product->nnz());
+    const kernels::DeviceArray<std::int32_t> col_idx(part.budget, nnz);
+    const kernels::DeviceArray<T> values(part.budget, nnz);
+    product->fill(alpha, a.shard.values, b.shard.values, col_idx.data(), values.data(), context_of(worker, part));
+    HostRows<T> out;
+    out.first_row = first_row;
+    out.row_ptr.resize(static_cast<std::size_t>(end_row - first_row) + 1);
+    out.col_idx.resize(nnz);
+    out.values.resize(nnz);
+    runtime::Device& device = worker.device();
+    device.download(worker.stream(), out.row_ptr.data(), product->row_ptr(), out.row_ptr.size() * sizeof(std::int64_t));
+    device.download(worker.stream(), out.col_idx.data(), col_idx.data(), nnz * sizeof(std::int32_t));
+    device.download(worker.stream(), out.values.data(), values.data(), nnz * sizeof(T));
+    worker.stream().synchronize();
+    return out;
+}
+
+/// The same, cut in halves until each fits.
+template <class T>
+void compute_runs(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha,
+                  std::int64_t first_row, std::int64_t end_row)
+{
+    if (first_row == end_row) {
+        return;
+    }
+    try {
+        part.chunks.push_back(compute_run(state, part, worker, alpha, first_row, end_row));
+        return;
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::out_of_memory) {
+            throw;
+        }
+        if (end_row - first_row == 1) {
+            if (part.b.shard.row_ptr.data() == nullptr) {
+                throw Error(
+                    ErrorCode::out_of_memory,
+                    fmt::format("row {} of A B, {} products, does not fit the memory of device {} ({} bytes may be "
+                                "used): {}",
+                                first_row, products_of(state.work, first_row, end_row), worker.rank(),
+                                part.budget.limit() > 0 ? fmt::format("{}", part.budget.limit()) : "all", e.what()));
+            }
+            part.b = {};
+            compute_runs(state, part, worker, alpha, first_row, end_row);
+            return;
+        }
+    }
+    const std::int64_t middle = first_row + (end_row - first_row) / 2;
+    compute_runs(state, part, worker, alpha, first_row, middle);
+    compute_runs(state, part, worker, alpha, middle, end_row);
+}
+
+template <class T>
+void compute_chunked(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha)
+{
+    SpgemmShardPlan& plan = state.plan.shards[static_cast<std::size_t>(worker.rank())];
+    part.chunks.clear();
+    part.b = {};
+    if (part.budget.limit() == 0 || plan.b_bytes <= part.budget.limit() / 2) {
+        try {
+            upload_rows(worker, part.budget, state.b, part.b_rows, 0, state.b.rows, part.b);
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::out_of_memory) {
+                throw;
+            }
+            part.b = {};  // then each run brings what it needs
+        }
+    }
+    const std::int64_t work_begin = state.work[static_cast<std::size_t>(part.first_row)];
+    const std::int64_t work = state.work[static_cast<std::size_t>(part.end_row)] - work_begin;
+    std::int64_t row = part.first_row;
+    for (std::int64_t chunk = 1; chunk <= plan.chunks; ++chunk) {
+        const std::int64_t target = work_begin + work / plan.chunks * chunk + work % plan.chunks * chunk / plan.chunks;
+        const auto end = std::lower_bound(state.work.begin() + row, state.work.begin() + part.end_row, target);
+        const std::int64_t next = chunk == plan.chunks ? part.end_row : end - state.work.begin();
+        compute_runs(state, part, worker, alpha, row, next);
+        row = next;
+    }
+    part.b = {};
+    plan.chunks = std::max<std::int64_t>(static_cast<std::int64_t>(part.chunks.size()), 2);
+    plan.c_nnz = 0;
+    for (const HostRows<T>& rows : part.chunks) {
+        plan.c_nnz += static_cast<std::int64_t>(rows.values.size());
+    }
+    constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
+    plan.c_bytes = plan.c_nnz * entry_bytes + (plan.end_row - plan.first_row + 1) * 8;
+    plan.peak_bytes = part.budget.peak();
+}
+
+/// Sums the devices' counts up, once all are known.
+template <class T>
+void finish_counts(ProductState<T>& state)
+{
+    SpgemmPlan& plan = state.plan;
+    plan.c_nnz = 0;
+    plan.exact = state.computed || !plan.chunked();
+    for (const SpgemmShardPlan& shard : plan.shards) {
+        plan.c_nnz += shard.c_nnz;
+    }
+}
+
+template <class T>
+void set_phase(ProductState<T>& state, const char* name, std::vector<double> seconds)
+{
+    for (PhaseTimes& phase : state.phases) {
+        if (phase.name == name) {
+            phase.seconds = std::move(seconds);
+            return;
+        }
+    }
+    state.phases.push_back({name, std::move(seconds), true});
+}
+
+/// Runs body(worker, part, seconds of this device) on every device.
+template <class T, class Body>
+std::vector<double> on_devices(ProductState<T>& state, const Body& body)
+{
+    std::vector<double> seconds(state.parts.size());
+    state.runtime
+        ->submit(
+            [&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+                const auto begin = Clock::now();
+                body(worker, *state.parts[static_cast<std::size_t>(worker.rank())], meeting);
+                worker.stream().synchronize();
+                seconds[static_cast<std::size_t>(worker.rank())] = seconds_since(begin);
+            },
+            {}, true)
+        .get();
+    return seconds;
+}
+
+template <class T>
+void fill_or_renew(ProductPart<T>& part, runtime::Worker& worker, T alpha)
+{
+    const kernels::Context context = context_of(worker, part);
+    if (part.columns_known) {
+        part.product->numeric(alpha, part.a.shard.values, part.b.shard.values, part.col_idx.data(), part.values.data(),
+                              context);
+    } else {
+        part.product->fill(alpha, part.a.shard.values, part.b.shard.values, part.col_idx.data(), part.values.data(),
+                           context);
+        part.columns_known = true;
+    }
+}
+
+template <class T>
+void renew_values(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, const T* a_values,
+                  const T* b_values)
+{
+    const RowSelection a_rows = consecutive(state.a, part.first_row, part.end_row);
+    if (part.a.values.size() == 0 && a_rows.nnz > 0 && a_values != b_values) {
+        // A's values were a part of B's; they are two matrices from now on.
+        part.a.values = kernels::DeviceArray<T>(part.budget, static_cast<std::size_t>(a_rows.nnz));
+        worker.stream().copy(part.a.values.data(), part.a.shard.values,
+                             static_cast<std::size_t>(a_rows.nnz) * sizeof(T));
+        part.a.shard.values = part.a.values.data();
+    }
+    if (a_values != nullptr && part.a.values.size() > 0) {
+        upload_entries(worker, state.a.row_ptr, a_rows, a_values, part.a.values.data());
+    }
+    if (b_values != nullptr) {
+        upload_entries(worker, state.b.row_ptr, part.b_rows, b_values, part.b.values.data());
+    }
+}
+
+template <class T>
+ProductState<T>& checked(const std::shared_ptr<ProductState<T>>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this SparseProduct is empty; make one from a Runtime and two matrices");
+    }
+    return *state;
+}
+
+/// Row pointers of `rows` rows with `begin` entries before them; each row's length is held against its products.
+void place_row_pointers(const std::int64_t* local, std::int64_t first_row, std::int64_t rows, std::int64_t begin,
+                        const HostVector<std::int64_t>& work, std::int64_t cols, std::int64_t* row_ptr, int threads)
+{
+    std::int64_t wrong = 0;
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : wrong)
+    for (std::int64_t i = 0; i < rows; ++i) {
+        const std::int64_t n = local[i + 1] - local[i];
+        wrong += n < 0 || n > std::min(products_of(work, first_row + i, first_row + i + 1), cols) ? 1 : 0;
+        row_ptr[first_row + i + 1] = begin + local[i + 1];
+    }
+    if (wrong > 0) {
+        throw Error(ErrorCode::internal,
+                    fmt::format("{} rows of A B from row {} on have more entries than products", wrong, first_row));
+    }
+}
+
+}  // namespace
+
+void* MemoryBudget::allocate(std::size_t bytes)
+{
+    const auto more = static_cast<std::int64_t>(bytes);
+    if (limit_ > 0 && more > limit_ - used_) {
+        throw Error(ErrorCode::out_of_memory,
+                    fmt::format("{} bytes do not fit the memory limit of {} bytes, of which {} are in use", bytes,
+                                limit_, used_));
+    }
+    void* const p = memory_->allocate(bytes);
+    used_ += more;
+    peak_ = std::max(peak_, used_);
+    return p;
+}
+
+void MemoryBudget::deallocate(void* p, std::size_t bytes) noexcept
+{
+    memory_->deallocate(p, bytes);
+    used_ -= static_cast<std::int64_t>(bytes);
+}
+
+template <class T>
+ProductState<T>::~ProductState()
+{
+    for (std::size_t rank = 0; runtime && rank < parts.size(); ++rank) {
+        ProductPart<T>* const part = parts[rank].release();
+        runtime->release(static_cast<int>(rank), [part] { delete part; });
+    }
+}
+
+}  // namespace detail
+
+template <class T>
+SparseProduct<T>::SparseProduct(Runtime& runtime, const CsrView<T>& a, const CsrView<T>& b,
+                                const SpgemmOptions& options)
+{
+    const auto begin = detail::Clock::now();
+    auto state = std::make_shared<detail::ProductState<T>>();
+    state->runtime = runtime.state_;
+    state->runtime->require_live();
+    state->a = a;
+    state->b = b;
+    state->options = options;
+    const int devices = state->runtime->devices();
+    std::vector<std::int64_t> limits(static_cast<std::size_t>(devices));
+    state->runtime
+        ->submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+            limits[static_cast<std::size_t>(worker.rank())] =
+                detail::spgemm_limit(options, worker.device().free_bytes());
+        })
+        .get();
+    std::vector<detail::RowSelection> selections;
+    state->plan = detail::make_spgemm_plan(*state->runtime, a, b, options, limits, state->work, &selections);
+    state->parts.resize(static_cast<std::size_t>(devices));
+    detail::set_phase(*state, "plan", {detail::seconds_since(begin)});
+
+    std::vector<double> upload(static_cast<std::size_t>(devices));
+    std::vector<double> symbolic(static_cast<std::size_t>(devices));
+    state->runtime
+        ->submit(
+            [&](runtime::Worker& worker, runtime::Rendezvous&) {
+                const auto rank = static_cast<std::size_t>(worker.rank());
+                auto part =
+                    std::make_unique<detail::ProductPart<T>>(worker.device().make_pool(worker.stream()), limits[rank]);
+                part->first_row = state->plan.shards[rank].first_row;
+                part->end_row = state->plan.shards[rank].end_row;
+                part->b_rows = std::move(selections[rank]);
+                state->parts[rank] = std::move(part);
+                detail::build_part(*state, worker, upload[rank], symbolic[rank]);
+            },
+            {}, true)
+        .get();
+    detail::set_phase(*state, "upload", upload);
+    detail::set_phase(*state, "symbolic", symbolic);
+    detail::finish_counts(*state);
+    state_ = std::move(state);
+}
+
+template <class T>
+SpgemmPlan SparseProduct<T>::plan(const Runtime& runtime, const CsrView<T>& a, const CsrView<T>& b,
+                                  const SpgemmOptions& options)
+{
+    std::vector<std::int64_t> limits;
+    for (const DeviceInfo& info : runtime.devices()) {
+        limits.push_back(detail::spgemm_limit(options, info.kind == DeviceKind::cuda ? info.memory_bytes : 0));
+    }
+    HostVector<std::int64_t> work;
+    return detail::make_spgemm_plan(*runtime.state_, a, b, options, limits, work, nullptr);
+}
+
+template <class T>
+const SpgemmPlan& SparseProduct<T>::plan() const
+{
+    return detail::checked(state_).plan;
+}
+
+template <class T>
+std::int64_t SparseProduct<T>::rows() const
+{
+    return detail::checked(state_).plan.rows;
+}
+
+template <class T>
+std::int64_t SparseProduct<T>::cols() const
+{
+    return detail::checked(state_).plan.cols;
+}
+
+template <class T>
+std::int64_t SparseProduct<T>::nnz() const
+{
+    return detail::checked(state_).plan.c_nnz;
+}
+
+template <class T>
+void SparseProduct<T>::compute(T alpha)
+{
+    detail::ProductState<T>& state = detail::checked(state_);
+    state.computed = false;
+    const auto seconds =
+        detail::on_devices(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous&) {
+            if (part.product) {
+                detail::fill_or_renew(part, worker, alpha);
+            } else {
+                detail::compute_chunked(state, part, worker, alpha);
+            }
+        });
+    state.computed = true;
+    detail::set_phase(state, "numeric", seconds);
+    detail::finish_counts(state);
+}
+
+template <class T>
+void SparseProduct<T>::update_values(const T* a_values, const T* b_values)
+{
+    detail::ProductState<T>& state = detail::checked(state_);
+    const auto seconds =
+        detail::on_devices(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous&) {
+            if (part.product) {
+                detail::renew_values(state, part, worker, a_values, b_values);
+            }
+        });
+    state.a.values = a_values != nullptr ? a_values : state.a.values;
+    state.b.values = b_values != nullptr ? b_values : state.b.values;
+    state.computed = false;
+    detail::set_phase(state, "update", seconds);
+}
+
+template <class T>
+CsrMatrix<T> SparseProduct<T>::download() const
+{
+    detail::ProductState<T>& state = detail::checked(state_);
+    if (!state.computed) {
+        throw Error(ErrorCode::usage, "SparseProduct::download() before compute(): C has no values yet");
+    }
+    CsrMatrix<T> c;
+    c.rows = state.plan.rows;
+    c.cols = state.plan.cols;
+    c.row_ptr.resize(static_cast<std::size_t>(c.rows) + 1);
+    c.row_ptr[0] = 0;
+    HostVector<std::int32_t> col_idx(static_cast<std::size_t>(state.plan.c_nnz));
+    c.values.resize(static_cast<std::size_t>(state.plan.c_nnz));
+    const auto seconds = detail::on_devices(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part,
+                                                       runtime::Rendezvous&) {
+        std::int64_t begin = 0;
+        for (int rank = 0; rank < worker.rank(); ++rank) {
+            begin += state.plan.shards[static_cast<std::size_t>(rank)].c_nnz;
+        }
+        const int threads = detail::threads_of(worker);
+        if (part.product) {
+            runtime::Device& device = worker.device();
+            const std::int64_t rows = part.end_row - part.first_row;
+            const auto nnz = static_cast<std::size_t>(part.product->nnz());
+            HostVector<std::int64_t> local(static_cast<std::size_t>(rows) + 1);
+            device.download(worker.stream(), local.data(), part.product->row_ptr(),
+                            local.size() * sizeof(std::int64_t));
+            device.download(worker.stream(), col_idx.data() + begin, part.col_idx.data(), nnz * sizeof(std::int32_t));
+            device.download(worker.stream(), c.values.data() + begin, part.values.data(), nnz * sizeof(T));
+            worker.stream().synchronize();
+            detail::place_row_pointers(local.data(), part.first_row, rows, begin, state.work, c.cols, c.row_ptr.data(),
+                                       threads);
+            return;
+        }
+        for (const detail::HostRows<T>& chunk : part.chunks) {
+            const auto rows = static_cast<std::int64_t>(chunk.row_ptr.size()) - 1;
+            detail::place_row_pointers(chunk.row_ptr.data(), chunk.first_row, rows, begin, state.work, c.cols,
+                                       c.row_ptr.data(), threads);
+            runtime::parallel_ranges(threads, chunk.values.size() * sizeof(T), [&](std::size_t first, std::size_t n) {
+                std::memcpy(reinterpret_cast<std::byte*>(c.values.data() + begin) + first,
+                            reinterpret_cast<const std::byte*>(chunk.values.data()) + first, n);
+            });
+            runtime::parallel_ranges(
+                threads, chunk.col_idx.size() * sizeof(std::int32_t), [&](std::size_t first, std::size_t n) {
+                    std::memcpy(reinterpret_cast<std::byte*>(col_idx.data() + begin) + first,
+                                reinterpret_cast<const std::byte*>(chunk.col_idx.data()) + first, n);
+                });
+            begin += static_cast<std::int64_t>(chunk.values.size());
+        }
+    });
+    detail::set_phase(state, "download", seconds);
+    c.col_idx = std::move(col_idx);
+    return state.options.prune_below > 0 ? pruned<T>(c.view(), state.options.prune_below) : c;
+}
+
+template <class T>
+std::vector<PhaseTimes> SparseProduct<T>::phases() const
+{
+    return detail::checked(state_).phases;
+}
+
+template <class T>
+std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int64_t iterations, T alpha)
+{
+    detail::ProductState<T>& state = detail::checked(state_);
+    if (iterations < 1 || warmup < 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("measure({}, {}): at least one iteration is timed", warmup, iterations));
+    }
+    if (state.plan.chunked()) {
+        throw Error(ErrorCode::usage,
+                    "measure() needs A, B and C on the devices; this plan is computed in runs of rows");
+    }
+    using Times = std::vector<std::vector<double>>;  // of each device and round
+    const std::size_t devices = state.parts.size();
+    Times symbolic(devices);
+    Times allocate(devices);
+    Times fill(devices);
+    Times whole(devices);
+    Times values(devices);
+    double wall_whole = 0;
+    double wall_values = 0;
+    detail::on_devices(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous& meeting) {
+        const auto rank = static_cast<std::size_t>(worker.rank());
+        auto loop_begin = detail::Clock::now();
+        for (std::int64_t round = -warmup; round < iterations; ++round) {
+            part.col_idx.reset();
+            part.values.reset();
+            part.product.reset();
+            part.columns_known = false;
+            worker.stream().synchronize();
+            meeting.arrive_and_wait();
+            if (round == 0) {
+                loop_begin = detail::Clock::now();
+            }
+            const auto begin = detail::Clock::now();
+            part.product = detail::prepare_product(worker, part.budget, state.options, part.a.shard, part.b.shard);
+            const double prepared = detail::seconds_since(begin);
+            const auto nnz = static_cast<std::size_t>(part.product->nnz());
+            part.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, nnz);
+            part.values = kernels::DeviceArray<T>(part.budget, nnz);
+            const double allocated = detail::seconds_since(begin);
+            detail::fill_or_renew(part, worker, alpha);
+            worker.stream().synchronize();
+            if (round >= 0) {
+                whole[rank].push_back(detail::seconds_since(begin));
+                symbolic[rank].push_back(prepared);
+                allocate[rank].push_back(allocated - prepared);
+                fill[rank].push_back(whole[rank].back() - allocated);
+            }
+        }
+        meeting.arrive_and_wait();
+        if (rank == 0) {
+            wall_whole = detail::seconds_since(loop_begin);
+        }
+        for (std::int64_t round = -warmup; round < iterations; ++round) {
+            meeting.arrive_and_wait();
+            if (round == 0) {
+                loop_begin = detail::Clock::now();
+            }
+            const auto begin = detail::Clock::now();
+            detail::fill_or_renew(part, worker, alpha);
+            worker.stream().synchronize();
+            if (round >= 0) {
+                values[rank].push_back(detail::seconds_since(begin));
+            }
+        }
+        meeting.arrive_and_wait();
+        if (rank == 0) {
+            wall_values = detail::seconds_since(loop_begin);
+        }
+    });
+    state.computed = true;
+
+    const auto median = [](std::vector<double> v) {
+        std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+        return v[v.size() / 2];
+    };
+    const auto summary = [&](const char* name, const Times& times, double wall) {
+        Measurement m;
+        m.name = fmt::format("spgemm/{}/{}", state.plan.precision, name);
+        m.layout = "devices -> rows";
+        m.iterations = iterations;
+        std::vector<double> slowest(static_cast<std::size_t>(iterations));
+        double sum = 0;
+        double most = 0;
+        for (const auto& device : times) {
+            for (std::size_t i = 0; i < slowest.size(); ++i) {
+                slowest[i] = std::max(slowest[i], device[i]);
+            }
+            const double typical = median(device);
+            sum += typical;
+            most = std::max(most, typical);
+        }
+        m.median_seconds = median(slowest);
+        m.min_seconds = *std::min_element(slowest.begin(), slowest.end());
+        m.max_seconds = *std::max_element(slowest.begin(), slowest.end());
+        m.wall_seconds = wall;
+        m.flops = 2 * static_cast<double>(state.plan.products);
+        for (const SpgemmShardPlan& shard : state.plan.shards) {
+            m.bytes += static_cast<double>(shard.a_bytes + shard.b_bytes + shard.c_bytes);
+        }
+        m.time_imbalance = sum > 0 ? most * static_cast<double>(devices) / sum - 1 : 0;
+        return m;
+    };
+    const auto phase = [&](const char* name, const Times& times) {
+        PhaseTimes p;
+        p.name = name;
+        for (const auto& device : times) {
+            p.seconds.push_back(median(device));
+        }
+        return p;
+    };
+    std::vector<Measurement> measurements{summary("whole", whole, wall_whole), summary("numeric", values, wall_values)};
+    measurements[0].phases = {phase("symbolic", symbolic), phase("allocate", allocate), phase("fill", fill)};
+    measurements[1].phases = {phase("numeric", values)};
+    for (std::size_t rank = 0; rank < devices; ++rank) {
+        state.plan.shards[rank].peak_bytes = state.parts[rank]->budget.peak();
+    }
+    return measurements;
+}
+
+template class SparseProduct<float>;
+template class SparseProduct<double>;
+template struct detail::ProductState<float>;
+template struct detail::ProductState<double>;
+
+}  // namespace rmsp

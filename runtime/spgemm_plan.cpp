@@ -1,0 +1,343 @@
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include "runtime/spgemm.hpp"
+#include "runtime/text.hpp"
+
+namespace rmsp {
+namespace detail {
+namespace {
+
+/// Rows whose entries are counted to estimate those of C.
+constexpr std::int64_t sampled_rows_each = 128;
+/// A sampled row with more products than this is not counted but bounded.
+constexpr std::int64_t most_sampled_products = std::int64_t{1} << 20;
+
+/// Entries of some rows of C over their products.
+template <class T>
+double sampled_compression(const CsrView<T>& a, const CsrView<T>& b, const HostVector<std::int64_t>& work,
+                           std::int64_t first_row, std::int64_t end_row)
+{
+    const std::int64_t samples = std::min(end_row - first_row, sampled_rows_each);
+    std::int64_t products = 0;
+    std::int64_t entries = 0;
+#pragma omp parallel for reduction(+ : products, entries) schedule(dynamic, 4)
+    for (std::int64_t s = 0; s < samples; ++s) {
+        const std::int64_t row =
+            first_row + (end_row - first_row) / samples * s + (end_row - first_row) % samples * s / samples;
+        const std::int64_t n = products_of(work, row, row + 1);
+        products += n;
+        if (n > most_sampled_products) {
+            entries += std::min(n, b.cols);
+            continue;
+        }
+        std::vector<std::int64_t> columns;
+        columns.reserve(static_cast<std::size_t>(n));
+        for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
+            const std::int64_t k = a.col_idx[i];
+            for (std::int64_t j = b.row_ptr[k]; j < b.row_ptr[k + 1]; ++j) {
+                columns.push_back(b.col_idx[j]);
+            }
+        }
+        std::sort(columns.begin(), columns.end());
+        entries += std::unique(columns.begin(), columns.end()) - columns.begin();
+    }
+    return products > 0 ? static_cast<double>(entries) / static_cast<double>(products) : 0;
+}
+
+std::int64_t pointer_bytes(std::int64_t nnz) { return nnz > std::numeric_limits<std::int32_t>::max() ? 8 : 4; }
+
+template <class T>
+void check_dimensions(const CsrView<T>& a, const CsrView<T>& b)
+{
+    if (a.cols != b.rows) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("A is {} x {} and B is {} x {}: the columns of A must be as many as the rows of B",
+                                a.rows, a.cols, b.rows, b.cols));
+    }
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    if (b.rows > most || b.cols > most) {
+        throw Error(ErrorCode::usage, fmt::format("A is {} x {} and B is {} x {}: a device indexes at most {} columns",
+                                                  a.rows, a.cols, b.rows, b.cols, most));
+    }
+}
+
+}  // namespace
+
+template <class T>
+HostVector<std::int64_t> count_work(const CsrView<T>& a, const CsrView<T>& b)
+{
+    HostVector<std::int64_t> work(static_cast<std::size_t>(a.rows) + 1);
+    work[0] = 0;
+    bool overflow = false;
+    a.row_ptr.visit([&](const auto* a_ptr) {
+        a.col_idx.visit([&](const auto* a_col) {
+            b.row_ptr.visit([&](const auto* b_ptr) {
+#pragma omp parallel for schedule(dynamic, 1024) reduction(|| : overflow)
+                for (std::int64_t row = 0; row < a.rows; ++row) {
+                    std::int64_t sum = spgemm_row_work;
+                    for (std::int64_t i = a_ptr[row]; i < a_ptr[row + 1]; ++i) {
+                        const std::int64_t k = a_col[i];
+                        overflow = __builtin_add_overflow(sum, std::int64_t{b_ptr[k + 1]} - b_ptr[k], &sum) || overflow;
+                    }
+                    work[static_cast<std::size_t>(row) + 1] = sum;
+                }
+            });
+        });
+    });
+    for (std::size_t row = 1; row < work.size(); ++row) {
+        overflow = __builtin_add_overflow(work[row], work[row - 1], &work[row]) || overflow;
+    }
+    if (overflow) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("A ({} x {}, {} nonzeros) times B ({} x {}, {} nonzeros) takes more than 2^63 - 1 "
+                                "multiplications",
+                                a.rows, a.cols, a.nnz, b.rows, b.cols, b.nnz));
+    }
+    return work;
+}
+
+template <class T>
+RowSelection select_rows(const CsrView<T>& a, std::int64_t first_row, std::int64_t end_row, const CsrView<T>& b,
+                         int threads)
+{
+    const std::int64_t begin = a.row_ptr[first_row];
+    const std::int64_t end = a.row_ptr[end_row];
+    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    std::int64_t last = -1;
+    a.col_idx.visit([&](const auto* col) {
+#pragma omp parallel for num_threads(threads) reduction(min : first) reduction(max : last) schedule(static)
+        for (std::int64_t i = begin; i < end; ++i) {
+            first = std::min<std::int64_t>(first, col[i]);
+            last = std::max<std::int64_t>(last, col[i]);
+        }
+    });
+    RowSelection selection;
+    if (last < first) {
+        return selection;
+    }
+    HostVector<std::uint8_t> touched(static_cast<std::size_t>(last - first + 1));
+    std::int64_t rows = 0;
+    std::int64_t nnz = 0;
+    a.col_idx.visit([&](const auto* col) {
+#pragma omp parallel num_threads(threads)
+        {
+#pragma omp for schedule(static)
+            for (std::int64_t k = 0; k <= last - first; ++k) {
+                touched[static_cast<std::size_t>(k)] = 0;
+            }
+#pragma omp for schedule(static)
+            for (std::int64_t i = begin; i < end; ++i) {
+                std::atomic_ref flag(touched[static_cast<std::size_t>(col[i] - first)]);
+                // Most are set already: reading leaves the line shared.
+                if (flag.load(std::memory_order_relaxed) == 0) {
+                    flag.store(1, std::memory_order_relaxed);
+                }
+            }
+#pragma omp for schedule(static) reduction(+ : rows, nnz)
+            for (std::int64_t k = first; k <= last; ++k) {
+                if (touched[static_cast<std::size_t>(k - first)] != 0) {
+                    ++rows;
+                    nnz += b.row_ptr[k + 1] - b.row_ptr[k];
+                }
+            }
+        }
+    });
+    const std::int64_t between = b.row_ptr[last + 1] - b.row_ptr[first];
+    if (between - nnz <= between / 8) {
+        selection.runs.push_back({first, last + 1, 0});
+        selection.rows = last + 1 - first;
+        selection.nnz = between;
+        return selection;
+    }
+    selection.rows = rows;
+    for (std::int64_t k = first; k <= last; ++k) {
+        if (touched[static_cast<std::size_t>(k - first)] == 0) {
+            continue;
+        }
+        if (selection.runs.empty() || selection.runs.back().end != k) {
+            selection.runs.push_back({k, k, selection.nnz});
+        }
+        selection.runs.back().end = k + 1;
+        selection.nnz += b.row_ptr[k + 1] - b.row_ptr[k];
+    }
+    return selection;
+}
+
+template <class T>
+std::int64_t position_in_b(const CsrView<T>& a, const CsrView<T>& b, std::int64_t first_row, std::int64_t end_row,
+                           const RowSelection& b_rows)
+{
+    if (a.row_ptr.data() != b.row_ptr.data() || a.col_idx.data() != b.col_idx.data() || a.values != b.values) {
+        return -1;
+    }
+    for (const RowRun& run : b_rows.runs) {
+        if (run.first <= first_row && end_row <= run.end) {
+            return run.nnz_before + a.row_ptr[first_row] - a.row_ptr[run.first];
+        }
+    }
+    return -1;
+}
+
+std::int64_t spgemm_limit(const SpgemmOptions& options, std::int64_t free_bytes)
+{
+    if (!(options.memory_limit > 0) || options.memory_limit >= 0x1p63) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("a memory limit of {}: it is a share of the free memory up to 1, or bytes",
+                                options.memory_limit));
+    }
+    return options.memory_limit > 1 ? static_cast<std::int64_t>(options.memory_limit)
+                                    : static_cast<std::int64_t>(options.memory_limit * static_cast<double>(free_bytes));
+}
+
+template <class T>
+SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
+                            const SpgemmOptions& options, const std::vector<std::int64_t>& limits,
+                            HostVector<std::int64_t>& work, std::vector<RowSelection>* selections)
+{
+    check_dimensions(a, b);
+    validate(a);
+    if (a.col_idx.data() != b.col_idx.data() || a.row_ptr.data() != b.row_ptr.data() || a.nnz != b.nnz) {
+        validate(b);
+    }
+    const kernels::SpgemmKernel<T>& kernel =
+        kernels::choose_spgemm<T>(runtime.infos.front().kind, options.kernel, options.determinism);
+    work = count_work(a, b);
+
+    SpgemmPlan plan;
+    plan.rows = a.rows;
+    plan.inner = a.cols;
+    plan.cols = b.cols;
+    plan.a_nnz = a.nnz;
+    plan.b_nnz = b.nnz;
+    plan.products = products_of(work, 0, a.rows);
+    plan.precision = sizeof(T) == 8 ? "double" : "float";
+    PartitionOptions split;
+    split.alignment = RowAlignment::row;
+    split.weights = runtime.options.weights;
+    for (const auto& info : runtime.infos) {
+        split.nodes.push_back(std::max(0, info.placement.node));
+    }
+    // The work of a row takes the place of its nonzeros; there is some even where A has no columns.
+    const Partition partition =
+        partition_csr(a.rows, std::max<std::int64_t>(a.cols, 1), IndexView(work.data()), runtime.devices(), split);
+    plan.product_imbalance = partition.imbalance(split.weights);
+    for (int i = 0; i < runtime.devices(); ++i) {
+        const auto rank = static_cast<std::size_t>(i);
+        const DeviceInfo& info = runtime.infos[rank];
+        SpgemmShardPlan shard;
+        shard.device = i;
+        shard.device_name = fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
+        shard.placement = info.placement;
+        shard.kernel = kernel.info.name;
+        shard.first_row = partition.parts[rank].start_row;
+        shard.end_row = partition.parts[rank].end_row;
+        shard.a_nnz = a.row_ptr[shard.end_row] - a.row_ptr[shard.first_row];
+        shard.products = products_of(work, shard.first_row, shard.end_row);
+        RowSelection selection = select_rows(a, shard.first_row, shard.end_row, b, omp_get_max_threads());
+        shard.b_rows = selection.rows;
+        shard.b_nnz = selection.nnz;
+        std::int64_t most = 0;
+#pragma omp parallel for reduction(+ : most) schedule(static)
+        for (std::int64_t row = shard.first_row; row < shard.end_row; ++row) {
+            most += std::min(products_of(work, row, row + 1), b.cols);
+        }
+        shard.c_nnz_most = most;
+        const double estimate =
+            sampled_compression(a, b, work, shard.first_row, shard.end_row) * static_cast<double>(shard.products);
+        shard.c_nnz = std::min(most, static_cast<std::int64_t>(estimate));
+        constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
+        const std::int64_t rows = shard.end_row - shard.first_row;
+        const bool came_with_b = position_in_b(a, b, shard.first_row, shard.end_row, selection) >= 0;
+        shard.a_bytes = (came_with_b ? 0 : shard.a_nnz * entry_bytes) + (rows + 1) * pointer_bytes(shard.a_nnz);
+        shard.b_bytes = shard.b_nnz * entry_bytes + (b.rows + 1) * pointer_bytes(shard.b_nnz);
+        shard.c_bytes = shard.c_nnz * entry_bytes + (rows + 1) * 8;
+        shard.limit_bytes = limits[rank];
+        if (shard.limit_bytes > 0 && shard.a_bytes + shard.b_bytes + shard.c_bytes > shard.limit_bytes) {
+            // B, or what a run needs of it, takes at most half; A and C of a run share the rest.
+            const std::int64_t room = std::max<std::int64_t>(shard.limit_bytes / 2, 1);
+            shard.chunks = std::clamp<std::int64_t>((shard.a_bytes + shard.c_bytes) / room + 1, 2,
+                                                    std::max<std::int64_t>(rows, 2));
+        }
+        plan.c_nnz += shard.c_nnz;
+        plan.shards.push_back(std::move(shard));
+        if (selections != nullptr) {
+            selections->push_back(std::move(selection));
+        }
+    }
+    return plan;
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                   \
+    template HostVector<std::int64_t> count_work(const CsrView<T>&, const CsrView<T>&);                       \
+    template RowSelection select_rows(const CsrView<T>&, std::int64_t, std::int64_t, const CsrView<T>&, int); \
+    template std::int64_t position_in_b(const CsrView<T>&, const CsrView<T>&, std::int64_t, std::int64_t,     \
+                                        const RowSelection&);                                                 \
+    template SpgemmPlan make_spgemm_plan(const RuntimeState&, const CsrView<T>&, const CsrView<T>&,           \
+                                         const SpgemmOptions&, const std::vector<std::int64_t>&,              \
+                                         HostVector<std::int64_t>&, std::vector<RowSelection>*);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace detail
+
+bool SpgemmPlan::chunked() const
+{
+    return std::any_of(shards.begin(), shards.end(), [](const SpgemmShardPlan& shard) { return shard.chunks > 1; });
+}
+
+std::string SpgemmPlan::to_text() const
+{
+    using Align = text::Table::Align;
+    std::string out = text::wrapped(
+        "Plan          ",
+        fmt::format("C ({} x {}) = A ({} x {}, {} nonzeros) B ({} nonzeros), {}, {} {}", text::grouped(rows),
+                    text::grouped(cols), text::grouped(rows), text::grouped(inner), text::grouped(a_nnz),
+                    text::grouped(b_nnz), precision, shards.size(), shards.size() == 1 ? "device" : "devices"));
+    out += text::wrapped(
+        "  products    ",
+        fmt::format("{}, within {} of the fair share on each device; C has {}{} nonzeros", text::grouped(products),
+                    text::percent(product_imbalance), exact ? "" : "about ", text::grouped(c_nnz)));
+    text::Table table({{"device", Align::left},
+                       {"node", Align::right},
+                       {"rows", Align::right},
+                       {"products", Align::right},
+                       {"rows of B", Align::right},
+                       {"A", Align::right},
+                       {"B", Align::right},
+                       {"C", Align::right},
+                       {"limit", Align::right},
+                       {"runs", Align::right}});
+    for (const SpgemmShardPlan& shard : shards) {
+        table.add({text::shortened(shard.device_name, 22),
+                   shard.placement.node < 0 ? "-" : fmt::format("{}", shard.placement.node),
+                   text::grouped(shard.end_row - shard.first_row), text::grouped(shard.products),
+                   text::grouped(shard.b_rows), text::bytes(shard.a_bytes), text::bytes(shard.b_bytes),
+                   text::bytes(shard.c_bytes), shard.limit_bytes > 0 ? text::bytes(shard.limit_bytes) : "-",
+                   text::grouped(shard.chunks)});
+    }
+    out += table.to_text(2);
+    if (!shards.empty()) {
+        out += fmt::format("  kernel      {}\n", shards.front().kernel);
+    }
+    if (chunked()) {
+        out += text::wrapped("  memory      ",
+                             "C does not fit beside A and B: it is computed in runs of rows, which go to the host");
+    }
+    std::int64_t peak = 0;
+    for (const SpgemmShardPlan& shard : shards) {
+        peak = std::max(peak, shard.peak_bytes);
+    }
+    if (peak > 0) {
+        out += fmt::format("  peak        {} on a device\n", text::bytes(peak));
+    }
+    return out;
+}
+
+}  // namespace rmsp

@@ -1,0 +1,75 @@
+#include <set>
+
+#include <gtest/gtest.h>
+#include <kernels/spmv/sell_blocks.hpp>
+
+namespace rmsp::kernels::test {
+namespace {
+
+template <class T>
+void expect_places()
+{
+    for (const BlockShape& shape : block_shapes) {
+        for (int width = 1; width <= 9; ++width) {
+            std::set<std::int64_t> places;
+            std::set<std::int64_t> codes;
+            for (int k = 0; k < width; ++k) {
+                for (int lane = 0; lane < slice_lanes(shape); ++lane) {
+                    for (int column = 0; column < shape.cols; ++column) {
+                        places.insert(block_value_place<T>(shape, width, k, column, lane));
+                    }
+                }
+                for (int node = 0; node < slice_nodes(shape); ++node) {
+                    codes.insert(block_code_place<T>(shape, width, k, node));
+                }
+            }
+            const std::int64_t values = std::int64_t{width} * slice_lanes(shape) * shape.cols;
+            EXPECT_EQ(static_cast<std::int64_t>(places.size()), values);
+            EXPECT_EQ(*places.begin(), 0);
+            EXPECT_EQ(*places.rbegin(), values - 1);
+            EXPECT_EQ(static_cast<int>(codes.size()), width * slice_nodes(shape));
+            EXPECT_EQ(*codes.rbegin(), width * slice_nodes(shape) - 1);
+            const std::int64_t room = slice_room<T>(static_cast<std::uint32_t>(width));
+            EXPECT_GE(room, width);
+            EXPECT_EQ(room * slice_lanes(shape) * shape.cols % block_group<T>, 0);
+            EXPECT_EQ(room * slice_nodes(shape) % block_group<T>, 0);
+        }
+    }
+}
+
+TEST(SellBlocksLayout, EachValueAndCodeHasItsPlace)
+{
+    expect_places<double>();
+    expect_places<float>();
+}
+
+TEST(SellBlocksLayout, CodesHoldTheBlockColumnAndItsEntries)
+{
+    const BlockShape shape{3, 3};
+    EXPECT_EQ(block_code(shape, 5, 0x1ff), 5u * 512 + 511);
+    EXPECT_TRUE(fits_block_codes(shape, 3 << 23));
+    EXPECT_FALSE(fits_block_codes(shape, (3 << 23) + 1));
+    EXPECT_TRUE(fits_block_codes({2, 2}, 2 << 28));
+    EXPECT_FALSE(fits_block_codes({2, 2}, (2 << 28) + 1));
+}
+
+TEST(SellBlocksLayout, BytesDecideTheShape)
+{
+    EXPECT_DOUBLE_EQ(block_bytes({3, 3}, {100, 900}, 900, 8), 7600);
+    EXPECT_DOUBLE_EQ(block_bytes({3, 3}, {100, 800}, 900, 8), 7600 + 1200);
+    EXPECT_DOUBLE_EQ(block_bytes({2, 2}, {0, 0}, 900, 4), 7200);
+}
+
+TEST(SellBlocksLayout, FewSlicesAreSharedByWarps)
+{
+    SellBlocksTuning tuning;
+    tuning.warps_per_multiprocessor = 10;
+    EXPECT_EQ(slice_parts(1000, 100, 100, 2, tuning), 1);
+    EXPECT_EQ(slice_parts(999, 100, 100, 2, tuning), 2);
+    EXPECT_EQ(slice_parts(499, 100, 100, 2, tuning), 4);
+    EXPECT_EQ(slice_parts(1, 100, 100, 2, tuning), 8);
+    EXPECT_EQ(slice_parts(1, 100, 7, 2, tuning), 2) << "each part has a group or two";
+}
+
+}  // namespace
+}  // namespace rmsp::kernels::test

@@ -1,0 +1,523 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+#include <kernels/spgemm/spgemm.hpp>
+#include <rmsp/error.hpp>
+
+#include "matrices.hpp"
+#include "test_device.hpp"
+
+namespace rmsp::kernels::test {
+namespace {
+
+template <class T>
+struct Pair {
+    std::string name;
+    HostCsr<T> a;
+    HostCsr<T> b;
+};
+
+template <class T>
+HostCsr<T> matrix(std::int64_t cols, const std::vector<std::int64_t>& lengths, std::uint64_t seed)
+{
+    return make_matrix<T>({"", cols, lengths}, seed);
+}
+
+/// Row `row` has columns row * step - half to row * step + half, as far as they exist.
+template <class T>
+HostCsr<T> band(std::int64_t rows, std::int64_t cols, std::int64_t step, std::int64_t half)
+{
+    HostCsr<T> a;
+    a.rows = rows;
+    a.cols = cols;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t column = std::max<std::int64_t>(row * step - half, 0);
+             column < std::min(cols, row * step + half + 1); ++column) {
+            a.col_idx.push_back(static_cast<std::int32_t>(column));
+        }
+        a.row_ptr.push_back(static_cast<std::int64_t>(a.col_idx.size()));
+    }
+    a.values = random_vector<T>(static_cast<std::int64_t>(a.col_idx.size()), 5);
+    return a;
+}
+
+std::vector<std::int64_t> lengths(std::size_t rows, std::int64_t most, std::uint64_t seed)
+{
+    std::mt19937_64 random(seed);
+    std::vector<std::int64_t> out(rows);
+    for (std::int64_t& n : out) {
+        n = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most + 1));
+    }
+    return out;
+}
+
+/// Lengths that fall as 1 / rank, in a random order.
+std::vector<std::int64_t> power_law(std::size_t rows, std::int64_t most, std::uint64_t seed)
+{
+    std::vector<std::int64_t> out(rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+        out[i] = most / static_cast<std::int64_t>(i + 1);
+    }
+    std::shuffle(out.begin(), out.end(), std::mt19937_64(seed));
+    return out;
+}
+
+/// Rows in order, each column once, as cuSPARSE asks for.
+template <class T>
+HostCsr<T> sorted_unique(const HostCsr<T>& a)
+{
+    HostCsr<T> out;
+    out.rows = a.rows;
+    out.cols = a.cols;
+    for (std::size_t row = 0; row < static_cast<std::size_t>(a.rows); ++row) {
+        std::map<std::int32_t, T> entries;
+        for (auto i = static_cast<std::size_t>(a.row_ptr[row]); i < static_cast<std::size_t>(a.row_ptr[row + 1]); ++i) {
+            entries[a.col_idx[i]] += a.values[i];
+        }
+        for (const auto& [column, value] : entries) {
+            out.col_idx.push_back(column);
+            out.values.push_back(value);
+        }
+        out.row_ptr.push_back(static_cast<std::int64_t>(out.col_idx.size()));
+    }
+    return out;
+}
+
+/// Sizes that change how a kernel adds a row up: none, one, few, many products; narrow and wide; every column.
+template <class T>
+std::vector<Pair<T>> pairs()
+{
+    constexpr std::int64_t widest = std::numeric_limits<std::int32_t>::max();
+    std::vector<Pair<T>> all;
+    const auto add = [&](const char* name, HostCsr<T> a, HostCsr<T> b) {
+        all.push_back({name, std::move(a), std::move(b)});
+    };
+    const auto repeated = [](std::size_t rows, std::int64_t n) { return std::vector<std::int64_t>(rows, n); };
+    add("0 x 0 by 0 x 0", matrix<T>(0, {}, 1), matrix<T>(0, {}, 2));
+    add("0 x 5 by 5 x 3", matrix<T>(5, {}, 1), matrix<T>(3, {1, 2, 0, 3, 1}, 2));
+    add("5 x 0 by 0 x 4", matrix<T>(0, repeated(5, 0), 1), matrix<T>(4, {}, 2));
+    add("3 x 4 by 4 x 0", matrix<T>(4, {1, 2, 3}, 1), matrix<T>(0, repeated(4, 0), 2));
+    add("1 x 1", matrix<T>(1, {1}, 1), matrix<T>(1, {1}, 2));
+    add("no products at all", matrix<T>(40, repeated(50, 3), 1), matrix<T>(7, repeated(40, 0), 2));
+    add("one product a row", matrix<T>(3000, repeated(3000, 1), 1), matrix<T>(3000, repeated(3000, 1), 2));
+    add("small rows", matrix<T>(500, lengths(700, 5, 3), 1), matrix<T>(900, lengths(500, 5, 4), 2));
+    add("middling rows", matrix<T>(400, lengths(300, 30, 3), 1), matrix<T>(5000, lengths(400, 40, 4), 2));
+    add("tall by wide", matrix<T>(3, lengths(2000, 3, 3), 1), matrix<T>(4000, {500, 0, 3000}, 2));
+    add("band", band<T>(900, 900, 1, 15), band<T>(900, 900, 1, 15));
+    add("wide band", band<T>(30, 300, 9, 111), band<T>(300, 300, 1, 111));
+    add("steps", band<T>(200, 1000, 5, 3), band<T>(1000, 70000, 70, 2));
+    add("power law", matrix<T>(1500, power_law(1500, 700, 3), 1), matrix<T>(1500, power_law(1500, 700, 4), 2));
+    add("a row of A meets every row of B", matrix<T>(2000, {1, 0, 9000, 2, 1}, 1),
+        matrix<T>(3000, lengths(2000, 7, 4), 2));
+    add("rows of C with every column", band<T>(9, 40, 3, 20), band<T>(40, 30000, 750, 800));
+    add("many products for few columns", matrix<T>(300, {40000, 5, 9000}, 1), matrix<T>(17, repeated(300, 9), 2));
+    add("a row of B of 60000", matrix<T>(5, {2, 0, 1, 4}, 1), matrix<T>(100000, {3, 60000, 0, 1, 700}, 2));
+    add("2^31 - 1 columns", matrix<T>(50, lengths(60, 6, 3), 1), matrix<T>(widest, lengths(50, 300, 4), 2));
+    add("2^31 - 1 columns, long rows", matrix<T>(30, {30, 2, 60}, 1), matrix<T>(widest, repeated(30, 1500), 2));
+    return all;
+}
+
+/// A B, added up in long double, with what a sum may be off by.
+struct Entry {
+    long double sum = 0;
+    long double magnitude = 0;
+    std::int64_t products = 0;
+};
+
+template <class T>
+std::vector<std::map<std::int32_t, Entry>> expected_rows(const HostCsr<T>& a, const HostCsr<T>& b)
+{
+    std::vector<std::map<std::int32_t, Entry>> rows(static_cast<std::size_t>(a.rows));
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+        for (auto i = static_cast<std::size_t>(a.row_ptr[row]); i < static_cast<std::size_t>(a.row_ptr[row + 1]); ++i) {
+            const auto k = static_cast<std::size_t>(a.col_idx[i]);
+            for (auto j = static_cast<std::size_t>(b.row_ptr[k]); j < static_cast<std::size_t>(b.row_ptr[k + 1]); ++j) {
+                const long double product = static_cast<long double>(a.values[i]) * b.values[j];
+                Entry& entry = rows[row][b.col_idx[j]];
+                entry.sum += product;
+                entry.magnitude += std::abs(product);
+                ++entry.products;
+            }
+        }
+    }
+    return rows;
+}
+
+enum class Offsets { i32, i64 };
+
+template <class T>
+struct DeviceCsr {
+    DeviceCsr(TestDevice& device, const HostCsr<T>& a, Offsets offsets)
+        : ptr32(upload(device, std::vector<std::int32_t>(a.row_ptr.begin(), a.row_ptr.end()))),
+          ptr64(upload(device, a.row_ptr)),
+          columns(upload(device, a.col_idx)),
+          values(upload(device, a.values)),
+          shard{a.rows,         a.cols,
+                a.nnz(),        offsets == Offsets::i32 ? IndexView(ptr32.data()) : IndexView(ptr64.data()),
+                columns.data(), values.data()}
+    {
+    }
+
+    DeviceArray<std::int32_t> ptr32;
+    DeviceArray<std::int64_t> ptr64;
+    DeviceArray<std::int32_t> columns;
+    DeviceArray<T> values;
+    CsrShard<T> shard;
+};
+
+template <class T>
+std::vector<T> unpadded(const std::vector<T>& padded, std::size_t padding, T guard)
+{
+    for (std::size_t i = 0; i < padding; ++i) {
+        EXPECT_EQ(padded[i], guard) << "before the array";
+        EXPECT_EQ(padded[padded.size() - 1 - i], guard) << "behind the array";
+    }
+    return {padded.begin() + static_cast<std::ptrdiff_t>(padding), padded.end() - static_cast<std::ptrdiff_t>(padding)};
+}
+
+/// C on the host; entries around its arrays must stay as they are.
+template <class T>
+HostCsr<T> fill(TestDevice& device, SpgemmOperator<T>& op, const DeviceCsr<T>& a, const DeviceCsr<T>& b, T alpha)
+{
+    constexpr std::size_t padding = 32;
+    HostCsr<T> c;
+    c.rows = a.shard.rows;
+    c.cols = b.shard.cols;
+    c.row_ptr = download(device, op.row_ptr(), static_cast<std::size_t>(c.rows) + 1);
+    const auto n = static_cast<std::size_t>(op.nnz());
+    const auto columns = upload(device, std::vector<std::int32_t>(n + 2 * padding, -7));
+    const auto values = upload(device, std::vector<T>(n + 2 * padding, T{-7}));
+    op.fill(alpha, a.values.data(), b.values.data(), columns.data() + padding, values.data() + padding,
+            device.context());
+    c.col_idx = unpadded(download(device, columns.data(), n + 2 * padding), padding, std::int32_t{-7});
+    c.values = unpadded(download(device, values.data(), n + 2 * padding), padding, T{-7});
+    return c;
+}
+
+/// The values of numeric().
+template <class T>
+std::vector<T> renew(TestDevice& device, SpgemmOperator<T>& op, const DeviceCsr<T>& a, const DeviceCsr<T>& b, T alpha,
+                     const HostCsr<T>& c)
+{
+    const auto columns = upload(device, c.col_idx);
+    const auto values = upload(device, std::vector<T>(c.values.size(), std::numeric_limits<T>::quiet_NaN()));
+    op.numeric(alpha, a.values.data(), b.values.data(), columns.data(), values.data(), device.context());
+    return download(device, values.data(), c.values.size());
+}
+
+template <class T>
+void expect_product(const HostCsr<T>& c, const HostCsr<T>& a, const HostCsr<T>& b, T alpha)
+{
+    const auto rows = expected_rows(a, b);
+    ASSERT_EQ(c.row_ptr.front(), 0);
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+        ASSERT_EQ(c.row_ptr[row + 1] - c.row_ptr[row], static_cast<std::int64_t>(rows[row].size())) << "row " << row;
+        auto i = static_cast<std::size_t>(c.row_ptr[row]);
+        for (const auto& [column, entry] : rows[row]) {
+            ASSERT_EQ(c.col_idx[i], column) << "row " << row;
+            const long double bound = static_cast<long double>(entry.products + 4) * std::numeric_limits<T>::epsilon() *
+                                      entry.magnitude * std::abs(alpha);
+            ASSERT_LE(std::abs(static_cast<long double>(c.values[i]) - alpha * entry.sum), bound)
+                << "row " << row << ", column " << column << ": " << c.values[i];
+            ++i;
+        }
+    }
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b)
+{
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+std::vector<std::string> names_of_kind()
+{
+    std::vector<std::string> names;
+    for (const auto& kernel : spgemm_kernels<double>()) {
+        if (kernel.info.device == device_kind()) {
+            names.push_back(kernel.info.name);
+        }
+    }
+    return names;
+}
+
+class SpgemmKernels : public testing::TestWithParam<std::tuple<std::string, bool>> {
+protected:
+    void SetUp() override
+    {
+        if (!device_missing().empty()) {
+            GTEST_SKIP() << device_missing();
+        }
+        device_ = open_device();
+    }
+
+    template <class F>
+    void visit(F&& f)
+    {
+        if (std::get<1>(GetParam())) {
+            f(find<float>());
+        } else {
+            f(find<double>());
+        }
+    }
+
+    template <class T>
+    const SpgemmKernel<T>& find() const
+    {
+        for (const auto& kernel : spgemm_kernels<T>()) {
+            if (kernel.info.name == std::get<0>(GetParam())) {
+                return kernel;
+            }
+        }
+        throw std::logic_error("not in the registry");
+    }
+    bool vendor() const { return std::get<0>(GetParam()).starts_with("cusparse"); }
+
+    /// As this kernel takes it.
+    template <class T>
+    HostCsr<T> input(const HostCsr<T>& a) const
+    {
+        return vendor() ? sorted_unique(a) : a;
+    }
+
+    template <class T>
+    void check(const SpgemmKernel<T>& kernel, const HostCsr<T>& a_in, const HostCsr<T>& b_in,
+               const SpgemmOptions& options, Offsets offsets)
+    {
+        HostCsr<T> a = input(a_in);
+        HostCsr<T> b = input(b_in);
+        const DeviceCsr<T> da(*device_, a, offsets);
+        const DeviceCsr<T> db(*device_, b, offsets);
+        if (kernel.unsupported != nullptr && kernel.unsupported(da.shard, db.shard) != nullptr) {
+            return;
+        }
+        const auto op = kernel.prepare(da.shard, db.shard, options, device_->context());
+        EXPECT_GE(op->workspace_bytes(), 0);
+        const HostCsr<T> c = fill(*device_, *op, da, db, T{1});
+        expect_product(c, a, b, T{1});
+        if (HasFatalFailure()) {
+            return;
+        }
+        expect_product(fill(*device_, *op, da, db, T{-2.5}), a, b, T{-2.5});
+        // New values, the same structure.
+        a.values = random_vector<T>(a.nnz(), 91);
+        b.values = random_vector<T>(b.nnz(), 92);
+        if (a.nnz() > 0) {
+            device_->copy_in(da.values.data(), a.values.data(), a.values.size() * sizeof(T));
+        }
+        if (b.nnz() > 0) {
+            device_->copy_in(db.values.data(), b.values.data(), b.values.size() * sizeof(T));
+        }
+        HostCsr<T> renewed = c;
+        renewed.values = renew(*device_, *op, da, db, T{3}, c);
+        expect_product(renewed, a, b, T{3});
+        if (kernel.info.determinism >= Determinism::run) {
+            EXPECT_TRUE(same_bits(renewed.values, renew(*device_, *op, da, db, T{3}, c)));
+            EXPECT_TRUE(same_bits(renewed.values, fill(*device_, *op, da, db, T{3}).values));
+        }
+    }
+
+    std::unique_ptr<TestDevice> device_;
+};
+
+TEST_P(SpgemmKernels, MultipliesHardMatrices)
+{
+    visit([&]<class T>(const SpgemmKernel<T>& kernel) {
+        for (const Pair<T>& pair : pairs<T>()) {
+            SCOPED_TRACE(pair.name);
+            for (const Offsets offsets : {Offsets::i32, Offsets::i64}) {
+                check(kernel, pair.a, pair.b, {}, offsets);
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    });
+}
+
+TEST_P(SpgemmKernels, EachAccumulator)
+{
+    visit([&]<class T>(const SpgemmKernel<T>& kernel) {
+        for (const char* const accumulator : spgemm_accumulators()) {
+            SCOPED_TRACE(accumulator);
+            for (const Pair<T>& pair : pairs<T>()) {
+                SCOPED_TRACE(pair.name);
+                if (pair.b.cols > 1'000'000) {
+                    continue;  // only what "auto" takes for them is meant to cope
+                }
+                SpgemmOptions options;
+                options.accumulator = accumulator;
+                try {
+                    check(kernel, pair.a, pair.b, options, Offsets::i64);
+                } catch (const Error& e) {
+                    // Kernels need not have all of them.
+                    ASSERT_EQ(e.code(), ErrorCode::usage) << e.what();
+                    EXPECT_NE(std::string(e.what()).find(accumulator), std::string::npos) << e.what();
+                    break;
+                }
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+        SpgemmOptions options;
+        options.accumulator = "abacus";
+        const HostCsr<T> a = band<T>(9, 9, 1, 1);
+        const DeviceCsr<T> d(*device_, a, Offsets::i32);
+        EXPECT_THROW(kernel.prepare(d.shard, d.shard, options, device_->context()), Error);
+    });
+}
+
+TEST_P(SpgemmKernels, SmallProductByHand)
+{
+    visit([&]<class T>(const SpgemmKernel<T>& kernel) {
+        // [1 2; 0 0; 0 3] * [4 0 5; 0 6 -1]
+        HostCsr<T> a;
+        a.rows = 3;
+        a.cols = 2;
+        a.row_ptr = {0, 2, 2, 3};
+        a.col_idx = {0, 1, 1};
+        a.values = {1, 2, 3};
+        HostCsr<T> b;
+        b.rows = 2;
+        b.cols = 3;
+        b.row_ptr = {0, 2, 4};
+        b.col_idx = {0, 2, 1, 2};
+        b.values = {4, 5, 6, -1};
+        const DeviceCsr<T> da(*device_, a, Offsets::i32);
+        const DeviceCsr<T> db(*device_, b, Offsets::i32);
+        const auto op = kernel.prepare(da.shard, db.shard, {}, device_->context());
+        EXPECT_EQ(op->products(), 6);
+        const HostCsr<T> c = fill(*device_, *op, da, db, T{2});
+        EXPECT_EQ(c.row_ptr, (std::vector<std::int64_t>{0, 3, 3, 5}));
+        EXPECT_EQ(c.col_idx, (std::vector<std::int32_t>{0, 1, 2, 1, 2}));
+        EXPECT_EQ(c.values, (std::vector<T>{8, 24, 6, 36, -6}));
+    });
+}
+
+TEST_P(SpgemmKernels, CountsProducts)
+{
+    visit([&]<class T>(const SpgemmKernel<T>&) {
+        for (const Pair<T>& pair : pairs<T>()) {
+            SCOPED_TRACE(pair.name);
+            const DeviceCsr<T> a(*device_, pair.a, Offsets::i32);
+            const DeviceCsr<T> b(*device_, pair.b, Offsets::i64);
+            const DeviceArray<std::int64_t> out(*device_->context().memory, static_cast<std::size_t>(pair.a.rows));
+            count_products(a.shard, b.shard, out.data(), device_->context());
+            const auto counts = download(*device_, out.data(), out.size());
+            for (std::size_t row = 0; row < counts.size(); ++row) {
+                std::int64_t sum = 0;
+                for (std::int64_t i = pair.a.row_ptr[row]; i < pair.a.row_ptr[row + 1]; ++i) {
+                    const auto k = static_cast<std::size_t>(pair.a.col_idx[static_cast<std::size_t>(i)]);
+                    sum += pair.b.row_ptr[k + 1] - pair.b.row_ptr[k];
+                }
+                ASSERT_EQ(counts[row], sum) << "row " << row;
+            }
+        }
+    });
+}
+
+TEST_P(SpgemmKernels, KeepsEntriesThatCancelAndPropagatesNan)
+{
+    visit([&]<class T>(const SpgemmKernel<T>& kernel) {
+        HostCsr<T> a;
+        a.rows = 3;
+        a.cols = 2;
+        a.row_ptr = {0, 2, 3, 4};
+        a.col_idx = {0, 1, 0, 1};
+        a.values = {1, -1, 0, std::numeric_limits<T>::infinity()};
+        HostCsr<T> b;
+        b.rows = 2;
+        b.cols = 2;
+        b.row_ptr = {0, 2, 4};
+        b.col_idx = {0, 1, 0, 1};
+        b.values = {3, std::numeric_limits<T>::quiet_NaN(), 3, 4};
+        const DeviceCsr<T> da(*device_, a, Offsets::i32);
+        const DeviceCsr<T> db(*device_, b, Offsets::i32);
+        const auto op = kernel.prepare(da.shard, db.shard, {}, device_->context());
+        const HostCsr<T> c = fill(*device_, *op, da, db, T{1});
+        ASSERT_EQ(c.row_ptr, (std::vector<std::int64_t>{0, 2, 4, 6}));
+        EXPECT_EQ(c.values[0], T{0});
+        EXPECT_TRUE(std::isnan(c.values[1]));
+        EXPECT_EQ(c.values[2], T{0});
+        EXPECT_TRUE(std::isnan(c.values[3]));
+        EXPECT_TRUE(std::isinf(c.values[4]) && std::isinf(c.values[5]));
+    });
+}
+
+TEST_P(SpgemmKernels, KeepsToTheWorkspaceLimitOrSaysWhatItNeeds)
+{
+    visit([&]<class T>(const SpgemmKernel<T>& kernel) {
+        if (kernel.info.name == "spgemm-reference" || vendor()) {
+            GTEST_SKIP() << "takes what it takes";
+        }
+        const HostCsr<T> a = make_matrix<T>({"", 2000, lengths(2000, 40, 3)}, 1);
+        const DeviceCsr<T> d(*device_, a, Offsets::i32);
+        SpgemmOptions options;
+        options.workspace_limit = 1000;
+        try {
+            kernel.prepare(d.shard, d.shard, options, device_->context());
+            ADD_FAILURE() << "no error";
+        } catch (const Error& e) {
+            EXPECT_EQ(e.code(), ErrorCode::out_of_memory);
+            EXPECT_NE(std::string(e.what()).find("bytes"), std::string::npos) << e.what();
+        }
+        options.workspace_limit = std::int64_t{1} << 30;
+        const auto op = kernel.prepare(d.shard, d.shard, options, device_->context());
+        EXPECT_LE(op->workspace_bytes(), options.workspace_limit);
+        expect_product(fill(*device_, *op, d, d, T{1}), a, a, T{1});
+    });
+}
+
+TEST_P(SpgemmKernels, KeepsItsBitsOnAnyNumberOfDevices)
+{
+    visit([&]<class T>(const SpgemmKernel<T>& kernel) {
+        if (kernel.info.determinism < Determinism::device_count) {
+            GTEST_SKIP() << "keeps determinism \"" << to_string(kernel.info.determinism) << "\" only";
+        }
+        const HostCsr<T> a = make_matrix<T>({"", 800, power_law(800, 500, 3)}, 1);
+        const DeviceCsr<T> db(*device_, a, Offsets::i64);
+        std::vector<T> whole;
+        for (const int parts : {1, 2, 3, 7}) {
+            std::vector<T> joined;
+            for (int part = 0; part < parts; ++part) {
+                const auto first = static_cast<std::size_t>(a.rows * part / parts);
+                const auto end = static_cast<std::size_t>(a.rows * (part + 1) / parts);
+                HostCsr<T> rows;
+                rows.rows = static_cast<std::int64_t>(end - first);
+                rows.cols = a.cols;
+                rows.row_ptr.clear();
+                for (std::size_t row = first; row <= end; ++row) {
+                    rows.row_ptr.push_back(a.row_ptr[row] - a.row_ptr[first]);
+                }
+                rows.col_idx.assign(a.col_idx.begin() + a.row_ptr[first], a.col_idx.begin() + a.row_ptr[end]);
+                rows.values.assign(a.values.begin() + a.row_ptr[first], a.values.begin() + a.row_ptr[end]);
+                device_->context().threads = 1 + (part + parts) % 5;
+                const DeviceCsr<T> da(*device_, rows, Offsets::i32);
+                const auto op = kernel.prepare(da.shard, db.shard, {}, device_->context());
+                const HostCsr<T> c = fill(*device_, *op, da, db, T{3});
+                joined.insert(joined.end(), c.values.begin(), c.values.end());
+            }
+            whole = parts == 1 ? joined : whole;
+            EXPECT_TRUE(same_bits(whole, joined)) << parts << " parts";
+        }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpgemmKernels, testing::Combine(testing::ValuesIn(names_of_kind()), testing::Bool()),
+                         [](const auto& test) {
+                             std::string name =
+                                 std::get<0>(test.param) + (std::get<1>(test.param) ? "_float" : "_double");
+                             for (char& c : name) {
+                                 c = c == '-' ? '_' : c;
+                             }
+                             return name;
+                         });
+
+}  // namespace
+}  // namespace rmsp::kernels::test
