@@ -58,6 +58,17 @@ TEST_P(Presets, EachKeyCanBeSwitchedAlone)
     }
 }
 
+TEST(PresetFiles, OneThreadMovesDataThroughTheHostOnly)
+{
+    RuntimeOptions options;
+    options.devices = "host:2";
+    options.one_thread = true;
+    options.transports = {"host", "peer"};
+    EXPECT_THROW(Runtime{options}, Error);
+    options.transports = {"host"};
+    EXPECT_NO_THROW(Runtime{options});
+}
+
 TEST(PresetFiles, SayWhatTheirNamesMean)
 {
     const auto load = [](const std::string& name) {
