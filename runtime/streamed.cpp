@@ -109,6 +109,12 @@ LockedArray::LockedArray(runtime::Device& device, const void* data, std::size_t 
     if (!lock || first_page >= end_page) {
         return;
     }
+    if (device.is_pinned(reinterpret_cast<void*>(first_page), end_page - first_page)) {
+        // By another matrix, say. If that goes first, copies are slower from then on, but right.
+        begin_ = first_page;
+        end_ = end_page;
+        return;
+    }
     owned_ = device.pin(reinterpret_cast<void*>(first_page), end_page - first_page);
     refused_ = !owned_;
     if (owned_) {
