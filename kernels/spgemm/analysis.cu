@@ -217,6 +217,7 @@ __global__ void __launch_bounds__(threads)
     }
     const bool writes = active && lane == 0;
     int c = -1;
+    long long bound = 0;
     if (writes) {
         const RowBounds found{first, last, static_cast<std::int32_t>(min(words, static_cast<long long>(most))),
                               static_cast<std::int32_t>(min(products, static_cast<long long>(most)))};
@@ -225,6 +226,7 @@ __global__ void __launch_bounds__(threads)
         groups[row] = static_cast<std::uint8_t>(group);
         if (group > 0) {
             c = static_cast<int>(structure_class(found, shared_limit));
+            bound = min(products, static_cast<long long>(found.span()));
         }
         if (group > 1 && counters->most_in_group < group) {
             atomicMax(&counters->most_in_group, group);
@@ -232,8 +234,11 @@ __global__ void __launch_bounds__(threads)
     }
     count_classes(c, histogram, counters->structure);
     const long long total = cuda::block_sum<threads>(writes ? products : 0ll, sums);
+    __syncthreads();
+    bound = cuda::block_sum<threads>(bound, sums);
     if (threadIdx.x == 0 && total > 0) {
         atomicAdd(reinterpret_cast<unsigned long long*>(&counters->products), static_cast<unsigned long long>(total));
+        atomicAdd(reinterpret_cast<unsigned long long*>(&counters->bound), static_cast<unsigned long long>(bound));
     }
 }
 

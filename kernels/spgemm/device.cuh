@@ -52,7 +52,10 @@ static_assert(sizeof(RowOfB) == sizeof(int4));
 struct Counters {
     long long products;
     long long nnz;
-    unsigned structure[classes];  ///< rows in each class
+    long long bound;               ///< of the columns of all groups of rows
+    unsigned long long pool_used;  ///< columns of the pool; more than it has if there was no room
+    int unstored;                  ///< a row whose columns are not in the pool
+    unsigned structure[classes];   ///< rows in each class
     unsigned structure_used[classes];
     unsigned numeric[classes];
     unsigned numeric_used[classes];
@@ -92,13 +95,23 @@ struct StructureJob {
     const RowOfB* b_rows;
     const RowBounds* bounds;
     const std::uint8_t* groups;
-    std::int32_t* row_nnz;        ///< written by a count
+    std::int32_t* row_nnz;  ///< written by a count, with what follows
+    std::int64_t* stored;   ///< where a row's columns are in the pool; -1: nowhere
+    std::int32_t* pool;
+    long long pool_capacity;
+    long long slab;  ///< columns of the pool that a warp takes at a time
+    Counters* counters;
     const std::int64_t* row_ptr;  ///< read to write columns
     std::int32_t* col_idx;
+    int units;  ///< multiprocessors
 };
-/// Counts the columns of the listed rows, all of one class, or writes them if job.col_idx is not null.
+/// Counts the columns of the listed rows, all of one class, or, if job.col_idx is not null, writes those of the rows that were not
+/// stored.
 void run_structure(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
                    cudaStream_t stream);
+
+/// Copies the columns of stored rows to C, whose rows have `mean` entries on average.
+void copy_structure(const StructureJob& job, double mean, cudaStream_t stream);
 
 /// Tiles of rows that scan_rows() needs a total for.
 std::int64_t scan_tiles(std::int64_t rows);

@@ -14,6 +14,10 @@ struct Factor {
     std::int32_t entries;
 };
 
+/// Loads that a thread issues before it uses the first.
+constexpr int in_flight = 4;
+constexpr unsigned not_there = 0xffffffffu;
+
 /// A place in a hash table: column, and its place in the row of C.
 using Slot = uint2;
 constexpr unsigned free_slot = 0xffffffffu;
@@ -145,19 +149,83 @@ __global__ void __launch_bounds__(warp_threads)
             joined = __ballot_sync(whole_warp, in && lane > 0 && k == left + 1 && job.b_twins[k] != 0);
         }
         __syncwarp();
-        for (int t = 0; t < batch;) {
-            const std::int32_t b_entries = lengths[own][t];
-            const std::int64_t b_begin = begins[own][t];
-            const std::int32_t* const b_cols = job.b.col_idx + b_begin;
-            const T* const b_values = job.b_values + b_begin;
-            if constexpr (Most == 1) {
-                const T factor = factors[own][t][0];
-                for (std::int32_t j = lane; j < b_entries; j += Lanes) {
-                    const T product = factor * __ldg(b_values + j);
-                    add(sums + place_of(__ldg(b_cols + j)), product, job.atomic);
+        if constexpr (Most == 1) {
+            const bool short_rows = __all_sync(whole_warp, length <= Lanes) && !job.atomic;
+            for (int t = 0; t < batch;) {
+                if (short_rows) {
+                    // Several rows of B in flight; their sums one after the other.
+                    unsigned place[in_flight];
+                    T product[in_flight];
+#pragma unroll
+                    for (int u = 0; u < in_flight; ++u) {
+                        const int step = min(t + u, Lanes - 1);
+                        place[u] = not_there;
+                        product[u] = T{0};
+                        if (t + u < batch && lane < lengths[own][step]) {
+                            const std::int64_t j = begins[own][step] + lane;
+                            place[u] = static_cast<unsigned>(__ldg(job.b.col_idx + j));
+                            product[u] = __ldg(job.b_values + j);
+                        }
+                    }
+#pragma unroll
+                    for (int u = 0; u < in_flight; ++u) {
+                        const bool there = place[u] != not_there;
+                        place[u] = there ? place_of(static_cast<std::int32_t>(place[u])) : 0;
+                        product[u] *= factors[own][min(t + u, Lanes - 1)][0];
+                        if (there) {
+                            sums[place[u]] += product[u];
+                        }
+                        __syncwarp();
+                    }
+                    t += in_flight;
+                } else {
+                    const T factor = factors[own][t][0];
+                    const std::int32_t b_entries = lengths[own][t];
+                    const std::int32_t* const b_cols = job.b.col_idx + begins[own][t];
+                    const T* const b_values = job.b_values + begins[own][t];
+                    for (std::int32_t j = lane; j < b_entries; j += in_flight * Lanes) {
+                        std::int32_t column[in_flight];
+                        T product[in_flight];
+#pragma unroll
+                        for (int u = 0; u < in_flight; ++u) {
+                            const bool there = j + u * Lanes < b_entries;
+                            column[u] = there ? __ldg(b_cols + j + u * Lanes) : 0;
+                            product[u] = there ? __ldg(b_values + j + u * Lanes) : T{0};
+                        }
+                        if (job.atomic) {
+#pragma unroll
+                            for (int u = 0; u < in_flight; ++u) {
+                                if (j + u * Lanes < b_entries) {
+                                    atomicAdd(sums + place_of(column[u]), factor * product[u]);
+                                }
+                            }
+                        } else {
+                            // The columns of a row of B differ.
+                            T* to[in_flight];
+#pragma unroll
+                            for (int u = 0; u < in_flight; ++u) {
+                                if (j + u * Lanes < b_entries) {
+                                    to[u] = sums + place_of(column[u]);
+                                    product[u] = *to[u] + factor * product[u];
+                                }
+                            }
+#pragma unroll
+                            for (int u = 0; u < in_flight; ++u) {
+                                if (j + u * Lanes < b_entries) {
+                                    *to[u] = product[u];
+                                }
+                            }
+                        }
+                    }
+                    ++t;
+                    __syncwarp();
                 }
-                ++t;
-            } else {
+            }
+        } else {
+            for (int t = 0; t < batch;) {
+                const std::int32_t b_entries = lengths[own][t];
+                const std::int32_t* const b_cols = job.b.col_idx + begins[own][t];
+                const T* const b_values = job.b_values + begins[own][t];
                 const int together = t == 31 ? 1 : min(__ffs(static_cast<int>(~(joined >> (t + 1)))), Most);
                 T factor[Most][Most];
 #pragma unroll
@@ -167,32 +235,43 @@ __global__ void __launch_bounds__(warp_threads)
                         factor[u][r] = u < together && r < group ? factors[own][t + u][r] : T{0};
                     }
                 }
-                for (std::int32_t j = lane; j < b_entries; j += Lanes) {
-                    T value[Most];
+                constexpr int steps_in_flight = 2;
+                for (std::int32_t j = lane; j < b_entries; j += steps_in_flight * 32) {
+                    std::int32_t column[steps_in_flight];
+                    T value[steps_in_flight][Most];
 #pragma unroll
-                    for (int u = 0; u < Most; ++u) {
-                        if (u < together) {
-                            value[u] = __ldg(b_values + u * b_entries + j);
+                    for (int v = 0; v < steps_in_flight; ++v) {
+                        const std::int32_t at_j = j + v * 32;
+                        const bool there = at_j < b_entries;
+                        column[v] = there ? __ldg(b_cols + at_j) : 0;
+#pragma unroll
+                        for (int u = 0; u < Most; ++u) {
+                            value[v][u] = there && u < together ? __ldg(b_values + u * b_entries + at_j) : T{0};
                         }
                     }
-                    T* const to = sums + place_of(__ldg(b_cols + j));
 #pragma unroll
-                    for (int r = 0; r < Most; ++r) {
-                        if (r < group) {
-                            T product = factor[0][r] * value[0];
+                    for (int v = 0; v < steps_in_flight; ++v) {
+                        if (j + v * 32 < b_entries) {
+                            T* const to = sums + place_of(column[v]);
 #pragma unroll
-                            for (int u = 1; u < Most; ++u) {
-                                if (u < together) {
-                                    product += factor[u][r] * value[u];
+                            for (int r = 0; r < Most; ++r) {
+                                if (r < group) {
+                                    T product = factor[0][r] * value[v][0];
+#pragma unroll
+                                    for (int u = 1; u < Most; ++u) {
+                                        if (u < together) {
+                                            product += factor[u][r] * value[v][u];
+                                        }
+                                    }
+                                    add(to + r * capacity, product, job.atomic);
                                 }
                             }
-                            add(to + r * capacity, product, job.atomic);
                         }
                     }
                 }
                 t += together;
+                __syncwarp();
             }
-            __syncwarp();
         }
     }
     for (int r = 0; r < group; ++r) {

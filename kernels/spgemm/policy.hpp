@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 /// Which way each row of C is counted and added up on a GPU, as data and pure functions, so that the host can test what runs
 /// on the device. A row goes to a class; a class is one launch.
@@ -141,6 +143,9 @@ constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shar
                                                     : StructureClass::bits53248;
     return fitting < widest ? fitting : widest;
 }
+
+/// Blocks for a multiprocessor, at most: enough to keep it full; each takes several rows, since its shared memory is cleared once.
+inline constexpr std::int64_t structure_blocks_a_unit = 16;
 
 /// The numeric phase. The columns of C are known: what is looked up is a column's place among them.
 enum class NumericClass : std::uint8_t {
@@ -323,6 +328,53 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries,
         }
     }
     return NumericClass::search;
+}
+
+/// Classes whose rows may also be worked on as those of the next class: same kernel, less room a row.
+constexpr bool grows_into_next(StructureClass c)
+{
+    return c != StructureClass::none && c != StructureClass::sort256 && c != StructureClass::bits2048 &&
+           c < StructureClass::bits4096;
+}
+constexpr bool grows_into_next(NumericClass c)
+{
+    return (is_window(c) && c != NumericClass::window2048) || (is_hash(c) && c != NumericClass::hash1024);
+}
+
+/// Classes with fewer rows than this do not fill a GPU: they join the next class, so that there are fewer launches.
+inline constexpr std::int64_t rows_for_a_launch = 4096;
+
+/// A run of the list of rows, worked on as rows of one class.
+template <class Class>
+struct Launch {
+    Class as;
+    std::int64_t first;
+    std::int64_t rows;
+    bool operator==(const Launch&) const = default;
+};
+
+/// The launches of a phase, from the rows in each class; class 0 has none.
+template <class Class>
+std::vector<Launch<Class>> plan_launches(std::span<const unsigned> rows_of_class,
+                                         std::int64_t least = rows_for_a_launch)
+{
+    std::vector<Launch<Class>> launches;
+    std::int64_t first = rows_of_class[0];
+    std::int64_t rows = 0;
+    Class as{};
+    for (int i = 1; i < static_cast<int>(Class::count); ++i) {
+        const auto c = static_cast<Class>(i);
+        if (rows_of_class[static_cast<std::size_t>(i)] > 0) {
+            rows += rows_of_class[static_cast<std::size_t>(i)];
+            as = c;
+        }
+        if (rows > 0 && (rows >= least || !grows_into_next(c))) {
+            launches.push_back({as, first, rows});
+            first += rows;
+            rows = 0;
+        }
+    }
+    return launches;
 }
 
 /// Neighbouring rows with the same columns in the same order are twins, as matrices with several unknowns a node have them. A warp
