@@ -79,11 +79,11 @@ void analyze_b(const Pattern& b, double mean, Word* words, RowOfB* rows, std::ui
                Counters* counters, cudaStream_t stream);
 /// twins[row]: row has the columns of row - 1.
 void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* counters, cudaStream_t stream);
-/// Bounds of the rows of C, and how many there are in each class; how many rows from each one on are worked on together, 0 if with
+/// Bounds of the rows of C, zeros to row_nnz, and how many rows there are in each class; how many rows from each one on are worked on together, 0 if with
 /// one before.
 void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::uint8_t* twins,
-               std::int64_t shared_limit, RowBounds* bounds, std::uint8_t* groups, Counters* counters,
-               cudaStream_t stream);
+               std::int64_t shared_limit, RowBounds* bounds, std::uint8_t* groups, std::int32_t* row_nnz,
+               Counters* counters, cudaStream_t stream);
 /// Lists the first rows of the groups of each class of the symbolic phase, in classes' order.
 void list_structure(const RowBounds* bounds, const std::uint8_t* groups, std::int64_t rows, std::int64_t shared_limit,
                     Counters* counters, std::int32_t* list, cudaStream_t stream);

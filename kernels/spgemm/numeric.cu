@@ -4,7 +4,7 @@
 namespace rmsp::kernels::spgemm {
 namespace {
 
-constexpr int warp_threads = numeric_shape(NumericClass::hash32, 8).threads;
+constexpr int warp_threads = most_threads_of_warps;
 
 /// An entry of a row of A and the row of B that it multiplies.
 template <class T>
@@ -74,14 +74,14 @@ __global__ void __launch_bounds__(warp_threads)
                 int capacity)
 {
     static_assert(Most == 1 || Lanes == 32);
-    constexpr int rows_a_block = warp_threads / Lanes;
+    constexpr int rows_a_block = warp_threads / Lanes;  // at most
     extern __shared__ unsigned char shared[];
     __shared__ std::int64_t begins[rows_a_block][Lanes];
     __shared__ std::int32_t lengths[rows_a_block][Lanes];
     __shared__ T factors[rows_a_block][Lanes][Most];
     const int own = static_cast<int>(threadIdx.x) / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
-    const std::int64_t index = std::int64_t{blockIdx.x} * rows_a_block + own;
+    const std::int64_t index = std::int64_t{blockIdx.x} * (blockDim.x / Lanes) + own;
     const bool active = index < count;
     if (Lanes == 32 && !active) {
         return;

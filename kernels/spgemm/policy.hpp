@@ -249,15 +249,29 @@ constexpr std::int64_t hash_bytes(std::int64_t entries, std::int64_t value_bytes
 /// Shared memory of bits and first place of each word of 32 columns.
 constexpr std::int64_t rank_bytes(std::int64_t span_words) { return span_words * 8; }
 
+/// Threads of a block whose warps each take rows of their own: fewer where a row needs much shared memory, so that little of it is left
+/// over.
+inline constexpr int most_threads_of_warps = 128;
+constexpr int threads_of_warps(std::int64_t bytes_a_row, int lanes)
+{
+    int threads = most_threads_of_warps;
+    while (threads > 32 && bytes_a_row * (threads / lanes) > 32 << 10) {
+        threads /= 2;
+    }
+    return threads;
+}
+
 /// `twins`: most rows of A that a warp takes together; `lanes`: of a row, where a class is worked on by warps.
 constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twins = 1, int lanes = 32)
 {
     const std::int64_t capacity = numeric_capacity(c);
     if (is_window(c)) {
-        return {128, lanes, capacity * value_bytes * twins};
+        const std::int64_t bytes = capacity * value_bytes * twins;
+        return {threads_of_warps(bytes, lanes), lanes, bytes};
     }
     if (is_hash(c)) {
-        return {128, lanes, hash_bytes(capacity, value_bytes, twins)};
+        const std::int64_t bytes = hash_bytes(capacity, value_bytes, twins);
+        return {threads_of_warps(bytes, lanes), lanes, bytes};
     }
     const std::int64_t bytes = is_block_hash(c) ? hash_bytes(capacity, value_bytes) : capacity;
     // About 32 warps on a multiprocessor, however much of its memory a row takes.

@@ -95,12 +95,10 @@ public:
         if (!same) {
             find_twins(a_, mean(a), array<std::uint8_t>(a_twins), device_counters, stream);
         }
-        analyze_a(a_, mean(a), b_rows_, array<std::uint8_t>(a_twins), shared_limit, bounds_, groups_, device_counters,
-                  stream);
+        analyze_a(a_, mean(a), b_rows_, array<std::uint8_t>(a_twins), shared_limit, bounds_, groups_, nnz_of_rows,
+                  device_counters, stream);
         list_structure(bounds_, groups_, a.rows, shared_limit, device_counters, structure_list_, stream);
         read(device_counters, stream);
-        RMSP_CUDA_CHECK(
-            cudaMemsetAsync(nnz_of_rows, 0, static_cast<std::size_t>(a.rows) * sizeof(std::int32_t), stream));
         units_ = context.compute_units;
         make_pool(a, b, options, context);
         StructureJob job = structure_job();
