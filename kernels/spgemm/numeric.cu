@@ -83,7 +83,9 @@ __global__ void __launch_bounds__(warp_threads)
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     const std::int64_t index = std::int64_t{blockIdx.x} * (blockDim.x / Lanes) + own;
     const bool active = index < count;
+    let_next_begin();
     if (Lanes == 32 && !active) {
+        wait_for_previous();
         return;
     }
     const std::int64_t row = active ? list[index] : 0;
@@ -280,6 +282,7 @@ __global__ void __launch_bounds__(warp_threads)
             job.values[c_begin + std::int64_t{r} * entries + i] = job.alpha * sums[r * capacity + place];
         }
     }
+    wait_for_previous();
 }
 
 enum class Lookup { hash, rank, map, search };
@@ -299,6 +302,7 @@ __global__ void __launch_bounds__(Threads)
     __shared__ int long_rows[batch_size];
     __shared__ int long_count;
     const int thread = static_cast<int>(threadIdx.x);
+    let_next_begin();
     for (std::int64_t index = blockIdx.x; index < count; index += gridDim.x) {
         const std::int64_t row = list[index];
         const RowBounds bounds = job.bounds[row];
@@ -452,6 +456,7 @@ __global__ void __launch_bounds__(Threads)
         }
         __syncthreads();
     }
+    wait_for_previous();
 }
 
 template <class T>
@@ -498,7 +503,7 @@ Kernel<T> kernel_of(NumericClass c, int lanes, int most_in_group)
 
 template <class T>
 void run_numeric(const NumericJob<T>& job, NumericClass c, const std::int32_t* list, std::int64_t count,
-                 cudaStream_t stream)
+                 Overlap overlap, cudaStream_t stream)
 {
     const Shape shape = numeric_shape(c, sizeof(T), job.most_in_group, job.lanes);
     const int rows = shape.threads / shape.threads_a_row;
@@ -506,15 +511,14 @@ void run_numeric(const NumericJob<T>& job, NumericClass c, const std::int32_t* l
     if (c == NumericClass::scatter && blocks > job.map_blocks) {
         blocks = job.map_blocks;
     }
-    const auto bytes = static_cast<unsigned>(rows * shape.bytes);
-    const Kernel<T> kernel = kernel_of<T>(c, job.lanes, job.most_in_group);
-    allow_shared_memory(reinterpret_cast<const void*>(kernel), bytes);
-    kernel<<<static_cast<unsigned>(blocks), shape.threads, bytes, stream>>>(job, list, count,
-                                                                            static_cast<int>(numeric_capacity(c)));
-    RMSP_CUDA_CHECK_LAUNCH("values of C");
+    launch_overlapping(kernel_of<T>(c, job.lanes, job.most_in_group), blocks, shape.threads,
+                       static_cast<unsigned>(rows * shape.bytes), overlap, stream, job, list, count,
+                       static_cast<int>(numeric_capacity(c)));
 }
 
-template void run_numeric(const NumericJob<float>&, NumericClass, const std::int32_t*, std::int64_t, cudaStream_t);
-template void run_numeric(const NumericJob<double>&, NumericClass, const std::int32_t*, std::int64_t, cudaStream_t);
+template void run_numeric(const NumericJob<float>&, NumericClass, const std::int32_t*, std::int64_t, Overlap,
+                          cudaStream_t);
+template void run_numeric(const NumericJob<double>&, NumericClass, const std::int32_t*, std::int64_t, Overlap,
+                          cudaStream_t);
 
 }  // namespace rmsp::kernels::spgemm

@@ -91,6 +91,9 @@ public:
         int shared_limit = 0;
         RMSP_CUDA_CHECK(cudaGetDevice(&device));
         RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+        int generation = 0;
+        RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
+        overlaps_ = generation >= 9;
         analyze_b(b_, mean(b), words_, b_rows_, b_twins_, same, device_counters, stream);
         if (!same) {
             find_twins(a_, mean(a), array<std::uint8_t>(a_twins), device_counters, stream);
@@ -153,16 +156,18 @@ public:
                                 .b_twins = b_twins_,
                                 .bounds = bounds_,
                                 .groups = groups_,
-                                .most_in_group = counters_.most_in_group,
+                                .most_in_group = std::max(counters_.most_in_group, 1),
                                 .lanes = lanes_,
                                 .row_ptr = row_ptr_,
                                 .col_idx = col_idx,
                                 .values = values,
                                 .map = map_.data(),
                                 .map_blocks = map_blocks_};
+        Overlap overlap{overlaps_, true};
         for (const auto& launch : plan_launches<NumericClass>(counters_.numeric)) {
-            run_numeric(job, launch.as, numeric_list_ + launch.first, launch.rows,
+            run_numeric(job, launch.as, numeric_list_ + launch.first, launch.rows, overlap,
                         static_cast<cudaStream_t>(context.stream));
+            overlap.first = false;
         }
     }
 
@@ -231,8 +236,10 @@ private:
 
     void run_structures(const StructureJob& job, cudaStream_t stream) const
     {
+        Overlap overlap{overlaps_, true};
         for (const auto& launch : plan_launches<StructureClass>(counters_.structure)) {
-            run_structure(job, launch.as, structure_list_ + launch.first, launch.rows, stream);
+            run_structure(job, launch.as, structure_list_ + launch.first, launch.rows, overlap, stream);
+            overlap.first = false;
         }
     }
 
@@ -269,6 +276,7 @@ private:
     std::int64_t slab_ = 0;
     bool all_stored_ = false;
     int units_ = 1;
+    bool overlaps_ = false;          ///< whether launches may
     DeviceArray<std::int32_t> map_;  ///< the scatter vectors
     int map_blocks_ = 0;
     int lanes_ = 32;
