@@ -22,10 +22,11 @@ constexpr unsigned not_there = 0xffffffffu;
 using Slot = uint2;
 constexpr unsigned free_slot = 0xffffffffu;
 
-/// Runs of 16 columns stay together, so that neighbours lie in different banks.
+/// Runs of 16 columns stay together, so that neighbours lie in different banks; a run begins anywhere.
 __device__ __forceinline__ unsigned first_slot(unsigned column, unsigned mask)
 {
-    return ((column >> 4) * 0x9e3779b0u + (column & 15u)) & mask;
+    // The upper half of the product: its low bits repeat with strides of powers of two, which grids have.
+    return (__umulhi((column >> 4) * 0x9e3779b1u, mask + 1) + (column & 15u)) & mask;
 }
 
 __device__ __forceinline__ void insert(Slot* table, unsigned mask, unsigned column, unsigned place)
