@@ -22,11 +22,11 @@ constexpr unsigned not_there = 0xffffffffu;
 using Slot = uint2;
 constexpr unsigned free_slot = 0xffffffffu;
 
-/// Runs of 16 columns stay together, so that neighbours lie in different banks; a run begins anywhere.
+/// The upper bits of a product with 2^32 over the golden ratio: neighbours, and columns a power of two apart, spread evenly over the
+/// table.
 __device__ __forceinline__ unsigned first_slot(unsigned column, unsigned mask)
 {
-    // The upper half of the product: its low bits repeat with strides of powers of two, which grids have.
-    return (__umulhi((column >> 4) * 0x9e3779b1u, mask + 1) + (column & 15u)) & mask;
+    return (column * 0x9e3779b1u) >> __clz(static_cast<int>(mask));
 }
 
 __device__ __forceinline__ void insert(Slot* table, unsigned mask, unsigned column, unsigned place)

@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(warp_threads)
         }
         __syncwarp();
         for_each_word(job, row, 0, 1, lane, batches[warp], [&](std::int32_t word, std::uint32_t bits) {
-            unsigned slot = (static_cast<unsigned>(word) * 0x9e3779b1u) >> 16 & (slots - 1);
+            unsigned slot = __umulhi(static_cast<unsigned>(word) * 0x9e3779b1u, slots);
             while (true) {
                 const std::int32_t found = atomicCAS(key + slot, free_slot, word);
                 if (found == free_slot || found == word) {
