@@ -167,7 +167,7 @@ enum class NumericClass : std::uint8_t {
     rank24,  ///< a block: bitmap with the entries before each word, and the sums, in 24 KiB of shared memory, and so on
     rank48,
     rank96,
-    rank216,
+    rank216,     ///< the widest that the GPU has room for also takes rows with more, in passes
     rank_far64,  ///< the bitmap in shared memory, the sums in C itself
     rank_far216,
     search,   ///< a block: the columns of C are searched, the sums in C itself
@@ -181,6 +181,7 @@ enum class Accumulator : std::uint8_t { automatic, scatter, hash, window };
 struct NumericLimits {
     std::int64_t window_columns_per_entry = 4;  ///< emptier windows spoil more of the cache than a hash table costs
     std::int64_t products_of_a_warp = 1 << 17;  ///< a row with more takes a block
+    std::int64_t most_passes = 8;               ///< over the rows of B; beyond, sums in global memory cost less
     bool operator==(const NumericLimits&) const = default;
 };
 
@@ -249,15 +250,29 @@ constexpr std::int64_t hash_bytes(std::int64_t entries, std::int64_t value_bytes
 /// Shared memory of bits and first place of each word of 32 columns.
 constexpr std::int64_t rank_bytes(std::int64_t span_words) { return span_words * 8; }
 
+/// Threads of a block whose warps each take rows of their own: fewer where a row needs much shared memory, so that little of it is left
+/// over.
+inline constexpr int most_threads_of_warps = 128;
+constexpr int threads_of_warps(std::int64_t bytes_a_row, int lanes)
+{
+    int threads = most_threads_of_warps;
+    while (threads > 32 && bytes_a_row * (threads / lanes) > 32 << 10) {
+        threads /= 2;
+    }
+    return threads;
+}
+
 /// `twins`: most rows of A that a warp takes together; `lanes`: of a row, where a class is worked on by warps.
 constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twins = 1, int lanes = 32)
 {
     const std::int64_t capacity = numeric_capacity(c);
     if (is_window(c)) {
-        return {128, lanes, capacity * value_bytes * twins};
+        const std::int64_t bytes = capacity * value_bytes * twins;
+        return {threads_of_warps(bytes, lanes), lanes, bytes};
     }
     if (is_hash(c)) {
-        return {128, lanes, hash_bytes(capacity, value_bytes, twins)};
+        const std::int64_t bytes = hash_bytes(capacity, value_bytes, twins);
+        return {threads_of_warps(bytes, lanes), lanes, bytes};
     }
     const std::int64_t bytes = is_block_hash(c) ? hash_bytes(capacity, value_bytes) : capacity;
     // About 32 warps on a multiprocessor, however much of its memory a row takes.
@@ -312,13 +327,20 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries,
                : slots == 4096 ? NumericClass::block_hash4096
                                : NumericClass::block_hash8192;
     }
-    if (windows && near <= 216 << 10 && near <= room) {
+    const NumericClass widest = room >= 216 << 10  ? NumericClass::rank216
+                                : room >= 96 << 10 ? NumericClass::rank96
+                                                   : NumericClass::rank48;
+    if (windows) {
         const NumericClass fitting = near <= 24 << 10   ? NumericClass::rank24
                                      : near <= 48 << 10 ? NumericClass::rank48
                                      : near <= 96 << 10 ? NumericClass::rank96
                                                         : NumericClass::rank216;
-        if (numeric_capacity(fitting) <= room) {
+        if (fitting < widest || near <= numeric_capacity(widest)) {
             return fitting;
+        }
+        const std::int64_t a_pass = numeric_capacity(widest) - far;
+        if (a_pass > 0 && entries * value_bytes <= limits.most_passes * (a_pass - value_bytes)) {
+            return widest;
         }
     }
     if (windows && far <= 216 << 10) {

@@ -163,6 +163,7 @@ __global__ void __launch_bounds__(warp_threads)
     std::uint32_t* const mask = masks[warp];
     std::uint32_t* const packed = packed_keys[warp];
     Slab slab;
+    let_next_begin();
     for (std::int64_t index = std::int64_t{blockIdx.x} * rows_a_block + warp; index < count;
          index += std::int64_t{gridDim.x} * rows_a_block) {
         const std::int64_t row = list[index];
@@ -177,7 +178,7 @@ __global__ void __launch_bounds__(warp_threads)
         }
         __syncwarp();
         for_each_word(job, row, 0, 1, lane, batches[warp], [&](std::int32_t word, std::uint32_t bits) {
-            unsigned slot = (static_cast<unsigned>(word) * 0x9e3779b1u) >> 16 & (slots - 1);
+            unsigned slot = __umulhi(static_cast<unsigned>(word) * 0x9e3779b1u, slots);
             while (true) {
                 const std::int32_t found = atomicCAS(key + slot, free_slot, word);
                 if (found == free_slot || found == word) {
@@ -248,6 +249,7 @@ __global__ void __launch_bounds__(warp_threads)
             target.to += __shfl_sync(whole_warp, through, 31);
         }
     }
+    wait_for_previous();
 }
 
 template <int Group>
@@ -299,6 +301,7 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
     }
     sync_group<Group>();
     Slab slab;
+    let_next_begin();
     for (std::int64_t index = std::int64_t{blockIdx.x} * rows + own; index < count;
          index += std::int64_t{gridDim.x} * rows) {
         const std::int64_t row = list[index];
@@ -402,6 +405,7 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
             job.row_nnz[row + thread] = entries;
         }
     }
+    wait_for_previous();
 }
 
 /// Copies the columns that a count left in the pool to C, by groups of `Lanes` threads a group of twins.
@@ -431,43 +435,40 @@ __global__ void __launch_bounds__(copy_threads) copy_kernel(const __grid_constan
 }
 
 template <bool Write>
-void launch(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
+void launch(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count, Overlap overlap,
             cudaStream_t stream)
 {
     const Shape shape = structure_shape(c);
     const int capacity = structure_capacity(c);
     const int rows = shape.threads / shape.threads_a_row;
-    // Enough to keep every multiprocessor full; each takes several rows, since its shared memory is cleared once.
-    const auto blocks = static_cast<unsigned>(
-        std::min((count + rows - 1) / rows, structure_blocks_a_unit * std::max<std::int64_t>(job.units, 1)));
+    const std::int64_t blocks =
+        std::min((count + rows - 1) / rows, structure_blocks_a_unit * std::max<std::int64_t>(job.units, 1));
     if (sorts(c)) {
         const auto kernel = c == StructureClass::sort32    ? sort_kernel<1, Write>
                             : c == StructureClass::sort64  ? sort_kernel<2, Write>
                             : c == StructureClass::sort128 ? sort_kernel<4, Write>
                                                            : sort_kernel<8, Write>;
-        kernel<<<blocks, shape.threads, 0, stream>>>(job, list, count);
+        launch_overlapping(kernel, blocks, shape.threads, 0, overlap, stream, job, list, count);
     } else {
-        const auto bytes = static_cast<unsigned>(rows * shape.bytes);
         const auto kernel = shape.threads_a_row == 32    ? bits_kernel<32, Write>
                             : shape.threads_a_row == 128 ? bits_kernel<128, Write>
                             : shape.threads_a_row == 256 ? bits_kernel<256, Write>
                             : shape.threads_a_row == 512 ? bits_kernel<512, Write>
                                                          : bits_kernel<1024, Write>;
-        allow_shared_memory(reinterpret_cast<const void*>(kernel), bytes);
-        kernel<<<blocks, shape.threads, bytes, stream>>>(job, list, count, capacity);
+        launch_overlapping(kernel, blocks, shape.threads, static_cast<unsigned>(rows * shape.bytes), overlap, stream,
+                           job, list, count, capacity);
     }
-    RMSP_CUDA_CHECK_LAUNCH("structure of C");
 }
 
 }  // namespace
 
 void run_structure(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
-                   cudaStream_t stream)
+                   Overlap overlap, cudaStream_t stream)
 {
     if (job.col_idx == nullptr) {
-        launch<false>(job, c, list, count, stream);
+        launch<false>(job, c, list, count, overlap, stream);
     } else {
-        launch<true>(job, c, list, count, stream);
+        launch<true>(job, c, list, count, overlap, stream);
     }
 }
 
