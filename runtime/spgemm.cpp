@@ -350,26 +350,6 @@ ProductState<T>& checked(const std::shared_ptr<ProductState<T>>& state)
     return *state;
 }
 
-void* MemoryBudget::allocate(std::size_t bytes)
-{
-    const auto more = static_cast<std::int64_t>(bytes);
-    if (limit_ > 0 && more > limit_ - used_) {
-        throw Error(ErrorCode::out_of_memory,
-                    fmt::format("{} bytes do not fit the memory limit of {} bytes, of which {} are in use", bytes,
-                                limit_, used_));
-    }
-    void* const p = memory_->allocate(bytes);
-    used_ += more;
-    peak_ = std::max(peak_, used_);
-    return p;
-}
-
-void MemoryBudget::deallocate(void* p, std::size_t bytes) noexcept
-{
-    memory_->deallocate(p, bytes);
-    used_ -= static_cast<std::int64_t>(bytes);
-}
-
 template <class T>
 ProductState<T>::~ProductState()
 {

@@ -8,6 +8,7 @@
 #include <kernels/spgemm/spgemm.hpp>
 #include <rmsp/spgemm.hpp>
 
+#include "runtime/memory_budget.hpp"
 #include "runtime/state.hpp"
 
 /// Behind SparseProduct.
@@ -59,29 +60,6 @@ std::int64_t position_in_b(const CsrView<T>& a, const CsrView<T>& b, std::int64_
 template <class T>
 RowSelection consecutive(const CsrView<T>& a, std::int64_t first_row, std::int64_t end_row);
 
-/// Device memory under a limit, with the most that was held at once.
-class MemoryBudget final : public kernels::Memory {
-public:
-    MemoryBudget(std::unique_ptr<kernels::Memory> memory, std::int64_t limit)
-        : memory_(std::move(memory)), limit_(limit)
-    {
-    }
-    /// \throws Error(out_of_memory) beyond the limit, or as the device says
-    void* allocate(std::size_t bytes) override;
-    void deallocate(void* p, std::size_t bytes) noexcept override;
-
-    std::int64_t limit() const noexcept { return limit_; }
-    std::int64_t peak() const noexcept { return peak_; }
-    /// What is left, at least 1; 0 without a limit.
-    std::int64_t left() const noexcept { return limit_ == 0 ? 0 : std::max<std::int64_t>(limit_ - used_, 1); }
-
-private:
-    std::unique_ptr<kernels::Memory> memory_;
-    std::int64_t limit_;
-    std::int64_t used_ = 0;
-    std::int64_t peak_ = 0;
-};
-
 /// Rows of a matrix in the memory of a device.
 template <class T>
 struct DeviceRows {
@@ -117,9 +95,13 @@ struct HostRows {
 /// One device's part of a product. Made, used and freed on the device's worker.
 template <class T>
 struct ProductPart {
-    ProductPart(std::unique_ptr<kernels::Memory> memory, std::int64_t limit) : budget(std::move(memory), limit) {}
+    ProductPart(std::unique_ptr<kernels::Memory> memory, std::int64_t limit)
+        : pool(std::move(memory)), budget(*pool, limit, "a product")
+    {
+    }
 
-    MemoryBudget budget;
+    std::unique_ptr<kernels::Memory> pool;
+    MemoryBudget budget;  ///< of the pool
     std::int64_t first_row = 0;
     std::int64_t end_row = 0;
     RowSelection b_rows;
