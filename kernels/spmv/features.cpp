@@ -145,7 +145,9 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
                 }
             }
         }
-        const auto group = static_cast<std::int64_t>(std::min<P>(row_ptr[n] - row_ptr[at], 32));
+        // What neighbouring rows share comes out of the caches that are nearer than the L2.
+        const auto last = row_ptr[std::min(n, at + slice_rows)];
+        const auto group = std::min<std::int64_t>(static_cast<std::int64_t>(last - row_ptr[at]), longest_looked_at);
         scratch.clear();
         std::transform(rows.begin(at), rows.begin(at) + group, std::back_inserter(scratch),
                        [&](C column) { return static_cast<std::int64_t>(column) * value_bytes / 32; });
