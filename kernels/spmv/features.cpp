@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <kernels/spmv/features.hpp>
@@ -28,11 +29,12 @@ struct SliceCost {
     std::int64_t entries = 0;
     std::int64_t stored = 0;
     std::int64_t code_bytes = 0;
+    std::int64_t sectors = 0;
 };
 
 /// One slice of the rows [first, end), which are sorted by length where the kernel would sort them; the median one then.
 template <class R>
-SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end)
+SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int value_bytes)
 {
     const auto length = [&](std::int64_t row) {
         return std::min<std::int64_t>(rows.length(row), sell_tuning.longest_row);
@@ -62,6 +64,7 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end)
         std::int64_t most = std::numeric_limits<std::int64_t>::min();
         std::int64_t least_skew = least;
         std::int64_t most_skew = most;
+        std::int64_t before = -1;
         for (std::int64_t lane = 0; lane < lanes; ++lane) {
             if (k < length(slice[lane])) {
                 const auto column = static_cast<std::int64_t>(rows.begin(slice[lane])[k]);
@@ -69,6 +72,8 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end)
                 most = std::max(most, column);
                 least_skew = std::min(least_skew, column - lane);
                 most_skew = std::max(most_skew, column - lane);
+                // Columns mostly rise or stay from lane to lane, so a sector that changes is a new one.
+                cost.sectors += std::exchange(before, column * value_bytes / 32) != column * value_bytes / 32 ? 1 : 0;
             }
         }
         columns.spread = std::max(columns.spread, static_cast<std::int32_t>(most - least));
@@ -126,9 +131,10 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
     std::vector<std::int64_t> scratch;
     constexpr std::int64_t longest_looked_at = 4096;  // a dense row has neither slices nor blocks of its own
     for (std::int64_t run = 0; run < runs; ++run) {
-        const std::int64_t at = (n - 1) * run / runs / 12 * 12;  // where blocks of 2, 3 and 4 begin
+        const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2, 3 and 4 begin
         const std::int64_t end = std::min(n, at + sort_rows);
-        const SliceCost cost = slice_cost(rows, at, end);
+        const SliceCost cost = slice_cost(rows, at, end, value_bytes);
+        total.sectors += cost.sectors;
         total.entries += cost.entries;
         total.stored += cost.stored;
         total.code_bytes += cost.code_bytes;
@@ -159,6 +165,7 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
         return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 0.0;
     };
     f.code_bytes = ratio(total.code_bytes, total.entries);
+    f.slice_sectors = ratio(total.sectors, total.entries);
     f.padding = ratio(total.stored - total.entries, total.entries);
     f.sectors = gathered > 0 ? ratio(sectors, gathered) : 1;
     double best = value_bytes + static_cast<double>(sizeof(std::int32_t));

@@ -62,8 +62,8 @@ constexpr Prediction predict_spmv(std::string_view name, const Features& f, int 
     double gathers = nnz * f.sectors;
     if (name == "sell") {
         matrix = nnz * ((1 + f.padding) * (value_bytes + 4.0 / 32) + f.code_bytes);
-        // A lane of each of 32 rows gathers at once, so only diagonals share sectors as the rows of a CSR kernel do.
-        gathers = nnz * std::max(f.sectors, f.code_bytes > 1 ? 0.6 : 0.0);
+        // One lane of each of 32 rows gathers at once.
+        gathers = nnz * f.slice_sectors;
     } else if (name == "sell-blocks") {
         matrix = nnz * f.block_fill * (value_bytes + 4.0 / (f.block * f.block));
         gathers = nnz * f.block_fill / f.block;
