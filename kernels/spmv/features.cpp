@@ -116,65 +116,85 @@ double hub_share(const C* col_idx, std::int64_t nnz, int sample)
     return tries > 0 ? static_cast<double>(hits) / static_cast<double>(tries) : 0;
 }
 
+constexpr std::array<int, 3> block_sides{2, 3, 4};
+
+/// What one run of rows shows.
+struct RunSample {
+    SliceCost slice;
+    std::array<std::int64_t, block_sides.size()> blocks{};
+    std::array<std::int64_t, block_sides.size()> block_entries{};
+    std::int64_t sectors = 0;
+    std::int64_t gathered = 0;
+};
+
+template <class P, class C>
+RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, int value_bytes)
+{
+    constexpr std::int64_t longest_looked_at = 4096;  // a dense row has neither slices nor blocks of its own
+    RunSample sample;
+    sample.slice = slice_cost(rows, at, end, value_bytes);
+    std::vector<std::int64_t> scratch;
+    for (std::size_t s = 0; s < block_sides.size(); ++s) {
+        const int side = block_sides[s];
+        for (std::int64_t first = at; first + side <= std::min(end, at + 12); first += side) {
+            const auto entries = static_cast<std::int64_t>(rows.end(first + side - 1) - rows.begin(first));
+            if (entries <= longest_looked_at) {
+                sample.blocks[s] += blocks_of(rows, first, side, scratch);
+                sample.block_entries[s] += entries;
+            }
+        }
+    }
+    // What neighbouring rows share comes out of the caches that are nearer than the L2.
+    const C* const begin = rows.begin(at);
+    sample.gathered = std::min<std::int64_t>(rows.end(std::min(end, at + slice_rows) - 1) - begin, longest_looked_at);
+    scratch.clear();
+    std::transform(begin, begin + sample.gathered, std::back_inserter(scratch),
+                   [&](C column) { return static_cast<std::int64_t>(column) * value_bytes / 32; });
+    std::sort(scratch.begin(), scratch.end());
+    sample.sectors = std::unique(scratch.begin(), scratch.end()) - scratch.begin();
+    return sample;
+}
+
 template <class P, class C>
 void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, const FeatureSample& sample)
 {
     const Rows<P, C> rows{row_ptr, col_idx};
     const std::int64_t n = f.rows.rows;
     const std::int64_t runs = std::min<std::int64_t>(sample.slices, (n + sort_rows - 1) / sort_rows);
-    SliceCost total;
-    constexpr std::array<int, 3> sides{2, 3, 4};
-    std::array<std::int64_t, sides.size()> blocks{};
-    std::array<std::int64_t, sides.size()> block_entries{};
-    std::int64_t sectors = 0;
-    std::int64_t gathered = 0;
-    std::vector<std::int64_t> scratch;
-    constexpr std::int64_t longest_looked_at = 4096;  // a dense row has neither slices nor blocks of its own
+    std::vector<RunSample> samples(static_cast<std::size_t>(runs));
+#pragma omp parallel for schedule(dynamic, 1) if (f.rows.nnz > 100000)
     for (std::int64_t run = 0; run < runs; ++run) {
         const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2, 3 and 4 begin
-        const std::int64_t end = std::min(n, at + sort_rows);
-        const SliceCost cost = slice_cost(rows, at, end, value_bytes);
-        total.sectors += cost.sectors;
-        total.entries += cost.entries;
-        total.stored += cost.stored;
-        total.code_bytes += cost.code_bytes;
-        for (std::size_t s = 0; s < sides.size(); ++s) {
-            const int side = sides[s];
-            for (std::int64_t first = at; first + side <= std::min(end, at + 12); first += side) {
-                std::int64_t entries = 0;
-                for (std::int64_t row = first; row < first + side; ++row) {
-                    entries += rows.length(row);
-                }
-                if (entries <= longest_looked_at) {
-                    blocks[s] += blocks_of(rows, first, side, scratch);
-                    block_entries[s] += entries;
-                }
-            }
+        samples[static_cast<std::size_t>(run)] = sample_run(rows, at, std::min(n, at + sort_rows), value_bytes);
+    }
+    RunSample total;
+    for (const RunSample& one : samples) {
+        total.slice.entries += one.slice.entries;
+        total.slice.stored += one.slice.stored;
+        total.slice.code_bytes += one.slice.code_bytes;
+        total.slice.sectors += one.slice.sectors;
+        for (std::size_t s = 0; s < block_sides.size(); ++s) {
+            total.blocks[s] += one.blocks[s];
+            total.block_entries[s] += one.block_entries[s];
         }
-        // What neighbouring rows share comes out of the caches that are nearer than the L2.
-        const auto last = row_ptr[std::min(n, at + slice_rows)];
-        const auto group = std::min<std::int64_t>(static_cast<std::int64_t>(last - row_ptr[at]), longest_looked_at);
-        scratch.clear();
-        std::transform(rows.begin(at), rows.begin(at) + group, std::back_inserter(scratch),
-                       [&](C column) { return static_cast<std::int64_t>(column) * value_bytes / 32; });
-        std::sort(scratch.begin(), scratch.end());
-        sectors += std::unique(scratch.begin(), scratch.end()) - scratch.begin();
-        gathered += group;
+        total.sectors += one.sectors;
+        total.gathered += one.gathered;
     }
     const auto ratio = [](std::int64_t a, std::int64_t b) {
         return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 0.0;
     };
-    f.code_bytes = ratio(total.code_bytes, total.entries);
-    f.slice_sectors = ratio(total.sectors, total.entries);
-    f.padding = ratio(total.stored - total.entries, total.entries);
-    f.sectors = gathered > 0 ? ratio(sectors, gathered) : 1;
+    f.code_bytes = ratio(total.slice.code_bytes, total.slice.entries);
+    f.slice_sectors = ratio(total.slice.sectors, total.slice.entries);
+    f.padding = ratio(total.slice.stored - total.slice.entries, total.slice.entries);
+    f.sectors = total.gathered > 0 ? ratio(total.sectors, total.gathered) : 1;
     double best = value_bytes + static_cast<double>(sizeof(std::int32_t));
-    for (std::size_t s = 0; s < sides.size(); ++s) {
-        const double index = ratio(blocks[s], block_entries[s]) * static_cast<double>(sizeof(std::int32_t));
-        const double fill = ratio(blocks[s], block_entries[s]) * sides[s] * sides[s];
-        if (block_entries[s] > 0 && fill * value_bytes + index < best) {
-            best = fill * value_bytes + index;
-            f.block = sides[s];
+    for (std::size_t s = 0; s < block_sides.size(); ++s) {
+        const double each = ratio(total.blocks[s], total.block_entries[s]);
+        const double fill = each * block_sides[s] * block_sides[s];
+        const double bytes = fill * value_bytes + each * static_cast<double>(sizeof(std::int32_t));
+        if (total.block_entries[s] > 0 && bytes < best) {
+            best = bytes;
+            f.block = block_sides[s];
             f.block_fill = fill;
         }
     }

@@ -10,8 +10,8 @@ namespace rmsp::kernels {
 
 /// Rows and entries that are looked at: enough for shares of a few per cent, and less work than the kernels' own first look.
 struct FeatureSample {
-    int slices = 128;       ///< runs of sort_rows rows, of each of which one slice is looked at
-    int entries = 1 << 14;  ///< whose columns are counted, to find the hubs
+    int slices = 32;        ///< runs of sort_rows rows, of each of which one slice is looked at
+    int entries = 1 << 13;  ///< whose columns are counted, to find the hubs
     bool operator==(const FeatureSample&) const = default;
 };
 inline constexpr FeatureSample feature_sample{};
