@@ -187,6 +187,10 @@ MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& optio
         return plan;
     }
     plan.name = options.merge;
+    if (runtime.options.one_thread && plan.name != "auto" && plan.name != "host") {
+        throw Error(ErrorCode::usage,
+                    fmt::format("one thread for all devices merges through the host only, not by {}", plan.name));
+    }
     if (plan.name == "auto") {
         // The connected one, or host copies, which need no connecting. A described machine: as if everything connected.
         plan.name = runtime.connection.transport ? runtime.connection.name : "peer";

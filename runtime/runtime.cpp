@@ -15,6 +15,7 @@
 #include <kernels/support/support.hpp>
 
 #include "runtime/cuda/cuda_backend.hpp"
+#include "runtime/doctor_cache.hpp"
 #include "runtime/host/host_device.hpp"
 #include "runtime/state.hpp"
 
@@ -122,9 +123,13 @@ int core_count(const Topology& topology)
     return static_cast<int>(cores);
 }
 
-std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
+}  // namespace
+
+namespace detail {
+
+std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
 {
-    auto state = std::make_unique<detail::RuntimeState>();
+    auto state = std::make_unique<RuntimeState>();
     state->options = options;
     state->cache = runtime::Cache(options.cache);
     const bool live = options.topology_file.empty();
@@ -206,11 +211,12 @@ std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
         state->workers[i]->wait_until_open();
         state->infos[i] = state->workers[i]->device().info();
     }
-    state->connection = runtime::connect(state->workers, options.transports);
-    state->jobs = std::make_unique<runtime::JobQueue>(state->workers, state->shared_memory(),
-                                                      [s = state.get()](std::uint64_t job) { s->give_up(job); });
     return state;
 }
+
+}  // namespace detail
+
+namespace {
 
 template <class T>
 const std::shared_ptr<detail::MatrixState<T>>& checked(const std::shared_ptr<detail::MatrixState<T>>& state)
@@ -429,7 +435,27 @@ RuntimeOptions RuntimeOptions::from_environment(RuntimeOptions base)
     return base;
 }
 
-Runtime::Runtime(const RuntimeOptions& options) : state_(make_state(options)) {}
+Runtime::Runtime(const RuntimeOptions& options) : state_(detail::open_devices(options))
+{
+    if (state_->workers.empty()) {
+        return;
+    }
+    std::vector<std::string> transports = options.transports;
+    if (options.one_thread) {
+        // The others' kernels wait on one device for those of another, which a single thread has not queued yet.
+        if (std::any_of(transports.begin(), transports.end(), [](const auto& name) { return name != "host"; })) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("one thread for all devices moves data through the host only; transports {} need "
+                                    "a thread for each device",
+                                    fmt::join(transports, ", ")));
+        }
+        transports = {"host"};
+    }
+    state_->connection = runtime::connect(state_->workers, transports, detail::tested_transports(*state_));
+    state_->jobs = std::make_unique<runtime::JobQueue>(
+        state_->workers, state_->shared_memory(), [s = state_.get()](std::uint64_t job) { s->give_up(job); },
+        options.one_thread);
+}
 
 Runtime::~Runtime()
 {

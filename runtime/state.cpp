@@ -41,14 +41,14 @@ runtime::Transport& RuntimeState::transport(const std::string& name)
             return *other;
         }
     }
-    auto made = runtime::make_transport(workers, name);
+    auto made = runtime::make_transport(name, workers, runtime::communication_limit);
     runtime::Transport& transport = *made;
     {
         std::lock_guard list(mutex);
         others.push_back(std::move(made));
     }
     try {
-        runtime::test_transport(transport, workers, *jobs);
+        runtime::test_with_data(transport, workers, runtime::communication_limit, jobs.get());
     } catch (...) {
         std::lock_guard list(mutex);
         others.pop_back();
