@@ -229,14 +229,27 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
         return kernel.prepare(shard.owned, rows, context);
     };
     const DeviceKind kind = device.info().kind;
-    try {
+    if (options.kernel != "auto") {
         shard.owned_operator = prepare(kernels::choose_spmv<T>(kind, plan.kernel, options.determinism, rows, a.cols));
-    } catch (const Error& e) {
-        // The fastest kernel may keep a copy of the matrix. Where there is no room for it, one that does not will do.
-        if (e.code() != ErrorCode::out_of_memory || options.kernel != "auto") {
-            throw;
+    } else {
+        // The fastest kernel may keep a copy of the matrix, or find that the matrix lacks what it is made for. Where there is no
+        // room for the one, or the other is so, the next one will do.
+        const auto candidates = kernels::automatic_spmv<T>(kind, options.determinism, rows, a.cols);
+        for (const auto* kernel : candidates) {
+            const bool last = kernel == candidates.back();
+            shard.owned_operator.reset();
+            try {
+                shard.owned_operator = prepare(*kernel);
+            } catch (const Error& e) {
+                if (e.code() != ErrorCode::out_of_memory || last) {
+                    throw;
+                }
+                continue;
+            }
+            if (shard.owned_operator->worthwhile() || last) {
+                break;
+            }
         }
-        shard.owned_operator = prepare(choose_streamed_spmv<T>(kind, "auto", options.determinism, rows, a.cols));
     }
     if (const std::int64_t bytes = shard.owned_operator->format_bytes(); bytes >= 0) {
         plan.apply_bytes += bytes - plan.matrix_bytes;

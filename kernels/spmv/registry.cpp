@@ -72,6 +72,12 @@ bool automatic(const KernelInfo& info, const RowStatistics& rows)
     if (info.name == "sell") {
         return prefers_sell(rows);
     }
+    if (info.name == "sell-blocks") {
+        return prefers_sell_blocks(rows);
+    }
+    if (info.name == "column-blocks") {
+        return prefers_column_blocks(rows);
+    }
     if (info.name == "csr-row-vector") {
         return prefers_row_vector(rows);
     }
@@ -139,8 +145,26 @@ const SpmvKernel<T>& choose_spmv(DeviceKind kind, const std::string& name, Deter
         });
 }
 
+template <class T>
+std::vector<const SpmvKernel<T>*> automatic_spmv(DeviceKind kind, Determinism determinism, const RowStatistics& rows,
+                                                 std::int64_t cols)
+{
+    std::vector<const SpmvKernel<T>*> kernels;
+    for (const SpmvKernel<T>& kernel : spmv_kernels<T>()) {
+        if (kernel.info.device == kind && kernel.info.determinism >= determinism && automatic(kernel.info, rows) &&
+            (kernel.unsupported == nullptr || kernel.unsupported(rows.rows, cols, rows.nnz) == nullptr)) {
+            kernels.push_back(&kernel);
+        }
+    }
+    return kernels;
+}
+
 template std::span<const SpmvKernel<float>> spmv_kernels();
 template std::span<const SpmvKernel<double>> spmv_kernels();
+template std::vector<const SpmvKernel<float>*> automatic_spmv(DeviceKind, Determinism, const RowStatistics&,
+                                                              std::int64_t);
+template std::vector<const SpmvKernel<double>*> automatic_spmv(DeviceKind, Determinism, const RowStatistics&,
+                                                               std::int64_t);
 template const SpmvKernel<float>& choose_spmv(DeviceKind, const std::string&, Determinism, const RowStatistics&,
                                               std::int64_t);
 template const SpmvKernel<double>& choose_spmv(DeviceKind, const std::string&, Determinism, const RowStatistics&,

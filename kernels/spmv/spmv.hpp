@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <kernels/context.hpp>
 #include <rmsp/error.hpp>
@@ -68,6 +69,13 @@ std::span<const SpmvKernel<T>> spmv_kernels();
 template <class T>
 const SpmvKernel<T>& choose_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
                                  const RowStatistics& rows, std::int64_t cols);
+
+/// The kernels that the automatic choice considers for the shard, the best first: choose_spmv() returns the first. Where that finds no
+/// room for its copy of the matrix, or says that it is not worthwhile, the next one is to be prepared. Empty where choose_spmv()
+/// throws.
+template <class T>
+std::vector<const SpmvKernel<T>*> automatic_spmv(DeviceKind kind, Determinism determinism, const RowStatistics& rows,
+                                                 std::int64_t cols);
 
 // The bodies, one source file each; the registry lists them.
 template <class T>
