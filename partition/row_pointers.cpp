@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -69,30 +68,19 @@ RowStatistics row_statistics(std::int64_t rows, IndexView row_ptr)
     std::int64_t empty = 0;
     std::int64_t longest = 0;
     double squares = 0;
-    // Groups that begin at rows 0, 1, 2 modulo 3, and 0, 1 modulo 2.
-    std::int64_t groups[5] = {};
     const double mean = result.mean;
     row_ptr.visit([&](const auto* p) {
-#pragma omp parallel for schedule(static) reduction(+ : empty, squares) reduction(max : longest) reduction(+ : groups[:5]) if (rows > 65536)
+#pragma omp parallel for schedule(static) reduction(+ : empty, squares) reduction(max : longest) if (rows > 65536)
         for (std::int64_t i = 0; i < rows; ++i) {
             const std::int64_t length = static_cast<std::int64_t>(p[i + 1]) - static_cast<std::int64_t>(p[i]);
             const double difference = static_cast<double>(length) - mean;
             empty += length == 0 ? 1 : 0;
             longest = length > longest ? length : longest;
             squares += difference * difference;
-            const auto as_long = [&](std::int64_t row) {
-                return row < rows &&
-                       static_cast<std::int64_t>(p[row + 1]) - static_cast<std::int64_t>(p[row]) == length;
-            };
-            if (length > 0 && (length % 2 == 0 || length % 3 == 0) && as_long(i + 1)) {
-                groups[3 + i % 2] += 2;
-                groups[i % 3] += length % 3 == 0 && as_long(i + 2) ? 3 : 0;
-            }
         }
     });
     result.empty_rows = empty;
     result.longest_row = longest;
-    result.grouped_rows = *std::max_element(groups, groups + 5);
     result.deviation = std::sqrt(squares / static_cast<double>(rows));
     return result;
 }

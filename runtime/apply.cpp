@@ -133,11 +133,10 @@ T* carries_of(const MatrixState<T>& matrix, bool on_devices)
     return static_cast<T*>(matrix.carries->data()) + (on_devices ? std::size_t{0} : matrix.shards.size());
 }
 
-}  // namespace
-
+/// The steps of apply_on(), from which a streamed part recovers if one of them fails.
 template <class T>
-void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
-              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe)
+void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
+                 const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     runtime::Device& device = worker.device();
@@ -155,6 +154,9 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
     } else {
         if (probe != nullptr) {
             probe->mark(worker, "");
+        }
+        if (shard.streamed) {
+            shard.streamed->start(worker);
         }
         const PlacedX<T> x_place = place_x(matrix, worker, meeting, x, probe);
         if (copy_y && beta != T{0}) {
@@ -190,11 +192,29 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
             matrix.carry_order->settle(worker.rank(), stream, meeting);
         }
     }
-    if (copy_y) {
+    if (copy_y && shard.streamed) {
+        shard.streamed->download(worker, host_rows, y_place);
+    } else if (copy_y) {
         device.download(stream, host_rows, y_place, y_bytes);
     }
     if (probe != nullptr && (copy_y || matrix.any_carry)) {
         probe->mark(worker, "merge");
+    }
+}
+
+}  // namespace
+
+template <class T>
+void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
+              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe)
+{
+    try {
+        apply_steps(matrix, worker, meeting, alpha, x, beta, y, probe);
+    } catch (...) {
+        if (const auto& streamed = matrix.shards[static_cast<std::size_t>(worker.rank())]->streamed) {
+            streamed->abandon(worker);
+        }
+        throw;
     }
 }
 

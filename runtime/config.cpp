@@ -41,7 +41,7 @@ std::vector<Key> key_table(Config& c)
          "matrix to read: Matrix Market (plain, .gz, .xz, .zst) or SciPy .npz; this or matrix.generate"},
         {"matrix.generate", &c.matrix.generate,
          "matrix to generate instead: \"stencil27 NX NY NZ\", \"stencil7 NX NY NZ\", \"banded ROWS HALF_BAND\", "
-         "\"rmat SCALE EDGE_FACTOR\", \"random ROWS COLS PER_ROW\""},
+         "\"rmat SCALE EDGE_FACTOR\", \"random ROWS COLS PER_ROW\", \"powerlaw ROWS PER_ROW EXPONENT\""},
         {"matrix.format",
          &c.matrix.format,
          "storage format; this version multiplies csr, which auto chooses",
@@ -70,6 +70,11 @@ std::vector<Key> key_table(Config& c)
          &c.runtime.bind,
          "thread binding: auto (where the machine allows), none, strict (an error where it fails); RMSP_BIND",
          {"auto", "none", "strict"}},
+        {"runtime.threads",
+         &c.runtime.threads,
+         "what drives the devices: a thread for each device, or one for all of them, one device after the other (the "
+         "baseline)",
+         {"device", "one"}},
         {"runtime.weights",
          &c.runtime.weights,
          "relative speed of each device, each above 0; empty: all equal",
@@ -100,6 +105,10 @@ std::vector<Key> key_table(Config& c)
          "whether a cut may fall inside a row: auto (at a row's end where that costs at most 0.5 % of a part), exact "
          "(at the exact nonzero), row (never inside)",
          {"auto", "exact", "row"}},
+        {"partition.pointers",
+         &c.partition.pointers,
+         "where the local row pointers of the parts are computed: device, or host (the baseline)",
+         {"device", "host"}},
 
         {"kernel.spmv", &c.kernel.spmv, "kernel by its name in `mspmv kernels`, or auto"},
         {"kernel.determinism",
@@ -108,6 +117,12 @@ std::vector<Key> key_table(Config& c)
          "bits "
          "on any number of devices)",
          {"none", "run", "device_count"}},
+        {"kernel.expected_applies",
+         &c.kernel.expected_applies,
+         "how often the matrix will be multiplied: what auto makes formats for, and from 100 on races kernels for; 0: "
+         "run.warmup + run.iterations",
+         {},
+         0},
 
         {"run.mode",
          &c.run.mode,
@@ -115,7 +130,7 @@ std::vector<Key> key_table(Config& c)
          "the "
          "GPUs in pieces",
          {"resident", "streamed"}},
-        {"run.chunk_mib", &c.run.chunk_mib, "MiB of one such piece; a GPU holds three", {}, 1},
+        {"run.chunk_mib", &c.run.chunk_mib, "MiB of one such piece; a GPU holds six", {}, 1},
         {"run.vectors",
          &c.run.vectors,
          "where x and y live in the timed loop: host (both), replicated (x on every device), rows (x sliced, gathered "
@@ -134,6 +149,17 @@ std::vector<Key> key_table(Config& c)
         {"run.verify", &c.run.verify, "compare the last y with the serial reference"},
         {"run.compare_vendor", &c.run.compare_vendor,
          "also time the vendor's kernels (GPUs: cuSPARSE) in the same run"},
+
+        {"stream.encoding",
+         &c.stream.encoding,
+         "how a streamed matrix crosses the links: none (as it is in memory), auto (columns and values encoded without "
+         "loss where that saves bytes)",
+         {"none", "auto"}},
+        {"stream.device_mib",
+         &c.stream.device_mib,
+         "MiB of each device's memory that a streamed matrix and its copies of x and y may take; 0: all there is",
+         {},
+         0},
 
         {"spgemm.product",
          &c.spgemm.product,
@@ -568,6 +594,7 @@ RuntimeOptions runtime_options(const Config& config)
     RuntimeOptions options;
     options.devices = config.runtime.devices;
     options.bind = parse_bind_policy(config.runtime.bind);
+    options.one_thread = config.runtime.threads == "one";
     options.weights = config.runtime.weights;
     options.transports = config.runtime.transports;
     options.limit_gbs = config.runtime.limit_gbs;
@@ -589,9 +616,15 @@ DistributeOptions distribute_options(const Config& config)
     options.alignment = config.partition.alignment == "exact" ? RowAlignment::exact
                         : config.partition.alignment == "row" ? RowAlignment::row
                                                               : RowAlignment::automatic;
+    options.row_pointers = config.partition.pointers == "host" ? RowPointers::host : RowPointers::device;
     options.kernel = config.kernel.spmv;
+    options.expected_applies =
+        config.kernel.expected_applies > 0 ? config.kernel.expected_applies : config.run.warmup + config.run.iterations;
     options.mode = config.run.mode == "streamed" ? Mode::streamed : Mode::resident;
-    options.chunk_bytes = std::min(config.run.chunk_mib, std::numeric_limits<std::int64_t>::max() >> 20) << 20;
+    constexpr std::int64_t most_mib = std::numeric_limits<std::int64_t>::max() >> 20;
+    options.chunk_bytes = std::min(config.run.chunk_mib, most_mib) << 20;
+    options.encoding = config.stream.encoding == "auto" ? StreamEncoding::automatic : StreamEncoding::none;
+    options.device_bytes = std::min(config.stream.device_mib, most_mib) << 20;
     options.determinism = config.kernel.determinism == "run"            ? Determinism::run
                           : config.kernel.determinism == "device_count" ? Determinism::device_count
                                                                         : Determinism::none;

@@ -7,6 +7,7 @@
 
 #include <kernels/support/support.hpp>
 
+#include "runtime/choose.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp {
@@ -85,9 +86,10 @@ void upload_columns(Shard<T>& shard, runtime::Worker& worker, IndexView columns)
     }
 }
 
-/// Builds the owned rows' local pointers on the device from the caller's, whose slice is uploaded as it is. (MSREP, section 4.1)
+/// Builds the owned rows' local pointers: on the device from the caller's, whose slice is uploaded as it is (MSREP, section
+/// 4.1), or on the way there.
 template <class T>
-IndexView build_row_pointers(Shard<T>& shard, runtime::Worker& worker, IndexView row_ptr)
+IndexView build_row_pointers(Shard<T>& shard, runtime::Worker& worker, IndexView row_ptr, RowPointers where)
 {
     const std::int64_t rows = shard.part.owned_rows();
     const std::int64_t start = shard.part.start_idx + shard.carry_nnz;
@@ -110,6 +112,16 @@ IndexView build_row_pointers(Shard<T>& shard, runtime::Worker& worker, IndexView
         const auto* const slice = p + shard.part.first_owned_row();
         if (worker.device().shares_host_memory()) {
             return localize(IndexView(slice));
+        }
+        if (where == RowPointers::host) {
+            const auto bytes = static_cast<std::size_t>(rows + 1) * entry;
+            const auto upload = [&](const auto* type) {
+                worker.device().upload(worker.stream(), shard.row_ptr.data(), bytes,
+                                       runtime::localized(slice, start, nnz, type));
+                return IndexView(reinterpret_cast<decltype(type)>(shard.row_ptr.data()));
+            };
+            return entry == 4 ? upload(static_cast<const std::int32_t*>(nullptr))
+                              : upload(static_cast<const std::int64_t*>(nullptr));
         }
         using Pointer = std::remove_cvref_t<decltype(*p)>;
         kernels::DeviceArray<Pointer> staged(worker.device(), static_cast<std::size_t>(rows + 1));
@@ -154,12 +166,13 @@ template <class T>
 void open_shard(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker)
 {
     runtime::Device& device = worker.device();
+    kernels::Memory& memory = shard.budget ? static_cast<kernels::Memory&>(*shard.budget) : device;
     if (shard.carry_nnz > 0) {
-        shard.carry_out = kernels::DeviceArray<T>(device, 1);
+        shard.carry_out = kernels::DeviceArray<T>(memory, 1);
     }
     if (!device.shares_host_memory()) {
-        shard.x = kernels::DeviceArray<T>(device, static_cast<std::size_t>(matrix.plan.cols));
-        shard.y = kernels::DeviceArray<T>(device, static_cast<std::size_t>(shard.owned.rows));
+        shard.x = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(matrix.plan.cols));
+        shard.y = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(shard.owned.rows));
         matrix.x_buffers[static_cast<std::size_t>(worker.rank())] = shard.x.data();
     }
     matrix.carry_order->open(worker.rank(), device);
@@ -188,9 +201,14 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
     const bool in_place = device.shares_host_memory() && a.col_idx.type() == IndexType::i32;
     if (matrix.source && !in_place) {
         shard.owned.rows = shard.part.owned_rows();
-        shard.streamed = std::make_unique<StreamedPart<T>>(worker, *matrix.source, shard.part, shard.carry_nnz,
-                                                           plan.kernel, options);
+        shard.budget = std::make_unique<MemoryBudget>(
+            device, options.device_bytes,
+            fmt::format("a streamed matrix on {} {}", to_string(device.info().kind), device.info().index));
+        // First, as the pieces take what these leave.
         open_shard(matrix, shard, worker);
+        shard.streamed = std::make_unique<StreamedPart<T>>(worker, *shard.budget, *matrix.source, shard.part,
+                                                           shard.carry_nnz, plan.kernel, options);
+        worker.stream().synchronize();
         progress.add(static_cast<double>(nnz) * (sizeof(T) + sizeof(std::int32_t)));
         return;
     }
@@ -215,7 +233,7 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
     }
 
     shard.owned = {shard.part.owned_rows(),  a.cols,
-                   nnz - shard.carry_nnz,    build_row_pointers(shard, worker, a.row_ptr),
+                   nnz - shard.carry_nnz,    build_row_pointers(shard, worker, a.row_ptr, options.row_pointers),
                    columns + owned_position, values + owned_position};
     RowStatistics rows;
     if (shard.owned.rows > 0) {
@@ -224,37 +242,7 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
         });
     }
     const auto context = worker.context();
-    const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
-        plan.kernel = kernel.info.name;
-        return kernel.prepare(shard.owned, rows, context);
-    };
-    const DeviceKind kind = device.info().kind;
-    if (options.kernel != "auto") {
-        shard.owned_operator = prepare(kernels::choose_spmv<T>(kind, plan.kernel, options.determinism, rows, a.cols));
-    } else {
-        // The fastest kernel may keep a copy of the matrix, or find that the matrix lacks what it is made for. Where there is no
-        // room for the one, or the other is so, the next one will do.
-        const auto candidates = kernels::automatic_spmv<T>(kind, options.determinism, rows, a.cols);
-        for (const auto* kernel : candidates) {
-            const bool last = kernel == candidates.back();
-            shard.owned_operator.reset();
-            try {
-                shard.owned_operator = prepare(*kernel);
-            } catch (const Error& e) {
-                if (e.code() != ErrorCode::out_of_memory || last) {
-                    throw;
-                }
-                continue;
-            }
-            if (shard.owned_operator->worthwhile() || last) {
-                break;
-            }
-        }
-    }
-    if (const std::int64_t bytes = shard.owned_operator->format_bytes(); bytes >= 0) {
-        plan.apply_bytes += bytes - plan.matrix_bytes;
-    }
-    plan.matrix_bytes += shard.owned_operator->workspace_bytes();
+    prepare_kernel(plan, shard, worker, options, rows);
     if (shard.carry_nnz > 0) {
         const std::int64_t pointers[2] = {0, shard.carry_nnz};
         shard.carry_row_ptr = kernels::DeviceArray<std::int64_t>(device, 2);
@@ -281,6 +269,38 @@ std::unique_ptr<StreamSource<T>> lock_source(RuntimeState& runtime, const CsrVie
         })
         .get();
     return source;
+}
+
+/// What the links carry of an encoded matrix: in the plan, and a line of the report.
+template <class T>
+void describe_encoding(MatrixState<T>& matrix)
+{
+    std::int64_t raw = 0;
+    std::int64_t sent = 0;
+    std::int64_t kept = 0;
+    bool refused = false;
+    std::vector<double> seconds;
+    for (std::size_t i = 0; i < matrix.shards.size(); ++i) {
+        const auto& part = matrix.shards[i]->streamed;
+        ShardPlan& plan = matrix.plan.shards[i];
+        raw += plan.apply_bytes;
+        sent += part->link_bytes();
+        kept += part->encoded_bytes();
+        refused = refused || part->encode_refused();
+        seconds.push_back(part->encode_seconds());
+        plan.matrix_bytes = part->link_bytes();
+        plan.apply_bytes = part->link_bytes();
+    }
+    matrix.raw_bytes = raw;
+    matrix.setup.push_back({"encode", seconds, true});
+    const double nonzeros = std::max(1.0, static_cast<double>(matrix.plan.nnz));
+    matrix.notes.push_back(fmt::format(
+        "encoded: {:.2f} bytes a nonzero over the links instead of {:.2f}, and {:.1f} MB of page-locked host "
+        "memory",
+        static_cast<double>(sent) / nonzeros, static_cast<double>(raw) / nonzeros, static_cast<double>(kept) * 1e-6));
+    if (refused) {
+        matrix.notes.push_back("the system refused page-locked memory for encoded pieces: they are copied as they are");
+    }
 }
 
 /// For each device, how many of the devices behind it may add to its last row (those in between that do not add zeros).
@@ -315,7 +335,8 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     const int devices = runtime->devices();
     auto matrix = std::make_shared<MatrixState<T>>(devices);
     matrix->runtime = runtime;
-    matrix->plan = make_plan(*runtime, a, options);
+    double split = 0;
+    matrix->plan = make_plan(*runtime, a, options, &split);
     const double planned = seconds_since(start);
     if (options.progress) {
         options.progress("partition", 1.0);
@@ -350,7 +371,9 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
             runtime->connection.transport->make_channel(devices, a.cols * static_cast<std::int64_t>(sizeof(T)));
     }
 
-    matrix->setup = {{"validate", {validated}, true}, {"partition", {planned - validated}, true}};
+    matrix->setup = {{"validate", {validated}, true},
+                     {"partition", {split}, true},
+                     {"examine", {planned - validated - split}, true}};
     if (options.mode == Mode::streamed) {
         matrix->mode = Mode::streamed;
         const auto begin = Clock::now();
@@ -381,6 +404,9 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
         })
         .get();
     matrix->setup.push_back({matrix->source ? "prepare" : "upload", upload, true});
+    if (matrix->source && !runtime->shared_memory() && options.encoding != StreamEncoding::none) {
+        describe_encoding(*matrix);
+    }
     return matrix;
 }
 
@@ -397,6 +423,12 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
                             ErrorCode::usage,
                             "this matrix is streamed from the caller's values: write the new ones into the same "
                             "array");
+                    }
+                    if (worker.rank() == 0) {
+                        matrix->source->values.refresh();
+                    }
+                    if (shard.streamed) {
+                        shard.streamed->update_values(worker);
                     }
                 } else if (shard.values.size() == 0 && shard.part.nnz() > 0) {
                     if (values + shard.part.start_idx !=

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,12 +12,16 @@
 #include "runtime/cache.hpp"
 #include "runtime/hand_over.hpp"
 #include "runtime/job.hpp"
+#include "runtime/memory_budget.hpp"
+#include "runtime/race.hpp"
 #include "runtime/streamed.hpp"
 #include "runtime/transport.hpp"
 #include "runtime/worker.hpp"
 
 /// What the handles of the public API point to. Shared between the handles and the jobs that use it.
 namespace rmsp::detail {
+
+class DotSlots;
 
 struct RuntimeState {
     ~RuntimeState();
@@ -30,6 +36,8 @@ struct RuntimeState {
     runtime::Cache cache;
     std::vector<double>
         link_gbs;  ///< copies from the host to each device, all at once; empty until measured; under `mutex`
+    std::once_flag dot_slots_made;
+    std::shared_ptr<DotSlots> dot_slots;  ///< made for the first dot product
     mutable std::mutex mutex;
 
     int devices() const { return static_cast<int>(infos.size()); }
@@ -47,10 +55,21 @@ struct RuntimeState {
     void stop() noexcept;
 };
 
+/// Reads the topology, then starts and binds the workers and opens their devices, if it is the live one's; connects nothing.
+/// \throws as Runtime's constructor
+std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options);
+
+/// A race between the first two candidates of a shard's plan.
+struct RaceRecord {
+    std::shared_ptr<runtime::RaceOutcome> outcome;
+    std::array<std::int64_t, 2> apply_bytes{};  ///< ShardPlan::apply_bytes with each
+};
+
 /// A part of a matrix on its device. The row that the part shares with its predecessor, if any, is a matrix of one row of its
 /// own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
 struct Shard {
+    std::unique_ptr<MemoryBudget> budget;  ///< of a streamed part: what the arrays below are taken from
     PartialCsr part;
     std::int64_t carry_nnz = 0;  ///< nonzeros of the shared first row
     kernels::DeviceArray<std::byte> row_ptr;
@@ -61,6 +80,7 @@ struct Shard {
     kernels::CsrShard<T> owned;
     kernels::CsrShard<T> carry;
     std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;
+    std::optional<RaceRecord> race;  ///< of owned_operator, which is then a Race
     std::unique_ptr<kernels::SpmvOperator<T>> carry_operator;
     /// Owned rows that need no entry of x of another device and are multiplied while those come; empty: nothing is.
     runtime::Range interior;
@@ -79,6 +99,8 @@ struct MatrixState {
     std::shared_ptr<RuntimeState> runtime;
     Plan plan;
     Mode mode = Mode::resident;
+    std::int64_t raw_bytes =
+        0;  ///< streamed and encoded: what an apply would copy to the devices without; 0: not encoded
     std::vector<std::string> notes;
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right then.
     std::unique_ptr<StreamSource<T>> source;
@@ -125,9 +147,20 @@ struct VectorState {
     std::vector<void*> entry_zero;
 };
 
-/// Splits, chooses kernels and counts bytes; touches no device.
+/// What a vector's handle points to.
+struct VectorAccess {
+    template <class T>
+    static const std::shared_ptr<VectorState<T>>& state(const DistributedVector<T>& vector)
+    {
+        return vector.state_;
+    }
+};
+
+/// Splits, chooses kernels and counts bytes; touches no device. *split_seconds: what the split alone took, without the scans of rows
+/// and columns.
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options);
+Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
+               double* split_seconds = nullptr);
 
 /// Splits A, copies each part to its device and makes its kernel ready.
 template <class T>

@@ -187,9 +187,6 @@ struct RowStatistics {
     std::int64_t longest_row = 0;
     double mean = 0;       ///< nnz / rows
     double deviation = 0;  ///< standard deviation of the row lengths
-    /// Rows in successive groups of 3 as long as each other and a multiple of 3, or of 2 and a multiple of 2 or 3, whichever are more:
-    /// what a matrix of small dense blocks looks like.
-    std::int64_t grouped_rows = 0;
 };
 RowStatistics row_statistics(std::int64_t rows, IndexView row_ptr);
 

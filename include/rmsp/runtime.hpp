@@ -29,6 +29,10 @@ struct RuntimeOptions {
     std::vector<std::string> transports{};
     /// Bandwidth limit of one device in GB/s for the report; 0: measured when first needed.
     double limit_gbs = 0;
+    /// One thread drives all devices, as a simple program would: each job is done for one device after the other, and only what a
+    /// GPU was given meanwhile goes on by itself; data move between GPUs through the host. For comparisons. (MSREP, section 5.3:
+    /// baseline)
+    bool one_thread = false;
     /// Described machine to plan for; only plan() works then, nothing is run. Empty: the live machine.
     std::string topology_file{};
     /// Where findings are kept for later processes: a folder, "auto" ($XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp), or "off".
@@ -48,12 +52,29 @@ enum class Mode : std::uint8_t {
     streamed,  ///< in the caller's host memory: each apply brings it to the devices in pieces, so it may exceed theirs
 };
 
+/// Where the local row pointers of the parts are computed.
+enum class RowPointers : std::uint8_t {
+    device,  ///< by a kernel on each device, from a slice of the caller's (MSREP, section 4.1)
+    host,  ///< by the worker's cores, on the way to the device; for comparisons. Host devices compute them themselves anyway
+};
+
+/// How the pieces of a streamed matrix cross the links to the devices.
+enum class StreamEncoding : std::uint8_t {
+    none,       ///< as they are in the caller's arrays
+    automatic,  ///< columns and values of each piece encoded without loss, where that saves a tenth of an array or more
+};
+
 /// How a matrix is split, where it stays, and which kernel multiplies it.
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
     RowAlignment alignment = RowAlignment::automatic;
+    RowPointers row_pointers = RowPointers::device;
     std::string kernel = "auto";  ///< a name of list_kernels(), or "auto"
     Determinism determinism = Determinism::none;
+    /// With kernel "auto": how often the matrix will be multiplied, so that a format is made only where it repays its cost; 0:
+    /// unknown, often. From 100 on, and where determinism allows, the two kernels that are predicted to be fastest take turns
+    /// in the first applies, and the faster one stays.
+    std::int64_t expected_applies = 0;
     /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix
     /// (32-bit columns only; ignored by GPUs, which always copy).
     bool borrow = false;
@@ -62,11 +83,18 @@ struct DistributeOptions {
     /// pieces). Kernels that need the entries on the device beforehand are refused: those with a format of
     /// their own, and cuSPARSE's.
     Mode mode = Mode::resident;
-    /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds three such pieces.
-    std::int64_t chunk_bytes = std::int64_t{16} << 20;
+    /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds six such pieces.
+    std::int64_t chunk_bytes = std::int64_t{64} << 20;
     /// Streamed to GPUs: page-lock the caller's arrays, unless they are, for as long as the matrix lives. What is not locked is
     /// copied through pinned buffers by the workers' cores, which is slower.
     bool pin = true;
+    /// Streamed: whether pieces are encoded. Once, in distribute() and again in update_values(), into page-locked host memory
+    /// near each device; the devices decode them. Pays where a matrix is multiplied often and its columns or values are regular:
+    /// stencils, patterns, few or small or integer values.
+    StreamEncoding encoding = StreamEncoding::none;
+    /// Streamed: most bytes of each device's memory that the matrix may take, with its copies of x and y; 0: all there is. Pieces
+    /// become smaller than chunk_bytes where they have to.
+    std::int64_t device_bytes = 0;
     Progress progress{};
 };
 
@@ -84,6 +112,7 @@ template <class T>
 struct MatrixState;
 template <class T>
 struct VectorState;
+struct VectorAccess;
 }  // namespace detail
 
 /// A vector whose entries live on the devices of a runtime. Movable handle; the memory is freed with the last handle, after
@@ -106,6 +135,7 @@ public:
 private:
     template <class>
     friend class DistributedMatrix;
+    friend struct detail::VectorAccess;
     explicit DistributedVector(std::shared_ptr<detail::VectorState<T>> state) : state_(std::move(state)) {}
     std::shared_ptr<detail::VectorState<T>> state_;
 };

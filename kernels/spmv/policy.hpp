@@ -44,34 +44,8 @@ constexpr bool prefers_sell(const RowStatistics& rows, const SlicedRows& limits 
            static_cast<double>(rows.longest_row) <= limits.longest_over_mean * rows.mean;
 }
 
-/// Which matrices may consist of small dense blocks, as far as row lengths tell; preparing sell-blocks tells for sure.
-struct BlockedRows {
-    double fewest_grouped = 0.95;  ///< of the rows
-    std::int64_t fewest_nonzeros = 1'000'000;
-    bool operator==(const BlockedRows&) const = default;
-};
-inline constexpr BlockedRows blocked_rows{};
-
-/// Whether "auto" tries sell-blocks.
-constexpr bool prefers_sell_blocks(const RowStatistics& rows, const BlockedRows& limits = blocked_rows)
-{
-    return rows.nnz >= limits.fewest_nonzeros &&
-           static_cast<double>(rows.grouped_rows) >= limits.fewest_grouped * static_cast<double>(rows.rows);
-}
-
-/// Which matrices may have a few hot columns; preparing column-blocks tells for sure.
-struct SkewedRows {
-    double deviation_over_mean = 2;
-    std::int64_t fewest_nonzeros = 16'000'000;  ///< fewer find x in the L2, and pay for two more launches
-    bool operator==(const SkewedRows&) const = default;
-};
-inline constexpr SkewedRows skewed_rows{};
-
-/// Whether "auto" tries column-blocks.
-constexpr bool prefers_column_blocks(const RowStatistics& rows, const SkewedRows& limits = skewed_rows)
-{
-    return rows.nnz >= limits.fewest_nonzeros && rows.deviation >= limits.deviation_over_mean * rows.mean;
-}
+/// Rows among which sell-blocks may pay: the blocks leave fewer bytes of smaller matrices too.
+inline constexpr SlicedRows blocked_rows{8, 0.6, 3, 1'000'000};
 
 /// Nonzeros that each lane of csr-row-vector loads before it uses the first.
 inline constexpr int row_vector_unroll = 4;

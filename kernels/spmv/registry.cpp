@@ -72,16 +72,17 @@ bool automatic(const KernelInfo& info, const RowStatistics& rows)
     if (info.name == "sell") {
         return prefers_sell(rows);
     }
-    if (info.name == "sell-blocks") {
-        return prefers_sell_blocks(rows);
-    }
-    if (info.name == "column-blocks") {
-        return prefers_column_blocks(rows);
-    }
     if (info.name == "csr-row-vector") {
         return prefers_row_vector(rows);
     }
     return info.name == "csr-openmp" || info.name == "csr-nnz-split" || info.name == "csr-row-warp";
+}
+
+/// What the model weighs besides: formats that pay only for a structure that row lengths do not show.
+bool worth_weighing(const KernelInfo& info, const RowStatistics& rows)
+{
+    return automatic(info, rows) || (info.name == "sell-blocks" && prefers_sell(rows, blocked_rows)) ||
+           (info.name == "column-blocks" && rows.nnz >= sliced_rows.fewest_nonzeros);
 }
 
 }  // namespace
@@ -149,9 +150,10 @@ template <class T>
 std::vector<const SpmvKernel<T>*> automatic_spmv(DeviceKind kind, Determinism determinism, const RowStatistics& rows,
                                                  std::int64_t cols)
 {
+    choose_spmv<T>(kind, "auto", determinism, rows, cols);  // for its errors
     std::vector<const SpmvKernel<T>*> kernels;
     for (const SpmvKernel<T>& kernel : spmv_kernels<T>()) {
-        if (kernel.info.device == kind && kernel.info.determinism >= determinism && automatic(kernel.info, rows) &&
+        if (kernel.info.device == kind && kernel.info.determinism >= determinism && worth_weighing(kernel.info, rows) &&
             (kernel.unsupported == nullptr || kernel.unsupported(rows.rows, cols, rows.nnz) == nullptr)) {
             kernels.push_back(&kernel);
         }
@@ -161,14 +163,15 @@ std::vector<const SpmvKernel<T>*> automatic_spmv(DeviceKind kind, Determinism de
 
 template std::span<const SpmvKernel<float>> spmv_kernels();
 template std::span<const SpmvKernel<double>> spmv_kernels();
-template std::vector<const SpmvKernel<float>*> automatic_spmv(DeviceKind, Determinism, const RowStatistics&,
-                                                              std::int64_t);
-template std::vector<const SpmvKernel<double>*> automatic_spmv(DeviceKind, Determinism, const RowStatistics&,
-                                                               std::int64_t);
 template const SpmvKernel<float>& choose_spmv(DeviceKind, const std::string&, Determinism, const RowStatistics&,
                                               std::int64_t);
 template const SpmvKernel<double>& choose_spmv(DeviceKind, const std::string&, Determinism, const RowStatistics&,
                                                std::int64_t);
+
+template std::vector<const SpmvKernel<float>*> automatic_spmv(DeviceKind, Determinism, const RowStatistics&,
+                                                              std::int64_t);
+template std::vector<const SpmvKernel<double>*> automatic_spmv(DeviceKind, Determinism, const RowStatistics&,
+                                                               std::int64_t);
 
 }  // namespace kernels
 

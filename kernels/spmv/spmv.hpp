@@ -70,9 +70,9 @@ template <class T>
 const SpmvKernel<T>& choose_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
                                  const RowStatistics& rows, std::int64_t cols);
 
-/// The kernels that the automatic choice considers for the shard, the best first: choose_spmv() returns the first. Where that finds no
-/// room for its copy of the matrix, or says that it is not worthwhile, the next one is to be prepared. Empty where choose_spmv()
-/// throws.
+/// Every kernel that is worth a closer look for "auto", in table order: what choose_spmv() may take, and formats that pay only for
+/// a structure that row lengths do not show. Never none.
+/// \throws Error(usage) as choose_spmv()
 template <class T>
 std::vector<const SpmvKernel<T>*> automatic_spmv(DeviceKind kind, Determinism determinism, const RowStatistics& rows,
                                                  std::int64_t cols);

@@ -273,6 +273,7 @@ void* CudaDevice::allocate_pinned(std::size_t bytes)
 
 void CudaDevice::free_pinned(void* p, std::size_t bytes) noexcept
 {
+    const DeviceGuard guard(ordinal_);
     unpin(p);
     numa::free_on_node(p, bytes);
 }

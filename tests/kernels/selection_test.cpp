@@ -101,39 +101,6 @@ TEST(Choice, RegularRowsByTheirLimits)
     EXPECT_FALSE(prefers_row_vector({}, limits));
 }
 
-TEST(Choice, BlocksAndHotColumnsByTheirLimits)
-{
-    const BlockedRows blocks{0.9, 1000};
-    EXPECT_TRUE(prefers_sell_blocks({100, 1000, 0, 12, 10, 1, 90}, blocks));
-    EXPECT_FALSE(prefers_sell_blocks({100, 1000, 0, 12, 10, 1, 89}, blocks)) << "rows differ from their neighbours";
-    EXPECT_FALSE(prefers_sell_blocks({100, 999, 0, 12, 10, 1, 90}, blocks)) << "too few nonzeros";
-    const SkewedRows skewed{2, 1000};
-    EXPECT_TRUE(prefers_column_blocks({100, 1000, 0, 500, 10, 20}, skewed));
-    EXPECT_FALSE(prefers_column_blocks({100, 1000, 0, 500, 10, 19}, skewed)) << "rows of similar length";
-    EXPECT_FALSE(prefers_column_blocks({100, 999, 0, 500, 10, 20}, skewed)) << "too few nonzeros";
-}
-
-TEST(Choice, AutomaticOrder)
-{
-    const auto names = [](const RowStatistics& rows, Determinism level) {
-        std::vector<std::string> all;
-        for (const auto* kernel : automatic_spmv<double>(DeviceKind::cuda, level, rows, rows.rows)) {
-            all.push_back(kernel->info.name);
-        }
-        return all;
-    };
-    RowStatistics mesh = regular(1 << 20, 27);
-    EXPECT_THAT(names(mesh, Determinism::none),
-                testing::ElementsAre("sell", "csr-row-vector", "csr-nnz-split", "csr-row-warp"));
-    mesh.grouped_rows = mesh.rows;
-    EXPECT_THAT(names(mesh, Determinism::none),
-                testing::ElementsAre("sell-blocks", "sell", "csr-row-vector", "csr-nnz-split", "csr-row-warp"));
-    EXPECT_THAT(names(mesh, Determinism::device_count), testing::ElementsAre("sell", "csr-row-warp"));
-    EXPECT_THAT(names({1 << 22, 1 << 26, 0, 100'000, 16, 190}, Determinism::run),
-                testing::ElementsAre("column-blocks", "csr-nnz-split", "csr-row-warp"));
-    EXPECT_EQ(automatic_spmv<double>(DeviceKind::host, Determinism::none, mesh, 1).front()->info.name, "csr-openmp");
-}
-
 TEST(Choice, LanesTakeAMeanRowInOneStep)
 {
     EXPECT_EQ(row_vector_lanes(0), 2);

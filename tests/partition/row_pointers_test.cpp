@@ -90,24 +90,6 @@ TEST(RowStatistics, OfSmallMatrices)
     EXPECT_THROW(row_statistics(1, IndexView()), Error);
 }
 
-TEST(RowStatistics, RowsInGroupsOfTheSameLength)
-{
-    const auto grouped = [](const std::vector<std::int64_t>& lengths) {
-        std::vector<std::int64_t> row_ptr{0};
-        for (const std::int64_t length : lengths) {
-            row_ptr.push_back(row_ptr.back() + length);
-        }
-        return row_statistics(static_cast<std::int64_t>(lengths.size()), row_ptr.data()).grouped_rows;
-    };
-    EXPECT_EQ(grouped({}), 0);
-    EXPECT_EQ(grouped({9, 9, 9, 12, 12, 12}), 6);
-    EXPECT_EQ(grouped({9, 9, 9, 12, 12, 13}), 4) << "as pairs, of rows 0 and 1 and of rows 3 and 4, they are fewer";
-    EXPECT_EQ(grouped({5, 9, 9, 9, 12, 12, 12, 4}), 6) << "a part may begin inside a group";
-    EXPECT_EQ(grouped({4, 4, 6, 6, 10, 10}), 6);
-    EXPECT_EQ(grouped({5, 5, 5, 7, 7, 7}), 0);
-    EXPECT_EQ(grouped({0, 0, 0, 0}), 0);
-}
-
 TEST(RowStatistics, OfLongAndHugeOnes)
 {
     std::vector<std::int32_t> row_ptr(300001);
