@@ -145,7 +145,7 @@ public:
         job.columns = col_idx;
         run_numerics(job, stream);
         // Another call computes the columns again.
-        pool_.reset();
+        pool_ = DeviceArray<std::int32_t>();
         RMSP_CUDA_CHECK(
             cudaMemsetAsync(stored_, 0xff, static_cast<std::size_t>(a_.rows) * sizeof(std::int64_t), stream));
         all_stored_ = false;
