@@ -3,6 +3,7 @@
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/support/bodies.hpp>
 #include <kernels/support/exchange.hpp>
+#include <kernels/support/ghosts.hpp>
 #include <rmsp/error.hpp>
 
 // What stands in for the CUDA sources in a build without CUDA.
@@ -227,6 +228,25 @@ template void add_carries(float*, const float*, int, const Context&);
 template void add_carries(double*, const double*, int, const Context&);
 
 void copy_parts(const CopyPart*, int, const Context&) { missing("copy_parts for CUDA devices"); }
+
+void clear_columns(ColumnSet&, const Context&) { missing("column sets for CUDA devices"); }
+void add_outside(ColumnSet&, const std::int32_t*, std::int64_t, std::int64_t, std::int64_t, const Context&)
+{
+    missing("column sets for CUDA devices");
+}
+std::int64_t count_columns(ColumnSet&, const Context&) { missing("column sets for CUDA devices"); }
+void renumber_columns(const ColumnSet&, std::int32_t*, std::int64_t, std::int64_t, std::int64_t, const Context&)
+{
+    missing("column sets for CUDA devices");
+}
+void list_columns(const ColumnSet&, std::int32_t*, const Context&) { missing("column sets for CUDA devices"); }
+template <class T>
+void pack(const T*, const std::int32_t*, std::int64_t, T*, const Context&)
+{
+    missing("pack for CUDA devices");
+}
+template void pack(const float*, const std::int32_t*, std::int64_t, float*, const Context&);
+template void pack(const double*, const std::int32_t*, std::int64_t, double*, const Context&);
 
 void interior_rows(IndexView, std::int64_t, const std::int32_t*, std::int64_t, std::int64_t, std::int64_t*,
                    const Context&)

@@ -1,3 +1,4 @@
+#include <kernels/support/ghosts.hpp>
 #include <kernels/support/support.hpp>
 
 #include "runtime/state.hpp"
@@ -25,10 +26,51 @@ bool holds_needed(const MatrixState<T>& matrix, const VectorState<T>& x)
     return true;
 }
 
-/// Brings x to where the worker's kernel reads it.
+/// Whether x is exchanged between the devices as it is, rather than through copies of all of it.
 template <class T>
-PlacedX<T> place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, const Source<T>& x,
-                   PhaseProbe* probe)
+bool exchanged_by_rows(const MatrixState<T>& matrix, const Source<T>& x)
+{
+    if (!x.vector || x.vector->layout != Layout::rows || !matrix.channel) {
+        return false;
+    }
+    return matrix.by_entries ? x.vector->offsets == matrix.x_slices : holds_needed(matrix, *x.vector);
+}
+
+/// Brings what the devices need of such an x to each of them, on one of the worker's streams, and returns where the worker's
+/// kernel finds entry 0. The channel is to be settled.
+template <class T>
+const T* exchange_by_rows(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Stream& stream,
+                          runtime::Rendezvous& meeting, const VectorState<T>& x)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    if (!matrix.by_entries) {
+        matrix.channel->gather(worker, stream, meeting, {x.entry_zero, x.offsets, matrix.x_needed, sizeof(T)}, [] {});
+        return static_cast<const T*>(x.entry_zero[rank]);
+    }
+    Shard<T>& shard = *matrix.shards[rank];
+    bool room = true;
+    for (std::size_t i = 0; i < matrix.ghosts.size(); ++i) {
+        room = room && x.ghost_room[i] >= matrix.ghosts[i];
+    }
+    const auto& places = room ? x.entry_zero : matrix.local_x;
+    T* const slice = static_cast<T*>(places[rank]) + x.offsets[rank];
+    const auto write = [&] {
+        if (!room) {
+            stream.copy(slice, x.slices[rank],
+                        static_cast<std::size_t>(x.offsets[rank + 1] - x.offsets[rank]) * sizeof(T));
+        }
+        kernels::pack(x.slices[rank], shard.packed_list.data(), static_cast<std::int64_t>(shard.packed_list.size()),
+                      shard.packed.data(), worker.device().context(stream));
+    };
+    matrix.channel->gather(worker, stream, meeting, {places, x.offsets, {}, sizeof(T), &matrix.halo, matrix.packed},
+                           write);
+    return slice;
+}
+
+/// Brings x to where the worker's kernel would read it if columns were not numbered anew.
+template <class T>
+PlacedX<T> place_whole_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting,
+                         const Source<T>& x, PhaseProbe* probe)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     runtime::Device& device = worker.device();
@@ -43,12 +85,6 @@ PlacedX<T> place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Ren
     }
     if (device.shares_host_memory()) {
         return {x.host, false};
-    }
-    if (x.vector && holds_needed(matrix, *x.vector)) {
-        matrix.channel->gather(worker, worker.stream(), meeting,
-                               {x.vector->entry_zero, x.vector->offsets, matrix.x_needed, sizeof(T)}, [] {});
-        mark("x exchange");
-        return {static_cast<const T*>(x.vector->entry_zero[rank]), true};
     }
     // Through the matrix's own copy of x.
     T* const all = matrix.shards[rank]->x.data();
@@ -74,6 +110,35 @@ PlacedX<T> place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Ren
     return {all, gathered};
 }
 
+/// Brings x to where the worker's kernel reads it.
+template <class T>
+PlacedX<T> place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, const Source<T>& x,
+                   PhaseProbe* probe)
+{
+    const auto mark = [&](const char* phase) {
+        if (probe != nullptr) {
+            probe->mark(worker, phase);
+        }
+    };
+    if (exchanged_by_rows(matrix, x)) {
+        const T* const data = exchange_by_rows(matrix, worker, worker.stream(), meeting, *x.vector);
+        mark("x exchange");
+        return {data, true};
+    }
+    PlacedX<T> placed = place_whole_x(matrix, worker, meeting, x, probe);
+    if (matrix.by_entries) {
+        const auto rank = static_cast<std::size_t>(worker.rank());
+        const runtime::Range own{matrix.x_slices[rank], matrix.x_slices[rank + 1]};
+        T* const slice = static_cast<T*>(matrix.local_x[rank]) + own.first;
+        worker.stream().copy(slice, placed.data + own.first, static_cast<std::size_t>(own.end - own.first) * sizeof(T));
+        kernels::pack(placed.data, matrix.shards[rank]->ghosts.data(), matrix.ghosts[rank],
+                      slice + (own.end - own.first), worker.context());
+        mark("x packing");
+        placed.data = slice;
+    }
+    return placed;
+}
+
 /// The whole shard's product on the worker's stream.
 template <class T>
 void multiply(Shard<T>& shard, runtime::Worker& worker, T alpha, const T* x, T beta, T* y)
@@ -89,8 +154,8 @@ void multiply(Shard<T>& shard, runtime::Worker& worker, T alpha, const T* x, T b
     }
 }
 
-/// The same for an x by rows that has room for what the matrix needs: entries of other devices come to their place beside the
-/// slice on the worker's side stream, where the rows that need them follow, while the worker's stream multiplies the others.
+/// The same for an x that is exchanged by rows: entries of other devices come to their place beside the slice on the worker's
+/// side stream, where the rows that need them follow, while the worker's stream multiplies the others.
 template <class T>
 void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
                          const VectorState<T>& x, T beta, T* y, PhaseProbe* probe)
@@ -100,14 +165,13 @@ void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtim
     runtime::Stream& stream = worker.stream();
     runtime::Stream& side = worker.side_stream();
     const auto side_context = worker.device().context(side);
-    const auto* const x_data = static_cast<const T*>(x.entry_zero[rank]);
     const auto mark = [&](const char* phase, runtime::Stream& on, std::size_t since) {
         return probe != nullptr ? probe->mark(worker, phase, on, since) : 0;
     };
     const std::size_t begin = mark("", stream, 0);
     stream.record(*shard.begun);
     side.wait(*shard.begun);
-    matrix.channel->gather(worker, side, meeting, {x.entry_zero, x.offsets, matrix.x_needed, sizeof(T)}, [] {});
+    const T* const x_data = exchange_by_rows(matrix, worker, side, meeting, x);
     const std::size_t exchanged = mark("x exchange", side, begin);
 
     auto& rows = *shard.owned_operator;
@@ -149,8 +213,7 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
     T* const host_rows = y.vector ? nullptr : y.host + shard.part.first_owned_row();
 
     T* const y_place = copy_y ? shard.y.data() : y.vector ? y.vector->slices[rank] : host_rows;
-    if (!shard.interior.empty() && y.vector && x.vector && x.vector->layout == Layout::rows &&
-        holds_needed(matrix, *x.vector)) {
+    if (!shard.interior.empty() && y.vector && exchanged_by_rows(matrix, x)) {
         multiply_overlapped(matrix, worker, meeting, alpha, *x.vector, beta, y_place, probe);
     } else {
         if (probe != nullptr) {

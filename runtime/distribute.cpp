@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <kernels/support/ghosts.hpp>
 #include <kernels/support/support.hpp>
 
 #include "runtime/state.hpp"
@@ -134,8 +135,9 @@ void find_interior(const MatrixState<T>& matrix, Shard<T>& shard, runtime::Worke
     }
     runtime::Device& device = worker.device();
     const kernels::DeviceArray<std::int64_t> run(device, 2);
-    kernels::interior_rows(shard.owned.row_ptr, shard.owned.rows, shard.owned.col_idx, matrix.x_slices[rank],
-                           matrix.x_slices[rank + 1], run.data(), worker.context());
+    const std::int64_t slice = matrix.by_entries ? 0 : matrix.x_slices[rank];
+    kernels::interior_rows(shard.owned.row_ptr, shard.owned.rows, shard.owned.col_idx, slice,
+                           slice + matrix.x_slices[rank + 1] - matrix.x_slices[rank], run.data(), worker.context());
     std::int64_t found[2] = {0, 0};
     device.download(worker.stream(), found, run.data(), sizeof(found));
     worker.stream().synchronize();
@@ -169,52 +171,76 @@ void open_shard(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker
     worker.stream().synchronize();
 }
 
+/// Whether a worker multiplies the caller's columns and values where they are.
 template <class T>
-void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<T>& a, const DistributeOptions& options,
-                 UploadProgress& progress)
+bool uses_callers_arrays(const MatrixState<T>& matrix, runtime::Device& device, const CsrView<T>& a,
+                         const DistributeOptions& options)
+{
+    return device.shares_host_memory() && a.col_idx.type() == IndexType::i32 && (options.borrow || matrix.source);
+}
+
+/// Copies columns and values to the device, unless they stay where they are.
+template <class T>
+void upload_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<T>& a,
+                  const DistributeOptions& options, UploadProgress& progress)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
-    runtime::Device& device = worker.device();
     auto shard_owner = std::make_unique<Shard<T>>();
     Shard<T>& shard = *shard_owner;
     matrix.shards[rank] = std::move(shard_owner);
-    ShardPlan& plan = matrix.plan.shards[rank];
-    shard.part = plan.part;
+    shard.part = matrix.plan.shards[rank].part;
     const std::int64_t nnz = shard.part.nnz();
     if (shard.part.start_flag) {
         const std::int64_t row_end = std::min(shard.part.end_idx, a.row_ptr[shard.part.start_row + 1]);
         shard.carry_nnz = row_end - shard.part.start_idx;
     }
-    const bool in_place = device.shares_host_memory() && a.col_idx.type() == IndexType::i32;
+    if (matrix.source || uses_callers_arrays(matrix, worker.device(), a, options)) {
+        progress.add(static_cast<double>(nnz) * (sizeof(T) + sizeof(std::int32_t)));
+        return;
+    }
+    const auto entries = static_cast<std::size_t>(padded(shard.carry_nnz) + nnz - shard.carry_nnz);
+    shard.col_idx = kernels::DeviceArray<std::int32_t>(worker.device(), entries);
+    shard.values = kernels::DeviceArray<T>(worker.device(), entries);
+    upload_columns(shard, worker, a.col_idx);
+    progress.add(static_cast<double>(nnz) * sizeof(std::int32_t));
+    upload_values(shard, worker, a.values);
+    progress.add(static_cast<double>(nnz) * sizeof(T));
+}
+
+/// Makes an uploaded shard ready to be multiplied.
+template <class T>
+void prepare_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<T>& a,
+                   const DistributeOptions& options)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    runtime::Device& device = worker.device();
+    Shard<T>& shard = *matrix.shards[rank];
+    ShardPlan& plan = matrix.plan.shards[rank];
+    const std::int64_t nnz = shard.part.nnz();
+    const bool in_place = uses_callers_arrays(matrix, device, a, options);
     if (matrix.source && !in_place) {
         shard.owned.rows = shard.part.owned_rows();
         shard.streamed = std::make_unique<StreamedPart<T>>(worker, *matrix.source, shard.part, shard.carry_nnz,
                                                            plan.kernel, options);
         open_shard(matrix, shard, worker);
-        progress.add(static_cast<double>(nnz) * (sizeof(T) + sizeof(std::int32_t)));
         return;
     }
 
     const std::int32_t* columns = nullptr;
     const T* values = nullptr;
     std::int64_t owned_position = padded(shard.carry_nnz);
-    if (in_place && (options.borrow || matrix.source)) {
+    if (in_place) {
         columns = static_cast<const std::int32_t*>(a.col_idx.data()) + shard.part.start_idx;
         values = a.values + shard.part.start_idx;
         owned_position = shard.carry_nnz;
     } else {
-        const auto entries = static_cast<std::size_t>(owned_position + nnz - shard.carry_nnz);
-        shard.col_idx = kernels::DeviceArray<std::int32_t>(device, entries);
-        shard.values = kernels::DeviceArray<T>(device, entries);
-        upload_columns(shard, worker, a.col_idx);
-        progress.add(static_cast<double>(nnz) * sizeof(std::int32_t));
-        upload_values(shard, worker, a.values);
-        progress.add(static_cast<double>(nnz) * sizeof(T));
         columns = shard.col_idx.data();
         values = shard.values.data();
     }
+    const std::int64_t cols =
+        matrix.by_entries ? matrix.x_slices[rank + 1] - matrix.x_slices[rank] + matrix.ghosts[rank] : a.cols;
 
-    shard.owned = {shard.part.owned_rows(),  a.cols,
+    shard.owned = {shard.part.owned_rows(),  cols,
                    nnz - shard.carry_nnz,    build_row_pointers(shard, worker, a.row_ptr),
                    columns + owned_position, values + owned_position};
     RowStatistics rows;
@@ -230,13 +256,13 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
     };
     const DeviceKind kind = device.info().kind;
     try {
-        shard.owned_operator = prepare(kernels::choose_spmv<T>(kind, plan.kernel, options.determinism, rows, a.cols));
+        shard.owned_operator = prepare(kernels::choose_spmv<T>(kind, plan.kernel, options.determinism, rows, cols));
     } catch (const Error& e) {
         // The fastest kernel may keep a copy of the matrix. Where there is no room for it, one that does not will do.
         if (e.code() != ErrorCode::out_of_memory || options.kernel != "auto") {
             throw;
         }
-        shard.owned_operator = prepare(choose_streamed_spmv<T>(kind, "auto", options.determinism, rows, a.cols));
+        shard.owned_operator = prepare(choose_streamed_spmv<T>(kind, "auto", options.determinism, rows, cols));
     }
     if (const std::int64_t bytes = shard.owned_operator->format_bytes(); bytes >= 0) {
         plan.apply_bytes += bytes - plan.matrix_bytes;
@@ -246,13 +272,131 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
         const std::int64_t pointers[2] = {0, shard.carry_nnz};
         shard.carry_row_ptr = kernels::DeviceArray<std::int64_t>(device, 2);
         device.upload(worker.stream(), shard.carry_row_ptr.data(), pointers, sizeof(pointers));
-        shard.carry = {1, a.cols, shard.carry_nnz, IndexView(shard.carry_row_ptr.data()), columns, values};
+        shard.carry = {1, cols, shard.carry_nnz, IndexView(shard.carry_row_ptr.data()), columns, values};
         const RowStatistics one_row{1, shard.carry_nnz, 0, shard.carry_nnz, static_cast<double>(shard.carry_nnz), 0};
-        shard.carry_operator = kernels::choose_spmv<T>(device.info().kind, "auto", options.determinism, one_row, a.cols)
+        shard.carry_operator = kernels::choose_spmv<T>(device.info().kind, "auto", options.determinism, one_row, cols)
                                    .prepare(shard.carry, one_row, context);
     }
     find_interior(matrix, shard, worker, a);
     open_shard(matrix, shard, worker);
+}
+
+/// The ghosts of each device while a matrix is distributed.
+struct GhostSearch {
+    explicit GhostSearch(int devices)
+        : sets(static_cast<std::size_t>(devices)), lists(static_cast<std::size_t>(devices))
+    {
+    }
+    std::vector<std::unique_ptr<kernels::ColumnSet>> sets;  ///< made, used and freed on the workers
+    std::vector<std::vector<std::int32_t>> lists;
+};
+
+/// Counts the columns of the shard outside the device's slice of x.
+template <class T>
+void find_ghosts(MatrixState<T>& matrix, runtime::Worker& worker, GhostSearch& search)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const Shard<T>& shard = *matrix.shards[rank];
+    const auto context = worker.context();
+    auto set = std::make_unique<kernels::ColumnSet>(matrix.plan.cols, context);
+    for (const Piece& piece : pieces_of(shard)) {
+        kernels::add_outside(*set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank],
+                             matrix.x_slices[rank + 1], context);
+    }
+    matrix.ghosts[rank] = kernels::count_columns(*set, context);
+    search.sets[rank] = std::move(set);
+}
+
+/// Numbers the columns of the shard anew, the ghosts behind the device's slice of x, and lists the ghosts.
+template <class T>
+void renumber_shard(MatrixState<T>& matrix, runtime::Worker& worker, GhostSearch& search)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    runtime::Device& device = worker.device();
+    Shard<T>& shard = *matrix.shards[rank];
+    const auto context = worker.context();
+    const kernels::ColumnSet& set = *search.sets[rank];
+    for (const Piece& piece : pieces_of(shard)) {
+        kernels::renumber_columns(set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank],
+                                  matrix.x_slices[rank + 1], context);
+    }
+    const auto count = static_cast<std::size_t>(matrix.ghosts[rank]);
+    shard.ghosts = kernels::DeviceArray<std::int32_t>(device, count);
+    kernels::list_columns(set, shard.ghosts.data(), context);
+    search.lists[rank].resize(count);
+    device.download(worker.stream(), search.lists[rank].data(), shard.ghosts.data(), count * sizeof(std::int32_t));
+    worker.stream().synchronize();
+    search.sets[rank].reset();
+}
+
+/// Makes what a device needs to send and to receive entries.
+template <class T>
+void open_halo(MatrixState<T>& matrix, runtime::Worker& worker, const GhostSearch& search)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    runtime::Device& device = worker.device();
+    Shard<T>& shard = *matrix.shards[rank];
+    const std::vector<std::int32_t> list = matrix.halo.packed(worker.rank(), search.lists, matrix.x_slices);
+    shard.packed_list = kernels::DeviceArray<std::int32_t>(device, list.size());
+    device.upload(worker.stream(), shard.packed_list.data(), list.data(), list.size() * sizeof(std::int32_t));
+    shard.packed = kernels::DeviceArray<T>(device, list.size());
+    matrix.packed[rank] = shard.packed.data();
+    // Aligned as its slice is in an x by rows, since either may be what arrives there.
+    constexpr std::int64_t line = 32;
+    const std::int64_t first = matrix.x_slices[rank];
+    const std::int64_t begin = first / line * line;
+    shard.local_x = kernels::DeviceArray<T>(
+        device, static_cast<std::size_t>(matrix.x_slices[rank + 1] - begin + matrix.ghosts[rank]));
+    matrix.local_x[rank] = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(shard.local_x.data()) -
+                                                   static_cast<std::uintptr_t>(begin) * sizeof(T));
+}
+
+/// Most entries that a device receives at an apply with x by rows.
+std::int64_t largest_halo(const Plan& plan)
+{
+    std::int64_t largest = 0;
+    for (const ShardPlan& shard : plan.shards) {
+        largest = std::max(largest, shard.halo_entries);
+    }
+    return largest;
+}
+
+/// Chooses ranges or entries, and for entries numbers all columns anew.
+template <class T>
+void choose_exchange(MatrixState<T>& matrix, Exchange wanted, GhostSearch& search)
+{
+    RuntimeState& runtime = *matrix.runtime;
+    const std::int64_t range = largest_halo(matrix.plan);
+    const bool may_pay =
+        wanted == Exchange::entries || (wanted == Exchange::automatic && runtime::entries_pay(0, range, sizeof(T)));
+    if (!may_pay || runtime.devices() == 1) {
+        return;
+    }
+    runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { find_ghosts(matrix, worker, search); }).get();
+    const std::int64_t entries = *std::max_element(matrix.ghosts.begin(), matrix.ghosts.end());
+    matrix.by_entries = wanted == Exchange::entries || runtime::entries_pay(entries, range, sizeof(T));
+    if (!matrix.by_entries) {
+        std::fill(matrix.ghosts.begin(), matrix.ghosts.end(), 0);
+        runtime
+            .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+                search.sets[static_cast<std::size_t>(worker.rank())].reset();
+            })
+            .get();
+        return;
+    }
+    runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { renumber_shard(matrix, worker, search); })
+        .get();
+    matrix.halo = runtime::Halo(search.lists, matrix.x_slices, sizeof(T));
+    matrix.plan.exchange = "entries";
+    for (std::size_t i = 0; i < matrix.plan.shards.size(); ++i) {
+        ShardPlan& shard = matrix.plan.shards[i];
+        const auto touched = [&](std::int64_t columns) {
+            return std::min(shard.part.nnz(), columns) * static_cast<std::int64_t>(sizeof(T));
+        };
+        shard.apply_bytes += touched(matrix.x_slices[i + 1] - matrix.x_slices[i] + matrix.ghosts[i]) -
+                             touched(shard.end_column - shard.first_column);
+        shard.halo_entries = matrix.ghosts[i];
+    }
 }
 
 /// The arrays of a streamed matrix, locked by one worker for all devices.
@@ -309,33 +453,20 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     }
 
     for (const auto& part : matrix->plan.partition.parts) {
-        matrix->row_slices.push_back(part.first_owned_row());
         matrix->any_carry = matrix->any_carry || part.start_flag;
     }
-    matrix->row_slices.push_back(a.rows);
-    // Slices of whole 256-byte lines; equal ones, which a collective moves fastest, unless the last devices run out of entries.
-    const std::int64_t slice = padded((a.cols + devices - 1) / devices);
-    for (int i = 0; i <= devices; ++i) {
-        matrix->x_even.push_back(std::min(a.cols, slice * i));
-    }
-    matrix->x_slices = a.rows == a.cols ? matrix->row_slices : matrix->x_even;
+    matrix->row_slices = row_slices(matrix->plan);
+    matrix->x_even = even_slices(a.cols, devices);
+    matrix->x_slices = x_slices(matrix->plan);
     std::int64_t needed = 0;
-    for (std::size_t i = 0; i < matrix->plan.shards.size(); ++i) {
-        const ShardPlan& shard = matrix->plan.shards[i];
-        const runtime::Range columns{shard.first_column, shard.end_column};
-        matrix->x_needed.push_back(columns);
-        needed += columns.end - columns.first;
-        matrix->exchanges =
-            matrix->exchanges ||
-            (!columns.empty() && (columns.first < matrix->x_slices[i] || columns.end > matrix->x_slices[i + 1]));
+    for (const ShardPlan& shard : matrix->plan.shards) {
+        matrix->x_needed.push_back({shard.first_column, shard.end_column});
+        needed += shard.end_column - shard.first_column;
+        matrix->exchanges = matrix->exchanges || shard.halo_entries > 0;
     }
     // Every link carries about its slice either way, and a gather costs a meeting of all devices.
     matrix->upload_needed = needed <= a.cols + a.cols / 4;
     matrix->carry_count = carry_counts(matrix->plan.partition);
-    if (runtime->connection.transport) {
-        matrix->channel =
-            runtime->connection.transport->make_channel(devices, a.cols * static_cast<std::int64_t>(sizeof(T)));
-    }
 
     matrix->setup = {{"validate", {validated}, true}, {"partition", {planned - validated}, true}};
     if (options.mode == Mode::streamed) {
@@ -352,22 +483,47 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
         }
     }
 
-    std::vector<double> upload(static_cast<std::size_t>(devices));
     double total_bytes = static_cast<double>(a.nnz) * (sizeof(T) + sizeof(std::int32_t));
     UploadProgress progress(options.progress, total_bytes);
-    runtime
-        ->submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
-            const auto begin = Clock::now();
-            build_shard(*matrix, worker, a, options, progress);
-            if (worker.rank() == 0 && matrix->any_carry) {
-                *matrix->carries =
-                    runtime::PinnedBuffer(worker.device(), 2 * static_cast<std::size_t>(devices) * sizeof(T));
-                std::fill_n(static_cast<T*>(matrix->carries->data()), 2 * devices, T{0});
-            }
-            upload[static_cast<std::size_t>(worker.rank())] = seconds_since(begin);
-        })
-        .get();
-    matrix->setup.push_back({matrix->source ? "prepare" : "upload", upload, true});
+    const auto timed = [&](const char* phase, const auto& work) {
+        std::vector<double> seconds(static_cast<std::size_t>(devices));
+        runtime
+            ->submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+                const auto begin = Clock::now();
+                work(worker);
+                seconds[static_cast<std::size_t>(worker.rank())] = seconds_since(begin);
+            })
+            .get();
+        matrix->setup.push_back({phase, seconds, true});
+    };
+    timed("upload", [&](runtime::Worker& worker) { upload_shard(*matrix, worker, a, options, progress); });
+
+    GhostSearch search(devices);
+    if (options.mode == Mode::resident && !options.borrow && matrix->exchanges &&
+        (runtime->connection.transport || options.exchange == Exchange::entries)) {
+        const auto begin = Clock::now();
+        choose_exchange(*matrix, options.exchange, search);
+        matrix->setup.push_back({"exchange", {seconds_since(begin)}, true});
+    }
+    if (runtime->connection.transport) {
+        std::int64_t most = a.cols;
+        for (int i = 0; matrix->by_entries && i < devices; ++i) {
+            most = std::max(most, matrix->halo.buffer_entries(i));
+        }
+        matrix->channel =
+            runtime->connection.transport->make_channel(devices, most * static_cast<std::int64_t>(sizeof(T)));
+    }
+    timed("prepare", [&](runtime::Worker& worker) {
+        if (matrix->by_entries) {
+            open_halo(*matrix, worker, search);
+        }
+        prepare_shard(*matrix, worker, a, options);
+        if (worker.rank() == 0 && matrix->any_carry) {
+            *matrix->carries =
+                runtime::PinnedBuffer(worker.device(), 2 * static_cast<std::size_t>(devices) * sizeof(T));
+            std::fill_n(static_cast<T*>(matrix->carries->data()), 2 * devices, T{0});
+        }
+    });
     return matrix;
 }
 

@@ -19,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 // Applies whose phases are recorded, after the timed ones: events between phases cost about a microsecond each.
 constexpr int profiled_applies = 11;
-// Of an apply: begin, x upload, x exchange, boundary, interior, y upload, kernel, merge.
-constexpr int marks_each = 8;
+// Of an apply: begin, x upload, x exchange, x packing, boundary, interior, y upload, kernel, merge.
+constexpr int marks_each = 9;
 
 double median(std::vector<double> values)
 {
@@ -220,10 +220,8 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
         source.host = x;
         target.host = host_y.data();
     } else {
-        const bool replicated = vectors == Vectors::replicated;
-        device_x = make_vector<T>(matrix->runtime, replicated ? Layout::replicated : Layout::rows, plan.cols,
-                                  replicated ? matrix->x_even : matrix->row_slices, matrix->x_needed);
-        device_y = make_vector<T>(matrix->runtime, Layout::rows, plan.rows, matrix->row_slices);
+        device_x = make_x_for(*matrix, vectors == Vectors::replicated ? Layout::replicated : Layout::rows);
+        device_y = make_y_for(*matrix);
         upload_vector(device_x, x);
         source.vector = device_x;
         target.vector = device_y;

@@ -42,6 +42,33 @@ RowStatistics part_statistics(IndexView row_ptr, const PartialCsr& part)
 
 }  // namespace
 
+std::vector<std::int64_t> row_slices(const Plan& plan)
+{
+    std::vector<std::int64_t> slices;
+    for (const PartialCsr& part : plan.partition.parts) {
+        slices.push_back(part.first_owned_row());
+    }
+    slices.push_back(plan.rows);
+    return slices;
+}
+
+std::vector<std::int64_t> even_slices(std::int64_t entries, int devices)
+{
+    constexpr std::int64_t line = 256 / static_cast<std::int64_t>(sizeof(std::int32_t));
+    const std::int64_t slice = ((entries + devices - 1) / devices + line - 1) / line * line;
+    std::vector<std::int64_t> slices;
+    for (int i = 0; i <= devices; ++i) {
+        slices.push_back(std::min(entries, slice * i));
+    }
+    return slices;
+}
+
+std::vector<std::int64_t> x_slices(const Plan& plan)
+{
+    return plan.rows == plan.cols ? row_slices(plan)
+                                  : even_slices(plan.cols, static_cast<int>(plan.partition.parts.size()));
+}
+
 template <class T>
 Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options)
 {
@@ -77,6 +104,9 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
     plan.partition = partition_csr(a.rows, a.cols, a.row_ptr, runtime.devices(), split);
     plan.nonzero_imbalance = plan.partition.imbalance(split.weights);
     const std::vector<double> limits = runtime.limits(options.mode);
+    const std::vector<std::int64_t> slices = x_slices(plan);
+    const bool shared = runtime.shared_memory() || runtime.devices() == 1;
+    plan.exchange = "none";
 
     for (int i = 0; i < runtime.devices(); ++i) {
         const DeviceInfo& info = runtime.infos[static_cast<std::size_t>(i)];
@@ -94,6 +124,12 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
         const ColumnRange columns = column_range(a, part);
         shard.first_column = columns.first;
         shard.end_column = columns.end;
+        const std::int64_t own_first = std::max(columns.first, slices[static_cast<std::size_t>(i)]);
+        const std::int64_t own_end = std::min(columns.end, slices[static_cast<std::size_t>(i) + 1]);
+        shard.halo_entries = columns.end - columns.first - std::max<std::int64_t>(0, own_end - own_first);
+        if (shard.halo_entries > 0 && !shared) {
+            plan.exchange = "ranges";
+        }
         const std::int64_t pointer_bytes = part.nnz() > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
         const std::int64_t value_bytes = sizeof(T);
         shard.matrix_bytes = part.nnz() * (value_bytes + 4) + (part.rows() + 1) * pointer_bytes;

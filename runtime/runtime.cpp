@@ -404,21 +404,13 @@ void DistributedMatrix<T>::update_values(const T* values)
 template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_x(Layout layout) const
 {
-    const auto& matrix = checked(state_);
-    return DistributedVector<T>(detail::make_vector<T>(matrix->runtime, layout, matrix->plan.cols,
-                                                       layout == Layout::rows ? matrix->x_slices : matrix->x_even,
-                                                       matrix->x_needed));
+    return DistributedVector<T>(detail::make_x_for(*checked(state_), layout));
 }
 
 template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_y() const
 {
-    const auto& matrix = checked(state_);
-    // The y of a square matrix is often the next x.
-    const bool square = matrix->plan.rows == matrix->plan.cols;
-    return DistributedVector<T>(detail::make_vector<T>(matrix->runtime, Layout::rows, matrix->plan.rows,
-                                                       matrix->row_slices,
-                                                       square ? matrix->x_needed : std::vector<runtime::Range>{}));
+    return DistributedVector<T>(detail::make_y_for(*checked(state_)));
 }
 
 template <class T>

@@ -64,12 +64,16 @@ struct Shard {
     std::unique_ptr<kernels::SpmvOperator<T>> carry_operator;
     /// Owned rows that need no entry of x of another device and are multiplied while those come; empty: nothing is.
     runtime::Range interior;
-    std::unique_ptr<runtime::Event> begun;      ///< where an overlapped apply leaves the worker's stream,
-    std::unique_ptr<runtime::Event> exchanged;  ///< and what it waits for there in the end
-    std::unique_ptr<StreamedPart<T>> streamed;  ///< instead of all of the above but the sizes in `owned`
-    kernels::DeviceArray<T> carry_out;          ///< one entry
-    kernels::DeviceArray<T> x;                  ///< all of x, where it has to be gathered first
-    kernels::DeviceArray<T> y;                  ///< owned rows of y, where y lives on the host
+    std::unique_ptr<runtime::Event> begun;           ///< where an overlapped apply leaves the worker's stream,
+    std::unique_ptr<runtime::Event> exchanged;       ///< and what it waits for there in the end
+    std::unique_ptr<StreamedPart<T>> streamed;       ///< instead of all of the above but the sizes in `owned`
+    kernels::DeviceArray<T> carry_out;               ///< one entry
+    kernels::DeviceArray<T> x;                       ///< all of x, where it has to be gathered first
+    kernels::DeviceArray<std::int32_t> ghosts;       ///< columns behind the own slice, where x is exchanged by entries,
+    kernels::DeviceArray<T> local_x;                 ///< room for slice and ghosts, for an x that has none,
+    kernels::DeviceArray<std::int32_t> packed_list;  ///< what others need of the slice,
+    kernels::DeviceArray<T> packed;                  ///< and where it is packed
+    kernels::DeviceArray<T> y;                       ///< owned rows of y, where y lives on the host
 };
 
 template <class T>
@@ -83,13 +87,18 @@ struct MatrixState {
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right then.
     std::unique_ptr<StreamSource<T>> source;
     std::vector<std::unique_ptr<Shard<T>>> shards;
-    std::vector<std::int64_t> x_even;    ///< even slices of x: how a host x is spread before it is gathered
-    std::vector<std::int64_t> x_slices;  ///< slices of an x by rows: the rows' if the matrix is square, else even ones
+    std::vector<std::int64_t> x_even;      ///< even slices of x: how a host x is spread before it is gathered
+    std::vector<std::int64_t> x_slices;    ///< slices of an x by rows
     std::vector<runtime::Range> x_needed;  ///< columns that each device's shard touches
     bool exchanges = false;                ///< an x by rows: some device needs entries of another
     bool upload_needed = false;  ///< a host x goes to each device as far as it is needed there; nothing is gathered
-    std::vector<std::int64_t> row_slices;       ///< first owned row of each device, rows at the end
-    std::vector<void*> x_buffers;               ///< Shard::x of each device
+    std::vector<std::int64_t> row_slices;  ///< first owned row of each device, rows at the end
+    std::vector<void*> x_buffers;          ///< Shard::x of each device
+    bool by_entries = false;  ///< the columns of the shards are numbered anew: the own slice of x, then the ghosts
+    runtime::Halo halo;
+    std::vector<std::int64_t> ghosts;           ///< of each device; 0 where x is not exchanged by entries
+    std::vector<void*> local_x;                 ///< where entry 0 would be in Shard::local_x of each device
+    std::vector<void*> packed;                  ///< Shard::packed of each device
     std::shared_ptr<runtime::Channel> channel;  ///< null: nothing is gathered
     std::shared_ptr<runtime::HandOver> carry_order;
     /// What each device adds to its predecessor's last row: one entry a device for a y on the devices, and as many for a host y.
@@ -102,6 +111,9 @@ struct MatrixState {
     explicit MatrixState(int devices)
         : shards(static_cast<std::size_t>(devices)),
           x_buffers(static_cast<std::size_t>(devices)),
+          ghosts(static_cast<std::size_t>(devices)),
+          local_x(static_cast<std::size_t>(devices)),
+          packed(static_cast<std::size_t>(devices)),
           carry_order(std::make_shared<runtime::HandOver>(devices)),
           carries(std::make_shared<runtime::PinnedBuffer>()),
           carry_count(static_cast<std::size_t>(devices))
@@ -123,11 +135,20 @@ struct VectorState {
     /// where entry 0 would be, so that x is gathered in place.
     std::vector<runtime::Range> held;
     std::vector<void*> entry_zero;
+    std::vector<std::int64_t>
+        ghost_room;  ///< entries that each device has room for behind its slice and all that is held
 };
 
 /// Splits, chooses kernels and counts bytes; touches no device.
 template <class T>
 Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options);
+
+/// First owned row of each device, and rows at the end.
+std::vector<std::int64_t> row_slices(const Plan& plan);
+/// Slices of whole 256-byte lines; equal ones, which a collective moves fastest, unless the last devices run out of entries.
+std::vector<std::int64_t> even_slices(std::int64_t entries, int devices);
+/// Slices of an x by rows: the rows' if the matrix is square, so that y may be the next x, else even ones.
+std::vector<std::int64_t> x_slices(const Plan& plan);
 
 /// Splits A, copies each part to its device and makes its kernel ready.
 template <class T>
@@ -138,11 +159,17 @@ template <class T>
 void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values);
 
 /// Memory for a vector of `size` entries; offsets say which entries each device holds (replicated: which it brings to the host),
-/// needed which ones it will be sent, if the vector is an x by rows.
+/// needed which ones it will be sent, if the vector is an x by rows, ghosts how many others behind those.
 template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
                                             std::int64_t size, std::vector<std::int64_t> offsets,
-                                            const std::vector<runtime::Range>& needed = {});
+                                            const std::vector<runtime::Range>& needed = {},
+                                            const std::vector<std::int64_t>& ghosts = {});
+/// One that fits a matrix: an x of that layout, or a y (which may be the next x if the matrix is square).
+template <class T>
+std::shared_ptr<VectorState<T>> make_x_for(const MatrixState<T>& matrix, Layout layout);
+template <class T>
+std::shared_ptr<VectorState<T>> make_y_for(const MatrixState<T>& matrix);
 
 /// Copies all entries from, or to, host memory of any kind; blocks.
 template <class T>

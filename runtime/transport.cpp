@@ -36,23 +36,26 @@ public:
     {
         const int rank = worker.rank();
         write();
-        // The smallest range of the slice that serves everyone, so that it crosses this device's link once.
-        const std::int64_t slice = gather.slices[static_cast<std::size_t>(rank)];
-        Range asked;
+        // The smallest range that serves everyone, so that it crosses this device's link once.
+        const std::byte* first = nullptr;
+        const std::byte* end = nullptr;
         for (int other = 0; other < gather.devices(); ++other) {
-            const Range part = gather.part(rank, other);
-            if (other != rank && !part.empty()) {
-                asked = asked.empty() ? part : Range{std::min(asked.first, part.first), std::max(asked.end, part.end)};
+            const Transfer out = gather.transfer(rank, other);
+            if (other != rank && !out.empty()) {
+                first = first == nullptr ? out.from : std::min(first, out.from);
+                end = std::max(end, out.from + out.bytes);
             }
         }
-        stream.copy(bounced(rank, gather, slice, asked.first), gather.place(rank, asked.first), gather.bytes(asked));
+        if (first != nullptr) {
+            stream.copy(bounced(rank, gather, first), first, static_cast<std::size_t>(end - first));
+        }
         hand_over_.publish(rank, stream, meeting);
         for (int step = 1; step < gather.devices(); ++step) {
             const int other = (rank + step) % gather.devices();
-            const Range part = gather.part(other, rank);
-            stream.copy(gather.place(rank, part.first),
-                        bounced(other, gather, gather.slices[static_cast<std::size_t>(other)], part.first),
-                        gather.bytes(part));
+            const Transfer in = gather.transfer(other, rank);
+            if (!in.empty()) {
+                stream.copy(in.to, bounced(other, gather, in.from), in.bytes);
+            }
         }
         hand_over_.end(rank, stream);
     }
@@ -62,10 +65,11 @@ public:
     }
 
 private:
-    std::byte* bounced(int rank, const Gather& gather, std::int64_t slice, std::int64_t entry) const
+    /// Where a device's bytes pass through host memory.
+    std::byte* bounced(int rank, const Gather& gather, const std::byte* sent) const
     {
         return static_cast<std::byte*>(bounce_[static_cast<std::size_t>(rank)].data()) +
-               static_cast<std::size_t>(std::max<std::int64_t>(0, entry - slice)) * gather.entry_bytes;
+               (sent - gather.sent_from(rank));
     }
 
     std::vector<PinnedBuffer> bounce_;

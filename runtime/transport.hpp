@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/device.hpp"
+#include "runtime/halo.hpp"
 #include "runtime/rendezvous.hpp"
 #include "runtime/worker.hpp"
 
@@ -23,12 +24,45 @@ struct Range {
     bool operator==(const Range&) const = default;
 };
 
-/// Who holds what of a vector, and who needs what.
+/// Bytes that go from one device to another.
+struct Transfer {
+    const std::byte* from = nullptr;
+    std::byte* to = nullptr;
+    std::size_t bytes = 0;
+    bool empty() const noexcept { return bytes == 0; }
+};
+
+/// Who holds what of a vector, and who needs what: ranges of entries, or with `halo` single ones, which their owners have
+/// packed.
 struct Gather {
-    std::span<void* const> buffers;        ///< each device's copy, entry 0
+    std::span<void* const>
+        buffers;  ///< each device's copy, entry 0; with `halo` only its slice and what follows are there
     std::span<const std::int64_t> slices;  ///< device i holds entries [slices[i], slices[i + 1])
-    std::span<const Range> needed;         ///< of each device
+    std::span<const Range> needed;         ///< of each device; not with `halo`
     std::size_t entry_bytes = 0;
+    const Halo* halo = nullptr;
+    std::span<void* const> packed{};  ///< each device's buffer of what the others need; with `halo` only
+
+    Transfer transfer(int from, int to) const noexcept
+    {
+        if (halo != nullptr) {
+            const auto at = [&](std::span<void* const> places, int device, std::int64_t entry) {
+                return static_cast<std::byte*>(places[static_cast<std::size_t>(device)]) +
+                       static_cast<std::size_t>(entry) * entry_bytes;
+            };
+            return {at(packed, from, halo->sent_at(from, to)),
+                    at(buffers, to, slices[static_cast<std::size_t>(to)] + halo->received_at(from, to)),
+                    static_cast<std::size_t>(halo->count(from, to)) * entry_bytes};
+        }
+        const Range range = part(from, to);
+        return {place(from, range.first), place(to, range.first), bytes(range)};
+    }
+    /// The lowest address from which a device sends.
+    const std::byte* sent_from(int device) const noexcept
+    {
+        const auto i = static_cast<std::size_t>(device);
+        return halo != nullptr ? static_cast<const std::byte*>(packed[i]) : place(device, slices[i]);
+    }
 
     int devices() const noexcept { return static_cast<int>(buffers.size()); }
     /// What `to` needs of the slice of `from`.
@@ -56,7 +90,7 @@ public:
 
     /// Each device holds a slice of its own copy of a vector; afterwards each also holds the entries that it needs. Queued on
     /// `stream`, one of the worker's. Every worker of the job calls it, with the same gather. In `write` the caller queues what
-    /// puts the worker's own slice in place, if it is not there yet.
+    /// puts the worker's own slice in place, if it is not there yet, and what packs the entries that others need.
     virtual void gather(Worker& worker, Stream& stream, Rendezvous& meeting, const Gather& gather,
                         const std::function<void()>& write) = 0;
     /// Ends the gather: what a worker queues on the same stream afterwards may overwrite its slice. Best called after the work
@@ -71,7 +105,7 @@ class Transport {
 public:
     virtual ~Transport() = default;
     virtual std::string name() const = 0;
-    /// A channel for gathers of at most `bytes` bytes. The channel's open parts are made on the workers (see Channel users).
+    /// A channel for gathers to which no device sends more than `bytes` bytes. The channel's open parts are made on the workers (see Channel users).
     virtual std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes) = 0;
     /// Makes what one device needs of a channel; on its worker, before the first gather.
     virtual void open(Channel& channel, Worker& worker) = 0;

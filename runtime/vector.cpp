@@ -13,7 +13,8 @@ namespace detail {
 template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
                                             std::int64_t size, std::vector<std::int64_t> offsets,
-                                            const std::vector<runtime::Range>& needed)
+                                            const std::vector<runtime::Range>& needed,
+                                            const std::vector<std::int64_t>& ghosts)
 {
     runtime->require_live();
     const auto devices = static_cast<std::size_t>(runtime->devices());
@@ -26,6 +27,8 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
     vector->slices.resize(devices);
     vector->held.resize(devices);
     vector->entry_zero.resize(devices);
+    vector->ghost_room = ghosts;
+    vector->ghost_room.resize(devices);
     const bool shared = runtime->shared_memory();
     runtime
         ->submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
@@ -46,8 +49,8 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
                 constexpr std::int64_t line = 32;
                 const std::int64_t begin = held.first / line * line;
                 vector->held[rank] = held;
-                vector->storage[rank] =
-                    kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(held.end - begin));
+                vector->storage[rank] = kernels::DeviceArray<T>(
+                    worker.device(), static_cast<std::size_t>(held.end - begin + vector->ghost_room[rank]));
                 T* const data = vector->storage[rank].data();
                 vector->slices[rank] = data + (first - begin);
                 // An address to add entry numbers to, which may lie before the allocation.
@@ -66,11 +69,35 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
     return vector;
 }
 
-template std::shared_ptr<VectorState<float>> make_vector(const std::shared_ptr<RuntimeState>&, Layout, std::int64_t,
-                                                         std::vector<std::int64_t>, const std::vector<runtime::Range>&);
-template std::shared_ptr<VectorState<double>> make_vector(const std::shared_ptr<RuntimeState>&, Layout, std::int64_t,
-                                                          std::vector<std::int64_t>,
-                                                          const std::vector<runtime::Range>&);
+template <class T>
+std::shared_ptr<VectorState<T>> make_x_for(const MatrixState<T>& matrix, Layout layout)
+{
+    const bool by_rows = layout == Layout::rows;
+    // The ghosts lie right behind the slice, so there is nothing else to hold.
+    const bool ranges = by_rows && !matrix.by_entries;
+    return make_vector<T>(matrix.runtime, layout, matrix.plan.cols, by_rows ? matrix.x_slices : matrix.x_even,
+                          ranges ? matrix.x_needed : std::vector<runtime::Range>{},
+                          by_rows ? matrix.ghosts : std::vector<std::int64_t>{});
+}
+
+template <class T>
+std::shared_ptr<VectorState<T>> make_y_for(const MatrixState<T>& matrix)
+{
+    if (matrix.plan.rows == matrix.plan.cols) {
+        return make_x_for(matrix, Layout::rows);
+    }
+    return make_vector<T>(matrix.runtime, Layout::rows, matrix.plan.rows, matrix.row_slices);
+}
+
+#define RMSP_INSTANTIATE(T)                                                                    \
+    template std::shared_ptr<VectorState<T>> make_vector(                                      \
+        const std::shared_ptr<RuntimeState>&, Layout, std::int64_t, std::vector<std::int64_t>, \
+        const std::vector<runtime::Range>&, const std::vector<std::int64_t>&);                 \
+    template std::shared_ptr<VectorState<T>> make_x_for(const MatrixState<T>&, Layout);        \
+    template std::shared_ptr<VectorState<T>> make_y_for(const MatrixState<T>&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
 
 namespace {
 

@@ -26,6 +26,8 @@ struct ShardPlan {
     /// Least traffic of one apply: of the memory, or (streamed) of the link to the host. In CSR while nothing is distributed,
     /// then in the kernel's own format.
     std::int64_t apply_bytes = 0;
+    /// Entries of x that the device receives from others at each apply with x by rows: a bound until the matrix is distributed.
+    std::int64_t halo_entries = 0;
     double limit_gbs = 0;          ///< bandwidth limit of the memory or the link, measured or assumed; 0: unknown
     double predicted_seconds = 0;  ///< apply_bytes over limit_gbs
 };
@@ -39,6 +41,7 @@ struct Plan {
     std::string mode;       ///< "resident", "streamed"
     std::string transport;  ///< "nccl", "peer", "host", "shared" (host devices), "none" (one device)
     std::string transport_reason;
+    std::string exchange;  ///< of an x by rows: "none", "ranges", "entries"
     Partition partition;
     std::vector<ShardPlan> shards;
     double nonzero_imbalance = 0;

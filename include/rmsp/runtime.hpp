@@ -48,11 +48,21 @@ enum class Mode : std::uint8_t {
     streamed,  ///< in the caller's host memory: each apply brings it to the devices in pieces, so it may exceed theirs
 };
 
+/// How the entries of an x by rows reach the devices that need them.
+enum class Exchange : std::uint8_t {
+    automatic,  ///< by entries where that moves less than half as much
+    ranges,     ///< from the first to the last column that a device's part of the matrix touches
+    entries,    ///< only those that it touches: their columns are numbered anew on the device, their owners pack them
+};
+
 /// How a matrix is split, where it stays, and which kernel multiplies it.
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
     RowAlignment alignment = RowAlignment::automatic;
     std::string kernel = "auto";  ///< a name of list_kernels(), or "auto"
+    /// Resident matrices that are not borrowed. Host devices, which share their memory, exchange nothing: `entries` then only
+    /// numbers the columns anew.
+    Exchange exchange = Exchange::automatic;
     Determinism determinism = Determinism::none;
     /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix
     /// (32-bit columns only; ignored by GPUs, which always copy).

@@ -73,17 +73,13 @@ public:
             if (other == rank) {
                 continue;
             }
-            const Range out = gather.part(rank, other);
+            const Transfer out = gather.transfer(rank, other);
             if (!out.empty()) {
-                nccl_check(
-                    ncclSend(gather.place(rank, out.first), gather.bytes(out), ncclChar, other, communicator, queue),
-                    "ncclSend");
+                nccl_check(ncclSend(out.from, out.bytes, ncclChar, other, communicator, queue), "ncclSend");
             }
-            const Range in = gather.part(other, rank);
+            const Transfer in = gather.transfer(other, rank);
             if (!in.empty()) {
-                nccl_check(
-                    ncclRecv(gather.place(rank, in.first), gather.bytes(in), ncclChar, other, communicator, queue),
-                    "ncclRecv");
+                nccl_check(ncclRecv(in.to, in.bytes, ncclChar, other, communicator, queue), "ncclRecv");
             }
         }
         nccl_check(ncclGroupEnd(), "ncclGroupEnd");
@@ -96,6 +92,9 @@ private:
     /// Whether all slices are equal and everyone needs all of them: what NCCL has its own collective for.
     static bool everything(const Gather& gather)
     {
+        if (gather.halo != nullptr) {
+            return false;
+        }
         const std::int64_t slice = gather.slices[1] - gather.slices[0];
         for (std::size_t i = 0; i < gather.needed.size(); ++i) {
             if (gather.slices[i + 1] - gather.slices[i] != slice ||

@@ -53,15 +53,14 @@ public:
         exchange.arrived = end.arrived.data();
         for (int step = 1; step < gather.devices(); ++step) {
             const int other = (rank + step) % gather.devices();
-            const Range in = gather.part(other, rank);
-            const Range out = gather.part(rank, other);
+            const Transfer in = gather.transfer(other, rank);
+            const Transfer out = gather.transfer(rank, other);
             if (in.empty() && out.empty()) {
                 continue;
             }
             kernels::PeerLink& link = exchange.link[exchange.links++];
             if (!in.empty()) {
-                link.in = {gather.place(rank, in.first), gather.place(other, in.first),
-                           static_cast<std::int64_t>(gather.bytes(in))};
+                link.in = {in.to, in.from, static_cast<std::int64_t>(in.bytes)};
                 link.ready = ready(rank, other);
                 link.peer_read = read(other, rank);
             }

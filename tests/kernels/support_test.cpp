@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
 #include <gtest/gtest.h>
+#include <kernels/support/ghosts.hpp>
 #include <kernels/support/support.hpp>
 
 #include "matrices.hpp"
@@ -120,6 +123,73 @@ TEST_F(Support, FindsTheRowsInside)
         row_ptr.push_back(static_cast<std::int32_t>(columns.size()));
     }
     EXPECT_EQ(found(row_ptr, columns), (Run{78, 4001}));
+}
+
+TEST_F(Support, NumbersTheColumnsOutsideASlice)
+{
+    const std::int64_t cols = 100000;
+    const std::int64_t first = 33000;
+    const std::int64_t end = 47001;
+    for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{3000}, std::size_t{400000}}) {
+        std::vector<std::int32_t> columns(n);
+        std::uint32_t state = 7;
+        for (std::int32_t& column : columns) {
+            state = state * 1664525u + 1013904223u;
+            column = static_cast<std::int32_t>((state >> 8) % (n == 3000 ? 64u : 100000u));
+        }
+        if (n > 1) {
+            columns[0] = 99999;
+            columns[1] = 33000;
+        }
+        std::vector<std::int32_t> outside;
+        std::copy_if(columns.begin(), columns.end(), std::back_inserter(outside),
+                     [&](std::int32_t column) { return column < first || column >= end; });
+        std::sort(outside.begin(), outside.end());
+        outside.erase(std::unique(outside.begin(), outside.end()), outside.end());
+        const DeviceArray<std::int32_t> device = upload(*device_, columns);
+        Context& context = device_->context();
+        ColumnSet set(cols, context);
+        // In two pieces, as a shard with a shared row has them.
+        const auto half = static_cast<std::int64_t>(n / 2);
+        add_outside(set, device.data(), half, first, end, context);
+        add_outside(set, device.data() + half, static_cast<std::int64_t>(n) - half, first, end, context);
+        ASSERT_EQ(count_columns(set, context), static_cast<std::int64_t>(outside.size()));
+        const DeviceArray<std::int32_t> list(*context.memory, outside.size());
+        list_columns(set, list.data(), context);
+        EXPECT_EQ(download(*device_, list.data(), outside.size()), outside);
+        renumber_columns(set, device.data(), static_cast<std::int64_t>(n), first, end, context);
+        const std::vector<std::int32_t> numbered = download(*device_, device.data(), n);
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::int64_t column = columns[i];
+            const std::int64_t ghost = std::lower_bound(outside.begin(), outside.end(), columns[i]) - outside.begin();
+            ASSERT_EQ(numbered[i], column >= first && column < end ? column - first : end - first + ghost)
+                << "column " << column;
+        }
+    }
+}
+
+TEST_F(Support, Packs)
+{
+    const std::vector<double> x{10, 11, 12, 13, 14, 15, 16};
+    const std::vector<std::int32_t> list{6, 0, 3, 3, 1, 5};
+    const DeviceArray<double> device_x = upload(*device_, x);
+    const DeviceArray<std::int32_t> device_list = upload(*device_, list);
+    const DeviceArray<double> out = upload(*device_, std::vector<double>(7, -1.0));
+    pack(device_x.data(), device_list.data(), 6, out.data(), device_->context());
+    EXPECT_EQ(download(*device_, out.data(), 7), (std::vector<double>{16, 10, 13, 13, 11, 15, -1}));
+    std::vector<float> many(100001);
+    std::vector<std::int32_t> reversed(many.size());
+    for (std::size_t i = 0; i < many.size(); ++i) {
+        many[i] = static_cast<float>(i);
+        reversed[i] = static_cast<std::int32_t>(many.size() - 1 - i);
+    }
+    const DeviceArray<float> device_many = upload(*device_, many);
+    const DeviceArray<std::int32_t> device_reversed = upload(*device_, reversed);
+    const DeviceArray<float> turned(*device_->context().memory, many.size());
+    pack(device_many.data(), device_reversed.data(), static_cast<std::int64_t>(many.size()), turned.data(),
+         device_->context());
+    std::reverse(many.begin(), many.end());
+    EXPECT_EQ(download(*device_, turned.data(), many.size()), many);
 }
 
 TEST_F(Support, ReadsEveryNumber)

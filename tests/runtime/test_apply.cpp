@@ -136,6 +136,65 @@ TEST_P(Apply, ALoopOfAppliesNeedsNoWaiting)
     }
 }
 
+TEST_P(Apply, ColumnsNumberedAnewGiveTheSameProduct)
+{
+    for (const auto& [name, a] : hard_matrices<double>()) {
+        for (const auto alignment : {RowAlignment::exact, RowAlignment::row}) {
+            DistributeOptions options;
+            options.alignment = alignment;
+            options.exchange = Exchange::entries;
+            check_host_apply(name, a, options);
+            auto matrix = runtime_->distribute(a.view(), options);
+            options.exchange = Exchange::ranges;
+            auto other = runtime_->distribute(a.view(), options);
+            const auto host = random_vector<double>(a.cols, 15);
+            // x by rows with room for the ghosts and without, and x of all entries.
+            for (auto x :
+                 {matrix.make_x(Layout::rows), other.make_x(Layout::rows), matrix.make_x(Layout::replicated)}) {
+                x.upload(host.data());
+                auto y = matrix.make_y();
+                auto expected = other.make_y();
+                for (int round = 0; round < 3; ++round) {
+                    matrix.apply(1.0, x, round == 0 ? 0.0 : 1.0, y);
+                    other.apply(1.0, x, round == 0 ? 0.0 : 1.0, expected);
+                }
+                std::vector<double> out(static_cast<std::size_t>(a.rows));
+                std::vector<double> reference(out.size());
+                y.download(out.data());
+                expected.download(reference.data());
+                for (std::size_t i = 0; i < out.size(); ++i) {
+                    ASSERT_NEAR(out[i], reference[i], 1e-10 * (100 + std::fabs(reference[i]))) << name << ", row " << i;
+                }
+            }
+        }
+    }
+}
+
+TEST_P(Apply, NewValuesOfColumnsNumberedAnew)
+{
+    auto a = with_row_lengths<float>({10, 0, 500, 20, 3, 1, 70, 70, 70}, 9);
+    DistributeOptions options;
+    options.alignment = RowAlignment::exact;
+    options.exchange = Exchange::entries;
+    auto matrix = runtime_->distribute(a.view(), options);
+    const auto values = random_vector<float>(a.nnz(), 101);
+    std::copy(values.begin(), values.end(), a.values.begin());
+    matrix.update_values(a.values.data());
+    auto x = matrix.make_x(Layout::rows);
+    auto y = matrix.make_y();
+    const auto host = random_vector<float>(a.cols, 8);
+    x.upload(host.data());
+    matrix.apply(1.0F, x, 0.0F, y).get();
+    std::vector<float> out(static_cast<std::size_t>(a.rows));
+    y.download(out.data());
+    EXPECT_TRUE(verify_spmv<float>(a.view(), 1.0F, host.data(), 0.0F, nullptr, out.data()).passed);
+    const bool exchanged = GetParam().gpus > 1;
+    EXPECT_EQ(matrix.plan().exchange, runtime_->devices().size() > 1 ? "entries" : "none");
+    if (exchanged) {
+        EXPECT_LT(matrix.plan().shards[0].halo_entries, 9);
+    }
+}
+
 TEST_P(Apply, OverlappedExchangesGiveTheSameBits)
 {
     if (GetParam().gpus < 2) {

@@ -1,0 +1,55 @@
+#include "runtime/halo.hpp"
+
+#include <algorithm>
+
+namespace rmsp::runtime {
+
+Halo::Halo(std::span<const std::vector<std::int32_t>> ghosts, std::span<const std::int64_t> slices,
+           std::size_t entry_bytes)
+    : pairs_(ghosts.size() * ghosts.size()), buffer_(ghosts.size())
+{
+    constexpr std::size_t vector_bytes = 16;
+    const auto aligned = static_cast<std::int64_t>(vector_bytes / entry_bytes);
+    const std::size_t devices = ghosts.size();
+    for (std::size_t from = 0; from < devices; ++from) {
+        std::int64_t position = 0;
+        for (std::size_t to = 0; to < devices; ++to) {
+            const auto& list = ghosts[to];
+            const auto first = std::lower_bound(list.begin(), list.end(), slices[from]);
+            const auto end = std::lower_bound(first, list.end(), slices[from + 1]);
+            Pair& pair = pairs_[from * devices + to];
+            pair.count = end - first;
+            pair.first_ghost = first - list.begin();
+            pair.received_at = slices[to + 1] - slices[to] + pair.first_ghost;
+            if (pair.count > 0) {
+                const std::int64_t phase = (slices[to] + pair.received_at) % aligned;
+                pair.sent_at = position + (phase - position % aligned + aligned) % aligned;
+                position = pair.sent_at + pair.count;
+            }
+        }
+        buffer_[from] = position;
+    }
+}
+
+std::vector<std::int32_t> Halo::packed(int device, std::span<const std::vector<std::int32_t>> ghosts,
+                                       std::span<const std::int64_t> slices) const
+{
+    std::vector<std::int32_t> list(static_cast<std::size_t>(buffer_entries(device)), 0);
+    for (int to = 0; to < static_cast<int>(ghosts.size()); ++to) {
+        const Pair& sent = pair(device, to);
+        const auto* const first = ghosts[static_cast<std::size_t>(to)].data() + sent.first_ghost;
+        std::transform(first, first + sent.count, list.begin() + sent.sent_at, [&](std::int32_t column) {
+            return static_cast<std::int32_t>(column - slices[static_cast<std::size_t>(device)]);
+        });
+    }
+    return list;
+}
+
+bool entries_pay(std::int64_t entries, std::int64_t range, std::size_t entry_bytes)
+{
+    // Packing costs a launch and reads an index for each entry; where a range is small, it moves in less time than that.
+    constexpr std::int64_t bytes_in_a_launch = std::int64_t{1} << 20;
+    return 2 * entries + bytes_in_a_launch / static_cast<std::int64_t>(entry_bytes) <= range;
+}
+
+}  // namespace rmsp::runtime

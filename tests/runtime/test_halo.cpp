@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+
+#include <runtime/halo.hpp>
+
+namespace rmsp::runtime {
+namespace {
+
+using Lists = std::vector<std::vector<std::int32_t>>;
+
+TEST(Halo, EachPairHasItsPlaces)
+{
+    const Lists ghosts{{5, 9, 10, 11}, {0, 2, 10}, {4, 5}};
+    const std::vector<std::int64_t> slices{0, 4, 10, 12};
+    const Halo halo(ghosts, slices, sizeof(double));
+    EXPECT_EQ(halo.count(1, 0), 2);
+    EXPECT_EQ(halo.count(2, 0), 2);
+    EXPECT_EQ(halo.count(0, 1), 2);
+    EXPECT_EQ(halo.count(2, 1), 1);
+    EXPECT_EQ(halo.count(0, 2), 0);
+    EXPECT_EQ(halo.count(1, 2), 2);
+    EXPECT_EQ(halo.count(1, 1), 0);
+    // Behind the slice, in the order of the columns.
+    EXPECT_EQ(halo.received_at(1, 0), 4);
+    EXPECT_EQ(halo.received_at(2, 0), 6);
+    EXPECT_EQ(halo.received_at(0, 1), 6);
+    EXPECT_EQ(halo.received_at(2, 1), 8);
+    EXPECT_EQ(halo.received_at(1, 2), 2);
+}
+
+TEST(Halo, PacksEntriesAlignedAsTheyArrive)
+{
+    const Lists ghosts{{5, 9, 10, 11}, {0, 2, 3, 10, 11}, {1, 4, 5, 9}};
+    const std::vector<std::int64_t> slices{0, 4, 10, 13};
+    for (const std::size_t bytes : {sizeof(float), sizeof(double)}) {
+        const Halo halo(ghosts, slices, bytes);
+        const auto aligned = static_cast<std::int64_t>(16 / bytes);
+        for (int from = 0; from < 3; ++from) {
+            const auto list = halo.packed(from, ghosts, slices);
+            ASSERT_EQ(static_cast<std::int64_t>(list.size()), halo.buffer_entries(from));
+            std::int64_t end = 0;
+            for (int to = 0; to < 3; ++to) {
+                if (halo.count(from, to) == 0) {
+                    continue;
+                }
+                const auto to_slice = slices[static_cast<std::size_t>(to)];
+                EXPECT_GE(halo.sent_at(from, to), end);
+                EXPECT_EQ(halo.sent_at(from, to) % aligned, (to_slice + halo.received_at(from, to)) % aligned);
+                end = halo.sent_at(from, to) + halo.count(from, to);
+                // What arrives at position p behind the slice is ghost p of the receiver.
+                const auto& receiver = ghosts[static_cast<std::size_t>(to)];
+                const std::int64_t own = slices[static_cast<std::size_t>(to) + 1] - to_slice;
+                for (std::int64_t i = 0; i < halo.count(from, to); ++i) {
+                    EXPECT_EQ(list[static_cast<std::size_t>(halo.sent_at(from, to) + i)] +
+                                  slices[static_cast<std::size_t>(from)],
+                              receiver[static_cast<std::size_t>(halo.received_at(from, to) - own + i)]);
+                }
+            }
+            EXPECT_EQ(end, halo.buffer_entries(from));
+        }
+    }
+}
+
+TEST(Halo, NothingToSend)
+{
+    const Halo halo(Lists{{}, {}}, std::vector<std::int64_t>{0, 0, 7}, sizeof(double));
+    EXPECT_EQ(halo.count(1, 0), 0);
+    EXPECT_EQ(halo.buffer_entries(0), 0);
+    EXPECT_TRUE(halo.packed(1, Lists{{}, {}}, std::vector<std::int64_t>{0, 0, 7}).empty());
+}
+
+TEST(Halo, EntriesPayWhereTheyAreFew)
+{
+    const std::int64_t million = 1'000'000;
+    EXPECT_TRUE(entries_pay(million, 4 * million, sizeof(double)));
+    EXPECT_FALSE(entries_pay(2 * million, 4 * million, sizeof(double)));
+    // Two planes of a grid: they move faster than they are packed.
+    EXPECT_FALSE(entries_pay(0, 120'000, sizeof(double)));
+}
+
+}  // namespace
+}  // namespace rmsp::runtime
