@@ -33,7 +33,8 @@ bool exchanged_by_rows(const MatrixState<T>& matrix, const Source<T>& x)
     if (!x.vector || x.vector->layout != Layout::rows || !matrix.channel) {
         return false;
     }
-    return matrix.by_entries ? x.vector->offsets == matrix.x_slices : holds_needed(matrix, *x.vector);
+    return matrix.by_entries || !matrix.exchanges ? x.vector->offsets == matrix.x_slices
+                                                  : holds_needed(matrix, *x.vector);
 }
 
 /// Brings what the devices need of such an x to each of them, on one of the worker's streams, and returns where the worker's
@@ -43,6 +44,9 @@ const T* exchange_by_rows(MatrixState<T>& matrix, runtime::Worker& worker, runti
                           runtime::Rendezvous& meeting, const VectorState<T>& x)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
+    if (!matrix.exchanges) {
+        return static_cast<const T*>(x.entry_zero[rank]);
+    }
     if (!matrix.by_entries) {
         matrix.channel->gather(worker, stream, meeting, {x.entry_zero, x.offsets, matrix.x_needed, sizeof(T)}, [] {});
         return static_cast<const T*>(x.entry_zero[rank]);
@@ -59,11 +63,13 @@ const T* exchange_by_rows(MatrixState<T>& matrix, runtime::Worker& worker, runti
             stream.copy(slice, x.slices[rank],
                         static_cast<std::size_t>(x.offsets[rank + 1] - x.offsets[rank]) * sizeof(T));
         }
-        kernels::pack(x.slices[rank], shard.packed_list.data(), static_cast<std::int64_t>(shard.packed_list.size()),
-                      shard.packed.data(), worker.device().context(stream));
     };
-    matrix.channel->gather(worker, stream, meeting, {places, x.offsets, {}, sizeof(T), &matrix.halo, matrix.packed},
-                           write);
+    runtime::Gather gather{places, x.offsets, {}, sizeof(T)};
+    gather.halo = &matrix.halo;
+    gather.packed = matrix.packed;
+    gather.slice = x.slices[rank];
+    gather.packed_list = shard.packed_list.data();
+    matrix.channel->gather(worker, stream, meeting, gather, write);
     return slice;
 }
 
@@ -122,8 +128,10 @@ PlacedX<T> place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Ren
     };
     if (exchanged_by_rows(matrix, x)) {
         const T* const data = exchange_by_rows(matrix, worker, worker.stream(), meeting, *x.vector);
-        mark("x exchange");
-        return {data, true};
+        if (matrix.exchanges) {
+            mark("x exchange");
+        }
+        return {data, matrix.exchanges};
     }
     PlacedX<T> placed = place_whole_x(matrix, worker, meeting, x, probe);
     if (matrix.by_entries) {

@@ -100,6 +100,19 @@ std::vector<Key> key_table(Config& c)
          "whether a cut may fall inside a row: auto (at a row's end where that costs at most 0.5 % of a part), exact "
          "(at the exact nonzero), row (never inside)",
          {"auto", "exact", "row"}},
+        {"partition.devices",
+         &c.partition.devices,
+         "devices that get a part of a resident matrix, the first of runtime.devices; 0: if that is auto, as many as "
+         "make an apply fastest by a model, else all",
+         {},
+         0},
+        {"partition.exchange",
+         &c.partition.exchange,
+         "how an x by rows is exchanged: ranges of columns, single entries, or auto: entries where they are less than "
+         "half of the ranges",
+         {"auto", "ranges", "entries"}},
+        {"partition.rebalance", &c.partition.rebalance,
+         "time the parts of a resident matrix and split it again so that they take equally long"},
 
         {"kernel.spmv", &c.kernel.spmv, "kernel by its name in `mspmv kernels`, or auto"},
         {"kernel.determinism",
@@ -589,6 +602,12 @@ DistributeOptions distribute_options(const Config& config)
     options.alignment = config.partition.alignment == "exact" ? RowAlignment::exact
                         : config.partition.alignment == "row" ? RowAlignment::row
                                                               : RowAlignment::automatic;
+    options.devices = static_cast<int>(std::min<std::int64_t>(config.partition.devices, INT32_MAX));
+    options.exchange = config.partition.exchange == "ranges"    ? Exchange::ranges
+                       : config.partition.exchange == "entries" ? Exchange::entries
+                                                                : Exchange::automatic;
+    options.rebalance = config.partition.rebalance;
+    options.x_layout = config.run.vectors == "replicated" ? Layout::replicated : Layout::rows;
     options.kernel = config.kernel.spmv;
     options.mode = config.run.mode == "streamed" ? Mode::streamed : Mode::resident;
     options.chunk_bytes = std::min(config.run.chunk_mib, std::numeric_limits<std::int64_t>::max() >> 20) << 20;

@@ -82,6 +82,18 @@ std::string Plan::to_text() const
                        text::percent(nonzero_imbalance), split_rows, split_rows == 1 ? "row" : "rows");
     out += text::wrapped("  transport   ",
                          transport_reason.empty() ? transport : fmt::format("{}: {}", transport, transport_reason));
+    if (exchange == "ranges" || exchange == "entries") {
+        std::int64_t largest = 0;
+        for (const ShardPlan& shard : shards) {
+            largest = std::max(largest, shard.halo_entries);
+        }
+        out += text::wrapped("  exchange    ", fmt::format("of an x by rows by {}, at most {} entries to a device",
+                                                           exchange, text::grouped(largest)));
+    }
+    if (devices > 0 && devices < static_cast<int>(shards.size())) {
+        out += text::wrapped("  devices     ",
+                             fmt::format("parts on {} of {}: {}", devices, shards.size(), devices_reason));
+    }
     if (predicted > 0) {
         out += fmt::format("  predicted   {} an apply, from the least traffic and the bandwidth of each device\n",
                            text::seconds(predicted));

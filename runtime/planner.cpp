@@ -1,9 +1,13 @@
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/device_count.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp::detail {
@@ -40,6 +44,52 @@ RowStatistics part_statistics(IndexView row_ptr, const PartialCsr& part)
     return row_statistics(part.owned_rows(), view);
 }
 
+/// How many devices get a part, with the reason where they are not all.
+template <class T>
+std::pair<int, std::string> used_devices(const RuntimeState& runtime, const CsrView<T>& a,
+                                         const DistributeOptions& options)
+{
+    const int all = runtime.devices();
+    if (options.devices < 0 || options.devices > all) {
+        throw Error(ErrorCode::usage, fmt::format("parts for {} devices; the runtime has {}", options.devices, all));
+    }
+    if (options.mode == Mode::streamed) {
+        return {all, ""};
+    }
+    if (options.devices > 0) {
+        return {options.devices, options.devices < all ? "as asked for" : ""};
+    }
+    if (runtime.options.devices != "auto" || runtime.shared_memory() || all == 1) {
+        return {all, ""};
+    }
+    const double bytes = static_cast<double>(a.nnz) * (sizeof(T) + sizeof(std::int32_t)) +
+                         static_cast<double>(a.rows) * (sizeof(std::int32_t) + 2 * sizeof(T));
+    const double gbs = runtime.limits(options.mode).front();
+    const bool peers = runtime.connection.name == "peer" || runtime.connection.name == "unknown";
+    const double exchange = options.x_layout == Layout::replicated ? 0.0
+                            : peers                                ? runtime::apply_costs.exchange_by_peers
+                                                                   : runtime::apply_costs.exchange_by_copies;
+    const int fastest = runtime::fastest_device_count(bytes, all, gbs, exchange);
+    const auto micros = [&](int devices) { return 1e6 * runtime::apply_seconds(bytes, devices, gbs, exchange); };
+    return {fastest, fastest < all ? fmt::format("an apply with x {} would take {:.1f} us more on {} than on {}",
+                                                 options.x_layout == Layout::replicated ? "replicated" : "by rows",
+                                                 micros(all) - micros(fastest), all, fastest)
+                                   : ""};
+}
+
+/// Empty parts for the devices behind the used ones.
+void add_empty_parts(Partition& partition, const std::vector<int>& nodes)
+{
+    for (std::size_t i = partition.parts.size(); i < nodes.size(); ++i) {
+        partition.parts.push_back({partition.nnz, partition.nnz, partition.rows, partition.rows, false});
+        if (partition.nodes.back().node != nodes[i]) {
+            const int part = static_cast<int>(i);
+            partition.nodes.push_back({nodes[i], part, part, partition.nnz, partition.nnz});
+        }
+        partition.nodes.back().end_part = static_cast<int>(i) + 1;
+    }
+}
+
 }  // namespace
 
 std::vector<std::int64_t> row_slices(const Plan& plan)
@@ -65,12 +115,17 @@ std::vector<std::int64_t> even_slices(std::int64_t entries, int devices)
 
 std::vector<std::int64_t> x_slices(const Plan& plan)
 {
-    return plan.rows == plan.cols ? row_slices(plan)
-                                  : even_slices(plan.cols, static_cast<int>(plan.partition.parts.size()));
+    if (plan.rows == plan.cols) {
+        return row_slices(plan);
+    }
+    std::vector<std::int64_t> slices = even_slices(plan.cols, plan.devices);
+    slices.resize(plan.partition.parts.size() + 1, plan.cols);
+    return slices;
 }
 
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options)
+Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
+               std::vector<double> weights)
 {
     const bool streamed = options.mode == Mode::streamed;
     constexpr std::int64_t least_chunk = 1024;
@@ -88,12 +143,16 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
     split.strategy = options.strategy;
     // A row that is cut between devices is summed in another order than a whole one.
     split.alignment = options.determinism == Determinism::device_count ? RowAlignment::row : options.alignment;
-    split.weights = runtime.options.weights;
+    split.weights = weights.empty() ? runtime.options.weights : std::move(weights);
+    std::vector<int> nodes;
     for (const auto& info : runtime.infos) {
-        split.nodes.push_back(std::max(0, info.placement.node));
+        nodes.push_back(std::max(0, info.placement.node));
     }
 
     Plan plan;
+    std::tie(plan.devices, plan.devices_reason) = used_devices(runtime, a, options);
+    split.nodes.assign(nodes.begin(), nodes.begin() + plan.devices);
+    split.weights.resize(split.weights.empty() ? 0 : static_cast<std::size_t>(plan.devices));
     plan.rows = a.rows;
     plan.cols = a.cols;
     plan.nnz = a.nnz;
@@ -101,11 +160,12 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
     plan.mode = streamed ? "streamed" : "resident";
     plan.transport = runtime.connection.name;
     plan.transport_reason = runtime.connection.reason;
-    plan.partition = partition_csr(a.rows, a.cols, a.row_ptr, runtime.devices(), split);
+    plan.partition = partition_csr(a.rows, a.cols, a.row_ptr, plan.devices, split);
     plan.nonzero_imbalance = plan.partition.imbalance(split.weights);
+    add_empty_parts(plan.partition, nodes);
     const std::vector<double> limits = runtime.limits(options.mode);
     const std::vector<std::int64_t> slices = x_slices(plan);
-    const bool shared = runtime.shared_memory() || runtime.devices() == 1;
+    const bool shared = runtime.shared_memory() || plan.devices == 1;
     plan.exchange = "none";
 
     for (int i = 0; i < runtime.devices(); ++i) {
@@ -150,7 +210,7 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
     return plan;
 }
 
-template Plan make_plan(const RuntimeState&, const CsrView<float>&, const DistributeOptions&);
-template Plan make_plan(const RuntimeState&, const CsrView<double>&, const DistributeOptions&);
+template Plan make_plan(const RuntimeState&, const CsrView<float>&, const DistributeOptions&, std::vector<double>);
+template Plan make_plan(const RuntimeState&, const CsrView<double>&, const DistributeOptions&, std::vector<double>);
 
 }  // namespace rmsp::detail

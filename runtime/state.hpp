@@ -139,9 +139,10 @@ struct VectorState {
         ghost_room;  ///< entries that each device has room for behind its slice and all that is held
 };
 
-/// Splits, chooses kernels and counts bytes; touches no device.
+/// Splits, chooses kernels and counts bytes; touches no device. Empty weights: those of the runtime.
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options);
+Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
+               std::vector<double> weights = {});
 
 /// First owned row of each device, and rows at the end.
 std::vector<std::int64_t> row_slices(const Plan& plan);

@@ -8,6 +8,8 @@
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
+#include <kernels/support/ghosts.hpp>
+
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/hand_over.hpp"
 #include "runtime/job.hpp"
@@ -36,6 +38,7 @@ public:
     {
         const int rank = worker.rank();
         write();
+        gather.pack(worker, stream);
         // The smallest range that serves everyone, so that it crosses this device's link once.
         const std::byte* first = nullptr;
         const std::byte* end = nullptr;
@@ -167,6 +170,21 @@ std::unique_ptr<Transport> make(const std::string& name, std::span<const std::un
 }
 
 }  // namespace
+
+void Gather::pack(Worker& worker, Stream& stream) const
+{
+    if (halo == nullptr) {
+        return;
+    }
+    const auto context = worker.device().context(stream);
+    const std::int64_t n = halo->buffer_entries(worker.rank());
+    void* const out = packed[static_cast<std::size_t>(worker.rank())];
+    if (entry_bytes == sizeof(float)) {
+        kernels::pack(static_cast<const float*>(slice), packed_list, n, static_cast<float*>(out), context);
+    } else {
+        kernels::pack(static_cast<const double*>(slice), packed_list, n, static_cast<double*>(out), context);
+    }
+}
 
 std::unique_ptr<Transport> make_host_transport() { return std::make_unique<HostTransport>(); }
 

@@ -34,6 +34,9 @@ struct Config {
     struct PartitionKeys {
         std::string strategy = "nonzeros";  ///< partition.strategy: nonzeros, rows
         std::string alignment = "auto";     ///< partition.alignment: auto, exact, row
+        std::int64_t devices = 0;           ///< partition.devices, 0: chosen
+        std::string exchange = "auto";      ///< partition.exchange: auto, ranges, entries
+        bool rebalance = false;             ///< partition.rebalance
     } partition;
     struct KernelKeys {
         std::string spmv = "auto";         ///< kernel.spmv

@@ -41,6 +41,8 @@ struct Plan {
     std::string mode;       ///< "resident", "streamed"
     std::string transport;  ///< "nccl", "peer", "host", "shared" (host devices), "none" (one device)
     std::string transport_reason;
+    int devices = 0;  ///< with a part; those behind them have none
+    std::string devices_reason;
     std::string exchange;  ///< of an x by rows: "none", "ranges", "entries"
     Partition partition;
     std::vector<ShardPlan> shards;

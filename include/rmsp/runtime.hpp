@@ -48,9 +48,15 @@ enum class Mode : std::uint8_t {
     streamed,  ///< in the caller's host memory: each apply brings it to the devices in pieces, so it may exceed theirs
 };
 
+/// Where the entries of a distributed vector are.
+enum class Layout : std::uint8_t {
+    rows,        ///< each device holds its own slice
+    replicated,  ///< each device holds all entries
+};
+
 /// How the entries of an x by rows reach the devices that need them.
 enum class Exchange : std::uint8_t {
-    automatic,  ///< by entries where that moves less than half as much
+    automatic,  ///< by entries where that moves less than half as much, if x is to be by rows in most applies
     ranges,     ///< from the first to the last column that a device's part of the matrix touches
     entries,    ///< only those that it touches: their columns are numbered anew on the device, their owners pack them
 };
@@ -63,6 +69,14 @@ struct DistributeOptions {
     /// Resident matrices that are not borrowed. Host devices, which share their memory, exchange nothing: `entries` then only
     /// numbers the columns anew.
     Exchange exchange = Exchange::automatic;
+    /// How many devices get a part of the matrix, the first ones of the runtime. 0: those on which an apply takes least by a
+    /// model if RuntimeOptions::devices is "auto", since a small matrix is slower on more; else all. Streamed: always all.
+    int devices = 0;
+    /// Where x is in most applies: what the automatic choices assume.
+    Layout x_layout = Layout::rows;
+    /// Resident matrices: time the product on each device, and where they differ by more than 2 %, split and copy the matrix
+    /// again so that they take equally long. Set-up takes twice as long, or more.
+    bool rebalance = false;
     Determinism determinism = Determinism::none;
     /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix
     /// (32-bit columns only; ignored by GPUs, which always copy).
@@ -77,12 +91,6 @@ struct DistributeOptions {
     /// copied through pinned buffers by the workers' cores, which is slower.
     bool pin = true;
     Progress progress{};
-};
-
-/// Where the entries of a distributed vector are.
-enum class Layout : std::uint8_t {
-    rows,        ///< each device holds its own slice
-    replicated,  ///< each device holds all entries
 };
 
 class Runtime;
