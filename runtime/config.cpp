@@ -111,8 +111,6 @@ std::vector<Key> key_table(Config& c)
          "how an x by rows is exchanged: ranges of columns, single entries, or auto: entries where they are less than "
          "half of the ranges",
          {"auto", "ranges", "entries"}},
-        {"partition.rebalance", &c.partition.rebalance,
-         "time the parts of a resident matrix and split it again so that they take equally long"},
 
         {"kernel.spmv", &c.kernel.spmv, "kernel by its name in `mspmv kernels`, or auto"},
         {"kernel.determinism",
@@ -606,7 +604,6 @@ DistributeOptions distribute_options(const Config& config)
     options.exchange = config.partition.exchange == "ranges"    ? Exchange::ranges
                        : config.partition.exchange == "entries" ? Exchange::entries
                                                                 : Exchange::automatic;
-    options.rebalance = config.partition.rebalance;
     options.x_layout = config.run.vectors == "replicated" ? Layout::replicated : Layout::rows;
     options.kernel = config.kernel.spmv;
     options.mode = config.run.mode == "streamed" ? Mode::streamed : Mode::resident;

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <limits>
 #include <mutex>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -433,37 +432,11 @@ std::vector<int> carry_counts(const Partition& partition)
     return counts;
 }
 
-/// How fast each device went through its nonzeros, for those that have a part; empty if they took equally long.
-template <class T>
-std::vector<double> measured_weights(const std::shared_ptr<MatrixState<T>>& matrix)
-{
-    constexpr double tolerated = 0.02;
-    const HostVector<T> x(static_cast<std::size_t>(matrix->plan.cols), T{0});
-    const Measurement m = measure_matrix<T>(matrix, DistributedMatrix<T>::Vectors::replicated, 2, 1, T{1}, x.data(),
-                                            T{0}, nullptr, nullptr);
-    const auto kernel =
-        std::find_if(m.phases.begin(), m.phases.end(), [](const PhaseTimes& phase) { return phase.name == "kernel"; });
-    const auto used = static_cast<std::size_t>(matrix->plan.devices);
-    std::vector<double> weights;
-    double longest = 0;
-    double sum = 0;
-    for (std::size_t i = 0; kernel != m.phases.end() && i < used; ++i) {
-        const double seconds = kernel->seconds[i];
-        const auto nnz = static_cast<double>(matrix->plan.shards[i].part.nnz());
-        if (!(seconds > 0) || nnz == 0) {
-            return {};
-        }
-        weights.push_back(nnz / seconds);
-        longest = std::max(longest, seconds);
-        sum += seconds;
-    }
-    return longest * static_cast<double>(weights.size()) > sum * (1 + tolerated) ? weights : std::vector<double>{};
-}
+}  // namespace
 
 template <class T>
-std::shared_ptr<MatrixState<T>> distribute_weighted(const std::shared_ptr<RuntimeState>& runtime, const CsrView<T>& a,
-                                                    const DistributeOptions& options,
-                                                    const std::vector<double>& weights)
+std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const CsrView<T>& a,
+                                           const DistributeOptions& options)
 {
     runtime->require_live();
     const auto start = Clock::now();
@@ -473,7 +446,7 @@ std::shared_ptr<MatrixState<T>> distribute_weighted(const std::shared_ptr<Runtim
     const int devices = runtime->devices();
     auto matrix = std::make_shared<MatrixState<T>>(devices);
     matrix->runtime = runtime;
-    matrix->plan = make_plan(*runtime, a, options, weights);
+    matrix->plan = make_plan(*runtime, a, options);
     const double planned = seconds_since(start);
     if (options.progress) {
         options.progress("partition", 1.0);
@@ -553,32 +526,6 @@ std::shared_ptr<MatrixState<T>> distribute_weighted(const std::shared_ptr<Runtim
             std::fill_n(static_cast<T*>(matrix->carries->data()), 2 * devices, T{0});
         }
     });
-    return matrix;
-}
-
-}  // namespace
-
-template <class T>
-std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const CsrView<T>& a,
-                                           const DistributeOptions& options)
-{
-    auto matrix = distribute_weighted(runtime, a, options, {});
-    if (!options.rebalance || options.mode == Mode::streamed || matrix->plan.devices == 1) {
-        return matrix;
-    }
-    const std::vector<double> weights = measured_weights(matrix);
-    if (!weights.empty()) {
-        matrix.reset();
-        matrix = distribute_weighted(runtime, a, options, weights);
-        const double mean = std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
-        std::string shares;
-        for (const double weight : weights) {
-            shares += fmt::format("{}{:.3f}", shares.empty() ? "" : ", ", weight / mean);
-        }
-        matrix->notes.push_back("parts weighted by the speed that was measured on each device: " + shares);
-    }
-    std::lock_guard lock(runtime->mutex);
-    matrix->measurements.clear();
     return matrix;
 }
 

@@ -124,8 +124,7 @@ std::vector<std::int64_t> x_slices(const Plan& plan)
 }
 
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
-               std::vector<double> weights)
+Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options)
 {
     const bool streamed = options.mode == Mode::streamed;
     constexpr std::int64_t least_chunk = 1024;
@@ -143,7 +142,7 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
     split.strategy = options.strategy;
     // A row that is cut between devices is summed in another order than a whole one.
     split.alignment = options.determinism == Determinism::device_count ? RowAlignment::row : options.alignment;
-    split.weights = weights.empty() ? runtime.options.weights : std::move(weights);
+    split.weights = runtime.options.weights;
     std::vector<int> nodes;
     for (const auto& info : runtime.infos) {
         nodes.push_back(std::max(0, info.placement.node));
@@ -210,7 +209,7 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
     return plan;
 }
 
-template Plan make_plan(const RuntimeState&, const CsrView<float>&, const DistributeOptions&, std::vector<double>);
-template Plan make_plan(const RuntimeState&, const CsrView<double>&, const DistributeOptions&, std::vector<double>);
+template Plan make_plan(const RuntimeState&, const CsrView<float>&, const DistributeOptions&);
+template Plan make_plan(const RuntimeState&, const CsrView<double>&, const DistributeOptions&);
 
 }  // namespace rmsp::detail

@@ -139,10 +139,9 @@ struct VectorState {
         ghost_room;  ///< entries that each device has room for behind its slice and all that is held
 };
 
-/// Splits, chooses kernels and counts bytes; touches no device. Empty weights: those of the runtime.
+/// Splits, chooses kernels and counts bytes; touches no device.
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
-               std::vector<double> weights = {});
+Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options);
 
 /// First owned row of each device, and rows at the end.
 std::vector<std::int64_t> row_slices(const Plan& plan);

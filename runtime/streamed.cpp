@@ -164,7 +164,7 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, const StreamSource<T>& so
                               std::int64_t carry_nnz, const std::string& kernel, const DistributeOptions& options)
     : source_(source),
       first_owned_row_(part.first_owned_row()),
-      copies_(worker.device().make_stream(runtime::StreamPriority::normal)),
+      copies_(worker.device().make_stream()),
       pieces_(cut_stream(source.a.row_ptr, part, carry_nnz, options.chunk_bytes, entry_bytes<T>))
 {
     make_slots(worker);

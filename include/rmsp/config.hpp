@@ -36,7 +36,6 @@ struct Config {
         std::string alignment = "auto";     ///< partition.alignment: auto, exact, row
         std::int64_t devices = 0;           ///< partition.devices, 0: chosen
         std::string exchange = "auto";      ///< partition.exchange: auto, ranges, entries
-        bool rebalance = false;             ///< partition.rebalance
     } partition;
     struct KernelKeys {
         std::string spmv = "auto";         ///< kernel.spmv

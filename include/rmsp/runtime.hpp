@@ -74,9 +74,6 @@ struct DistributeOptions {
     int devices = 0;
     /// Where x is in most applies: what the automatic choices assume.
     Layout x_layout = Layout::rows;
-    /// Resident matrices: time the product on each device, and where they differ by more than 2 %, split and copy the matrix
-    /// again so that they take equally long. Set-up takes twice as long, or more.
-    bool rebalance = false;
     Determinism determinism = Determinism::none;
     /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix
     /// (32-bit columns only; ignored by GPUs, which always copy).

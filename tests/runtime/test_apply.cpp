@@ -196,19 +196,6 @@ TEST_P(Apply, OnSomeOfTheDevices)
     }
 }
 
-TEST_P(Apply, PartsAreBalancedAnewByTheirTimes)
-{
-    std::vector<std::int64_t> lengths(3000, 3);
-    lengths.resize(3400, 700);
-    const auto a = with_row_lengths<double>(lengths, 3400);
-    DistributeOptions options;
-    options.rebalance = true;
-    check_host_apply("rows of two lengths", a, options);
-    auto matrix = runtime_->distribute(a.view(), options);
-    EXPECT_TRUE(matrix.report().measurements.empty());
-    EXPECT_NO_THROW(matrix.plan().partition.check());
-}
-
 TEST_P(Apply, NewValuesOfColumnsNumberedAnew)
 {
     auto a = with_row_lengths<float>({10, 0, 500, 20, 3, 1, 70, 70, 70}, 9);
