@@ -1,59 +1,215 @@
 #!/usr/bin/env python3
-"""Draws what bench/collect.py kept: GFLOP/s of each matrix on each number of GPUs, with the vendor's kernels beside it, and the
-speed-up over one GPU. Needs matplotlib.
+"""Tables and drawings of what bench_spmv measured. Of one device: each matrix against the best cuSPARSE format, a performance
+profile of all kernels (Dolan, More, "Benchmarking optimization software with performance profiles", 2002) and a roofline; of
+several device sets: GFLOP/s and the speed-up over one. Without OUT only the tables are printed; drawing needs matplotlib.
 
-usage: bench/plot_spmv.py RESULTS.json OUT.svg
+usage: bench/plot_spmv.py RESULTS.json [OUT]     draws OUT-speedup.svg, OUT-profile.svg, OUT-roofline.svg, OUT-scaling.svg
 """
 import json
+import math
 import pathlib
 import sys
 
-import matplotlib
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
-COLOURS = {"cuSPARSE, 1": "#b0b0b0", 1: "#9ecae1", 2: "#4292c6", 4: "#08519c", 8: "#08306b"}
+def vendor(kernel):
+    return kernel.startswith("cusparse")
 
 
-def main(source, out):
-    data = json.loads(pathlib.Path(source).read_text())
-    speed = {}  # matrix -> {bar: GFLOP/s}
-    for run in data["runs"]:
-        name, _ = run["tag"].split("@")
-        bars = speed.setdefault(name, {})
-        for benchmark in run["benchmarks"]:
-            if "cusparse" in benchmark["name"]:
-                bars["cuSPARSE, 1"] = max(bars.get("cuSPARSE, 1", 0), benchmark["gflops"])
-            else:
-                bars[run["devices"]] = benchmark["gflops"]
-    names = sorted(speed)
-    keys = [k for k in COLOURS if any(k in bars for bars in speed.values())]
+def geometric_mean(values):
+    values = list(values)
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
+
+def cases_of(benchmarks, layout_case="replicated"):
+    """(precision, cache) -> matrix -> kernel -> benchmark, of one device and vectors on it."""
+    cases = {}
+    for b in benchmarks:
+        if b["device_count"] == 1 and f"/{layout_case}/" in b["name"]:
+            table = cases.setdefault((b["precision"], b["cache"]), {})
+            table.setdefault(b["matrix"], {})[b["kernel"]] = b
+    return cases
+
+
+def print_tables(cases):
+    for (precision, cache), matrices in sorted(cases.items()):
+        kernels = sorted({k for row in matrices.values() for k in row}, key=lambda k: (vendor(k), k))
+        print(f"\nSpMV, {precision}, one device, {cache} caches, GFLOP/s")
+        print("| matrix | nonzeros | " + " | ".join(kernels) + " | best / best cuSPARSE | auto / best cuSPARSE | auto took |")
+        print("|---|--:|" + "--:|" * (len(kernels) + 2) + "---|")
+        best, automatic = [], []
+        for matrix, row in matrices.items():
+            ours = max((b["gflops"] for k, b in row.items() if not vendor(k)), default=0)
+            theirs = max((b["gflops"] for k, b in row.items() if vendor(k)), default=0)
+            ratios = ["", ""]
+            if ours and theirs:
+                best.append(ours / theirs)
+                ratios[0] = f"{best[-1]:.2f}"
+            if "auto" in row and theirs:
+                automatic.append(row["auto"]["gflops"] / theirs)
+                ratios[1] = f"{automatic[-1]:.2f}"
+            cells = [f'{row[k]["gflops"]:.0f}' if k in row else "" for k in kernels]
+            nonzeros = next(iter(row.values()))["nonzeros"]
+            print(f"| {matrix} | {nonzeros / 1e6:.1f} M | " + " | ".join(cells + ratios) +
+                  f' | {row["auto"]["chosen"] if "auto" in row else ""} |')
+        if best:
+            print(f"geometric mean of best / best cuSPARSE {geometric_mean(best):.2f}, least {min(best):.2f}; "
+                  f"auto {geometric_mean(automatic):.2f}, least {min(automatic, default=float('nan')):.2f}")
+
+
+def draw_speedup(plt, cases, out):
+    figure, axes = plt.subplots(len(cases), 1, figsize=(11, 3.2 * len(cases)), squeeze=False)
+    for axis, ((precision, cache), matrices) in zip(axes[:, 0], sorted(cases.items())):
+        rows = []
+        for matrix, row in matrices.items():
+            theirs = max((b["gflops"] for k, b in row.items() if vendor(k)), default=0)
+            if theirs:
+                ours = max(b["gflops"] for k, b in row.items() if not vendor(k))
+                rows.append((matrix, ours / theirs, row["auto"]["gflops"] / theirs if "auto" in row else 0))
+        at = range(len(rows))
+        axis.bar([i - 0.2 for i in at], [r[1] for r in rows], 0.4, color="#08519c", label="best kernel")
+        axis.bar([i + 0.2 for i in at], [r[2] for r in rows], 0.4, color="#9ecae1", label="auto")
+        axis.axhline(1, color="#b04040", linewidth=1)
+        axis.set_xticks(list(at), [r[0] for r in rows], rotation=25, ha="right", fontsize=8)
+        axis.set_ylabel("times the best cuSPARSE")
+        axis.set_title(f"{precision}, {cache} caches: geometric mean {geometric_mean(r[1] for r in rows):.2f}, "
+                       f"auto {geometric_mean(r[2] for r in rows if r[2]):.2f}", fontsize=10)
+        axis.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(f"{out}-speedup.svg")
+
+
+def draw_profile(plt, cases, out):
+    figure, axes = plt.subplots(1, len(cases), figsize=(5.5 * len(cases), 4.5), squeeze=False)
+    for axis, ((precision, cache), matrices) in zip(axes[0], sorted(cases.items())):
+        kernels = sorted({k for row in matrices.values() for k in row}, key=lambda k: (vendor(k), k))
+        for kernel in kernels:
+            ratios = []
+            for row in matrices.values():
+                if kernel in row:
+                    fastest = min(b["real_time"] for b in row.values())
+                    ratios.append(row[kernel]["real_time"] / fastest)
+            ratios.sort()
+            # A matrix that a kernel refuses counts as never solved.
+            x, y = [1.0], [0.0]
+            for i, ratio in enumerate(ratios):
+                x += [ratio, ratio]
+                y += [y[-1], (i + 1) / len(matrices)]
+            axis.plot(x + [4.0], y + [y[-1]], label=kernel, linestyle="--" if vendor(kernel) else "-",
+                      linewidth=2.2 if kernel == "auto" else 1.2)
+        axis.set_xlim(1, 4)
+        axis.set_ylim(0, 1.02)
+        axis.set_xlabel("time over that of the fastest kernel")
+        axis.set_ylabel("share of the matrices")
+        axis.set_title(f"{precision}, {cache} caches", fontsize=10)
+        axis.legend(fontsize=6, loc="lower right")
+    figure.tight_layout()
+    figure.savefig(f"{out}-profile.svg")
+
+
+def draw_roofline(plt, cases, out):
+    figure, axes = plt.subplots(1, len(cases), figsize=(5.5 * len(cases), 4.5), squeeze=False)
+    for axis, ((precision, cache), matrices) in zip(axes[0], sorted(cases.items())):
+        limit = max(b["limit_gbs"] for row in matrices.values() for b in row.values())
+        points = {"auto": [], "best cuSPARSE": []}
+        for row in matrices.values():
+            theirs = [b for k, b in row.items() if vendor(k)]
+            if theirs:
+                points["best cuSPARSE"].append(max(theirs, key=lambda b: b["gflops"]))
+            if "auto" in row:
+                points["auto"].append(row["auto"])
+        intensity = {k: [b["gflops"] * 1e9 / b["bytes_per_second"] for b in v] for k, v in points.items()}
+        everything = [i for v in intensity.values() for i in v] or [0.1]
+        line = [min(everything) * 0.8, max(everything) * 1.25]
+        axis.plot(line, [i * limit for i in line], color="#606060", linewidth=1, label=f"{limit:.0f} GB/s")
+        for (name, found), marker, colour in zip(points.items(), "os", ("#08519c", "#d08020")):
+            axis.scatter(intensity[name], [b["gflops"] for b in found], marker=marker, color=colour, s=22, label=name)
+            for x, b in zip(intensity[name], found):
+                if name == "auto":
+                    axis.annotate(b["matrix"], (x, b["gflops"]), fontsize=5, xytext=(3, -3), textcoords="offset points")
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlabel("flop a byte of least traffic")
+        axis.set_ylabel("GFLOP/s")
+        axis.set_title(f"{precision}, {cache} caches", fontsize=10)
+        axis.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(f"{out}-roofline.svg")
+
+
+def scaling_of(benchmarks):
+    """matrix and case -> number of devices -> GFLOP/s of the automatic choice, with warm caches."""
+    speed = {}
+    for b in benchmarks:
+        if b["kernel"] == "auto" and b["cache"] == "warm" and b["precision"] == "double":
+            case = b["name"].split("/")[-3]
+            speed.setdefault(f'{b["matrix"]}, {case}', {})[b["device_count"]] = b["gflops"]
+    return {name: sets for name, sets in speed.items() if len(sets) > 1}
+
+
+def print_scaling(speed):
+    if speed:
+        counts = sorted({n for sets in speed.values() for n in sets})
+        print("\nGFLOP/s on several devices, double, warm caches (times one device)")
+        print("| matrix, case | " + " | ".join(map(str, counts)) + " |")
+        print("|---|" + "--:|" * len(counts))
+        for name, sets in speed.items():
+            cells = [f"{sets[n]:.0f}" + (f" ({sets[n] / sets[1]:.2f})" if 1 in sets and n > 1 else "") if n in sets else ""
+                     for n in counts]
+            print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+def draw_scaling(plt, speed, out):
+    colours = {1: "#9ecae1", 2: "#4292c6", 4: "#08519c", 8: "#08306b"}
+    counts = sorted({n for sets in speed.values() for n in sets})
+    names = list(speed)
     figure, (top, bottom) = plt.subplots(2, 1, figsize=(11, 8), sharex=True)
-    width = 0.8 / len(keys)
-    for i, key in enumerate(keys):
-        at = [n + (i - (len(keys) - 1) / 2) * width for n in range(len(names))]
-        label = key if isinstance(key, str) else f"librmsp, {key} GPU{'s' if key > 1 else ''}"
-        top.bar(at, [speed[n].get(key, 0) for n in names], width, color=COLOURS[key], label=label)
-        if not isinstance(key, str) and key > 1:
-            bottom.bar(at, [speed[n].get(key, 0) / speed[n][1] if 1 in speed[n] else 0 for n in names], width,
-                       color=COLOURS[key], label=label)
+    width = 0.8 / len(counts)
+    for i, n in enumerate(counts):
+        at = [k + (i - (len(counts) - 1) / 2) * width for k in range(len(names))]
+        style = {"color": colours.get(n, "#606060"), "label": f"{n} device{'s' if n > 1 else ''}"}
+        top.bar(at, [speed[name].get(n, 0) for name in names], width, **style)
+        if n > 1:
+            bottom.bar(at, [speed[name].get(n, 0) / speed[name][1] if 1 in speed[name] else 0 for name in names], width,
+                       **style)
+            bottom.axhline(n, color="#d0d0d0", linewidth=0.8, zorder=0)
     top.set_yscale("log")
     top.set_ylabel("GFLOP/s")
-    top.legend(ncol=len(keys), fontsize=8)
-    context = data["context"]
-    top.set_title(f"SpMV in double, resident, {context['device']}, {context['date'][:10]}, commit {context['commit']}",
-                  fontsize=10)
-    for line in (1, 2, 4):
-        bottom.axhline(line, color="#d0d0d0", linewidth=0.8, zorder=0)
-    bottom.set_ylabel("speed-up over one GPU")
+    top.legend(ncol=len(counts), fontsize=8)
+    bottom.set_ylabel("speed-up over one device")
     bottom.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
     figure.tight_layout()
-    figure.savefig(out)
+    figure.savefig(f"{out}-scaling.svg")
+
+
+def main(source, out=None):
+    document = json.loads(pathlib.Path(source).read_text())
+    measured = [b for b in document["benchmarks"] if not b.get("error_occurred")]
+    cases = cases_of(measured)
+    speed = scaling_of(measured)
+    context = document["context"]
+    print(f'{context["devices"][0]["names"][0]}, {context["date"][:10]}, commit {context["commit"]}')
+    print_tables(cases)
+    print_scaling(speed)
+    wrong = [b["name"] for b in measured if not b["verified"]]
+    print(f"\n{len(measured)} measurements, {len(wrong)} wrong {' '.join(wrong)}")
+    for b in document["benchmarks"]:
+        if b.get("error_occurred"):
+            print(f'not measured: {b["name"]}: {b["error_message"]}')
+    if out is None:
+        return
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    compared = {case: matrices for case, matrices in cases.items() if any(map(vendor, (k for r in matrices.values() for k in r)))}
+    if compared:
+        draw_speedup(plt, compared, out)
+        draw_profile(plt, compared, out)
+        draw_roofline(plt, compared, out)
+    if speed:
+        draw_scaling(plt, speed, out)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     main(*sys.argv[1:])

@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
-# Multiplies generated and real matrices on 1, 2, 4, ... GPUs of this machine (or host devices, where there is none) and keeps one
-# JSON file for each run. Usage: bench/run_spmv.sh [MATRIX_FILE...]
-#   MSPMV               the driver                                      (build/bin/mspmv)
-#   OUT                 where the JSON files go                         (bench/results/tmp)
-#   MATRICES            more matrix files, separated by spaces
-#   RMSP_BENCH_GRID     points on each side of the 27-point stencil   (246: 400 M nonzeros; 80 without a GPU)
-#   RMSP_BENCH_SCALE    R-MAT scale, edge factor 16                    (22; 16 without a GPU)
-#   RMSP_BENCH_DEVICES  device sets to run, separated by spaces        (every power of two of the GPUs; host:1 host:2)
+# SpMV benchmark of this machine: every kernel and every vendor's format on one GPU, then 1, 2, 4, ... GPUs (host devices where
+# there is none). One process, one JSON file; its tables are printed, and drawn where matplotlib is there.
+# Usage: bench/run_spmv.sh [MATRIX_FILE...]
+#   BENCH               bench_spmv                                      (build/bin/bench_spmv)
+#   OUT                 folder of kernels.json, scaling.json, drawings  (bench/results/tmp)
+#   MATRICES            more matrix files, separated by spaces; one called wave.* also makes wave3
+#   RMSP_BENCH_STEPS    kernels, scaling                                (both)
+#   RMSP_BENCH_GRID     points on each side of the 27-point stencil of the scaling runs (246: 400 M nonzeros; 40 without a GPU)
+#   RMSP_BENCH_SCALE    R-MAT scale, edge factor 16                     (22; 14 without a GPU)
+#   RMSP_BENCH_DEVICES  device sets of the scaling runs, separated by spaces (every power of two of the GPUs; host:1 host:2)
+#   RMSP_BENCH_SECONDS  begin no measurement of a step after this time  (300)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-mspmv=${MSPMV:-$here/../build/bin/mspmv}
+bench=${BENCH:-$here/../build/bin/bench_spmv}
 out=${OUT:-$here/results/tmp}
+steps=${RMSP_BENCH_STEPS:-kernels scaling}
+seconds=${RMSP_BENCH_SECONDS:-300}
 read -r -a more <<< "${MATRICES:-}"
 set -- "$@" "${more[@]}"
 mkdir -p "$out"
-config=$(mktemp --suffix=.toml)
-trap 'rm -f "$config"' EXIT
-printf '[matrix]\ngenerate = "stencil27 2 2 2"\n[run]\niterations = 100\nwarmup = 10\n' > "$config"
 
 gpus=0
 if command -v nvidia-smi > /dev/null; then
@@ -25,49 +27,56 @@ fi
 if [ "$gpus" -gt 0 ]; then
     grid=${RMSP_BENCH_GRID:-246}
     scale=${RMSP_BENCH_SCALE:-22}
+    first=0
+    generated=("stencil27-200,generate=stencil27 200 200 200" "stencil7-256,generate=stencil7 256 256 256")
     sets=()
     for ((n = 1; n <= gpus; n *= 2)); do
         sets+=("$(seq -s, 0 $((n - 1)))")
     done
 else
-    grid=${RMSP_BENCH_GRID:-80}
-    scale=${RMSP_BENCH_SCALE:-16}
+    grid=${RMSP_BENCH_GRID:-40}
+    scale=${RMSP_BENCH_SCALE:-14}
+    first=host:1
+    generated=("stencil27-40,generate=stencil27 40 40 40" "stencil7-60,generate=stencil7 60 60 60")
     sets=(host:1 host:2)
 fi
+generated+=("rmat-$scale,generate=rmat $scale 16")
 if [ -n "${RMSP_BENCH_DEVICES:-}" ]; then
     read -r -a sets <<< "$RMSP_BENCH_DEVICES"
 fi
 
-failed=0
-# one NAME DEVICES [OPTION...]: the report goes to the terminal's log, the figures to NAME@DEVICES.json
-one() {
-    local name=$1 devices=$2
-    shift 2
-    local tag="$name@${devices//[,:]/-}"
-    if ! "$mspmv" run "$config" --devices "$devices" --json "$out/$tag.json" "$@" > "$out/$tag.txt" 2> "$out/$tag.log"; then
-        echo "FAILED $tag: $(tail -n 1 "$out/$tag.log")"
-        failed=$((failed + 1))
-        return
+# Random values everywhere, so that no compression of values decides.
+files=()
+for file in "$@"; do
+    name=$(basename "$file")
+    name=${name%%.*}
+    files+=("$name,file=$file,values=random")
+    if [ "$name" = wave ]; then
+        generated+=("wave3,file=$file,plus_identity=true,kron=3,values=random")
     fi
-    python3 "$here/summary.py" "$out/$tag.json"
+done
+
+failed=0
+# step NAME OPTION...
+step() {
+    local name=$1
+    shift
+    "$bench" "$@" --seconds "$seconds" --json "$out/$name.json" | tee "$out/$name.txt" || failed=1
+    python3 "$here/plot_spmv.py" "$out/$name.json" "$out/$name" > "$out/$name.md" 2> "$out/$name.log" ||
+        python3 "$here/plot_spmv.py" "$out/$name.json" > "$out/$name.md"
+    cat "$out/$name.md"
 }
 
-for devices in "${sets[@]}"; do
-    compare=false
-    case $devices in *,* | host:*) ;; *) compare=true ;; esac
-    for vectors in replicated rows host; do
-        one "stencil27-$grid-$vectors" "$devices" --set matrix.generate="stencil27 $grid $grid $grid" \
-            --set run.vectors=$vectors --set run.compare_vendor=$compare
-        one "rmat-$scale-$vectors" "$devices" --set matrix.generate="rmat $scale 16" \
-            --set run.vectors=$vectors --set run.compare_vendor=$compare
+if [[ " $steps " == *" kernels "* ]]; then
+    step kernels --devices "$first" --precision double,float --cache cold,warm --kernels all \
+        --set kernel.expected_applies=1000 "${generated[@]}" "${files[@]}"
+fi
+if [[ " $steps " == *" scaling "* ]]; then
+    devices=()
+    for set in "${sets[@]}"; do
+        devices+=(--devices "$set")
     done
-    one "stencil27-$grid-streamed" "$devices" --set matrix.generate="stencil27 $grid $grid $grid" \
-        --set run.mode=streamed --set run.iterations=50
-    one "rmat-$scale-streamed" "$devices" --set matrix.generate="rmat $scale 16" \
-        --set run.mode=streamed --set run.iterations=50
-    for file in "$@"; do
-        name=$(basename "$file")
-        one "${name%%.mtx*}" "$devices" --matrix "$file" --set run.compare_vendor=$compare
-    done
-done
-exit $((failed > 0))
+    step scaling "${devices[@]}" --cache warm --case replicated,rows,host,streamed --iterations 50 \
+        "stencil27-$grid,generate=stencil27 $grid $grid $grid" "rmat-$scale,generate=rmat $scale 16" "${files[@]}"
+fi
+exit $failed

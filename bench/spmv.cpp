@@ -209,7 +209,7 @@ private:
     {
         const Json document = Json::parse(report.to_json());
         Json entry = document.at("benchmarks").back();
-        const Json& plan = document.at("context").at("plan");
+        const Json plan = document.at("context").at("plan");
         entry["name"] = name;
         entry["run_name"] = name;
         entry["family_index"] = benchmarks_.size();

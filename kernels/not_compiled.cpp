@@ -1,6 +1,7 @@
 #include <kernels/spgemm/bodies.hpp>
 #include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/spmv.hpp>
+#include <kernels/stream/stream.hpp>
 #include <kernels/support/bodies.hpp>
 #include <kernels/support/exchange.hpp>
 #include <kernels/support/ghosts.hpp>
@@ -226,6 +227,16 @@ void add_carries(T*, const T*, int, const Context&)
 }
 template void add_carries(float*, const float*, int, const Context&);
 template void add_carries(double*, const double*, int, const Context&);
+
+template <class T>
+void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::int32_t*, T*, const Context&)
+{
+    missing("decode_packet for CUDA devices");
+}
+template void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::int32_t*, float*,
+                            const Context&);
+template void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::int32_t*, double*,
+                            const Context&);
 
 void copy_parts(const CopyPart*, int, const Context&) { missing("copy_parts for CUDA devices"); }
 

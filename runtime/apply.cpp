@@ -162,11 +162,25 @@ void multiply(Shard<T>& shard, runtime::Worker& worker, T alpha, const T* x, T b
     }
 }
 
+/// The shard's interior as far as its operator can multiply it alone.
+template <class T>
+runtime::Range interior_of(const Shard<T>& shard)
+{
+    const std::int64_t granule = shard.interior.empty() ? 0 : shard.owned_operator->row_granule();
+    if (granule == 0) {
+        return {};
+    }
+    const runtime::Range& rows = shard.interior;
+    return {(rows.first + granule - 1) / granule * granule,
+            rows.end == shard.owned.rows ? rows.end : rows.end / granule * granule};
+}
+
 /// The same for an x that is exchanged by rows: entries of other devices come to their place beside the slice on the worker's
 /// side stream, where the rows that need them follow, while the worker's stream multiplies the others.
 template <class T>
-void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
-                         const VectorState<T>& x, T beta, T* y, PhaseProbe* probe)
+void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting,
+                         const runtime::Range& interior, T alpha, const VectorState<T>& x, T beta, T* y,
+                         PhaseProbe* probe)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     Shard<T>& shard = *matrix.shards[rank];
@@ -183,10 +197,10 @@ void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtim
     const std::size_t exchanged = mark("x exchange", side, begin);
 
     auto& rows = *shard.owned_operator;
-    rows.apply_rows(shard.interior.first, shard.interior.end, alpha, x_data, beta, y, worker.context());
+    rows.apply_rows(interior.first, interior.end, alpha, x_data, beta, y, worker.context());
     mark("interior", stream, begin);
-    rows.apply_rows(0, shard.interior.first, alpha, x_data, beta, y, side_context);
-    rows.apply_rows(shard.interior.end, shard.owned.rows, alpha, x_data, beta, y, side_context);
+    rows.apply_rows(0, interior.first, alpha, x_data, beta, y, side_context);
+    rows.apply_rows(interior.end, shard.owned.rows, alpha, x_data, beta, y, side_context);
     if (shard.carry_operator) {
         shard.carry_operator->apply(alpha, x_data, T{0}, shard.carry_out.data(), side_context);
     }
@@ -205,11 +219,10 @@ T* carries_of(const MatrixState<T>& matrix, bool on_devices)
     return static_cast<T*>(matrix.carries->data()) + (on_devices ? std::size_t{0} : matrix.shards.size());
 }
 
-}  // namespace
-
+/// The steps of apply_on(), from which a streamed part recovers if one of them fails.
 template <class T>
-void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
-              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe)
+void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
+                 const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     runtime::Device& device = worker.device();
@@ -221,11 +234,15 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
     T* const host_rows = y.vector ? nullptr : y.host + shard.part.first_owned_row();
 
     T* const y_place = copy_y ? shard.y.data() : y.vector ? y.vector->slices[rank] : host_rows;
-    if (!shard.interior.empty() && y.vector && exchanged_by_rows(matrix, x)) {
-        multiply_overlapped(matrix, worker, meeting, alpha, *x.vector, beta, y_place, probe);
+    const runtime::Range interior = interior_of(shard);
+    if (!interior.empty() && y.vector && exchanged_by_rows(matrix, x)) {
+        multiply_overlapped(matrix, worker, meeting, interior, alpha, *x.vector, beta, y_place, probe);
     } else {
         if (probe != nullptr) {
             probe->mark(worker, "");
+        }
+        if (shard.streamed) {
+            shard.streamed->start(worker);
         }
         const PlacedX<T> x_place = place_x(matrix, worker, meeting, x, probe);
         if (copy_y && beta != T{0}) {
@@ -261,11 +278,29 @@ void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvo
             matrix.carry_order->settle(worker.rank(), stream, meeting);
         }
     }
-    if (copy_y) {
+    if (copy_y && shard.streamed) {
+        shard.streamed->download(worker, host_rows, y_place);
+    } else if (copy_y) {
         device.download(stream, host_rows, y_place, y_bytes);
     }
     if (probe != nullptr && (copy_y || matrix.any_carry)) {
         probe->mark(worker, "merge");
+    }
+}
+
+}  // namespace
+
+template <class T>
+void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
+              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe)
+{
+    try {
+        apply_steps(matrix, worker, meeting, alpha, x, beta, y, probe);
+    } catch (...) {
+        if (const auto& streamed = matrix.shards[static_cast<std::size_t>(worker.rank())]->streamed) {
+            streamed->abandon(worker);
+        }
+        throw;
     }
 }
 

@@ -119,6 +119,12 @@ std::vector<Key> key_table(Config& c)
          "bits "
          "on any number of devices)",
          {"none", "run", "device_count"}},
+        {"kernel.expected_applies",
+         &c.kernel.expected_applies,
+         "how often the matrix will be multiplied: what auto makes formats for, and from 100 on races kernels for; 0: "
+         "run.warmup + run.iterations",
+         {},
+         0},
 
         {"run.mode",
          &c.run.mode,
@@ -126,7 +132,7 @@ std::vector<Key> key_table(Config& c)
          "the "
          "GPUs in pieces",
          {"resident", "streamed"}},
-        {"run.chunk_mib", &c.run.chunk_mib, "MiB of one such piece; a GPU holds three", {}, 1},
+        {"run.chunk_mib", &c.run.chunk_mib, "MiB of one such piece; a GPU holds six", {}, 1},
         {"run.vectors",
          &c.run.vectors,
          "where x and y live in the timed loop: host (both), replicated (x on every device), rows (x sliced, gathered "
@@ -145,6 +151,17 @@ std::vector<Key> key_table(Config& c)
         {"run.verify", &c.run.verify, "compare the last y with the serial reference"},
         {"run.compare_vendor", &c.run.compare_vendor,
          "also time the vendor's kernels (GPUs: cuSPARSE) in the same run"},
+
+        {"stream.encoding",
+         &c.stream.encoding,
+         "how a streamed matrix crosses the links: none (as it is in memory), auto (columns and values encoded without "
+         "loss where that saves bytes)",
+         {"none", "auto"}},
+        {"stream.device_mib",
+         &c.stream.device_mib,
+         "MiB of each device's memory that a streamed matrix and its copies of x and y may take; 0: all there is",
+         {},
+         0},
 
         {"spgemm.product",
          &c.spgemm.product,
@@ -606,8 +623,13 @@ DistributeOptions distribute_options(const Config& config)
                                                                 : Exchange::automatic;
     options.x_layout = config.run.vectors == "replicated" ? Layout::replicated : Layout::rows;
     options.kernel = config.kernel.spmv;
+    options.expected_applies =
+        config.kernel.expected_applies > 0 ? config.kernel.expected_applies : config.run.warmup + config.run.iterations;
     options.mode = config.run.mode == "streamed" ? Mode::streamed : Mode::resident;
-    options.chunk_bytes = std::min(config.run.chunk_mib, std::numeric_limits<std::int64_t>::max() >> 20) << 20;
+    constexpr std::int64_t most_mib = std::numeric_limits<std::int64_t>::max() >> 20;
+    options.chunk_bytes = std::min(config.run.chunk_mib, most_mib) << 20;
+    options.encoding = config.stream.encoding == "auto" ? StreamEncoding::automatic : StreamEncoding::none;
+    options.device_bytes = std::min(config.stream.device_mib, most_mib) << 20;
     options.determinism = config.kernel.determinism == "run"            ? Determinism::run
                           : config.kernel.determinism == "device_count" ? Determinism::device_count
                                                                         : Determinism::none;

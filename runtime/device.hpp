@@ -39,6 +39,9 @@ public:
     virtual void* native() const = 0;
 };
 
+/// Whose kernels start first where several wait for room on the device.
+enum class StreamPriority : std::uint8_t { normal, high };
+
 /// Writes bytes [begin, begin + bytes) of what is uploaded to `out`; called from several threads for disjoint ranges whose
 /// ends are multiples of 64 bytes.
 using Filler = std::function<void(std::byte* out, std::size_t begin, std::size_t bytes)>;
@@ -66,9 +69,7 @@ public:
 
     /// Makes this device the calling thread's current one.
     virtual void make_current() = 0;
-    virtual std::unique_ptr<Stream> make_stream() = 0;
-    /// One whose kernels start before those of others where several wait for room on the device.
-    virtual std::unique_ptr<Stream> make_urgent_stream() { return make_stream(); }
+    virtual std::unique_ptr<Stream> make_stream(StreamPriority priority) = 0;
     virtual std::unique_ptr<Event> make_event(bool timing) = 0;
 
     /// Memory of this device that is handed out and taken back in the order of `stream`: nothing waits, and what is freed serves

@@ -8,6 +8,7 @@
 #include <kernels/support/ghosts.hpp>
 #include <kernels/support/support.hpp>
 
+#include "runtime/choose.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp {
@@ -122,15 +123,14 @@ IndexView build_row_pointers(Shard<T>& shard, runtime::Worker& worker, IndexView
     });
 }
 
-/// Finds the rows that are multiplied while x is exchanged, if that pays and the kernel can.
+/// Finds the rows that are multiplied while x is exchanged, if that pays.
 template <class T>
 void find_interior(const MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker, const CsrView<T>& a)
 {
     // A product on two streams costs two events more, and a second launch.
     constexpr std::int64_t fewest_nonzeros = 2'000'000;
-    const std::int64_t granule = shard.owned_operator->row_granule();
     const auto rank = static_cast<std::size_t>(worker.rank());
-    if (!matrix.channel || !matrix.exchanges || granule == 0 || shard.owned.nnz < fewest_nonzeros) {
+    if (!matrix.channel || !matrix.exchanges || shard.owned.nnz < fewest_nonzeros) {
         return;
     }
     runtime::Device& device = worker.device();
@@ -141,11 +141,9 @@ void find_interior(const MatrixState<T>& matrix, Shard<T>& shard, runtime::Worke
     std::int64_t found[2] = {0, 0};
     device.download(worker.stream(), found, run.data(), sizeof(found));
     worker.stream().synchronize();
-    const std::int64_t first = (found[0] + granule - 1) / granule * granule;
-    const std::int64_t end = found[1] == shard.owned.rows ? found[1] : found[1] / granule * granule;
     const std::int64_t row = shard.part.first_owned_row();
-    if (first < end && a.row_ptr[row + end] - a.row_ptr[row + first] >= fewest_nonzeros) {
-        shard.interior = {first, end};
+    if (found[0] < found[1] && a.row_ptr[row + found[1]] - a.row_ptr[row + found[0]] >= fewest_nonzeros) {
+        shard.interior = {found[0], found[1]};
         shard.begun = device.make_event(false);
         shard.exchanged = device.make_event(false);
     }
@@ -156,12 +154,13 @@ template <class T>
 void open_shard(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker)
 {
     runtime::Device& device = worker.device();
+    kernels::Memory& memory = shard.budget ? static_cast<kernels::Memory&>(*shard.budget) : device;
     if (shard.carry_nnz > 0) {
-        shard.carry_out = kernels::DeviceArray<T>(device, 1);
+        shard.carry_out = kernels::DeviceArray<T>(memory, 1);
     }
     if (!device.shares_host_memory()) {
-        shard.x = kernels::DeviceArray<T>(device, static_cast<std::size_t>(matrix.plan.cols));
-        shard.y = kernels::DeviceArray<T>(device, static_cast<std::size_t>(shard.owned.rows));
+        shard.x = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(matrix.plan.cols));
+        shard.y = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(shard.owned.rows));
         matrix.x_buffers[static_cast<std::size_t>(worker.rank())] = shard.x.data();
     }
     matrix.carry_order->open(worker.rank(), device);
@@ -220,9 +219,14 @@ void prepare_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrVie
     const bool in_place = uses_callers_arrays(matrix, device, a, options);
     if (matrix.source && !in_place) {
         shard.owned.rows = shard.part.owned_rows();
-        shard.streamed = std::make_unique<StreamedPart<T>>(worker, *matrix.source, shard.part, shard.carry_nnz,
-                                                           plan.kernel, options);
+        shard.budget = std::make_unique<MemoryBudget>(
+            device, options.device_bytes,
+            fmt::format("a streamed matrix on {} {}", to_string(device.info().kind), device.info().index));
+        // First, as the pieces take what these leave.
         open_shard(matrix, shard, worker);
+        shard.streamed = std::make_unique<StreamedPart<T>>(worker, *shard.budget, *matrix.source, shard.part,
+                                                           shard.carry_nnz, plan.kernel, options);
+        worker.stream().synchronize();
         return;
     }
 
@@ -250,24 +254,7 @@ void prepare_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrVie
         });
     }
     const auto context = worker.context();
-    const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
-        plan.kernel = kernel.info.name;
-        return kernel.prepare(shard.owned, rows, context);
-    };
-    const DeviceKind kind = device.info().kind;
-    try {
-        shard.owned_operator = prepare(kernels::choose_spmv<T>(kind, plan.kernel, options.determinism, rows, cols));
-    } catch (const Error& e) {
-        // The fastest kernel may keep a copy of the matrix. Where there is no room for it, one that does not will do.
-        if (e.code() != ErrorCode::out_of_memory || options.kernel != "auto") {
-            throw;
-        }
-        shard.owned_operator = prepare(choose_streamed_spmv<T>(kind, "auto", options.determinism, rows, cols));
-    }
-    if (const std::int64_t bytes = shard.owned_operator->format_bytes(); bytes >= 0) {
-        plan.apply_bytes += bytes - plan.matrix_bytes;
-    }
-    plan.matrix_bytes += shard.owned_operator->workspace_bytes();
+    prepare_kernel(plan, shard, worker, options, rows);
     if (shard.carry_nnz > 0) {
         const std::int64_t pointers[2] = {0, shard.carry_nnz};
         shard.carry_row_ptr = kernels::DeviceArray<std::int64_t>(device, 2);
@@ -414,6 +401,38 @@ std::unique_ptr<StreamSource<T>> lock_source(RuntimeState& runtime, const CsrVie
     return source;
 }
 
+/// What the links carry of an encoded matrix: in the plan, and a line of the report.
+template <class T>
+void describe_encoding(MatrixState<T>& matrix)
+{
+    std::int64_t raw = 0;
+    std::int64_t sent = 0;
+    std::int64_t kept = 0;
+    bool refused = false;
+    std::vector<double> seconds;
+    for (std::size_t i = 0; i < matrix.shards.size(); ++i) {
+        const auto& part = matrix.shards[i]->streamed;
+        ShardPlan& plan = matrix.plan.shards[i];
+        raw += plan.apply_bytes;
+        sent += part->link_bytes();
+        kept += part->encoded_bytes();
+        refused = refused || part->encode_refused();
+        seconds.push_back(part->encode_seconds());
+        plan.matrix_bytes = part->link_bytes();
+        plan.apply_bytes = part->link_bytes();
+    }
+    matrix.raw_bytes = raw;
+    matrix.setup.push_back({"encode", seconds, true});
+    const double nonzeros = std::max(1.0, static_cast<double>(matrix.plan.nnz));
+    matrix.notes.push_back(fmt::format(
+        "encoded: {:.2f} bytes a nonzero over the links instead of {:.2f}, and {:.1f} MB of page-locked host "
+        "memory",
+        static_cast<double>(sent) / nonzeros, static_cast<double>(raw) / nonzeros, static_cast<double>(kept) * 1e-6));
+    if (refused) {
+        matrix.notes.push_back("the system refused page-locked memory for encoded pieces: they are copied as they are");
+    }
+}
+
 /// For each device, how many of the devices behind it may add to its last row (those in between that do not add zeros).
 std::vector<int> carry_counts(const Partition& partition)
 {
@@ -446,7 +465,8 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     const int devices = runtime->devices();
     auto matrix = std::make_shared<MatrixState<T>>(devices);
     matrix->runtime = runtime;
-    matrix->plan = make_plan(*runtime, a, options);
+    double split = 0;
+    matrix->plan = make_plan(*runtime, a, options, &split);
     const double planned = seconds_since(start);
     if (options.progress) {
         options.progress("partition", 1.0);
@@ -468,7 +488,9 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     matrix->upload_needed = needed <= a.cols + a.cols / 4;
     matrix->carry_count = carry_counts(matrix->plan.partition);
 
-    matrix->setup = {{"validate", {validated}, true}, {"partition", {planned - validated}, true}};
+    matrix->setup = {{"validate", {validated}, true},
+                     {"partition", {split}, true},
+                     {"examine", {planned - validated - split}, true}};
     if (options.mode == Mode::streamed) {
         matrix->mode = Mode::streamed;
         const auto begin = Clock::now();
@@ -526,6 +548,9 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
             std::fill_n(static_cast<T*>(matrix->carries->data()), 2 * devices, T{0});
         }
     });
+    if (matrix->source && !runtime->shared_memory() && options.encoding != StreamEncoding::none) {
+        describe_encoding(*matrix);
+    }
     return matrix;
 }
 
@@ -542,6 +567,12 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
                             ErrorCode::usage,
                             "this matrix is streamed from the caller's values: write the new ones into the same "
                             "array");
+                    }
+                    if (worker.rank() == 0) {
+                        matrix->source->values.refresh();
+                    }
+                    if (shard.streamed) {
+                        shard.streamed->update_values(worker);
                     }
                 } else if (shard.values.size() == 0 && shard.part.nnz() > 0) {
                     if (values + shard.part.start_idx !=

@@ -9,6 +9,7 @@
 
 #include <kernels/support/support.hpp>
 
+#include "runtime/choose.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp {
@@ -19,6 +20,8 @@ using Clock = std::chrono::steady_clock;
 
 // Applies whose phases are recorded, after the timed ones: events between phases cost about a microsecond each.
 constexpr int profiled_applies = 11;
+// What kernels::read_all() writes.
+constexpr std::int64_t sink_entries = 4096;
 // Of an apply: begin, x upload, x exchange, x packing, boundary, interior, y upload, kernel, merge.
 constexpr int marks_each = 9;
 
@@ -64,7 +67,8 @@ private:
     std::vector<std::vector<std::unique_ptr<runtime::Event>>> events_;
 };
 
-/// Evicts what applies left in the caches of the devices, by writing more than they hold.
+/// Evicts what applies left in the caches of the devices, by reading more than they hold: what is written would have to be written
+/// back at the expense of the apply that follows.
 class CacheFlush {
 public:
     explicit CacheFlush(RuntimeState& runtime) : runtime_(runtime), data_(static_cast<std::size_t>(runtime.devices()))
@@ -75,8 +79,9 @@ public:
                    static_cast<std::int64_t>(sizeof(double));
         runtime_
             .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
-                data_[static_cast<std::size_t>(worker.rank())] =
-                    kernels::DeviceArray<double>(worker.device(), static_cast<std::size_t>(entries_));
+                auto& data = data_[static_cast<std::size_t>(worker.rank())];
+                data = kernels::DeviceArray<double>(worker.device(), static_cast<std::size_t>(entries_ + sink_entries));
+                kernels::fill(data.data(), entries_, 0.0, worker.context());
             })
             .get();
     }
@@ -92,7 +97,8 @@ public:
 
     void queue(runtime::Worker& worker) const
     {
-        kernels::fill(data_[static_cast<std::size_t>(worker.rank())].data(), entries_, 0.0, worker.context());
+        double* const data = data_[static_cast<std::size_t>(worker.rank())].data();
+        kernels::read_all(data, entries_, data + entries_, worker.context());
     }
 
 private:
@@ -344,11 +350,13 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     m.median_seconds = median(std::move(times));
     m.flops = 2.0 * static_cast<double>(plan.nnz);
     const std::vector<double> limits = measure_limits(runtime, matrix->mode);
-    for (const auto& shard : plan.shards) {
+    const Plan now = current_plan(*matrix);
+    for (const auto& shard : now.shards) {
         m.bytes += static_cast<double>(shard.apply_bytes);
         // beta reads y once more, from the device's own memory
         m.bytes += beta != T{0} && !link ? static_cast<double>(shard.part.owned_rows()) * sizeof(T) : 0;
     }
+    m.raw_bytes = static_cast<double>(matrix->raw_bytes);
     m.limit_gbs = std::accumulate(limits.begin(), limits.end(), 0.0);
     m.limit_source = runtime.options.limit_gbs > 0 ? "given"
                      : link                        ? "measured host-to-device copies"
@@ -391,7 +399,6 @@ double best_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int
 
 double read_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes)
 {
-    constexpr std::int64_t sink_entries = 4096;
     const std::int64_t n = bytes / static_cast<std::int64_t>(sizeof(double));
     const auto context = worker.context();
     kernels::DeviceArray<double> data(worker.device(), static_cast<std::size_t>(n));
@@ -400,12 +407,34 @@ double read_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int
     return best_rate(worker, meeting, bytes, [&] { kernels::read_all(data.data(), n, sink.data(), context); });
 }
 
-double copy_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes)
+/// Rate in GB/s of each device while all copy the same bytes from the host, until the slowest is done: links may share what lies
+/// before them, unevenly, and the sum of their own best rates is more than all of them carry at once. `seconds` has an entry a device.
+double copy_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes,
+                 std::vector<double>& seconds)
 {
+    constexpr int repetitions = 7;
+    constexpr int copies = 4;
     const auto n = static_cast<std::size_t>(bytes);
     const runtime::PinnedBuffer from(worker.device(), n);
     const kernels::DeviceArray<std::byte> to(worker.device(), n);
-    return best_rate(worker, meeting, bytes, [&] { worker.stream().copy(to.data(), from.data(), n); });
+    const auto before = worker.device().make_event(true);
+    const auto after = worker.device().make_event(true);
+    double best = 0;
+    for (int i = 0; i < repetitions; ++i) {
+        worker.stream().synchronize();
+        meeting.arrive_and_wait();
+        worker.stream().record(*before);
+        for (int k = 0; k < copies; ++k) {
+            worker.stream().copy(to.data(), from.data(), n);
+        }
+        worker.stream().record(*after);
+        after->synchronize();
+        seconds[static_cast<std::size_t>(worker.rank())] = after->seconds_since(*before);
+        meeting.arrive_and_wait();
+        const double slowest = *std::max_element(seconds.begin(), seconds.end());
+        best = std::max(best, slowest > 0 ? copies * static_cast<double>(bytes) / slowest * 1e-9 : 0.0);
+    }
+    return best;
 }
 
 }  // namespace
@@ -423,10 +452,11 @@ std::vector<double> measure_limits(RuntimeState& runtime, Mode mode)
     constexpr std::int64_t link_bytes = std::int64_t{256} << 20;
     const bool link = mode == Mode::streamed && !runtime.shared_memory();
     const std::int64_t memory_bytes = runtime.shared_memory() ? host_bytes / std::max(1, runtime.devices()) : gpu_bytes;
+    std::vector<double> seconds(limits.size());
     runtime
         .submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
             limits[static_cast<std::size_t>(worker.rank())] =
-                link ? copy_rate(worker, meeting, link_bytes) : read_rate(worker, meeting, memory_bytes);
+                link ? copy_rate(worker, meeting, link_bytes, seconds) : read_rate(worker, meeting, memory_bytes);
         })
         .get();
     std::lock_guard lock(runtime.mutex);
@@ -460,7 +490,7 @@ Report DistributedMatrix<T>::report() const
     const std::vector<double> limits = runtime.limits(state_->mode);
     std::lock_guard lock(runtime.mutex);
     Report report;
-    report.plan = state_->plan;
+    report.plan = detail::current_plan(*state_);
     for (std::size_t i = 0; i < report.plan.shards.size(); ++i) {
         auto& shard = report.plan.shards[i];
         shard.limit_gbs = limits[i];

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -30,6 +31,29 @@ std::string placement_reasons(const std::vector<ShardPlan>& shards)
         }
     }
     return out;
+}
+
+/// What the kernels were chosen among, for the device where the choice matters most: the one with the most nonzeros.
+std::string choice_text(const std::vector<ShardPlan>& shards)
+{
+    const auto largest = std::max_element(shards.begin(), shards.end(), [](const ShardPlan& a, const ShardPlan& b) {
+        return (a.candidates.empty() ? -1 : a.part.nnz()) < (b.candidates.empty() ? -1 : b.part.nnz());
+    });
+    if (largest == shards.end() || largest->candidates.size() < 2) {
+        return "";
+    }
+    std::string list;
+    for (const KernelCandidate& c : largest->candidates) {
+        list += fmt::format("{}{} {}{}", list.empty() ? "" : ", ", c.kernel,
+                            text::seconds(c.measured_seconds > 0 ? c.measured_seconds : c.predicted_seconds),
+                            c.measured_seconds > 0 ? " measured" : "");
+    }
+    std::string out =
+        fmt::format("device {}: {} {}; {}", largest->device, largest->kernel, largest->kernel_reason, list);
+    if (largest->break_even_applies > 0) {
+        out += fmt::format("; its format pays after {:.0f} applies", std::ceil(largest->break_even_applies));
+    }
+    return text::wrapped("  kernels     ", out);
 }
 
 std::string shard_table(const std::vector<ShardPlan>& shards, std::size_t name_limit)
@@ -78,6 +102,7 @@ std::string Plan::to_text() const
     }
     out += table;
     out += placement_reasons(shards);
+    out += choice_text(shards);
     out += fmt::format("  balance     nonzeros within {} of the fair share; {} {} cut between devices\n",
                        text::percent(nonzero_imbalance), split_rows, split_rows == 1 ? "row" : "rows");
     out += text::wrapped("  transport   ",

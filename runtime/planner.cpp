@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -7,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/choose.hpp"
 #include "runtime/device_count.hpp"
 #include "runtime/state.hpp"
 
@@ -90,6 +92,28 @@ void add_empty_parts(Partition& partition, const std::vector<int>& nodes)
     }
 }
 
+/// The links carry row pointers as well as nonzeros: parts of equal bytes, by weights that make up for how they differ. Few rounds
+/// do, as a part's bytes a nonzero change little when its ends move.
+template <class T>
+Partition balance_bytes(Partition partition, const CsrView<T>& a, PartitionOptions split)
+{
+    constexpr int rounds = 4;
+    const std::size_t devices = partition.parts.size();
+    const std::vector<double> shares = split.weights.empty() ? std::vector<double>(devices, 1.0) : split.weights;
+    split.weights = shares;
+    const auto pointer_bytes = static_cast<double>(a.row_ptr.element_bytes());
+    for (int round = 0; round < rounds; ++round) {
+        for (std::size_t i = 0; i < devices; ++i) {
+            const PartialCsr& part = partition.parts[i];
+            const double entries = static_cast<double>(part.nnz()) * (sizeof(T) + sizeof(std::int32_t));
+            const double bytes = entries + static_cast<double>(part.rows()) * pointer_bytes;
+            split.weights[i] = entries > 0 ? shares[i] * entries / bytes : shares[i];
+        }
+        partition = partition_csr(a.rows, a.cols, a.row_ptr, static_cast<int>(devices), split);
+    }
+    return partition;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> row_slices(const Plan& plan)
@@ -124,14 +148,20 @@ std::vector<std::int64_t> x_slices(const Plan& plan)
 }
 
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options)
+Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
+               double* split_seconds)
 {
     const bool streamed = options.mode == Mode::streamed;
-    constexpr std::int64_t least_chunk = 1024;
-    if (streamed && options.chunk_bytes < least_chunk) {
+    if (streamed && options.chunk_bytes < least_chunk_bytes) {
         throw Error(ErrorCode::usage,
                     fmt::format("chunks of {} bytes: a matrix is streamed in chunks of at least {} bytes",
-                                options.chunk_bytes, least_chunk));
+                                options.chunk_bytes, least_chunk_bytes));
+    }
+    if (options.device_bytes < 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("a streamed matrix may take {} bytes of each device's memory: at least 1, or 0 for all "
+                                "there is",
+                                options.device_bytes));
     }
     if (a.cols > std::numeric_limits<std::int32_t>::max()) {
         throw Error(ErrorCode::usage,
@@ -159,7 +189,14 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
     plan.mode = streamed ? "streamed" : "resident";
     plan.transport = runtime.connection.name;
     plan.transport_reason = runtime.connection.reason;
+    const auto begin = std::chrono::steady_clock::now();
     plan.partition = partition_csr(a.rows, a.cols, a.row_ptr, plan.devices, split);
+    if (streamed && !runtime.shared_memory() && options.strategy == PartitionStrategy::nonzeros) {
+        plan.partition = balance_bytes(std::move(plan.partition), a, split);
+    }
+    if (split_seconds != nullptr) {
+        *split_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
     plan.nonzero_imbalance = plan.partition.imbalance(split.weights);
     add_empty_parts(plan.partition, nodes);
     const std::vector<double> limits = runtime.limits(options.mode);
@@ -176,10 +213,6 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
         shard.placement = info.placement;
         shard.part = part;
         const RowStatistics rows = part_statistics(a.row_ptr, part);
-        const kernels::SpmvKernel<T>& kernel =
-            streamed ? choose_streamed_spmv<T>(info.kind, options.kernel, options.determinism, rows, a.cols)
-                     : kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, rows, a.cols);
-        shard.kernel = kernel.info.name;
         const ColumnRange columns = column_range(a, part);
         shard.first_column = columns.first;
         shard.end_column = columns.end;
@@ -204,12 +237,18 @@ Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const Distribut
         shard.limit_gbs = limits[static_cast<std::size_t>(i)];
         shard.predicted_seconds =
             shard.limit_gbs > 0 ? static_cast<double>(shard.apply_bytes) / (shard.limit_gbs * 1e9) : 0;
+        if (streamed) {
+            shard.kernel =
+                choose_streamed_spmv<T>(info.kind, options.kernel, options.determinism, rows, a.cols).info.name;
+        } else {
+            rank_kernels(shard, runtime, a, options, rows, part.first_owned_row());
+        }
         plan.shards.push_back(std::move(shard));
     }
     return plan;
 }
 
-template Plan make_plan(const RuntimeState&, const CsrView<float>&, const DistributeOptions&);
-template Plan make_plan(const RuntimeState&, const CsrView<double>&, const DistributeOptions&);
+template Plan make_plan(const RuntimeState&, const CsrView<float>&, const DistributeOptions&, double*);
+template Plan make_plan(const RuntimeState&, const CsrView<double>&, const DistributeOptions&, double*);
 
 }  // namespace rmsp::detail

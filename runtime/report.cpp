@@ -70,6 +70,10 @@ std::string measurement_text(const Measurement& m, const Report& report)
     if (m.limit_gbs > 0) {
         out += fmt::format(", {} of {:.1f} GB/s ({})", text::percent(m.share_of_limit()), m.limit_gbs, m.limit_source);
     }
+    if (m.raw_bytes > 0) {
+        out += fmt::format("\n  encoded     {:.2f} GB/s of the matrix as it is in host memory, {:.2f} times the link's",
+                           m.raw_bytes_per_second() * 1e-9, m.bytes > 0 ? m.raw_bytes / m.bytes : 0.0);
+    }
     out += fmt::format("\n  imbalance   nonzeros {}, time {}\n", text::percent(report.plan.nonzero_imbalance),
                        text::percent(m.time_imbalance));
     return out + phases_text(m.phases, report.plan.shards);
@@ -88,12 +92,24 @@ Json plan_json(const Plan& plan)
 {
     Json shards = Json::array();
     for (const ShardPlan& s : plan.shards) {
+        Json candidates = Json::array();
+        for (const KernelCandidate& c : s.candidates) {
+            candidates.push_back({{"kernel", c.kernel},
+                                  {"own_format", c.own_format},
+                                  {"bytes", c.bytes},
+                                  {"predicted_seconds", c.predicted_seconds},
+                                  {"measured_seconds", c.measured_seconds},
+                                  {"prepare_seconds", c.prepare_seconds}});
+        }
         shards.push_back({{"device", s.device},
                           {"name", s.device_name},
                           {"node", s.placement.node},
                           {"cpus", s.placement.cpus},
                           {"placement", s.placement.reason},
                           {"kernel", s.kernel},
+                          {"kernel_reason", s.kernel_reason},
+                          {"kernel_candidates", std::move(candidates)},
+                          {"break_even_applies", s.break_even_applies},
                           {"start_row", s.part.start_row},
                           {"end_row", s.part.end_row},
                           {"start_flag", s.part.start_flag},
@@ -182,6 +198,7 @@ Json benchmark_json(const Measurement& m, const Report& report, std::size_t inde
             {"wall_time", m.wall_seconds * us},
             {"gflops", m.gflops()},
             {"bytes_per_second", m.bytes_per_second()},
+            {"raw_bytes_per_second", m.raw_bytes_per_second()},
             {"limit_gbs", m.limit_gbs},
             {"limit_source", m.limit_source},
             {"share_of_limit", m.share_of_limit()},

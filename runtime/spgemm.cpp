@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,135 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Cores of this worker for loops on the host.
-int threads_of(runtime::Worker& worker)
-{
-    const DeviceInfo& info = worker.device().info();
-    return info.kind == DeviceKind::host ? std::max(info.compute_units, 1)
-                                         : std::max(static_cast<int>(info.placement.cpus.size()), 1);
-}
-
-/// The run that holds selected entry `entry`.
-const RowRun& run_of(const RowSelection& selection, std::int64_t entry)
-{
-    return *(std::upper_bound(selection.runs.begin(), selection.runs.end(), entry,
-                              [](std::int64_t e, const RowRun& run) { return e < run.nnz_before; }) -
-             1);
-}
-
-/// Writes local row pointers [begin, begin + n) of `rows` + 1, where row 0 is row first_row of the matrix: a row that is not
-/// selected is empty.
-template <class Index, class RowPtr>
-void fill_row_pointers(const RowPtr* row_ptr, const RowSelection& selection, std::int64_t first_row, std::int64_t begin,
-                       std::int64_t n, Index* out)
-{
-    auto run = std::upper_bound(selection.runs.begin(), selection.runs.end(), first_row + begin,
-                                [](std::int64_t row, const RowRun& r) { return row < r.end; });
-    for (std::int64_t i = 0; i < n; ++i) {
-        const std::int64_t row = first_row + begin + i;
-        while (run != selection.runs.end() && row >= run->end) {
-            ++run;
-        }
-        // At a run's end the next one's count is the same number.
-        std::int64_t pointer = run == selection.runs.end() ? selection.nnz : run->nnz_before;
-        if (run != selection.runs.end() && row > run->first) {
-            pointer += std::int64_t{row_ptr[row]} - row_ptr[run->first];
-        }
-        out[i] = static_cast<Index>(pointer);
-    }
-}
-
-/// Copies selected entries [begin, begin + n) of an array that has one for each nonzero, converted to Out.
-template <class Out, class In>
-void fill_entries(IndexView row_ptr, const RowSelection& selection, const In* from, std::int64_t begin, std::int64_t n,
-                  Out* out)
-{
-    const RowRun* run = &run_of(selection, begin);
-    for (std::int64_t done = 0; done < n; ++run) {
-        const std::int64_t into = begin + done - run->nnz_before;
-        const std::int64_t first = row_ptr[run->first] + into;
-        const std::int64_t count = std::min(n - done, row_ptr[run->end] - first);
-        if constexpr (std::is_same_v<Out, In>) {
-            std::memcpy(out + done, from + first, static_cast<std::size_t>(count) * sizeof(Out));
-        } else {
-            for (std::int64_t i = 0; i < count; ++i) {
-                out[done + i] = static_cast<Out>(from[first + i]);
-            }
-        }
-        done += count;
-    }
-}
-
-template <class Out, class In>
-void upload_entries(runtime::Worker& worker, IndexView row_ptr, const RowSelection& selection, const In* from, Out* to)
-{
-    runtime::Device& device = worker.device();
-    const std::size_t bytes = static_cast<std::size_t>(selection.nnz) * sizeof(Out);
-    if (bytes == 0) {
-        return;
-    }
-    if constexpr (std::is_same_v<Out, In>) {
-        if (selection.runs.size() == 1) {
-            device.upload(worker.stream(), to, from + row_ptr[selection.runs.front().first], bytes);
-            return;
-        }
-    }
-    device.upload(worker.stream(), to, bytes, [&](std::byte* out, std::size_t begin, std::size_t n) {
-        fill_entries(row_ptr, selection, from, static_cast<std::int64_t>(begin / sizeof(Out)),
-                     static_cast<std::int64_t>(n / sizeof(Out)), reinterpret_cast<Out*>(out));
-    });
-}
-
-/// Local row pointers of rows [first_row, first_row + rows), 32-bit where the entries allow.
-template <class T>
-IndexView upload_row_pointers(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix,
-                              const RowSelection& selection, std::int64_t first_row, std::int64_t rows,
-                              kernels::DeviceArray<std::byte>& storage)
-{
-    const auto upload = [&]<class Index>(Index*) {
-        const std::size_t bytes = (static_cast<std::size_t>(rows) + 1) * sizeof(Index);
-        storage = kernels::DeviceArray<std::byte>(memory, bytes);
-        matrix.row_ptr.visit([&](const auto* row_ptr) {
-            worker.device().upload(
-                worker.stream(), storage.data(), bytes, [&](std::byte* out, std::size_t begin, std::size_t n) {
-                    fill_row_pointers(row_ptr, selection, first_row, static_cast<std::int64_t>(begin / sizeof(Index)),
-                                      static_cast<std::int64_t>(n / sizeof(Index)), reinterpret_cast<Index*>(out));
-                });
-        });
-        return IndexView(reinterpret_cast<const Index*>(storage.data()));
-    };
-    if (selection.nnz <= std::numeric_limits<std::int32_t>::max()) {
-        return upload(static_cast<std::int32_t*>(nullptr));
-    }
-    return upload(static_cast<std::int64_t*>(nullptr));
-}
-
-/// Sends the selected rows, as rows [first_row, first_row + rows) of a matrix of its own.
-template <class T>
-void upload_rows(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix, const RowSelection& selection,
-                 std::int64_t first_row, std::int64_t rows, DeviceRows<T>& out)
-{
-    const IndexView row_ptr = upload_row_pointers(worker, memory, matrix, selection, first_row, rows, out.row_ptr);
-    out.col_idx = kernels::DeviceArray<std::int32_t>(memory, static_cast<std::size_t>(selection.nnz));
-    out.values = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(selection.nnz));
-    matrix.col_idx.visit(
-        [&](const auto* col) { upload_entries(worker, matrix.row_ptr, selection, col, out.col_idx.data()); });
-    upload_entries(worker, matrix.row_ptr, selection, matrix.values, out.values.data());
-    out.shard = {rows, matrix.cols, selection.nnz, row_ptr, out.col_idx.data(), out.values.data()};
-}
-
-template <class T>
-RowSelection consecutive(const CsrView<T>& a, std::int64_t first_row, std::int64_t end_row)
-{
-    RowSelection selection;
-    selection.rows = end_row - first_row;
-    selection.nnz = a.row_ptr[end_row] - a.row_ptr[first_row];
-    if (selection.rows > 0) {
-        selection.runs.push_back({first_row, end_row, 0});
-    }
-    return selection;
-}
-
 /// Sends rows of A, unless they came with B.
 template <class T>
 void upload_a(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
@@ -159,6 +29,10 @@ void upload_a(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& a
         upload_rows(worker, memory, a, rows, first_row, end_row - first_row, out);
         return;
     }
+    if (rows.rows == b.rows && b_rows.rows == b.rows) {
+        out.shard = device_b.shard;  // kernels see that it is a square
+        return;
+    }
     const IndexView row_ptr = upload_row_pointers(worker, memory, a, rows, first_row, end_row - first_row, out.row_ptr);
     out.shard = {end_row - first_row,
                  a.cols,
@@ -166,23 +40,6 @@ void upload_a(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& a
                  row_ptr,
                  device_b.shard.col_idx + position,
                  device_b.shard.values + position};
-}
-
-template <class T>
-std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(runtime::Worker& worker, MemoryBudget& memory,
-                                                            const SpgemmOptions& options, const kernels::CsrShard<T>& a,
-                                                            const kernels::CsrShard<T>& b)
-{
-    const kernels::SpgemmKernel<T>& kernel =
-        kernels::choose_spgemm<T>(worker.device().info().kind, options.kernel, options.determinism);
-    if (const char* const why = kernel.unsupported == nullptr ? nullptr : kernel.unsupported(a, b); why != nullptr) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("SpGEMM kernel \"{}\" cannot multiply {} x {} ({} nonzeros) by {} x {} ({}): {}",
-                                kernel.info.name, a.rows, a.cols, a.nnz, b.rows, b.cols, b.nnz, why));
-    }
-    kernels::Context context = worker.context();
-    context.memory = &memory;
-    return kernel.prepare(a, b, {options.accumulator, memory.left()}, context);
 }
 
 template <class T>
@@ -390,38 +247,6 @@ void set_phase(ProductState<T>& state, const char* name, std::vector<double> sec
     state.phases.push_back({name, std::move(seconds), true});
 }
 
-/// Runs body(worker, part, seconds of this device) on every device.
-template <class T, class Body>
-std::vector<double> on_devices(ProductState<T>& state, const Body& body)
-{
-    std::vector<double> seconds(state.parts.size());
-    state.runtime
-        ->submit(
-            [&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
-                const auto begin = Clock::now();
-                body(worker, *state.parts[static_cast<std::size_t>(worker.rank())], meeting);
-                worker.stream().synchronize();
-                seconds[static_cast<std::size_t>(worker.rank())] = seconds_since(begin);
-            },
-            {}, true)
-        .get();
-    return seconds;
-}
-
-template <class T>
-void fill_or_renew(ProductPart<T>& part, runtime::Worker& worker, T alpha)
-{
-    const kernels::Context context = context_of(worker, part);
-    if (part.columns_known) {
-        part.product->numeric(alpha, part.a.shard.values, part.b.shard.values, part.col_idx.data(), part.values.data(),
-                              context);
-    } else {
-        part.product->fill(alpha, part.a.shard.values, part.b.shard.values, part.col_idx.data(), part.values.data(),
-                           context);
-        part.columns_known = true;
-    }
-}
-
 template <class T>
 void renew_values(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, const T* a_values,
                   const T* b_values)
@@ -435,20 +260,11 @@ void renew_values(ProductState<T>& state, ProductPart<T>& part, runtime::Worker&
         part.a.shard.values = part.a.values.data();
     }
     if (a_values != nullptr && part.a.values.size() > 0) {
-        upload_entries(worker, state.a.row_ptr, a_rows, a_values, part.a.values.data());
+        upload_values(worker, state.a.row_ptr, a_rows, a_values, part.a.values.data());
     }
     if (b_values != nullptr) {
-        upload_entries(worker, state.b.row_ptr, part.b_rows, b_values, part.b.values.data());
+        upload_values(worker, state.b.row_ptr, part.b_rows, b_values, part.b.values.data());
     }
-}
-
-template <class T>
-ProductState<T>& checked(const std::shared_ptr<ProductState<T>>& state)
-{
-    if (!state) {
-        throw Error(ErrorCode::usage, "this SparseProduct is empty; make one from a Runtime and two matrices");
-    }
-    return *state;
 }
 
 /// Row pointers of `rows` rows with `begin` entries before them; each row's length is held against its products.
@@ -470,24 +286,68 @@ void place_row_pointers(const std::int64_t* local, std::int64_t first_row, std::
 
 }  // namespace
 
-void* MemoryBudget::allocate(std::size_t bytes)
+int threads_of(runtime::Worker& worker)
 {
-    const auto more = static_cast<std::int64_t>(bytes);
-    if (limit_ > 0 && more > limit_ - used_) {
-        throw Error(ErrorCode::out_of_memory,
-                    fmt::format("{} bytes do not fit the memory limit of {} bytes, of which {} are in use", bytes,
-                                limit_, used_));
-    }
-    void* const p = memory_->allocate(bytes);
-    used_ += more;
-    peak_ = std::max(peak_, used_);
-    return p;
+    const DeviceInfo& info = worker.device().info();
+    return info.kind == DeviceKind::host ? std::max(info.compute_units, 1)
+                                         : std::max(static_cast<int>(info.placement.cpus.size()), 1);
 }
 
-void MemoryBudget::deallocate(void* p, std::size_t bytes) noexcept
+template <class T>
+std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(runtime::Worker& worker, MemoryBudget& memory,
+                                                            const SpgemmOptions& options, const kernels::CsrShard<T>& a,
+                                                            const kernels::CsrShard<T>& b)
 {
-    memory_->deallocate(p, bytes);
-    used_ -= static_cast<std::int64_t>(bytes);
+    const kernels::SpgemmKernel<T>& kernel =
+        kernels::choose_spgemm<T>(worker.device().info().kind, options.kernel, options.determinism);
+    if (const char* const why = kernel.unsupported == nullptr ? nullptr : kernel.unsupported(a, b); why != nullptr) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("SpGEMM kernel \"{}\" cannot multiply {} x {} ({} nonzeros) by {} x {} ({}): {}",
+                                kernel.info.name, a.rows, a.cols, a.nnz, b.rows, b.cols, b.nnz, why));
+    }
+    kernels::Context context = worker.context();
+    context.memory = &memory;
+    return kernel.prepare(a, b, {options.accumulator, memory.left()}, context);
+}
+
+template <class T>
+void fill_or_renew(ProductPart<T>& part, runtime::Worker& worker, T alpha)
+{
+    const kernels::Context context = context_of(worker, part);
+    if (part.columns_known) {
+        part.product->numeric(alpha, part.a.shard.values, part.b.shard.values, part.col_idx.data(), part.values.data(),
+                              context);
+    } else {
+        part.product->fill(alpha, part.a.shard.values, part.b.shard.values, part.col_idx.data(), part.values.data(),
+                           context);
+        part.columns_known = true;
+    }
+}
+
+template <class T>
+std::vector<double> on_devices(ProductState<T>& state, const DeviceBody<T>& body)
+{
+    std::vector<double> seconds(state.parts.size());
+    state.runtime
+        ->submit(
+            [&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+                const auto begin = Clock::now();
+                body(worker, *state.parts[static_cast<std::size_t>(worker.rank())], meeting);
+                worker.stream().synchronize();
+                seconds[static_cast<std::size_t>(worker.rank())] = seconds_since(begin);
+            },
+            {}, true)
+        .get();
+    return seconds;
+}
+
+template <class T>
+ProductState<T>& checked(const std::shared_ptr<ProductState<T>>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this SparseProduct is empty; make one from a Runtime and two matrices");
+    }
+    return *state;
 }
 
 template <class T>
@@ -589,7 +449,7 @@ void SparseProduct<T>::compute(T alpha)
     detail::ProductState<T>& state = detail::checked(state_);
     state.computed = false;
     const auto seconds =
-        detail::on_devices(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous&) {
+        detail::on_devices<T>(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous&) {
             if (part.product) {
                 detail::fill_or_renew(part, worker, alpha);
             } else {
@@ -606,7 +466,7 @@ void SparseProduct<T>::update_values(const T* a_values, const T* b_values)
 {
     detail::ProductState<T>& state = detail::checked(state_);
     const auto seconds =
-        detail::on_devices(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous&) {
+        detail::on_devices<T>(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous&) {
             if (part.product) {
                 detail::renew_values(state, part, worker, a_values, b_values);
             }
@@ -631,8 +491,8 @@ CsrMatrix<T> SparseProduct<T>::download() const
     c.row_ptr[0] = 0;
     HostVector<std::int32_t> col_idx(static_cast<std::size_t>(state.plan.c_nnz));
     c.values.resize(static_cast<std::size_t>(state.plan.c_nnz));
-    const auto seconds = detail::on_devices(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part,
-                                                       runtime::Rendezvous&) {
+    const auto seconds = detail::on_devices<T>(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part,
+                                                          runtime::Rendezvous&) {
         std::int64_t begin = 0;
         for (int rank = 0; rank < worker.rank(); ++rank) {
             begin += state.plan.shards[static_cast<std::size_t>(rank)].c_nnz;
@@ -679,130 +539,17 @@ std::vector<PhaseTimes> SparseProduct<T>::phases() const
     return detail::checked(state_).phases;
 }
 
-template <class T>
-std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int64_t iterations, T alpha)
-{
-    detail::ProductState<T>& state = detail::checked(state_);
-    if (iterations < 1 || warmup < 0) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("measure({}, {}): at least one iteration is timed", warmup, iterations));
-    }
-    if (state.plan.chunked()) {
-        throw Error(ErrorCode::usage,
-                    "measure() needs A, B and C on the devices; this plan is computed in runs of rows");
-    }
-    using Times = std::vector<std::vector<double>>;  // of each device and round
-    const std::size_t devices = state.parts.size();
-    Times symbolic(devices);
-    Times allocate(devices);
-    Times fill(devices);
-    Times whole(devices);
-    Times values(devices);
-    double wall_whole = 0;
-    double wall_values = 0;
-    detail::on_devices(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous& meeting) {
-        const auto rank = static_cast<std::size_t>(worker.rank());
-        auto loop_begin = detail::Clock::now();
-        for (std::int64_t round = -warmup; round < iterations; ++round) {
-            part.col_idx.reset();
-            part.values.reset();
-            part.product.reset();
-            part.columns_known = false;
-            worker.stream().synchronize();
-            meeting.arrive_and_wait();
-            if (round == 0) {
-                loop_begin = detail::Clock::now();
-            }
-            const auto begin = detail::Clock::now();
-            part.product = detail::prepare_product(worker, part.budget, state.options, part.a.shard, part.b.shard);
-            const double prepared = detail::seconds_since(begin);
-            const auto nnz = static_cast<std::size_t>(part.product->nnz());
-            part.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, nnz);
-            part.values = kernels::DeviceArray<T>(part.budget, nnz);
-            const double allocated = detail::seconds_since(begin);
-            detail::fill_or_renew(part, worker, alpha);
-            worker.stream().synchronize();
-            if (round >= 0) {
-                whole[rank].push_back(detail::seconds_since(begin));
-                symbolic[rank].push_back(prepared);
-                allocate[rank].push_back(allocated - prepared);
-                fill[rank].push_back(whole[rank].back() - allocated);
-            }
-        }
-        meeting.arrive_and_wait();
-        if (rank == 0) {
-            wall_whole = detail::seconds_since(loop_begin);
-        }
-        for (std::int64_t round = -warmup; round < iterations; ++round) {
-            meeting.arrive_and_wait();
-            if (round == 0) {
-                loop_begin = detail::Clock::now();
-            }
-            const auto begin = detail::Clock::now();
-            detail::fill_or_renew(part, worker, alpha);
-            worker.stream().synchronize();
-            if (round >= 0) {
-                values[rank].push_back(detail::seconds_since(begin));
-            }
-        }
-        meeting.arrive_and_wait();
-        if (rank == 0) {
-            wall_values = detail::seconds_since(loop_begin);
-        }
-    });
-    state.computed = true;
-
-    const auto median = [](std::vector<double> v) {
-        std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
-        return v[v.size() / 2];
-    };
-    const auto summary = [&](const char* name, const Times& times, double wall) {
-        Measurement m;
-        m.name = fmt::format("spgemm/{}/{}", state.plan.precision, name);
-        m.layout = "devices -> rows";
-        m.iterations = iterations;
-        std::vector<double> slowest(static_cast<std::size_t>(iterations));
-        double sum = 0;
-        double most = 0;
-        for (const auto& device : times) {
-            for (std::size_t i = 0; i < slowest.size(); ++i) {
-                slowest[i] = std::max(slowest[i], device[i]);
-            }
-            const double typical = median(device);
-            sum += typical;
-            most = std::max(most, typical);
-        }
-        m.median_seconds = median(slowest);
-        m.min_seconds = *std::min_element(slowest.begin(), slowest.end());
-        m.max_seconds = *std::max_element(slowest.begin(), slowest.end());
-        m.wall_seconds = wall;
-        m.flops = 2 * static_cast<double>(state.plan.products);
-        for (const SpgemmShardPlan& shard : state.plan.shards) {
-            m.bytes += static_cast<double>(shard.a_bytes + shard.b_bytes + shard.c_bytes);
-        }
-        m.time_imbalance = sum > 0 ? most * static_cast<double>(devices) / sum - 1 : 0;
-        return m;
-    };
-    const auto phase = [&](const char* name, const Times& times) {
-        PhaseTimes p;
-        p.name = name;
-        for (const auto& device : times) {
-            p.seconds.push_back(median(device));
-        }
-        return p;
-    };
-    std::vector<Measurement> measurements{summary("whole", whole, wall_whole), summary("numeric", values, wall_values)};
-    measurements[0].phases = {phase("symbolic", symbolic), phase("allocate", allocate), phase("fill", fill)};
-    measurements[1].phases = {phase("numeric", values)};
-    for (std::size_t rank = 0; rank < devices; ++rank) {
-        state.plan.shards[rank].peak_bytes = state.parts[rank]->budget.peak();
-    }
-    return measurements;
-}
-
-template class SparseProduct<float>;
-template class SparseProduct<double>;
-template struct detail::ProductState<float>;
-template struct detail::ProductState<double>;
+#define RMSP_INSTANTIATE(T)                                                                     \
+    template class SparseProduct<T>;                                                            \
+    template struct detail::ProductState<T>;                                                    \
+    template std::unique_ptr<kernels::SpgemmOperator<T>> detail::prepare_product(               \
+        runtime::Worker&, MemoryBudget&, const SpgemmOptions&, const kernels::CsrShard<T>&,     \
+        const kernels::CsrShard<T>&);                                                           \
+    template void detail::fill_or_renew(ProductPart<T>&, runtime::Worker&, T);                  \
+    template std::vector<double> detail::on_devices<T>(ProductState<T>&, const DeviceBody<T>&); \
+    template detail::ProductState<T>& detail::checked(const std::shared_ptr<ProductState<T>>&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp

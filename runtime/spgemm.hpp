@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include <kernels/spgemm/spgemm.hpp>
 #include <rmsp/spgemm.hpp>
 
+#include "runtime/memory_budget.hpp"
 #include "runtime/state.hpp"
 
 /// Behind SparseProduct.
@@ -54,28 +56,9 @@ template <class T>
 std::int64_t position_in_b(const CsrView<T>& a, const CsrView<T>& b, std::int64_t first_row, std::int64_t end_row,
                            const RowSelection& b_rows);
 
-/// Device memory under a limit, with the most that was held at once.
-class MemoryBudget final : public kernels::Memory {
-public:
-    MemoryBudget(std::unique_ptr<kernels::Memory> memory, std::int64_t limit)
-        : memory_(std::move(memory)), limit_(limit)
-    {
-    }
-    /// \throws Error(out_of_memory) beyond the limit, or as the device says
-    void* allocate(std::size_t bytes) override;
-    void deallocate(void* p, std::size_t bytes) noexcept override;
-
-    std::int64_t limit() const noexcept { return limit_; }
-    std::int64_t peak() const noexcept { return peak_; }
-    /// What is left, at least 1; 0 without a limit.
-    std::int64_t left() const noexcept { return limit_ == 0 ? 0 : std::max<std::int64_t>(limit_ - used_, 1); }
-
-private:
-    std::unique_ptr<kernels::Memory> memory_;
-    std::int64_t limit_;
-    std::int64_t used_ = 0;
-    std::int64_t peak_ = 0;
-};
+/// All rows [first_row, end_row).
+template <class T>
+RowSelection consecutive(const CsrView<T>& a, std::int64_t first_row, std::int64_t end_row);
 
 /// Rows of a matrix in the memory of a device.
 template <class T>
@@ -85,6 +68,20 @@ struct DeviceRows {
     kernels::DeviceArray<T> values;
     kernels::CsrShard<T> shard;  ///< of the arrays above, or of another matrix's columns and values
 };
+
+/// Sends local row pointers of the rows [first_row, first_row + rows) of a matrix, 32-bit where the entries allow; rows that are not
+/// selected are empty.
+template <class T>
+IndexView upload_row_pointers(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix,
+                              const RowSelection& selection, std::int64_t first_row, std::int64_t rows,
+                              kernels::DeviceArray<std::byte>& storage);
+/// The same with the selected rows' entries: a matrix of its own.
+template <class T>
+void upload_rows(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix, const RowSelection& selection,
+                 std::int64_t first_row, std::int64_t rows, DeviceRows<T>& out);
+/// Sends the selected rows' values alone.
+template <class T>
+void upload_values(runtime::Worker& worker, IndexView row_ptr, const RowSelection& selection, const T* from, T* to);
 
 /// Rows of C that went to the host.
 template <class T>
@@ -98,9 +95,13 @@ struct HostRows {
 /// One device's part of a product. Made, used and freed on the device's worker.
 template <class T>
 struct ProductPart {
-    ProductPart(std::unique_ptr<kernels::Memory> memory, std::int64_t limit) : budget(std::move(memory), limit) {}
+    ProductPart(std::unique_ptr<kernels::Memory> memory, std::int64_t limit)
+        : pool(std::move(memory)), budget(*pool, limit, "a product")
+    {
+    }
 
-    MemoryBudget budget;
+    std::unique_ptr<kernels::Memory> pool;
+    MemoryBudget budget;  ///< of the pool
     std::int64_t first_row = 0;
     std::int64_t end_row = 0;
     RowSelection b_rows;
@@ -134,6 +135,31 @@ template <class T>
 SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
                             const SpgemmOptions& options, const std::vector<std::int64_t>& limits,
                             HostVector<std::int64_t>& work, std::vector<RowSelection>* selections);
+
+/// Work on one device's part; every worker of the job calls it.
+template <class T>
+using DeviceBody = std::function<void(runtime::Worker&, ProductPart<T>&, runtime::Rendezvous&)>;
+
+/// Runs the body on every device, waits, and returns how long each took.
+template <class T>
+std::vector<double> on_devices(ProductState<T>& state, const DeviceBody<T>& body);
+
+/// The structure of a product of two matrices on the device, by the kernel that the options name.
+template <class T>
+std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(runtime::Worker& worker, MemoryBudget& memory,
+                                                            const SpgemmOptions& options, const kernels::CsrShard<T>& a,
+                                                            const kernels::CsrShard<T>& b);
+
+/// Queues the values of C, and its columns if they are not there yet.
+template <class T>
+void fill_or_renew(ProductPart<T>& part, runtime::Worker& worker, T alpha);
+
+/// \throws Error(usage) for a product that was never made
+template <class T>
+ProductState<T>& checked(const std::shared_ptr<ProductState<T>>& state);
+
+/// Cores of a worker for loops on the host.
+int threads_of(runtime::Worker& worker);
 
 /// options.memory_limit for a device with so many bytes free (0: unknown).
 std::int64_t spgemm_limit(const SpgemmOptions& options, std::int64_t free_bytes);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <limits>
 #include <numeric>
 
@@ -102,88 +101,6 @@ HostVector<std::int64_t> count_work(const CsrView<T>& a, const CsrView<T>& b)
     return work;
 }
 
-template <class T>
-RowSelection select_rows(const CsrView<T>& a, std::int64_t first_row, std::int64_t end_row, const CsrView<T>& b,
-                         int threads)
-{
-    const std::int64_t begin = a.row_ptr[first_row];
-    const std::int64_t end = a.row_ptr[end_row];
-    std::int64_t first = std::numeric_limits<std::int64_t>::max();
-    std::int64_t last = -1;
-    a.col_idx.visit([&](const auto* col) {
-#pragma omp parallel for num_threads(threads) reduction(min : first) reduction(max : last) schedule(static)
-        for (std::int64_t i = begin; i < end; ++i) {
-            first = std::min<std::int64_t>(first, col[i]);
-            last = std::max<std::int64_t>(last, col[i]);
-        }
-    });
-    RowSelection selection;
-    if (last < first) {
-        return selection;
-    }
-    HostVector<std::uint8_t> touched(static_cast<std::size_t>(last - first + 1));
-    std::int64_t rows = 0;
-    std::int64_t nnz = 0;
-    a.col_idx.visit([&](const auto* col) {
-#pragma omp parallel num_threads(threads)
-        {
-#pragma omp for schedule(static)
-            for (std::int64_t k = 0; k <= last - first; ++k) {
-                touched[static_cast<std::size_t>(k)] = 0;
-            }
-#pragma omp for schedule(static)
-            for (std::int64_t i = begin; i < end; ++i) {
-                std::atomic_ref flag(touched[static_cast<std::size_t>(col[i] - first)]);
-                // Most are set already: reading leaves the line shared.
-                if (flag.load(std::memory_order_relaxed) == 0) {
-                    flag.store(1, std::memory_order_relaxed);
-                }
-            }
-#pragma omp for schedule(static) reduction(+ : rows, nnz)
-            for (std::int64_t k = first; k <= last; ++k) {
-                if (touched[static_cast<std::size_t>(k - first)] != 0) {
-                    ++rows;
-                    nnz += b.row_ptr[k + 1] - b.row_ptr[k];
-                }
-            }
-        }
-    });
-    const std::int64_t between = b.row_ptr[last + 1] - b.row_ptr[first];
-    if (between - nnz <= between / 8) {
-        selection.runs.push_back({first, last + 1, 0});
-        selection.rows = last + 1 - first;
-        selection.nnz = between;
-        return selection;
-    }
-    selection.rows = rows;
-    for (std::int64_t k = first; k <= last; ++k) {
-        if (touched[static_cast<std::size_t>(k - first)] == 0) {
-            continue;
-        }
-        if (selection.runs.empty() || selection.runs.back().end != k) {
-            selection.runs.push_back({k, k, selection.nnz});
-        }
-        selection.runs.back().end = k + 1;
-        selection.nnz += b.row_ptr[k + 1] - b.row_ptr[k];
-    }
-    return selection;
-}
-
-template <class T>
-std::int64_t position_in_b(const CsrView<T>& a, const CsrView<T>& b, std::int64_t first_row, std::int64_t end_row,
-                           const RowSelection& b_rows)
-{
-    if (a.row_ptr.data() != b.row_ptr.data() || a.col_idx.data() != b.col_idx.data() || a.values != b.values) {
-        return -1;
-    }
-    for (const RowRun& run : b_rows.runs) {
-        if (run.first <= first_row && end_row <= run.end) {
-            return run.nnz_before + a.row_ptr[first_row] - a.row_ptr[run.first];
-        }
-    }
-    return -1;
-}
-
 std::int64_t spgemm_limit(const SpgemmOptions& options, std::int64_t free_bytes)
 {
     if (!(options.memory_limit > 0) || options.memory_limit >= 0x1p63) {
@@ -273,13 +190,10 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
     return plan;
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                   \
-    template HostVector<std::int64_t> count_work(const CsrView<T>&, const CsrView<T>&);                       \
-    template RowSelection select_rows(const CsrView<T>&, std::int64_t, std::int64_t, const CsrView<T>&, int); \
-    template std::int64_t position_in_b(const CsrView<T>&, const CsrView<T>&, std::int64_t, std::int64_t,     \
-                                        const RowSelection&);                                                 \
-    template SpgemmPlan make_spgemm_plan(const RuntimeState&, const CsrView<T>&, const CsrView<T>&,           \
-                                         const SpgemmOptions&, const std::vector<std::int64_t>&,              \
+#define RMSP_INSTANTIATE(T)                                                                         \
+    template HostVector<std::int64_t> count_work(const CsrView<T>&, const CsrView<T>&);             \
+    template SpgemmPlan make_spgemm_plan(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, \
+                                         const SpgemmOptions&, const std::vector<std::int64_t>&,    \
                                          HostVector<std::int64_t>&, std::vector<RowSelection>*);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

@@ -1,6 +1,10 @@
 #include "runtime/state.hpp"
 
+#include <new>
+
 #include <rmsp/error.hpp>
+
+#include "runtime/choose.hpp"
 
 namespace rmsp::detail {
 
@@ -59,6 +63,13 @@ void RuntimeState::stop() noexcept
 template <class T>
 MatrixState<T>::~MatrixState()
 {
+    if (runtime) {
+        try {
+            remember_races(*this);
+        } catch (const std::bad_alloc&) {
+            // They will be raced again.
+        }
+    }
     // Each device's part is freed on its own worker, behind the jobs that use it.
     for (int rank = 0; runtime && rank < runtime->devices(); ++rank) {
         Shard<T>* const shard = shards[static_cast<std::size_t>(rank)].release();

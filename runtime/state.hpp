@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,8 @@
 #include "runtime/cache.hpp"
 #include "runtime/hand_over.hpp"
 #include "runtime/job.hpp"
+#include "runtime/memory_budget.hpp"
+#include "runtime/race.hpp"
 #include "runtime/streamed.hpp"
 #include "runtime/transport.hpp"
 #include "runtime/worker.hpp"
@@ -47,10 +51,17 @@ struct RuntimeState {
     void stop() noexcept;
 };
 
+/// A race between the first two candidates of a shard's plan.
+struct RaceRecord {
+    std::shared_ptr<runtime::RaceOutcome> outcome;
+    std::array<std::int64_t, 2> apply_bytes{};  ///< ShardPlan::apply_bytes with each
+};
+
 /// A part of a matrix on its device. The row that the part shares with its predecessor, if any, is a matrix of one row of its
 /// own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
 struct Shard {
+    std::unique_ptr<MemoryBudget> budget;  ///< of a streamed part: what the arrays below are taken from
     PartialCsr part;
     std::int64_t carry_nnz = 0;  ///< nonzeros of the shared first row
     kernels::DeviceArray<std::byte> row_ptr;
@@ -61,8 +72,10 @@ struct Shard {
     kernels::CsrShard<T> owned;
     kernels::CsrShard<T> carry;
     std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;
+    std::optional<RaceRecord> race;  ///< of owned_operator, which is then a Race
     std::unique_ptr<kernels::SpmvOperator<T>> carry_operator;
-    /// Owned rows that need no entry of x of another device and are multiplied while those come; empty: nothing is.
+    /// Owned rows that need no entry of x of another device and are multiplied while those come, if the operator can multiply
+    /// some rows alone; empty: there are too few.
     runtime::Range interior;
     std::unique_ptr<runtime::Event> begun;           ///< where an overlapped apply leaves the worker's stream,
     std::unique_ptr<runtime::Event> exchanged;       ///< and what it waits for there in the end
@@ -83,6 +96,8 @@ struct MatrixState {
     std::shared_ptr<RuntimeState> runtime;
     Plan plan;
     Mode mode = Mode::resident;
+    std::int64_t raw_bytes =
+        0;  ///< streamed and encoded: what an apply would copy to the devices without; 0: not encoded
     std::vector<std::string> notes;
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right then.
     std::unique_ptr<StreamSource<T>> source;
@@ -139,9 +154,11 @@ struct VectorState {
         ghost_room;  ///< entries that each device has room for behind its slice and all that is held
 };
 
-/// Splits, chooses kernels and counts bytes; touches no device.
+/// Splits, chooses kernels and counts bytes; touches no device. *split_seconds: what the split alone took, without the scans of rows
+/// and columns.
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options);
+Plan make_plan(const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
+               double* split_seconds = nullptr);
 
 /// First owned row of each device, and rows at the end.
 std::vector<std::int64_t> row_slices(const Plan& plan);

@@ -1,20 +1,28 @@
 #include "runtime/streamed.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <exception>
 #include <limits>
 
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include <kernels/spmv/policy.hpp>
 #include <kernels/support/support.hpp>
 
 namespace rmsp::detail {
 namespace {
 
-// One piece is filled and one is multiplied at any time; the third keeps the link busy when the two differ in time.
-constexpr std::size_t slot_count = 3;
+// One piece is filled and one is multiplied at any time, and a third keeps the link busy when the two differ in time; the others are
+// filled while x comes from the host.
+constexpr std::size_t slot_count = 6;
+// Rows of y that leave for the host as one: the ring of pinned memory that takes them on the way has slots of this size.
+constexpr std::int64_t least_stretch_bytes = std::int64_t{8} << 20;
+// An array whose encoding is hardly smaller is copied as it is: from where it is, without another copy in host memory.
+constexpr double most_encoded_share = 0.9;
 
 template <class T>
 constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
@@ -39,9 +47,10 @@ const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::s
         return chosen;
     }
     if (name == "auto") {
-        // The link is far slower than any of them: what suits all row lengths will do.
-        return kernels::choose_spmv<T>(
-            kind, determinism == Determinism::device_count ? "csr-row-warp" : "csr-nnz-split", determinism, rows, cols);
+        const char* const streaming = determinism == Determinism::device_count ? "csr-row-warp"
+                                      : kernels::prefers_row_vector(rows)      ? "csr-row-vector"
+                                                                               : "csr-nnz-split";
+        return kernels::choose_spmv<T>(kind, streaming, determinism, rows, cols);
     }
     std::string names;
     for (const auto& kernel : kernels::spmv_kernels<T>()) {
@@ -92,7 +101,8 @@ std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, s
     return pieces;
 }
 
-LockedArray::LockedArray(runtime::Device& device, const void* data, std::size_t bytes, bool lock) : device_(device)
+LockedArray::LockedArray(runtime::Device& device, const void* data, std::size_t bytes, bool lock)
+    : device_(device), data_(static_cast<const std::byte*>(data)), bytes_(bytes)
 {
     if (bytes == 0) {
         return;
@@ -114,6 +124,24 @@ LockedArray::LockedArray(runtime::Device& device, const void* data, std::size_t 
     if (owned_) {
         begin_ = first_page;
         end_ = end_page;
+        try {
+            ends_ = runtime::PinnedBuffer(device, (begin_ - begin) + (begin + bytes - end_));
+        } catch (...) {
+            device.unpin(reinterpret_cast<void*>(begin_));
+            throw;
+        }
+        refresh();
+    }
+}
+
+void LockedArray::refresh()
+{
+    if (ends_.bytes() > 0) {
+        const std::size_t head = begin_ - reinterpret_cast<std::uintptr_t>(data_);
+        const std::size_t tail = ends_.bytes() - head;
+        auto* const to = static_cast<std::byte*>(ends_.data());
+        std::copy_n(data_, head, to);
+        std::copy_n(data_ + (bytes_ - tail), tail, to + head);
     }
 }
 
@@ -134,7 +162,13 @@ void LockedArray::send(runtime::Device& device, runtime::Stream& stream, void* d
     const auto* const from = static_cast<const std::byte*>(src);
     auto* const to = static_cast<std::byte*>(dst);
     const auto stage = [&](std::size_t first, std::size_t count) {
-        if (count > 0) {
+        if (count > 0 && ends_.bytes() > 0) {
+            const std::uintptr_t at = begin + first;
+            const std::size_t in_ends = at < begin_
+                                            ? at - reinterpret_cast<std::uintptr_t>(data_)
+                                            : ends_.bytes() - (reinterpret_cast<std::uintptr_t>(data_) + bytes_ - at);
+            stream.copy(to + first, static_cast<const std::byte*>(ends_.data()) + in_ends, count);
+        } else if (count > 0) {
             device.upload(stream, to + first, count,
                           [part = from + first](std::byte* out, std::size_t offset, std::size_t n) {
                               std::memcpy(out, part + offset, n);
@@ -160,17 +194,46 @@ StreamSource<T>::StreamSource(runtime::Device& device, const CsrView<T>& matrix,
 }
 
 template <class T>
-StreamedPart<T>::StreamedPart(runtime::Worker& worker, const StreamSource<T>& source, const PartialCsr& part,
-                              std::int64_t carry_nnz, const std::string& kernel, const DistributeOptions& options)
+StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, const StreamSource<T>& source,
+                              const PartialCsr& part, std::int64_t carry_nnz, const std::string& kernel,
+                              const DistributeOptions& options)
     : source_(source),
+      memory_(memory),
       first_owned_row_(part.first_owned_row()),
-      copies_(worker.device().make_stream()),
-      pieces_(cut_stream(source.a.row_ptr, part, carry_nnz, options.chunk_bytes, entry_bytes<T>))
+      copies_(worker.device().make_stream(runtime::StreamPriority::normal)),
+      results_(worker.device().make_stream(runtime::StreamPriority::normal)),
+      results_there_(worker.device().make_event(false)),
+      encodes_(options.encoding != StreamEncoding::none)
 {
+    for (std::int64_t chunk_bytes = options.chunk_bytes;; chunk_bytes /= 2) {
+        try {
+            build(worker, part, carry_nnz, chunk_bytes, kernel, options);
+            return;
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::out_of_memory || chunk_bytes / 2 < least_chunk_bytes) {
+                throw;
+            }
+            // The copies of row pointers that were queued read and write what goes now.
+            worker.stream().synchronize();
+            operators_.clear();
+            slots_.clear();
+        }
+    }
+}
+
+template <class T>
+void StreamedPart<T>::build(runtime::Worker& worker, const PartialCsr& part, std::int64_t carry_nnz,
+                            std::int64_t chunk_bytes, const std::string& kernel, const DistributeOptions& options)
+{
+    pieces_ = cut_stream(source_.a.row_ptr, part, carry_nnz, chunk_bytes, entry_bytes<T>);
     make_slots(worker);
+    make_stretches(worker);
     operators_.resize(pieces_.size());
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
         prepare(worker, i, kernel, options.determinism);
+    }
+    if (encodes_) {
+        encode(worker);
     }
 }
 
@@ -187,12 +250,28 @@ void StreamedPart<T>::make_slots(runtime::Worker& worker)
     slots_.resize(std::min(slot_count, pieces_.size()));
     for (Slot& slot : slots_) {
         const auto pointers = static_cast<std::size_t>(rows + 1);
-        slot.caller_row_ptr = kernels::DeviceArray<std::byte>(device, pointers * source_.a.row_ptr.element_bytes());
-        slot.row_ptr = kernels::DeviceArray<std::int32_t>(device, pointers);
-        slot.col_idx = kernels::DeviceArray<std::int32_t>(device, static_cast<std::size_t>(nnz));
-        slot.values = kernels::DeviceArray<T>(device, static_cast<std::size_t>(nnz));
+        slot.caller_row_ptr = kernels::DeviceArray<std::byte>(memory_, pointers * source_.a.row_ptr.element_bytes());
+        slot.row_ptr = kernels::DeviceArray<std::int32_t>(memory_, pointers);
+        slot.col_idx = kernels::DeviceArray<std::int32_t>(memory_, static_cast<std::size_t>(nnz));
+        slot.values = kernels::DeviceArray<T>(memory_, static_cast<std::size_t>(nnz));
         slot.filled = device.make_event(false);
         slot.free = device.make_event(false);
+    }
+}
+
+template <class T>
+void StreamedPart<T>::make_stretches(runtime::Worker& worker)
+{
+    stretches_.clear();
+    std::int64_t rows = 0;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        rows += pieces_[i].carry || pieces_[i].continues ? 0 : pieces_[i].rows;
+        const bool last = i + 1 == pieces_.size();
+        // A row that is cut is complete with its last piece.
+        if (last || (rows * static_cast<std::int64_t>(sizeof(T)) >= least_stretch_bytes && !pieces_[i + 1].continues)) {
+            stretches_.push_back({i + 1, worker.device().make_event(false)});
+            rows = 0;
+        }
     }
 }
 
@@ -213,9 +292,92 @@ void StreamedPart<T>::prepare(runtime::Worker& worker, std::size_t piece_index, 
     // All on the worker's stream, so the slot's row pointers are those of this piece until its operator is made.
     send_row_pointers(worker, worker.stream(), piece, slot);
     localize_row_pointers(worker, piece, slot);
+    kernels::Context context = worker.context();
+    context.memory = &memory_;
     operators_[piece_index] =
         choose_streamed_spmv<T>(worker.device().info().kind, piece.carry ? "auto" : kernel, determinism, rows, a.cols)
-            .prepare(shard, rows, worker.context());
+            .prepare(shard, rows, context);
+}
+
+template <class T>
+void StreamedPart<T>::encode(runtime::Worker& worker)
+{
+    const auto begin = std::chrono::steady_clock::now();
+    const CsrView<T>& a = source_.a;
+    std::vector<kernels::Packet> packets(pieces_.size());
+    std::exception_ptr error;
+    const int threads = std::max(1, static_cast<int>(worker.device().info().placement.cpus.size()));
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        try {
+            const StreamPiece& piece = pieces_[i];
+            packets[i] = kernels::encode_piece<T>(
+                {a.row_ptr, a.col_idx, a.values, piece.first_row, piece.rows, piece.first, piece.nnz},
+                most_encoded_share);
+        } catch (...) {
+#pragma omp critical(rmsp_encode)
+            error = std::current_exception();
+        }
+    }
+    if (error) {
+        std::rethrow_exception(error);
+    }
+
+    encoded_.assign(pieces_.size(), {});
+    std::size_t all_bytes = 0;
+    std::size_t most_bytes = 0;
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+        constexpr std::size_t line = 256;
+        encoded_[i] = {packets[i].layout, all_bytes};
+        all_bytes += (packets[i].bytes.size() + line - 1) / line * line;
+        most_bytes = std::max(most_bytes, packets[i].bytes.size());
+    }
+    packets_ = {};
+    try {
+        packets_ = runtime::PinnedBuffer(worker.device(), all_bytes);
+        encode_refused_ = false;
+    } catch (const Error&) {
+        encoded_.clear();
+        encode_refused_ = true;
+        return;
+    }
+    auto* const to = static_cast<std::byte*>(packets_.data());
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+        std::copy(packets[i].bytes.begin(), packets[i].bytes.end(), to + encoded_[i].begin);
+        packets[i].bytes = {};
+    }
+    for (Slot& slot : slots_) {
+        if (slot.packet.size() < most_bytes) {
+            slot.packet.reset();
+            slot.packet = kernels::DeviceArray<std::byte>(memory_, most_bytes);
+        }
+    }
+    encode_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+template <class T>
+void StreamedPart<T>::update_values(runtime::Worker& worker)
+{
+    if (encodes_) {
+        encode(worker);
+    }
+}
+
+template <class T>
+std::int64_t StreamedPart<T>::link_bytes() const noexcept
+{
+    const auto pointer_bytes = static_cast<std::int64_t>(source_.a.row_ptr.element_bytes());
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        const kernels::PacketLayout packet = encoded_.empty() ? kernels::PacketLayout{} : encoded_[i].layout;
+        bytes += packet.encoded() ? packet.bytes : (pieces_[i].rows + 1) * pointer_bytes;
+        bytes += packet.columns == kernels::ColumnCode::raw
+                     ? pieces_[i].nnz * static_cast<std::int64_t>(sizeof(std::int32_t))
+                     : 0;
+        bytes += packet.values == kernels::ValueCode::raw ? pieces_[i].nnz * static_cast<std::int64_t>(sizeof(T)) : 0;
+    }
+    return bytes;
 }
 
 template <class T>
@@ -239,20 +401,40 @@ void StreamedPart<T>::localize_row_pointers(runtime::Worker& worker, const Strea
 }
 
 template <class T>
-void StreamedPart<T>::send_entries(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const
+void StreamedPart<T>::send_columns(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const
 {
-    const CsrView<T>& a = source_.a;
-    const auto entries = static_cast<std::size_t>(piece.nnz);
-    a.col_idx.visit([&](const auto* col) {
+    const std::size_t bytes = static_cast<std::size_t>(piece.nnz) * sizeof(std::int32_t);
+    source_.a.col_idx.visit([&](const auto* col) {
         if constexpr (sizeof(*col) == sizeof(std::int32_t)) {
-            source_.col_idx.send(worker.device(), *copies_, slot.col_idx.data(), col + piece.first,
-                                 entries * sizeof(*col));
+            source_.col_idx.send(worker.device(), *copies_, slot.col_idx.data(), col + piece.first, bytes);
         } else {
-            worker.device().upload(*copies_, slot.col_idx.data(), entries * sizeof(std::int32_t),
-                                   runtime::narrowed(col + piece.first));
+            worker.device().upload(*copies_, slot.col_idx.data(), bytes, runtime::narrowed(col + piece.first));
         }
     });
-    source_.values.send(worker.device(), *copies_, slot.values.data(), a.values + piece.first, entries * sizeof(T));
+}
+
+template <class T>
+void StreamedPart<T>::send(runtime::Worker& worker, std::size_t piece_index)
+{
+    const StreamPiece& piece = pieces_[piece_index];
+    Slot& slot = slot_of(piece_index);
+    const EncodedPiece encoded = encoded_.empty() ? EncodedPiece{} : encoded_[piece_index];
+    // Recorded behind the slot's last use, be it in this apply or the one before; copies run ahead of the kernels until then.
+    copies_->wait(*slot.free);
+    if (encoded.layout.encoded()) {
+        copies_->copy(slot.packet.data(), static_cast<const std::byte*>(packets_.data()) + encoded.begin,
+                      static_cast<std::size_t>(encoded.layout.bytes));
+    } else {
+        send_row_pointers(worker, *copies_, piece, slot);
+    }
+    if (encoded.layout.columns == kernels::ColumnCode::raw) {
+        send_columns(worker, piece, slot);
+    }
+    if (encoded.layout.values == kernels::ValueCode::raw) {
+        source_.values.send(worker.device(), *copies_, slot.values.data(), source_.a.values + piece.first,
+                            static_cast<std::size_t>(piece.nnz) * sizeof(T));
+    }
+    copies_->record(*slot.filled);
 }
 
 template <class T>
@@ -261,14 +443,16 @@ void StreamedPart<T>::queue(runtime::Worker& worker, std::size_t piece_index, T 
 {
     const StreamPiece& piece = pieces_[piece_index];
     Slot& slot = slot_of(piece_index);
-    // Recorded behind the slot's last use, be it in this apply or the one before; copies run ahead of the kernels until then.
-    copies_->wait(*slot.free);
-    send_row_pointers(worker, *copies_, piece, slot);
-    send_entries(worker, piece, slot);
-    copies_->record(*slot.filled);
-
+    if (piece_index >= started_) {
+        send(worker, piece_index);
+    }
     worker.stream().wait(*slot.filled);
-    localize_row_pointers(worker, piece, slot);
+    if (!encoded_.empty() && encoded_[piece_index].layout.encoded()) {
+        kernels::decode_packet(encoded_[piece_index].layout, slot.packet.data(), slot.row_ptr.data(),
+                               slot.col_idx.data(), slot.values.data(), worker.context());
+    } else {
+        localize_row_pointers(worker, piece, slot);
+    }
     T* const out = piece.carry ? carry : y + (piece.first_row - first_owned_row_);
     const T out_beta = piece.continues ? T{1} : piece.carry ? T{0} : beta;
     operators_[piece_index]->apply(alpha, x, out_beta, out, worker.context());
@@ -276,22 +460,52 @@ void StreamedPart<T>::queue(runtime::Worker& worker, std::size_t piece_index, T 
 }
 
 template <class T>
+void StreamedPart<T>::start(runtime::Worker& worker)
+{
+    for (started_ = 0; started_ < slots_.size(); ++started_) {
+        send(worker, started_);
+    }
+}
+
+template <class T>
 void StreamedPart<T>::apply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry)
 {
+    std::size_t stretch = 0;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        queue(worker, i, alpha, x, beta, y, carry);
+        if (i + 1 == stretches_[stretch].end) {
+            worker.stream().record(*stretches_[stretch++].done);
+        }
+    }
+    started_ = 0;
+}
+
+template <class T>
+void StreamedPart<T>::download(runtime::Worker& worker, T* host, const T* y)
+{
+    std::int64_t row = first_owned_row_;
+    for (const Stretch& stretch : stretches_) {
+        const StreamPiece& last = pieces_[stretch.end - 1];
+        const std::int64_t end_row = last.carry ? row : last.first_row + last.rows;
+        results_->wait(*stretch.done);
+        worker.device().download(*results_, host + (row - first_owned_row_), y + (row - first_owned_row_),
+                                 static_cast<std::size_t>(end_row - row) * sizeof(T));
+        row = end_row;
+    }
+    results_->record(*results_there_);
+    worker.stream().wait(*results_there_);
+}
+
+template <class T>
+void StreamedPart<T>::abandon(runtime::Worker& worker) noexcept
+{
+    started_ = 0;
     try {
-        for (std::size_t i = 0; i < pieces_.size(); ++i) {
-            queue(worker, i, alpha, x, beta, y, carry);
-        }
-    } catch (...) {
-        // The job ends when the worker's stream does, which then waits for these copies no more, and the caller may free the
-        // arrays. Nor do the slots' events say all that was queued.
-        try {
-            copies_->synchronize();
-            worker.stream().synchronize();
-        } catch (const Error&) {
-            // The device is lost, and the first error says why.
-        }
-        throw;
+        copies_->synchronize();
+        worker.stream().synchronize();
+        results_->synchronize();
+    } catch (const Error&) {
+        // The device is lost, and the first error says why.
     }
 }
 

@@ -7,12 +7,16 @@
 #include <vector>
 
 #include <kernels/spmv/spmv.hpp>
+#include <kernels/stream/stream.hpp>
 
 #include "runtime/device.hpp"
 #include "runtime/worker.hpp"
 
 /// The streamed mode: a matrix that stays in the caller's host memory and comes to the devices in pieces at each apply.
 namespace rmsp::detail {
+
+/// Least bytes of DistributeOptions::chunk_bytes.
+inline constexpr std::int64_t least_chunk_bytes = 1024;
 
 /// A stretch of a device's part that is copied and multiplied as one.
 struct StreamPiece {
@@ -38,7 +42,7 @@ const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::s
                                                    const RowStatistics& rows, std::int64_t cols);
 
 /// An array of the caller's, page-locked while this lives unless it already was. Only whole pages are locked: those at the
-/// ends may belong to others' data as well.
+/// ends may belong to others' data as well, so what lies there is copied.
 class LockedArray {
 public:
     LockedArray(runtime::Device& device, const void* data, std::size_t bytes, bool lock);
@@ -46,15 +50,20 @@ public:
     LockedArray(const LockedArray&) = delete;
     LockedArray& operator=(const LockedArray&) = delete;
 
-    /// Queues a copy of `bytes` at `src` in this array to a device: directly where the array is locked, through the device's
-    /// pinned ring where it is not.
+    /// Queues a copy of `bytes` at `src` in this array to a device. What is not locked goes through the device's pinned ring, for
+    /// which the calling thread waits.
     void send(runtime::Device& device, runtime::Stream& stream, void* dst, const void* src, std::size_t bytes) const;
+    /// The caller wrote to the array.
+    void refresh();
     /// Whether the system refused to lock it.
     bool refused() const noexcept { return refused_; }
 
 private:
     runtime::Device& device_;
-    std::uintptr_t begin_ = 0;  ///< what devices may copy directly
+    const std::byte* data_ = nullptr;
+    std::size_t bytes_ = 0;
+    runtime::PinnedBuffer ends_;  ///< what lies before the first locked page, then what lies behind the last
+    std::uintptr_t begin_ = 0;    ///< what devices may copy directly
     std::uintptr_t end_ = 0;
     bool owned_ = false;
     bool refused_ = false;
@@ -72,22 +81,45 @@ struct StreamSource {
     LockedArray values;
 };
 
-/// One device's part of a streamed matrix. Three slots of device memory hold the pieces on their way: one is filled, one waits,
-/// one is multiplied, by two streams that wait for each other's events. Made, used and freed on the device's worker.
+/// One device's part of a streamed matrix. Slots of device memory hold the pieces on their way: some wait, one is filled, one is
+/// multiplied, by two streams that wait for each other's events. Made, used and freed on the device's worker.
 template <class T>
 class StreamedPart {
 public:
-    /// Cuts the part, makes the slots and prepares the kernel of every piece; of the matrix only row pointers are copied.
-    /// `source` outlives the applies.
-    StreamedPart(runtime::Worker& worker, const StreamSource<T>& source, const PartialCsr& part, std::int64_t carry_nnz,
-                 const std::string& kernel, const DistributeOptions& options);
+    /// Cuts the part, makes the slots, prepares the kernel of every piece, and encodes the pieces if the options say so; of the
+    /// matrix only row pointers are copied to the device. Pieces are cut smaller where the memory has no room for the slots.
+    /// `source` and `memory` outlive this. \throws Error(out_of_memory) if there is no room for the smallest pieces either
+    StreamedPart(runtime::Worker& worker, kernels::Memory& memory, const StreamSource<T>& source,
+                 const PartialCsr& part, std::int64_t carry_nnz, const std::string& kernel,
+                 const DistributeOptions& options);
 
+    /// The caller's values changed: encodes them anew. No apply may be under way.
+    void update_values(runtime::Worker& worker);
+    /// Bytes that an apply copies to the device.
+    std::int64_t link_bytes() const noexcept;
+    /// Pinned host memory that the encoded pieces take; 0: none is encoded.
+    std::int64_t encoded_bytes() const noexcept { return static_cast<std::int64_t>(packets_.bytes()); }
+    /// Seconds that encoding took.
+    double encode_seconds() const noexcept { return encode_seconds_; }
+    /// Whether the system refused page-locked memory for the encoded pieces, which are copied as they are then.
+    bool encode_refused() const noexcept { return encode_refused_; }
+
+    /// Queues the copies of as many pieces as there are slots, beside whatever the worker's stream does until apply(): x is on its
+    /// way meanwhile.
+    void start(runtime::Worker& worker);
     /// Queues y = alpha A x + beta y for the owned rows and, if the part has a shared row, *carry = alpha A x for that.
     void apply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry);
+    /// Behind apply(): copies the owned rows of y to host memory of any kind, each stretch as soon as it is complete, beside the
+    /// copies of pieces to come. Pageable: returns when they are there. Pinned: the worker's stream goes on when they are.
+    void download(runtime::Worker& worker, T* host, const T* y);
+    /// After a failure between start() and the end of the apply: waits for what was queued, since the job ends when the worker's
+    /// stream does, which then waits for these copies no more, and the caller may free the arrays.
+    void abandon(runtime::Worker& worker) noexcept;
 
 private:
     struct Slot {
         kernels::DeviceArray<std::byte> caller_row_ptr;  ///< as they are in the caller's array
+        kernels::DeviceArray<std::byte> packet;          ///< what is encoded of a piece
         kernels::DeviceArray<std::int32_t> row_ptr;
         kernels::DeviceArray<std::int32_t> col_idx;
         kernels::DeviceArray<T> values;
@@ -96,23 +128,50 @@ private:
             free;  ///< recorded by the worker's stream behind the kernels that read the slot
     };
 
+    /// Pieces [first piece, end) whose rows go to a host y as one.
+    struct Stretch {
+        std::size_t end = 0;
+        std::unique_ptr<runtime::Event> done;  ///< recorded by the worker's stream behind the last of them
+    };
+    /// Where an encoded piece is among the packets.
+    struct EncodedPiece {
+        kernels::PacketLayout layout;
+        std::size_t begin = 0;
+    };
+
     Slot& slot_of(std::size_t piece) noexcept { return slots_[piece % slots_.size()]; }
+    void build(runtime::Worker& worker, const PartialCsr& part, std::int64_t carry_nnz, std::int64_t chunk_bytes,
+               const std::string& kernel, const DistributeOptions& options);
     void make_slots(runtime::Worker& worker);
     void prepare(runtime::Worker& worker, std::size_t piece, const std::string& kernel, Determinism determinism);
+    void encode(runtime::Worker& worker);
     void send_row_pointers(runtime::Worker& worker, runtime::Stream& stream, const StreamPiece& piece,
                            Slot& slot) const;
     /// Makes what was sent local, on the worker's stream. (MSREP, section 4.1)
     void localize_row_pointers(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const;
-    void send_entries(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const;
+    void send_columns(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const;
+    void make_stretches(runtime::Worker& worker);
+    /// Queues the copy of a piece to its slot.
+    void send(runtime::Worker& worker, std::size_t piece);
     void queue(runtime::Worker& worker, std::size_t piece, T alpha, const T* x, T beta, T* y, T* carry);
 
     const StreamSource<T>& source_;
+    kernels::Memory& memory_;
     const std::int64_t first_owned_row_;
     std::unique_ptr<runtime::Stream> copies_;
+    std::unique_ptr<runtime::Stream> results_;  ///< y on its way to the host
+    std::unique_ptr<runtime::Event> results_there_;
     std::vector<Slot> slots_;
     std::vector<StreamPiece> pieces_;
+    std::size_t started_ = 0;  ///< pieces that start() has queued for the next apply
+    std::vector<Stretch> stretches_;
     std::vector<std::unique_ptr<kernels::SpmvOperator<T>>>
         operators_;  ///< one a piece, for the slot that it passes through
+    bool encodes_ = false;
+    bool encode_refused_ = false;
+    std::vector<EncodedPiece> encoded_;  ///< one a piece, if pieces are encoded
+    runtime::PinnedBuffer packets_;
+    double encode_seconds_ = 0;
 };
 
 }  // namespace rmsp::detail

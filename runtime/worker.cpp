@@ -66,7 +66,7 @@ void Worker::run(const Placement& placement, const DeviceFactory& factory)
         }
         device_ = factory();
         device_->make_current();
-        stream_ = device_->make_stream();
+        stream_ = device_->make_stream(StreamPriority::normal);
     } catch (...) {
         {
             std::lock_guard lock(mutex_);
@@ -109,7 +109,7 @@ void Worker::loop()
 Stream& Worker::side_stream()
 {
     if (!side_stream_) {
-        side_stream_ = device_->make_urgent_stream();
+        side_stream_ = device_->make_stream(StreamPriority::high);
     }
     return *side_stream_;
 }

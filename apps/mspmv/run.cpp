@@ -24,6 +24,7 @@ struct Options {
     std::string matrix;
     std::string devices;
     std::string format;
+    std::string encoding;
     std::string topology;
     std::string json;
     std::vector<std::string> overrides;
@@ -43,6 +44,7 @@ Config configuration(const Options& options)
     add("matrix.file", options.matrix);
     add("runtime.devices", options.devices);
     add("matrix.format", options.format);
+    add("stream.encoding", options.encoding);
     add("runtime.topology", options.topology);
     add("output.json", options.json);
     add("run.verify", options.no_verify ? "false" : "");
@@ -287,6 +289,11 @@ void add_run(CLI::App& app, Action& action)
         ->type_name("LIST")
         ->take_last();
     command->add_option("--format", options->format, "csr, csc, coo or auto; this version multiplies csr")
+        ->type_name("NAME")
+        ->take_last();
+    command
+        ->add_option("--encoding", options->encoding,
+                     "auto: of a streamed matrix, columns and values cross the links encoded; none: as they are")
         ->type_name("NAME")
         ->take_last();
     command->add_option("--set", options->overrides, "set one key, run.iterations=200 for example; may be repeated")

@@ -38,12 +38,13 @@ struct Config {
         std::string exchange = "auto";      ///< partition.exchange: auto, ranges, entries
     } partition;
     struct KernelKeys {
-        std::string spmv = "auto";         ///< kernel.spmv
-        std::string determinism = "none";  ///< kernel.determinism: none, run, device_count
+        std::string spmv = "auto";          ///< kernel.spmv
+        std::string determinism = "none";   ///< kernel.determinism: none, run, device_count
+        std::int64_t expected_applies = 0;  ///< kernel.expected_applies; 0: those of the run
     } kernel;
     struct Run {
         std::string mode = "resident";       ///< run.mode: resident, streamed
-        std::int64_t chunk_mib = 16;         ///< run.chunk_mib, at least 1
+        std::int64_t chunk_mib = 64;         ///< run.chunk_mib, at least 1
         std::string vectors = "replicated";  ///< run.vectors: host, replicated, rows
         std::int64_t iterations = 100;       ///< run.iterations, at least 1
         std::int64_t warmup = 10;            ///< run.warmup
@@ -54,6 +55,10 @@ struct Config {
         bool compare_vendor =
             false;  ///< run.compare_vendor: also time the vendor's kernel (GPUs: cuSPARSE) in this run
     } run;
+    struct Stream {
+        std::string encoding = "none";  ///< stream.encoding: none, auto
+        std::int64_t device_mib = 0;    ///< stream.device_mib; 0: all there is
+    } stream;
     struct Spgemm {
         std::string product = "aa";        ///< spgemm.product: aa, aat, ata, ab
         std::string file;                  ///< spgemm.file: B

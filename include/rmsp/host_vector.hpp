@@ -8,14 +8,21 @@
 
 namespace rmsp {
 
+namespace detail {
+/// Uninitialised host memory, aligned to 64 bytes; from some megabytes on to huge pages, which the system is advised to use: they are
+/// touched and page-locked in a fraction of the time. \throws std::bad_alloc
+void* allocate_host(std::size_t bytes);
+/// Takes what allocate_host(bytes) returned.
+void free_host(void* p, std::size_t bytes) noexcept;
+}  // namespace detail
+
 /// Allocator whose vectors leave new elements uninitialised, so that the threads that fill an array also touch its pages first
-/// (first touch decides the NUMA node), and so that resize() of gigabytes costs nothing. Memory is 64-byte aligned.
+/// (first touch decides the NUMA node), and so that resize() of gigabytes costs nothing. Memory is 64-byte aligned, large arrays to
+/// huge pages.
 template <class T>
 class UninitializedAllocator {
 public:
     using value_type = T;
-    static constexpr std::align_val_t alignment{64};
-
     UninitializedAllocator() = default;
     template <class U>
     UninitializedAllocator(const UninitializedAllocator<U>&) noexcept
@@ -27,9 +34,9 @@ public:
         if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) {
             throw std::bad_array_new_length();
         }
-        return static_cast<T*>(::operator new(n * sizeof(T), alignment));
+        return static_cast<T*>(detail::allocate_host(n * sizeof(T)));
     }
-    void deallocate(T* p, std::size_t) noexcept { ::operator delete(p, alignment); }
+    void deallocate(T* p, std::size_t n) noexcept { detail::free_host(p, n * sizeof(T)); }
 
     template <class U>
     void construct(U* p) noexcept

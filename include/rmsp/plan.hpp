@@ -10,6 +10,16 @@
 
 namespace rmsp {
 
+/// A kernel that the automatic choice weighed for one shard.
+struct KernelCandidate {
+    std::string kernel;
+    bool own_format = false;       ///< it makes a copy of the matrix
+    double bytes = 0;              ///< of matrix, x and y in one apply, estimated from a sample of the structure
+    double predicted_seconds = 0;  ///< of one apply
+    double measured_seconds = 0;   ///< least time of an apply in a race; 0: not raced
+    double prepare_seconds = 0;    ///< of making its format: measured once distributed, else estimated; 0 without one
+};
+
 /// What one device is given to do.
 struct ShardPlan {
     int device = 0;           ///< position among the devices in use
@@ -19,7 +29,13 @@ struct ShardPlan {
     std::int64_t first_column =
         0;  ///< every column that the shard touches is in [first_column, end_column): the x it needs
     std::int64_t end_column = 0;
-    std::string kernel;  ///< "" until one is chosen
+    std::string kernel;         ///< "" until one is chosen
+    std::string kernel_reason;  ///< "asked for", "predicted", "won the race", ...
+    std::vector<KernelCandidate>
+        candidates{};               ///< what the choice was among, the chosen one first; empty: there was none
+    double break_even_applies = 0;  ///< applies after which the kernel's own format has paid for itself; 0: it has none
+    std::uint64_t structure =
+        0;  ///< fingerprint of matrix, device and build, by which races are remembered; 0: not taken
     /// Row pointers, columns and values: on the device, or (streamed) copied to it. Once distributed, also what the kernel keeps.
     std::int64_t matrix_bytes = 0;
     std::int64_t vector_bytes = 0;  ///< x as this device sees it and its y

@@ -30,6 +30,7 @@ struct Measurement {
     double wall_seconds = 0;  ///< the whole timed loop over its iterations
     double flops = 0;         ///< 2 nnz
     double bytes = 0;         ///< least traffic of one apply, all devices together
+    double raw_bytes = 0;     ///< streamed and encoded: what an apply would copy to the devices without; 0: not encoded
     double limit_gbs = 0;  ///< of all devices together: of memory, or of the link to the host if streamed; 0: unknown
     std::string limit_source;   ///< "measured read bandwidth", "measured host-to-device copies", "given"
     double time_imbalance = 0;  ///< largest busy time over the mean, minus one
@@ -37,6 +38,8 @@ struct Measurement {
 
     double gflops() const { return median_seconds > 0 ? flops / median_seconds * 1e-9 : 0; }
     double bytes_per_second() const { return median_seconds > 0 ? bytes / median_seconds : 0; }
+    /// Bytes of the matrix as it is in host memory that an apply gets through, whatever the links carry of it.
+    double raw_bytes_per_second() const { return median_seconds > 0 ? raw_bytes / median_seconds : 0; }
     double share_of_limit() const { return limit_gbs > 0 ? bytes_per_second() / (limit_gbs * 1e9) : 0; }
 };
 

@@ -61,6 +61,12 @@ enum class Exchange : std::uint8_t {
     entries,    ///< only those that it touches: their columns are numbered anew on the device, their owners pack them
 };
 
+/// How the pieces of a streamed matrix cross the links to the devices.
+enum class StreamEncoding : std::uint8_t {
+    none,       ///< as they are in the caller's arrays
+    automatic,  ///< columns and values of each piece encoded without loss, where that saves a tenth of an array or more
+};
+
 /// How a matrix is split, where it stays, and which kernel multiplies it.
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
@@ -75,6 +81,10 @@ struct DistributeOptions {
     /// Where x is in most applies: what the automatic choices assume.
     Layout x_layout = Layout::rows;
     Determinism determinism = Determinism::none;
+    /// With kernel "auto": how often the matrix will be multiplied, so that a format is made only where it repays its cost; 0:
+    /// unknown, often. From 100 on, and where determinism allows, the two kernels that are predicted to be fastest take turns
+    /// in the first applies, and the faster one stays.
+    std::int64_t expected_applies = 0;
     /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix
     /// (32-bit columns only; ignored by GPUs, which always copy).
     bool borrow = false;
@@ -82,11 +92,18 @@ struct DistributeOptions {
     /// as update_values() says. GPUs take only the pieces on their way; host devices multiply in place (64-bit columns: in
     /// pieces). Kernels that need the entries on the device beforehand are refused: sell and cuSPARSE's.
     Mode mode = Mode::resident;
-    /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds three such pieces.
-    std::int64_t chunk_bytes = std::int64_t{16} << 20;
+    /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds six such pieces.
+    std::int64_t chunk_bytes = std::int64_t{64} << 20;
     /// Streamed to GPUs: page-lock the caller's arrays, unless they are, for as long as the matrix lives. What is not locked is
     /// copied through pinned buffers by the workers' cores, which is slower.
     bool pin = true;
+    /// Streamed: whether pieces are encoded. Once, in distribute() and again in update_values(), into page-locked host memory
+    /// near each device; the devices decode them. Pays where a matrix is multiplied often and its columns or values are regular:
+    /// stencils, patterns, few or small or integer values.
+    StreamEncoding encoding = StreamEncoding::none;
+    /// Streamed: most bytes of each device's memory that the matrix may take, with its copies of x and y; 0: all there is. Pieces
+    /// become smaller than chunk_bytes where they have to.
+    std::int64_t device_bytes = 0;
     Progress progress{};
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 
 #include <kernels/cuda_block.cuh>
@@ -88,21 +89,27 @@ __global__ void __launch_bounds__(threads)
         last = in ? max(last, column) : last;
         const std::int32_t word = column >> 5;
         std::uint32_t mask = in ? 1u << (column & 31) : 0u;
-        // The first of neighbours with the same word collects the bits of all. In rows out of order it may take a bit twice,
-        // which does no harm.
+        const bool head = in && (lane == 0 || left >> 5 != word);
+        const unsigned heads = __ballot_sync(whole_warp, head);
+        // The first of neighbours with the same word collects the bits of all, as far as any run of them in the warp goes. In rows
+        // out of order it may take a bit twice, which does no harm.
+        unsigned runs = __ballot_sync(whole_warp, in && !head);
 #pragma unroll
         for (int d = 1; d < Lanes; d *= 2) {
+            if (runs == 0) {
+                break;
+            }
             const std::int32_t other_word = __shfl_down_sync(whole_warp, word, d, Lanes);
             const std::uint32_t other = __shfl_down_sync(whole_warp, mask, d, Lanes);
             mask |= lane + d < Lanes && other_word == word ? other : 0u;
+            runs &= runs >> d;
         }
-        const bool head = in && (lane == 0 || left >> 5 != word);
-        const unsigned heads = __ballot_sync(whole_warp, head) & group_mask<Lanes>();
+        const unsigned own_heads = heads & group_mask<Lanes>();
         if (head) {
             const unsigned below = (1u << (threadIdx.x % 32)) - 1u;
-            words[begin + count + __popc(heads & below)] = {word, mask};
+            words[begin + count + __popc(own_heads & below)] = {word, mask};
         }
-        count += __popc(heads);
+        count += __popc(own_heads);
     }
 #pragma unroll
     for (int d = Lanes / 2; d > 0; d /= 2) {
@@ -188,52 +195,74 @@ template <int Lanes>
 __global__ void __launch_bounds__(threads)
     analyze_a_kernel(Pattern a, const RowOfB* __restrict__ b_rows, const std::uint8_t* __restrict__ twins,
                      std::int64_t shared_limit, RowBounds* __restrict__ bounds, std::uint8_t* __restrict__ groups,
-                     Counters* counters)
+                     std::int32_t* __restrict__ row_nnz, Counters* counters)
 {
     __shared__ unsigned histogram[classes];
     __shared__ long long sums[threads / 32];
-    const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    if (threadIdx.x < classes) {
+        histogram[threadIdx.x] = 0;
+    }
+    __syncthreads();
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
-    const bool active = row < a.rows;
-    const std::int64_t begin = active ? a.row_ptr[row] : 0;
-    const std::int64_t end = active ? a.row_ptr[row + 1] : 0;
-    std::int32_t first = most;
-    std::int32_t last = -1;
-    long long words = 0;
-    long long products = 0;
-    for (std::int64_t i = begin + lane; i < end; i += Lanes) {
-        const int4 raw = __ldg(reinterpret_cast<const int4*>(b_rows + __ldg(a.col_idx + i)));
-        first = min(first, raw.x);
-        last = max(last, raw.y);
-        words += raw.z;
-        products += raw.w;
-    }
+    const bool grouping = worth_grouping(counters->twins, a.rows);
+    long long all_products = 0;
+    long long all_bounds = 0;
+    int most_in_group = 0;
+    // The same number of steps for all threads of a warp.
+    for (std::int64_t tile = std::int64_t{blockIdx.x} * (threads / Lanes); tile < a.rows;
+         tile += std::int64_t{gridDim.x} * (threads / Lanes)) {
+        const std::int64_t row = tile + threadIdx.x / Lanes;
+        const bool active = row < a.rows;
+        const std::int64_t begin = active ? a.row_ptr[row] : 0;
+        const std::int64_t end = active ? a.row_ptr[row + 1] : 0;
+        std::int32_t first = most;
+        std::int32_t last = -1;
+        long long words = 0;
+        long long products = 0;
+        for (std::int64_t i = begin + lane; i < end; i += Lanes) {
+            const int4 raw = __ldg(reinterpret_cast<const int4*>(b_rows + __ldg(a.col_idx + i)));
+            first = min(first, raw.x);
+            last = max(last, raw.y);
+            words += raw.z;
+            products += raw.w;
+        }
+        __syncwarp();
 #pragma unroll
-    for (int d = Lanes / 2; d > 0; d /= 2) {
-        first = min(first, __shfl_xor_sync(whole_warp, first, d));
-        last = max(last, __shfl_xor_sync(whole_warp, last, d));
-        words += __shfl_xor_sync(whole_warp, words, d);
-        products += __shfl_xor_sync(whole_warp, products, d);
-    }
-    const bool writes = active && lane == 0;
-    int c = -1;
-    if (writes) {
-        const RowBounds found{first, last, static_cast<std::int32_t>(min(words, static_cast<long long>(most))),
-                              static_cast<std::int32_t>(min(products, static_cast<long long>(most)))};
-        bounds[row] = found;
-        const int group = worth_grouping(counters->twins, a.rows) ? group_of(twins, row, a.rows) : 1;
-        groups[row] = static_cast<std::uint8_t>(group);
-        if (group > 0) {
-            c = static_cast<int>(structure_class(found, shared_limit));
+        for (int d = Lanes / 2; d > 0; d /= 2) {
+            first = min(first, __shfl_xor_sync(whole_warp, first, d));
+            last = max(last, __shfl_xor_sync(whole_warp, last, d));
+            words += __shfl_xor_sync(whole_warp, words, d);
+            products += __shfl_xor_sync(whole_warp, products, d);
         }
-        if (group > 1 && counters->most_in_group < group) {
-            atomicMax(&counters->most_in_group, group);
+        if (active && lane == 0) {
+            const RowBounds found{first, last, static_cast<std::int32_t>(min(words, static_cast<long long>(most))),
+                                  static_cast<std::int32_t>(min(products, static_cast<long long>(most)))};
+            bounds[row] = found;
+            row_nnz[row] = 0;
+            const int group = grouping ? group_of(twins, row, a.rows) : 1;
+            groups[row] = static_cast<std::uint8_t>(group);
+            most_in_group = max(most_in_group, group);
+            all_products += products;
+            if (group > 0) {
+                atomicAdd(histogram + static_cast<int>(structure_class(found, shared_limit)), 1u);
+                all_bounds += min(products, static_cast<long long>(found.span()));
+            }
         }
     }
-    count_classes(c, histogram, counters->structure);
-    const long long total = cuda::block_sum<threads>(writes ? products : 0ll, sums);
-    if (threadIdx.x == 0 && total > 0) {
-        atomicAdd(reinterpret_cast<unsigned long long*>(&counters->products), static_cast<unsigned long long>(total));
+    all_products = cuda::block_sum<threads>(all_products, sums);
+    __syncthreads();
+    all_bounds = cuda::block_sum<threads>(all_bounds, sums);
+    if (threadIdx.x == 0) {
+        atomicAdd(reinterpret_cast<unsigned long long*>(&counters->products),
+                  static_cast<unsigned long long>(all_products));
+        atomicAdd(reinterpret_cast<unsigned long long*>(&counters->bound), static_cast<unsigned long long>(all_bounds));
+    }
+    most_in_group = __reduce_max_sync(whole_warp, most_in_group);
+    if (threadIdx.x % 32 == 0 && most_in_group > 1) {
+        atomicMax(&counters->most_in_group, most_in_group);
+    }
+    if (threadIdx.x < classes && histogram[threadIdx.x] > 0) {
+        atomicAdd(counters->structure + threadIdx.x, histogram[threadIdx.x]);
     }
 }
 
@@ -381,15 +410,15 @@ void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* co
 }
 
 void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::uint8_t* twins,
-               std::int64_t shared_limit, RowBounds* bounds, std::uint8_t* groups, Counters* counters,
-               cudaStream_t stream)
+               std::int64_t shared_limit, RowBounds* bounds, std::uint8_t* groups, std::int32_t* row_nnz,
+               Counters* counters, cudaStream_t stream)
 {
     if (mean > mean_for_a_warp) {
-        analyze_a_kernel<32><<<blocks_for(a.rows, threads / 32), threads, 0, stream>>>(a, b_rows, twins, shared_limit,
-                                                                                       bounds, groups, counters);
+        analyze_a_kernel<32><<<blocks_for(a.rows, threads / 32), threads, 0, stream>>>(
+            a, b_rows, twins, shared_limit, bounds, groups, row_nnz, counters);
     } else {
         analyze_a_kernel<8><<<blocks_for(a.rows, threads / 8), threads, 0, stream>>>(a, b_rows, twins, shared_limit,
-                                                                                     bounds, groups, counters);
+                                                                                     bounds, groups, row_nnz, counters);
     }
     RMSP_CUDA_CHECK_LAUNCH("analyze_a_kernel");
 }

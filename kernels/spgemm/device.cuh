@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include <cuda_runtime.h>
 #include <kernels/cuda_check.cuh>
@@ -52,7 +53,10 @@ static_assert(sizeof(RowOfB) == sizeof(int4));
 struct Counters {
     long long products;
     long long nnz;
-    unsigned structure[classes];  ///< rows in each class
+    long long bound;               ///< of the columns of all groups of rows
+    unsigned long long pool_used;  ///< columns of the pool; more than it has if there was no room
+    int unstored;                  ///< a row whose columns are not in the pool
+    unsigned structure[classes];   ///< rows in each class
     unsigned structure_used[classes];
     unsigned numeric[classes];
     unsigned numeric_used[classes];
@@ -61,13 +65,48 @@ struct Counters {
     int most_in_group;  ///< rows of A that are worked on together
 };
 
-/// Lets a kernel use so much dynamic shared memory: beside its own arrays, more than 48 KiB have to be asked for.
-inline void allow_shared_memory(const void* kernel, unsigned bytes)
+/// Launches of a phase work on rows of their own, so that one may begin as soon as all blocks of the one before have begun.
+struct Overlap {
+    bool possible = false;  ///< on this device
+    bool first = true;      ///< launch of the phase: it waits for what came before
+};
+
+template <class... Args>
+void launch_overlapping(void (*kernel)(Args...), std::int64_t blocks, int threads, unsigned shared_bytes,
+                        Overlap overlap, cudaStream_t stream, std::type_identity_t<Args>... args)
 {
-    if (bytes > 36u << 10) {
-        RMSP_CUDA_CHECK(
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+    if (shared_bytes > 36u << 10) {
+        // Beside its own arrays, more than 48 KiB have to be asked for.
+        RMSP_CUDA_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                             cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                             static_cast<int>(shared_bytes)));
     }
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(blocks));
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = overlap.possible && !overlap.first ? 1 : 0;
+    RMSP_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, args...));
+}
+
+/// At the begin of a kernel: the next launch of the phase may begin.
+__device__ __forceinline__ void let_next_begin()
+{
+#if __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+/// At its end: waits for the launch before, so that who waits for the last launch of a phase waits for all.
+__device__ __forceinline__ void wait_for_previous()
+{
+#if __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+#endif
 }
 
 /// Words, bounds, order of the rows of B; words[b.row_ptr[k] + i] is word i of row k. twins[k]: row k has the columns of row
@@ -76,11 +115,11 @@ void analyze_b(const Pattern& b, double mean, Word* words, RowOfB* rows, std::ui
                Counters* counters, cudaStream_t stream);
 /// twins[row]: row has the columns of row - 1.
 void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* counters, cudaStream_t stream);
-/// Bounds of the rows of C, and how many there are in each class; how many rows from each one on are worked on together, 0 if with
+/// Bounds of the rows of C, zeros to row_nnz, and how many rows there are in each class; how many rows from each one on are worked on together, 0 if with
 /// one before.
 void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::uint8_t* twins,
-               std::int64_t shared_limit, RowBounds* bounds, std::uint8_t* groups, Counters* counters,
-               cudaStream_t stream);
+               std::int64_t shared_limit, RowBounds* bounds, std::uint8_t* groups, std::int32_t* row_nnz,
+               Counters* counters, cudaStream_t stream);
 /// Lists the first rows of the groups of each class of the symbolic phase, in classes' order.
 void list_structure(const RowBounds* bounds, const std::uint8_t* groups, std::int64_t rows, std::int64_t shared_limit,
                     Counters* counters, std::int32_t* list, cudaStream_t stream);
@@ -92,13 +131,23 @@ struct StructureJob {
     const RowOfB* b_rows;
     const RowBounds* bounds;
     const std::uint8_t* groups;
-    std::int32_t* row_nnz;        ///< written by a count
+    std::int32_t* row_nnz;  ///< written by a count, with what follows
+    std::int64_t* stored;   ///< where a row's columns are in the pool; -1: nowhere
+    std::int32_t* pool;
+    long long pool_capacity;
+    long long slab;  ///< columns of the pool that a warp takes at a time
+    Counters* counters;
     const std::int64_t* row_ptr;  ///< read to write columns
     std::int32_t* col_idx;
+    int units;  ///< multiprocessors
 };
-/// Counts the columns of the listed rows, all of one class, or writes them if job.col_idx is not null.
+/// Counts the columns of the listed rows, all of one class, or, if job.col_idx is not null, writes those of the rows that were not
+/// stored.
 void run_structure(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
-                   cudaStream_t stream);
+                   Overlap overlap, cudaStream_t stream);
+
+/// Copies the columns of stored rows to C, whose rows have `mean` entries on average.
+void copy_structure(const StructureJob& job, double mean, cudaStream_t stream);
 
 /// Tiles of rows that scan_rows() needs a total for.
 std::int64_t scan_tiles(std::int64_t rows);
@@ -141,6 +190,6 @@ struct NumericJob {
 };
 template <class T>
 void run_numeric(const NumericJob<T>& job, NumericClass c, const std::int32_t* list, std::int64_t count,
-                 cudaStream_t stream);
+                 Overlap overlap, cudaStream_t stream);
 
 }  // namespace rmsp::kernels::spgemm

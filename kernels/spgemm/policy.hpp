@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 /// Which way each row of C is counted and added up on a GPU, as data and pure functions, so that the host can test what runs
 /// on the device. A row goes to a class; a class is one launch.
@@ -142,6 +144,9 @@ constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shar
     return fitting < widest ? fitting : widest;
 }
 
+/// Blocks for a multiprocessor, at most: enough to keep it full; each takes several rows, since its shared memory is cleared once.
+inline constexpr std::int64_t structure_blocks_a_unit = 16;
+
 /// The numeric phase. The columns of C are known: what is looked up is a column's place among them.
 enum class NumericClass : std::uint8_t {
     none,       ///< no entries
@@ -162,7 +167,7 @@ enum class NumericClass : std::uint8_t {
     rank24,  ///< a block: bitmap with the entries before each word, and the sums, in 24 KiB of shared memory, and so on
     rank48,
     rank96,
-    rank216,
+    rank216,     ///< the widest that the GPU has room for also takes rows with more, in passes
     rank_far64,  ///< the bitmap in shared memory, the sums in C itself
     rank_far216,
     search,   ///< a block: the columns of C are searched, the sums in C itself
@@ -176,6 +181,7 @@ enum class Accumulator : std::uint8_t { automatic, scatter, hash, window };
 struct NumericLimits {
     std::int64_t window_columns_per_entry = 4;  ///< emptier windows spoil more of the cache than a hash table costs
     std::int64_t products_of_a_warp = 1 << 17;  ///< a row with more takes a block
+    std::int64_t most_passes = 8;               ///< over the rows of B; beyond, sums in global memory cost less
     bool operator==(const NumericLimits&) const = default;
 };
 
@@ -244,15 +250,29 @@ constexpr std::int64_t hash_bytes(std::int64_t entries, std::int64_t value_bytes
 /// Shared memory of bits and first place of each word of 32 columns.
 constexpr std::int64_t rank_bytes(std::int64_t span_words) { return span_words * 8; }
 
+/// Threads of a block whose warps each take rows of their own: fewer where a row needs much shared memory, so that little of it is left
+/// over.
+inline constexpr int most_threads_of_warps = 128;
+constexpr int threads_of_warps(std::int64_t bytes_a_row, int lanes)
+{
+    int threads = most_threads_of_warps;
+    while (threads > 32 && bytes_a_row * (threads / lanes) > 32 << 10) {
+        threads /= 2;
+    }
+    return threads;
+}
+
 /// `twins`: most rows of A that a warp takes together; `lanes`: of a row, where a class is worked on by warps.
 constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twins = 1, int lanes = 32)
 {
     const std::int64_t capacity = numeric_capacity(c);
     if (is_window(c)) {
-        return {128, lanes, capacity * value_bytes * twins};
+        const std::int64_t bytes = capacity * value_bytes * twins;
+        return {threads_of_warps(bytes, lanes), lanes, bytes};
     }
     if (is_hash(c)) {
-        return {128, lanes, hash_bytes(capacity, value_bytes, twins)};
+        const std::int64_t bytes = hash_bytes(capacity, value_bytes, twins);
+        return {threads_of_warps(bytes, lanes), lanes, bytes};
     }
     const std::int64_t bytes = is_block_hash(c) ? hash_bytes(capacity, value_bytes) : capacity;
     // About 32 warps on a multiprocessor, however much of its memory a row takes.
@@ -307,13 +327,20 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries,
                : slots == 4096 ? NumericClass::block_hash4096
                                : NumericClass::block_hash8192;
     }
-    if (windows && near <= 216 << 10 && near <= room) {
+    const NumericClass widest = room >= 216 << 10  ? NumericClass::rank216
+                                : room >= 96 << 10 ? NumericClass::rank96
+                                                   : NumericClass::rank48;
+    if (windows) {
         const NumericClass fitting = near <= 24 << 10   ? NumericClass::rank24
                                      : near <= 48 << 10 ? NumericClass::rank48
                                      : near <= 96 << 10 ? NumericClass::rank96
                                                         : NumericClass::rank216;
-        if (numeric_capacity(fitting) <= room) {
+        if (fitting < widest || near <= numeric_capacity(widest)) {
             return fitting;
+        }
+        const std::int64_t a_pass = numeric_capacity(widest) - far;
+        if (a_pass > 0 && entries * value_bytes <= limits.most_passes * (a_pass - value_bytes)) {
+            return widest;
         }
     }
     if (windows && far <= 216 << 10) {
@@ -323,6 +350,53 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries,
         }
     }
     return NumericClass::search;
+}
+
+/// Classes whose rows may also be worked on as those of the next class: same kernel, less room a row.
+constexpr bool grows_into_next(StructureClass c)
+{
+    return c != StructureClass::none && c != StructureClass::sort256 && c != StructureClass::bits2048 &&
+           c < StructureClass::bits4096;
+}
+constexpr bool grows_into_next(NumericClass c)
+{
+    return (is_window(c) && c != NumericClass::window2048) || (is_hash(c) && c != NumericClass::hash1024);
+}
+
+/// Classes with fewer rows than this do not fill a GPU: they join the next class, so that there are fewer launches.
+inline constexpr std::int64_t rows_for_a_launch = 4096;
+
+/// A run of the list of rows, worked on as rows of one class.
+template <class Class>
+struct Launch {
+    Class as;
+    std::int64_t first;
+    std::int64_t rows;
+    bool operator==(const Launch&) const = default;
+};
+
+/// The launches of a phase, from the rows in each class; class 0 has none.
+template <class Class>
+std::vector<Launch<Class>> plan_launches(std::span<const unsigned> rows_of_class,
+                                         std::int64_t least = rows_for_a_launch)
+{
+    std::vector<Launch<Class>> launches;
+    std::int64_t first = rows_of_class[0];
+    std::int64_t rows = 0;
+    Class as{};
+    for (int i = 1; i < static_cast<int>(Class::count); ++i) {
+        const auto c = static_cast<Class>(i);
+        if (rows_of_class[static_cast<std::size_t>(i)] > 0) {
+            rows += rows_of_class[static_cast<std::size_t>(i)];
+            as = c;
+        }
+        if (rows > 0 && (rows >= least || !grows_into_next(c))) {
+            launches.push_back({as, first, rows});
+            first += rows;
+            rows = 0;
+        }
+    }
+    return launches;
 }
 
 /// Neighbouring rows with the same columns in the same order are twins, as matrices with several unknowns a node have them. A warp

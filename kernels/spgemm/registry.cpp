@@ -22,6 +22,9 @@ const char* unsupported_by_cusparse(const CsrShard<T>& a, const CsrShard<T>& b)
     if (a.nnz > limit || b.nnz > limit || a.rows > limit || b.rows > limit) {
         return "cuSPARSE's SpGEMM takes 32-bit row pointers, so at most 2^31 - 1 rows and nonzeros a device";
     }
+    if (b.cols > limit / 2) {
+        return "cuSPARSE's SpGEMM finds no resources for that many columns";
+    }
     return nullptr;
 }
 

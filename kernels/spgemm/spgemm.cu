@@ -64,6 +64,7 @@ public:
         const std::size_t groups = layout.add<std::uint8_t>(a.rows);
         const std::size_t bounds = layout.add<RowBounds>(a.rows);
         const std::size_t row_nnz = layout.add<std::int32_t>(a.rows);
+        const std::size_t stored = layout.add<std::int64_t>(a.rows);
         const std::size_t tiles = layout.add<long long>(scan_tiles(a.rows));
         const std::size_t structure_list = layout.add<std::int32_t>(a.rows);
         const std::size_t numeric_list = layout.add<std::int32_t>(a.rows);
@@ -77,6 +78,7 @@ public:
         b_twins_ = array<std::uint8_t>(b_twins);
         groups_ = array<std::uint8_t>(groups);
         bounds_ = array<RowBounds>(bounds);
+        stored_ = array<std::int64_t>(stored);
         structure_list_ = array<std::int32_t>(structure_list);
         numeric_list_ = array<std::int32_t>(numeric_list);
         auto* const device_counters = array<Counters>(counters);
@@ -89,21 +91,28 @@ public:
         int shared_limit = 0;
         RMSP_CUDA_CHECK(cudaGetDevice(&device));
         RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+        int generation = 0;
+        RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
+        overlaps_ = generation >= 9;
         analyze_b(b_, mean(b), words_, b_rows_, b_twins_, same, device_counters, stream);
         if (!same) {
             find_twins(a_, mean(a), array<std::uint8_t>(a_twins), device_counters, stream);
         }
-        analyze_a(a_, mean(a), b_rows_, array<std::uint8_t>(a_twins), shared_limit, bounds_, groups_, device_counters,
-                  stream);
+        analyze_a(a_, mean(a), b_rows_, array<std::uint8_t>(a_twins), shared_limit, bounds_, groups_, nnz_of_rows,
+                  device_counters, stream);
         list_structure(bounds_, groups_, a.rows, shared_limit, device_counters, structure_list_, stream);
         read(device_counters, stream);
-        RMSP_CUDA_CHECK(
-            cudaMemsetAsync(nnz_of_rows, 0, static_cast<std::size_t>(a.rows) * sizeof(std::int32_t), stream));
-        run_structures({a_, b_.row_ptr, words_, b_rows_, bounds_, groups_, nnz_of_rows, row_ptr_, nullptr}, stream);
+        units_ = context.compute_units;
+        make_pool(a, b, options, context);
+        StructureJob job = structure_job();
+        job.row_nnz = nnz_of_rows;
+        job.counters = device_counters;
+        run_structures(job, stream);
         scan_rows({a.rows, nnz_of_rows, bounds_, groups_, sizeof(T), shared_limit, accumulator, array<long long>(tiles),
                    row_ptr_, numeric_list_, device_counters},
                   stream);
         read(device_counters, stream);
+        all_stored_ = counters_.unstored == 0;
         lanes_ = counters_.most_in_group > 1 ? 32 : lanes_a_row(counters_.products, a.nnz);
         if (const unsigned rows = counters_.numeric[static_cast<int>(NumericClass::scatter)]; rows > 0) {
             make_map(rows, options, context);
@@ -115,14 +124,22 @@ public:
     const std::int64_t* row_ptr() const override { return row_ptr_; }
     std::int64_t workspace_bytes() const override
     {
-        return static_cast<std::int64_t>(workspace_.size() + map_.size() * sizeof(std::int32_t));
+        return static_cast<std::int64_t>(workspace_.size() + (map_.size() + pool_.size()) * sizeof(std::int32_t));
     }
 
     void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
               const Context& context) override
     {
-        run_structures({a_, b_.row_ptr, words_, b_rows_, bounds_, groups_, nullptr, row_ptr_, col_idx},
-                       static_cast<cudaStream_t>(context.stream));
+        if (counters_.nnz == 0) {
+            return;
+        }
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        StructureJob job = structure_job();
+        job.col_idx = col_idx;
+        copy_structure(job, static_cast<double>(counters_.nnz) / static_cast<double>(a_.rows), stream);
+        if (!all_stored_) {
+            run_structures(job, stream);
+        }
         numeric(alpha, a_values, b_values, col_idx, values, context);
     }
 
@@ -139,20 +156,18 @@ public:
                                 .b_twins = b_twins_,
                                 .bounds = bounds_,
                                 .groups = groups_,
-                                .most_in_group = counters_.most_in_group,
+                                .most_in_group = std::max(counters_.most_in_group, 1),
                                 .lanes = lanes_,
                                 .row_ptr = row_ptr_,
                                 .col_idx = col_idx,
                                 .values = values,
                                 .map = map_.data(),
                                 .map_blocks = map_blocks_};
-        const std::int32_t* list = numeric_list_;
-        for (int i = 0; i < static_cast<int>(NumericClass::count); ++i) {
-            const unsigned rows = counters_.numeric[i];
-            if (i > 0 && rows > 0) {
-                run_numeric(job, static_cast<NumericClass>(i), list, rows, static_cast<cudaStream_t>(context.stream));
-            }
-            list += rows;
+        Overlap overlap{overlaps_, true};
+        for (const auto& launch : plan_launches<NumericClass>(counters_.numeric)) {
+            run_numeric(job, launch.as, numeric_list_ + launch.first, launch.rows, overlap,
+                        static_cast<cudaStream_t>(context.stream));
+            overlap.first = false;
         }
     }
 
@@ -182,15 +197,49 @@ private:
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
     }
 
+    StructureJob structure_job() const
+    {
+        return {.a = a_,
+                .b_ptr = b_.row_ptr,
+                .words = words_,
+                .b_rows = b_rows_,
+                .bounds = bounds_,
+                .groups = groups_,
+                .row_nnz = nullptr,
+                .stored = stored_,
+                .pool = pool_.data(),
+                .pool_capacity = static_cast<long long>(pool_.size()),
+                .slab = slab_,
+                .counters = nullptr,
+                .row_ptr = row_ptr_,
+                .col_idx = nullptr,
+                .units = units_};
+    }
+
+    /// Room to keep the columns that are counted: as much as surely suffices, or as C is guessed to take at least.
+    void make_pool(const CsrShard<T>& a, const CsrShard<T>& b, const SpgemmOptions& options, const Context& context)
+    {
+        constexpr std::int64_t products_a_byte = 2;
+        constexpr std::int64_t column_bytes = sizeof(std::int32_t);
+        constexpr std::int64_t entry_bytes = column_bytes + sizeof(T);
+        const std::int64_t warps = structure_blocks_a_unit * std::max(units_, 1) * 4;
+        slab_ = std::clamp<std::int64_t>(counters_.bound / (16 * warps), 64, 2048);
+        const std::int64_t enough = (counters_.bound + warps * slab_) * column_bytes;
+        std::int64_t bytes =
+            std::min<std::int64_t>(enough, (a.nnz + b.nnz) * entry_bytes + counters_.products / products_a_byte +
+                                               warps * slab_ * column_bytes);
+        if (options.workspace_limit > 0) {
+            bytes = std::min(bytes, options.workspace_limit - workspace_bytes());
+        }
+        pool_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(bytes / column_bytes));
+    }
+
     void run_structures(const StructureJob& job, cudaStream_t stream) const
     {
-        const std::int32_t* list = structure_list_;
-        for (int i = 0; i < static_cast<int>(StructureClass::count); ++i) {
-            const unsigned rows = counters_.structure[i];
-            if (i > 0 && rows > 0) {
-                run_structure(job, static_cast<StructureClass>(i), list, rows, stream);
-            }
-            list += rows;
+        Overlap overlap{overlaps_, true};
+        for (const auto& launch : plan_launches<StructureClass>(counters_.structure)) {
+            run_structure(job, launch.as, structure_list_ + launch.first, launch.rows, overlap, stream);
+            overlap.first = false;
         }
     }
 
@@ -201,9 +250,9 @@ private:
         const std::int64_t row_bytes = b_.cols * static_cast<std::int64_t>(sizeof(std::int32_t));
         std::int64_t blocks = std::min(rows, blocks_a_unit * std::max(context.compute_units, 1));
         if (options.workspace_limit > 0) {
-            const std::int64_t left = options.workspace_limit - static_cast<std::int64_t>(workspace_.size());
+            const std::int64_t left = options.workspace_limit - workspace_bytes();
             if (left < row_bytes) {
-                over_limit(workspace_.size() + static_cast<std::size_t>(row_bytes), options);
+                over_limit(static_cast<std::size_t>(workspace_bytes() + row_bytes), options);
             }
             blocks = std::min(blocks, left / row_bytes);
         }
@@ -222,6 +271,12 @@ private:
     RowBounds* bounds_ = nullptr;
     std::int32_t* structure_list_ = nullptr;  ///< rows of A by class
     std::int32_t* numeric_list_ = nullptr;
+    std::int64_t* stored_ = nullptr;
+    DeviceArray<std::int32_t> pool_;  ///< columns of C, as they were counted
+    std::int64_t slab_ = 0;
+    bool all_stored_ = false;
+    int units_ = 1;
+    bool overlaps_ = false;          ///< whether launches may
     DeviceArray<std::int32_t> map_;  ///< the scatter vectors
     int map_blocks_ = 0;
     int lanes_ = 32;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <kernels/cuda_check.cuh>
 #include <kernels/spgemm/device.cuh>
 
@@ -6,26 +8,104 @@ namespace {
 
 constexpr int warp_threads = structure_shape(StructureClass::sort32).threads;
 constexpr int rows_a_block = warp_threads / 32;
+constexpr int copy_threads = 256;
 
-/// Calls f for each word of the rows of B that a row of A touches, from the threads of a group.
+/// Loads that a thread issues before it uses the first.
+constexpr int in_flight = 4;
+
+/// Entries of a row of A that a warp looks at together, and where the words of their rows of B begin in one sequence.
+struct Batch {
+    std::uint32_t before[32];
+    std::int64_t from[32];  ///< word i of the sequence is at from[e] + i
+};
+
+/// Calls f for the words of the rows of B that a row of A touches, from one warp: entries first, first + 32, ... of it, `step` apart.
+/// The words of a batch of rows of B are dealt to the lanes as one sequence.
 template <class F>
-__device__ __forceinline__ void for_each_word(const StructureJob& job, std::int64_t row, std::int32_t words, int thread,
-                                              int group, const F& f)
+__device__ __forceinline__ void for_each_word(const StructureJob& job, std::int64_t row, int warp, int warps, int lane,
+                                              Batch& batch, const F& f)
 {
     const std::int64_t begin = job.a.row_ptr[row];
     const std::int64_t end = job.a.row_ptr[row + 1];
-    const int lanes = virtual_warp(words, end - begin);
-    const int lane = thread % lanes;
-    for (std::int64_t i = begin + thread / lanes; i < end; i += group / lanes) {
-        const std::int64_t k = __ldg(job.a.col_idx + i);
-        const int4 b_row = __ldg(reinterpret_cast<const int4*>(job.b_rows + k));
-        const auto* const list = reinterpret_cast<const int2*>(job.words + job.b_ptr[k]);
-        for (std::int32_t j = lane; j < b_row.z; j += lanes) {
-            const int2 word = __ldg(list + j);
-            f(word.x, static_cast<std::uint32_t>(word.y));
+    const int share =
+        warps == 1 ? 32 : static_cast<int>(min(32ll, static_cast<long long>((end - begin + warps - 1) / warps)));
+    for (std::int64_t at = begin + warp * share; at < end; at += warps * share) {
+        std::uint32_t words = 0;
+        std::int64_t from = 0;
+        if (lane < share && at + lane < end) {
+            const std::int64_t k = __ldg(job.a.col_idx + at + lane);
+            words = static_cast<std::uint32_t>(__ldg(&job.b_rows[k].words));
+            from = job.b_ptr[k];
+        }
+        std::uint32_t through = words;
+#pragma unroll
+        for (int d = 1; d < 32; d *= 2) {
+            const std::uint32_t left = __shfl_up_sync(whole_warp, through, d);
+            through += lane >= d ? left : 0;
+        }
+        const std::uint32_t total = __shfl_sync(whole_warp, through, 31);
+        __syncwarp();
+        batch.before[lane] = through - words;
+        batch.from[lane] = from - (through - words);
+        __syncwarp();
+        for (std::uint32_t i = lane; i < total; i += in_flight * 32) {
+            int2 word[in_flight];
+#pragma unroll
+            for (int u = 0; u < in_flight; ++u) {
+                const std::uint32_t own = i + u * 32;
+                if (own < total) {
+                    int entry = 0;
+#pragma unroll
+                    for (int half = 16; half > 0; half /= 2) {
+                        entry += batch.before[entry + half] <= own ? half : 0;
+                    }
+                    word[u] = __ldg(reinterpret_cast<const int2*>(job.words) + batch.from[entry] + own);
+                }
+            }
+#pragma unroll
+            for (int u = 0; u < in_flight; ++u) {
+                if (i + u * 32 < total) {
+                    f(word[u].x, static_cast<std::uint32_t>(word[u].y));
+                }
+            }
         }
     }
 }
+
+/// What a warp has left of the pool for columns.
+struct Slab {
+    long long at = 0;
+    long long left = 0;
+};
+
+/// Place for n columns in the pool, the same for all lanes; -1 if there is none.
+__device__ __forceinline__ long long take(const StructureJob& job, Slab& slab, long long n, int lane)
+{
+    if (n > slab.left) {
+        const long long size = max(n, job.slab);
+        long long at = 0;
+        if (lane == 0) {
+            at = static_cast<long long>(atomicAdd(&job.counters->pool_used, static_cast<unsigned long long>(size)));
+        }
+        at = __shfl_sync(whole_warp, at, 0);
+        if (at + size > job.pool_capacity) {
+            job.counters->unstored = 1;
+            return -1;
+        }
+        slab = {at, size};
+    }
+    const long long place = slab.at;
+    slab.at += n;
+    slab.left -= n;
+    return place;
+}
+
+/// Where the columns of a row go: the pool for a count, C itself to write them, for each row of a group of twins.
+struct Target {
+    std::int32_t* to;  ///< null: nowhere
+    std::int64_t entries;
+    int group;
+};
 
 /// Ascending order over the 32 * Keys numbers of a warp; number i is key[i / 32] of lane i % 32 (Batcher's bitonic sort).
 template <int Keys>
@@ -60,16 +140,10 @@ __device__ __forceinline__ void sort_warp(std::uint32_t (&key)[Keys], int lane)
     }
 }
 
-/// Writes the columns of a word, one a lane, for each row of a group of twins.
-__device__ __forceinline__ void write_word(std::int32_t* to, std::int64_t entries, int group, std::int32_t index,
-                                           std::uint32_t mask, int lane)
+template <bool Write>
+__device__ __forceinline__ bool is_stored(const StructureJob& job, std::int64_t row)
 {
-    if ((mask >> lane & 1u) != 0) {
-        to += __popc(mask & ((1u << lane) - 1u));
-        for (int i = 0; i < group; ++i, to += entries) {
-            *to = index * 32 + lane;
-        }
-    }
+    return Write && job.stored[row] >= 0;
 }
 
 /// Rows with few words: a warp collects them in a hash table of 64 * Keys slots.
@@ -81,71 +155,79 @@ __global__ void __launch_bounds__(warp_threads)
     constexpr std::int32_t free_slot = -1;
     __shared__ std::int32_t keys[rows_a_block][slots];
     __shared__ std::uint32_t masks[rows_a_block][slots];
+    __shared__ std::uint32_t packed_keys[rows_a_block][32 * Keys];
+    __shared__ Batch batches[rows_a_block];
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const std::int64_t index = std::int64_t{blockIdx.x} * rows_a_block + warp;
-    if (index >= count) {
-        return;
-    }
-    const std::int64_t row = list[index];
     std::int32_t* const key = keys[warp];
     std::uint32_t* const mask = masks[warp];
-#pragma unroll
-    for (int i = lane; i < slots; i += 32) {
-        key[i] = free_slot;
-        mask[i] = 0;
-    }
-    __syncwarp();
-    const RowBounds bounds = job.bounds[row];
-    for_each_word(job, row, bounds.words, lane, 32, [&](std::int32_t word, std::uint32_t bits) {
-        unsigned slot = (static_cast<unsigned>(word) * 0x9e3779b1u) >> 16 & (slots - 1);
-        while (true) {
-            const std::int32_t found = atomicCAS(key + slot, free_slot, word);
-            if (found == free_slot || found == word) {
-                atomicOr(mask + slot, bits);
-                return;
-            }
-            slot = (slot + 1) & (slots - 1);
+    std::uint32_t* const packed = packed_keys[warp];
+    Slab slab;
+    let_next_begin();
+    for (std::int64_t index = std::int64_t{blockIdx.x} * rows_a_block + warp; index < count;
+         index += std::int64_t{gridDim.x} * rows_a_block) {
+        const std::int64_t row = list[index];
+        if (is_stored<Write>(job, row)) {
+            continue;
         }
-    });
-    __syncwarp();
-    if constexpr (!Write) {
-        int entries = 0;
+        __syncwarp();
 #pragma unroll
         for (int i = lane; i < slots; i += 32) {
-            entries += __popc(mask[i]);
+            key[i] = free_slot;
+            mask[i] = 0;
         }
-        entries = __reduce_add_sync(whole_warp, entries);
-        if (lane < job.groups[row]) {
-            job.row_nnz[row + lane] = entries;
-        }
-    } else {
+        __syncwarp();
+        for_each_word(job, row, 0, 1, lane, batches[warp], [&](std::int32_t word, std::uint32_t bits) {
+            unsigned slot = __umulhi(static_cast<unsigned>(word) * 0x9e3779b1u, slots);
+            while (true) {
+                const std::int32_t found = atomicCAS(key + slot, free_slot, word);
+                if (found == free_slot || found == word) {
+                    atomicOr(mask + slot, bits);
+                    return;
+                }
+                slot = (slot + 1) & (slots - 1);
+            }
+        });
+        __syncwarp();
         // Distance of the word from the first, and its slot, as one number.
-        const std::int32_t first = bounds.first >> 5;
-        const int words = 32 * Keys;
-        constexpr unsigned none = 0xffffffffu;
-        __shared__ std::uint32_t packed[rows_a_block][words];
+        const std::int32_t first = job.bounds[row].first >> 5;
         int used = 0;
+        int entries = 0;
 #pragma unroll
         for (int i = lane; i < slots; i += 32) {
             const std::int32_t word = key[i];
             const unsigned taken = __ballot_sync(whole_warp, word != free_slot);
             if (word != free_slot) {
-                packed[warp][used + __popc(taken & ((1u << lane) - 1u))] =
+                packed[used + __popc(taken & ((1u << lane) - 1u))] =
                     static_cast<std::uint32_t>(word - first) * slots + i;
+                entries += __popc(mask[i]);
             }
             used += __popc(taken);
         }
-        __syncwarp();
+        entries = __reduce_add_sync(whole_warp, entries);
+        const int group = job.groups[row];
+        Target target{nullptr, entries, 1};
+        if constexpr (Write) {
+            target = {job.col_idx + job.row_ptr[row], entries, group};
+        } else {
+            const long long place = take(job, slab, entries, lane);
+            if (lane == 0) {
+                job.stored[row] = place;
+            }
+            if (lane < group) {
+                job.row_nnz[row + lane] = entries;
+            }
+            if (place < 0) {
+                continue;
+            }
+            target.to = job.pool + place;
+        }
         std::uint32_t sorted[Keys];
 #pragma unroll
         for (int r = 0; r < Keys; ++r) {
-            sorted[r] = r * 32 + lane < used ? packed[warp][r * 32 + lane] : none;
+            sorted[r] = r * 32 + lane < used ? packed[r * 32 + lane] : 0xffffffffu;
         }
         sort_warp<Keys>(sorted, lane);
-        std::int32_t* to = job.col_idx + job.row_ptr[row];
-        const std::int64_t entries = job.row_ptr[row + 1] - job.row_ptr[row];
-        const int group = job.groups[row];
 #pragma unroll
         for (int r = 0; r < Keys; ++r) {
             const bool in = r * 32 + lane < used;
@@ -158,16 +240,16 @@ __global__ void __launch_bounds__(warp_threads)
                 const int left = __shfl_up_sync(whole_warp, through, d);
                 through += lane >= d ? left : 0;
             }
-            std::int32_t* place = to + (through - own);
-            for (std::uint32_t rest = bits; rest != 0; rest &= rest - 1) {
-                for (int i = 0; i < group; ++i) {
-                    place[i * entries] = start + __ffs(static_cast<int>(rest)) - 1;
+            std::int32_t* place = target.to + (through - own);
+            for (std::uint32_t rest = bits; rest != 0; rest &= rest - 1, ++place) {
+                for (int i = 0; i < target.group; ++i) {
+                    place[i * target.entries] = start + __ffs(static_cast<int>(rest)) - 1;
                 }
-                ++place;
             }
-            to += __shfl_sync(whole_warp, through, 31);
+            target.to += __shfl_sync(whole_warp, through, 31);
         }
     }
+    wait_for_previous();
 }
 
 template <int Group>
@@ -180,7 +262,22 @@ __device__ __forceinline__ void sync_group()
     }
 }
 
-/// A bitmap over the row's span, by a warp or a block; wider rows in several passes. A bit of the summary stands for 32 words.
+/// Calls f for the chunks of 32 words from begin to end that the summary marks, by one warp.
+template <class F>
+__device__ __forceinline__ void for_each_chunk(const std::uint32_t* summary, int begin, int end, const F& f)
+{
+    for (int s = begin / 32; s * 32 < end; ++s) {
+        std::uint32_t marks = summary[s];
+        marks &= s * 32 < begin ? ~0u << (begin % 32) : ~0u;
+        marks &= end - s * 32 < 32 ? (1u << (end - s * 32)) - 1u : ~0u;
+        for (; marks != 0; marks &= marks - 1) {
+            f(s * 32 + __ffs(static_cast<int>(marks)) - 1);
+        }
+    }
+}
+
+/// A bitmap over the row's span, by a warp or a block; wider rows in several passes. A bit of the summary stands for 32 words. All
+/// bits are zero between rows.
 template <int Group, bool Write>
 __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
     bits_kernel(const __grid_constant__ StructureJob job, const std::int32_t* __restrict__ list, std::int64_t count,
@@ -189,147 +286,200 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
     constexpr int rows = Group == 32 ? rows_a_block : 1;
     constexpr int warps = Group / 32;
     extern __shared__ std::uint32_t shared[];
+    __shared__ Batch batches[rows * warps];
     __shared__ int warp_entries[warps];
+    __shared__ long long shared_place;
     const int thread = static_cast<int>(threadIdx.x) % Group;
     const int warp = thread / 32;
     const int lane = thread % 32;
     const int own = static_cast<int>(threadIdx.x) / Group;
-    const std::int64_t index = std::int64_t{blockIdx.x} * rows + own;
-    if (index >= count) {
-        return;
-    }
     const int summaries = summary_words(capacity);
     std::uint32_t* const bits = shared + own * (capacity + summaries);
     std::uint32_t* const summary = bits + capacity;
-    const std::int64_t row = list[index];
-    const RowBounds bounds = job.bounds[row];
-    const std::int32_t first = bounds.first >> 5;
-    const auto words = static_cast<std::int32_t>(bounds.span_words());
-    const int used = min(words, capacity);
-    const int chunks = (used + 31) / 32;
-    for (int i = thread; i < chunks * 32; i += Group) {
+    for (int i = thread; i < capacity + summaries; i += Group) {
         bits[i] = 0;
     }
-    for (int i = thread; i < summaries; i += Group) {
-        summary[i] = 0;
-    }
     sync_group<Group>();
-    const int group = job.groups[row];
-    std::int32_t* to = Write ? job.col_idx + job.row_ptr[row] : nullptr;
-    const std::int64_t stride = Write ? job.row_ptr[row + 1] - job.row_ptr[row] : 0;
-    int entries = 0;
-    for (std::int32_t pass = 0; pass < words; pass += capacity) {
-        for_each_word(job, row, bounds.words, thread, Group, [&](std::int32_t word, std::uint32_t mask) {
-            const std::int32_t place = word - first - pass;
-            if (place >= 0 && place < capacity) {
-                if (atomicOr(bits + place, mask) == 0) {
-                    atomicOr(summary + place / 1024, 1u << (place / 32 % 32));
+    Slab slab;
+    let_next_begin();
+    for (std::int64_t index = std::int64_t{blockIdx.x} * rows + own; index < count;
+         index += std::int64_t{gridDim.x} * rows) {
+        const std::int64_t row = list[index];
+        if (is_stored<Write>(job, row)) {
+            continue;
+        }
+        const RowBounds bounds = job.bounds[row];
+        const std::int32_t first = bounds.first >> 5;
+        const auto words = static_cast<std::int32_t>(bounds.span_words());
+        const int chunks = (min(words, capacity) + 31) / 32;
+        const int share = (chunks + warps - 1) / warps;
+        const int begin = min(warp * share, chunks);
+        const int end = min(begin + share, chunks);
+        const int group = job.groups[row];
+        Target target{nullptr, 0, 1};
+        if constexpr (Write) {
+            target = {job.col_idx + job.row_ptr[row], job.row_ptr[row + 1] - job.row_ptr[row], group};
+        }
+        int entries = 0;
+        for (std::int32_t pass = 0; pass < words; pass += capacity) {
+            for_each_word(job, row, warp, warps, lane, batches[threadIdx.x / 32],
+                          [&](std::int32_t word, std::uint32_t mask) {
+                              const std::int32_t place = word - first - pass;
+                              if (place >= 0 && place < capacity) {
+                                  if (atomicOr(bits + place, mask) == 0) {
+                                      atomicOr(summary + place / 1024, 1u << (place / 32 % 32));
+                                  }
+                              }
+                          });
+            sync_group<Group>();
+            int found = 0;
+            if (!Write || warps > 1) {
+                for_each_chunk(summary, begin, end, [&](int c) { found += __popc(bits[c * 32 + lane]); });
+                found = __reduce_add_sync(whole_warp, found);
+            }
+            int before = 0;
+            int total = found;
+            if constexpr (warps > 1) {
+                if (lane == 0) {
+                    warp_entries[warp] = found;
+                }
+                __syncthreads();
+                total = 0;
+                for (int w = 0; w < warps; ++w) {
+                    before += w < warp ? warp_entries[w] : 0;
+                    total += warp_entries[w];
                 }
             }
-        });
-        sync_group<Group>();
-        // Each warp of the group reads a run of chunks; the first to write, all to count.
-        const int share = (chunks + warps - 1) / warps;
-        const int begin = warp * share;
-        const int end = min(begin + share, chunks);
-        int found = 0;
-        if (!Write || warps > 1) {
-            for (int c = begin; c < end; ++c) {
-                if ((summary[c / 32] >> (c % 32) & 1u) != 0) {
-                    found += __popc(bits[c * 32 + lane]);
-                    if (!Write) {
-                        bits[c * 32 + lane] = 0;
+            if constexpr (!Write) {
+                // Rows that take several passes are not stored.
+                long long place = -1;
+                if (words > capacity) {
+                    job.counters->unstored = 1;
+                } else {
+                    if (warp == 0) {
+                        place = take(job, slab, total, lane);
+                        if constexpr (warps > 1) {
+                            shared_place = place;
+                        }
+                    }
+                    if constexpr (warps > 1) {
+                        __syncthreads();
+                        place = shared_place;
                     }
                 }
-            }
-            found = __reduce_add_sync(whole_warp, found);
-        }
-        int before = 0;
-        int total = found;
-        if constexpr (warps > 1) {
-            if (lane == 0) {
-                warp_entries[warp] = found;
-            }
-            __syncthreads();
-            total = 0;
-            for (int w = 0; w < warps; ++w) {
-                before += w < warp ? warp_entries[w] : 0;
-                total += warp_entries[w];
-            }
-        }
-        if constexpr (Write) {
-            std::int32_t* place = to + before;
-            for (int c = begin; c < end; ++c) {
-                if ((summary[c / 32] >> (c % 32) & 1u) == 0) {
-                    continue;
+                target.to = place < 0 ? nullptr : job.pool + place;
+                if (thread == 0) {
+                    job.stored[row] = place;
                 }
+            }
+            std::int32_t* to = target.to + before;
+            for_each_chunk(summary, begin, end, [&](int c) {
                 const std::uint32_t mask = bits[c * 32 + lane];
                 bits[c * 32 + lane] = 0;
-                unsigned rest = __ballot_sync(whole_warp, mask != 0);
-                while (rest != 0) {
-                    const int source = __ffs(static_cast<int>(rest)) - 1;
-                    rest &= rest - 1;
-                    const std::uint32_t word = __shfl_sync(whole_warp, mask, source);
-                    write_word(place, stride, group, first + pass + c * 32 + source, word, lane);
-                    place += __popc(word);
+                if (target.to == nullptr) {
+                    return;
                 }
+                for (unsigned rest = __ballot_sync(whole_warp, mask != 0); rest != 0; rest &= rest - 1) {
+                    const int source = __ffs(static_cast<int>(rest)) - 1;
+                    const std::uint32_t word = __shfl_sync(whole_warp, mask, source);
+                    if ((word >> lane & 1u) != 0) {
+                        std::int32_t* place = to + __popc(word & ((1u << lane) - 1u));
+                        for (int i = 0; i < target.group; ++i, place += target.entries) {
+                            *place = (first + pass + c * 32 + source) * 32 + lane;
+                        }
+                    }
+                    to += __popc(word);
+                }
+            });
+            if constexpr (Write) {
+                target.to = warps > 1 ? target.to + total : to;
             }
-            if constexpr (warps == 1) {
-                total = static_cast<int>(place - to);
-            }
-            to += total;
-        }
-        entries += total;
-        if (pass + capacity < words) {
+            entries += total;
             sync_group<Group>();
-            for (int i = thread; i < summaries; i += Group) {
+            for (int i = thread; i < (chunks + 31) / 32; i += Group) {
                 summary[i] = 0;
             }
             sync_group<Group>();
         }
+        if (!Write && thread < group) {
+            job.row_nnz[row + thread] = entries;
+        }
     }
-    if (!Write && thread < group) {
-        job.row_nnz[row + thread] = entries;
+    wait_for_previous();
+}
+
+/// Copies the columns that a count left in the pool to C, by groups of `Lanes` threads a group of twins.
+template <int Lanes>
+__global__ void __launch_bounds__(copy_threads) copy_kernel(const __grid_constant__ StructureJob job)
+{
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    const std::int64_t row = std::int64_t{blockIdx.x} * (copy_threads / Lanes) + threadIdx.x / Lanes;
+    if (row >= job.a.rows) {
+        return;
+    }
+    const int group = job.groups[row];
+    const std::int64_t begin = job.row_ptr[row];
+    const std::int64_t entries = job.row_ptr[row + 1] - begin;
+    const std::int64_t place = job.stored[row];
+    if (group == 0 || entries == 0 || place < 0) {
+        return;
+    }
+    const std::int32_t* const from = job.pool + place;
+    for (std::int64_t i = lane; i < entries; i += Lanes) {
+        const std::int32_t column = __ldcs(from + i);
+        std::int32_t* to = job.col_idx + begin + i;
+        for (int r = 0; r < group; ++r, to += entries) {
+            *to = column;
+        }
     }
 }
 
 template <bool Write>
-void launch(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
+void launch(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count, Overlap overlap,
             cudaStream_t stream)
 {
     const Shape shape = structure_shape(c);
     const int capacity = structure_capacity(c);
     const int rows = shape.threads / shape.threads_a_row;
-    const auto blocks = static_cast<unsigned>((count + rows - 1) / rows);
+    const std::int64_t blocks =
+        std::min((count + rows - 1) / rows, structure_blocks_a_unit * std::max<std::int64_t>(job.units, 1));
     if (sorts(c)) {
         const auto kernel = c == StructureClass::sort32    ? sort_kernel<1, Write>
                             : c == StructureClass::sort64  ? sort_kernel<2, Write>
                             : c == StructureClass::sort128 ? sort_kernel<4, Write>
                                                            : sort_kernel<8, Write>;
-        kernel<<<blocks, shape.threads, 0, stream>>>(job, list, count);
+        launch_overlapping(kernel, blocks, shape.threads, 0, overlap, stream, job, list, count);
     } else {
-        const auto bytes = static_cast<unsigned>(rows * shape.bytes);
         const auto kernel = shape.threads_a_row == 32    ? bits_kernel<32, Write>
                             : shape.threads_a_row == 128 ? bits_kernel<128, Write>
                             : shape.threads_a_row == 256 ? bits_kernel<256, Write>
                             : shape.threads_a_row == 512 ? bits_kernel<512, Write>
                                                          : bits_kernel<1024, Write>;
-        allow_shared_memory(reinterpret_cast<const void*>(kernel), bytes);
-        kernel<<<blocks, shape.threads, bytes, stream>>>(job, list, count, capacity);
+        launch_overlapping(kernel, blocks, shape.threads, static_cast<unsigned>(rows * shape.bytes), overlap, stream,
+                           job, list, count, capacity);
     }
-    RMSP_CUDA_CHECK_LAUNCH("structure of C");
 }
 
 }  // namespace
 
 void run_structure(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
-                   cudaStream_t stream)
+                   Overlap overlap, cudaStream_t stream)
 {
     if (job.col_idx == nullptr) {
-        launch<false>(job, c, list, count, stream);
+        launch<false>(job, c, list, count, overlap, stream);
     } else {
-        launch<true>(job, c, list, count, stream);
+        launch<true>(job, c, list, count, overlap, stream);
     }
+}
+
+void copy_structure(const StructureJob& job, double mean, cudaStream_t stream)
+{
+    constexpr double mean_for_a_warp = 16;
+    const int lanes = mean > mean_for_a_warp ? 32 : 8;
+    const std::int64_t rows = copy_threads / lanes;
+    const auto blocks = static_cast<unsigned>((job.a.rows + rows - 1) / rows);
+    (lanes == 32 ? copy_kernel<32> : copy_kernel<8>)<<<blocks, copy_threads, 0, stream>>>(job);
+    RMSP_CUDA_CHECK_LAUNCH("copy_kernel");
 }
 
 }  // namespace rmsp::kernels::spgemm

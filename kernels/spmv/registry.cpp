@@ -139,12 +139,33 @@ const SpmvKernel<T>& choose_spmv(DeviceKind kind, const std::string& name, Deter
         });
 }
 
+template <class T>
+std::vector<const SpmvKernel<T>*> automatic_spmv(DeviceKind kind, Determinism determinism, const RowStatistics& rows,
+                                                 std::int64_t cols)
+{
+    const SpmvKernel<T>* const first = &choose_spmv<T>(kind, "auto", determinism, rows, cols);
+    std::vector<const SpmvKernel<T>*> kernels;
+    for (const SpmvKernel<T>& kernel : spmv_kernels<T>()) {
+        const bool suits = kernel.info.device == kind && kernel.info.determinism >= determinism &&
+                           (kernel.unsupported == nullptr || kernel.unsupported(rows.rows, cols, rows.nnz) == nullptr);
+        if (&kernel >= first && suits && automatic(kernel.info, rows)) {
+            kernels.push_back(&kernel);
+        }
+    }
+    return kernels;
+}
+
 template std::span<const SpmvKernel<float>> spmv_kernels();
 template std::span<const SpmvKernel<double>> spmv_kernels();
 template const SpmvKernel<float>& choose_spmv(DeviceKind, const std::string&, Determinism, const RowStatistics&,
                                               std::int64_t);
 template const SpmvKernel<double>& choose_spmv(DeviceKind, const std::string&, Determinism, const RowStatistics&,
                                                std::int64_t);
+
+template std::vector<const SpmvKernel<float>*> automatic_spmv(DeviceKind, Determinism, const RowStatistics&,
+                                                              std::int64_t);
+template std::vector<const SpmvKernel<double>*> automatic_spmv(DeviceKind, Determinism, const RowStatistics&,
+                                                               std::int64_t);
 
 }  // namespace kernels
 

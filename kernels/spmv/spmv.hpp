@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <kernels/context.hpp>
 #include <rmsp/error.hpp>
@@ -68,6 +69,12 @@ std::span<const SpmvKernel<T>> spmv_kernels();
 template <class T>
 const SpmvKernel<T>& choose_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
                                  const RowStatistics& rows, std::int64_t cols);
+
+/// Every kernel that choose_spmv() may take for "auto", in table order; never none.
+/// \throws Error(usage) as choose_spmv()
+template <class T>
+std::vector<const SpmvKernel<T>*> automatic_spmv(DeviceKind kind, Determinism determinism, const RowStatistics& rows,
+                                                 std::int64_t cols);
 
 // The bodies, one source file each; the registry lists them.
 template <class T>

@@ -140,12 +140,13 @@ double CudaEvent::seconds_since(const Event& earlier) const
     return milliseconds * 1e-3;
 }
 
-CudaStream::CudaStream(bool urgent)
+CudaStream::CudaStream(StreamPriority priority)
 {
     int least = 0;
     int greatest = 0;
     cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
-    cuda_check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, urgent ? greatest : least),
+    cuda_check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
+                                            priority == StreamPriority::high ? greatest : least),
                "cudaStreamCreate");
 }
 
@@ -188,9 +189,10 @@ CudaDevice::~CudaDevice()
 
 void CudaDevice::make_current() { cuda_check(cudaSetDevice(ordinal_), "cudaSetDevice"); }
 
-std::unique_ptr<Stream> CudaDevice::make_stream() { return std::make_unique<CudaStream>(); }
-
-std::unique_ptr<Stream> CudaDevice::make_urgent_stream() { return std::make_unique<CudaStream>(true); }
+std::unique_ptr<Stream> CudaDevice::make_stream(StreamPriority priority)
+{
+    return std::make_unique<CudaStream>(priority);
+}
 
 std::unique_ptr<Event> CudaDevice::make_event(bool timing) { return std::make_unique<CudaEvent>(timing); }
 
@@ -271,6 +273,7 @@ void* CudaDevice::allocate_pinned(std::size_t bytes)
 
 void CudaDevice::free_pinned(void* p, std::size_t bytes) noexcept
 {
+    const DeviceGuard guard(ordinal_);
     unpin(p);
     numa::free_on_node(p, bytes);
 }

@@ -30,7 +30,7 @@ private:
 
 class CudaStream final : public Stream {
 public:
-    explicit CudaStream(bool urgent = false);
+    explicit CudaStream(StreamPriority priority);
     ~CudaStream() override;
     CudaStream(const CudaStream&) = delete;
     CudaStream& operator=(const CudaStream&) = delete;
@@ -53,8 +53,7 @@ public:
     int ordinal() const noexcept { return ordinal_; }
 
     void make_current() override;
-    std::unique_ptr<Stream> make_stream() override;
-    std::unique_ptr<Stream> make_urgent_stream() override;
+    std::unique_ptr<Stream> make_stream(StreamPriority priority) override;
     std::unique_ptr<Event> make_event(bool timing) override;
 
     void* allocate(std::size_t bytes) override;

@@ -67,7 +67,10 @@ public:
     explicit HostDevice(DeviceInfo device_info) : Device(std::move(device_info)) { bind_team(); }
 
     void make_current() override {}
-    std::unique_ptr<Stream> make_stream() override { return std::make_unique<HostStream>(info().compute_units); }
+    std::unique_ptr<Stream> make_stream(StreamPriority) override
+    {
+        return std::make_unique<HostStream>(info().compute_units);
+    }
     std::unique_ptr<Event> make_event(bool) override { return std::make_unique<HostEvent>(); }
 
     void* allocate(std::size_t bytes) override { return numa::allocate_on_node(bytes, info().numa_node); }

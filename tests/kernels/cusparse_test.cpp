@@ -81,7 +81,7 @@ HostCsr<T> blocks(int block, std::int64_t block_rows)
         }
         a.row_ptr.push_back(static_cast<std::int64_t>(a.col_idx.size()));
     }
-    a.values = random_vector<T>(a.nnz(), 5);
+    a.values = random_vector<T>(a.row_ptr.back(), 5);
     return a;
 }
 
@@ -141,7 +141,7 @@ TEST_F(CuSparseBsr, SaysWhyItRefuses)
         scattered.col_idx.push_back(static_cast<std::int32_t>(row * 7 % 1200));
         scattered.row_ptr.push_back(row + 1);
     }
-    scattered.values = random_vector<double>(scattered.nnz(), 7);
+    scattered.values = random_vector<double>(scattered.row_ptr.back(), 7);
     EXPECT_THAT(refusal(OnDevice<double>(*device_, scattered).shard, scattered, *device_),
                 HasSubstr("more than twice the 1200 nonzeros"));
 

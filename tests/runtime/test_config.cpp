@@ -112,6 +112,9 @@ alpha = -1.5
 beta = 2
 verify = false
 compare_vendor = true
+[stream]
+encoding = "auto"
+device_mib = 512
 [output]
 json = "-"
 log_level = "debug"
@@ -141,6 +144,8 @@ log_level = "debug"
     EXPECT_EQ(c.run.beta, 2.0);
     EXPECT_FALSE(c.run.verify);
     EXPECT_TRUE(c.run.compare_vendor);
+    EXPECT_EQ(c.stream.encoding, "auto");
+    EXPECT_EQ(c.stream.device_mib, 512);
     EXPECT_EQ(c.output.json, "-");
     EXPECT_EQ(c.output.log_level, "debug");
 }
@@ -292,11 +297,12 @@ TEST_F(ConfigTest, FilesAreReadOrNamed)
 
 TEST_F(ConfigTest, OptionsFollowTheKeys)
 {
-    const Config c = parse_config(
-        with_matrix, "a.toml",
-        {"runtime.devices=host:2", "runtime.bind=strict", "runtime.weights=1,3", "runtime.limit_gbs=10",
-         "partition.strategy=rows", "partition.alignment=exact", "partition.devices=1", "partition.exchange=entries",
-         "kernel.spmv=openmp", "kernel.determinism=device_count", "run.mode=streamed", "run.chunk_mib=2"});
+    const Config c =
+        parse_config(with_matrix, "a.toml",
+                     {"runtime.devices=host:2", "runtime.bind=strict", "runtime.weights=1,3", "runtime.limit_gbs=10",
+                      "partition.strategy=rows", "partition.alignment=exact", "partition.devices=1",
+                      "partition.exchange=entries", "kernel.spmv=openmp", "kernel.determinism=device_count",
+                      "run.mode=streamed", "run.chunk_mib=2", "stream.encoding=auto", "stream.device_mib=5"});
     const rmsp::RuntimeOptions runtime = rmsp::runtime_options(c);
     EXPECT_EQ(runtime.devices, "host:2");
     EXPECT_EQ(runtime.bind, rmsp::BindPolicy::strict);
@@ -311,6 +317,8 @@ TEST_F(ConfigTest, OptionsFollowTheKeys)
     EXPECT_EQ(distribute.kernel, "openmp");
     EXPECT_EQ(distribute.mode, rmsp::Mode::streamed);
     EXPECT_EQ(distribute.chunk_bytes, 2 << 20);
+    EXPECT_EQ(distribute.encoding, rmsp::StreamEncoding::automatic);
+    EXPECT_EQ(distribute.device_bytes, 5 << 20);
     EXPECT_EQ(distribute.determinism, rmsp::Determinism::device_count);
 }
 

@@ -112,6 +112,26 @@ TEST(Plan, DevicesThatMakeNoSenseAreNamed)
     EXPECT_THROW(Runtime{weights}, Error);
 }
 
+TEST(Plan, StreamedPartsAreEqualInBytesOverTheLinks)
+{
+    const Runtime runtime = described("dgx1.toml");
+    // Long rows, then short ones, whose row pointers weigh much.
+    std::vector<std::int64_t> lengths(20000, 40);
+    lengths.insert(lengths.end(), 400000, 2);
+    const auto a = with_row_lengths<double>(lengths, 1000);
+    DistributeOptions options;
+    options.mode = Mode::streamed;
+    const Plan plan = runtime.plan(a.view(), options);
+    std::int64_t all = 0;
+    for (const auto& shard : plan.shards) {
+        all += shard.apply_bytes;
+    }
+    for (const auto& shard : plan.shards) {
+        EXPECT_NEAR(static_cast<double>(shard.apply_bytes), static_cast<double>(all) / 8,
+                    0.005 * static_cast<double>(all) / 8);
+    }
+}
+
 TEST(Plan, BytesAreCounted)
 {
     RuntimeOptions options;

@@ -134,12 +134,17 @@ public:
 
     ObservedDevice() : Device(DeviceInfo{}) {}
     void make_current() override {}
-    std::unique_ptr<runtime::Stream> make_stream() override { return std::make_unique<ObservedStream>(); }
+    std::unique_ptr<runtime::Stream> make_stream(runtime::StreamPriority) override
+    {
+        return std::make_unique<ObservedStream>();
+    }
     std::unique_ptr<runtime::Event> make_event(bool) override { return nullptr; }
+    std::unique_ptr<kernels::Memory> make_pool(runtime::Stream&) override { return nullptr; }
+    std::int64_t free_bytes() override { return 0; }
     void* allocate(std::size_t) override { return nullptr; }
     void deallocate(void*, std::size_t) noexcept override {}
-    void* allocate_pinned(std::size_t) override { return nullptr; }
-    void free_pinned(void*, std::size_t) noexcept override {}
+    void* allocate_pinned(std::size_t bytes) override { return ::operator new(bytes); }
+    void free_pinned(void* p, std::size_t) noexcept override { ::operator delete(p); }
     bool is_pinned(const void*, std::size_t) const override { return pinned_before; }
     bool pin(void* p, std::size_t bytes) override
     {
@@ -192,30 +197,36 @@ void expect_arrives(const detail::LockedArray& array, ObservedDevice& device, Ob
     EXPECT_EQ(out.back(), std::byte{0xee});
 }
 
-TEST(LockedArray, LocksWholePagesAndSendsTheRestThroughTheRing)
+TEST(LockedArray, LocksWholePagesAndSendsTheRestFromACopy)
 {
     if (::sysconf(_SC_PAGESIZE) != static_cast<long>(PagesAndABit::page)) {
         GTEST_SKIP() << "pages of another size";
     }
-    const PagesAndABit data;
+    PagesAndABit data;
     ObservedDevice device;
     ObservedDevice::ObservedStream stream;
     const Bytes pages{data.first_page, data.first_page + 3 * PagesAndABit::page};
     {
-        const detail::LockedArray array(device, data.begin, static_cast<std::size_t>(data.end - data.begin), true);
+        const auto bytes = static_cast<std::size_t>(data.end - data.begin);
+        detail::LockedArray array(device, data.begin, bytes, true);
         EXPECT_FALSE(array.refused());
         EXPECT_EQ(device.locked, pages);
         expect_arrives(array, device, stream, data.begin, data.end);
-        EXPECT_EQ(stream.direct, 3 * PagesAndABit::page);
-        EXPECT_EQ(device.staged, 64u);
+        EXPECT_EQ(stream.direct, bytes);
+        EXPECT_EQ(device.staged, 0u);
         for (const std::ptrdiff_t cut : {0, 1, 23, 24, 25, 5000, 12311, 12312, 12313, 12350}) {
             expect_arrives(array, device, stream, data.begin, data.begin + cut);
             expect_arrives(array, device, stream, data.begin + cut, data.end);
         }
         for (const auto& [from, to] : stream.sources) {
-            EXPECT_GE(from, pages.first);
-            EXPECT_LE(to, pages.second);
+            EXPECT_TRUE((from >= pages.first && to <= pages.second) || to <= data.memory.data() ||
+                        from >= data.memory.data() + data.memory.size());
         }
+        for (std::byte& b : data.memory) {
+            b ^= std::byte{0x55};
+        }
+        array.refresh();
+        expect_arrives(array, device, stream, data.begin, data.end);
         EXPECT_EQ(device.unlocked, nullptr);
     }
     EXPECT_EQ(device.unlocked, pages.first);
@@ -547,6 +558,137 @@ TEST_P(Streamed, RefusesChunksThatHoldNothingAndStaysUsable)
     auto largest = options();
     largest.chunk_bytes = std::numeric_limits<std::int64_t>::max();
     check_host_apply("largest chunks", Wide(a).view(), largest);
+}
+
+TEST_P(Streamed, EncodedPiecesOfHardMatrices)
+{
+    auto o = options();
+    o.encoding = StreamEncoding::automatic;
+    o.chunk_bytes = 8192;
+    for (auto& [name, a] : hard_matrices<double>()) {
+        // Pieces of different classes behind each other: integers, few fractions, any values.
+        for (std::int64_t i = 0; i < a.nnz(); ++i) {
+            const std::int64_t stretch = i / 700 % 3;
+            if (stretch < 2) {
+                a.values[static_cast<std::size_t>(i)] = static_cast<double>(i % 50 - 25) / (stretch == 0 ? 1 : 7);
+            }
+        }
+        check_host_apply(name, Wide(a).view(), o);
+        check_host_apply(name, a.view(), o);
+    }
+    for (auto& [name, a] : hard_matrices<float>()) {
+        std::fill(a.values.begin(), a.values.end(), 0.25F);
+        check_host_apply(name, Wide(a).view(), o);
+    }
+}
+
+TEST_P(Streamed, AnEncodedLoopGivesTheBitsOfTheRawOne)
+{
+    auto a = stencil27<double>(24, 23, 22);
+    std::fill(a.values.begin(), a.values.end(), 0.03);
+    const Wide wide(a);
+    const auto x = random_vector<double>(a.cols, 3);
+    const auto run = [&](StreamEncoding encoding, std::int64_t chunk) {
+        auto o = options();
+        o.determinism = Determinism::run;
+        o.encoding = encoding;
+        o.chunk_bytes = chunk;
+        auto matrix = runtime_->distribute(wide.view(), o);
+        auto from = matrix.make_x(Layout::rows);
+        auto to = matrix.make_x(Layout::rows);
+        from.upload(x.data());
+        for (int i = 0; i < 10; ++i) {
+            matrix.apply(1.0, from, 0.0, to);
+            std::swap(from, to);
+        }
+        std::vector<double> out(x.size());
+        from.download(out.data());
+        return out;
+    };
+    for (const std::int64_t chunk : {std::int64_t{6000}, std::int64_t{300000}, std::int64_t{1} << 30}) {
+        EXPECT_EQ(run(StreamEncoding::automatic, chunk), run(StreamEncoding::none, chunk));
+    }
+}
+
+TEST_P(Streamed, NewValuesAreEncodedAnew)
+{
+    auto a = stencil27<double>(13, 12, 11);
+    const Wide wide(a);
+    auto o = options();
+    o.encoding = StreamEncoding::automatic;
+    o.chunk_bytes = 20000;
+    std::fill(a.values.begin(), a.values.end(), 1.0);
+    auto matrix = runtime_->distribute(wide.view(), o);
+    const auto x = random_vector<double>(a.cols, 8);
+    std::vector<double> y(static_cast<std::size_t>(a.rows));
+    // Packets that grow and shrink.
+    for (int round = 0; round < 5; ++round) {
+        for (std::int64_t i = 0; i < a.nnz(); ++i) {
+            a.values[static_cast<std::size_t>(i)] =
+                round % 2 == 0 ? std::sin(static_cast<double>(i)) : static_cast<double>(i % (1000 * round));
+        }
+        matrix.update_values(a.values.data());
+        matrix.apply(1.0, x.data(), 0.0, y.data());
+        EXPECT_TRUE(verify_spmv<double>(a.view(), 1.0, x.data(), 0.0, nullptr, y.data()).passed);
+    }
+}
+
+TEST_P(Streamed, TheReportSaysWhatAnEncodedMatrixCosts)
+{
+    if (GetParam().gpus == 0) {
+        GTEST_SKIP() << "nothing crosses a link";
+    }
+    auto a = stencil27<double>(24, 23, 22);
+    std::fill(a.values.begin(), a.values.end(), -1.0);
+    auto o = options();
+    o.encoding = StreamEncoding::automatic;
+    o.chunk_bytes = std::int64_t{1} << 20;
+    auto matrix = runtime_->distribute(a.view(), o);
+    const auto x = random_vector<double>(a.cols, 11);
+    const auto m =
+        matrix.measure(DistributedMatrix<double>::Vectors::replicated, 1, 3, 1.0, x.data(), 0.0, nullptr, nullptr);
+    EXPECT_GE(m.raw_bytes, 12.0 * static_cast<double>(a.nnz()));
+    EXPECT_LT(10 * m.bytes, m.raw_bytes);
+    const Report report = matrix.report();
+    EXPECT_TRUE(
+        std::any_of(report.setup.begin(), report.setup.end(), [](const auto& p) { return p.name == "encode"; }));
+    EXPECT_NE(report.to_text().find("bytes a nonzero over the links"), std::string::npos);
+}
+
+TEST_P(Streamed, AMatrixLargerThanAllDeviceMemory)
+{
+    // Memory for x, y and a fraction of the matrix.
+    const auto a = stencil27<double>(24, 23, 22);
+    const Wide wide(a);
+    for (const auto encoding : {StreamEncoding::none, StreamEncoding::automatic}) {
+        auto o = options();
+        o.encoding = encoding;
+        o.chunk_bytes = std::int64_t{16} << 20;
+        o.device_bytes = a.rows * 16 + a.nnz() * 12 / 40;
+        check_host_apply("a cap on device memory", wide.view(), o);
+    }
+}
+
+TEST_P(Streamed, SaysThatNotEvenTheSmallestPiecesFit)
+{
+    const auto a = stencil27<double>(24, 23, 22);
+    const Wide wide(a);
+    auto o = options();
+    for (const std::int64_t bytes : {std::int64_t{1}, std::int64_t{2000}}) {
+        o.device_bytes = bytes;
+        try {
+            runtime_->distribute(wide.view(), o);
+            ADD_FAILURE() << "no error with " << bytes << " bytes";
+        } catch (const Error& e) {
+            EXPECT_EQ(e.code(), ErrorCode::out_of_memory);
+            EXPECT_NE(std::string(e.what()).find("a streamed matrix on "), std::string::npos) << e.what();
+        }
+    }
+    o.device_bytes = -1;
+    EXPECT_THROW(runtime_->distribute(wide.view(), o), Error);
+    EXPECT_THROW(runtime_->plan(wide.view(), o), Error);
+    o.device_bytes = 0;
+    check_host_apply("without a cap", wide.view(), o);
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, Streamed, testing::ValuesIn(machines()), machine_name);

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Draws one JSON file of bench_spgemm: GFLOP/s of the whole product (structure, memory, values) of each matrix, a bar for each
+kernel and set of devices; pairs "A * B" as a table of speed-ups of the first kernel over the others' best. Needs matplotlib.
+
+usage: bench/plot_spgemm.py RESULTS.json OUT.svg
+"""
+import json
+import pathlib
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+
+def bars(figures, matrices, keys, out):
+    figure, axes = plt.subplots(figsize=(max(8, 0.9 * len(matrices)), 5))
+    width = 0.8 / len(keys)
+    for i, key in enumerate(keys):
+        at = [n + (i - (len(keys) - 1) / 2) * width for n in range(len(matrices))]
+        axes.bar(at, [figures[m].get(key, 0) for m in matrices], width, label=key)
+    axes.set_xticks(range(len(matrices)), matrices, rotation=35, ha="right")
+    axes.set_ylabel("GFLOP/s, whole product")
+    axes.grid(axis="y", linewidth=0.3)
+    axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(out)
+
+
+def pairs(figures, keys, out):
+    left = sorted({name.split(" * ")[0] for name in figures})
+    table = [[ratio(figures.get(f"{a} * {b}", {}), keys) for b in left] for a in left]
+    figure, axes = plt.subplots(figsize=(1 + 0.8 * len(left), 1 + 0.7 * len(left)))
+    image = axes.imshow(table, cmap="viridis")
+    for i, row in enumerate(table):
+        for j, value in enumerate(row):
+            axes.text(j, i, f"{value:.1f}", ha="center", va="center", color="white", fontsize=8)
+    axes.set_xticks(range(len(left)), left, rotation=35, ha="right")
+    axes.set_yticks(range(len(left)), left)
+    axes.set_title(f"{keys[0]} over the best of: {', '.join(keys[1:])} (rows: A, columns: B)", fontsize=9)
+    figure.colorbar(image)
+    figure.tight_layout()
+    figure.savefig(out)
+
+
+def ratio(speeds, keys):
+    others = max((speeds.get(key, 0) for key in keys[1:]), default=0)
+    return speeds.get(keys[0], 0) / others if others > 0 else float("nan")
+
+
+def main(source, out):
+    benchmarks = json.loads(pathlib.Path(source).read_text())["benchmarks"]
+    sets = {b["devices"] for b in benchmarks}
+    figures = {}
+    keys = []
+    for b in benchmarks:
+        key = b["kernel"] if len(sets) == 1 else f'{b["kernel"]} on {b["devices"]}'
+        if key not in keys:
+            keys.append(key)
+        figures.setdefault(b["matrix"], {})[key] = b.get("gflops", 0)
+    if all(" * " in name for name in figures):
+        pairs(figures, keys, out)
+    else:
+        bars(figures, list(figures), keys, out)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

@@ -1,0 +1,342 @@
+/// Times products of sparse matrices with every kernel and accumulator on every device set that is asked for, in one process, and
+/// verifies each. One JSON document in Google Benchmark's shape; bench/plot_spgemm.py draws it.
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <exception>
+#include <fstream>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <rmsp/rmsp.hpp>
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+using Csr = rmsp::CsrMatrix<double>;
+
+struct Options {
+    std::vector<std::string> matrices;
+    std::vector<std::string> devices{"auto"};
+    std::vector<std::string> kernels{"auto"};
+    bool pairs = false;
+    std::int64_t iterations = 10;
+    std::int64_t warmup = 2;
+    double seconds = 0;
+    std::string json;
+};
+
+struct Case {
+    std::string name;
+    rmsp::Config::Matrix config;
+    std::int64_t top_left = 0;  ///< 0: the whole matrix
+    std::int64_t permute = 0;   ///< seed of a random symmetric permutation; 0: none
+};
+
+/// "NAME,key=value,..." with the keys of [matrix], top_left and permute, or just a file or a generator's words.
+Case parse_case(const std::string& text)
+{
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find(',', at), text.size());
+        words.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    Case c;
+    std::vector<std::string> overrides{"matrix.values=random"};
+    if (words.size() == 1) {
+        const std::string file = text.substr(text.rfind('/') + 1);
+        const bool generated = text.find(' ') != std::string::npos;
+        c.name = generated ? text : file.substr(0, file.find('.'));
+        overrides.push_back((generated ? "matrix.generate=" : "matrix.file=") + text);
+    } else {
+        c.name = words[0];
+        for (std::size_t i = 1; i < words.size(); ++i) {
+            if (words[i].starts_with("top_left=")) {
+                c.top_left = std::stoll(words[i].substr(9));
+            } else if (words[i].starts_with("permute=")) {
+                c.permute = std::stoll(words[i].substr(8));
+            } else {
+                overrides.push_back("matrix." + words[i]);
+            }
+        }
+    }
+    c.config = rmsp::parse_config("", "MATRIX", overrides).matrix;
+    return c;
+}
+
+/// The entries that `keep` renames and does not drop (-1), rows in order of their new names.
+template <class Rename>
+Csr renamed(const Csr& a, std::int64_t size, const Rename& rename)
+{
+    std::vector<std::int64_t> row_of(static_cast<std::size_t>(size), -1);
+    for (std::int64_t row = 0; row < a.rows; ++row) {
+        if (const std::int64_t to = rename(row); to >= 0) {
+            row_of[static_cast<std::size_t>(to)] = row;
+        }
+    }
+    Csr out;
+    out.rows = size;
+    out.cols = size;
+    out.row_ptr.push_back(0);
+    rmsp::HostVector<std::int32_t> columns;
+    std::vector<std::pair<std::int32_t, double>> entries;
+    for (const std::int64_t row : row_of) {
+        entries.clear();
+        const auto begin = row < 0 ? 0 : a.row_ptr[static_cast<std::size_t>(row)];
+        const auto end = row < 0 ? 0 : a.row_ptr[static_cast<std::size_t>(row) + 1];
+        for (std::int64_t i = begin; i < end; ++i) {
+            if (const std::int64_t column = rename(a.col_idx[i]); column >= 0) {
+                entries.emplace_back(static_cast<std::int32_t>(column), a.values[static_cast<std::size_t>(i)]);
+            }
+        }
+        std::sort(entries.begin(), entries.end());
+        for (const auto& [column, value] : entries) {
+            columns.push_back(column);
+            out.values.push_back(value);
+        }
+        out.row_ptr.push_back(static_cast<std::int64_t>(columns.size()));
+    }
+    out.col_idx = std::move(columns);
+    return out;
+}
+
+Csr load(const Case& c)
+{
+    Csr a = rmsp::load_matrix<double>(c.config);
+    if (c.top_left > 0) {
+        a = renamed(a, c.top_left, [&](std::int64_t i) { return i < c.top_left ? i : -1; });
+    }
+    if (c.permute > 0) {
+        std::vector<std::int64_t> name(static_cast<std::size_t>(std::max(a.rows, a.cols)));
+        std::iota(name.begin(), name.end(), std::int64_t{0});
+        std::shuffle(name.begin(), name.end(), std::mt19937_64(static_cast<std::uint64_t>(c.permute)));
+        a = renamed(a, static_cast<std::int64_t>(name.size()),
+                    [&](std::int64_t i) { return name[static_cast<std::size_t>(i)]; });
+    }
+    return a;
+}
+
+class Bench {
+public:
+    explicit Bench(const Options& options) : options_(options)
+    {
+        for (const std::string& devices : options_.devices) {
+            rmsp::RuntimeOptions of_runtime;
+            of_runtime.devices = devices;
+            runtimes_.emplace_back(devices, rmsp::Runtime(of_runtime));
+        }
+    }
+
+    void run(const std::string& name, const Csr& a, const Csr& b)
+    {
+        for (auto& [devices, runtime] : runtimes_) {
+            for (const auto& [kernel, accumulator] : variants(runtime)) {
+                if (!late()) {
+                    measure(name, a, b, runtime, devices, kernel, accumulator);
+                }
+            }
+        }
+    }
+    bool late() const
+    {
+        return options_.seconds > 0 && std::chrono::duration<double>(Clock::now() - begin_).count() > options_.seconds;
+    }
+    bool failed() const { return failed_; }
+
+    Json document() const
+    {
+        const std::time_t now = std::time(nullptr);
+        char host[256] = {};
+        static_cast<void>(::gethostname(host, sizeof host - 1));
+        Json context = {{"date", fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(now))},
+                        {"host_name", host},
+                        {"executable", "bench_spgemm"},
+                        {"library_version", rmsp::version()},
+                        {"commit", rmsp::commit()},
+                        {"features", rmsp::build_features()},
+                        {"devices", Json::object()}};
+        for (const auto& [name, runtime] : runtimes_) {
+            Json names = Json::array();
+            for (const rmsp::DeviceInfo& info : runtime.devices()) {
+                names.push_back(info.name);
+            }
+            context["devices"][name] = std::move(names);
+        }
+        return {{"context", std::move(context)}, {"benchmarks", benchmarks_}};
+    }
+
+private:
+    /// "KERNEL" or "KERNEL/ACCUMULATOR"; "all": every kernel of these devices but the serial reference.
+    std::vector<std::pair<std::string, std::string>> variants(const rmsp::Runtime& runtime) const
+    {
+        const rmsp::DeviceKind kind = runtime.devices().front().kind;
+        std::vector<std::pair<std::string, std::string>> out;
+        for (const std::string& word : options_.kernels) {
+            if (word != "all") {
+                const std::size_t slash = std::min(word.find('/'), word.size());
+                out.emplace_back(word.substr(0, slash), slash < word.size() ? word.substr(slash + 1) : "auto");
+                continue;
+            }
+            for (const rmsp::KernelInfo& info : rmsp::list_kernels()) {
+                if (info.family == "spgemm" && info.device == kind && info.compiled &&
+                    info.name != "spgemm-reference") {
+                    out.emplace_back(info.name, "auto");
+                }
+            }
+        }
+        return out;
+    }
+
+    void measure(const std::string& name, const Csr& a, const Csr& b, rmsp::Runtime& runtime,
+                 const std::string& devices, const std::string& kernel, const std::string& accumulator)
+    {
+        const std::string variant = accumulator == "auto" ? kernel : kernel + '/' + accumulator;
+        Json entry = {{"name", fmt::format("spgemm/{}/{}@{}", name, variant, devices)},
+                      {"matrix", name},
+                      {"kernel", variant},
+                      {"devices", devices}};
+        try {
+            rmsp::SpgemmOptions options;
+            options.kernel = kernel;
+            options.accumulator = accumulator;
+            rmsp::SparseProduct<double> product(runtime, a.view(), b.view(), options);
+            const auto measured = product.measure(options_.warmup, options_.iterations);
+            const auto c = product.download();
+            const auto verified = rmsp::verify_spgemm<double>(a.view(), b.view(), 1.0, c.view(), 200);
+            failed_ = failed_ || !verified.passed;
+            const auto seconds_of = [&](std::size_t of, const char* phase) {
+                for (const rmsp::PhaseTimes& p : measured[of].phases) {
+                    if (p.name == phase) {
+                        return *std::max_element(p.seconds.begin(), p.seconds.end());
+                    }
+                }
+                return 0.0;
+            };
+            // cuSPARSE's first three algorithms count by computing everything; the values then come in one more go.
+            const bool counts_by_computing = kernel.starts_with("cusparse-spgemm-alg");
+            const double whole = counts_by_computing ? seconds_of(0, "fill") : measured[0].median_seconds;
+            std::int64_t peak = 0;
+            std::int64_t operands = 0;
+            for (const auto& shard : product.plan().shards) {
+                peak = std::max(peak, shard.peak_bytes);
+                operands = std::max(operands, shard.a_bytes + shard.b_bytes + shard.c_bytes);
+            }
+            const double flops = measured[0].flops;
+            entry.update({{"run_type", "iteration"},
+                          {"iterations", measured[0].iterations},
+                          {"real_time", whole * 1e6},
+                          {"cpu_time", whole * 1e6},
+                          {"time_unit", "us"},
+                          {"rows", a.rows},
+                          {"nonzeros_a", a.nnz()},
+                          {"nonzeros_b", b.nnz()},
+                          {"nonzeros_c", c.nnz()},
+                          {"products", product.plan().products},
+                          {"gflops", whole > 0 ? flops / whole * 1e-9 : 0},
+                          {"symbolic_us", seconds_of(0, "symbolic") * 1e6},
+                          {"allocate_us", seconds_of(0, "allocate") * 1e6},
+                          {"fill_us", seconds_of(0, "fill") * 1e6},
+                          {"numeric_us", measured[1].median_seconds * 1e6},
+                          {"numeric_gflops", measured[1].gflops()},
+                          {"peak_bytes", peak},
+                          {"operand_bytes", operands},
+                          {"verified", verified.passed},
+                          {"error", verified.error}});
+            fmt::print(
+                "{:28} {:28} {:10} {:10.3f} ms {:8.1f} GFLOP/s  numeric {:9.3f} ms {:8.1f}  peak/operands {:.2f}{}\n",
+                name, variant, devices, whole * 1e3, flops / whole * 1e-9, measured[1].median_seconds * 1e3,
+                measured[1].gflops(),
+                static_cast<double>(peak) / static_cast<double>(std::max<std::int64_t>(operands, 1)),
+                verified.passed ? "" : "  WRONG");
+        } catch (const rmsp::Error& e) {
+            // Not every kernel takes, or has room for, every product.
+            entry["error_occurred"] = true;
+            entry["error_message"] = e.what();
+            fmt::print("{:28} {:28} {:10} {}\n", name, variant, devices, e.what());
+        }
+        benchmarks_.push_back(std::move(entry));
+    }
+
+    Options options_;
+    Clock::time_point begin_ = Clock::now();
+    std::vector<std::pair<std::string, rmsp::Runtime>> runtimes_;
+    Json benchmarks_ = Json::array();
+    bool failed_ = false;
+};
+
+int run(const Options& options)
+{
+    Bench bench(options);
+    std::vector<Case> cases;
+    for (const std::string& text : options.matrices) {
+        cases.push_back(parse_case(text));
+    }
+    if (options.pairs) {
+        std::vector<Csr> all;
+        for (const Case& c : cases) {
+            all.push_back(load(c));
+        }
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            for (std::size_t j = 0; j < all.size(); ++j) {
+                bench.run(cases[i].name + " * " + cases[j].name, all[i], all[j]);
+            }
+        }
+    } else {
+        for (const Case& c : cases) {
+            if (!bench.late()) {
+                const Csr a = load(c);
+                bench.run(c.name, a, a);
+            }
+        }
+    }
+    if (!options.json.empty()) {
+        std::ofstream file(options.json);
+        file << bench.document().dump(1) << '\n';
+        if (!file.flush()) {
+            throw rmsp::Error(rmsp::ErrorCode::io, options.json + ": cannot write");
+        }
+    }
+    return bench.failed() ? static_cast<int>(rmsp::ErrorCode::verification) : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    Options options;
+    CLI::App app("Times products of sparse matrices: A A of each matrix, or A B of all pairs", "bench_spgemm");
+    app.add_option("MATRIX", options.matrices,
+                   "file, generator's words, or NAME,key=value,... (keys of [matrix]; top_left=N, permute=SEED)")
+        ->required();
+    app.add_option("--devices", options.devices, "device set; may be repeated")->capture_default_str();
+    app.add_option("--kernels", options.kernels, "kernels, KERNEL/ACCUMULATOR, or all")
+        ->delimiter(',')
+        ->capture_default_str();
+    app.add_flag("--pairs", options.pairs, "A B of every two of the matrices instead of A A of each");
+    app.add_option("--iterations", options.iterations, "timed products")->capture_default_str();
+    app.add_option("--warmup", options.warmup, "products before them")->capture_default_str();
+    app.add_option("--seconds", options.seconds, "start nothing new after so many seconds; 0: no limit");
+    app.add_option("--json", options.json, "file for the results");
+    CLI11_PARSE(app, argc, argv);
+    try {
+        return run(options);
+    } catch (const rmsp::Error& e) {
+        fmt::print(stderr, "bench_spgemm: error: {}\n", e.what());
+        return static_cast<int>(e.code());
+    } catch (const std::exception& e) {
+        fmt::print(stderr, "bench_spgemm: error: {}\n", e.what());
+        return 1;
+    }
+}

@@ -1,0 +1,192 @@
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <unordered_map>
+#include <vector>
+
+#include <kernels/spmv/features.hpp>
+#include <kernels/spmv/sell.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+/// Columns of a run of rows.
+template <class P, class C>
+struct Rows {
+    const P* row_ptr;
+    const C* col_idx;
+
+    std::int64_t length(std::int64_t row) const { return static_cast<std::int64_t>(row_ptr[row + 1] - row_ptr[row]); }
+    const C* begin(std::int64_t row) const { return col_idx + row_ptr[row]; }
+    const C* end(std::int64_t row) const { return col_idx + row_ptr[row + 1]; }
+};
+
+/// What kernel "sell" would store for one slice.
+struct SliceCost {
+    std::int64_t entries = 0;
+    std::int64_t stored = 0;
+    std::int64_t code_bytes = 0;
+};
+
+/// One slice of the rows [first, end), which are sorted by length where the kernel would sort them; the median one then.
+template <class R>
+SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end)
+{
+    const auto length = [&](std::int64_t row) {
+        return std::min<std::int64_t>(rows.length(row), sell_tuning.longest_row);
+    };
+    std::vector<std::int64_t> order(static_cast<std::size_t>(end - first));
+    std::iota(order.begin(), order.end(), first);
+    const std::int64_t lanes = std::min<std::int64_t>(end - first, slice_rows);
+    const auto measure = [&](const std::int64_t* slice) {
+        SliceCost cost;
+        for (std::int64_t lane = 0; lane < lanes; ++lane) {
+            cost.entries += length(slice[lane]);
+            cost.stored = std::max(cost.stored, length(slice[lane]) * lanes);
+        }
+        return cost;
+    };
+    const std::int64_t* slice = order.data();
+    SliceCost cost = measure(slice);
+    if (cost.stored * 100 > cost.entries * (100 + sell_tuning.sorted_padding)) {
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::int64_t a, std::int64_t b) { return length(a) < length(b); });
+        slice += (end - first - lanes) / 2;
+        cost = measure(slice);
+    }
+    SliceColumns columns;
+    for (std::int64_t k = 0; k < cost.stored / lanes; ++k) {
+        std::int64_t least = std::numeric_limits<std::int64_t>::max();
+        std::int64_t most = std::numeric_limits<std::int64_t>::min();
+        std::int64_t least_skew = least;
+        std::int64_t most_skew = most;
+        for (std::int64_t lane = 0; lane < lanes; ++lane) {
+            if (k < length(slice[lane])) {
+                const auto column = static_cast<std::int64_t>(rows.begin(slice[lane])[k]);
+                least = std::min(least, column);
+                most = std::max(most, column);
+                least_skew = std::min(least_skew, column - lane);
+                most_skew = std::max(most_skew, column - lane);
+            }
+        }
+        columns.spread = std::max(columns.spread, static_cast<std::int32_t>(most - least));
+        columns.skew = std::max(columns.skew, static_cast<std::int32_t>(most_skew - least_skew));
+    }
+    cost.code_bytes = cost.stored * code_bytes(slice_code(columns));
+    return cost;
+}
+
+/// Dense blocks of `block` rows and columns that hold the entries of rows [first, first + block).
+template <class R>
+std::int64_t blocks_of(const R& rows, std::int64_t first, int block, std::vector<std::int64_t>& scratch)
+{
+    scratch.clear();
+    for (std::int64_t row = first; row < first + block; ++row) {
+        std::transform(rows.begin(row), rows.end(row), std::back_inserter(scratch),
+                       [&](auto column) { return static_cast<std::int64_t>(column) / block; });
+    }
+    std::sort(scratch.begin(), scratch.end());
+    return std::unique(scratch.begin(), scratch.end()) - scratch.begin();
+}
+
+/// Columns are chosen by one half of a sample and counted in the other, since one that is drawn once would always seem to be a
+/// hub.
+template <class C>
+double hub_share(const C* col_idx, std::int64_t nnz, int sample)
+{
+    const std::int64_t count = std::min<std::int64_t>(nnz, sample);
+    const std::int64_t step = nnz / count;
+    std::unordered_map<std::int64_t, int> uses;
+    for (std::int64_t i = 0; i < count; i += 2) {
+        ++uses[static_cast<std::int64_t>(col_idx[i * step])];
+    }
+    std::int64_t hits = 0;
+    std::int64_t tries = 0;
+    for (std::int64_t i = 1; i < count; i += 2, ++tries) {
+        const auto found = uses.find(static_cast<std::int64_t>(col_idx[i * step]));
+        hits += found != uses.end() ? 1 : 0;
+    }
+    return tries > 0 ? static_cast<double>(hits) / static_cast<double>(tries) : 0;
+}
+
+template <class P, class C>
+void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, const FeatureSample& sample)
+{
+    const Rows<P, C> rows{row_ptr, col_idx};
+    const std::int64_t n = f.rows.rows;
+    const std::int64_t runs = std::min<std::int64_t>(sample.slices, (n + sort_rows - 1) / sort_rows);
+    SliceCost total;
+    constexpr std::array<int, 3> sides{2, 3, 4};
+    std::array<std::int64_t, sides.size()> blocks{};
+    std::array<std::int64_t, sides.size()> block_entries{};
+    std::int64_t sectors = 0;
+    std::int64_t gathered = 0;
+    std::vector<std::int64_t> scratch;
+    constexpr std::int64_t longest_looked_at = 4096;  // a dense row has neither slices nor blocks of its own
+    for (std::int64_t run = 0; run < runs; ++run) {
+        const std::int64_t at = (n - 1) * run / runs / 12 * 12;  // where blocks of 2, 3 and 4 begin
+        const std::int64_t end = std::min(n, at + sort_rows);
+        const SliceCost cost = slice_cost(rows, at, end);
+        total.entries += cost.entries;
+        total.stored += cost.stored;
+        total.code_bytes += cost.code_bytes;
+        for (std::size_t s = 0; s < sides.size(); ++s) {
+            const int side = sides[s];
+            for (std::int64_t first = at; first + side <= std::min(end, at + 12); first += side) {
+                std::int64_t entries = 0;
+                for (std::int64_t row = first; row < first + side; ++row) {
+                    entries += rows.length(row);
+                }
+                if (entries <= longest_looked_at) {
+                    blocks[s] += blocks_of(rows, first, side, scratch);
+                    block_entries[s] += entries;
+                }
+            }
+        }
+        const auto group = static_cast<std::int64_t>(std::min<P>(row_ptr[n] - row_ptr[at], 32));
+        scratch.clear();
+        std::transform(rows.begin(at), rows.begin(at) + group, std::back_inserter(scratch),
+                       [&](C column) { return static_cast<std::int64_t>(column) * value_bytes / 32; });
+        std::sort(scratch.begin(), scratch.end());
+        sectors += std::unique(scratch.begin(), scratch.end()) - scratch.begin();
+        gathered += group;
+    }
+    const auto ratio = [](std::int64_t a, std::int64_t b) {
+        return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 0.0;
+    };
+    f.code_bytes = ratio(total.code_bytes, total.entries);
+    f.padding = ratio(total.stored - total.entries, total.entries);
+    f.sectors = gathered > 0 ? ratio(sectors, gathered) : 1;
+    double best = value_bytes + static_cast<double>(sizeof(std::int32_t));
+    for (std::size_t s = 0; s < sides.size(); ++s) {
+        const double index = ratio(blocks[s], block_entries[s]) * static_cast<double>(sizeof(std::int32_t));
+        const double fill = ratio(blocks[s], block_entries[s]) * sides[s] * sides[s];
+        if (block_entries[s] > 0 && fill * value_bytes + index < best) {
+            best = fill * value_bytes + index;
+            f.block = sides[s];
+            f.block_fill = fill;
+        }
+    }
+    f.hub_share = hub_share(col_idx + row_ptr[0], f.rows.nnz, sample.entries);
+}
+
+}  // namespace
+
+Features spmv_features(const RowStatistics& rows, IndexView row_ptr, std::int64_t cols, std::int64_t x_entries,
+                       IndexView col_idx, int value_bytes, const FeatureSample& sample)
+{
+    Features f;
+    f.rows = rows;
+    f.cols = cols;
+    f.x_entries = x_entries;
+    if (rows.rows > 0 && rows.nnz > 0) {
+        row_ptr.visit([&](const auto* p) {
+            col_idx.visit([&](const auto* columns) { look(f, p, columns, value_bytes, sample); });
+        });
+    }
+    return f;
+}
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+
+#include <rmsp/matrix.hpp>
+#include <rmsp/partition.hpp>
+
+/// What the automatic choice knows of a shard. Plain data and pure functions of the host's arrays.
+namespace rmsp::kernels {
+
+/// Rows and entries that are looked at: enough for shares of a few per cent, and less work than the kernels' own first look.
+struct FeatureSample {
+    int slices = 128;       ///< runs of sort_rows rows, of each of which one slice is looked at
+    int entries = 1 << 14;  ///< whose columns are counted, to find the hubs
+    bool operator==(const FeatureSample&) const = default;
+};
+inline constexpr FeatureSample feature_sample{};
+
+/// Structure of a shard; shares are estimates from a sample of it that is spread evenly and always the same.
+struct Features {
+    RowStatistics rows;
+    std::int64_t cols = 0;
+    std::int64_t x_entries = 0;  ///< from the first to the last column that the shard touches
+    double code_bytes = 4;       ///< of kernel "sell": codes, a nonzero
+    double padding = 0;          ///< of kernel "sell": entries that are stored beyond the nonzeros, a nonzero
+    int block = 1;               ///< side of the dense blocks that take the fewest bytes, of 1 (none), 2, 3 and 4
+    double block_fill = 1;       ///< entries of these blocks, a nonzero
+    double hub_share = 0;        ///< of the entries in columns that a small sample meets more than once
+    double sectors = 1;          ///< 32-byte sectors of x that 32 entries in CSR order touch, a nonzero
+};
+
+/// \param rows  of these rows; `row_ptr` begins at the first of them, and its entries count from the start of `col_idx`
+/// \param value_bytes  of a value: blocks weigh it against an index
+Features spmv_features(const RowStatistics& rows, IndexView row_ptr, std::int64_t cols, std::int64_t x_entries,
+                       IndexView col_idx, int value_bytes, const FeatureSample& sample = feature_sample);
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include <kernels/spmv/features.hpp>
+
+/// How long each kernel would take, by the bytes that it reads and the entries of x that it gathers. Plain data and pure functions.
+namespace rmsp::kernels {
+
+/// The part of a GPU that the model knows, relative to its bandwidth so that one set of numbers serves several GPUs.
+struct DeviceModel {
+    double bytes_per_second = 4.6e12;
+    /// Bytes that the memory delivers while the L2 delivers one scattered entry: of vectors that fit the L2, and of larger ones.
+    double bytes_per_gather = 36;
+    double bytes_per_far_gather = 75;
+    double l2_bytes = 48e6;
+    double launch_seconds = 3e-6;
+    bool operator==(const DeviceModel&) const = default;
+};
+
+/// What sets a kernel apart. Bytes are those a nonzero beyond its value.
+struct KernelModel {
+    std::string_view name;
+    double bandwidth_share;   ///< of the limit that it reaches where bytes decide
+    double gather_share;      ///< of the gather rate that it reaches where gathers decide
+    double prepare_products;  ///< what making its format costs, in products
+    bool operator==(const KernelModel&) const = default;
+};
+
+/// Measured on an H200 (docs/performance.md). A kernel that is not listed counts as the last.
+inline constexpr KernelModel kernel_models[] = {
+    {"sell", 0.93, 1.0, 40},          {"sell-blocks", 0.90, 1.0, 60},   {"column-blocks", 0.55, 3.0, 150},
+    {"csr-row-vector", 0.75, 0.8, 1}, {"csr-nnz-split", 0.75, 0.75, 1}, {"csr-row-warp", 0.55, 0.6, 1},
+};
+
+constexpr const KernelModel& kernel_model(std::string_view name)
+{
+    for (const KernelModel& model : kernel_models) {
+        if (model.name == name) {
+            return model;
+        }
+    }
+    return kernel_models[std::size(kernel_models) - 1];
+}
+
+struct Prediction {
+    double bytes = 0;            ///< of matrix, x and y, once each
+    double seconds = 0;          ///< of one product
+    double prepare_seconds = 0;  ///< of what the kernel makes beforehand
+};
+
+/// \param value_bytes  of a value of the matrix, x and y
+constexpr Prediction predict_spmv(std::string_view name, const Features& f, int value_bytes,
+                                  const DeviceModel& device = {})
+{
+    const auto nnz = static_cast<double>(f.rows.nnz);
+    const auto rows = static_cast<double>(f.rows.rows);
+    const double x_bytes = static_cast<double>(std::min(f.x_entries, f.rows.nnz)) * value_bytes;
+    double matrix = nnz * (value_bytes + 4) + rows * 4;
+    double gathers = nnz * f.sectors;
+    if (name == "sell") {
+        matrix = nnz * ((1 + f.padding) * (value_bytes + 4.0 / 32) + f.code_bytes);
+    } else if (name == "sell-blocks") {
+        matrix = nnz * f.block_fill * (value_bytes + 4.0 / (f.block * f.block));
+        gathers = nnz * f.block_fill / f.block;
+    } else if (name == "column-blocks") {
+        // 16-bit columns; the partial sums of what lies outside the hubs are written and read again.
+        matrix = nnz * (value_bytes + 2 + (1 - f.hub_share) * (value_bytes + 4));
+    }
+    const KernelModel& kernel = kernel_model(name);
+    const double per_gather = x_bytes <= device.l2_bytes ? device.bytes_per_gather : device.bytes_per_far_gather;
+    Prediction p;
+    p.bytes = matrix + x_bytes + rows * value_bytes;
+    p.seconds =
+        device.launch_seconds + std::max(p.bytes / kernel.bandwidth_share, gathers * per_gather / kernel.gather_share) /
+                                    device.bytes_per_second;
+    p.prepare_seconds = kernel.prepare_products * p.seconds;
+    return p;
+}
+
+}  // namespace rmsp::kernels

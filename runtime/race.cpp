@@ -1,0 +1,89 @@
+#include "runtime/race.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace rmsp::runtime {
+
+template <class T>
+Race<T>::Race(Worker& worker, std::unique_ptr<kernels::SpmvOperator<T>> favourite,
+              std::unique_ptr<kernels::SpmvOperator<T>> challenger, std::shared_ptr<RaceOutcome> outcome)
+    : worker_(worker), runners_{std::move(favourite), std::move(challenger)}, outcome_(std::move(outcome))
+{
+    for (auto& event : events_) {
+        event = worker_.device().make_event(true);
+    }
+}
+
+template <class T>
+void Race<T>::apply(T alpha, const T* x, T beta, T* y, const kernels::Context& context)
+{
+    if (turn_ == applies && outcome_->winner.load(std::memory_order_relaxed) < 0 &&
+        std::all_of(events_.begin(), events_.end(), [](const auto& event) { return event->ready(); })) {
+        decide();
+    }
+    if (turn_ == applies) {
+        runners_[leader_]->apply(alpha, x, beta, y, context);
+        return;
+    }
+    const int turn = turn_++;
+    const auto timed = static_cast<std::size_t>(std::max(0, turn - untimed));
+    if (turn >= untimed) {
+        worker_.stream().record(*events_[2 * timed]);
+    }
+    runners_[static_cast<std::size_t>(turn % 2)]->apply(alpha, x, beta, y, context);
+    if (turn >= untimed) {
+        worker_.stream().record(*events_[2 * timed + 1]);
+    }
+}
+
+template <class T>
+std::int64_t Race<T>::row_granule() const
+{
+    return outcome_->winner.load(std::memory_order_relaxed) < 0 ? 0 : runners_[leader_]->row_granule();
+}
+
+template <class T>
+void Race<T>::apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
+                         const kernels::Context& context)
+{
+    runners_[leader_]->apply_rows(first, end, alpha, x, beta, y, context);
+}
+
+template <class T>
+void Race<T>::decide()
+{
+    outcome_->seconds.fill(std::numeric_limits<double>::infinity());
+    for (std::size_t timed = 0; timed < applies - untimed; ++timed) {
+        double& least = outcome_->seconds[timed % 2];
+        least = std::min(least, events_[2 * timed + 1]->seconds_since(*events_[2 * timed]));
+    }
+    leader_ = outcome_->seconds[1] < outcome_->seconds[0] ? 1 : 0;
+    runners_[1 - leader_].reset();  // its memory is used again only behind what is queued
+    outcome_->winner.store(static_cast<int>(leader_), std::memory_order_release);
+}
+
+template <class T>
+void Race<T>::update_values(const kernels::Context& context)
+{
+    for (const auto& runner : runners_) {
+        if (runner) {
+            runner->update_values(context);
+        }
+    }
+}
+
+template <class T>
+std::int64_t Race<T>::workspace_bytes() const
+{
+    std::int64_t bytes = 0;
+    for (const auto& runner : runners_) {
+        bytes += runner ? runner->workspace_bytes() : 0;
+    }
+    return bytes;
+}
+
+template class Race<float>;
+template class Race<double>;
+
+}  // namespace rmsp::runtime

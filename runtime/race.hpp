@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include <kernels/spmv/spmv.hpp>
+
+#include "runtime/worker.hpp"
+
+namespace rmsp::runtime {
+
+/// How a race ended; read by other threads.
+struct RaceOutcome {
+    std::array<double, 2> seconds{};  ///< least time of an apply with each runner; valid once there is a winner
+    std::atomic<int> winner{-1};      ///< 0 or 1; -1: not decided yet
+};
+
+/// An operator that is two: the first applies run with both in turn and are timed by events on the device, later ones with the
+/// faster. Nobody waits for that: until the events are ready, the favourite runs. The loser costs three applies.
+template <class T>
+class Race final : public kernels::SpmvOperator<T> {
+public:
+    /// On the worker's thread, like every other member.
+    Race(Worker& worker, std::unique_ptr<kernels::SpmvOperator<T>> favourite,
+         std::unique_ptr<kernels::SpmvOperator<T>> challenger, std::shared_ptr<RaceOutcome> outcome);
+
+    void apply(T alpha, const T* x, T beta, T* y, const kernels::Context& context) override;
+    /// 0 until the race is decided, since it needs whole applies; then the winner's.
+    std::int64_t row_granule() const override;
+    void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
+                    const kernels::Context& context) override;
+    void update_values(const kernels::Context& context) override;
+    /// Of the favourite, then of the winner.
+    std::int64_t format_bytes() const override { return runners_[leader_]->format_bytes(); }
+    std::int64_t workspace_bytes() const override;
+
+private:
+    void decide();
+
+    // Each runner: once to warm up, then timed twice, in turn, so that both meet the same state of the machine.
+    static constexpr int untimed = 2;
+    static constexpr int applies = 6;
+
+    Worker& worker_;
+    std::array<std::unique_ptr<kernels::SpmvOperator<T>>, 2> runners_;  ///< the loser is freed
+    std::shared_ptr<RaceOutcome> outcome_;
+    std::array<std::unique_ptr<Event>, 2 * (applies - untimed)> events_;  ///< begin and end of each timed apply
+    int turn_ = 0;
+    std::size_t leader_ = 0;
+};
+
+}  // namespace rmsp::runtime

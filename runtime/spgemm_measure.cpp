@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "runtime/spgemm.hpp"
+
+namespace rmsp {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+}  // namespace
+
+template <class T>
+std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int64_t iterations, T alpha)
+{
+    detail::ProductState<T>& state = detail::checked(state_);
+    if (iterations < 1 || warmup < 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("measure({}, {}): at least one iteration is timed", warmup, iterations));
+    }
+    if (state.plan.chunked()) {
+        throw Error(ErrorCode::usage,
+                    "measure() needs A, B and C on the devices; this plan is computed in runs of rows");
+    }
+    using Times = std::vector<std::vector<double>>;  // of each device and round
+    const std::size_t devices = state.parts.size();
+    Times symbolic(devices);
+    Times allocate(devices);
+    Times fill(devices);
+    Times whole(devices);
+    Times values(devices);
+    double wall_whole = 0;
+    double wall_values = 0;
+    detail::on_devices<T>(
+        state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous& meeting) {
+            const auto rank = static_cast<std::size_t>(worker.rank());
+            auto loop_begin = Clock::now();
+            for (std::int64_t round = -warmup; round < iterations; ++round) {
+                part.col_idx.reset();
+                part.values.reset();
+                part.product.reset();
+                part.columns_known = false;
+                worker.stream().synchronize();
+                meeting.arrive_and_wait();
+                if (round == 0) {
+                    loop_begin = Clock::now();
+                }
+                const auto begin = Clock::now();
+                part.product = detail::prepare_product(worker, part.budget, state.options, part.a.shard, part.b.shard);
+                const double prepared = seconds_since(begin);
+                const auto nnz = static_cast<std::size_t>(part.product->nnz());
+                part.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, nnz);
+                part.values = kernels::DeviceArray<T>(part.budget, nnz);
+                const double allocated = seconds_since(begin);
+                detail::fill_or_renew(part, worker, alpha);
+                worker.stream().synchronize();
+                if (round >= 0) {
+                    whole[rank].push_back(seconds_since(begin));
+                    symbolic[rank].push_back(prepared);
+                    allocate[rank].push_back(allocated - prepared);
+                    fill[rank].push_back(whole[rank].back() - allocated);
+                }
+            }
+            meeting.arrive_and_wait();
+            if (rank == 0) {
+                wall_whole = seconds_since(loop_begin);
+            }
+            for (std::int64_t round = -warmup; round < iterations; ++round) {
+                meeting.arrive_and_wait();
+                if (round == 0) {
+                    loop_begin = Clock::now();
+                }
+                const auto begin = Clock::now();
+                detail::fill_or_renew(part, worker, alpha);
+                worker.stream().synchronize();
+                if (round >= 0) {
+                    values[rank].push_back(seconds_since(begin));
+                }
+            }
+            meeting.arrive_and_wait();
+            if (rank == 0) {
+                wall_values = seconds_since(loop_begin);
+            }
+        });
+    state.computed = true;
+
+    const auto median = [](std::vector<double> v) {
+        std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+        return v[v.size() / 2];
+    };
+    const auto summary = [&](const char* name, const Times& times, double wall) {
+        Measurement m;
+        m.name = fmt::format("spgemm/{}/{}", state.plan.precision, name);
+        m.layout = "devices -> rows";
+        m.iterations = iterations;
+        std::vector<double> slowest(static_cast<std::size_t>(iterations));
+        double sum = 0;
+        double most = 0;
+        for (const auto& device : times) {
+            for (std::size_t i = 0; i < slowest.size(); ++i) {
+                slowest[i] = std::max(slowest[i], device[i]);
+            }
+            const double typical = median(device);
+            sum += typical;
+            most = std::max(most, typical);
+        }
+        m.median_seconds = median(slowest);
+        m.min_seconds = *std::min_element(slowest.begin(), slowest.end());
+        m.max_seconds = *std::max_element(slowest.begin(), slowest.end());
+        m.wall_seconds = wall;
+        m.flops = 2 * static_cast<double>(state.plan.products);
+        for (const SpgemmShardPlan& shard : state.plan.shards) {
+            m.bytes += static_cast<double>(shard.a_bytes + shard.b_bytes + shard.c_bytes);
+        }
+        m.time_imbalance = sum > 0 ? most * static_cast<double>(devices) / sum - 1 : 0;
+        return m;
+    };
+    const auto phase = [&](const char* name, const Times& times) {
+        PhaseTimes p;
+        p.name = name;
+        for (const auto& device : times) {
+            p.seconds.push_back(median(device));
+        }
+        return p;
+    };
+    std::vector<Measurement> measurements{summary("whole", whole, wall_whole), summary("numeric", values, wall_values)};
+    measurements[0].phases = {phase("symbolic", symbolic), phase("allocate", allocate), phase("fill", fill)};
+    measurements[1].phases = {phase("numeric", values)};
+    for (std::size_t rank = 0; rank < devices; ++rank) {
+        state.plan.shards[rank].peak_bytes = state.parts[rank]->budget.peak();
+    }
+    return measurements;
+}
+
+template std::vector<Measurement> SparseProduct<float>::measure(std::int64_t, std::int64_t, float);
+template std::vector<Measurement> SparseProduct<double>::measure(std::int64_t, std::int64_t, double);
+
+}  // namespace rmsp

@@ -1,0 +1,113 @@
+#include <gtest/gtest.h>
+#include <kernels/spmv/features.hpp>
+#include <kernels/spmv/model.hpp>
+#include <rmsp/io.hpp>
+
+#include "matrices.hpp"
+
+namespace rmsp::kernels::test {
+namespace {
+
+template <class T>
+Features features(const CsrMatrix<T>& a)
+{
+    const IndexView row_ptr(a.row_ptr.data());
+    return spmv_features(row_statistics(a.rows, row_ptr), row_ptr, a.cols, a.cols, a.col_idx.view(), sizeof(T));
+}
+
+/// The candidates with the least predicted time.
+std::string best(const Features& f, int value_bytes)
+{
+    std::string name;
+    double seconds = 1e9;
+    for (const KernelModel& kernel : kernel_models) {
+        const double predicted = predict_spmv(kernel.name, f, value_bytes).seconds;
+        if (predicted < seconds) {
+            seconds = predicted;
+            name = kernel.name;
+        }
+    }
+    return name;
+}
+
+TEST(SpmvFeatures, StencilsAreDiagonalsWithoutHubs)
+{
+    const Features f = features(generate<double>("stencil27 64 64 64"));
+    EXPECT_LT(f.code_bytes, 2.1);
+    EXPECT_LT(f.padding, 0.15);
+    EXPECT_LT(f.hub_share, 0.1);
+    EXPECT_LT(f.sectors, 0.7);  // runs of three columns
+    EXPECT_EQ(best(f, 8), "sell");
+    // A band is diagonals but for its ends.
+    EXPECT_LT(features(generate<float>("banded 100000 5")).code_bytes, 0.2);
+}
+
+TEST(SpmvFeatures, ScatteredColumnsCostFourBytesAndASectorEach)
+{
+    const Features f = features(generate<double>("random 100000 1000000 16"));
+    EXPECT_EQ(f.code_bytes, 4);
+    EXPECT_EQ(f.padding, 0);
+    EXPECT_GT(f.sectors, 0.9);
+    EXPECT_LT(f.hub_share, 0.05);
+    EXPECT_EQ(f.block, 1);
+}
+
+TEST(SpmvFeatures, PowerLawsHaveHubs)
+{
+    const Features f = features(generate<double>("rmat 16 16"));
+    EXPECT_GT(f.hub_share, 0.3);
+    EXPECT_GT(f.sectors, 0.5);
+    EXPECT_LT(predict_spmv("column-blocks", f, 8).bytes, predict_spmv("sell", f, 8).bytes * 2);
+}
+
+TEST(SpmvFeatures, FindsDenseBlocks)
+{
+    for (const std::int64_t side : {2, 3, 4}) {
+        const auto grid = generate<double>("random 5000 5000 6");
+        const Features f = features(kronecker_ones(grid.view(), side));
+        EXPECT_EQ(f.block, side);
+        EXPECT_NEAR(f.block_fill, 1, 1e-12);
+        EXPECT_LT(predict_spmv("sell-blocks", f, 8).bytes, predict_spmv("csr-row-vector", f, 8).bytes);
+    }
+}
+
+TEST(SpmvFeatures, OfMatricesWithoutRowsOrEntries)
+{
+    EXPECT_EQ(features(generate<double>("random 0 5 1")).rows.nnz, 0);
+    EXPECT_EQ(features(generate<float>("random 50 5 0")).block, 1);
+    const Features one = features(generate<double>("random 1 1 1"));
+    EXPECT_EQ(one.rows.nnz, 1);
+    EXPECT_GT(predict_spmv("csr-nnz-split", one, 8).seconds, 0);
+    for (const Shape& shape : shapes()) {
+        SCOPED_TRACE(shape.name);
+        const HostCsr<float> a = make_matrix<float>(shape, 3);
+        const Features f = spmv_features(statistics(a.row_ptr), IndexView(a.row_ptr.data()), a.cols, a.cols,
+                                         IndexView(a.col_idx.data()), 4);
+        EXPECT_GE(f.padding, 0);
+        EXPECT_GE(f.code_bytes, 0);
+        EXPECT_GE(f.block_fill, 1);
+        for (const KernelModel& kernel : kernel_models) {
+            const Prediction p = predict_spmv(kernel.name, f, 4);
+            EXPECT_GT(p.seconds, 0);
+            EXPECT_GE(p.bytes, 0);
+        }
+    }
+}
+
+TEST(SpmvModel, MoreBandwidthIsProportionallyFaster)
+{
+    const Features f = features(generate<double>("stencil7 50 50 50"));
+    DeviceModel slow;
+    slow.launch_seconds = 0;
+    DeviceModel fast = slow;
+    fast.bytes_per_second = 2 * slow.bytes_per_second;
+    for (const KernelModel& kernel : kernel_models) {
+        EXPECT_NEAR(predict_spmv(kernel.name, f, 8, slow).seconds, 2 * predict_spmv(kernel.name, f, 8, fast).seconds,
+                    1e-12);
+        EXPECT_EQ(kernel_model(kernel.name), kernel);
+    }
+    EXPECT_EQ(kernel_model("no such kernel").name, "csr-row-warp");
+}
+
+}  // namespace
+}  // namespace rmsp::kernels::test

@@ -1,0 +1,139 @@
+#include <array>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <kernels/spgemm/policy.hpp>
+
+namespace rmsp::kernels::spgemm {
+namespace {
+
+constexpr std::int64_t h200_shared = 227 << 10;
+constexpr std::int64_t a100_shared = 163 << 10;
+constexpr std::int64_t least_shared = 99 << 10;
+
+RowBounds row(std::int32_t first, std::int32_t last, std::int32_t words, std::int32_t products)
+{
+    return {first, last, words, products};
+}
+
+TEST(SpgemmPolicy, SpanOfARow)
+{
+    constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
+    EXPECT_EQ(row(most, -1, 0, 0).span(), 0);
+    EXPECT_EQ(row(most, -1, 0, 0).span_words(), 0);
+    EXPECT_EQ(row(31, 32, 2, 2).span(), 2);
+    EXPECT_EQ(row(31, 32, 2, 2).span_words(), 2);
+    EXPECT_EQ(row(0, most, 2, 2).span(), std::int64_t{1} << 31);
+    EXPECT_EQ(row(0, most, 2, 2).span_words(), 1 << 26);
+}
+
+TEST(SpgemmPolicy, StructureClassHoldsTheRow)
+{
+    for (const std::int64_t shared : {least_shared, a100_shared, h200_shared}) {
+        for (const std::int32_t span : {1, 33, 1000, 1025, 20'000, 70'000, 140'000, 1'000'000, 2'000'000'000}) {
+            for (const std::int32_t words : {0, 1, 31, 32, 33, 64, 65, 128, 256, 257, 4096, 5000, 10'000'000}) {
+                const RowBounds r = row(17, 16 + span, words, words);
+                const StructureClass c = structure_class(r, shared);
+                const Shape shape = structure_shape(c);
+                SCOPED_TRACE(testing::Message() << span << " columns, " << words << " words, class " << int(c));
+                EXPECT_EQ(c == StructureClass::none, words == 0);
+                if (words == 0) {
+                    continue;
+                }
+                EXPECT_LE(shape.bytes * (shape.threads / shape.threads_a_row), shared - (16 << 10));
+                if (sorts(c)) {
+                    EXPECT_LE(words, structure_capacity(c));
+                    // Distance and slot in one 32-bit key.
+                    EXPECT_LE(r.span_words() * 2 * structure_capacity(c), std::int64_t{1} << 32);
+                } else {
+                    EXPECT_TRUE(r.span_words() <= structure_capacity(c) || c == widest_bitmap(shared));
+                }
+            }
+        }
+    }
+}
+
+TEST(SpgemmPolicy, NumericClassHoldsTheRow)
+{
+    for (const std::int64_t shared : {least_shared, a100_shared, h200_shared}) {
+        for (const Accumulator accumulator : {Accumulator::automatic, Accumulator::hash, Accumulator::window}) {
+            for (const std::int64_t bytes : {4, 8}) {
+                for (const std::int32_t span : {1, 256, 257, 2048, 2049, 60'000, 800'000, 1'000'000'000}) {
+                    for (const std::int64_t entries : {0, 1, 32, 33, 1024, 1025, 8192, 8193, 300'000}) {
+                        if (entries > span) {
+                            continue;
+                        }
+                        const RowBounds r = row(5, 4 + span, 1, 1000);
+                        const NumericClass c = numeric_class(r, entries, bytes, accumulator, shared);
+                        const std::int64_t capacity = numeric_capacity(c);
+                        SCOPED_TRACE(testing::Message()
+                                     << span << " columns, " << entries << " entries, class " << int(c));
+                        EXPECT_EQ(c == NumericClass::none, entries == 0);
+                        EXPECT_NE(c, NumericClass::scatter);
+                        const Shape shape = numeric_shape(c, bytes);
+                        EXPECT_LE(shape.bytes * (shape.threads / shape.threads_a_row), shared - (8 << 10));
+                        if (is_window(c)) {
+                            EXPECT_LE(span, capacity);
+                            EXPECT_NE(accumulator, Accumulator::hash);
+                        } else if (is_hash(c) || is_block_hash(c)) {
+                            EXPECT_LE(entries, capacity);
+                            EXPECT_NE(accumulator, Accumulator::window);
+                        } else if (is_rank(c)) {
+                            const std::int64_t sums = (capacity - rank_bytes(r.span_words())) / bytes;
+                            ASSERT_GT(sums, 0);
+                            EXPECT_LE((entries + sums - 1) / sums, NumericLimits{}.most_passes);
+                        } else if (is_rank_far(c)) {
+                            EXPECT_LE(rank_bytes(r.span_words()), capacity);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    EXPECT_EQ(numeric_class(row(0, 99, 9, 9), 9, 8, Accumulator::scatter, h200_shared), NumericClass::scatter);
+}
+
+TEST(SpgemmPolicy, TwinsOfAWarpHaveRoom)
+{
+    for (int i = 1; i < static_cast<int>(NumericClass::count); ++i) {
+        const auto c = static_cast<NumericClass>(i);
+        if (is_window(c) || is_hash(c)) {
+            const Shape shape = numeric_shape(c, 8, most_twins);
+            EXPECT_LE(shape.bytes * (shape.threads / shape.threads_a_row), h200_shared - (8 << 10)) << i;
+        }
+    }
+    for (const int group : {2, 3, 4}) {
+        EXPECT_EQ(twin_tile % group, 0);
+    }
+}
+
+TEST(SpgemmPolicy, VirtualWarpTakesARowOfMeanLengthInOneStep)
+{
+    EXPECT_EQ(virtual_warp(0, 0), 1);
+    EXPECT_EQ(virtual_warp(10, 10), 1);
+    EXPECT_EQ(virtual_warp(11, 10), 2);
+    EXPECT_EQ(virtual_warp(80, 10), 8);
+    EXPECT_EQ(virtual_warp(81, 10), 16);
+    EXPECT_EQ(virtual_warp(1'000'000, 10), 32);
+}
+
+TEST(SpgemmPolicy, SmallClassesJoinTheNext)
+{
+    using N = NumericClass;
+    std::array<unsigned, 32> rows{};
+    rows[static_cast<int>(N::none)] = 100;
+    EXPECT_TRUE(plan_launches<N>(rows).empty());
+    rows[static_cast<int>(N::window2048)] = 3;
+    rows[static_cast<int>(N::hash32)] = 10;
+    rows[static_cast<int>(N::hash128)] = 20;
+    rows[static_cast<int>(N::hash256)] = 5000;
+    rows[static_cast<int>(N::hash512)] = 7;
+    rows[static_cast<int>(N::rank24)] = 1;
+    const std::vector<Launch<N>> expected{
+        {N::window2048, 100, 3}, {N::hash256, 103, 5030}, {N::hash512, 5133, 7}, {N::rank24, 5140, 1}};
+    EXPECT_EQ(plan_launches<N>(rows), expected);
+}
+
+}  // namespace
+}  // namespace rmsp::kernels::spgemm

@@ -1,0 +1,102 @@
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <runtime/host/host_device.hpp>
+#include <runtime/race.hpp>
+
+namespace rmsp::runtime::test {
+namespace {
+
+struct Log {
+    int applies = 0;
+    int updates = 0;
+    bool alive = true;
+};
+
+/// Adds `value` to y[0], and takes its time.
+class Runner final : public kernels::SpmvOperator<double> {
+public:
+    Runner(Log& log, double value, std::chrono::microseconds time) : log_(log), value_(value), time_(time) {}
+    ~Runner() override { log_.alive = false; }
+    void apply(double /*alpha*/, const double* /*x*/, double /*beta*/, double* y, const kernels::Context&) override
+    {
+        ++log_.applies;
+        const auto end = std::chrono::steady_clock::now() + time_;
+        while (std::chrono::steady_clock::now() < end) {
+        }
+        y[0] += value_;
+    }
+    void update_values(const kernels::Context&) override { ++log_.updates; }
+    std::int64_t format_bytes() const override { return static_cast<std::int64_t>(value_); }
+    std::int64_t workspace_bytes() const override { return 100; }
+
+private:
+    Log& log_;
+    double value_;
+    std::chrono::microseconds time_;
+};
+
+class RaceTest : public testing::Test {
+protected:
+    RaceTest()
+    {
+        DeviceInfo info;
+        info.compute_units = 1;
+        worker_ = std::make_unique<Worker>(0, Placement{}, [info] { return make_host_device(info); });
+        worker_->wait_until_open();
+    }
+    /// Runs f on the worker's thread and waits.
+    template <class F>
+    void on_worker(F f)
+    {
+        std::promise<void> done;
+        worker_->post([&](Worker&) {
+            f();
+            done.set_value();
+        });
+        done.get_future().wait();
+    }
+
+    std::unique_ptr<Worker> worker_;
+};
+
+TEST_F(RaceTest, TheFasterStaysAndTheOtherIsFreed)
+{
+    using namespace std::chrono_literals;
+    for (const bool favourite_wins : {false, true}) {
+        Log first;
+        Log second;
+        const auto outcome = std::make_shared<RaceOutcome>();
+        on_worker([&] {
+            Race<double> race(*worker_, std::make_unique<Runner>(first, 1, favourite_wins ? 100us : 3000us),
+                              std::make_unique<Runner>(second, 100, favourite_wins ? 3000us : 100us), outcome);
+            EXPECT_EQ(race.format_bytes(), 1);
+            EXPECT_EQ(race.workspace_bytes(), 200);
+            double y = 0;
+            for (int i = 0; i < 6; ++i) {
+                race.apply(1, nullptr, 0, &y, worker_->context());
+                EXPECT_EQ(outcome->winner.load(), -1);
+            }
+            EXPECT_EQ(y, 303);  // three applies of each
+            race.update_values(worker_->context());
+            for (int i = 0; i < 4; ++i) {
+                race.apply(1, nullptr, 0, &y, worker_->context());
+            }
+            EXPECT_EQ(y, favourite_wins ? 307 : 703);
+            EXPECT_EQ(race.format_bytes(), favourite_wins ? 1 : 100);
+            EXPECT_EQ(race.workspace_bytes(), 100);
+            EXPECT_EQ(first.alive, favourite_wins);
+            EXPECT_EQ(second.alive, !favourite_wins);
+            race.update_values(worker_->context());
+        });
+        EXPECT_EQ(outcome->winner.load(), favourite_wins ? 0 : 1);
+        EXPECT_EQ(outcome->seconds[0] < outcome->seconds[1], favourite_wins);
+        EXPECT_EQ(first.updates + second.updates, 3);
+    }
+}
+
+}  // namespace
+}  // namespace rmsp::runtime::test
