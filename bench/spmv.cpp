@@ -159,8 +159,8 @@ private:
         }
         std::vector<std::string> names{"auto"};
         for (const rmsp::KernelInfo& kernel : rmsp::list_kernels()) {
-            if (devices.size() == 1 && kernel.compiled && kernel.device == devices.front().kind &&
-                kernel.name.find("reference") == std::string::npos) {
+            if (devices.size() == 1 && kernel.family == "spmv" && kernel.compiled &&
+                kernel.device == devices.front().kind && kernel.name.find("reference") == std::string::npos) {
                 names.push_back(kernel.name);
             }
         }
@@ -219,7 +219,11 @@ private:
         entry["device_count"] = plan.at("shards").size();
         entry["precision"] = plan.at("precision");
         entry["kernel"] = kernel;
-        entry["chosen"] = plan.at("shards").front().at("kernel");
+        const Json& first = plan.at("shards").front();
+        entry["chosen"] = first.at("kernel");
+        entry["chosen_because"] = first.at("kernel_reason");
+        entry["kernel_candidates"] = first.at("kernel_candidates");
+        entry["break_even_applies"] = first.at("break_even_applies");
         for (const char* key : {"rows", "cols", "nonzeros", "transport"}) {
             entry[key] = plan.at(key);
         }

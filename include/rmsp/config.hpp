@@ -25,6 +25,7 @@ struct Config {
     struct RuntimeKeys {
         std::string devices = "auto";         ///< runtime.devices
         std::string bind = "auto";            ///< runtime.bind: auto, none, strict
+        std::string threads = "device";       ///< runtime.threads: device, one
         std::vector<double> weights;          ///< runtime.weights
         std::vector<std::string> transports;  ///< runtime.transports
         double limit_gbs = 0;                 ///< runtime.limit_gbs
@@ -36,6 +37,7 @@ struct Config {
         std::string alignment = "auto";     ///< partition.alignment: auto, exact, row
         std::int64_t devices = 0;           ///< partition.devices, 0: chosen
         std::string exchange = "auto";      ///< partition.exchange: auto, ranges, entries
+        std::string pointers = "device";    ///< partition.pointers: device, host
     } partition;
     struct KernelKeys {
         std::string spmv = "auto";          ///< kernel.spmv

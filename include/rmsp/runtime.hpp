@@ -29,6 +29,10 @@ struct RuntimeOptions {
     std::vector<std::string> transports{};
     /// Bandwidth limit of one device in GB/s for the report; 0: measured when first needed.
     double limit_gbs = 0;
+    /// One thread drives all devices, as a simple program would: each job is done for one device after the other, and only what a
+    /// GPU was given meanwhile goes on by itself; data move between GPUs through the host. For comparisons. (MSREP, section 5.3:
+    /// baseline)
+    bool one_thread = false;
     /// Described machine to plan for; only plan() works then, nothing is run. Empty: the live machine.
     std::string topology_file{};
     /// Where findings are kept for later processes: a folder, "auto" ($XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp), or "off".
@@ -61,6 +65,12 @@ enum class Exchange : std::uint8_t {
     entries,    ///< only those that it touches: their columns are numbered anew on the device, their owners pack them
 };
 
+/// Where the local row pointers of the parts are computed.
+enum class RowPointers : std::uint8_t {
+    device,  ///< by a kernel on each device, from a slice of the caller's (MSREP, section 4.1)
+    host,  ///< by the worker's cores, on the way to the device; for comparisons. Host devices compute them themselves anyway
+};
+
 /// How the pieces of a streamed matrix cross the links to the devices.
 enum class StreamEncoding : std::uint8_t {
     none,       ///< as they are in the caller's arrays
@@ -71,6 +81,7 @@ enum class StreamEncoding : std::uint8_t {
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
     RowAlignment alignment = RowAlignment::automatic;
+    RowPointers row_pointers = RowPointers::device;
     std::string kernel = "auto";  ///< a name of list_kernels(), or "auto"
     /// Resident matrices that are not borrowed. Host devices, which share their memory, exchange nothing: `entries` then only
     /// numbers the columns anew.
@@ -115,6 +126,7 @@ template <class T>
 struct MatrixState;
 template <class T>
 struct VectorState;
+struct VectorAccess;
 }  // namespace detail
 
 /// A vector whose entries live on the devices of a runtime. Movable handle; the memory is freed with the last handle, after
@@ -137,6 +149,7 @@ public:
 private:
     template <class>
     friend class DistributedMatrix;
+    friend struct detail::VectorAccess;
     explicit DistributedVector(std::shared_ptr<detail::VectorState<T>> state) : state_(std::move(state)) {}
     std::shared_ptr<detail::VectorState<T>> state_;
 };
