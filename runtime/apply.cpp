@@ -34,7 +34,8 @@ bool exchanged_by_rows(const MatrixState<T>& matrix, const Source<T>& x)
     if (!x.vector || x.vector->layout != Layout::rows || !matrix.channel) {
         return false;
     }
-    return matrix.by_entries ? x.vector->offsets == matrix.x_slices : holds_needed(matrix, *x.vector);
+    return matrix.by_entries || !matrix.exchanges ? x.vector->offsets == matrix.x_slices
+                                                  : holds_needed(matrix, *x.vector);
 }
 
 /// Brings what the devices need of such an x to each of them, on one of the worker's streams, and returns where the worker's
@@ -44,6 +45,9 @@ const T* exchange_by_rows(MatrixState<T>& matrix, runtime::Worker& worker, runti
                           runtime::Rendezvous& meeting, const VectorState<T>& x)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
+    if (!matrix.exchanges) {
+        return static_cast<const T*>(x.entry_zero[rank]);
+    }
     if (!matrix.by_entries) {
         matrix.channel->gather(worker, stream, meeting, {x.entry_zero, x.offsets, matrix.x_needed, sizeof(T)}, [] {});
         return static_cast<const T*>(x.entry_zero[rank]);
@@ -60,11 +64,13 @@ const T* exchange_by_rows(MatrixState<T>& matrix, runtime::Worker& worker, runti
             stream.copy(slice, x.slices[rank],
                         static_cast<std::size_t>(x.offsets[rank + 1] - x.offsets[rank]) * sizeof(T));
         }
-        kernels::pack(x.slices[rank], shard.packed_list.data(), static_cast<std::int64_t>(shard.packed_list.size()),
-                      shard.packed.data(), worker.device().context(stream));
     };
-    matrix.channel->gather(worker, stream, meeting, {places, x.offsets, {}, sizeof(T), &matrix.halo, matrix.packed},
-                           write);
+    runtime::Gather gather{places, x.offsets, {}, sizeof(T)};
+    gather.halo = &matrix.halo;
+    gather.packed = matrix.packed;
+    gather.slice = x.slices[rank];
+    gather.packed_list = shard.packed_list.data();
+    matrix.channel->gather(worker, stream, meeting, gather, write);
     return slice;
 }
 
@@ -123,8 +129,10 @@ PlacedX<T> place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Ren
     };
     if (exchanged_by_rows(matrix, x)) {
         const T* const data = exchange_by_rows(matrix, worker, worker.stream(), meeting, *x.vector);
-        mark("x exchange");
-        return {data, true};
+        if (matrix.exchanges) {
+            mark("x exchange");
+        }
+        return {data, matrix.exchanges};
     }
     PlacedX<T> placed = place_whole_x(matrix, worker, meeting, x, probe);
     if (matrix.by_entries) {
@@ -155,11 +163,25 @@ void multiply(Shard<T>& shard, runtime::Worker& worker, T alpha, const T* x, T b
     }
 }
 
+/// The shard's interior as far as its operator can multiply it alone.
+template <class T>
+runtime::Range interior_of(const Shard<T>& shard)
+{
+    const std::int64_t granule = shard.interior.empty() ? 0 : shard.owned_operator->row_granule();
+    if (granule == 0) {
+        return {};
+    }
+    const runtime::Range& rows = shard.interior;
+    return {(rows.first + granule - 1) / granule * granule,
+            rows.end == shard.owned.rows ? rows.end : rows.end / granule * granule};
+}
+
 /// The same for an x that is exchanged by rows: entries of other devices come to their place beside the slice on the worker's
 /// side stream, where the rows that need them follow, while the worker's stream multiplies the others.
 template <class T>
-void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,
-                         const VectorState<T>& x, T beta, T* y, PhaseProbe* probe)
+void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting,
+                         const runtime::Range& interior, T alpha, const VectorState<T>& x, T beta, T* y,
+                         PhaseProbe* probe)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     Shard<T>& shard = *matrix.shards[rank];
@@ -176,10 +198,10 @@ void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtim
     const std::size_t exchanged = mark("x exchange", side, begin);
 
     auto& rows = *shard.owned_operator;
-    rows.apply_rows(shard.interior.first, shard.interior.end, alpha, x_data, beta, y, worker.context());
+    rows.apply_rows(interior.first, interior.end, alpha, x_data, beta, y, worker.context());
     mark("interior", stream, begin);
-    rows.apply_rows(0, shard.interior.first, alpha, x_data, beta, y, side_context);
-    rows.apply_rows(shard.interior.end, shard.owned.rows, alpha, x_data, beta, y, side_context);
+    rows.apply_rows(0, interior.first, alpha, x_data, beta, y, side_context);
+    rows.apply_rows(interior.end, shard.owned.rows, alpha, x_data, beta, y, side_context);
     if (shard.carry_operator) {
         shard.carry_operator->apply(alpha, x_data, T{0}, shard.carry_out.data(), side_context);
     }
@@ -217,8 +239,9 @@ void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rende
     T* const host_rows = y.vector ? nullptr : y.host + shard.part.first_owned_row();
 
     T* const y_place = copy_y ? shard.y.data() : y.vector ? y.vector->slices[rank] : host_rows;
-    if (!shard.interior.empty() && y.vector && exchanged_by_rows(matrix, x)) {
-        multiply_overlapped(matrix, worker, meeting, alpha, *x.vector, beta, y_place, probe);
+    const runtime::Range interior = interior_of(shard);
+    if (!interior.empty() && y.vector && exchanged_by_rows(matrix, x)) {
+        multiply_overlapped(matrix, worker, meeting, interior, alpha, *x.vector, beta, y_place, probe);
     } else {
         if (probe != nullptr) {
             probe->mark(worker, "");

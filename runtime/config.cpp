@@ -107,6 +107,17 @@ std::vector<Key> key_table(Config& c)
          "whether a cut may fall inside a row: auto (at a row's end where that costs at most 0.5 % of a part), exact "
          "(at the exact nonzero), row (never inside)",
          {"auto", "exact", "row"}},
+        {"partition.devices",
+         &c.partition.devices,
+         "devices that get a part of a resident matrix, the first of runtime.devices; 0: if that is auto, as many as "
+         "make an apply fastest by a model, else all",
+         {},
+         0},
+        {"partition.exchange",
+         &c.partition.exchange,
+         "how an x by rows is exchanged: ranges of columns, single entries, or auto: entries where they are less than "
+         "half of the ranges",
+         {"auto", "ranges", "entries"}},
         {"partition.pointers",
          &c.partition.pointers,
          "where the local row pointers of the parts are computed: device, or host (the baseline)",
@@ -617,6 +628,11 @@ DistributeOptions distribute_options(const Config& config)
     options.alignment = config.partition.alignment == "exact" ? RowAlignment::exact
                         : config.partition.alignment == "row" ? RowAlignment::row
                                                               : RowAlignment::automatic;
+    options.devices = static_cast<int>(std::min<std::int64_t>(config.partition.devices, INT32_MAX));
+    options.exchange = config.partition.exchange == "ranges"    ? Exchange::ranges
+                       : config.partition.exchange == "entries" ? Exchange::entries
+                                                                : Exchange::automatic;
+    options.x_layout = config.run.vectors == "replicated" ? Layout::replicated : Layout::rows;
     options.row_pointers = config.partition.pointers == "host" ? RowPointers::host : RowPointers::device;
     options.kernel = config.kernel.spmv;
     options.merge = config.run.merge;

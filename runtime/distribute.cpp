@@ -154,16 +154,14 @@ std::int64_t nonzeros_before(const Shard<T>& shard, runtime::Worker& worker, std
     });
 }
 
-/// Finds the rows that are multiplied while x is exchanged, if that pays and the kernel can.
+/// Finds the rows that are multiplied while x is exchanged, if that pays.
 template <class T>
 void find_interior(const MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker)
 {
     // A product on two streams costs two events more, and a second launch.
     constexpr std::int64_t fewest_nonzeros = 2'000'000;
-    const std::int64_t granule = shard.owned_operator->row_granule();
     const auto rank = static_cast<std::size_t>(worker.rank());
-    if (matrix.coordinates || !matrix.channel || !matrix.exchanges || granule == 0 ||
-        shard.owned.nnz < fewest_nonzeros) {
+    if (matrix.coordinates || !matrix.channel || !matrix.exchanges || shard.owned.nnz < fewest_nonzeros) {
         return;
     }
     runtime::Device& device = worker.device();
@@ -174,10 +172,9 @@ void find_interior(const MatrixState<T>& matrix, Shard<T>& shard, runtime::Worke
     std::int64_t found[2] = {0, 0};
     device.download(worker.stream(), found, run.data(), sizeof(found));
     worker.stream().synchronize();
-    const std::int64_t first = (found[0] + granule - 1) / granule * granule;
-    const std::int64_t end = found[1] == shard.owned.rows ? found[1] : found[1] / granule * granule;
-    if (first < end && nonzeros_before(shard, worker, end) - nonzeros_before(shard, worker, first) >= fewest_nonzeros) {
-        shard.interior = {first, end};
+    if (found[0] < found[1] &&
+        nonzeros_before(shard, worker, found[1]) - nonzeros_before(shard, worker, found[0]) >= fewest_nonzeros) {
+        shard.interior = {found[0], found[1]};
         shard.begun = device.make_event(false);
         shard.exchanged = device.make_event(false);
     }
@@ -691,7 +688,10 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     }
     const bool may_renumber =
         options.mode == Mode::resident && !options.borrow && !options.transposed && a.format == Format::csr;
-    if (may_renumber && matrix->exchanges && (runtime->connection.transport || options.exchange == Exchange::entries)) {
+    if (may_renumber && matrix->exchanges &&
+        (options.exchange == Exchange::entries ||
+         (options.exchange == Exchange::automatic && options.x_layout == Layout::rows &&
+          runtime->connection.transport))) {
         const auto begin = Clock::now();
         GhostSearch search(devices);
         choose_exchange(*matrix, options.exchange, search);

@@ -123,6 +123,18 @@ std::string Plan::to_text() const
             fmt::format("{}: partial results of y, at most {} to a device{}", merge, text::bytes(merge_bytes),
                         merge_seconds > 0 ? ", about " + text::seconds(merge_seconds) : ""));
     }
+    if (exchange == "ranges" || exchange == "entries") {
+        std::int64_t largest = 0;
+        for (const ShardPlan& shard : shards) {
+            largest = std::max(largest, shard.halo_entries);
+        }
+        out += text::wrapped("  exchange    ", fmt::format("of an x by rows by {}, at most {} entries to a device",
+                                                           exchange, text::grouped(largest)));
+    }
+    if (devices > 0 && devices < static_cast<int>(shards.size())) {
+        out += text::wrapped("  devices     ",
+                             fmt::format("parts on {} of {}: {}", devices, shards.size(), devices_reason));
+    }
     if (predicted > 0) {
         out += fmt::format("  predicted   {} an apply, from the least traffic and the bandwidth of each device\n",
                            text::seconds(predicted));

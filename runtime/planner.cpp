@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,6 +12,7 @@
 #include <kernels/spmv/formats.hpp>
 
 #include "runtime/choose.hpp"
+#include "runtime/device_count.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp::detail {
@@ -80,6 +84,52 @@ void check_width(const char* what, std::int64_t size)
     }
 }
 
+/// How many devices get a part, with the reason where they are not all.
+template <class T>
+std::pair<int, std::string> used_devices(const RuntimeState& runtime, const Stored<T>& a,
+                                         const DistributeOptions& options)
+{
+    const int all = runtime.devices();
+    if (options.devices < 0 || options.devices > all) {
+        throw Error(ErrorCode::usage, fmt::format("parts for {} devices; the runtime has {}", options.devices, all));
+    }
+    if (options.mode == Mode::streamed) {
+        return {all, ""};
+    }
+    if (options.devices > 0) {
+        return {options.devices, options.devices < all ? "as asked for" : ""};
+    }
+    if (a.coordinates || a.transposed || runtime.options.devices != "auto" || runtime.shared_memory() || all == 1) {
+        return {all, ""};
+    }
+    const double bytes = static_cast<double>(a.nnz) * (sizeof(T) + sizeof(std::int32_t)) +
+                         static_cast<double>(a.rows) * (sizeof(std::int32_t) + 2 * sizeof(T));
+    const double gbs = runtime.limits(options.mode).front();
+    const bool peers = runtime.connection.name == "peer" || runtime.connection.name == "unknown";
+    const double exchange = options.x_layout == Layout::replicated ? 0.0
+                            : peers                                ? runtime::apply_costs.exchange_by_peers
+                                                                   : runtime::apply_costs.exchange_by_copies;
+    const int fastest = runtime::fastest_device_count(bytes, all, gbs, exchange);
+    const auto micros = [&](int devices) { return 1e6 * runtime::apply_seconds(bytes, devices, gbs, exchange); };
+    return {fastest, fastest < all ? fmt::format("an apply with x {} would take {:.1f} us more on {} than on {}",
+                                                 options.x_layout == Layout::replicated ? "replicated" : "by rows",
+                                                 micros(all) - micros(fastest), all, fastest)
+                                   : ""};
+}
+
+/// Empty parts for the devices behind the used ones.
+void add_empty_parts(Partition& partition, const std::vector<int>& nodes)
+{
+    for (std::size_t i = partition.parts.size(); i < nodes.size(); ++i) {
+        partition.parts.push_back({partition.nnz, partition.nnz, partition.rows, partition.rows, false});
+        if (partition.nodes.back().node != nodes[i]) {
+            const int part = static_cast<int>(i);
+            partition.nodes.push_back({nodes[i], part, part, partition.nnz, partition.nnz});
+        }
+        partition.nodes.back().end_part = static_cast<int>(i) + 1;
+    }
+}
+
 /// The links carry row pointers as well as nonzeros: parts of equal bytes, by weights that make up for how they differ. Few rounds
 /// do, as a part's bytes a nonzero change little when its ends move.
 template <class T>
@@ -104,6 +154,18 @@ Partition balance_bytes(Partition partition, const CsrView<T>& a, PartitionOptio
 
 }  // namespace
 
+namespace {
+
+/// Even slices among the devices that have a part.
+std::vector<std::int64_t> slices_of_used(const Plan& plan, std::int64_t size)
+{
+    std::vector<std::int64_t> slices = even_slices(size, plan.devices);
+    slices.resize(plan.partition.parts.size() + 1, size);
+    return slices;
+}
+
+}  // namespace
+
 std::vector<std::int64_t> row_slices(const Plan& plan)
 {
     std::vector<std::int64_t> slices;
@@ -111,9 +173,7 @@ std::vector<std::int64_t> row_slices(const Plan& plan)
         slices.push_back(part.first_owned_row());
     }
     slices.push_back(plan.partition.rows);
-    return plan.order == CooOrder::unsorted
-               ? even_slices(plan.partition.rows, static_cast<int>(plan.partition.parts.size()))
-               : slices;
+    return plan.order == CooOrder::unsorted ? slices_of_used(plan, plan.partition.rows) : slices;
 }
 
 std::vector<std::int64_t> even_slices(std::int64_t size, int devices)
@@ -128,8 +188,7 @@ std::vector<std::int64_t> even_slices(std::int64_t size, int devices)
 
 std::vector<std::int64_t> column_slices(const Plan& plan)
 {
-    return plan.rows == plan.cols ? row_slices(plan)
-                                  : even_slices(plan.partition.cols, static_cast<int>(plan.partition.parts.size()));
+    return plan.rows == plan.cols ? row_slices(plan) : slices_of_used(plan, plan.partition.cols);
 }
 
 Side row_side(const Plan& plan)
@@ -233,11 +292,15 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
     // A row that is cut between devices is summed in another order than a whole one.
     split.alignment = options.determinism == Determinism::device_count ? RowAlignment::row : options.alignment;
     split.weights = runtime.options.weights;
+    std::vector<int> nodes;
     for (const auto& info : runtime.infos) {
-        split.nodes.push_back(std::max(0, info.placement.node));
+        nodes.push_back(std::max(0, info.placement.node));
     }
 
     Plan plan;
+    std::tie(plan.devices, plan.devices_reason) = used_devices(runtime, a, options);
+    split.nodes.assign(nodes.begin(), nodes.begin() + plan.devices);
+    split.weights.resize(split.weights.empty() ? 0 : static_cast<std::size_t>(plan.devices));
     plan.rows = a.transposed ? a.cols : a.rows;
     plan.cols = a.transposed ? a.rows : a.cols;
     plan.nnz = a.nnz;
@@ -248,7 +311,7 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
     plan.transport = runtime.connection.name;
     plan.transport_reason = runtime.connection.reason;
     const auto begin = std::chrono::steady_clock::now();
-    plan.partition = split_stored(a, runtime.devices(), split,
+    plan.partition = split_stored(a, plan.devices, split,
                                   options.unsorted == Unsorted::split ? UnsortedCoo::split : UnsortedCoo::refuse);
     if (streamed && !runtime.shared_memory() && options.strategy == PartitionStrategy::nonzeros) {
         plan.partition = balance_bytes(std::move(plan.partition), a, split);
@@ -257,9 +320,10 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
         *split_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
     plan.nonzero_imbalance = plan.partition.imbalance(split.weights);
+    add_empty_parts(plan.partition, nodes);
     const std::vector<double> limits = runtime.limits(options.mode);
     const std::vector<std::int64_t> slices = column_slices(plan);
-    const bool shared = runtime.shared_memory() || runtime.devices() == 1;
+    const bool shared = runtime.shared_memory() || plan.devices == 1;
     plan.exchange = "none";
 
     for (int i = 0; i < runtime.devices(); ++i) {

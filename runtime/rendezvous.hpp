@@ -18,6 +18,8 @@ public:
     }
 
     std::uint64_t job() const noexcept { return job_; }
+    /// Whether workers give each other the turn only here.
+    bool in_turns() const noexcept { return turn_ != nullptr; }
 
     /// Returns when all workers have arrived.
     /// \throws Error(device) if a worker failed in this job

@@ -120,6 +120,7 @@ Json plan_json(const Plan& plan)
                           {"matrix_bytes", s.matrix_bytes},
                           {"vector_bytes", s.vector_bytes},
                           {"apply_bytes", s.apply_bytes},
+                          {"halo_entries", s.halo_entries},
                           {"limit_gbs", s.limit_gbs},
                           {"predicted_seconds", s.predicted_seconds}});
     }
@@ -135,6 +136,9 @@ Json plan_json(const Plan& plan)
             {"merge_seconds", plan.merge_seconds},
             {"transport", plan.transport},
             {"transport_reason", plan.transport_reason},
+            {"exchange", plan.exchange},
+            {"devices", plan.devices},
+            {"devices_reason", plan.devices_reason},
             {"nonzero_imbalance", plan.nonzero_imbalance},
             {"shards", std::move(shards)}};
 }

@@ -129,7 +129,8 @@ struct Shard {
     std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;
     std::optional<RaceRecord> race;  ///< of owned_operator, which is then a Race
     std::unique_ptr<kernels::SpmvOperator<T>> carry_operator;
-    /// Owned rows that need no entry of x of another device and are multiplied while those come; empty: nothing is.
+    /// Owned rows that need no entry of x of another device and are multiplied while those come, if the operator can multiply
+    /// some rows alone; empty: there are too few.
     runtime::Range interior;
     std::unique_ptr<runtime::Event> begun;           ///< where an overlapped apply leaves the worker's stream,
     std::unique_ptr<runtime::Event> exchanged;       ///< and what it waits for there in the end

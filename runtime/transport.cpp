@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
+#include <kernels/support/ghosts.hpp>
 #include <kernels/support/support.hpp>
 
 #include "runtime/cuda/cuda_backend.hpp"
@@ -40,6 +41,7 @@ public:
     {
         const int rank = worker.rank();
         write();
+        gather.pack(worker, stream);
         // The smallest range that serves everyone, so that it crosses this device's link once.
         const std::byte* first = nullptr;
         const std::byte* end = nullptr;
@@ -167,9 +169,10 @@ void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker
     std::vector<void*> buffers(devices);
     const std::int64_t total_bytes = slice_words * devices * 8;
     const auto channel = transport.make_channel(devices, total_bytes);
-    std::optional<JobQueue> own;
-    JobQueue& jobs =
-        shared != nullptr ? *shared : own.emplace(workers, false, [&](std::uint64_t job) { transport.give_up(job); });
+    std::optional<JobQueue> unshared;
+    JobQueue& jobs = shared != nullptr
+                         ? *shared
+                         : unshared.emplace(workers, false, [&](std::uint64_t job) { transport.give_up(job); });
     const auto clean_up = [&] {
         jobs.submit([&](Worker& worker, Rendezvous&) {
                 worker.stream().synchronize();
@@ -228,6 +231,21 @@ void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker
         throw;
     }
     clean_up();
+}
+
+void Gather::pack(Worker& worker, Stream& stream) const
+{
+    if (halo == nullptr) {
+        return;
+    }
+    const auto context = worker.device().context(stream);
+    const std::int64_t n = halo->buffer_entries(worker.rank());
+    void* const out = packed[static_cast<std::size_t>(worker.rank())];
+    if (entry_bytes == sizeof(float)) {
+        kernels::pack(static_cast<const float*>(slice), packed_list, n, static_cast<float*>(out), context);
+    } else {
+        kernels::pack(static_cast<const double*>(slice), packed_list, n, static_cast<double*>(out), context);
+    }
 }
 
 void add_sums(Worker& worker, const Reduce& reduce, std::span<const Sums> sums)

@@ -48,8 +48,13 @@ struct Gather {
     std::span<const Range> needed;         ///< of each device; not with `halo`
     std::size_t entry_bytes = 0;
     const Halo* halo = nullptr;
-    std::span<void* const> packed{};  ///< each device's buffer of what the others need; with `halo` only
+    std::span<void* const>
+        packed{};                 ///< each device's buffer for what the others need; this and the rest with `halo` only
+    const void* slice = nullptr;  ///< the calling worker's slice, which may be elsewhere than in its copy
+    const std::int32_t* packed_list = nullptr;  ///< its Halo::packed()
 
+    /// Packs what the others need into the worker's buffer, for channels that do not move entries one by one.
+    void pack(Worker& worker, Stream& stream) const;
     Transfer transfer(int from, int to) const noexcept
     {
         if (halo != nullptr) {
@@ -155,7 +160,7 @@ public:
 
     /// Each device holds a slice of its own copy of a vector; afterwards each also holds the entries that it needs. Queued on
     /// `stream`, one of the worker's. Every worker of the job calls it, with the same gather. In `write` the caller queues what
-    /// puts the worker's own slice in place, if it is not there yet, and what packs the entries that others need.
+    /// puts the worker's own slice in place, if it is not there yet.
     virtual void gather(Worker& worker, Stream& stream, Rendezvous& meeting, const Gather& gather,
                         const std::function<void()>& write) = 0;
     /// Ends the gather, or the reduction: what a worker queues on the same stream afterwards may overwrite its slice, or its

@@ -1,6 +1,5 @@
 #include "runtime/worker.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -101,8 +100,6 @@ void Worker::loop()
         if (task) {
             task(*this);
             task = nullptr;
-        } else {
-            record_latest();
         }
         while (complete_oldest(false)) {
         }
@@ -123,70 +120,46 @@ void Worker::when_done(std::function<void(std::exception_ptr)> done)
         done(nullptr);
         return;
     }
-    pending_.push_back({nullptr, std::move(done)});
-    ++without_event_;
-    constexpr int most_that_share = 8;
-    bool last = without_event_ == most_that_share;
-    if (!last) {
-        std::lock_guard lock(mutex_);
-        last = tasks_.empty();
-    }
-    if (last) {
-        record_latest();
-    }
-}
-
-void Worker::record_latest()
-{
-    if (without_event_ == 0) {
-        return;
-    }
+    Pending pending;
+    pending.done = std::move(done);
     try {
         if (events_.empty()) {
             events_.push_back(device_->make_event(false));
         }
         stream_->record(*events_.back());
-        pending_.back().event = std::move(events_.back());
+        pending.event = std::move(events_.back());
         events_.pop_back();
-        without_event_ = 0;
     } catch (...) {
-        for (; without_event_ > 0; --without_event_) {
-            Pending failed = std::move(pending_.back());
-            pending_.pop_back();
-            failed.done(std::current_exception());
-        }
+        pending.done(std::current_exception());
+        return;
     }
+    pending_.push_back(std::move(pending));
 }
 
 bool Worker::complete_oldest(bool block)
 {
-    const auto with_event =
-        std::find_if(pending_.begin(), pending_.end(), [](const Pending& pending) { return pending.event != nullptr; });
-    if (with_event == pending_.end()) {
+    if (pending_.empty()) {
         return false;
     }
     std::exception_ptr error;
     try {
         if (block) {
-            with_event->event->synchronize();
-        } else if (!with_event->event->ready()) {
+            pending_.front().event->synchronize();
+        } else if (!pending_.front().event->ready()) {
             return false;
         }
     } catch (...) {
         error = std::current_exception();
     }
-    events_.push_back(std::move(with_event->event));
-    for (auto left = with_event - pending_.begin() + 1; left > 0; --left) {
-        const Pending done = std::move(pending_.front());
-        pending_.pop_front();
-        done.done(error);
-    }
+    Pending done = std::move(pending_.front());
+    pending_.pop_front();
+    events_.push_back(std::move(done.event));
+    done.done(error);
     return true;
 }
 
 void Worker::drain()
 {
-    record_latest();
     while (complete_oldest(true)) {
     }
 }

@@ -44,22 +44,19 @@ public:
     /// A second queue of the device, whose kernels go first where both wait for room. What is queued on it must end before the
     /// end of the task on stream(), through events. Made at the first call.
     Stream& side_stream();
-    /// Calls `done` on this thread when everything queued so far on stream() has finished, with the error if it failed. While
-    /// more tasks wait, some callbacks share an event, which costs the stream time: they are called together.
+    /// Calls `done` on this thread when everything queued so far on stream() has finished, with the error if it failed.
     void when_done(std::function<void(std::exception_ptr)> done);
     /// Waits for all callbacks of when_done().
     void drain();
 
 private:
     struct Pending {
-        std::unique_ptr<Event> event;  ///< null: done when the next one is that has an event
+        std::unique_ptr<Event> event;
         std::function<void(std::exception_ptr)> done;
     };
 
     void run(const Placement& placement, const DeviceFactory& factory);
     void loop();
-    /// Gives the latest callback an event, if it has none.
-    void record_latest();
     bool complete_oldest(bool block);
 
     const int rank_;
@@ -74,7 +71,6 @@ private:
     bool stopping_ = false;
 
     std::deque<Pending> pending_;                 // this thread only
-    int without_event_ = 0;                       // of them, at the end
     std::vector<std::unique_ptr<Event>> events_;  // free ones, this thread only
     std::thread thread_;
 };

@@ -35,6 +35,8 @@ struct Config {
     struct PartitionKeys {
         std::string strategy = "nonzeros";  ///< partition.strategy: nonzeros, rows
         std::string alignment = "auto";     ///< partition.alignment: auto, exact, row
+        std::int64_t devices = 0;           ///< partition.devices, 0: chosen
+        std::string exchange = "auto";      ///< partition.exchange: auto, ranges, entries
         std::string pointers = "device";    ///< partition.pointers: device, host
     } partition;
     struct KernelKeys {

@@ -61,6 +61,8 @@ struct Plan {
     std::string mode;                   ///< "resident", "streamed"
     std::string transport;              ///< "nccl", "peer", "host", "shared" (host devices), "none" (one device)
     std::string transport_reason;
+    int devices = 0;  ///< with a part; those behind them have none
+    std::string devices_reason;
     std::string exchange;  ///< of an x by rows: "none", "ranges", "entries"
     /// Entries by column: the split of A^T, whose rows are A's columns. Unsorted ones: runs of equal length of all rows.
     Partition partition;

@@ -52,6 +52,12 @@ enum class Mode : std::uint8_t {
     streamed,  ///< in the caller's host memory: each apply brings it to the devices in pieces, so it may exceed theirs
 };
 
+/// Where the entries of a distributed vector are.
+enum class Layout : std::uint8_t {
+    rows,        ///< each device holds its own slice
+    replicated,  ///< each device holds all entries
+};
+
 /// What distribute() does with coordinates that are sorted neither by row nor by column.
 enum class Unsorted : std::uint8_t {
     refuse,  ///< throws
@@ -73,9 +79,21 @@ enum class StreamEncoding : std::uint8_t {
 
 /// How the entries of an x by rows reach the devices that need them.
 enum class Exchange : std::uint8_t {
-    automatic,  ///< by entries where that moves less than half as much
+    automatic,  ///< by entries where that moves less than half as much, if x is to be by rows in most applies
     ranges,     ///< from the first to the last column that a device's part of the matrix touches
     entries,    ///< only those that it touches: their columns are numbered anew on the device, their owners pack them
+};
+
+/// Where the local row pointers of the parts are computed.
+enum class RowPointers : std::uint8_t {
+    device,  ///< by a kernel on each device, from a slice of the caller's (MSREP, section 4.1)
+    host,  ///< by the worker's cores, on the way to the device; for comparisons. Host devices compute them themselves anyway
+};
+
+/// How the pieces of a streamed matrix cross the links to the devices.
+enum class StreamEncoding : std::uint8_t {
+    none,       ///< as they are in the caller's arrays
+    automatic,  ///< columns and values of each piece encoded without loss, where that saves a tenth of an array or more
 };
 
 /// How a matrix is split, where it stays, and which kernel multiplies it.
@@ -93,6 +111,11 @@ struct DistributeOptions {
     /// Resident CSR that is not borrowed. Host devices, which share their memory, exchange nothing: `entries` then only numbers
     /// the columns anew.
     Exchange exchange = Exchange::automatic;
+    /// How many devices get a part of the matrix, the first ones of the runtime. 0: those on which an apply takes least by a
+    /// model if RuntimeOptions::devices is "auto", since a small matrix is slower on more; else all. Streamed: always all.
+    int devices = 0;
+    /// Where x is in most applies: what the automatic choices assume.
+    Layout x_layout = Layout::rows;
     Determinism determinism = Determinism::none;
     /// With kernel "auto": how often the matrix will be multiplied, so that a format is made only where it repays its cost; 0:
     /// unknown, often. From 100 on, and where determinism allows, the two kernels that are predicted to be fastest take turns
@@ -119,12 +142,6 @@ struct DistributeOptions {
     /// become smaller than chunk_bytes where they have to.
     std::int64_t device_bytes = 0;
     Progress progress{};
-};
-
-/// Where the entries of a distributed vector are.
-enum class Layout : std::uint8_t {
-    rows,        ///< each device holds its own slice
-    replicated,  ///< each device holds all entries
 };
 
 class Runtime;

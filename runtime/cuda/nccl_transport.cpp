@@ -155,6 +155,7 @@ public:
         const ncclComm_t communicator = transport_.communicator(rank);
         auto* const queue = static_cast<cudaStream_t>(stream.native());
         write();
+        gather.pack(worker, stream);
         // A rank that failed before this point would leave the others inside the collective for ever.
         meeting.arrive_and_wait();
         if (everything(gather)) {

@@ -20,7 +20,8 @@ namespace {
 constexpr unsigned exchange_bits = 8;
 
 /// Devices wait for each other inside their exchange kernels, through words in each other's memory: device i has one that says
-/// that the data of device j may be read, and one that says that j has read those of i.
+/// that the memory of device j may be used, and one that says that j has used that of i. Ranges are copied by who needs them,
+/// single entries are pushed by their owner, which reads its memory at random so that the link carries whole lines.
 class PeerChannel final : public Channel {
 public:
     PeerChannel(int devices, const std::uint64_t* given_up) : ends_(devices), hand_over_(devices), given_up_(given_up)
@@ -60,6 +61,8 @@ public:
         exchange.epoch = (end.job << exchange_bits) + ++end.exchanges;
         exchange.given_up = given_up_;
         exchange.arrived = end.arrived.data();
+        exchange.slice = gather.slice;
+        exchange.entry_bytes = static_cast<int>(gather.entry_bytes);
         for (int step = 1; step < gather.devices(); ++step) {
             const int other = (rank + step) % gather.devices();
             const Transfer in = gather.transfer(other, rank);
@@ -68,20 +71,31 @@ public:
                 continue;
             }
             kernels::PeerLink& link = exchange.link[exchange.links++];
-            if (!in.empty()) {
+            if (gather.halo != nullptr && !out.empty()) {
+                link.out = {out.to, gather.packed_list + gather.halo->sent_at(rank, other),
+                            gather.halo->count(rank, other)};
+            } else if (gather.halo == nullptr && !in.empty()) {
                 link.in = {in.to, in.from, static_cast<std::int64_t>(in.bytes)};
-                link.ready = ready(rank, other);
-                link.peer_read = read(other, rank);
             }
-            if (!out.empty()) {
+            const bool acts = link.in.bytes > 0 || link.out.n > 0;
+            const bool is_acted_on = gather.halo != nullptr ? !in.empty() : !out.empty();
+            if (acts) {
+                link.ready = ready(rank, other);
+                link.peer_done = done(other, rank);
+            }
+            if (is_acted_on) {
                 link.peer_ready = ready(other, rank);
-                link.read = read(rank, other);
+                link.done = done(rank, other);
             }
         }
         // A kernel waits for those of other devices: each is queued only when all workers are about to queue theirs, so that
         // neither an error nor a call that waits for a device can come between them.
         meeting.arrive_and_wait();
         kernels::exchange_with_peers(exchange, worker.device().context(stream));
+        if (meeting.in_turns()) {
+            // Who has the turn may wait for its device next.
+            meeting.arrive_and_wait();
+        }
     }
     void reduce_scatter(Worker& worker, Rendezvous& meeting, const Reduce& reduce) override
     {
@@ -91,7 +105,7 @@ public:
         hand_over_.end(rank, worker.stream());
         ends_[rank].reduced = true;
     }
-    // An exchange ends when the data have been read.
+    // An exchange ends when the others have read the slice.
     void settle(Worker& worker, Stream& stream, Rendezvous& meeting) override
     {
         if (std::exchange(ends_[worker.rank()].reduced, false)) {
@@ -108,7 +122,7 @@ private:
         bool reduced = false;         ///< since the last settle()
     };
     std::uint64_t* ready(int on, int of) const noexcept { return ends_[on].words.data() + of; }
-    std::uint64_t* read(int on, int by) const noexcept { return ends_[on].words.data() + ends_.size() + by; }
+    std::uint64_t* done(int on, int by) const noexcept { return ends_[on].words.data() + ends_.size() + by; }
 
     std::vector<End> ends_;
     HandOver hand_over_;  ///< of the reductions

@@ -172,6 +172,32 @@ TEST_P(Apply, ColumnsNumberedAnewGiveTheSameProduct)
     }
 }
 
+TEST_P(Apply, OnSomeOfTheDevices)
+{
+    const int all = static_cast<int>(runtime_->devices().size());
+    for (const auto& [name, a] : hard_matrices<double>()) {
+        for (int devices = 1; devices <= all; devices += 2) {
+            DistributeOptions options;
+            options.devices = devices;
+            options.alignment = RowAlignment::exact;
+            for (const auto exchange : {Exchange::ranges, Exchange::entries}) {
+                options.exchange = exchange;
+                check_host_apply(name, a, options);
+                auto matrix = runtime_->distribute(a.view(), options);
+                EXPECT_EQ(matrix.plan().devices, devices);
+                auto x = matrix.make_x(Layout::rows);
+                auto y = matrix.make_y();
+                const auto host = random_vector<double>(a.cols, 16);
+                x.upload(host.data());
+                matrix.apply(2.0, x, 0.0, y);
+                std::vector<double> out(static_cast<std::size_t>(a.rows));
+                y.download(out.data());
+                EXPECT_TRUE(verify_spmv<double>(a.view(), 2.0, host.data(), 0.0, nullptr, out.data()).passed) << name;
+            }
+        }
+    }
+}
+
 TEST_P(Apply, NewValuesOfColumnsNumberedAnew)
 {
     auto a = with_row_lengths<float>({10, 0, 500, 20, 3, 1, 70, 70, 70}, 9);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <runtime/cuda/cuda_backend.hpp>
 #include <runtime/host/host_device.hpp>
 #include <runtime/job.hpp>
 #include <runtime/transport.hpp>
@@ -230,6 +231,77 @@ TEST(Transports, HostStagedGatherMovesWhatIsNeeded)
         }
     }
     jobs.submit([&](Worker& worker, Rendezvous&) { channel->close(worker.rank()); }).get();
+}
+
+TEST(Transports, ADeviceThatFailsLeavesNoPeerWaiting)
+{
+    const auto gpus = cuda_gpus();
+    if (gpus.size() < 2) {
+        GTEST_SKIP() << "needs 2 GPUs";
+    }
+    std::vector<std::unique_ptr<Worker>> workers;
+    for (int i = 0; i < 2; ++i) {
+        DeviceInfo info;
+        info.kind = DeviceKind::cuda;
+        info.index = gpus[static_cast<std::size_t>(i)].index;
+        workers.push_back(
+            std::make_unique<Worker>(i, Placement{}, [info] { return make_cuda_device(info, info.index); }));
+    }
+    for (auto& worker : workers) {
+        worker->wait_until_open();
+    }
+    const Connection connection = connect(workers, {"peer"});
+    Transport& transport = *connection.transport;
+    const std::vector<std::int64_t> offsets{0, 1000, 2000};
+    const std::vector<Range> needed{{0, 2000}, {0, 2000}};
+    const auto channel = transport.make_channel(2, 2000 * 8);
+    std::vector<void*> buffers(2);
+    JobQueue jobs(workers, false, [&](std::uint64_t job) { transport.give_up(job); });
+    jobs.submit([&](Worker& worker, Rendezvous&) {
+            transport.open(*channel, worker);
+            buffers[static_cast<std::size_t>(worker.rank())] = worker.device().allocate(2000 * 8);
+        })
+        .get();
+    const auto gather = [&](Worker& worker, Rendezvous& meeting, double value) {
+        const auto rank = static_cast<std::size_t>(worker.rank());
+        const std::vector<double> own(1000, value + static_cast<double>(rank));
+        channel->gather(worker, worker.stream(), meeting, {buffers, offsets, needed, sizeof(double)}, [&] {
+            worker.device().upload(worker.stream(), static_cast<double*>(buffers[rank]) + offsets[rank], own.data(),
+                                   own.size() * sizeof(double));
+        });
+    };
+    for (int round = 0; round < 5; ++round) {
+        // After the meeting, so that the other device's kernel waits for one that is never queued; or before it.
+        auto failed = jobs.submit([&](Worker& worker, Rendezvous& meeting) {
+            if (worker.rank() == 1) {
+                if (round % 2 == 0) {
+                    meeting.arrive_and_wait();
+                }
+                throw std::runtime_error("no");
+            }
+            gather(worker, meeting, -1);
+        });
+        EXPECT_THROW(failed.get(), std::exception);
+        jobs.submit([&](Worker& worker, Rendezvous& meeting) {
+                gather(worker, meeting, 10.0 * round);
+                std::vector<double> all(2000);
+                worker.device().download(worker.stream(), all.data(), buffers[static_cast<std::size_t>(worker.rank())],
+                                         all.size() * sizeof(double));
+                worker.stream().synchronize();
+                for (std::size_t i = 0; i < all.size(); ++i) {
+                    if (all[i] != 10.0 * round + (i < 1000 ? 0 : 1)) {
+                        throw std::runtime_error("wrong data");
+                    }
+                }
+            })
+            .get();
+    }
+    jobs.submit([&](Worker& worker, Rendezvous&) {
+            worker.stream().synchronize();
+            channel->close(worker.rank());
+            worker.device().deallocate(buffers[static_cast<std::size_t>(worker.rank())], 2000 * 8);
+        })
+        .get();
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ void expect_plan(const char* machine, int devices, int devices_on_first_node)
     const auto a = stencil27<double>(30, 20, 10);
     DistributeOptions options;
     options.alignment = RowAlignment::exact;
+    options.devices = devices;
     const Plan plan = runtime.plan(a.view(), options);
     ASSERT_EQ(static_cast<int>(plan.shards.size()), devices);
     std::set<int> threads;
@@ -66,6 +67,35 @@ TEST(Plan, WeightsShiftNonzeros)
     EXPECT_EQ(plan.shards[0].part.nnz(), 3000);
     EXPECT_EQ(plan.shards[1].part.nnz(), 1000);
     EXPECT_NEAR(plan.nonzero_imbalance, 0, 1e-9);
+}
+
+TEST(Plan, SmallMatricesGetFewDevices)
+{
+    const Runtime runtime = described("dgx-h200.toml");
+    const auto small = stencil27<double>(40, 40, 40);
+    Plan plan = runtime.plan(small.view());
+    EXPECT_EQ(plan.devices, 1);
+    EXPECT_FALSE(plan.devices_reason.empty());
+    EXPECT_EQ(plan.exchange, "none");
+    ASSERT_EQ(plan.shards.size(), 8u);
+    EXPECT_EQ(plan.shards[0].part.nnz(), small.nnz());
+    EXPECT_EQ(plan.shards[7].part.owned_rows(), 0);
+    EXPECT_NEAR(plan.nonzero_imbalance, 0, 1e-9);
+    EXPECT_NO_THROW(plan.partition.check());
+    DistributeOptions options;
+    options.x_layout = Layout::replicated;
+    EXPECT_GT(runtime.plan(small.view(), options).devices, 1);
+    for (const int devices : {2, 5, 8}) {
+        options.devices = devices;
+        plan = runtime.plan(small.view(), options);
+        EXPECT_EQ(plan.devices, devices);
+        EXPECT_EQ(plan.exchange, "ranges");
+        EXPECT_NO_THROW(plan.partition.check());
+    }
+    for (const int devices : {-1, 9}) {
+        options.devices = devices;
+        EXPECT_THROW(runtime.plan(small.view(), options), Error) << devices;
+    }
 }
 
 TEST(Plan, DevicesThatMakeNoSenseAreNamed)

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+
+namespace rmsp::runtime {
+
+/// What an apply on several GPUs costs besides its memory traffic, in seconds. Measured with H200s.
+struct ApplyCosts {
+    double exchange_by_peers = 11e-6;   ///< of an x by rows, by flags in peer memory
+    double exchange_by_copies = 30e-6;  ///< through NCCL or the host
+    double device = 0.2e-6;             ///< of each device more: they do not start and end together
+    double assumed_gbs = 4000;          ///< read by a GPU whose bandwidth is not known
+    bool operator==(const ApplyCosts&) const = default;
+};
+inline constexpr ApplyCosts apply_costs{};
+
+/// Seconds of an apply that reads `bytes` in all, on that many devices.
+constexpr double apply_seconds(double bytes, int devices, double gbs, double exchange,
+                               const ApplyCosts& costs = apply_costs)
+{
+    return bytes / (devices * (gbs > 0 ? gbs : costs.assumed_gbs) * 1e9) + (devices > 1 ? exchange : 0.0) +
+           (devices - 1) * costs.device;
+}
+
+/// On how many devices of 1 to `most` such an apply takes least.
+constexpr int fastest_device_count(double bytes, int most, double gbs, double exchange,
+                                   const ApplyCosts& costs = apply_costs)
+{
+    int best = 1;
+    for (int devices = 2; devices <= most; ++devices) {
+        if (apply_seconds(bytes, devices, gbs, exchange, costs) < apply_seconds(bytes, best, gbs, exchange, costs)) {
+            best = devices;
+        }
+    }
+    return best;
+}
+
+}  // namespace rmsp::runtime
