@@ -84,18 +84,6 @@ enum class Exchange : std::uint8_t {
     entries,    ///< only those that it touches: their columns are numbered anew on the device, their owners pack them
 };
 
-/// Where the local row pointers of the parts are computed.
-enum class RowPointers : std::uint8_t {
-    device,  ///< by a kernel on each device, from a slice of the caller's (MSREP, section 4.1)
-    host,  ///< by the worker's cores, on the way to the device; for comparisons. Host devices compute them themselves anyway
-};
-
-/// How the pieces of a streamed matrix cross the links to the devices.
-enum class StreamEncoding : std::uint8_t {
-    none,       ///< as they are in the caller's arrays
-    automatic,  ///< columns and values of each piece encoded without loss, where that saves a tenth of an array or more
-};
-
 /// How a matrix is split, where it stays, and which kernel multiplies it.
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
