@@ -11,330 +11,321 @@ namespace {
 
 using namespace spgemm;
 
-Accumulator accumulator_of(const std::string &name) {
-  if (name == "auto") {
-    return Accumulator::automatic;
-  }
-  if (name == "scatter") {
-    return Accumulator::scatter;
-  }
-  if (name == "hash") {
-    return Accumulator::hash;
-  }
-  if (name == "window") {
-    return Accumulator::window;
-  }
-  throw Error(ErrorCode::usage,
-              "SpGEMM kernel \"spgemm\" has no accumulator \"" + name +
-                  "\"; there are: auto, scatter, hash, window");
+Accumulator accumulator_of(const std::string& name)
+{
+    if (name == "auto") {
+        return Accumulator::automatic;
+    }
+    if (name == "scatter") {
+        return Accumulator::scatter;
+    }
+    if (name == "hash") {
+        return Accumulator::hash;
+    }
+    if (name == "window") {
+        return Accumulator::window;
+    }
+    throw Error(ErrorCode::usage,
+                "SpGEMM kernel \"spgemm\" has no accumulator \"" + name + "\"; there are: auto, scatter, hash, window");
 }
 
 /// Arrays side by side in one allocation.
 class Layout {
 public:
-  template <class E> std::size_t add(std::int64_t n) {
-    const std::size_t at = bytes_;
-    bytes_ += (static_cast<std::size_t>(n) * sizeof(E) + 255) / 256 * 256;
-    return at;
-  }
-  std::size_t bytes() const { return bytes_; }
+    template <class E>
+    std::size_t add(std::int64_t n)
+    {
+        const std::size_t at = bytes_;
+        bytes_ += (static_cast<std::size_t>(n) * sizeof(E) + 255) / 256 * 256;
+        return at;
+    }
+    std::size_t bytes() const { return bytes_; }
 
 private:
-  std::size_t bytes_ = 0;
+    std::size_t bytes_ = 0;
 };
-
-template <class T> class Spgemm final : public SpgemmOperator<T> {
-public:
-  Spgemm(const CsrShard<T> &a, const CsrShard<T> &b,
-         const SpgemmOptions &options, const Context &context)
-      : a_{a.rows, a.cols, RowPtr(a.row_ptr), a.col_idx}, b_{b.rows, b.cols,
-                                                             RowPtr(b.row_ptr),
-                                                             b.col_idx} {
-    const Accumulator accumulator = accumulator_of(options.accumulator);
-    const auto stream = static_cast<cudaStream_t>(context.stream);
-    Layout layout;
-    const std::size_t counters = layout.add<Counters>(1);
-    const std::size_t row_ptr = layout.add<std::int64_t>(a.rows + 1);
-    const std::size_t words = layout.add<Word>(b.nnz);
-    const std::size_t b_rows = layout.add<RowOfB>(b.rows);
-    const std::size_t b_twins = layout.add<std::uint8_t>(b.rows);
-    const bool same = a.row_ptr.data() == b.row_ptr.data() &&
-                      a.col_idx == b.col_idx && a.rows == b.rows;
-    const std::size_t a_twins =
-        same ? b_twins : layout.add<std::uint8_t>(a.rows);
-    const std::size_t groups = layout.add<std::uint8_t>(a.rows);
-    const std::size_t bounds = layout.add<RowBounds>(a.rows);
-    const std::size_t row_nnz = layout.add<std::int32_t>(a.rows);
-    const std::size_t stored = layout.add<std::int64_t>(a.rows);
-    const std::size_t tiles = layout.add<long long>(scan_tiles(a.rows));
-    const std::size_t structure_list = layout.add<std::int32_t>(a.rows);
-    const std::size_t numeric_list = layout.add<std::int32_t>(a.rows);
-    if (options.workspace_limit > 0 &&
-        layout.bytes() > static_cast<std::size_t>(options.workspace_limit)) {
-      over_limit(layout.bytes(), options);
-    }
-    workspace_ = DeviceArray<std::byte>(*context.memory, layout.bytes());
-    row_ptr_ = array<std::int64_t>(row_ptr);
-    words_ = array<Word>(words);
-    b_rows_ = array<RowOfB>(b_rows);
-    b_twins_ = array<std::uint8_t>(b_twins);
-    groups_ = array<std::uint8_t>(groups);
-    bounds_ = array<RowBounds>(bounds);
-    stored_ = array<std::int64_t>(stored);
-    structure_list_ = array<std::int32_t>(structure_list);
-    numeric_list_ = array<std::int32_t>(numeric_list);
-    auto *const device_counters = array<Counters>(counters);
-    auto *const nnz_of_rows = array<std::int32_t>(row_nnz);
-    RMSP_CUDA_CHECK(cudaMemsetAsync(device_counters, 0,
-                                    row_ptr + sizeof(std::int64_t), stream));
-    if (a.rows == 0) {
-      return;
-    }
-    int device = 0;
-    int shared_limit = 0;
-    RMSP_CUDA_CHECK(cudaGetDevice(&device));
-    RMSP_CUDA_CHECK(cudaDeviceGetAttribute(
-        &shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    int generation = 0;
-    RMSP_CUDA_CHECK(cudaDeviceGetAttribute(
-        &generation, cudaDevAttrComputeCapabilityMajor, device));
-    overlaps_ = generation >= 9;
-    analyze_b(b_, mean(b), words_, b_rows_, b_twins_, same, device_counters,
-              stream);
-    if (!same) {
-      find_twins(a_, mean(a), array<std::uint8_t>(a_twins), device_counters,
-                 stream);
-    }
-    analyze_a(a_, mean(a), b_rows_, array<std::uint8_t>(a_twins), shared_limit,
-              bounds_, groups_, nnz_of_rows, device_counters, stream);
-    list_structure(bounds_, groups_, a.rows, shared_limit, device_counters,
-                   structure_list_, stream);
-    read(device_counters, stream);
-    units_ = context.compute_units;
-    make_pool(a, b, options, context);
-    StructureJob job = structure_job();
-    job.row_nnz = nnz_of_rows;
-    job.counters = device_counters;
-    run_structures(job, stream);
-    scan_rows({a.rows, nnz_of_rows, bounds_, groups_, sizeof(T), shared_limit,
-               accumulator, array<long long>(tiles), row_ptr_, numeric_list_,
-               device_counters},
-              stream);
-    read(device_counters, stream);
-    all_stored_ = counters_.unstored == 0;
-    lanes_ = counters_.most_in_group > 1
-                 ? 32
-                 : lanes_a_row(counters_.products, a.nnz);
-    if (const unsigned rows =
-            counters_.numeric[static_cast<int>(NumericClass::scatter)];
-        rows > 0) {
-      make_map(rows, options, context);
-    }
-  }
-
-  std::int64_t nnz() const override { return counters_.nnz; }
-  std::int64_t products() const override { return counters_.products; }
-  const std::int64_t *row_ptr() const override { return row_ptr_; }
-  std::int64_t workspace_bytes() const override {
-    return static_cast<std::int64_t>(workspace_.size() +
-                                     (map_.size() + pool_.size()) *
-                                         sizeof(std::int32_t));
-  }
-
-  void fill(T alpha, const T *a_values, const T *b_values,
-            std::int32_t *col_idx, T *values, const Context &context) override {
-    if (counters_.nnz == 0) {
-      return;
-    }
-    const auto stream = static_cast<cudaStream_t>(context.stream);
-    StructureJob job = structure_job();
-    job.col_idx = col_idx;
-    copy_structure(
-        job, static_cast<double>(counters_.nnz) / static_cast<double>(a_.rows),
-        stream);
-    if (!all_stored_) {
-      run_structures(job, stream);
-    }
-    // Another call computes the columns again.
-    pool_.reset();
-    RMSP_CUDA_CHECK(cudaMemsetAsync(
-        stored_, 0xff, static_cast<std::size_t>(a_.rows) * sizeof(std::int64_t),
-        stream));
-    all_stored_ = false;
-    numeric(alpha, a_values, b_values, col_idx, values, context);
-  }
-
-  void numeric(T alpha, const T *a_values, const T *b_values,
-               const std::int32_t *col_idx, T *values,
-               const Context &context) override {
-    const NumericJob<T> job{.a = a_,
-                            .b = b_,
-                            .a_values = a_values,
-                            .b_values = b_values,
-                            .alpha = alpha,
-                            .atomic = counters_.unsorted != 0,
-                            .b_rows = b_rows_,
-                            .b_twins = b_twins_,
-                            .bounds = bounds_,
-                            .groups = groups_,
-                            .most_in_group =
-                                std::max(counters_.most_in_group, 1),
-                            .lanes = lanes_,
-                            .row_ptr = row_ptr_,
-                            .col_idx = col_idx,
-                            .values = values,
-                            .map = map_.data(),
-                            .map_blocks = map_blocks_};
-    Overlap overlap{overlaps_, true};
-    for (const auto &launch : plan_launches<NumericClass>(counters_.numeric)) {
-      run_numeric(job, launch.as, numeric_list_ + launch.first, launch.rows,
-                  overlap, static_cast<cudaStream_t>(context.stream));
-      overlap.first = false;
-    }
-  }
-
-private:
-  template <class E> E *array(std::size_t at) const {
-    return reinterpret_cast<E *>(workspace_.data() + at);
-  }
-
-  static double mean(const CsrShard<T> &m) {
-    return static_cast<double>(m.nnz) /
-           static_cast<double>(std::max<std::int64_t>(m.rows, 1));
-  }
-
-  [[noreturn]] static void over_limit(std::size_t bytes,
-                                      const SpgemmOptions &options) {
-    throw Error(ErrorCode::out_of_memory,
-                "SpGEMM needs a workspace of " + std::to_string(bytes) +
-                    " bytes on the GPU, the limit is " +
-                    std::to_string(options.workspace_limit));
-  }
-
-  /// Waits for the stream.
-  void read(const Counters *counters, cudaStream_t stream) {
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(&counters_, counters, sizeof(Counters),
-                                    cudaMemcpyDeviceToHost, stream));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-  }
-
-  StructureJob structure_job() const {
-    return {.a = a_,
-            .b_ptr = b_.row_ptr,
-            .words = words_,
-            .b_rows = b_rows_,
-            .bounds = bounds_,
-            .groups = groups_,
-            .row_nnz = nullptr,
-            .stored = stored_,
-            .pool = pool_.data(),
-            .pool_capacity = static_cast<long long>(pool_.size()),
-            .slab = slab_,
-            .counters = nullptr,
-            .row_ptr = row_ptr_,
-            .col_idx = nullptr,
-            .units = units_};
-  }
-
-  /// Room to keep the columns that are counted: as much as surely suffices, or
-  /// as C is guessed to take at least.
-  void make_pool(const CsrShard<T> &a, const CsrShard<T> &b,
-                 const SpgemmOptions &options, const Context &context) {
-    constexpr std::int64_t products_a_byte = 2;
-    constexpr std::int64_t column_bytes = sizeof(std::int32_t);
-    constexpr std::int64_t entry_bytes = column_bytes + sizeof(T);
-    const std::int64_t warps =
-        structure_blocks_a_unit * std::max(units_, 1) * 4;
-    slab_ = std::clamp<std::int64_t>(counters_.bound / (16 * warps), 64, 2048);
-    const std::int64_t enough =
-        (counters_.bound + warps * slab_) * column_bytes;
-    std::int64_t bytes = std::min<std::int64_t>(
-        enough, (a.nnz + b.nnz) * entry_bytes +
-                    counters_.products / products_a_byte +
-                    warps * slab_ * column_bytes);
-    if (options.workspace_limit > 0) {
-      bytes = std::min(bytes, options.workspace_limit - workspace_bytes());
-    }
-    try {
-      pool_ = DeviceArray<std::int32_t>(
-          *context.memory, static_cast<std::size_t>(bytes / column_bytes));
-    } catch (const Error &e) {
-      if (e.code() != ErrorCode::out_of_memory) {
-        throw;
-      }
-      // Then fill() computes them again.
-    }
-  }
-
-  void run_structures(const StructureJob &job, cudaStream_t stream) const {
-    Overlap overlap{overlaps_, true};
-    for (const auto &launch :
-         plan_launches<StructureClass>(counters_.structure)) {
-      run_structure(job, launch.as, structure_list_ + launch.first, launch.rows,
-                    overlap, stream);
-      overlap.first = false;
-    }
-  }
-
-  /// Dense rows for as many blocks as the device and the limit have room for.
-  void make_map(std::int64_t rows, const SpgemmOptions &options,
-                const Context &context) {
-    constexpr std::int64_t blocks_a_unit = 3;
-    const std::int64_t row_bytes =
-        b_.cols * static_cast<std::int64_t>(sizeof(std::int32_t));
-    std::int64_t blocks =
-        std::min(rows, blocks_a_unit * std::max(context.compute_units, 1));
-    if (options.workspace_limit > 0) {
-      const std::int64_t left = options.workspace_limit - workspace_bytes();
-      if (left < row_bytes) {
-        over_limit(static_cast<std::size_t>(workspace_bytes() + row_bytes),
-                   options);
-      }
-      blocks = std::min(blocks, left / row_bytes);
-    }
-    map_ = DeviceArray<std::int32_t>(
-        *context.memory, static_cast<std::size_t>(blocks * b_.cols));
-    map_blocks_ = static_cast<int>(blocks);
-  }
-
-  Pattern a_;
-  Pattern b_;
-  DeviceArray<std::byte> workspace_;
-  std::int64_t *row_ptr_ = nullptr;
-  Word *words_ = nullptr;
-  RowOfB *b_rows_ = nullptr;
-  std::uint8_t *b_twins_ = nullptr;
-  std::uint8_t *groups_ =
-      nullptr; ///< rows of A from each on that are worked on together
-  RowBounds *bounds_ = nullptr;
-  std::int32_t *structure_list_ = nullptr; ///< rows of A by class
-  std::int32_t *numeric_list_ = nullptr;
-  std::int64_t *stored_ = nullptr;
-  DeviceArray<std::int32_t> pool_; ///< columns of C, as they were counted
-  std::int64_t slab_ = 0;
-  bool all_stored_ = false;
-  int units_ = 1;
-  bool overlaps_ = false;         ///< whether launches may
-  DeviceArray<std::int32_t> map_; ///< the scatter vectors
-  int map_blocks_ = 0;
-  int lanes_ = 32;
-  Counters counters_{};
-};
-
-} // namespace
 
 template <class T>
-std::unique_ptr<SpgemmOperator<T>>
-prepare_spgemm_cuda(const CsrShard<T> &a, const CsrShard<T> &b,
-                    const SpgemmOptions &options, const Context &context) {
-  return std::make_unique<Spgemm<T>>(a, b, options, context);
+class Spgemm final : public SpgemmOperator<T> {
+public:
+    Spgemm(const CsrShard<T>& a, const CsrShard<T>& b, const SpgemmOptions& options, const Context& context)
+        : a_{a.rows, a.cols, RowPtr(a.row_ptr), a.col_idx}, b_{b.rows, b.cols, RowPtr(b.row_ptr), b.col_idx}
+    {
+        const Accumulator accumulator = accumulator_of(options.accumulator);
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        Layout layout;
+        const std::size_t counters = layout.add<Counters>(1);
+        const std::size_t row_ptr = layout.add<std::int64_t>(a.rows + 1);
+        const std::size_t words = layout.add<Word>(b.nnz);
+        const std::size_t b_rows = layout.add<RowOfB>(b.rows);
+        const std::size_t b_twins = layout.add<std::uint8_t>(b.rows);
+        const bool same = a.row_ptr.data() == b.row_ptr.data() && a.col_idx == b.col_idx && a.rows == b.rows;
+        const std::size_t a_twins = same ? b_twins : layout.add<std::uint8_t>(a.rows);
+        const std::size_t groups = layout.add<std::uint8_t>(a.rows);
+        const std::size_t bounds = layout.add<RowBounds>(a.rows);
+        const std::size_t row_nnz = layout.add<std::int32_t>(a.rows);
+        const std::size_t stored = layout.add<std::int64_t>(a.rows);
+        const std::size_t tiles = layout.add<long long>(scan_tiles(a.rows));
+        const std::size_t structure_list = layout.add<std::int32_t>(a.rows);
+        const std::size_t numeric_list = layout.add<std::int32_t>(a.rows);
+        if (options.workspace_limit > 0 && layout.bytes() > static_cast<std::size_t>(options.workspace_limit)) {
+            over_limit(layout.bytes(), options);
+        }
+        workspace_ = DeviceArray<std::byte>(*context.memory, layout.bytes());
+        row_ptr_ = array<std::int64_t>(row_ptr);
+        words_ = array<Word>(words);
+        b_rows_ = array<RowOfB>(b_rows);
+        b_twins_ = array<std::uint8_t>(b_twins);
+        groups_ = array<std::uint8_t>(groups);
+        bounds_ = array<RowBounds>(bounds);
+        stored_ = array<std::int64_t>(stored);
+        structure_list_ = array<std::int32_t>(structure_list);
+        numeric_list_ = array<std::int32_t>(numeric_list);
+        auto* const device_counters = array<Counters>(counters);
+        auto* const nnz_of_rows = array<std::int32_t>(row_nnz);
+        RMSP_CUDA_CHECK(cudaMemsetAsync(device_counters, 0, row_ptr + sizeof(std::int64_t), stream));
+        if (a.rows == 0) {
+            return;
+        }
+        int device = 0;
+        int shared_limit = 0;
+        RMSP_CUDA_CHECK(cudaGetDevice(&device));
+        RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+        int generation = 0;
+        RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
+        overlaps_ = generation >= 9;
+        analyze_b(b_, mean(b), words_, b_rows_, b_twins_, same, device_counters, stream);
+        if (!same) {
+            find_twins(a_, mean(a), array<std::uint8_t>(a_twins), device_counters, stream);
+        }
+        analyze_a(a_, mean(a), b_rows_, array<std::uint8_t>(a_twins), shared_limit, bounds_, groups_, nnz_of_rows,
+                  device_counters, stream);
+        list_structure(bounds_, groups_, a.rows, shared_limit, device_counters, structure_list_, stream);
+        read(device_counters, stream);
+        units_ = context.compute_units;
+        make_pool(a, b, options, context);
+        StructureJob job = structure_job();
+        job.row_nnz = nnz_of_rows;
+        job.counters = device_counters;
+        run_structures(job, stream);
+        scan_rows({a.rows, nnz_of_rows, bounds_, groups_, sizeof(T), shared_limit, accumulator, array<long long>(tiles),
+                   row_ptr_, numeric_list_, device_counters},
+                  stream);
+        read(device_counters, stream);
+        all_stored_ = counters_.unstored == 0;
+        lanes_ = counters_.most_in_group > 1 ? 32 : lanes_a_row(counters_.products, a.nnz);
+        if (const unsigned rows = counters_.numeric[static_cast<int>(NumericClass::scatter)]; rows > 0) {
+            make_map(rows, options, context);
+        }
+    }
+
+    std::int64_t nnz() const override { return counters_.nnz; }
+    std::int64_t products() const override { return counters_.products; }
+    const std::int64_t* row_ptr() const override { return row_ptr_; }
+    std::int64_t workspace_bytes() const override
+    {
+        return static_cast<std::int64_t>(workspace_.size() + (map_.size() + pool_.size()) * sizeof(std::int32_t));
+    }
+
+    void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
+              const Context& context) override
+    {
+        if (counters_.nnz == 0) {
+            return;
+        }
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        if (!all_stored_) {
+            StructureJob job = structure_job();
+            job.col_idx = col_idx;
+            run_structures(job, stream);
+        }
+        NumericJob<T> job = numeric_job(alpha, a_values, b_values, col_idx, values);
+        job.stored = stored_;
+        job.pool = pool_.data();
+        job.columns = col_idx;
+        run_numerics(job, stream);
+        // Another call computes the columns again.
+        pool_ = DeviceArray<std::int32_t>();
+        RMSP_CUDA_CHECK(
+            cudaMemsetAsync(stored_, 0xff, static_cast<std::size_t>(a_.rows) * sizeof(std::int64_t), stream));
+        all_stored_ = false;
+    }
+
+    void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx, T* values,
+                 const Context& context) override
+    {
+        run_numerics(numeric_job(alpha, a_values, b_values, col_idx, values),
+                     static_cast<cudaStream_t>(context.stream));
+    }
+
+private:
+    template <class E>
+    E* array(std::size_t at) const
+    {
+        return reinterpret_cast<E*>(workspace_.data() + at);
+    }
+
+    static double mean(const CsrShard<T>& m)
+    {
+        return static_cast<double>(m.nnz) / static_cast<double>(std::max<std::int64_t>(m.rows, 1));
+    }
+
+    [[noreturn]] static void over_limit(std::size_t bytes, const SpgemmOptions& options)
+    {
+        throw Error(ErrorCode::out_of_memory, "SpGEMM needs a workspace of " + std::to_string(bytes) +
+                                                  " bytes on the GPU, the limit is " +
+                                                  std::to_string(options.workspace_limit));
+    }
+
+    /// Waits for the stream.
+    void read(const Counters* counters, cudaStream_t stream)
+    {
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(&counters_, counters, sizeof(Counters), cudaMemcpyDeviceToHost, stream));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+    }
+
+    NumericJob<T> numeric_job(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx,
+                              T* values) const
+    {
+        return {.a = a_,
+                .b = b_,
+                .a_values = a_values,
+                .b_values = b_values,
+                .alpha = alpha,
+                .atomic = counters_.unsorted != 0,
+                .b_rows = b_rows_,
+                .b_twins = b_twins_,
+                .bounds = bounds_,
+                .groups = groups_,
+                .most_in_group = std::max(counters_.most_in_group, 1),
+                .lanes = lanes_,
+                .row_ptr = row_ptr_,
+                .col_idx = col_idx,
+                .stored = nullptr,
+                .pool = nullptr,
+                .columns = nullptr,
+                .values = values,
+                .map = map_.data(),
+                .map_blocks = map_blocks_};
+    }
+
+    void run_numerics(const NumericJob<T>& job, cudaStream_t stream) const
+    {
+        Overlap overlap{overlaps_, true};
+        for (const auto& launch : plan_launches<NumericClass>(counters_.numeric)) {
+            run_numeric(job, launch.as, numeric_list_ + launch.first, launch.rows, overlap, stream);
+            overlap.first = false;
+        }
+    }
+
+    StructureJob structure_job() const
+    {
+        return {.a = a_,
+                .b_ptr = b_.row_ptr,
+                .words = words_,
+                .b_rows = b_rows_,
+                .bounds = bounds_,
+                .groups = groups_,
+                .row_nnz = nullptr,
+                .stored = stored_,
+                .pool = pool_.data(),
+                .pool_capacity = static_cast<long long>(pool_.size()),
+                .slab = slab_,
+                .counters = nullptr,
+                .row_ptr = row_ptr_,
+                .col_idx = nullptr,
+                .units = units_,
+                .widest = 0};
+    }
+
+    /// Room to keep the columns that are counted: as much as surely suffices, or
+    /// as C is guessed to take at least.
+    void make_pool(const CsrShard<T>& a, const CsrShard<T>& b, const SpgemmOptions& options, const Context& context)
+    {
+        constexpr std::int64_t column_bytes = sizeof(std::int32_t);
+        constexpr std::int64_t entry_bytes = column_bytes + sizeof(T);
+        // A warp takes room for some rows at once; what its last row did not need is lost.
+        const std::int64_t rows = std::max<std::int64_t>(a.rows - counters_.structure[0], 1);
+        const std::int64_t warps = std::min(structure_blocks_a_unit * std::max(units_, 1) * 4, rows);
+        const std::int64_t rows_a_slab = std::clamp<std::int64_t>(rows / warps / 4, 1, 16);
+        slab_ = (counters_.bound / rows + 1) * rows_a_slab;
+        const std::int64_t enough = (counters_.bound + counters_.bound / 8 + 2 * warps * slab_) * column_bytes;
+        std::int64_t bytes = std::min<std::int64_t>(enough, (a.nnz + b.nnz) * entry_bytes + counters_.products);
+        if (options.workspace_limit > 0) {
+            bytes = std::min(bytes, options.workspace_limit - workspace_bytes());
+        }
+        try {
+            pool_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(bytes / column_bytes));
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::out_of_memory) {
+                throw;
+            }
+            // Then fill() computes them again.
+        }
+    }
+
+    void run_structures(StructureJob job, cudaStream_t stream) const
+    {
+        Overlap overlap{overlaps_, true};
+        for (const auto& launch : plan_launches<StructureClass>(counters_.structure)) {
+            job.widest = counters_.widest[static_cast<int>(launch.as)];
+            run_structure(job, launch.as, structure_list_ + launch.first, launch.rows, overlap, stream);
+            overlap.first = false;
+        }
+    }
+
+    /// Dense rows for as many blocks as the device and the limit have room for.
+    void make_map(std::int64_t rows, const SpgemmOptions& options, const Context& context)
+    {
+        constexpr std::int64_t blocks_a_unit = 3;
+        const std::int64_t row_bytes = b_.cols * static_cast<std::int64_t>(sizeof(std::int32_t));
+        std::int64_t blocks = std::min(rows, blocks_a_unit * std::max(context.compute_units, 1));
+        if (options.workspace_limit > 0) {
+            const std::int64_t left = options.workspace_limit - workspace_bytes();
+            if (left < row_bytes) {
+                over_limit(static_cast<std::size_t>(workspace_bytes() + row_bytes), options);
+            }
+            blocks = std::min(blocks, left / row_bytes);
+        }
+        map_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(blocks * b_.cols));
+        map_blocks_ = static_cast<int>(blocks);
+    }
+
+    Pattern a_;
+    Pattern b_;
+    DeviceArray<std::byte> workspace_;
+    std::int64_t* row_ptr_ = nullptr;
+    Word* words_ = nullptr;
+    RowOfB* b_rows_ = nullptr;
+    std::uint8_t* b_twins_ = nullptr;
+    std::uint8_t* groups_ = nullptr;  ///< rows of A from each on that are worked on together
+    RowBounds* bounds_ = nullptr;
+    std::int32_t* structure_list_ = nullptr;  ///< rows of A by class
+    std::int32_t* numeric_list_ = nullptr;
+    std::int64_t* stored_ = nullptr;
+    DeviceArray<std::int32_t> pool_;  ///< columns of C, as they were counted
+    std::int64_t slab_ = 0;
+    bool all_stored_ = false;
+    int units_ = 1;
+    bool overlaps_ = false;          ///< whether launches may
+    DeviceArray<std::int32_t> map_;  ///< the scatter vectors
+    int map_blocks_ = 0;
+    int lanes_ = 32;
+    Counters counters_{};
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cuda(const CsrShard<T>& a, const CsrShard<T>& b,
+                                                       const SpgemmOptions& options, const Context& context)
+{
+    return std::make_unique<Spgemm<T>>(a, b, options, context);
 }
 
-template std::unique_ptr<SpgemmOperator<float>>
-prepare_spgemm_cuda(const CsrShard<float> &, const CsrShard<float> &,
-                    const SpgemmOptions &, const Context &);
-template std::unique_ptr<SpgemmOperator<double>>
-prepare_spgemm_cuda(const CsrShard<double> &, const CsrShard<double> &,
-                    const SpgemmOptions &, const Context &);
+template std::unique_ptr<SpgemmOperator<float>> prepare_spgemm_cuda(const CsrShard<float>&, const CsrShard<float>&,
+                                                                    const SpgemmOptions&, const Context&);
+template std::unique_ptr<SpgemmOperator<double>> prepare_spgemm_cuda(const CsrShard<double>&, const CsrShard<double>&,
+                                                                     const SpgemmOptions&, const Context&);
 
-} // namespace rmsp::kernels
+}  // namespace rmsp::kernels
