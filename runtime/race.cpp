@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 namespace rmsp::runtime {
 
@@ -11,8 +10,6 @@ Race<T>::Race(Worker& worker, std::unique_ptr<kernels::SpmvOperator<T>> favourit
               std::unique_ptr<kernels::SpmvOperator<T>> challenger, std::shared_ptr<RaceOutcome> outcome)
     : worker_(worker), runners_{std::move(favourite), std::move(challenger)}, outcome_(std::move(outcome))
 {
-    const std::int64_t granules[] = {runners_[0]->row_granule(), runners_[1]->row_granule()};
-    granule_ = granules[0] == 0 || granules[1] == 0 ? 0 : std::lcm(granules[0], granules[1]);
     for (auto& event : events_) {
         event = worker_.device().make_event(true);
     }
@@ -43,7 +40,7 @@ void Race<T>::apply(T alpha, const T* x, T beta, T* y, const kernels::Context& c
 template <class T>
 std::int64_t Race<T>::row_granule() const
 {
-    return granule_;
+    return outcome_->winner.load(std::memory_order_relaxed) < 0 ? 0 : runners_[leader_]->row_granule();
 }
 
 template <class T>
