@@ -706,7 +706,8 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     if (options.transposed) {
         prepare_apply(*matrix, true);
     }
-    matrix->setup.push_back({"prepare", {seconds_since(prepared)}, true});
+    matrix->setup.push_back(
+        {"prepare", std::vector<double>(static_cast<std::size_t>(devices), seconds_since(prepared)), true});
     if (matrix->source && !runtime->shared_memory() && options.encoding != StreamEncoding::none) {
         describe_encoding(*matrix);
     }
