@@ -144,6 +144,28 @@ struct Shard {
     kernels::DeviceArray<T> y;                       ///< owned rows of y, where y lives on the host
 };
 
+/// Rounds up to whole 256-byte lines of the smallest entries, so that what follows starts aligned for the widest loads.
+constexpr std::int64_t whole_lines(std::int64_t n)
+{
+    constexpr std::int64_t line = 256 / static_cast<std::int64_t>(sizeof(std::int32_t));
+    return (n + line - 1) / line * line;
+}
+
+/// Where the nonzeros [first, first + n) of the matrix go on the device.
+struct Piece {
+    std::int64_t first;
+    std::int64_t n;
+    std::int64_t position;
+};
+
+template <class T>
+std::vector<Piece> pieces_of(const Shard<T>& shard)
+{
+    const std::int64_t carry = shard.carry_nnz;
+    return {{shard.part.start_idx, carry, 0},
+            {shard.part.start_idx + carry, shard.part.nnz() - carry, whole_lines(carry)}};
+}
+
 /// One side of M, its rows or its columns, as vectors see it.
 struct Side {
     std::vector<std::int64_t> slices;     ///< of a vector by rows: first entry of each device, the size at the end
@@ -169,12 +191,6 @@ struct MergePlan {
 /// \throws Error(usage) if the options name no transport
 MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& options, const Side& y,
                      std::int64_t entry_bytes);
-/// Rounds up to whole 256-byte lines of the smallest entries, so that what follows starts aligned for the widest loads.
-constexpr std::int64_t whole_lines(std::int64_t n)
-{
-    constexpr std::int64_t line = 256 / static_cast<std::int64_t>(sizeof(std::int32_t));
-    return (n + line - 1) / line * line;
-}
 /// Whether M, which plan.partition splits, is the transpose of the plan's matrix.
 inline bool transposed(const Plan& plan) { return plan.order == CooOrder::by_column; }
 /// Whether A x, or A^T x, is M x computed by rows, each of which belongs to one device; else partial results are added.

@@ -1,0 +1,137 @@
+#include "runtime/exchange.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <kernels/support/ghosts.hpp>
+
+namespace rmsp::detail {
+namespace {
+
+/// The ghosts of each device while a matrix is distributed.
+struct GhostSearch {
+    explicit GhostSearch(int devices)
+        : sets(static_cast<std::size_t>(devices)), lists(static_cast<std::size_t>(devices))
+    {
+    }
+    std::vector<std::unique_ptr<kernels::ColumnSet>> sets;  ///< made, used and freed on the workers
+    std::vector<std::vector<std::int32_t>> lists;
+};
+
+/// Counts the columns of the shard outside the device's slice of x.
+template <class T>
+void find_ghosts(MatrixState<T>& matrix, runtime::Worker& worker, GhostSearch& search)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const Shard<T>& shard = *matrix.shards[rank];
+    const auto context = worker.context();
+    auto set = std::make_unique<kernels::ColumnSet>(matrix.plan.cols, context);
+    for (const Piece& piece : pieces_of(shard)) {
+        kernels::add_outside(*set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank],
+                             matrix.x_slices[rank + 1], context);
+    }
+    matrix.ghosts[rank] = kernels::count_columns(*set, context);
+    search.sets[rank] = std::move(set);
+}
+
+/// Numbers the columns of the shard anew, the ghosts behind the device's slice of x, and lists the ghosts.
+template <class T>
+void renumber_shard(MatrixState<T>& matrix, runtime::Worker& worker, GhostSearch& search)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    runtime::Device& device = worker.device();
+    Shard<T>& shard = *matrix.shards[rank];
+    const auto context = worker.context();
+    const kernels::ColumnSet& set = *search.sets[rank];
+    for (const Piece& piece : pieces_of(shard)) {
+        kernels::renumber_columns(set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank],
+                                  matrix.x_slices[rank + 1], context);
+    }
+    const auto count = static_cast<std::size_t>(matrix.ghosts[rank]);
+    shard.ghosts = kernels::DeviceArray<std::int32_t>(device, count);
+    kernels::list_columns(set, shard.ghosts.data(), context);
+    search.lists[rank].resize(count);
+    device.download(worker.stream(), search.lists[rank].data(), shard.ghosts.data(), count * sizeof(std::int32_t));
+    worker.stream().synchronize();
+    search.sets[rank].reset();
+}
+
+/// Makes what a device needs to send and to receive entries.
+template <class T>
+void open_halo(MatrixState<T>& matrix, runtime::Worker& worker, const GhostSearch& search)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    runtime::Device& device = worker.device();
+    Shard<T>& shard = *matrix.shards[rank];
+    const std::vector<std::int32_t> list = matrix.halo.packed(worker.rank(), search.lists, matrix.x_slices);
+    shard.packed_list = kernels::DeviceArray<std::int32_t>(device, list.size());
+    device.upload(worker.stream(), shard.packed_list.data(), list.data(), list.size() * sizeof(std::int32_t));
+    shard.packed = kernels::DeviceArray<T>(device, list.size());
+    matrix.packed[rank] = shard.packed.data();
+    // Aligned as its slice is in an x by rows, since either may be what arrives there.
+    constexpr std::int64_t line = 32;
+    const std::int64_t first = matrix.x_slices[rank];
+    const std::int64_t begin = first / line * line;
+    shard.local_x = kernels::DeviceArray<T>(
+        device, static_cast<std::size_t>(matrix.x_slices[rank + 1] - begin + matrix.ghosts[rank]));
+    matrix.local_x[rank] = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(shard.local_x.data()) -
+                                                   static_cast<std::uintptr_t>(begin) * sizeof(T));
+}
+
+/// Most entries that a device receives at an apply with x by rows.
+std::int64_t largest_halo(const Plan& plan)
+{
+    std::int64_t largest = 0;
+    for (const ShardPlan& shard : plan.shards) {
+        largest = std::max(largest, shard.halo_entries);
+    }
+    return largest;
+}
+
+}  // namespace
+
+template <class T>
+void choose_exchange(MatrixState<T>& matrix, Exchange wanted)
+{
+    RuntimeState& runtime = *matrix.runtime;
+    GhostSearch search(runtime.devices());
+    const std::int64_t range = largest_halo(matrix.plan);
+    const bool may_pay =
+        wanted == Exchange::entries || (wanted == Exchange::automatic && runtime::entries_pay(0, range, sizeof(T)));
+    if (!may_pay || runtime.devices() == 1) {
+        return;
+    }
+    runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { find_ghosts(matrix, worker, search); }).get();
+    const std::int64_t entries = *std::max_element(matrix.ghosts.begin(), matrix.ghosts.end());
+    matrix.by_entries = wanted == Exchange::entries || runtime::entries_pay(entries, range, sizeof(T));
+    if (!matrix.by_entries) {
+        std::fill(matrix.ghosts.begin(), matrix.ghosts.end(), 0);
+        runtime
+            .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+                search.sets[static_cast<std::size_t>(worker.rank())].reset();
+            })
+            .get();
+        return;
+    }
+    runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { renumber_shard(matrix, worker, search); })
+        .get();
+    matrix.halo = runtime::Halo(search.lists, matrix.x_slices, sizeof(T));
+    matrix.plan.exchange = "entries";
+    for (std::size_t i = 0; i < matrix.plan.shards.size(); ++i) {
+        ShardPlan& shard = matrix.plan.shards[i];
+        const auto touched = [&](std::int64_t columns) {
+            return std::min(shard.part.nnz(), columns) * static_cast<std::int64_t>(sizeof(T));
+        };
+        shard.apply_bytes += touched(matrix.x_slices[i + 1] - matrix.x_slices[i] + matrix.ghosts[i]) -
+                             touched(shard.end_column - shard.first_column);
+        shard.halo_entries = matrix.ghosts[i];
+    }
+    runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { open_halo(matrix, worker, search); }).get();
+}
+
+template void choose_exchange(MatrixState<float>&, Exchange);
+template void choose_exchange(MatrixState<double>&, Exchange);
+
+}  // namespace rmsp::detail

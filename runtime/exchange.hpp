@@ -1,0 +1,12 @@
+#pragma once
+
+#include "runtime/state.hpp"
+
+namespace rmsp::detail {
+
+/// Chooses ranges or entries for the exchange of an x by rows. For entries it numbers the columns of all uploaded shards anew and
+/// makes what the devices need to send and to receive them.
+template <class T>
+void choose_exchange(MatrixState<T>& matrix, Exchange wanted);
+
+}  // namespace rmsp::detail
