@@ -28,11 +28,14 @@ struct Generator {
     }
 };
 
-constexpr std::array<Generator, 5> generators{{{"stencil27", {"nx", "ny", "nz"}},
+constexpr std::string_view decimal = "exponent";  // the one parameter that is not an integer
+
+constexpr std::array<Generator, 6> generators{{{"stencil27", {"nx", "ny", "nz"}},
                                                {"stencil7", {"nx", "ny", "nz"}},
                                                {"banded", {"rows", "half_band", ""}},
                                                {"rmat", {"scale", "edge_factor", ""}},
-                                               {"random", {"rows", "cols", "per_row"}}}};
+                                               {"random", {"rows", "cols", "per_row"}},
+                                               {"powerlaw", {"rows", "per_row", decimal}}}};
 
 [[noreturn]] void fail(std::string_view description, const std::string& what)
 {
@@ -64,6 +67,16 @@ const Generator& find_generator(std::string_view description, const std::vector<
                                     : fmt::format("unknown generator \"{}\"; known are: {}", words[0], known));
 }
 
+double parse_decimal(std::string_view description, std::string_view name, std::string_view word)
+{
+    double value = 0;
+    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (parsed.ec != std::errc{} || parsed.ptr != word.data() + word.size()) {
+        fail(description, fmt::format("{} \"{}\" is not a number", name, word));
+    }
+    return value;
+}
+
 std::array<std::int64_t, 3> parse_arguments(std::string_view description, const Generator& generator,
                                             const std::vector<std::string_view>& words)
 {
@@ -78,6 +91,9 @@ std::array<std::int64_t, 3> parse_arguments(std::string_view description, const 
     std::array<std::int64_t, 3> values{};
     for (std::size_t i = 0; i < count; ++i) {
         const std::string_view word = words[i + 1];
+        if (generator.parameters[i] == decimal) {
+            continue;
+        }
         const auto parsed = std::from_chars(word.data(), word.data() + word.size(), values[i]);
         if (parsed.ec == std::errc::result_out_of_range) {
             fail(description, fmt::format("{} \"{}\" does not fit 64 bits", generator.parameters[i], word));
@@ -109,6 +125,9 @@ CsrMatrix<T> generate(std::string_view description, const GenerateOptions& optio
     }
     if (generator.name == "banded") {
         return banded<T>(a, b, options);
+    }
+    if (generator.name == "powerlaw") {
+        return power_law<T>(a, b, parse_decimal(description, decimal, words[3]), options);
     }
     if (generator.name == "random") {
         return random_uniform<T>(a, b, c, options);

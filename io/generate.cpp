@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -250,6 +252,94 @@ struct UniformRows {
     }
 };
 
+/// Row lengths by the quantiles of a power law between two ends; each row's columns one by one from equal stretches.
+class PowerLawRows {
+public:
+    PowerLawRows(std::int64_t rows, std::int64_t per_row, double exponent, std::uint64_t seed)
+        : cols_(rows), seed_(io::mix(seed + column_stream)), start_(static_cast<std::size_t>(rows) + 1, 0)
+    {
+        const auto mean = static_cast<double>(std::min(per_row, rows));
+        if (rows == 0 || per_row == 0) {
+            return;
+        }
+        double shortest = 0.5;  // half of such rows are empty
+        double longest =
+            std::min(static_cast<double>(rows), std::max(2 * mean, std::sqrt(mean * static_cast<double>(rows))));
+        // One of the ends gives the mean: the lower one, unless rows would have to be shorter than any.
+        if (mean_length(shortest, longest, exponent) < mean) {
+            shortest = bisect(shortest, longest, [&](double a) { return mean_length(a, longest, exponent) < mean; });
+        } else {
+            longest = bisect(shortest, longest, [&](double b) { return mean_length(shortest, b, exponent) < mean; });
+        }
+        parallel_for(io::thread_count(0), (rows + rows_each - 1) / rows_each, [&](std::int64_t b) {
+            const std::int64_t end = std::min(rows, (b + 1) * rows_each);
+            for (std::int64_t r = b * rows_each; r < end; ++r) {
+                const io::RandomStream random(seed_, static_cast<std::uint64_t>(r));
+                const bool in_order = random.below(0, 2) == 0;
+                const double above =
+                    in_order ? (static_cast<double>(r) + 0.5) / static_cast<double>(rows) : unit(random.at(1));
+                // Rounded at random, so that the mean stays.
+                const double length = quantile(1 - above, shortest, longest, exponent) + unit(random.at(2));
+                start_[static_cast<std::size_t>(r) + 1] = std::min(cols_, static_cast<std::int64_t>(length));
+            }
+        });
+        std::partial_sum(start_.begin(), start_.end(), start_.begin());
+    }
+
+    std::int64_t start(std::int64_t r) const { return start_[static_cast<std::size_t>(r)]; }
+    template <class C>
+    void fill(std::int64_t begin, std::int64_t end, C* col) const
+    {
+        for (std::int64_t r = begin; r < end; ++r) {
+            const io::RandomStream random(io::mix(seed_), static_cast<std::uint64_t>(r));
+            const std::int64_t n = start(r + 1) - start(r);
+            for (std::int64_t k = 0; k < n; ++k) {
+                const std::int64_t first = stretch(k, n);
+                *col++ = static_cast<C>(first + random.below(static_cast<std::uint64_t>(k), stretch(k + 1, n) - first));
+            }
+        }
+    }
+
+private:
+    static double unit(std::uint64_t word) { return static_cast<double>(word >> 11) * 0x1p-53; }
+    std::int64_t stretch(std::int64_t k, std::int64_t n) const
+    {
+        return static_cast<std::int64_t>(static_cast<uint128>(k) * static_cast<uint128>(cols_) /
+                                         static_cast<uint128>(n));
+    }
+    /// Integral of x^-exponent from a to b.
+    static double integral(double a, double b, double exponent)
+    {
+        const double power = 1 - exponent;
+        return std::abs(power) < 1e-9 ? std::log(b / a) : (std::pow(b, power) - std::pow(a, power)) / power;
+    }
+    static double quantile(double u, double a, double b, double exponent)
+    {
+        const double power = 1 - exponent;
+        return std::abs(power) < 1e-9
+                   ? a * std::pow(b / a, u)
+                   : std::pow(std::pow(a, power) + u * (std::pow(b, power) - std::pow(a, power)), 1 / power);
+    }
+    static double mean_length(double a, double b, double exponent)
+    {
+        return integral(a, b, exponent - 1) / integral(a, b, exponent);
+    }
+    /// Where `below` turns from true to false between two numbers.
+    template <class F>
+    static double bisect(double low, double high, const F& below)
+    {
+        for (int i = 0; i < 100; ++i) {
+            const double middle = (low + high) / 2;
+            (below(middle) ? low : high) = middle;
+        }
+        return low;
+    }
+
+    std::int64_t cols_;
+    std::uint64_t seed_;
+    std::vector<std::int64_t> start_;
+};
+
 void refuse_laplace(const GenerateOptions& options, const char* generator)
 {
     if (options.values == ValueKind::laplace) {
@@ -382,6 +472,20 @@ CsrMatrix<T> random_uniform(std::int64_t rows, std::int64_t cols, std::int64_t p
 }
 
 template <class T>
+CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double exponent, const GenerateOptions& options)
+{
+    require_at_least(0, "powerlaw", {{"rows", rows}, {"per_row", per_row}});
+    refuse_laplace(options, "powerlaw");
+    if (!(exponent >= 1 && exponent <= 4)) {
+        throw Error(ErrorCode::usage, fmt::format("powerlaw: exponent is {}, it must be from 1 to 4", exponent));
+    }
+    checked_count(static_cast<uint128>(rows) * static_cast<uint128>(std::min(per_row, rows) + 1), "powerlaw",
+                  "nonzeros");
+    io::require_memory(static_cast<uint128>(rows) * 16, fmt::format("powerlaw: lengths of {} rows", rows));
+    return build_rows<T>(PowerLawRows(rows, per_row, exponent, options.seed), rows, rows, options);
+}
+
+template <class T>
 void set_values(CsrMatrix<T>& a, ValueKind kind, std::uint64_t seed)
 {
     if (kind == ValueKind::laplace && a.rows != a.cols) {
@@ -406,6 +510,7 @@ void set_values(CsrMatrix<T>& a, ValueKind kind, std::uint64_t seed)
     template CsrMatrix<T> banded(std::int64_t, std::int64_t, const GenerateOptions&);                       \
     template CsrMatrix<T> rmat(int, int, const GenerateOptions&);                                           \
     template CsrMatrix<T> random_uniform(std::int64_t, std::int64_t, std::int64_t, const GenerateOptions&); \
+    template CsrMatrix<T> power_law(std::int64_t, std::int64_t, double, const GenerateOptions&);            \
     template void set_values(CsrMatrix<T>&, ValueKind, std::uint64_t);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

@@ -41,7 +41,7 @@ std::vector<Key> key_table(Config& c)
          "matrix to read: Matrix Market (plain, .gz, .xz, .zst) or SciPy .npz; this or matrix.generate"},
         {"matrix.generate", &c.matrix.generate,
          "matrix to generate instead: \"stencil27 NX NY NZ\", \"stencil7 NX NY NZ\", \"banded ROWS HALF_BAND\", "
-         "\"rmat SCALE EDGE_FACTOR\", \"random ROWS COLS PER_ROW\""},
+         "\"rmat SCALE EDGE_FACTOR\", \"random ROWS COLS PER_ROW\", \"powerlaw ROWS PER_ROW EXPONENT\""},
         {"matrix.format",
          &c.matrix.format,
          "storage format; this version multiplies csr, which auto chooses",
@@ -70,6 +70,11 @@ std::vector<Key> key_table(Config& c)
          &c.runtime.bind,
          "thread binding: auto (where the machine allows), none, strict (an error where it fails); RMSP_BIND",
          {"auto", "none", "strict"}},
+        {"runtime.threads",
+         &c.runtime.threads,
+         "what drives the devices: a thread for each device, or one for all of them, one device after the other (the "
+         "baseline)",
+         {"device", "one"}},
         {"runtime.weights",
          &c.runtime.weights,
          "relative speed of each device, each above 0; empty: all equal",
@@ -100,6 +105,10 @@ std::vector<Key> key_table(Config& c)
          "whether a cut may fall inside a row: auto (at a row's end where that costs at most 0.5 % of a part), exact "
          "(at the exact nonzero), row (never inside)",
          {"auto", "exact", "row"}},
+        {"partition.pointers",
+         &c.partition.pointers,
+         "where the local row pointers of the parts are computed: device, or host (the baseline)",
+         {"device", "host"}},
 
         {"kernel.spmv", &c.kernel.spmv, "kernel by its name in `mspmv kernels`, or auto"},
         {"kernel.determinism",
@@ -585,6 +594,7 @@ RuntimeOptions runtime_options(const Config& config)
     RuntimeOptions options;
     options.devices = config.runtime.devices;
     options.bind = parse_bind_policy(config.runtime.bind);
+    options.one_thread = config.runtime.threads == "one";
     options.weights = config.runtime.weights;
     options.transports = config.runtime.transports;
     options.limit_gbs = config.runtime.limit_gbs;
@@ -606,6 +616,7 @@ DistributeOptions distribute_options(const Config& config)
     options.alignment = config.partition.alignment == "exact" ? RowAlignment::exact
                         : config.partition.alignment == "row" ? RowAlignment::row
                                                               : RowAlignment::automatic;
+    options.row_pointers = config.partition.pointers == "host" ? RowPointers::host : RowPointers::device;
     options.kernel = config.kernel.spmv;
     options.expected_applies =
         config.kernel.expected_applies > 0 ? config.kernel.expected_applies : config.run.warmup + config.run.iterations;

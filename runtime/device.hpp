@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -54,6 +55,20 @@ inline Filler narrowed(const std::int64_t* from)
         const std::int64_t* const wide = from + begin / sizeof(std::int32_t);
         for (std::size_t i = 0; i < bytes / sizeof(std::int32_t); ++i) {
             narrow[i] = static_cast<std::int32_t>(wide[i]);
+        }
+    };
+}
+
+/// Writes the local row pointers of nnz nonzeros from `start` on, clamp(row_ptr[i] - start, 0, nnz): what
+/// kernels::localize_row_ptr() does on a device.
+template <class In, class Out>
+Filler localized(const In* row_ptr, std::int64_t start, std::int64_t nnz, const Out* /*type*/)
+{
+    return [row_ptr, start, nnz](std::byte* out, std::size_t begin, std::size_t bytes) {
+        auto* const local = reinterpret_cast<Out*>(out);
+        const In* const global = row_ptr + begin / sizeof(Out);
+        for (std::size_t i = 0; i < bytes / sizeof(Out); ++i) {
+            local[i] = static_cast<Out>(std::clamp<std::int64_t>(std::int64_t{global[i]} - start, 0, nnz));
         }
     };
 }

@@ -86,9 +86,10 @@ void upload_columns(Shard<T>& shard, runtime::Worker& worker, IndexView columns)
     }
 }
 
-/// Builds the owned rows' local pointers on the device from the caller's, whose slice is uploaded as it is. (MSREP, section 4.1)
+/// Builds the owned rows' local pointers: on the device from the caller's, whose slice is uploaded as it is (MSREP, section
+/// 4.1), or on the way there.
 template <class T>
-IndexView build_row_pointers(Shard<T>& shard, runtime::Worker& worker, IndexView row_ptr)
+IndexView build_row_pointers(Shard<T>& shard, runtime::Worker& worker, IndexView row_ptr, RowPointers where)
 {
     const std::int64_t rows = shard.part.owned_rows();
     const std::int64_t start = shard.part.start_idx + shard.carry_nnz;
@@ -111,6 +112,16 @@ IndexView build_row_pointers(Shard<T>& shard, runtime::Worker& worker, IndexView
         const auto* const slice = p + shard.part.first_owned_row();
         if (worker.device().shares_host_memory()) {
             return localize(IndexView(slice));
+        }
+        if (where == RowPointers::host) {
+            const auto bytes = static_cast<std::size_t>(rows + 1) * entry;
+            const auto upload = [&](const auto* type) {
+                worker.device().upload(worker.stream(), shard.row_ptr.data(), bytes,
+                                       runtime::localized(slice, start, nnz, type));
+                return IndexView(reinterpret_cast<decltype(type)>(shard.row_ptr.data()));
+            };
+            return entry == 4 ? upload(static_cast<const std::int32_t*>(nullptr))
+                              : upload(static_cast<const std::int64_t*>(nullptr));
         }
         using Pointer = std::remove_cvref_t<decltype(*p)>;
         kernels::DeviceArray<Pointer> staged(worker.device(), static_cast<std::size_t>(rows + 1));
@@ -222,7 +233,7 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const CsrView<
     }
 
     shard.owned = {shard.part.owned_rows(),  a.cols,
-                   nnz - shard.carry_nnz,    build_row_pointers(shard, worker, a.row_ptr),
+                   nnz - shard.carry_nnz,    build_row_pointers(shard, worker, a.row_ptr, options.row_pointers),
                    columns + owned_position, values + owned_position};
     RowStatistics rows;
     if (shard.owned.rows > 0) {

@@ -55,8 +55,8 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
     if (closed_) {
         throw Error(ErrorCode::usage, "the rmsp::Runtime that this object belongs to has been destroyed");
     }
-    auto job =
-        std::make_shared<Job>(static_cast<int>(workers_.size()), ++jobs_, std::move(body), std::move(finish), failed_);
+    auto job = std::make_shared<Job>(static_cast<int>(workers_.size()), ++jobs_, std::move(body), std::move(finish),
+                                     failed_, one_at_a_time_ ? &turn_ : nullptr);
     auto future = job->future();
     const std::uint64_t ticket = host_data ? ++host_tickets_ : 0;
     for (const auto& worker : workers_) {
@@ -70,6 +70,10 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
                         host_done_.wait(done, std::memory_order_acquire);
                         done = host_done_.load(std::memory_order_acquire);
                     }
+                }
+                std::unique_lock turn(turn_, std::defer_lock);
+                if (one_at_a_time_) {
+                    turn.lock();
                 }
                 if (shared_memory_) {
                     job->meeting().arrive_and_wait();

@@ -21,11 +21,11 @@ public:
 
     /// `failed` is called with the job's number at each fail(); it must not throw.
     Job(int workers, std::uint64_t number, Body body, std::function<void()> finish,
-        const std::function<void(std::uint64_t)>& failed)
+        const std::function<void(std::uint64_t)>& failed, std::mutex* turn)
         : body_(std::move(body)),
           finish_(std::move(finish)),
           failed_(failed),
-          meeting_(workers, number),
+          meeting_(workers, number, turn),
           remaining_(workers)
     {
     }
@@ -54,10 +54,11 @@ class JobQueue {
 public:
     /// `shared_memory`: the devices have no streams that order their accesses to each other's memory, so each job
     /// starts when all workers have finished the one before.
-    /// `failed`, if not empty, is told the number of a job that fails; it must not throw.
+    /// `failed`, if not empty, is told the number of a job that fails; it must not throw. `one_at_a_time`: no two workers are in
+    /// a job's body at once, but while they wait for each other.
     JobQueue(std::span<const std::unique_ptr<Worker>> workers, bool shared_memory,
-             std::function<void(std::uint64_t)> failed = {})
-        : workers_(workers), shared_memory_(shared_memory), failed_(std::move(failed))
+             std::function<void(std::uint64_t)> failed = {}, bool one_at_a_time = false)
+        : workers_(workers), shared_memory_(shared_memory), failed_(std::move(failed)), one_at_a_time_(one_at_a_time)
     {
     }
 
@@ -76,6 +77,8 @@ private:
     std::span<const std::unique_ptr<Worker>> workers_;
     const bool shared_memory_;
     const std::function<void(std::uint64_t)> failed_;
+    const bool one_at_a_time_;
+    std::mutex turn_;
     std::mutex mutex_;
     bool closed_ = false;
     std::uint64_t jobs_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace rmsp::runtime {
 
@@ -10,6 +11,8 @@ Race<T>::Race(Worker& worker, std::unique_ptr<kernels::SpmvOperator<T>> favourit
               std::unique_ptr<kernels::SpmvOperator<T>> challenger, std::shared_ptr<RaceOutcome> outcome)
     : worker_(worker), runners_{std::move(favourite), std::move(challenger)}, outcome_(std::move(outcome))
 {
+    const std::int64_t granules[] = {runners_[0]->row_granule(), runners_[1]->row_granule()};
+    granule_ = granules[0] == 0 || granules[1] == 0 ? 0 : std::lcm(granules[0], granules[1]);
     for (auto& event : events_) {
         event = worker_.device().make_event(true);
     }
@@ -35,6 +38,19 @@ void Race<T>::apply(T alpha, const T* x, T beta, T* y, const kernels::Context& c
     if (turn >= untimed) {
         worker_.stream().record(*events_[2 * timed + 1]);
     }
+}
+
+template <class T>
+std::int64_t Race<T>::row_granule() const
+{
+    return granule_;
+}
+
+template <class T>
+void Race<T>::apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
+                         const kernels::Context& context)
+{
+    runners_[leader_]->apply_rows(first, end, alpha, x, beta, y, context);
 }
 
 template <class T>

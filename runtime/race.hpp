@@ -27,6 +27,10 @@ public:
          std::unique_ptr<kernels::SpmvOperator<T>> challenger, std::shared_ptr<RaceOutcome> outcome);
 
     void apply(T alpha, const T* x, T beta, T* y, const kernels::Context& context) override;
+    /// Rows where both may begin and end. Products of some of the rows are not raced: the favourite, then the winner, runs.
+    std::int64_t row_granule() const override;
+    void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
+                    const kernels::Context& context) override;
     void update_values(const kernels::Context& context) override;
     /// Of the favourite, then of the winner.
     std::int64_t format_bytes() const override { return runners_[leader_]->format_bytes(); }
@@ -43,6 +47,7 @@ private:
     std::array<std::unique_ptr<kernels::SpmvOperator<T>>, 2> runners_;  ///< the loser is freed
     std::shared_ptr<RaceOutcome> outcome_;
     std::array<std::unique_ptr<Event>, 2 * (applies - untimed)> events_;  ///< begin and end of each timed apply
+    std::int64_t granule_ = 0;
     int turn_ = 0;
     std::size_t leader_ = 0;
 };

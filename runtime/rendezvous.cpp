@@ -15,8 +15,22 @@ constexpr int spins_before_sleep = 4000;
 
 void Rendezvous::arrive_and_wait()
 {
+    if (turn_ != nullptr) {
+        turn_->unlock();
+    }
+    wait_for_all();
+    if (turn_ != nullptr) {
+        turn_->lock();
+    }
     if (failed_.load(std::memory_order_acquire)) {
         throw_failed();
+    }
+}
+
+void Rendezvous::wait_for_all()
+{
+    if (failed_.load(std::memory_order_acquire)) {
+        return;
     }
     const std::uint32_t round = round_.load(std::memory_order_acquire);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
@@ -30,9 +44,6 @@ void Rendezvous::arrive_and_wait()
                 round_.wait(round, std::memory_order_acquire);
             }
         }
-    }
-    if (failed_.load(std::memory_order_acquire)) {
-        throw_failed();
     }
 }
 

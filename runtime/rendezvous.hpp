@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
 namespace rmsp::runtime {
 
@@ -9,8 +10,12 @@ namespace rmsp::runtime {
 /// leaves the others waiting.
 class Rendezvous {
 public:
-    /// `job` is the number of the job among those of its queue.
-    explicit Rendezvous(int count, std::uint64_t job = 0) : count_(static_cast<std::uint32_t>(count)), job_(job) {}
+    /// `job` is the number of the job among those of its queue. `turn`, if not null, is locked by whoever calls
+    /// arrive_and_wait(), which gives it to the others while it waits.
+    explicit Rendezvous(int count, std::uint64_t job = 0, std::mutex* turn = nullptr)
+        : count_(static_cast<std::uint32_t>(count)), job_(job), turn_(turn)
+    {
+    }
 
     std::uint64_t job() const noexcept { return job_; }
 
@@ -21,8 +26,11 @@ public:
     void fail() noexcept;
 
 private:
+    void wait_for_all();
+
     const std::uint32_t count_;
     const std::uint64_t job_;
+    std::mutex* const turn_;
     std::atomic<std::uint32_t> arrived_{0};
     std::atomic<std::uint32_t> round_{0};
     std::atomic<bool> failed_{false};

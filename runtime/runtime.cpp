@@ -12,6 +12,7 @@
 #include <kernels/support/support.hpp>
 
 #include "runtime/cuda/cuda_backend.hpp"
+#include "runtime/doctor_cache.hpp"
 #include "runtime/host/host_device.hpp"
 #include "runtime/state.hpp"
 
@@ -119,9 +120,29 @@ int core_count(const Topology& topology)
     return static_cast<int>(cores);
 }
 
-std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
+template <class T>
+const std::shared_ptr<detail::MatrixState<T>>& checked(const std::shared_ptr<detail::MatrixState<T>>& state)
 {
-    auto state = std::make_unique<detail::RuntimeState>();
+    if (!state) {
+        throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
+    }
+    return state;
+}
+
+void check_length(const char* what, std::int64_t has, std::int64_t wants)
+{
+    if (has != wants) {
+        throw Error(ErrorCode::usage, fmt::format("{} has {} entries; the matrix needs {}", what, has, wants));
+    }
+}
+
+}  // namespace
+
+namespace detail {
+
+std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
+{
+    auto state = std::make_unique<RuntimeState>();
     state->options = options;
     state->cache = runtime::Cache(options.cache);
     const bool live = options.topology_file.empty();
@@ -203,33 +224,10 @@ std::unique_ptr<detail::RuntimeState> make_state(const RuntimeOptions& options)
         state->workers[i]->wait_until_open();
         state->infos[i] = state->workers[i]->device().info();
     }
-    state->connection = runtime::connect(state->workers, options.transports);
-    state->jobs = std::make_unique<runtime::JobQueue>(
-        state->workers, state->shared_memory(), [transport = state->connection.transport.get()](std::uint64_t job) {
-            if (transport != nullptr) {
-                transport->give_up(job);
-            }
-        });
     return state;
 }
 
-template <class T>
-const std::shared_ptr<detail::MatrixState<T>>& checked(const std::shared_ptr<detail::MatrixState<T>>& state)
-{
-    if (!state) {
-        throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
-    }
-    return state;
-}
-
-void check_length(const char* what, std::int64_t has, std::int64_t wants)
-{
-    if (has != wants) {
-        throw Error(ErrorCode::usage, fmt::format("{} has {} entries; the matrix needs {}", what, has, wants));
-    }
-}
-
-}  // namespace
+}  // namespace detail
 
 BindPolicy parse_bind_policy(const std::string& text)
 {
@@ -278,7 +276,32 @@ RuntimeOptions RuntimeOptions::from_environment(RuntimeOptions base)
     return base;
 }
 
-Runtime::Runtime(const RuntimeOptions& options) : state_(make_state(options)) {}
+Runtime::Runtime(const RuntimeOptions& options) : state_(detail::open_devices(options))
+{
+    if (state_->workers.empty()) {
+        return;
+    }
+    std::vector<std::string> transports = options.transports;
+    if (options.one_thread) {
+        // The others' kernels wait on one device for those of another, which a single thread has not queued yet.
+        if (std::any_of(transports.begin(), transports.end(), [](const auto& name) { return name != "host"; })) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("one thread for all devices moves data through the host only; transports {} need "
+                                    "a thread for each device",
+                                    fmt::join(transports, ", ")));
+        }
+        transports = {"host"};
+    }
+    state_->connection = runtime::connect(state_->workers, transports, detail::tested_transports(*state_));
+    state_->jobs = std::make_unique<runtime::JobQueue>(
+        state_->workers, state_->shared_memory(),
+        [transport = state_->connection.transport.get()](std::uint64_t job) {
+            if (transport != nullptr) {
+                transport->give_up(job);
+            }
+        },
+        options.one_thread);
+}
 
 Runtime::~Runtime()
 {

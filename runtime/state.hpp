@@ -21,6 +21,8 @@
 /// What the handles of the public API point to. Shared between the handles and the jobs that use it.
 namespace rmsp::detail {
 
+class DotSlots;
+
 struct RuntimeState {
     ~RuntimeState();
 
@@ -35,6 +37,8 @@ struct RuntimeState {
     runtime::Cache cache;
     std::vector<double>
         link_gbs;  ///< copies from the host to each device, all at once; empty until measured; under `mutex`
+    std::once_flag dot_slots_made;
+    std::shared_ptr<DotSlots> dot_slots;  ///< made for the first dot product
     mutable std::mutex mutex;
 
     int devices() const { return static_cast<int>(infos.size()); }
@@ -51,6 +55,10 @@ struct RuntimeState {
     /// Finishes the accepted jobs and ends the threads.
     void stop() noexcept;
 };
+
+/// Reads the topology, then starts and binds the workers and opens their devices, if it is the live one's; connects nothing.
+/// \throws as Runtime's constructor
+std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options);
 
 /// A race between the first two candidates of a shard's plan.
 struct RaceRecord {
@@ -138,6 +146,15 @@ struct VectorState {
     /// where entry 0 would be, so that x is gathered in place.
     std::vector<runtime::Range> held;
     std::vector<void*> entry_zero;
+};
+
+/// What a vector's handle points to.
+struct VectorAccess {
+    template <class T>
+    static const std::shared_ptr<VectorState<T>>& state(const DistributedVector<T>& vector)
+    {
+        return vector.state_;
+    }
 };
 
 /// Splits, chooses kernels and counts bytes; touches no device. *split_seconds: what the split alone took, without the scans of rows

@@ -119,15 +119,19 @@ LockedArray::LockedArray(runtime::Device& device, const void* data, std::size_t 
     if (!lock || first_page >= end_page) {
         return;
     }
-    owned_ = device.pin(reinterpret_cast<void*>(first_page), end_page - first_page);
-    refused_ = !owned_;
-    if (owned_) {
+    // Another matrix may have locked the same pages. If that goes first, copies are slower from then on, but right.
+    const bool locked = device.is_pinned(reinterpret_cast<void*>(first_page), end_page - first_page);
+    owned_ = !locked && device.pin(reinterpret_cast<void*>(first_page), end_page - first_page);
+    refused_ = !locked && !owned_;
+    if (!refused_) {
         begin_ = first_page;
         end_ = end_page;
         try {
             ends_ = runtime::PinnedBuffer(device, (begin_ - begin) + (begin + bytes - end_));
         } catch (...) {
-            device.unpin(reinterpret_cast<void*>(begin_));
+            if (owned_) {
+                device.unpin(reinterpret_cast<void*>(begin_));
+            }
             throw;
         }
         refresh();
@@ -217,6 +221,7 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, 
                               const DistributeOptions& options)
     : source_(source),
       memory_(memory),
+      row_pointers_(options.row_pointers),
       first_owned_row_(part.first_owned_row()),
       copies_(worker.device().make_stream(runtime::StreamPriority::normal)),
       results_(worker.device().make_stream(runtime::StreamPriority::normal)),
@@ -385,7 +390,8 @@ void StreamedPart<T>::update_values(runtime::Worker& worker)
 template <class T>
 std::int64_t StreamedPart<T>::link_bytes() const noexcept
 {
-    const auto pointer_bytes = static_cast<std::int64_t>(source_.a.row_ptr.element_bytes());
+    const auto pointer_bytes = static_cast<std::int64_t>(
+        row_pointers_ == RowPointers::host ? sizeof(std::int32_t) : source_.a.row_ptr.element_bytes());
     std::int64_t bytes = 0;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
         const kernels::PacketLayout packet = encoded_.empty() ? kernels::PacketLayout{} : encoded_[i].layout;
@@ -403,6 +409,12 @@ void StreamedPart<T>::send_row_pointers(runtime::Worker& worker, runtime::Stream
                                         Slot& slot) const
 {
     source_.a.row_ptr.visit([&](const auto* p) {
+        if (row_pointers_ == RowPointers::host) {
+            worker.device().upload(
+                stream, slot.row_ptr.data(), static_cast<std::size_t>(piece.rows + 1) * sizeof(std::int32_t),
+                runtime::localized(p + piece.first_row, piece.first, piece.nnz, slot.row_ptr.data()));
+            return;
+        }
         source_.row_ptr->send(worker.device(), stream, slot.caller_row_ptr.data(), p + piece.first_row,
                               static_cast<std::size_t>(piece.rows + 1) * sizeof(*p));
     });
@@ -411,6 +423,9 @@ void StreamedPart<T>::send_row_pointers(runtime::Worker& worker, runtime::Stream
 template <class T>
 void StreamedPart<T>::localize_row_pointers(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const
 {
+    if (row_pointers_ == RowPointers::host) {
+        return;
+    }
     source_.a.row_ptr.visit([&](const auto* p) {
         const auto* const sent = reinterpret_cast<decltype(p)>(slot.caller_row_ptr.data());
         kernels::localize_row_ptr(IndexView(sent), piece.rows, piece.first, piece.nnz, slot.row_ptr.data(),

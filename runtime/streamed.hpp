@@ -159,9 +159,10 @@ private:
     void make_slots(runtime::Worker& worker);
     void prepare(runtime::Worker& worker, std::size_t piece, const std::string& kernel, Determinism determinism);
     void encode(runtime::Worker& worker);
+    /// As they are in the caller's array, or made local on the way.
     void send_row_pointers(runtime::Worker& worker, runtime::Stream& stream, const StreamPiece& piece,
                            Slot& slot) const;
-    /// Makes what was sent local, on the worker's stream. (MSREP, section 4.1)
+    /// Makes what was sent local, on the worker's stream, unless it is. (MSREP, section 4.1)
     void localize_row_pointers(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const;
     void send_columns(runtime::Worker& worker, const StreamPiece& piece, Slot& slot) const;
     void make_stretches(runtime::Worker& worker);
@@ -171,6 +172,7 @@ private:
 
     const StreamSource<T>& source_;
     kernels::Memory& memory_;
+    const RowPointers row_pointers_;
     const std::int64_t first_owned_row_;
     std::unique_ptr<runtime::Stream> copies_;
     std::unique_ptr<runtime::Stream> results_;  ///< y on its way to the host

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -85,8 +86,37 @@ public:
 
 constexpr std::array<const char*, 3> names{"peer", "nccl", "host"};
 
-/// Gathers a pattern and compares every byte on every device: a link that claims to work may still lose data.
-void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker>> workers)
+}  // namespace
+
+std::unique_ptr<Transport> make_host_transport() { return std::make_unique<HostTransport>(); }
+
+std::span<const char* const> transport_names() { return names; }
+
+std::unique_ptr<Transport> make_transport(const std::string& name, std::span<const std::unique_ptr<Worker>> workers,
+                                          std::chrono::steady_clock::duration limit)
+{
+    if (name == "host") {
+        return make_host_transport();
+    }
+    return name == "peer" ? make_peer_transport(workers) : make_nccl_transport(workers, limit);
+}
+
+bool wait_for_stream(Worker& worker, std::chrono::steady_clock::duration limit)
+{
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    const auto event = worker.device().make_event(false);
+    worker.stream().record(*event);
+    while (!event->ready()) {
+        if (std::chrono::steady_clock::now() > deadline) {
+            return false;
+        }
+        std::this_thread::yield();
+    }
+    return true;
+}
+
+void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker>> workers,
+                    std::chrono::steady_clock::duration limit)
 {
     const int devices = static_cast<int>(workers.size());
     constexpr std::int64_t slice_words = 1 << 15;
@@ -131,6 +161,12 @@ void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker
                                            own.data(), own.size() * 8);
                 });
                 channel->settle(worker, worker.stream(), meeting);
+                if (!wait_for_stream(worker, limit)) {
+                    transport.abort(rank);
+                    throw Error(ErrorCode::device,
+                                fmt::format("data for device {} did not arrive in {} s", rank,
+                                            std::chrono::duration_cast<std::chrono::seconds>(limit).count()));
+                }
                 std::vector<std::uint64_t> all(slice_words * devices);
                 worker.device().download(worker.stream(), all.data(), buffers[rank], all.size() * 8);
                 worker.stream().synchronize();
@@ -154,21 +190,8 @@ void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker
     clean_up();
 }
 
-std::unique_ptr<Transport> make(const std::string& name, std::span<const std::unique_ptr<Worker>> workers)
-{
-    if (name == "host") {
-        return make_host_transport();
-    }
-    return name == "peer" ? make_peer_transport(workers) : make_nccl_transport(workers);
-}
-
-}  // namespace
-
-std::unique_ptr<Transport> make_host_transport() { return std::make_unique<HostTransport>(); }
-
-std::span<const char* const> transport_names() { return names; }
-
-Connection connect(std::span<const std::unique_ptr<Worker>> workers, const std::vector<std::string>& order)
+Connection connect(std::span<const std::unique_ptr<Worker>> workers, const std::vector<std::string>& order,
+                   std::span<const TestedTransport> tested)
 {
     std::vector<std::string> candidates = order;
     if (candidates.empty()) {
@@ -191,8 +214,16 @@ Connection connect(std::span<const std::unique_ptr<Worker>> workers, const std::
     std::string failures;
     for (const auto& name : candidates) {
         try {
-            auto transport = make(name, workers);
-            test_with_data(*transport, workers);
+            const auto known =
+                std::find_if(tested.begin(), tested.end(), [&](const auto& test) { return test.name == name; });
+            if (known != tested.end() && !known->passed) {
+                throw Error(ErrorCode::device, known->detail);
+            }
+            auto transport = make_transport(name, workers, communication_limit);
+            if (known != tested.end()) {
+                return {std::move(transport), name, failures + known->detail};
+            }
+            test_with_data(*transport, workers, communication_limit);
             return {std::move(transport), name, failures + "moved test data between all devices"};
         } catch (const Error& e) {
             failures += fmt::format("{}: {}; ", name, e.what());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -75,15 +76,41 @@ public:
     virtual std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes) = 0;
     /// Makes what one device needs of a channel; on its worker, before the first gather.
     virtual void open(Channel& channel, Worker& worker) = 0;
+    /// Gives up what one device has under way, so that its stream does not wait for the others any more; the transport is of
+    /// no further use. On the device's worker.
+    virtual void abort(int rank) noexcept { (void)rank; }
     /// A device failed in that job of the queue that uses the channels: devices that wait for it stop waiting. Any thread.
     virtual void give_up(std::uint64_t /*job*/) noexcept {}
 };
+
+/// How long NCCL, or the transfers of a test, may take before they count as hung.
+inline constexpr std::chrono::seconds communication_limit{30};
 
 /// Through pinned host memory: works between any devices.
 std::unique_ptr<Transport> make_host_transport();
 
 /// Names that configuration knows, in the default order: peer memory, NCCL, host copies.
 std::span<const char* const> transport_names();
+
+/// One of transport_names(). NCCL has `limit` for everything that it does.
+/// \throws Error(device) if the devices cannot be connected that way, NotCompiled
+std::unique_ptr<Transport> make_transport(const std::string& name, std::span<const std::unique_ptr<Worker>> workers,
+                                          std::chrono::steady_clock::duration limit);
+
+/// Waits for the worker's stream; false if it is not done after `limit`.
+bool wait_for_stream(Worker& worker, std::chrono::steady_clock::duration limit);
+
+/// Gathers a pattern and compares every byte on every device: a link that claims to work may still lose data.
+/// \throws Error(device) naming the first devices between which it does, or if the data are not there after `limit`
+void test_with_data(Transport& transport, std::span<const std::unique_ptr<Worker>> workers,
+                    std::chrono::steady_clock::duration limit);
+
+/// What an earlier self test found of a transport between the same devices (docs/doctor.md).
+struct TestedTransport {
+    std::string name;
+    bool passed = false;
+    std::string detail;  ///< why it did not; when it was tested
+};
 
 /// What connect() found: the first transport of the list that connected and moved data correctly.
 struct Connection {
@@ -92,8 +119,10 @@ struct Connection {
     std::string reason;                    ///< why this one; what failed before it
 };
 
-/// Tries the transports in order; each must pass a test with data, on every pair of devices, before it is trusted.
+/// Tries the transports in order; each must pass a test with data, on every pair of devices, before it is trusted. One that
+/// `tested` says has passed is not tested again, and one that has not is not tried.
 /// \throws Error(usage) for an unknown name, Error(device) if none of them works
-Connection connect(std::span<const std::unique_ptr<Worker>> workers, const std::vector<std::string>& order);
+Connection connect(std::span<const std::unique_ptr<Worker>> workers, const std::vector<std::string>& order,
+                   std::span<const TestedTransport> tested = {});
 
 }  // namespace rmsp::runtime

@@ -15,6 +15,7 @@ using Action = std::function<int()>;
 void add_run(CLI::App& app, Action& action);
 void add_spgemm(CLI::App& app, Action& action);
 void add_topo(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
 void add_kernels(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);

@@ -59,7 +59,7 @@ void add_generate(CLI::App& app, Action& action)
     command
         ->add_option("description", options->description,
                      "stencil27 NX NY NZ | stencil7 NX NY NZ | banded ROWS HALF_BAND | rmat SCALE EDGE_FACTOR | "
-                     "random ROWS COLS PER_ROW")
+                     "random ROWS COLS PER_ROW | powerlaw ROWS PER_ROW EXPONENT")
         ->type_name("KIND SIZE...")
         ->required();
     command

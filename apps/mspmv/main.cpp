@@ -40,6 +40,7 @@ int run(int argc, char** argv)
     rmsp::mspmv::add_run(app, action);
     rmsp::mspmv::add_spgemm(app, action);
     rmsp::mspmv::add_topo(app, action);
+    rmsp::mspmv::add_doctor(app, action);
     rmsp::mspmv::add_kernels(app, action);
     rmsp::mspmv::add_generate(app, action);
     rmsp::mspmv::add_convert(app, action);

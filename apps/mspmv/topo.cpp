@@ -23,7 +23,9 @@ int show(const Options& options)
         print((options.topology.empty() ? Topology::detect() : Topology::load(options.topology)).to_toml());
         return 0;
     }
-    RuntimeOptions runtime_options = RuntimeOptions::from_environment({});
+    RuntimeOptions runtime_options;
+    runtime_options.cache = "auto";
+    runtime_options = RuntimeOptions::from_environment(runtime_options);
     runtime_options.topology_file = options.topology;
     if (!options.devices.empty()) {
         runtime_options.devices = options.devices;

@@ -25,6 +25,7 @@ struct Config {
     struct RuntimeKeys {
         std::string devices = "auto";         ///< runtime.devices
         std::string bind = "auto";            ///< runtime.bind: auto, none, strict
+        std::string threads = "device";       ///< runtime.threads: device, one
         std::vector<double> weights;          ///< runtime.weights
         std::vector<std::string> transports;  ///< runtime.transports
         double limit_gbs = 0;                 ///< runtime.limit_gbs
@@ -34,6 +35,7 @@ struct Config {
     struct PartitionKeys {
         std::string strategy = "nonzeros";  ///< partition.strategy: nonzeros, rows
         std::string alignment = "auto";     ///< partition.alignment: auto, exact, row
+        std::string pointers = "device";    ///< partition.pointers: device, host
     } partition;
     struct KernelKeys {
         std::string spmv = "auto";          ///< kernel.spmv

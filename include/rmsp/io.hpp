@@ -74,8 +74,15 @@ template <class T>
 CsrMatrix<T> random_uniform(std::int64_t rows, std::int64_t cols, std::int64_t per_row,
                             const GenerateOptions& options = {});
 
+/// Square, with row lengths that follow a power law: about the share k^-exponent of the rows has k entries, per_row on average and
+/// at most the square root of the number of all entries (or 2 per_row). As in crawled graphs, long rows tend to come first: half of the rows stand
+/// in descending order, the others anywhere. Columns are spread over the whole row.
+/// \throws Error(usage) for an exponent outside [1, 4]
+template <class T>
+CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double exponent, const GenerateOptions& options = {});
+
 /// By description: "stencil27 200 200 200", "stencil7 256 256 256", "banded 100000 15", "rmat 22 16",
-/// "random 1000 2000 8". What `mspmv generate` and the configuration's matrix.generate use.
+/// "random 1000 2000 8", "powerlaw 1000 20 2.1". What `mspmv generate` and the configuration's matrix.generate use.
 /// \throws Error(usage) naming the word that is wrong
 template <class T>
 CsrMatrix<T> generate(std::string_view description, const GenerateOptions& options = {});

@@ -4,6 +4,7 @@
 
 #include <rmsp/config.hpp>
 #include <rmsp/convert.hpp>
+#include <rmsp/doctor.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/host_vector.hpp>
 #include <rmsp/io.hpp>
@@ -15,4 +16,5 @@
 #include <rmsp/runtime.hpp>
 #include <rmsp/spgemm.hpp>
 #include <rmsp/topology.hpp>
+#include <rmsp/vector_operations.hpp>
 #include <rmsp/version.hpp>

@@ -29,6 +29,10 @@ struct RuntimeOptions {
     std::vector<std::string> transports{};
     /// Bandwidth limit of one device in GB/s for the report; 0: measured when first needed.
     double limit_gbs = 0;
+    /// One thread drives all devices, as a simple program would: each job is done for one device after the other, and only what a
+    /// GPU was given meanwhile goes on by itself; data move between GPUs through the host. For comparisons. (MSREP, section 5.3:
+    /// baseline)
+    bool one_thread = false;
     /// Described machine to plan for; only plan() works then, nothing is run. Empty: the live machine.
     std::string topology_file{};
     /// Where findings are kept for later processes: a folder, "auto" ($XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp), or "off".
@@ -48,6 +52,12 @@ enum class Mode : std::uint8_t {
     streamed,  ///< in the caller's host memory: each apply brings it to the devices in pieces, so it may exceed theirs
 };
 
+/// Where the local row pointers of the parts are computed.
+enum class RowPointers : std::uint8_t {
+    device,  ///< by a kernel on each device, from a slice of the caller's (MSREP, section 4.1)
+    host,  ///< by the worker's cores, on the way to the device; for comparisons. Host devices compute them themselves anyway
+};
+
 /// How the pieces of a streamed matrix cross the links to the devices.
 enum class StreamEncoding : std::uint8_t {
     none,       ///< as they are in the caller's arrays
@@ -58,6 +68,7 @@ enum class StreamEncoding : std::uint8_t {
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
     RowAlignment alignment = RowAlignment::automatic;
+    RowPointers row_pointers = RowPointers::device;
     std::string kernel = "auto";  ///< a name of list_kernels(), or "auto"
     Determinism determinism = Determinism::none;
     /// With kernel "auto": how often the matrix will be multiplied, so that a format is made only where it repays its cost; 0:
@@ -69,7 +80,8 @@ struct DistributeOptions {
     bool borrow = false;
     /// Streamed: the caller's arrays must outlive the matrix and the jobs that use it, and are not written meanwhile, except
     /// as update_values() says. GPUs take only the pieces on their way; host devices multiply in place (64-bit columns: in
-    /// pieces). Kernels that need the entries on the device beforehand are refused: sell and cuSPARSE's.
+    /// pieces). Kernels that need the entries on the device beforehand are refused: those with a format of
+    /// their own, and cuSPARSE's.
     Mode mode = Mode::resident;
     /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds six such pieces.
     std::int64_t chunk_bytes = std::int64_t{64} << 20;
@@ -100,6 +112,7 @@ template <class T>
 struct MatrixState;
 template <class T>
 struct VectorState;
+struct VectorAccess;
 }  // namespace detail
 
 /// A vector whose entries live on the devices of a runtime. Movable handle; the memory is freed with the last handle, after
@@ -122,6 +135,7 @@ public:
 private:
     template <class>
     friend class DistributedMatrix;
+    friend struct detail::VectorAccess;
     explicit DistributedVector(std::shared_ptr<detail::VectorState<T>> state) : state_(std::move(state)) {}
     std::shared_ptr<detail::VectorState<T>> state_;
 };

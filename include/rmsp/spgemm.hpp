@@ -27,7 +27,6 @@ struct SpgemmOptions {
     double memory_limit = 0.9;
     /// Entries of C smaller than this in magnitude are left out of what the host gets; NaN never is. 0: all are kept.
     double prune_below = 0;
-    Progress progress{};
 };
 
 /// What one device is given to do. Bytes are of its memory.
@@ -138,6 +137,8 @@ template <class T>
 class TripleProduct {
 public:
     TripleProduct() = default;
+    TripleProduct(TripleProduct&&) noexcept = default;
+    TripleProduct& operator=(TripleProduct&&) noexcept = default;
     /// The arrays of R, A and P must outlive this where a plan is chunked. \throws Error as SparseProduct
     TripleProduct(Runtime& runtime, const CsrView<T>& r, const CsrView<T>& a, const CsrView<T>& p,
                   const SpgemmOptions& options = {});

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(threads)
         twin = twin && (!in || column == __ldg(b.col_idx + begin - entries + at + lane));
         rising = rising && (!in || column > (lane == 0 ? before : left));
         before = __shfl_sync(whole_warp, column, Lanes - 1, Lanes);
-        first = in ? min(first, column) : first;
+        first = min(first, column);
         last = in ? max(last, column) : last;
         const std::int32_t word = column >> 5;
         std::uint32_t mask = in ? 1u << (column & 31) : 0u;
@@ -198,9 +198,11 @@ __global__ void __launch_bounds__(threads)
                      std::int32_t* __restrict__ row_nnz, Counters* counters)
 {
     __shared__ unsigned histogram[classes];
+    __shared__ int widest[classes];
     __shared__ long long sums[threads / 32];
     if (threadIdx.x < classes) {
         histogram[threadIdx.x] = 0;
+        widest[threadIdx.x] = 0;
     }
     __syncthreads();
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
@@ -244,7 +246,11 @@ __global__ void __launch_bounds__(threads)
             most_in_group = max(most_in_group, group);
             all_products += products;
             if (group > 0) {
-                atomicAdd(histogram + static_cast<int>(structure_class(found, shared_limit)), 1u);
+                const int c = static_cast<int>(structure_class(found, shared_limit));
+                atomicAdd(histogram + c, 1u);
+                if (const int words_of_span = static_cast<int>(found.span_words()); words_of_span > widest[c]) {
+                    atomicMax(widest + c, words_of_span);
+                }
                 all_bounds += min(products, static_cast<long long>(found.span()));
             }
         }
@@ -263,6 +269,7 @@ __global__ void __launch_bounds__(threads)
     }
     if (threadIdx.x < classes && histogram[threadIdx.x] > 0) {
         atomicAdd(counters->structure + threadIdx.x, histogram[threadIdx.x]);
+        atomicMax(counters->widest + threadIdx.x, widest[threadIdx.x]);
     }
 }
 
@@ -378,8 +385,10 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
-/// Rows of more entries than this on average get a warp each, others 8 threads.
-constexpr double mean_for_a_warp = 16;
+/// Rows of more entries than this on average get a warp each, others 8 threads. Words are few only if a row's columns are looked at
+/// side by side.
+constexpr double mean_for_a_warp = 64;
+constexpr double mean_for_a_warp_of_b = 16;
 
 }  // namespace
 
@@ -389,7 +398,7 @@ void analyze_b(const Pattern& b, double mean, Word* words, RowOfB* rows, std::ui
     if (b.rows == 0) {
         return;
     }
-    if (mean > mean_for_a_warp) {
+    if (mean > mean_for_a_warp_of_b) {
         analyze_b_kernel<32>
             <<<blocks_for(b.rows, threads / 32), threads, 0, stream>>>(b, words, rows, twins, is_a, counters);
     } else {

@@ -57,6 +57,7 @@ struct Counters {
     unsigned long long pool_used;  ///< columns of the pool; more than it has if there was no room
     int unstored;                  ///< a row whose columns are not in the pool
     unsigned structure[classes];   ///< rows in each class
+    int widest[classes];           ///< words of the widest row in each class of the symbolic phase
     unsigned structure_used[classes];
     unsigned numeric[classes];
     unsigned numeric_used[classes];
@@ -139,15 +140,13 @@ struct StructureJob {
     Counters* counters;
     const std::int64_t* row_ptr;  ///< read to write columns
     std::int32_t* col_idx;
-    int units;  ///< multiprocessors
+    int units;            ///< multiprocessors
+    std::int64_t widest;  ///< words of the widest row that is launched
 };
 /// Counts the columns of the listed rows, all of one class, or, if job.col_idx is not null, writes those of the rows that were not
 /// stored.
 void run_structure(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
                    Overlap overlap, cudaStream_t stream);
-
-/// Copies the columns of stored rows to C, whose rows have `mean` entries on average.
-void copy_structure(const StructureJob& job, double mean, cudaStream_t stream);
 
 /// Tiles of rows that scan_rows() needs a total for.
 std::int64_t scan_tiles(std::int64_t rows);
@@ -184,6 +183,9 @@ struct NumericJob {
     int lanes;  ///< lanes_a_row(), 32 if most_in_group > 1
     const std::int64_t* row_ptr;
     const std::int32_t* col_idx;
+    const std::int64_t* stored;  ///< as in StructureJob; null: col_idx has all columns
+    const std::int32_t* pool;
+    std::int32_t* columns;  ///< where those of stored rows are written
     T* values;
     std::int32_t* map;  ///< of class scatter: B's columns, for each of map_blocks blocks
     int map_blocks;

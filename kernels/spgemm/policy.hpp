@@ -94,9 +94,15 @@ constexpr StructureClass widest_bitmap(std::int64_t shared_limit)
                                       : StructureClass::bits8192;
 }
 
-constexpr Shape structure_shape(StructureClass c)
+/// Words of the bitmaps of a launch whose widest row has so many.
+constexpr int bitmap_words(StructureClass c, std::int64_t widest)
 {
-    const int capacity = structure_capacity(c);
+    const std::int64_t most = structure_capacity(c);
+    return static_cast<int>(widest < most ? (widest + 31) / 32 * 32 : most);
+}
+
+constexpr Shape structure_shape(StructureClass c, int capacity)
+{
     if (sorts(c)) {
         return {128, 32, std::int64_t{2} * capacity * 8};
     }
@@ -156,10 +162,17 @@ enum class NumericClass : std::uint8_t {
     window2048,
     hash32,  ///< a warp: hash table of up to 32 entries, and so on
     hash64,
+    hash96,
     hash128,
+    hash192,
     hash256,
+    hash384,
     hash512,
+    hash768,
     hash1024,
+    wide_hash64,  ///< likewise, of columns too far apart for a slot of 32 bits
+    wide_hash256,
+    wide_hash1024,
     block_hash1024,  ///< a block
     block_hash2048,
     block_hash4096,
@@ -180,13 +193,17 @@ enum class Accumulator : std::uint8_t { automatic, scatter, hash, window };
 
 struct NumericLimits {
     std::int64_t window_columns_per_entry = 4;  ///< emptier windows spoil more of the cache than a hash table costs
-    std::int64_t products_of_a_warp = 1 << 17;  ///< a row with more takes a block
-    std::int64_t most_passes = 8;               ///< over the rows of B; beyond, sums in global memory cost less
+    std::int64_t products_of_a_warp = (1 << 17) - 1;  ///< a row with more takes a block
+    std::int64_t most_passes = 8;                     ///< over the rows of B; beyond, sums in global memory cost less
     bool operator==(const NumericLimits&) const = default;
 };
 
 constexpr bool is_window(NumericClass c) { return c >= NumericClass::window256 && c <= NumericClass::window2048; }
 constexpr bool is_hash(NumericClass c) { return c >= NumericClass::hash32 && c <= NumericClass::hash1024; }
+constexpr bool is_wide_hash(NumericClass c)
+{
+    return c >= NumericClass::wide_hash64 && c <= NumericClass::wide_hash1024;
+}
 constexpr bool is_block_hash(NumericClass c)
 {
     return c >= NumericClass::block_hash1024 && c <= NumericClass::block_hash8192;
@@ -210,14 +227,25 @@ constexpr std::int64_t numeric_capacity(NumericClass c)
         case NumericClass::hash32:
             return 32;
         case NumericClass::hash64:
+        case NumericClass::wide_hash64:
             return 64;
+        case NumericClass::hash96:
+            return 96;
         case NumericClass::hash128:
             return 128;
+        case NumericClass::hash192:
+            return 192;
         case NumericClass::hash256:
+        case NumericClass::wide_hash256:
             return 256;
+        case NumericClass::hash384:
+            return 384;
         case NumericClass::hash512:
             return 512;
+        case NumericClass::hash768:
+            return 768;
         case NumericClass::hash1024:
+        case NumericClass::wide_hash1024:
         case NumericClass::block_hash1024:
             return 1024;
         case NumericClass::block_hash2048:
@@ -242,10 +270,16 @@ constexpr std::int64_t numeric_capacity(NumericClass c)
     }
 }
 
-/// Shared memory of a table with two slots of 8 bytes an entry, and the sums of so many rows.
-constexpr std::int64_t hash_bytes(std::int64_t entries, std::int64_t value_bytes, int rows = 1)
+/// A slot of 32 bits holds a column's distance from the row's first, and its place among up to 1024.
+inline constexpr int place_bits = 10;
+inline constexpr std::int64_t narrow_span = std::int64_t{1} << (32 - place_bits);
+inline constexpr std::int64_t narrow_slot_bytes = 4;
+inline constexpr std::int64_t wide_slot_bytes = 8;
+
+/// Shared memory of a table with two slots an entry, and the sums of so many rows.
+constexpr std::int64_t hash_bytes(std::int64_t entries, std::int64_t value_bytes, int rows, std::int64_t slot_bytes)
 {
-    return entries * (16 + rows * value_bytes);
+    return entries * (2 * slot_bytes + rows * value_bytes);
 }
 /// Shared memory of bits and first place of each word of 32 columns.
 constexpr std::int64_t rank_bytes(std::int64_t span_words) { return span_words * 8; }
@@ -262,25 +296,34 @@ constexpr int threads_of_warps(std::int64_t bytes_a_row, int lanes)
     return threads;
 }
 
+/// Lanes of a warp for a row of a class, of those that rows of this matrix have: large rows have a warp each.
+constexpr int lanes_of_class(NumericClass c, int lanes)
+{
+    return is_wide_hash(c) || numeric_capacity(c) > 256 ? 32 : lanes;
+}
+
 /// `twins`: most rows of A that a warp takes together; `lanes`: of a row, where a class is worked on by warps.
 constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twins = 1, int lanes = 32)
 {
     const std::int64_t capacity = numeric_capacity(c);
+    lanes = lanes_of_class(c, lanes);
     if (is_window(c)) {
         const std::int64_t bytes = capacity * value_bytes * twins;
         return {threads_of_warps(bytes, lanes), lanes, bytes};
     }
-    if (is_hash(c)) {
-        const std::int64_t bytes = hash_bytes(capacity, value_bytes, twins);
+    if (is_hash(c) || is_wide_hash(c)) {
+        const std::int64_t bytes =
+            hash_bytes(capacity, value_bytes, twins, is_hash(c) ? narrow_slot_bytes : wide_slot_bytes);
         return {threads_of_warps(bytes, lanes), lanes, bytes};
     }
-    const std::int64_t bytes = is_block_hash(c) ? hash_bytes(capacity, value_bytes) : capacity;
+    const std::int64_t bytes = is_block_hash(c) ? hash_bytes(capacity, value_bytes, 1, wide_slot_bytes) : capacity;
     // About 32 warps on a multiprocessor, however much of its memory a row takes.
-    const int threads = c >= NumericClass::search ? 512
-                        : bytes <= 24 << 10       ? 128
-                        : bytes <= 48 << 10       ? 256
-                        : bytes <= 96 << 10       ? 512
-                                                  : 1024;
+    const int threads = is_rank_far(c)              ? 1024
+                        : c >= NumericClass::search ? 512
+                        : bytes <= 24 << 10         ? 128
+                        : bytes <= 48 << 10         ? 256
+                        : bytes <= 96 << 10         ? 512
+                                                    : 1024;
     return {threads, threads, bytes};
 }
 
@@ -304,11 +347,20 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries,
                                   : NumericClass::window2048;
         }
         if (hashes && entries <= 1024) {
+            if (span >= narrow_span) {
+                return entries <= 64    ? NumericClass::wide_hash64
+                       : entries <= 256 ? NumericClass::wide_hash256
+                                        : NumericClass::wide_hash1024;
+            }
             return entries <= 32    ? NumericClass::hash32
                    : entries <= 64  ? NumericClass::hash64
+                   : entries <= 96  ? NumericClass::hash96
                    : entries <= 128 ? NumericClass::hash128
+                   : entries <= 192 ? NumericClass::hash192
                    : entries <= 256 ? NumericClass::hash256
+                   : entries <= 384 ? NumericClass::hash384
                    : entries <= 512 ? NumericClass::hash512
+                   : entries <= 768 ? NumericClass::hash768
                                     : NumericClass::hash1024;
         }
     }
@@ -320,7 +372,7 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries,
     while (slots < entries && slots < 8192) {
         slots *= 2;
     }
-    const std::int64_t table = hash_bytes(slots, value_bytes);
+    const std::int64_t table = hash_bytes(slots, value_bytes, 1, wide_slot_bytes);
     if (hashes && entries <= slots && table <= room && (!windows || table < near)) {
         return slots == 1024   ? NumericClass::block_hash1024
                : slots == 2048 ? NumericClass::block_hash2048
@@ -360,7 +412,8 @@ constexpr bool grows_into_next(StructureClass c)
 }
 constexpr bool grows_into_next(NumericClass c)
 {
-    return (is_window(c) && c != NumericClass::window2048) || (is_hash(c) && c != NumericClass::hash1024);
+    return (is_window(c) && c != NumericClass::window2048) || (is_hash(c) && c != NumericClass::hash1024) ||
+           (is_wide_hash(c) && c != NumericClass::wide_hash1024);
 }
 
 /// Classes with fewer rows than this do not fill a GPU: they join the next class, so that there are fewer launches.
@@ -405,7 +458,7 @@ inline constexpr int most_twins = 4;
 /// Groups of twins lie within so many rows from a multiple of it; a multiple of 2, 3 and 4.
 inline constexpr int twin_tile = 48;
 /// Whether there are enough to pay for it.
-constexpr bool worth_grouping(std::int64_t twins, std::int64_t rows) { return twins * 4 >= rows; }
+constexpr bool worth_grouping(std::int64_t twins, std::int64_t rows) { return twins * 2 >= rows; }
 
 /// Lanes of a warp for each row of C, if its rows of B have that many entries on average.
 constexpr int lanes_a_row(std::int64_t products, std::int64_t rows_of_b)

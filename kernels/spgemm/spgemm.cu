@@ -134,41 +134,28 @@ public:
             return;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        StructureJob job = structure_job();
-        job.col_idx = col_idx;
-        copy_structure(job, static_cast<double>(counters_.nnz) / static_cast<double>(a_.rows), stream);
         if (!all_stored_) {
+            StructureJob job = structure_job();
+            job.col_idx = col_idx;
             run_structures(job, stream);
         }
-        numeric(alpha, a_values, b_values, col_idx, values, context);
+        NumericJob<T> job = numeric_job(alpha, a_values, b_values, col_idx, values);
+        job.stored = stored_;
+        job.pool = pool_.data();
+        job.columns = col_idx;
+        run_numerics(job, stream);
+        // Another call computes the columns again.
+        pool_ = DeviceArray<std::int32_t>();
+        RMSP_CUDA_CHECK(
+            cudaMemsetAsync(stored_, 0xff, static_cast<std::size_t>(a_.rows) * sizeof(std::int64_t), stream));
+        all_stored_ = false;
     }
 
     void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx, T* values,
                  const Context& context) override
     {
-        const NumericJob<T> job{.a = a_,
-                                .b = b_,
-                                .a_values = a_values,
-                                .b_values = b_values,
-                                .alpha = alpha,
-                                .atomic = counters_.unsorted != 0,
-                                .b_rows = b_rows_,
-                                .b_twins = b_twins_,
-                                .bounds = bounds_,
-                                .groups = groups_,
-                                .most_in_group = std::max(counters_.most_in_group, 1),
-                                .lanes = lanes_,
-                                .row_ptr = row_ptr_,
-                                .col_idx = col_idx,
-                                .values = values,
-                                .map = map_.data(),
-                                .map_blocks = map_blocks_};
-        Overlap overlap{overlaps_, true};
-        for (const auto& launch : plan_launches<NumericClass>(counters_.numeric)) {
-            run_numeric(job, launch.as, numeric_list_ + launch.first, launch.rows, overlap,
-                        static_cast<cudaStream_t>(context.stream));
-            overlap.first = false;
-        }
+        run_numerics(numeric_job(alpha, a_values, b_values, col_idx, values),
+                     static_cast<cudaStream_t>(context.stream));
     }
 
 private:
@@ -197,6 +184,40 @@ private:
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
     }
 
+    NumericJob<T> numeric_job(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx,
+                              T* values) const
+    {
+        return {.a = a_,
+                .b = b_,
+                .a_values = a_values,
+                .b_values = b_values,
+                .alpha = alpha,
+                .atomic = counters_.unsorted != 0,
+                .b_rows = b_rows_,
+                .b_twins = b_twins_,
+                .bounds = bounds_,
+                .groups = groups_,
+                .most_in_group = std::max(counters_.most_in_group, 1),
+                .lanes = lanes_,
+                .row_ptr = row_ptr_,
+                .col_idx = col_idx,
+                .stored = nullptr,
+                .pool = nullptr,
+                .columns = nullptr,
+                .values = values,
+                .map = map_.data(),
+                .map_blocks = map_blocks_};
+    }
+
+    void run_numerics(const NumericJob<T>& job, cudaStream_t stream) const
+    {
+        Overlap overlap{overlaps_, true};
+        for (const auto& launch : plan_launches<NumericClass>(counters_.numeric)) {
+            run_numeric(job, launch.as, numeric_list_ + launch.first, launch.rows, overlap, stream);
+            overlap.first = false;
+        }
+    }
+
     StructureJob structure_job() const
     {
         return {.a = a_,
@@ -213,31 +234,41 @@ private:
                 .counters = nullptr,
                 .row_ptr = row_ptr_,
                 .col_idx = nullptr,
-                .units = units_};
+                .units = units_,
+                .widest = 0};
     }
 
-    /// Room to keep the columns that are counted: as much as surely suffices, or as C is guessed to take at least.
+    /// Room to keep the columns that are counted: as much as surely suffices, or
+    /// as C is guessed to take at least.
     void make_pool(const CsrShard<T>& a, const CsrShard<T>& b, const SpgemmOptions& options, const Context& context)
     {
-        constexpr std::int64_t products_a_byte = 2;
         constexpr std::int64_t column_bytes = sizeof(std::int32_t);
         constexpr std::int64_t entry_bytes = column_bytes + sizeof(T);
-        const std::int64_t warps = structure_blocks_a_unit * std::max(units_, 1) * 4;
-        slab_ = std::clamp<std::int64_t>(counters_.bound / (16 * warps), 64, 2048);
-        const std::int64_t enough = (counters_.bound + warps * slab_) * column_bytes;
-        std::int64_t bytes =
-            std::min<std::int64_t>(enough, (a.nnz + b.nnz) * entry_bytes + counters_.products / products_a_byte +
-                                               warps * slab_ * column_bytes);
+        // A warp takes room for some rows at once; what its last row did not need is lost.
+        const std::int64_t rows = std::max<std::int64_t>(a.rows - counters_.structure[0], 1);
+        const std::int64_t warps = std::min(structure_blocks_a_unit * std::max(units_, 1) * 4, rows);
+        const std::int64_t rows_a_slab = std::clamp<std::int64_t>(rows / warps / 4, 1, 16);
+        slab_ = (counters_.bound / rows + 1) * rows_a_slab;
+        const std::int64_t enough = (counters_.bound + counters_.bound / 8 + 2 * warps * slab_) * column_bytes;
+        std::int64_t bytes = std::min<std::int64_t>(enough, (a.nnz + b.nnz) * entry_bytes + counters_.products);
         if (options.workspace_limit > 0) {
             bytes = std::min(bytes, options.workspace_limit - workspace_bytes());
         }
-        pool_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(bytes / column_bytes));
+        try {
+            pool_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(bytes / column_bytes));
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::out_of_memory) {
+                throw;
+            }
+            // Then fill() computes them again.
+        }
     }
 
-    void run_structures(const StructureJob& job, cudaStream_t stream) const
+    void run_structures(StructureJob job, cudaStream_t stream) const
     {
         Overlap overlap{overlaps_, true};
         for (const auto& launch : plan_launches<StructureClass>(counters_.structure)) {
+            job.widest = counters_.widest[static_cast<int>(launch.as)];
             run_structure(job, launch.as, structure_list_ + launch.first, launch.rows, overlap, stream);
             overlap.first = false;
         }

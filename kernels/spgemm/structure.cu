@@ -6,67 +6,53 @@
 namespace rmsp::kernels::spgemm {
 namespace {
 
-constexpr int warp_threads = structure_shape(StructureClass::sort32).threads;
+constexpr int warp_threads = structure_shape(StructureClass::sort32, 32).threads;
 constexpr int rows_a_block = warp_threads / 32;
-constexpr int copy_threads = 256;
 
 /// Loads that a thread issues before it uses the first.
 constexpr int in_flight = 4;
 
-/// Entries of a row of A that a warp looks at together, and where the words of their rows of B begin in one sequence.
-struct Batch {
-    std::uint32_t before[32];
-    std::int64_t from[32];  ///< word i of the sequence is at from[e] + i
-};
-
-/// Calls f for the words of the rows of B that a row of A touches, from one warp: entries first, first + 32, ... of it, `step` apart.
-/// The words of a batch of rows of B are dealt to the lanes as one sequence.
+/// Calls f for the words of the rows of B that a row of A touches, from the threads of a group: a virtual warp for each row of B.
 template <class F>
-__device__ __forceinline__ void for_each_word(const StructureJob& job, std::int64_t row, int warp, int warps, int lane,
-                                              Batch& batch, const F& f)
+__device__ __forceinline__ void for_each_word(const StructureJob& job, std::int64_t row, std::int32_t words, int thread,
+                                              int group, const F& f)
 {
     const std::int64_t begin = job.a.row_ptr[row];
     const std::int64_t end = job.a.row_ptr[row + 1];
-    const int share =
-        warps == 1 ? 32 : static_cast<int>(min(32ll, static_cast<long long>((end - begin + warps - 1) / warps)));
-    for (std::int64_t at = begin + warp * share; at < end; at += warps * share) {
-        std::uint32_t words = 0;
-        std::int64_t from = 0;
-        if (lane < share && at + lane < end) {
-            const std::int64_t k = __ldg(job.a.col_idx + at + lane);
-            words = static_cast<std::uint32_t>(__ldg(&job.b_rows[k].words));
-            from = job.b_ptr[k];
-        }
-        std::uint32_t through = words;
+    const int shift = __ffs(virtual_warp(words, end - begin)) - 1;
+    const int lanes = 1 << shift;
+    const int lane = thread & (lanes - 1);
+    const int step = group >> shift;
+    for (std::int64_t i = begin + (thread >> shift); i < end; i += in_flight * step) {
+        const int2* list[in_flight];
+        std::int32_t count[in_flight];
+        int2 word[in_flight];
 #pragma unroll
-        for (int d = 1; d < 32; d *= 2) {
-            const std::uint32_t left = __shfl_up_sync(whole_warp, through, d);
-            through += lane >= d ? left : 0;
-        }
-        const std::uint32_t total = __shfl_sync(whole_warp, through, 31);
-        __syncwarp();
-        batch.before[lane] = through - words;
-        batch.from[lane] = from - (through - words);
-        __syncwarp();
-        for (std::uint32_t i = lane; i < total; i += in_flight * 32) {
-            int2 word[in_flight];
-#pragma unroll
-            for (int u = 0; u < in_flight; ++u) {
-                const std::uint32_t own = i + u * 32;
-                if (own < total) {
-                    int entry = 0;
-#pragma unroll
-                    for (int half = 16; half > 0; half /= 2) {
-                        entry += batch.before[entry + half] <= own ? half : 0;
-                    }
-                    word[u] = __ldg(reinterpret_cast<const int2*>(job.words) + batch.from[entry] + own);
-                }
+        for (int u = 0; u < in_flight; ++u) {
+            count[u] = 0;
+            if (i + u * step < end) {
+                const std::int64_t k = __ldg(job.a.col_idx + i + u * step);
+                count[u] = __ldg(&job.b_rows[k].words);
+                list[u] = reinterpret_cast<const int2*>(job.words) + job.b_ptr[k];
             }
+        }
 #pragma unroll
-            for (int u = 0; u < in_flight; ++u) {
-                if (i + u * 32 < total) {
-                    f(word[u].x, static_cast<std::uint32_t>(word[u].y));
-                }
+        for (int u = 0; u < in_flight; ++u) {
+            if (lane < count[u]) {
+                word[u] = __ldg(list[u] + lane);
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < in_flight; ++u) {
+            if (lane < count[u]) {
+                f(word[u].x, static_cast<std::uint32_t>(word[u].y));
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < in_flight; ++u) {
+            for (std::int32_t j = lane + lanes; j < count[u]; j += lanes) {
+                const int2 next = __ldg(list[u] + j);
+                f(next.x, static_cast<std::uint32_t>(next.y));
             }
         }
     }
@@ -81,6 +67,9 @@ struct Slab {
 /// Place for n columns in the pool, the same for all lanes; -1 if there is none.
 __device__ __forceinline__ long long take(const StructureJob& job, Slab& slab, long long n, int lane)
 {
+    if (slab.left < 0) {
+        return -1;
+    }
     if (n > slab.left) {
         const long long size = max(n, job.slab);
         long long at = 0;
@@ -90,6 +79,7 @@ __device__ __forceinline__ long long take(const StructureJob& job, Slab& slab, l
         at = __shfl_sync(whole_warp, at, 0);
         if (at + size > job.pool_capacity) {
             job.counters->unstored = 1;
+            slab.left = -1;
             return -1;
         }
         slab = {at, size};
@@ -156,7 +146,6 @@ __global__ void __launch_bounds__(warp_threads)
     __shared__ std::int32_t keys[rows_a_block][slots];
     __shared__ std::uint32_t masks[rows_a_block][slots];
     __shared__ std::uint32_t packed_keys[rows_a_block][32 * Keys];
-    __shared__ Batch batches[rows_a_block];
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     std::int32_t* const key = keys[warp];
@@ -177,7 +166,8 @@ __global__ void __launch_bounds__(warp_threads)
             mask[i] = 0;
         }
         __syncwarp();
-        for_each_word(job, row, 0, 1, lane, batches[warp], [&](std::int32_t word, std::uint32_t bits) {
+        const RowBounds bounds = job.bounds[row];
+        for_each_word(job, row, bounds.words, lane, 32, [&](std::int32_t word, std::uint32_t bits) {
             unsigned slot = __umulhi(static_cast<unsigned>(word) * 0x9e3779b1u, slots);
             while (true) {
                 const std::int32_t found = atomicCAS(key + slot, free_slot, word);
@@ -190,7 +180,7 @@ __global__ void __launch_bounds__(warp_threads)
         });
         __syncwarp();
         // Distance of the word from the first, and its slot, as one number.
-        const std::int32_t first = job.bounds[row].first >> 5;
+        const std::int32_t first = bounds.first >> 5;
         int used = 0;
         int entries = 0;
 #pragma unroll
@@ -286,7 +276,6 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
     constexpr int rows = Group == 32 ? rows_a_block : 1;
     constexpr int warps = Group / 32;
     extern __shared__ std::uint32_t shared[];
-    __shared__ Batch batches[rows * warps];
     __shared__ int warp_entries[warps];
     __shared__ long long shared_place;
     const int thread = static_cast<int>(threadIdx.x) % Group;
@@ -322,15 +311,14 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
         }
         int entries = 0;
         for (std::int32_t pass = 0; pass < words; pass += capacity) {
-            for_each_word(job, row, warp, warps, lane, batches[threadIdx.x / 32],
-                          [&](std::int32_t word, std::uint32_t mask) {
-                              const std::int32_t place = word - first - pass;
-                              if (place >= 0 && place < capacity) {
-                                  if (atomicOr(bits + place, mask) == 0) {
-                                      atomicOr(summary + place / 1024, 1u << (place / 32 % 32));
-                                  }
-                              }
-                          });
+            for_each_word(job, row, bounds.words, thread, Group, [&](std::int32_t word, std::uint32_t mask) {
+                const std::int32_t place = word - first - pass;
+                if (place >= 0 && place < capacity) {
+                    if (atomicOr(bits + place, mask) == 0) {
+                        atomicOr(summary + place / 1024, 1u << (place / 32 % 32));
+                    }
+                }
+            });
             sync_group<Group>();
             int found = 0;
             if (!Write || warps > 1) {
@@ -379,13 +367,32 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
                 if (target.to == nullptr) {
                     return;
                 }
+                constexpr unsigned few = 6;  // columns of a word: then each lane writes those of its own
+                const int columns = __popc(mask);
+                const std::int32_t index = first + pass + c * 32;
+                if (__reduce_max_sync(whole_warp, static_cast<unsigned>(columns)) <= few) {
+                    int through = columns;
+#pragma unroll
+                    for (int d = 1; d < 32; d *= 2) {
+                        const int left = __shfl_up_sync(whole_warp, through, d);
+                        through += lane >= d ? left : 0;
+                    }
+                    std::int32_t* place = to + (through - columns);
+                    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1, ++place) {
+                        for (int i = 0; i < target.group; ++i) {
+                            place[i * target.entries] = (index + lane) * 32 + __ffs(static_cast<int>(rest)) - 1;
+                        }
+                    }
+                    to += __shfl_sync(whole_warp, through, 31);
+                    return;
+                }
                 for (unsigned rest = __ballot_sync(whole_warp, mask != 0); rest != 0; rest &= rest - 1) {
                     const int source = __ffs(static_cast<int>(rest)) - 1;
                     const std::uint32_t word = __shfl_sync(whole_warp, mask, source);
                     if ((word >> lane & 1u) != 0) {
                         std::int32_t* place = to + __popc(word & ((1u << lane) - 1u));
                         for (int i = 0; i < target.group; ++i, place += target.entries) {
-                            *place = (first + pass + c * 32 + source) * 32 + lane;
+                            *place = (index + source) * 32 + lane;
                         }
                     }
                     to += __popc(word);
@@ -408,38 +415,12 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
     wait_for_previous();
 }
 
-/// Copies the columns that a count left in the pool to C, by groups of `Lanes` threads a group of twins.
-template <int Lanes>
-__global__ void __launch_bounds__(copy_threads) copy_kernel(const __grid_constant__ StructureJob job)
-{
-    const int lane = static_cast<int>(threadIdx.x) % Lanes;
-    const std::int64_t row = std::int64_t{blockIdx.x} * (copy_threads / Lanes) + threadIdx.x / Lanes;
-    if (row >= job.a.rows) {
-        return;
-    }
-    const int group = job.groups[row];
-    const std::int64_t begin = job.row_ptr[row];
-    const std::int64_t entries = job.row_ptr[row + 1] - begin;
-    const std::int64_t place = job.stored[row];
-    if (group == 0 || entries == 0 || place < 0) {
-        return;
-    }
-    const std::int32_t* const from = job.pool + place;
-    for (std::int64_t i = lane; i < entries; i += Lanes) {
-        const std::int32_t column = __ldcs(from + i);
-        std::int32_t* to = job.col_idx + begin + i;
-        for (int r = 0; r < group; ++r, to += entries) {
-            *to = column;
-        }
-    }
-}
-
 template <bool Write>
 void launch(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count, Overlap overlap,
             cudaStream_t stream)
 {
-    const Shape shape = structure_shape(c);
-    const int capacity = structure_capacity(c);
+    const int capacity = sorts(c) ? structure_capacity(c) : bitmap_words(c, job.widest);
+    const Shape shape = structure_shape(c, capacity);
     const int rows = shape.threads / shape.threads_a_row;
     const std::int64_t blocks =
         std::min((count + rows - 1) / rows, structure_blocks_a_unit * std::max<std::int64_t>(job.units, 1));
@@ -470,16 +451,6 @@ void run_structure(const StructureJob& job, StructureClass c, const std::int32_t
     } else {
         launch<true>(job, c, list, count, overlap, stream);
     }
-}
-
-void copy_structure(const StructureJob& job, double mean, cudaStream_t stream)
-{
-    constexpr double mean_for_a_warp = 16;
-    const int lanes = mean > mean_for_a_warp ? 32 : 8;
-    const std::int64_t rows = copy_threads / lanes;
-    const auto blocks = static_cast<unsigned>((job.a.rows + rows - 1) / rows);
-    (lanes == 32 ? copy_kernel<32> : copy_kernel<8>)<<<blocks, copy_threads, 0, stream>>>(job);
-    RMSP_CUDA_CHECK_LAUNCH("copy_kernel");
 }
 
 }  // namespace rmsp::kernels::spgemm

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <kernels/spmv/features.hpp>
@@ -28,11 +29,12 @@ struct SliceCost {
     std::int64_t entries = 0;
     std::int64_t stored = 0;
     std::int64_t code_bytes = 0;
+    std::int64_t sectors = 0;
 };
 
 /// One slice of the rows [first, end), which are sorted by length where the kernel would sort them; the median one then.
 template <class R>
-SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end)
+SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int value_bytes)
 {
     const auto length = [&](std::int64_t row) {
         return std::min<std::int64_t>(rows.length(row), sell_tuning.longest_row);
@@ -62,6 +64,7 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end)
         std::int64_t most = std::numeric_limits<std::int64_t>::min();
         std::int64_t least_skew = least;
         std::int64_t most_skew = most;
+        std::int64_t before = -1;
         for (std::int64_t lane = 0; lane < lanes; ++lane) {
             if (k < length(slice[lane])) {
                 const auto column = static_cast<std::int64_t>(rows.begin(slice[lane])[k]);
@@ -69,6 +72,8 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end)
                 most = std::max(most, column);
                 least_skew = std::min(least_skew, column - lane);
                 most_skew = std::max(most_skew, column - lane);
+                // Columns mostly rise or stay from lane to lane, so a sector that changes is a new one.
+                cost.sectors += std::exchange(before, column * value_bytes / 32) != column * value_bytes / 32 ? 1 : 0;
             }
         }
         columns.spread = std::max(columns.spread, static_cast<std::int32_t>(most - least));
@@ -111,61 +116,85 @@ double hub_share(const C* col_idx, std::int64_t nnz, int sample)
     return tries > 0 ? static_cast<double>(hits) / static_cast<double>(tries) : 0;
 }
 
+constexpr std::array<int, 3> block_sides{2, 3, 4};
+
+/// What one run of rows shows.
+struct RunSample {
+    SliceCost slice;
+    std::array<std::int64_t, block_sides.size()> blocks{};
+    std::array<std::int64_t, block_sides.size()> block_entries{};
+    std::int64_t sectors = 0;
+    std::int64_t gathered = 0;
+};
+
+template <class P, class C>
+RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, int value_bytes)
+{
+    constexpr std::int64_t longest_looked_at = 4096;  // a dense row has neither slices nor blocks of its own
+    RunSample sample;
+    sample.slice = slice_cost(rows, at, end, value_bytes);
+    std::vector<std::int64_t> scratch;
+    for (std::size_t s = 0; s < block_sides.size(); ++s) {
+        const int side = block_sides[s];
+        for (std::int64_t first = at; first + side <= std::min(end, at + 12); first += side) {
+            const auto entries = static_cast<std::int64_t>(rows.end(first + side - 1) - rows.begin(first));
+            if (entries <= longest_looked_at) {
+                sample.blocks[s] += blocks_of(rows, first, side, scratch);
+                sample.block_entries[s] += entries;
+            }
+        }
+    }
+    // What neighbouring rows share comes out of the caches that are nearer than the L2.
+    const C* const begin = rows.begin(at);
+    sample.gathered = std::min<std::int64_t>(rows.end(std::min(end, at + slice_rows) - 1) - begin, longest_looked_at);
+    scratch.clear();
+    std::transform(begin, begin + sample.gathered, std::back_inserter(scratch),
+                   [&](C column) { return static_cast<std::int64_t>(column) * value_bytes / 32; });
+    std::sort(scratch.begin(), scratch.end());
+    sample.sectors = std::unique(scratch.begin(), scratch.end()) - scratch.begin();
+    return sample;
+}
+
 template <class P, class C>
 void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, const FeatureSample& sample)
 {
     const Rows<P, C> rows{row_ptr, col_idx};
     const std::int64_t n = f.rows.rows;
     const std::int64_t runs = std::min<std::int64_t>(sample.slices, (n + sort_rows - 1) / sort_rows);
-    SliceCost total;
-    constexpr std::array<int, 3> sides{2, 3, 4};
-    std::array<std::int64_t, sides.size()> blocks{};
-    std::array<std::int64_t, sides.size()> block_entries{};
-    std::int64_t sectors = 0;
-    std::int64_t gathered = 0;
-    std::vector<std::int64_t> scratch;
-    constexpr std::int64_t longest_looked_at = 4096;  // a dense row has neither slices nor blocks of its own
+    std::vector<RunSample> samples(static_cast<std::size_t>(runs));
+#pragma omp parallel for schedule(dynamic, 1) if (f.rows.nnz > 100000)
     for (std::int64_t run = 0; run < runs; ++run) {
-        const std::int64_t at = (n - 1) * run / runs / 12 * 12;  // where blocks of 2, 3 and 4 begin
-        const std::int64_t end = std::min(n, at + sort_rows);
-        const SliceCost cost = slice_cost(rows, at, end);
-        total.entries += cost.entries;
-        total.stored += cost.stored;
-        total.code_bytes += cost.code_bytes;
-        for (std::size_t s = 0; s < sides.size(); ++s) {
-            const int side = sides[s];
-            for (std::int64_t first = at; first + side <= std::min(end, at + 12); first += side) {
-                std::int64_t entries = 0;
-                for (std::int64_t row = first; row < first + side; ++row) {
-                    entries += rows.length(row);
-                }
-                if (entries <= longest_looked_at) {
-                    blocks[s] += blocks_of(rows, first, side, scratch);
-                    block_entries[s] += entries;
-                }
-            }
+        const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2, 3 and 4 begin
+        samples[static_cast<std::size_t>(run)] = sample_run(rows, at, std::min(n, at + sort_rows), value_bytes);
+    }
+    RunSample total;
+    for (const RunSample& one : samples) {
+        total.slice.entries += one.slice.entries;
+        total.slice.stored += one.slice.stored;
+        total.slice.code_bytes += one.slice.code_bytes;
+        total.slice.sectors += one.slice.sectors;
+        for (std::size_t s = 0; s < block_sides.size(); ++s) {
+            total.blocks[s] += one.blocks[s];
+            total.block_entries[s] += one.block_entries[s];
         }
-        const auto group = static_cast<std::int64_t>(std::min<P>(row_ptr[n] - row_ptr[at], 32));
-        scratch.clear();
-        std::transform(rows.begin(at), rows.begin(at) + group, std::back_inserter(scratch),
-                       [&](C column) { return static_cast<std::int64_t>(column) * value_bytes / 32; });
-        std::sort(scratch.begin(), scratch.end());
-        sectors += std::unique(scratch.begin(), scratch.end()) - scratch.begin();
-        gathered += group;
+        total.sectors += one.sectors;
+        total.gathered += one.gathered;
     }
     const auto ratio = [](std::int64_t a, std::int64_t b) {
         return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 0.0;
     };
-    f.code_bytes = ratio(total.code_bytes, total.entries);
-    f.padding = ratio(total.stored - total.entries, total.entries);
-    f.sectors = gathered > 0 ? ratio(sectors, gathered) : 1;
+    f.code_bytes = ratio(total.slice.code_bytes, total.slice.entries);
+    f.slice_sectors = ratio(total.slice.sectors, total.slice.entries);
+    f.padding = ratio(total.slice.stored - total.slice.entries, total.slice.entries);
+    f.sectors = total.gathered > 0 ? ratio(total.sectors, total.gathered) : 1;
     double best = value_bytes + static_cast<double>(sizeof(std::int32_t));
-    for (std::size_t s = 0; s < sides.size(); ++s) {
-        const double index = ratio(blocks[s], block_entries[s]) * static_cast<double>(sizeof(std::int32_t));
-        const double fill = ratio(blocks[s], block_entries[s]) * sides[s] * sides[s];
-        if (block_entries[s] > 0 && fill * value_bytes + index < best) {
-            best = fill * value_bytes + index;
-            f.block = sides[s];
+    for (std::size_t s = 0; s < block_sides.size(); ++s) {
+        const double each = ratio(total.blocks[s], total.block_entries[s]);
+        const double fill = each * block_sides[s] * block_sides[s];
+        const double bytes = fill * value_bytes + each * static_cast<double>(sizeof(std::int32_t));
+        if (total.block_entries[s] > 0 && bytes < best) {
+            best = bytes;
+            f.block = block_sides[s];
             f.block_fill = fill;
         }
     }

@@ -10,8 +10,8 @@ namespace rmsp::kernels {
 
 /// Rows and entries that are looked at: enough for shares of a few per cent, and less work than the kernels' own first look.
 struct FeatureSample {
-    int slices = 128;       ///< runs of sort_rows rows, of each of which one slice is looked at
-    int entries = 1 << 14;  ///< whose columns are counted, to find the hubs
+    int slices = 32;        ///< runs of sort_rows rows, of each of which one slice is looked at
+    int entries = 1 << 13;  ///< whose columns are counted, to find the hubs
     bool operator==(const FeatureSample&) const = default;
 };
 inline constexpr FeatureSample feature_sample{};
@@ -26,7 +26,8 @@ struct Features {
     int block = 1;               ///< side of the dense blocks that take the fewest bytes, of 1 (none), 2, 3 and 4
     double block_fill = 1;       ///< entries of these blocks, a nonzero
     double hub_share = 0;        ///< of the entries in columns that a small sample meets more than once
-    double sectors = 1;          ///< 32-byte sectors of x that 32 entries in CSR order touch, a nonzero
+    double slice_sectors = 1;    ///< 32-byte sectors of x that entry k of the rows of a slice touch, a nonzero
+    double sectors = 1;          ///< 32-byte sectors of x that 32 neighbouring rows touch, a nonzero
 };
 
 /// \param rows  of these rows; `row_ptr` begins at the first of them, and its entries count from the start of `col_idx`

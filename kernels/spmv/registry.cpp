@@ -78,6 +78,13 @@ bool automatic(const KernelInfo& info, const RowStatistics& rows)
     return info.name == "csr-openmp" || info.name == "csr-nnz-split" || info.name == "csr-row-warp";
 }
 
+/// What the model weighs besides: formats that pay only for a structure that row lengths do not show.
+bool worth_weighing(const KernelInfo& info, const RowStatistics& rows)
+{
+    return automatic(info, rows) || (info.name == "sell-blocks" && prefers_sell(rows, blocked_rows)) ||
+           (info.name == "column-blocks" && rows.nnz >= sliced_rows.fewest_nonzeros);
+}
+
 }  // namespace
 
 template <class T>
@@ -143,12 +150,11 @@ template <class T>
 std::vector<const SpmvKernel<T>*> automatic_spmv(DeviceKind kind, Determinism determinism, const RowStatistics& rows,
                                                  std::int64_t cols)
 {
-    const SpmvKernel<T>* const first = &choose_spmv<T>(kind, "auto", determinism, rows, cols);
+    choose_spmv<T>(kind, "auto", determinism, rows, cols);  // for its errors
     std::vector<const SpmvKernel<T>*> kernels;
     for (const SpmvKernel<T>& kernel : spmv_kernels<T>()) {
-        const bool suits = kernel.info.device == kind && kernel.info.determinism >= determinism &&
-                           (kernel.unsupported == nullptr || kernel.unsupported(rows.rows, cols, rows.nnz) == nullptr);
-        if (&kernel >= first && suits && automatic(kernel.info, rows)) {
+        if (kernel.info.device == kind && kernel.info.determinism >= determinism && worth_weighing(kernel.info, rows) &&
+            (kernel.unsupported == nullptr || kernel.unsupported(rows.rows, cols, rows.nnz) == nullptr)) {
             kernels.push_back(&kernel);
         }
     }

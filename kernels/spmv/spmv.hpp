@@ -70,7 +70,8 @@ template <class T>
 const SpmvKernel<T>& choose_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
                                  const RowStatistics& rows, std::int64_t cols);
 
-/// Every kernel that choose_spmv() may take for "auto", in table order; never none.
+/// Every kernel that is worth a closer look for "auto", in table order: what choose_spmv() may take, and formats that pay only for
+/// a structure that row lengths do not show. Never none.
 /// \throws Error(usage) as choose_spmv()
 template <class T>
 std::vector<const SpmvKernel<T>*> automatic_spmv(DeviceKind kind, Determinism determinism, const RowStatistics& rows,

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/device.hpp"
@@ -17,10 +20,18 @@ std::vector<GpuDescription> cuda_gpus();
 /// Opens a GPU; on the thread that will use it. \throws Error(device)
 std::unique_ptr<Device> make_cuda_device(DeviceInfo info, int ordinal);
 
+/// Of the driver and the CUDA libraries that this build uses: "driver", "CUDA driver", "CUDA runtime", "cuSPARSE", "NCCL".
+std::map<std::string, std::string> cuda_versions();
+
+/// Lets the worker's GPU reach the memory of the other's; on the worker. False if it cannot. \throws Error(device)
+bool enable_peer_access(Worker& worker, Worker& other);
+
 /// Peer memory over NVLink or PCIe. \throws Error(device) naming the first pair of GPUs that cannot reach each other
 std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<Worker>> workers);
 
-/// NCCL with one communicator of all devices, made on the calling thread. \throws Error(device), NotCompiled
-std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<Worker>> workers);
+/// NCCL with one communicator of all devices, made on the calling thread. What takes NCCL longer than `limit`, now or in a
+/// gather, is an error. \throws Error(device), NotCompiled
+std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<Worker>> workers,
+                                               std::chrono::steady_clock::duration limit);
 
 }  // namespace rmsp::runtime

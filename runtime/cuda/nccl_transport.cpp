@@ -1,3 +1,5 @@
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,44 +13,127 @@
 namespace rmsp::runtime {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+/// Checks a call on non-blocking communicators, which may still be at work on it.
 void nccl_check(ncclResult_t status, const char* call)
 {
-    if (status != ncclSuccess) {
+    if (status != ncclSuccess && status != ncclInProgress) {
         throw Error(ErrorCode::device,
                     fmt::format("{}: {} ({})", call, ncclGetErrorString(status), ncclGetLastError(nullptr)));
     }
 }
 
+/// Waits until a communicator is done with what it was asked for, as far as the host is concerned: only then has the work
+/// been queued on the stream.
+/// \throws Error(device) if it failed, or is not done at the deadline
+void nccl_wait(ncclComm_t communicator, const char* call, Clock::time_point deadline)
+{
+    ncclResult_t status = ncclInProgress;
+    while (true) {
+        nccl_check(ncclCommGetAsyncError(communicator, &status), "ncclCommGetAsyncError");
+        nccl_check(status, call);
+        if (status == ncclSuccess) {
+            return;
+        }
+        if (Clock::now() > deadline) {
+            throw Error(ErrorCode::device, fmt::format("{}: still at work when its time was up", call));
+        }
+        std::this_thread::yield();
+    }
+}
+
+/// Communicators of all devices. They do not block, so that a device or a driver that does not answer is an error and not
+/// a hang.
 class NcclTransport final : public Transport {
 public:
-    explicit NcclTransport(const std::vector<int>& ordinals) : communicators_(ordinals.size(), nullptr)
+    NcclTransport(const std::vector<int>& ordinals, Clock::duration limit)
+        : limit_(limit), communicators_(ordinals.size(), nullptr)
     {
-        // All communicators at once on this thread: lazy initialisation inside the workers can hang.
-        nccl_check(ncclCommInitAll(communicators_.data(), static_cast<int>(ordinals.size()), ordinals.data()),
-                   "ncclCommInitAll");
-    }
-    ~NcclTransport() override
-    {
-        for (const ncclComm_t communicator : communicators_) {
-            (void)ncclCommDestroy(communicator);
+        int previous = -1;
+        (void)cudaGetDevice(&previous);
+        try {
+            connect(ordinals);
+        } catch (...) {
+            abort_all();
+            (void)cudaSetDevice(previous);
+            throw;
         }
+        (void)cudaSetDevice(previous);
     }
+    // Every stream is done by now, so there is nothing to finish together with the other ranks.
+    ~NcclTransport() override { abort_all(); }
     NcclTransport(const NcclTransport&) = delete;
     NcclTransport& operator=(const NcclTransport&) = delete;
 
     std::string name() const override { return "nccl"; }
     std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes) override;
     void open(Channel&, Worker&) override {}
+    void abort(int rank) noexcept override
+    {
+        ncclComm_t& communicator = communicators_[static_cast<std::size_t>(rank)];
+        if (communicator != nullptr) {
+            (void)ncclCommAbort(communicator);
+            (void)cudaGetLastError();
+            communicator = nullptr;
+        }
+    }
 
-    ncclComm_t communicator(int rank) const { return communicators_[static_cast<std::size_t>(rank)]; }
+    /// \throws Error(device) after abort()
+    ncclComm_t communicator(int rank) const
+    {
+        const ncclComm_t communicator = communicators_[static_cast<std::size_t>(rank)];
+        if (communicator == nullptr) {
+            throw Error(ErrorCode::device, "NCCL was given up after it did not answer in time");
+        }
+        return communicator;
+    }
+    /// Waits until what a worker asked for is on its stream; gives up at the limit. \throws Error(device)
+    void wait(int rank, const char* call)
+    {
+        try {
+            nccl_wait(communicator(rank), call, Clock::now() + limit_);
+        } catch (...) {
+            abort(rank);
+            throw;
+        }
+    }
 
 private:
-    std::vector<ncclComm_t> communicators_;
+    void abort_all() noexcept
+    {
+        for (std::size_t rank = 0; rank < communicators_.size(); ++rank) {
+            abort(static_cast<int>(rank));
+        }
+    }
+    /// All at once on this thread: lazy initialisation inside the workers can hang.
+    void connect(const std::vector<int>& ordinals)
+    {
+        ncclUniqueId id;
+        nccl_check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 0;
+        const auto end = Clock::now() + limit_;
+        nccl_check(ncclGroupStart(), "ncclGroupStart");
+        for (std::size_t i = 0; i < ordinals.size(); ++i) {
+            cuda_check(cudaSetDevice(ordinals[i]), "cudaSetDevice");
+            nccl_check(ncclCommInitRankConfig(&communicators_[i], static_cast<int>(ordinals.size()), id,
+                                              static_cast<int>(i), &config),
+                       "ncclCommInitRankConfig");
+        }
+        nccl_check(ncclGroupEnd(), "ncclGroupEnd");
+        for (const ncclComm_t communicator : communicators_) {
+            nccl_wait(communicator, "ncclCommInitRankConfig", end);
+        }
+    }
+
+    Clock::duration limit_;
+    std::vector<ncclComm_t> communicators_;  // each used by its own worker
 };
 
 class NcclChannel final : public Channel {
 public:
-    explicit NcclChannel(const NcclTransport& transport) : transport_(transport) {}
+    explicit NcclChannel(NcclTransport& transport) : transport_(transport) {}
 
     void close(int) noexcept override {}
 
@@ -66,6 +151,7 @@ public:
             nccl_check(ncclAllGather(gather.place(rank, slice.first), gather.place(rank, 0), gather.bytes(slice),
                                      ncclChar, communicator, queue),
                        "ncclAllGather");
+            transport_.wait(rank, "ncclAllGather");
             return;
         }
         nccl_check(ncclGroupStart(), "ncclGroupStart");
@@ -87,6 +173,7 @@ public:
             }
         }
         nccl_check(ncclGroupEnd(), "ncclGroupEnd");
+        transport_.wait(rank, "ncclSend and ncclRecv");
     }
 
     // A stream's own sends are done before what follows them.
@@ -106,20 +193,21 @@ private:
         return slice > 0;
     }
 
-    const NcclTransport& transport_;
+    NcclTransport& transport_;
 };
 
 std::unique_ptr<Channel> NcclTransport::make_channel(int, std::int64_t) { return std::make_unique<NcclChannel>(*this); }
 
 }  // namespace
 
-std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<Worker>> workers)
+std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<Worker>> workers,
+                                               std::chrono::steady_clock::duration limit)
 {
     std::vector<int> ordinals;
     for (const auto& worker : workers) {
         ordinals.push_back(dynamic_cast<CudaDevice&>(worker->device()).ordinal());
     }
-    return std::make_unique<NcclTransport>(ordinals);
+    return std::make_unique<NcclTransport>(ordinals, limit);
 }
 
 }  // namespace rmsp::runtime
@@ -128,7 +216,8 @@ std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<W
 
 namespace rmsp::runtime {
 
-std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<Worker>>)
+std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<Worker>>,
+                                               std::chrono::steady_clock::duration)
 {
     throw NotCompiled("the NCCL transport");
 }

@@ -119,23 +119,28 @@ private:
 
 }  // namespace
 
+bool enable_peer_access(Worker& worker, Worker& other)
+{
+    const int own = dynamic_cast<CudaDevice&>(worker.device()).ordinal();
+    const int peer = dynamic_cast<CudaDevice&>(other.device()).ordinal();
+    int can = 0;
+    cuda_check(cudaDeviceCanAccessPeer(&can, own, peer), "cudaDeviceCanAccessPeer");
+    if (can == 0) {
+        return false;
+    }
+    const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
+    if (status == cudaErrorPeerAccessAlreadyEnabled) {
+        (void)cudaGetLastError();
+    } else {
+        cuda_check(status, "cudaDeviceEnablePeerAccess");
+    }
+    return true;
+}
+
 std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<Worker>> workers)
 {
-    const auto ordinal = [&](std::size_t i) { return dynamic_cast<CudaDevice&>(workers[i]->device()).ordinal(); };
     if (workers.size() > kernels::most_peer_links) {
         throw Error(ErrorCode::device, fmt::format("peer memory serves at most {} GPUs", kernels::most_peer_links));
-    }
-    for (std::size_t i = 0; i < workers.size(); ++i) {
-        for (std::size_t j = 0; j < workers.size(); ++j) {
-            int can = 0;
-            if (i != j) {
-                cuda_check(cudaDeviceCanAccessPeer(&can, ordinal(i), ordinal(j)), "cudaDeviceCanAccessPeer");
-                if (can == 0) {
-                    throw Error(ErrorCode::device,
-                                fmt::format("GPU {} cannot reach the memory of GPU {}", ordinal(i), ordinal(j)));
-                }
-            }
-        }
     }
     PinnedBuffer given_up;
     JobQueue jobs(workers, false);
@@ -143,14 +148,11 @@ std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<W
             if (worker.rank() == 0) {
                 given_up = PinnedBuffer(worker.device(), sizeof(std::uint64_t));
             }
-            for (std::size_t j = 0; j < workers.size(); ++j) {
-                if (static_cast<int>(j) != worker.rank()) {
-                    const cudaError_t status = cudaDeviceEnablePeerAccess(ordinal(j), 0);
-                    if (status != cudaErrorPeerAccessAlreadyEnabled) {
-                        cuda_check(status, "cudaDeviceEnablePeerAccess");
-                    } else {
-                        (void)cudaGetLastError();
-                    }
+            for (const auto& other : workers) {
+                if (other->rank() != worker.rank() && !enable_peer_access(worker, *other)) {
+                    throw Error(ErrorCode::device,
+                                fmt::format("GPU {} cannot reach the memory of GPU {}", worker.device().info().index,
+                                            other->device().info().index));
                 }
             }
         })

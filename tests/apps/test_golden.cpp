@@ -68,7 +68,7 @@ std::ptrdiff_t footer_of(const std::string& help)
 TEST(Golden, Help)
 {
     std::string text;
-    for (const char* command : {"", "run", "spgemm", "topo", "kernels", "generate", "convert"}) {
+    for (const char* command : {"", "run", "spgemm", "topo", "doctor", "kernels", "generate", "convert"}) {
         const Outcome outcome = *command == '\0' ? mspmv({"--help"}) : mspmv({command, "--help"});
         expect_success(outcome);
         EXPECT_NE(outcome.out.find("Usage: mspmv"), std::string::npos) << command;
@@ -124,6 +124,26 @@ TEST(Golden, RunOnHostDevices)
                "--set", "run.iterations=50", "--set", "runtime.limit_gbs=20", "--set", "output.log_level=error"});
     expect_success(outcome);
     compare("run-host2.txt", without_numbers(without_build(outcome.out)));
+}
+
+TEST(Golden, DoctorOnHostDevices)
+{
+    const Scratch scratch;
+    const std::vector<std::string> cache{"RMSP_CACHE_DIR=" + scratch.path().string()};
+    const std::vector<std::string> words{"doctor", "--devices", "host:2"};
+    const auto masked = [](const std::string& text) {
+        // Software, and what depends on the machine: whether threads can be bound and pages found.
+        std::string out = replaced(text, "Software .*(\n {14}.*)*\nDevices", "Software ...\nDevices");
+        out = replaced(out, "(ok|skipped|warning) +(binding|memory) .*", "... $2");
+        out = without_numbers(replaced(out, "[0-9T:-]{19}Z", "DATE"));
+        return replaced(out, ", # warnings?", "");
+    };
+    const Outcome first = mspmv(words, cache);
+    expect_success(first);
+    compare("doctor-host2.txt", masked(first.out));
+    const Outcome second = mspmv(words, cache);
+    expect_success(second);
+    EXPECT_NE(second.out.find("(kept; --refresh tests anew)"), std::string::npos) << second.out;
 }
 
 TEST(Golden, SpgemmOnHostDevices)

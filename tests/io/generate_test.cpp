@@ -115,12 +115,51 @@ TYPED_TEST(Generators, Rmat)
     EXPECT_EQ(rmat<TypeParam>(4, 0).nnz(), 0);
 }
 
+TYPED_TEST(Generators, PowerLaw)
+{
+    constexpr std::int64_t rows = 200000;
+    for (const double exponent : {1.0, 1.5, 2.0, 2.4, 3.09, 4.0}) {
+        SCOPED_TRACE(exponent);
+        const auto a = power_law<TypeParam>(rows, 20, exponent);
+        expect_canonical(a);
+        EXPECT_EQ(a.rows, rows);
+        EXPECT_EQ(a.cols, rows);
+        EXPECT_NEAR(static_cast<double>(a.nnz()), 20.0 * rows, 0.02 * 20.0 * rows);
+        // The share of rows of at least k and of at least 2k entries differs by the factor 2^(exponent - 1), far from the ends.
+        std::int64_t above = 0;
+        std::int64_t twice = 0;
+        const std::int64_t k = exponent < 2 ? 20 : 60;
+        std::int64_t longest = 0;
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const auto n = a.row_ptr[static_cast<std::size_t>(r) + 1] - a.row_ptr[static_cast<std::size_t>(r)];
+            longest = std::max(longest, n);
+            above += n >= k ? 1 : 0;
+            twice += n >= 2 * k ? 1 : 0;
+        }
+        EXPECT_LE(longest, 2001);
+        // What the longest length takes away from both.
+        const auto end = static_cast<double>(longest);
+        const auto share = [&](double length) {
+            return exponent == 1.0 ? std::log(end / length)
+                                   : std::pow(length, 1 - exponent) - std::pow(end, 1 - exponent);
+        };
+        EXPECT_NEAR(static_cast<double>(above) / static_cast<double>(twice),
+                    share(static_cast<double>(k)) / share(2.0 * static_cast<double>(k)),
+                    0.25 * std::pow(2, exponent - 1));
+        // Long rows come first.
+        EXPECT_GT(a.row_ptr[rows / 8], a.nnz() / 8);
+    }
+    EXPECT_EQ(power_law<TypeParam>(0, 5, 2).nnz(), 0);
+    EXPECT_EQ(power_law<TypeParam>(5, 0, 2).nnz(), 0);
+    expect_canonical(power_law<TypeParam>(3, 100, 2));
+}
+
 TEST(Generated, SameOnAnyNumberOfThreadsAndDifferentBySeed)
 {
     GenerateOptions other;
     other.seed = 2;
-    for (const char* what :
-         {"stencil27 20 21 22", "stencil7 30 20 20", "banded 20000 3", "rmat 12 16", "random 9000 500 7"}) {
+    for (const char* what : {"stencil27 20 21 22", "stencil7 30 20 20", "banded 20000 3", "rmat 12 16",
+                             "random 9000 500 7", "powerlaw 9000 9 2.1"}) {
         const auto a = generate<double>(what);
 #ifdef _OPENMP
         const int before = omp_get_max_threads();
@@ -203,10 +242,11 @@ TEST(Generated, DescriptionsAreChecked)
     const auto message = [](const std::string& what) {
         return message_of(ErrorCode::usage, [&] { generate<float>(what); });
     };
-    EXPECT_EQ(message("stencil9 4 4"),
-              "generated matrix \"stencil9 4 4\": unknown generator \"stencil9\"; known are: stencil27 nx ny nz, "
-              "stencil7 nx ny "
-              "nz, banded rows half_band, rmat scale edge_factor, random rows cols per_row");
+    EXPECT_EQ(
+        message("stencil9 4 4"),
+        "generated matrix \"stencil9 4 4\": unknown generator \"stencil9\"; known are: stencil27 nx ny nz, "
+        "stencil7 nx ny "
+        "nz, banded rows half_band, rmat scale edge_factor, random rows cols per_row, powerlaw rows per_row exponent");
     EXPECT_EQ(message("stencil27 4 4"),
               "generated matrix \"stencil27 4 4\": nz is missing (usage: stencil27 nx ny nz)");
     EXPECT_EQ(message("rmat 4 4 4"),
@@ -217,6 +257,10 @@ TEST(Generated, DescriptionsAreChecked)
     EXPECT_EQ(
         message("random 1 99999999999999999999 1"),
         "generated matrix \"random 1 99999999999999999999 1\": cols \"99999999999999999999\" does not fit 64 bits");
+    EXPECT_EQ(message("powerlaw 10 2 steep"),
+              "generated matrix \"powerlaw 10 2 steep\": exponent \"steep\" is not a number");
+    EXPECT_EQ(message("powerlaw 10 2 0.5"), "powerlaw: exponent is 0.5, it must be from 1 to 4");
+    EXPECT_EQ(message("powerlaw 10 2 nan"), "powerlaw: exponent is nan, it must be from 1 to 4");
     EXPECT_NE(message("  ").find("it is empty"), std::string::npos);
     EXPECT_EQ(message("rmat 32 1"), "rmat: scale is 32, it must be at most 31 (an edge is one 64-bit number)");
     message("rmat 4 9999999999");
@@ -225,9 +269,10 @@ TEST(Generated, DescriptionsAreChecked)
     message_of(ErrorCode::out_of_memory, [] { generate<double>("stencil27 1000000 1000000 10000"); });
     message_of(ErrorCode::out_of_memory, [] { generate<double>("random 1000000000000000 5 0"); });
     message_of(ErrorCode::out_of_memory, [] { generate<double>("rmat 31 10000"); });
+    message_of(ErrorCode::out_of_memory, [] { generate<double>("powerlaw 1000000000000000 5 2"); });
     GenerateOptions laplace;
     laplace.values = ValueKind::laplace;
-    for (const char* what : {"banded 3 1", "rmat 3 3", "random 3 3 3"}) {
+    for (const char* what : {"banded 3 1", "rmat 3 3", "random 3 3 3", "powerlaw 3 3 2"}) {
         message_of(ErrorCode::usage, [&] { generate<double>(what, laplace); });
     }
     EXPECT_EQ(generate<double>("  banded\t10   1 ").nnz(), 28);

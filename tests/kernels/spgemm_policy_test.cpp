@@ -35,7 +35,8 @@ TEST(SpgemmPolicy, StructureClassHoldsTheRow)
             for (const std::int32_t words : {0, 1, 31, 32, 33, 64, 65, 128, 256, 257, 4096, 5000, 10'000'000}) {
                 const RowBounds r = row(17, 16 + span, words, words);
                 const StructureClass c = structure_class(r, shared);
-                const Shape shape = structure_shape(c);
+                const int capacity = sorts(c) ? structure_capacity(c) : bitmap_words(c, r.span_words());
+                const Shape shape = structure_shape(c, capacity);
                 SCOPED_TRACE(testing::Message() << span << " columns, " << words << " words, class " << int(c));
                 EXPECT_EQ(c == StructureClass::none, words == 0);
                 if (words == 0) {
@@ -47,7 +48,8 @@ TEST(SpgemmPolicy, StructureClassHoldsTheRow)
                     // Distance and slot in one 32-bit key.
                     EXPECT_LE(r.span_words() * 2 * structure_capacity(c), std::int64_t{1} << 32);
                 } else {
-                    EXPECT_TRUE(r.span_words() <= structure_capacity(c) || c == widest_bitmap(shared));
+                    EXPECT_TRUE(r.span_words() <= capacity || c == widest_bitmap(shared));
+                    EXPECT_LE(capacity, structure_capacity(c));
                 }
             }
         }
@@ -76,7 +78,8 @@ TEST(SpgemmPolicy, NumericClassHoldsTheRow)
                         if (is_window(c)) {
                             EXPECT_LE(span, capacity);
                             EXPECT_NE(accumulator, Accumulator::hash);
-                        } else if (is_hash(c) || is_block_hash(c)) {
+                        } else if (is_hash(c) || is_wide_hash(c) || is_block_hash(c)) {
+                            EXPECT_TRUE(!is_hash(c) || (span < narrow_span && entries <= 1 << place_bits));
                             EXPECT_LE(entries, capacity);
                             EXPECT_NE(accumulator, Accumulator::window);
                         } else if (is_rank(c)) {
@@ -98,7 +101,7 @@ TEST(SpgemmPolicy, TwinsOfAWarpHaveRoom)
 {
     for (int i = 1; i < static_cast<int>(NumericClass::count); ++i) {
         const auto c = static_cast<NumericClass>(i);
-        if (is_window(c) || is_hash(c)) {
+        if (is_window(c) || is_hash(c) || is_wide_hash(c)) {
             const Shape shape = numeric_shape(c, 8, most_twins);
             EXPECT_LE(shape.bytes * (shape.threads / shape.threads_a_row), h200_shared - (8 << 10)) << i;
         }

@@ -72,7 +72,8 @@ TEST_P(Apply, EveryKernelOfTheseDevices)
     const auto kind = runtime_->devices().front().kind;
     const auto a = with_row_lengths<double>({3, 0, 900, 5, 5, 1, 0, 77, 4000, 2}, 5000);
     for (const auto& kernel : list_kernels()) {
-        if (kernel.family == "spmv" && kernel.device == kind && kernel.compiled) {
+        // BSR refuses rows that are not sorted, as these are.
+        if (kernel.family == "spmv" && kernel.device == kind && kernel.compiled && kernel.name != "cusparse-bsr") {
             DistributeOptions options;
             options.kernel = kernel.name;
             check_host_apply(kernel.name.c_str(), a, options);

@@ -1,7 +1,7 @@
 #include <cstdlib>
 #include <fstream>
-#include <set>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <gmock/gmock.h>

@@ -81,6 +81,36 @@ TEST(Jobs, EveryWorkerMeets)
     EXPECT_TRUE(finished);
 }
 
+TEST(Jobs, OneAtATimeTakesTurnsAlsoAtMeetings)
+{
+    auto workers = host_workers(3);
+    JobQueue jobs(workers, true, {}, true);
+    std::atomic<int> inside{0};
+    std::atomic<bool> alone{true};
+    const auto work = [&] {
+        alone = ++inside == 1 && alone.load();
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        --inside;
+    };
+    for (int i = 0; i < 20; ++i) {
+        jobs.submit([&](Worker&, Rendezvous& meeting) {
+            work();
+            meeting.arrive_and_wait();
+            work();
+        });
+    }
+    EXPECT_THROW(jobs.submit([&](Worker& worker, Rendezvous& meeting) {
+                         if (worker.rank() == 1) {
+                             throw std::runtime_error("device broke");
+                         }
+                         meeting.arrive_and_wait();
+                     })
+                     .get(),
+                 std::runtime_error);
+    jobs.submit([&](Worker&, Rendezvous&) { work(); }).get();
+    EXPECT_TRUE(alone.load());
+}
+
 TEST(Jobs, AnExceptionReachesTheFutureReleasesTheOthersAndLeavesTheQueueUsable)
 {
     auto workers = host_workers(3);

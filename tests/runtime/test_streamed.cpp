@@ -145,7 +145,11 @@ public:
     void deallocate(void*, std::size_t) noexcept override {}
     void* allocate_pinned(std::size_t bytes) override { return ::operator new(bytes); }
     void free_pinned(void* p, std::size_t) noexcept override { ::operator delete(p); }
-    bool is_pinned(const void*, std::size_t) const override { return pinned_before; }
+    bool is_pinned(const void* p, std::size_t bytes) const override
+    {
+        const auto* const begin = static_cast<const std::byte*>(p);
+        return pinned_before || (bytes > 0 && begin >= pinned_pages.first && begin + bytes <= pinned_pages.second);
+    }
     bool pin(void* p, std::size_t bytes) override
     {
         const auto* const begin = static_cast<const std::byte*>(p);
@@ -162,6 +166,7 @@ public:
     void download(runtime::Stream&, void*, const void*, std::size_t) override {}
 
     bool pinned_before = false;
+    Bytes pinned_pages{};
     bool refuses = false;
     Bytes locked{};
     const std::byte* unlocked = nullptr;
@@ -249,6 +254,25 @@ TEST(LockedArray, UsesTheRingWhereLockingIsRefusedOrNotWanted)
         EXPECT_EQ(device.staged, bytes);
         EXPECT_EQ(device.unlocked, nullptr);
     }
+}
+
+TEST(LockedArray, UsesThePagesThatAnotherHasLocked)
+{
+    if (::sysconf(_SC_PAGESIZE) != static_cast<long>(PagesAndABit::page)) {
+        GTEST_SKIP() << "pages of another size";
+    }
+    const PagesAndABit data;
+    ObservedDevice device;
+    ObservedDevice::ObservedStream stream;
+    device.refuses = true;
+    device.pinned_pages = {data.first_page, data.first_page + 3 * PagesAndABit::page};
+    {
+        const detail::LockedArray array(device, data.begin, static_cast<std::size_t>(data.end - data.begin), true);
+        EXPECT_FALSE(array.refused());
+        expect_arrives(array, device, stream, data.begin, data.end);
+        EXPECT_EQ(stream.direct, static_cast<std::size_t>(data.end - data.begin));
+    }
+    EXPECT_EQ(device.unlocked, nullptr);
 }
 
 TEST(LockedArray, LeavesWhatIsLockedAlready)

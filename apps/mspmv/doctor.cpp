@@ -1,0 +1,85 @@
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <rmsp/doctor.hpp>
+
+#include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/output.hpp"
+
+namespace rmsp::mspmv {
+namespace {
+
+struct Options {
+    std::string devices;
+    std::string json;
+    std::int64_t mib = 32;
+    double time_limit = 30;
+    bool refresh = false;
+};
+
+int examine(const Options& options)
+{
+    DoctorOptions doctor;
+    doctor.runtime.cache = "auto";
+    doctor.runtime = RuntimeOptions::from_environment(doctor.runtime);
+    if (!options.devices.empty()) {
+        doctor.runtime.devices = options.devices;
+    }
+    doctor.bytes = options.mib << 20;
+    doctor.time_limit_seconds = options.time_limit;
+    doctor.refresh = options.refresh;
+    const DoctorReport report = diagnose(doctor);
+    if (options.json != "-") {
+        print(report.to_text());
+    }
+    if (options.json == "-") {
+        print(report.to_json());
+    } else if (!options.json.empty()) {
+        write_text(options.json, report.to_json());
+    }
+    return report.failures() == 0 ? 0 : static_cast<int>(ErrorCode::device);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Action& action)
+{
+    auto options = std::make_shared<Options>();
+    CLI::App* command = app.add_subcommand(
+        "doctor",
+        "Test the devices: binding, every link with data and for speed, NCCL; exit code 5 if something is broken");
+    command
+        ->add_option("--devices", options->devices,
+                     "test these: auto, CUDA ordinals (0,1), host devices (host:4); RMSP_DEVICES")
+        ->type_name("LIST");
+    command->add_flag("--refresh", options->refresh,
+                      "test anew, even if a result for this machine is kept (RMSP_CACHE_DIR)");
+    const auto* const mib = command->add_option("--mib", options->mib, "MiB of each copy; implies --refresh")
+                                ->type_name("N")
+                                ->check(CLI::Range(1, 1 << 14))
+                                ->capture_default_str();
+    const auto* const limit =
+        command
+            ->add_option("--time-limit", options->time_limit,
+                         "seconds after which a transfer or NCCL counts as hung; implies --refresh")
+            ->type_name("S")
+            ->check(CLI::Range(0.001, 3600.0))
+            ->capture_default_str();
+    command
+        ->add_option("--json", options->json,
+                     "write the result as JSON to this file; \"-\" prints it instead of the text")
+        ->type_name("FILE");
+    command->footer(
+        "Examples:\n"
+        "  mspmv doctor\n"
+        "  mspmv doctor --refresh --json doctor.json\n"
+        "  mspmv doctor --devices host:2");
+    command->callback([&action, options, mib, limit] {
+        options->refresh = options->refresh || mib->count() + limit->count() > 0;
+        action = [options] { return examine(*options); };
+    });
+}
+
+}  // namespace rmsp::mspmv
