@@ -32,6 +32,7 @@ struct RuntimeState {
     std::vector<std::unique_ptr<runtime::Worker>> workers;  ///< empty: a described machine, plans only
     runtime::Connection connection;
     std::unique_ptr<runtime::JobQueue> jobs;
+    LockedArrays locked;  ///< of streamed matrices
     std::vector<std::string> notes;
     runtime::Cache cache;
     std::vector<double>
