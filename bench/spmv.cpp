@@ -104,7 +104,8 @@ public:
         }
     }
 
-    Json document() const
+    /// Context, then one measurement a line.
+    std::string document() const
     {
         const std::time_t now = std::time(nullptr);
         char host[256] = {};
@@ -123,7 +124,11 @@ public:
             }
             context["devices"].push_back({{"set", name}, {"names", names}, {"transport", runtime.transport()}});
         }
-        return {{"context", context}, {"benchmarks", benchmarks_}};
+        std::string lines;
+        for (const Json& entry : benchmarks_) {
+            lines += (lines.empty() ? "" : ",\n") + entry.dump();
+        }
+        return fmt::format("{{\"context\": {},\n\"benchmarks\": [\n{}\n]}}\n", context.dump(1), lines);
     }
 
     bool failed() const { return failed_; }
@@ -221,9 +226,11 @@ private:
         entry["kernel"] = kernel;
         const Json& first = plan.at("shards").front();
         entry["chosen"] = first.at("kernel");
-        entry["chosen_because"] = first.at("kernel_reason");
-        entry["kernel_candidates"] = first.at("kernel_candidates");
-        entry["break_even_applies"] = first.at("break_even_applies");
+        if (kernel == "auto") {
+            entry["chosen_because"] = first.at("kernel_reason");
+            entry["kernel_candidates"] = first.at("kernel_candidates");
+            entry["break_even_applies"] = first.at("break_even_applies");
+        }
         for (const char* key : {"rows", "cols", "nonzeros", "transport"}) {
             entry[key] = plan.at(key);
         }
@@ -264,7 +271,7 @@ int run(const Options& options)
     }
     if (!options.json.empty()) {
         std::ofstream file(options.json);
-        file << bench.document().dump(1) << '\n';
+        file << bench.document();
         if (!file.flush()) {
             fmt::print(stderr, "bench_spmv: cannot write {}\n", options.json);
             return 3;

@@ -80,7 +80,8 @@ struct DistributeOptions {
     bool borrow = false;
     /// Streamed: the caller's arrays must outlive the matrix and the jobs that use it, and are not written meanwhile, except
     /// as update_values() says. GPUs take only the pieces on their way; host devices multiply in place (64-bit columns: in
-    /// pieces). Kernels that need the entries on the device beforehand are refused: sell and cuSPARSE's.
+    /// pieces). Kernels that need the entries on the device beforehand are refused: those with a format of
+    /// their own, and cuSPARSE's.
     Mode mode = Mode::resident;
     /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds six such pieces.
     std::int64_t chunk_bytes = std::int64_t{64} << 20;

@@ -238,6 +238,11 @@ public:
         RMSP_CUDA_CHECK_LAUNCH("tile_values_kernel");
     }
 
+    bool worthwhile() const override
+    {
+        return static_cast<std::int64_t>(sums_.size()) * tuning_.fewest_entries_a_stretch <= shard_.nnz;
+    }
+
     std::int64_t format_bytes() const override
     {
         return bytes(values_) + bytes(codes_) + bytes(first_stretch_) + bytes(order_) + 2 * bytes(ordered_) +
@@ -323,9 +328,6 @@ private:
             }
             tiles_ = first_tile.back();
             first_tile_ = copied(first_tile, context, stream);
-            const int parts = std::max(1, context.compute_units * tuning_.blocks_per_multiprocessor);
-            shares_ = copied(share_tiles(first_tile, parts, tuning_.slice_weight), context, stream);
-
             const DeviceArray<std::uint32_t> entry_row(memory, entries);
             fill_entry_rows(entry_row.data(), stream);
             const std::int64_t slots = tiles_ * block_tile_entries;
@@ -344,7 +346,14 @@ private:
                 sorted, tiles_, blocks_, codes_.data(), entry_of_slot_.data(), first_stretch_.data());
             RMSP_CUDA_CHECK_LAUNCH("codes_kernel");
             exclusive_sum(first_stretch_.data(), tiles_ + 1, context);
-            stretches = read(first_stretch_.data() + tiles_, stream);
+            std::vector<std::uint32_t> first_stretch(first_stretch_.size());
+            RMSP_CUDA_CHECK(cudaMemcpyAsync(first_stretch.data(), first_stretch_.data(),
+                                            first_stretch.size() * sizeof(std::uint32_t), cudaMemcpyDeviceToHost,
+                                            stream));
+            RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+            stretches = first_stretch.back();
+            const int parts = std::max(1, context.compute_units * tuning_.blocks_per_multiprocessor);
+            shares_ = copied(share_tiles(first_tile, first_stretch, parts, tuning_), context, stream);
 
             const DeviceArray<std::uint32_t> row_of(memory, static_cast<std::size_t>(stretches));
             stretch_rows_kernel<<<build_blocks(tiles_ * 32), build_threads, 0, stream>>>(

@@ -19,6 +19,8 @@ struct ColumnBlockTuning {
     int threads = 1024;
     int blocks_per_multiprocessor = 1;  ///< of threads: as many as their slices of x leave room for
     int slice_weight = 90;              ///< tiles that take as long as loading one slice of x
+    int stretches_a_tile = 128;         ///< whose sums take as long to write as one tile to read
+    int fewest_entries_a_stretch = 3;   ///< on average; with fewer, gathers of x cost less than the sums of stretches
     bool operator==(const ColumnBlockTuning&) const = default;
 };
 template <class T>
@@ -46,25 +48,34 @@ constexpr int tile_value_place(int i, int width)
     return (j / width * 32 + lane) * width + j % width;
 }
 
-/// The first tile of each of `parts` thread blocks, and the end: equal weight, a tile 1 and the slice of a block slice_weight.
-/// `first_tile` has an entry a block, and the number of tiles.
-inline std::vector<std::int64_t> share_tiles(std::span<const std::int64_t> first_tile, int parts, int slice_weight)
+/// The first tile of each of `parts` thread blocks, and the end, at equal weight: a tile weighs 1, each of its stretches
+/// 1 / stretches_a_tile, and the slice of a block slice_weight. `first_tile` has an entry a block, `first_stretch` one a tile, and both
+/// their end.
+inline std::vector<std::int64_t> share_tiles(std::span<const std::int64_t> first_tile,
+                                             std::span<const std::uint32_t> first_stretch, int parts,
+                                             const ColumnBlockTuning& tuning)
 {
-    const std::size_t blocks = first_tile.size() - 1;
-    const std::int64_t total = first_tile[blocks] + static_cast<std::int64_t>(blocks) * slice_weight;
+    const std::int64_t tiles = first_tile.back();
+    const auto work = [&](std::int64_t tile) {
+        return tile + first_stretch[static_cast<std::size_t>(tile)] / tuning.stretches_a_tile;
+    };
+    const auto blocks = static_cast<std::int64_t>(first_tile.size()) - 1;
+    const std::int64_t total = work(tiles) + blocks * tuning.slice_weight;
     std::vector<std::int64_t> cuts;
+    std::int64_t tile = 0;
     std::size_t block = 0;
     for (int part = 0; part < parts; ++part) {
         const std::int64_t at = total / parts * part + total % parts * part / parts;
-        // Block b takes up [first_tile[b] + b * slice_weight, ...), its slice first.
-        while (block + 1 < blocks &&
-               first_tile[block + 1] + static_cast<std::int64_t>(block + 1) * slice_weight <= at) {
-            ++block;
+        // Slices come before the tiles of their blocks.
+        while (tile < tiles && work(tile) + static_cast<std::int64_t>(block + 1) * tuning.slice_weight < at) {
+            ++tile;
+            while (first_tile[block + 1] <= tile && tile < tiles) {
+                ++block;
+            }
         }
-        const std::int64_t inside = at - first_tile[block] - static_cast<std::int64_t>(block) * slice_weight;
-        cuts.push_back(first_tile[block] + (inside > slice_weight ? inside - slice_weight : 0));
+        cuts.push_back(tile);
     }
-    cuts.push_back(first_tile[blocks]);
+    cuts.push_back(tiles);
     return cuts;
 }
 

@@ -57,10 +57,32 @@ struct Tiles {
     std::int64_t nnz;
     bool aligned;  ///< columns and values start at 16-byte boundaries
     const TileStart* starts;
-    const CutRow* cuts;
-    T* partials;
-    unsigned* arrived;  ///< pieces of each cut row that are complete; 0 between launches
+    T* partials;  ///< sum of the piece before each cut; empty_slot() between launches
 };
+
+/// Marks a partial sum that is not there yet: a NaN that no sum is stored as.
+template <class T>
+struct EmptySlot;
+template <>
+struct EmptySlot<double> {
+    using Bits = unsigned long long;
+    static constexpr Bits bits = 0xfff8'7a11'9e5e'17edull;
+};
+template <>
+struct EmptySlot<float> {
+    using Bits = unsigned;
+    static constexpr Bits bits = 0xffc5'e17du;
+};
+__device__ __forceinline__ unsigned long long to_bits(double v)
+{
+    return static_cast<unsigned long long>(__double_as_longlong(v));
+}
+__device__ __forceinline__ unsigned to_bits(float v) { return __float_as_uint(v); }
+__device__ __forceinline__ double from_bits(unsigned long long v)
+{
+    return __longlong_as_double(static_cast<long long>(v));
+}
+__device__ __forceinline__ float from_bits(unsigned v) { return __uint_as_float(v); }
 
 /// Pieces of rows up to this length are summed by few lanes each, all at once; what is longer by whole warps, so that one
 /// long row does not keep the block waiting.
@@ -74,8 +96,6 @@ struct Scratch {
     int long_pieces;
     T warp_sums[threads / 32];
     T head;
-    T tail;
-    bool last;
 };
 
 template <class T>
@@ -84,32 +104,36 @@ __device__ __forceinline__ void write_row(T alpha, T sum, T beta, T* y)
     *y = beta == T{0} ? alpha * sum : alpha * sum + beta * *y;
 }
 
-/// Adds this tile's piece of a row that several tiles share. The block that comes last adds all pieces, in their order and
-/// whichever it is, so the result is the same in every run; no second launch is needed. All threads take part; `sum` is
-/// that of thread 0.
-template <class T, class Offset>
-__device__ void add_piece(const Tiles<T, Offset>& tiles, int cut, T sum, T alpha, T beta, T* y, Scratch<T>& scratch)
+/// The sum of a piece that does not end its row, for the tile that does. It is its own flag: no fence and no counter.
+template <class T>
+__device__ __forceinline__ void store_piece(T* slot, T sum)
 {
-    const CutRow row = tiles.cuts[cut];
-    if (threadIdx.x == 0) {
-        tiles.partials[row.slot + (blockIdx.x - row.first_tile)] = sum;
-        __threadfence();
-        scratch.last = atomicAdd(&tiles.arrived[cut], 1u) + 1 == static_cast<unsigned>(row.pieces);
+    auto bits = to_bits(sum);
+    bits ^= bits == EmptySlot<T>::bits ? 1u : 0u;
+    *reinterpret_cast<volatile typename EmptySlot<T>::Bits*>(slot) = bits;
+}
+
+/// Waits for such a sum, and empties its slot for the next launch. Tiles wait for those before them only, which began earlier.
+template <class T>
+__device__ __forceinline__ T take_piece(T* slot)
+{
+    using Bits = typename EmptySlot<T>::Bits;
+    auto* const from = reinterpret_cast<volatile Bits*>(slot);
+    Bits bits = *from;
+    while (bits == EmptySlot<T>::bits) {
+        bits = *from;
     }
-    __syncthreads();
-    if (scratch.last) {
-        __threadfence();
-        T total = 0;
-        for (int i = static_cast<int>(threadIdx.x); i < row.pieces; i += threads) {
-            total += __ldcg(tiles.partials + row.slot + i);
-        }
-        total = cuda::block_sum<threads>(total, scratch.warp_sums);
-        if (threadIdx.x == 0) {
-            write_row(alpha, total, beta, y + row.row);
-            tiles.arrived[cut] = 0;
-        }
+    *from = EmptySlot<T>::bits;
+    return from_bits(bits);
+}
+
+template <class T>
+__global__ void empty_slots_kernel(T* slots, std::int64_t n)
+{
+    const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    if (i < n) {
+        reinterpret_cast<typename EmptySlot<T>::Bits*>(slots)[i] = EmptySlot<T>::bits;
     }
-    __syncthreads();
 }
 
 /// One block a tile: all products into shared memory, then the sums of its rows. If `Ones`, there are no values: each is 1.
@@ -190,7 +214,9 @@ __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor
     if (inside_row) {
         if (stop.cut >= 0) {
             const T sum = cuda::block_sum<threads>(own, scratch.warp_sums);
-            add_piece(tiles, stop.cut, sum, alpha, beta, y, scratch);
+            if (thread == 0) {
+                store_piece(tiles.partials + stop.cut, sum);
+            }
         }
         return;
     }
@@ -217,7 +243,7 @@ __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor
         if (piece == 0 && start.cut >= 0) {
             scratch.head = sum;
         } else if (piece == rows) {
-            scratch.tail = sum;
+            store_piece(tiles.partials + stop.cut, sum);
         } else {
             write_row(alpha, sum, beta, y + start.row + piece);
         }
@@ -256,13 +282,18 @@ __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor
             finish(piece, sum);
         }
     }
-    if (start.cut >= 0 || stop.cut >= 0) {
+    if (start.cut >= 0) {
+        // The sums of the pieces before, in an order that depends on their number alone.
         __syncthreads();
-        if (start.cut >= 0) {
-            add_piece(tiles, start.cut, scratch.head, alpha, beta, y, scratch);
-        }
-        if (stop.cut >= 0) {
-            add_piece(tiles, stop.cut, scratch.tail, alpha, beta, y, scratch);
+        if (thread < 32) {
+            T sum = 0;
+            for (int piece = thread; piece < start.pieces; piece += 32) {
+                sum += take_piece(tiles.partials + (start.cut - start.pieces + 1) + piece);
+            }
+            sum = cuda::group_sum(sum, 32);
+            if (thread == 0) {
+                write_row(alpha, sum + scratch.head, beta, y + start.row);
+            }
         }
     }
 }
@@ -288,7 +319,9 @@ public:
         : shard_(shard), row_ptr_(row_ptr)
     {
         const int whole_row = static_cast<int>(std::min<std::int64_t>(rows.longest_row, tile_tuning.longest_whole_row));
-        const int items = tile_tuning.items(whole_row);
+        const int items = tile_items(shard.rows, shard.nnz,
+                                     std::int64_t{context.compute_units} * tile_tuning.blocks_per_multiprocessor,
+                                     tile_tuning.items(whole_row));
         tiles_ = tile_count(shard.rows, shard.nnz, items);
         if (tiles_ == 0) {
             return;
@@ -320,8 +353,8 @@ public:
         constexpr std::uintptr_t vector_bytes = 16;
         const bool aligned = reinterpret_cast<std::uintptr_t>(shard_.col_idx) % vector_bytes == 0 &&
                              reinterpret_cast<std::uintptr_t>(shard_.values) % vector_bytes == 0;
-        const Tiles<T, Offset> tiles{row_ptr_,       shard_.col_idx, shard_.values,    shard_.nnz,     aligned,
-                                     starts_.data(), cuts_.data(),   partials_.data(), arrived_.data()};
+        const Tiles<T, Offset> tiles{row_ptr_, shard_.col_idx, shard_.values,   shard_.nnz,
+                                     aligned,  starts_.data(), partials_.data()};
         nnz_split_kernel<Ones>
             <<<static_cast<unsigned>(tiles_), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(tiles, alpha, x,
                                                                                                        beta, y);
@@ -330,8 +363,7 @@ public:
 
     std::int64_t workspace_bytes() const override
     {
-        return static_cast<std::int64_t>(starts_.size() * sizeof(TileStart) + cuts_.size() * sizeof(CutRow) +
-                                         partials_.size() * sizeof(T) + arrived_.size() * sizeof(unsigned));
+        return static_cast<std::int64_t>(starts_.size() * sizeof(TileStart) + partials_.size() * sizeof(T));
     }
 
 private:
@@ -341,14 +373,12 @@ private:
         const std::size_t bytes = starts.size() * sizeof(TileStart);
         RMSP_CUDA_CHECK(cudaMemcpyAsync(starts.data(), starts_.data(), bytes, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        const std::vector<CutRow> cuts = number_cut_rows(std::span(starts.data(), starts.size()));
-        cuts_ = DeviceArray<CutRow>(*context.memory, cuts.size());
-        partials_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(cuts.back().slot + cuts.back().pieces));
-        arrived_ = DeviceArray<unsigned>(*context.memory, cuts.size());
+        partials_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(number_cuts(starts)));
         RMSP_CUDA_CHECK(cudaMemcpyAsync(starts_.data(), starts.data(), bytes, cudaMemcpyHostToDevice, stream));
-        RMSP_CUDA_CHECK(
-            cudaMemcpyAsync(cuts_.data(), cuts.data(), cuts.size() * sizeof(CutRow), cudaMemcpyHostToDevice, stream));
-        RMSP_CUDA_CHECK(cudaMemsetAsync(arrived_.data(), 0, cuts.size() * sizeof(unsigned), stream));
+        const auto cuts = static_cast<std::int64_t>(partials_.size());
+        empty_slots_kernel<<<static_cast<unsigned>((cuts + threads - 1) / threads), threads, 0, stream>>>(
+            partials_.data(), cuts);
+        RMSP_CUDA_CHECK_LAUNCH("empty_slots_kernel");
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
     }
 
@@ -356,9 +386,7 @@ private:
     const Offset* row_ptr_;
     std::int64_t tiles_ = 0;
     DeviceArray<TileStart> starts_;  ///< tiles_ + 1
-    DeviceArray<CutRow> cuts_;
     DeviceArray<T> partials_;
-    DeviceArray<unsigned> arrived_;
 };
 
 template <bool Ones, class T>

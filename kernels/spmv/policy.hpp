@@ -44,6 +44,9 @@ constexpr bool prefers_sell(const RowStatistics& rows, const SlicedRows& limits 
            static_cast<double>(rows.longest_row) <= limits.longest_over_mean * rows.mean;
 }
 
+/// Rows among which sell-blocks may pay: the blocks leave fewer bytes of smaller matrices too.
+inline constexpr SlicedRows blocked_rows{8, 0.6, 3, 1'000'000};
+
 /// Nonzeros that each lane of csr-row-vector loads before it uses the first.
 inline constexpr int row_vector_unroll = 4;
 

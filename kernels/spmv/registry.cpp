@@ -81,7 +81,7 @@ bool automatic(const KernelInfo& info, const RowStatistics& rows)
 /// What the model weighs besides: formats that pay only for a structure that row lengths do not show.
 bool worth_weighing(const KernelInfo& info, const RowStatistics& rows)
 {
-    return automatic(info, rows) || (info.name == "sell-blocks" && prefers_sell(rows)) ||
+    return automatic(info, rows) || (info.name == "sell-blocks" && prefers_sell(rows, blocked_rows)) ||
            (info.name == "column-blocks" && rows.nnz >= sliced_rows.fewest_nonzeros);
 }
 

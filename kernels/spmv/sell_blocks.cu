@@ -14,7 +14,6 @@ namespace {
 constexpr int threads = sell_blocks_tuning.threads;
 constexpr int warps = threads / 32;
 constexpr std::uint32_t not_ascending = 0xffffffff;
-
 /// 16 bytes of values, and the codes of as many blocks.
 template <class T>
 struct Group;
@@ -60,11 +59,17 @@ struct Matrix {
     const std::int32_t* col_idx;
     const T* entries;  ///< of the CSR arrays
     std::int64_t nodes;
+    std::int64_t shift;  ///< rows of the first node that lie before row 0
     std::int64_t slices;
     std::uint32_t* node_of;  ///< slice_nodes for each slice; `nodes` behind the last
     BlockSlice* info;
     T* values;
     std::uint32_t* codes;
+};
+
+struct NodeCount {
+    std::uint32_t blocks = 0;  ///< or not_ascending
+    std::uint32_t holes = 0;   ///< whether there are blocks that are not full
 };
 
 /// Goes through the blocks of a node from left to right: f(k, block column, place[R][C]) with the index of each entry in the CSR
@@ -76,9 +81,10 @@ __device__ std::uint32_t for_each_block(const Matrix<T, Offset>& a, std::int64_t
     Offset end[R];
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-        const std::int64_t row = node * R + r;
-        at[r] = row < a.rows ? a.row_ptr[row] : 0;
-        end[r] = row < a.rows ? a.row_ptr[row + 1] : 0;
+        const std::int64_t row = node * R + r - a.shift;
+        const bool is = row >= 0 && row < a.rows;
+        at[r] = is ? a.row_ptr[row] : 0;
+        end[r] = is ? a.row_ptr[row + 1] : 0;
     }
     std::int32_t last = -1;
     for (std::uint32_t k = 0;; ++k) {
@@ -117,7 +123,7 @@ __device__ std::uint32_t for_each_block(const Matrix<T, Offset>& a, std::int64_t
 
 template <int R, int C, class T, class Offset>
 __global__ void __launch_bounds__(threads)
-    count_blocks_kernel(const Matrix<T, Offset> a, std::uint32_t* counts, unsigned long long* totals)
+    count_blocks_kernel(const Matrix<T, Offset> a, NodeCount* counts, unsigned long long* totals)
 {
     const std::int64_t node = std::int64_t{blockIdx.x} * threads + threadIdx.x;
     unsigned long long blocks = 0;
@@ -125,11 +131,14 @@ __global__ void __launch_bounds__(threads)
     if (node < a.nodes) {
         const std::uint32_t count =
             for_each_block<R, C>(a, node, [](std::uint32_t, std::int32_t, const Offset(&)[R][C]) {});
-        counts[node] = count;
+        NodeCount kept{count, 0};
         if (count != not_ascending) {
             blocks = count;
-            entries = static_cast<unsigned long long>(a.row_ptr[min(node * R + R, a.rows)] - a.row_ptr[node * R]);
+            entries = static_cast<unsigned long long>(a.row_ptr[min(node * R + R - a.shift, a.rows)] -
+                                                      a.row_ptr[max(node * R - a.shift, std::int64_t{0})]);
+            kept.holes = entries != blocks * (R * C) ? 1 : 0;
         }
+        counts[node] = kept;
     }
     for (int offset = 16; offset > 0; offset /= 2) {
         blocks += __shfl_down_sync(0xffffffffu, blocks, offset);
@@ -149,18 +158,20 @@ constexpr int window_nodes = window_slices*(32 / R);
 /// width.
 template <int R, int C, class T>
 __global__ void __launch_bounds__(window_nodes<R, C>)
-    sort_nodes_kernel(const std::uint32_t* counts, std::int64_t nodes, std::int64_t slices, std::uint32_t* node_of,
+    sort_nodes_kernel(const NodeCount* counts, std::int64_t nodes, std::int64_t slices, std::uint32_t* node_of,
                       BlockSlice* info, std::uint32_t* room)
 {
     constexpr int each = slice_nodes(BlockShape{R, C});
     constexpr int window = window_nodes<R, C>;
     __shared__ int lengths[window];
     __shared__ int sorted[window];
+    __shared__ bool holes[window];
     __shared__ int width_sum;
     __shared__ int block_sum;
     const int own = static_cast<int>(threadIdx.x);
     const std::int64_t first = std::int64_t{blockIdx.x} * window;
-    const std::uint32_t count = first + own < nodes ? counts[first + own] : 0;
+    const NodeCount node = first + own < nodes ? counts[first + own] : NodeCount{};
+    const std::uint32_t count = node.blocks;
     // Nodes behind the last come after all others, and keep their slots.
     const int length = first + own >= nodes ? -1 : count == not_ascending ? 0 : static_cast<int>(count);
     const bool left_out = count == not_ascending;
@@ -191,19 +202,22 @@ __global__ void __launch_bounds__(window_nodes<R, C>)
         node_of[first + rank] = static_cast<std::uint32_t>(min(first + own, nodes));
     }
     sorted[rank] = left_out ? std::numeric_limits<int>::max() : max(length, 0);
+    holes[rank] = node.holes != 0;
     __syncthreads();
     if (own < window_slices && first / each + own < slices) {
         int width = 0;
         std::int64_t blocks = 0;
+        bool full = true;
         for (int i = 0; i < each; ++i) {
             const int here = sorted[own * each + i];
             width = max(width, here);
             blocks += here;
+            full = full && !holes[own * each + i];
         }
         const bool stored = width != std::numeric_limits<int>::max() &&
                             blocks * 100 >= std::int64_t{width} * each * sell_blocks_tuning.least_fill;
         const std::uint32_t kept = stored ? static_cast<std::uint32_t>(width) : 0;
-        info[first / each + own].width = kept;
+        info[first / each + own].width = kept | (full ? full_slice : 0);
         room[first / each + own] = slice_room<T>(kept);
     }
 }
@@ -226,11 +240,11 @@ __global__ void __launch_bounds__(threads) fill_blocks_kernel(const Matrix<T, Of
     const std::int64_t slot = std::int64_t{blockIdx.x} * threads + threadIdx.x;
     const std::int64_t index = slot / nodes;
     const int own = static_cast<int>(slot % nodes);
-    if (index >= a.slices || a.info[index].width == 0) {
+    if (index >= a.slices || a.info[index].blocks() == 0) {
         return;
     }
     const BlockSlice slice = a.info[index];
-    const int width = static_cast<int>(slice.width);
+    const int width = slice.blocks();
     T* const values = a.values + std::int64_t{slice.first} * slice_lanes(shape) * C;
     std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
     const std::int64_t node = a.node_of[slot];
@@ -264,21 +278,22 @@ __global__ void __launch_bounds__(threads) fill_blocks_kernel(const Matrix<T, Of
     }
 }
 
-/// x at the columns of a block that a row has entries in; 0 elsewhere: what is not an entry is never multiplied.
-template <int R, int C, class T>
+/// x at the columns of a block that a row has entries in; 0 elsewhere: what is not an entry is never multiplied. If `Full`, the
+/// block has all its entries or none.
+template <int R, int C, bool Full, class T>
 __device__ __forceinline__ void gather_block(std::uint32_t code, int row, const T* __restrict__ x, T* gathered)
 {
     const T* const from = x + static_cast<std::int64_t>(code >> (R * C)) * C;
 #pragma unroll
     for (int c = 0; c < C; ++c) {
-        gathered[c] = (code >> (row * C + c) & 1u) != 0 ? __ldg(from + c) : T{0};
+        gathered[c] = (code >> (Full ? 0 : row * C + c) & 1u) != 0 ? __ldg(from + c) : T{0};
     }
 }
 
-/// `Parts` warps a slice, one lane a row.
-template <int R, int C, int Parts, class T, class Offset>
-__global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multiprocessor)
-    sell_blocks_kernel(const Matrix<T, Offset> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
+/// Adds to `sum` the groups that begin at blocks k, k + step, ...: `Groups` of them.
+template <int R, int C, bool Full, int Groups, class T>
+__device__ __forceinline__ T add_groups(T sum, const T* values, const std::uint32_t* codes, int k, int step, int own,
+                                        int lane, const T* __restrict__ x)
 {
     constexpr BlockShape shape{R, C};
     constexpr int nodes = slice_nodes(shape);
@@ -286,62 +301,115 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
     constexpr int group = block_group<T>;
     using Values = typename Group<T>::Values;
     using Codes = typename Group<T>::Codes;
-    __shared__ T part_sums[Parts > 1 ? warps * 32 : 1];
+    std::uint32_t code[Groups][group];
+    T value[Groups][group * C];
+#pragma unroll
+    for (int g = 0; g < Groups; ++g) {
+        // Each is used once: evicted first, so that x stays in the caches.
+        unpack(__ldcs(reinterpret_cast<const Codes*>(codes + (k + g * step) * nodes) + own), code[g]);
+#pragma unroll
+        for (int i = 0; i < C; ++i) {
+            unpack(__ldcs(reinterpret_cast<const Values*>(values + (k + g * step) * (lanes * C)) + i * lanes + lane),
+                   value[g] + i * group);
+        }
+    }
+#pragma unroll
+    for (int g = 0; g < Groups; ++g) {
+        T gathered[group * C];
+#pragma unroll
+        for (int b = 0; b < group; ++b) {
+            gather_block<R, C, Full>(code[g][b], lane % R, x, gathered + b * C);
+        }
+#pragma unroll
+        for (int i = 0; i < group * C; ++i) {
+            sum = fma(value[g][i], gathered[i], sum);
+        }
+    }
+    return sum;
+}
+
+/// This part's sum of a row of a slice that is stored.
+template <int R, int C, int Parts, bool Full, class T>
+__device__ __forceinline__ T block_row_sum(const T* values, const std::uint32_t* codes, int width, int part, int own,
+                                           int lane, const T* __restrict__ x)
+{
+    constexpr BlockShape shape{R, C};
+    constexpr int group = block_group<T>;
+    constexpr int step = Parts * group;
+    constexpr int unroll = sell_blocks_tuning.groups_in_flight;
+    T sum = 0;
+    int k = part * group;
+    for (; k + (unroll - 1) * step + group <= width; k += unroll * step) {
+        sum = add_groups<R, C, Full, unroll>(sum, values, codes, k, step, own, lane, x);
+    }
+    for (; k + group <= width; k += step) {
+        sum = add_groups<R, C, Full, 1>(sum, values, codes, k, step, own, lane, x);
+    }
+    for (; k < width; ++k) {
+        // The blocks behind the last whole group, which come to one part.
+        T gathered[C];
+        gather_block<R, C, Full>(__ldcs(codes + k * slice_nodes(shape) + own), lane % R, x, gathered);
+#pragma unroll
+        for (int c = 0; c < C; ++c) {
+            sum = fma(__ldcs(values + (k * C + c) * slice_lanes(shape) + lane), gathered[c], sum);
+        }
+    }
+    return sum;
+}
+
+/// What the product reads.
+template <class T>
+struct Slices {
+    std::int64_t rows;
+    const std::int32_t* row_ptr32;  ///< row pointers, of either width
+    const std::int64_t* row_ptr64;
+    const std::int32_t* col_idx;
+    const T* entries;
+    std::int64_t shift;
+    std::int64_t slices;
+    const std::uint32_t* node_of;
+    const BlockSlice* info;
+    const T* values;
+    const std::uint32_t* codes;
+};
+
+/// `Parts` warps a slice, one lane a row.
+template <int R, int C, int Parts, class T>
+__global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multiprocessor)
+    sell_blocks_kernel(const Slices<T> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
+{
+    constexpr BlockShape shape{R, C};
+    constexpr int nodes = slice_nodes(shape);
+    constexpr int lanes = slice_lanes(shape);
+    __shared__ T part_sums[Parts > 1 ? threads : 1];
 
     const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const bool has_row = static_cast<int>(threadIdx.x) % 32 < lanes;
+    const int lane = min(static_cast<int>(threadIdx.x) % 32, lanes - 1);
     const int part = warp % Parts;
     const int own = lane / R;  // node
     const std::int64_t index = std::int64_t{blockIdx.x} * (warps / Parts) + warp / Parts;
-    const bool active = index < a.slices && lane < lanes;
-    std::int64_t row = a.rows;
+    std::int64_t row = -1;
     T sum = 0;
-    if (active) {
+    if (index < a.slices) {
         const BlockSlice slice = a.info[index];
-        const std::int64_t node = a.node_of[index * nodes + own];
-        row = node * R + lane % R;
-        const int width = static_cast<int>(slice.width);
-        if (width > 0) {
-            const T* const values = a.values + std::int64_t{slice.first} * lanes * C;
-            const std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
-            int k = part * group;
-            for (; k + group <= width; k += Parts * group) {
-                std::uint32_t code[group];
-                T value[group * C];
-                T gathered[group * C];
-                // Each is used once: evicted first, so that x stays in the caches.
-                unpack(__ldcs(reinterpret_cast<const Codes*>(codes + std::int64_t{k} * nodes) + own), code);
-#pragma unroll
-                for (int i = 0; i < C; ++i) {
-                    unpack(__ldcs(reinterpret_cast<const Values*>(values + std::int64_t{k} * lanes * C) + i * lanes +
-                                  lane),
-                           value + i * group);
-                }
-#pragma unroll
-                for (int g = 0; g < group; ++g) {
-                    gather_block<R, C>(code[g], lane % R, x, gathered + g * C);
-                }
-#pragma unroll
-                for (int i = 0; i < group * C; ++i) {
-                    sum = fma(value[i], gathered[i], sum);
-                }
-            }
-            for (; k < width; ++k) {
-                // The blocks behind the last whole group, which come to one part.
-                T gathered[C];
-                gather_block<R, C>(__ldcs(codes + std::int64_t{k} * nodes + own), lane % R, x, gathered);
-#pragma unroll
-                for (int c = 0; c < C; ++c) {
-                    sum = fma(__ldcs(values + (std::int64_t{k} * C + c) * lanes + lane), gathered[c], sum);
-                }
-            }
-        } else if (row < a.rows) {
-            const Offset begin = __ldg(a.row_ptr + row);
-            const Offset length = __ldg(a.row_ptr + row + 1) - begin;
+        row = std::int64_t{a.node_of[index * nodes + own]} * R + lane % R - a.shift;
+        const T* const values = a.values + std::int64_t{slice.first} * (lanes * C);
+        const std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
+        if (slice.blocks() == 0) {
+            if (row >= 0 && row < a.rows) {
+                const bool wide = a.row_ptr64 != nullptr;
+                const std::int64_t begin = wide ? a.row_ptr64[row] : a.row_ptr32[row];
+                const std::int64_t length = (wide ? a.row_ptr64[row + 1] : a.row_ptr32[row + 1]) - begin;
 #pragma unroll 4
-            for (std::int64_t k = part; k < length; k += Parts) {
-                sum = fma(__ldg(a.entries + begin + k), __ldg(x + __ldg(a.col_idx + begin + k)), sum);
+                for (std::int64_t k = part; k < length; k += Parts) {
+                    sum = fma(__ldg(a.entries + begin + k), __ldg(x + __ldg(a.col_idx + begin + k)), sum);
+                }
             }
+        } else if (slice.full()) {
+            sum = block_row_sum<R, C, Parts, true>(values, codes, slice.blocks(), part, own, lane, x);
+        } else {
+            sum = block_row_sum<R, C, Parts, false>(values, codes, slice.blocks(), part, own, lane, x);
         }
     }
     if constexpr (Parts > 1) {
@@ -355,7 +423,7 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
             sum += part_sums[threadIdx.x + p * 32];
         }
     }
-    if (active && row < a.rows) {
+    if (has_row && row >= 0 && row < a.rows) {
         y[row] = beta == T{0} ? alpha * sum : alpha * sum + beta * y[row];
     }
 }
@@ -428,46 +496,67 @@ private:
 
     Matrix<T, Offset> matrix() const
     {
-        return {shard_.rows, row_ptr_,        shard_.col_idx, shard_.values,  nodes_,
+        return {shard_.rows, row_ptr_,        shard_.col_idx, shard_.values,  nodes_,       shift_,
                 slices_,     node_of_.data(), info_.data(),   values_.data(), codes_.data()};
     }
 
-    /// The shape that takes the fewest bytes.
+    Slices<T> slices() const
+    {
+        constexpr bool wide = sizeof(Offset) == sizeof(std::int64_t);
+        return {shard_.rows,
+                wide ? nullptr : static_cast<const std::int32_t*>(shard_.row_ptr.data()),
+                wide ? static_cast<const std::int64_t*>(shard_.row_ptr.data()) : nullptr,
+                shard_.col_idx,
+                shard_.values,
+                shift_,
+                slices_,
+                node_of_.data(),
+                info_.data(),
+                values_.data(),
+                codes_.data()};
+    }
+
+    void set_shape(const BlockShape& shape, int shift)
+    {
+        shape_ = shape;
+        shift_ = shift;
+        nodes_ = (shard_.rows + shift + shape.rows - 1) / shape.rows;
+    }
+
+    /// The shape that takes the fewest bytes, and where its first node begins: a device's rows may begin inside a node.
     void choose_shape(const Context& context, cudaStream_t stream)
     {
         const DeviceArray<unsigned long long> totals(*context.memory, 2);
         double least = std::numeric_limits<double>::max();
         BlockShape best;
+        int best_shift = 0;
         for (const BlockShape& shape : block_shapes) {
-            if (!fits_block_codes(shape, shard_.cols)) {
-                continue;
-            }
-            shape_ = shape;
-            nodes_ = (shard_.rows + shape.rows - 1) / shape.rows;
-            const DeviceArray<std::uint32_t> counts(*context.memory, static_cast<std::size_t>(nodes_));
-            with_shape([&]<int R, int C>() { count<R, C>(counts.data(), totals.data(), stream); });
-            unsigned long long sums[2];
-            RMSP_CUDA_CHECK(cudaMemcpyAsync(sums, totals.data(), sizeof sums, cudaMemcpyDeviceToHost, stream));
-            RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-            const double bytes =
-                block_bytes(shape, {static_cast<std::int64_t>(sums[0]), static_cast<std::int64_t>(sums[1])}, shard_.nnz,
-                            static_cast<int>(sizeof(T)));
-            if (bytes < least) {
-                least = bytes;
-                best = shape;
+            for (int shift = 0; shift < shape.rows && fits_block_codes(shape, shard_.cols); ++shift) {
+                set_shape(shape, shift);
+                const DeviceArray<NodeCount> counts(*context.memory, static_cast<std::size_t>(nodes_));
+                with_shape([&]<int R, int C>() { count<R, C>(counts.data(), totals.data(), stream); });
+                unsigned long long sums[2];
+                RMSP_CUDA_CHECK(cudaMemcpyAsync(sums, totals.data(), sizeof sums, cudaMemcpyDeviceToHost, stream));
+                RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+                const BlockCount blocks{static_cast<std::int64_t>(sums[0]), static_cast<std::int64_t>(sums[1])};
+                const double bytes = block_bytes(shape, blocks, shard_.nnz, static_cast<int>(sizeof(T)));
+                if (bytes < least) {
+                    least = bytes;
+                    best = shape;
+                    best_shift = shift;
+                }
             }
         }
         if (best == BlockShape{}) {
             throw Error(ErrorCode::usage, "sell-blocks: " + std::to_string(shard_.cols) +
                                               " columns are more than the codes of blocks have bits for");
         }
-        shape_ = best;
-        nodes_ = (shard_.rows + best.rows - 1) / best.rows;
+        set_shape(best, best_shift);
         worthwhile_ = least <= static_cast<double>(shard_.nnz) * (sizeof(T) + sell_blocks_tuning.most_index_bytes);
     }
 
     template <int R, int C>
-    void count(std::uint32_t* counts, unsigned long long* totals, cudaStream_t stream) const
+    void count(NodeCount* counts, unsigned long long* totals, cudaStream_t stream) const
     {
         RMSP_CUDA_CHECK(cudaMemsetAsync(totals, 0, 2 * sizeof(unsigned long long), stream));
         count_blocks_kernel<R, C><<<blocks_for(nodes_), threads, 0, stream>>>(matrix(), counts, totals);
@@ -483,7 +572,7 @@ private:
         const auto slices = static_cast<std::size_t>(slices_);
         node_of_ = DeviceArray<std::uint32_t>(memory, slices * each);
         info_ = DeviceArray<BlockSlice>(memory, slices);
-        const DeviceArray<std::uint32_t> counts(memory, static_cast<std::size_t>(nodes_));
+        const DeviceArray<NodeCount> counts(memory, static_cast<std::size_t>(nodes_));
         const DeviceArray<unsigned long long> totals(memory, 2);
         const DeviceArray<std::uint32_t> firsts(memory, slices + 1);
         count<R, C>(counts.data(), totals.data(), stream);
@@ -528,13 +617,14 @@ private:
         constexpr int slices_per_block = warps / Parts;
         sell_blocks_kernel<R, C, Parts>
             <<<static_cast<unsigned>((slices_ + slices_per_block - 1) / slices_per_block), threads, 0, stream>>>(
-                matrix(), alpha, x, beta, y);
+                slices(), alpha, x, beta, y);
         RMSP_CUDA_CHECK_LAUNCH("sell-blocks");
     }
 
     CsrShard<T> shard_;
     const Offset* row_ptr_;
     BlockShape shape_;
+    int shift_ = 0;
     std::int64_t nodes_ = 0;
     std::int64_t slices_ = 0;
     int parts_ = 1;

@@ -11,7 +11,8 @@ namespace rmsp::kernels {
 
 struct SellBlocksTuning {
     int threads = 256;
-    int blocks_per_multiprocessor = 6;
+    int blocks_per_multiprocessor = 4;
+    int groups_in_flight = 2;           ///< groups of blocks that a lane loads before it uses the first
     int sorted_padding = 3;             ///< per cent of padding above which the nodes of a window are sorted
     int least_fill = 50;                ///< per cent of a slice that must be entries; emptier slices are left in CSR
     double most_index_bytes = 1.5;      ///< an entry, padding inside blocks counted; with more, "sell" does better
@@ -82,10 +83,14 @@ constexpr std::uint32_t slice_room(std::uint32_t width)
     return (width + group - 1) / group * group;
 }
 
+inline constexpr std::uint32_t full_slice = 0x80000000;
+
 /// A slice as the kernel reads it.
 struct alignas(8) BlockSlice {
     std::uint32_t first = 0;  ///< blocks a node that the slices before have room for
-    std::uint32_t width = 0;  ///< blocks a node; 0: left in CSR
+    std::uint32_t width = 0;  ///< blocks a node, 0: left in CSR; and full_slice, if all blocks are full
+    constexpr int blocks() const { return static_cast<int>(width & ~full_slice); }
+    constexpr bool full() const { return (width & full_slice) != 0; }
     bool operator==(const BlockSlice&) const = default;
 };
 

@@ -18,6 +18,7 @@ struct TileTuning {
     int blocks_per_multiprocessor = 8;
     int alignment = 32;           ///< nonzeros; loads of a tile start at a multiple: 128 bytes of columns
     int longest_whole_row = 128;  ///< longer rows may be cut
+    int least_items = 512;        ///< of a tile of a small matrix
 
     /// Nonzeros that a tile has room for, those before its aligned start included.
     constexpr int capacity() const { return threads * nonzeros_per_thread; }
@@ -31,17 +32,8 @@ inline constexpr TileTuning tile_tuning{};
 struct TileStart {
     std::int64_t row = 0;
     std::int64_t nonzero = 0;
-    std::int32_t cut = -1;  ///< at least 0 if it begins inside the row: which of the cut rows this is
-    std::int32_t padding = 0;
-};
-
-/// A row that several tiles share: tiles first_tile, ... hold its `pieces` pieces, whose sums are kept from `slot` on.
-struct CutRow {
-    std::int64_t row = 0;
-    std::int64_t slot = 0;
-    std::int64_t first_tile = 0;
-    std::int32_t pieces = 0;
-    std::int32_t padding = 0;
+    std::int32_t cut = -1;  ///< at least 0 if it begins inside the row: the number of this cut, counted over the matrix
+    std::int32_t pieces = 0;  ///< of the row up to here; those are of the cuts cut - pieces + 1, ..., cut
 };
 
 constexpr std::int64_t tile_count(std::int64_t rows, std::int64_t nnz, int items)
@@ -79,22 +71,25 @@ constexpr TileStart tile_start(std::int64_t diagonal, std::int64_t rows, std::in
     return {row, first + into, 0, 0};
 }
 
-/// Numbers the cut rows in `starts` (tiles + 1 entries) and returns them.
-inline std::vector<CutRow> number_cut_rows(std::span<TileStart> starts)
+/// Nonzeros and row ends a tile, at most `most`, so that a matrix of few has `tiles` tiles: they are all at work at once, and
+/// each is done sooner.
+constexpr int tile_items(std::int64_t rows, std::int64_t nnz, std::int64_t tiles, int most,
+                         int least = tile_tuning.least_items)
 {
-    std::vector<CutRow> cuts;
-    std::int64_t slots = 0;
+    const std::int64_t even = (rows + nnz + tiles - 1) / tiles;
+    return static_cast<int>(std::min<std::int64_t>(most, std::max<std::int64_t>(std::min(least, most), even)));
+}
+
+/// Numbers the cuts in `starts`, and returns how many there are.
+inline std::int32_t number_cuts(std::span<TileStart> starts)
+{
+    std::int32_t cuts = 0;
     for (std::size_t i = 0; i < starts.size(); ++i) {
-        if (starts[i].cut < 0) {
-            continue;
+        if (starts[i].cut >= 0) {
+            starts[i].cut = cuts++;
+            starts[i].pieces =
+                1 + (i > 0 && starts[i - 1].cut >= 0 && starts[i - 1].row == starts[i].row ? starts[i - 1].pieces : 0);
         }
-        if (cuts.empty() || cuts.back().row != starts[i].row) {
-            cuts.push_back({starts[i].row, slots, static_cast<std::int64_t>(i) - 1, 1, 0});
-            ++slots;
-        }
-        ++cuts.back().pieces;
-        ++slots;
-        starts[i].cut = static_cast<std::int32_t>(cuts.size()) - 1;
     }
     return cuts;
 }

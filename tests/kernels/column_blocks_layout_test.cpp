@@ -53,8 +53,12 @@ TEST(ColumnBlocksLayout, TilesOfEntries)
 TEST(ColumnBlocksLayout, SharesCoverAllTilesInOrder)
 {
     const std::vector<std::int64_t> first{0, 1000, 1001, 1001, 1500};
+    std::vector<std::uint32_t> stretches;
+    for (std::uint32_t tile = 0; tile <= 1500; ++tile) {
+        stretches.push_back(tile * 7);
+    }
     for (const int parts : {1, 2, 7, 132, 3000}) {
-        const auto cuts = share_tiles(first, parts, 90);
+        const auto cuts = share_tiles(first, stretches, parts, column_block_tuning<double>);
         ASSERT_EQ(cuts.size(), static_cast<std::size_t>(parts) + 1);
         EXPECT_EQ(cuts.front(), 0);
         EXPECT_EQ(cuts.back(), 1500);
@@ -62,13 +66,25 @@ TEST(ColumnBlocksLayout, SharesCoverAllTilesInOrder)
     }
 }
 
-TEST(ColumnBlocksLayout, SharesWeighTheSlicesThatTheyLoad)
+TEST(ColumnBlocksLayout, SharesWeighTilesSlicesAndStretches)
 {
-    // 1100 + 4 times 100 of weight: the slice of a block counts as much as 100 of its tiles.
     const std::vector<std::int64_t> first{0, 800, 900, 1000, 1100};
-    EXPECT_EQ(share_tiles(first, 2, 100), (std::vector<std::int64_t>{0, 650, 1100}));
-    EXPECT_EQ(share_tiles(first, 3, 100), (std::vector<std::int64_t>{0, 400, 800, 1100}));
-    EXPECT_EQ(share_tiles(first, 2, 0), (std::vector<std::int64_t>{0, 550, 1100}));
+    std::vector<std::uint32_t> none(1101, 0);
+    ColumnBlockTuning tuning;
+    tuning.stretches_a_tile = 10;
+    tuning.slice_weight = 0;
+    EXPECT_EQ(share_tiles(first, none, 2, tuning), (std::vector<std::int64_t>{0, 550, 1100}));
+    // 1100 + 4 times 100: the slice of a block counts as much as 100 of its tiles.
+    tuning.slice_weight = 100;
+    EXPECT_EQ(share_tiles(first, none, 2, tuning), (std::vector<std::int64_t>{0, 650, 1100}));
+    // The last block has 1000 stretches, which count as much as 100 tiles.
+    std::vector<std::uint32_t> some = none;
+    for (std::uint32_t tile = 1000; tile <= 1100; ++tile) {
+        some[tile] = (tile - 1000) * 10;
+    }
+    tuning.slice_weight = 0;
+    EXPECT_EQ(share_tiles(first, some, 2, tuning), (std::vector<std::int64_t>{0, 600, 1100}));
+    EXPECT_EQ(share_tiles(first, some, 12, tuning)[11], 1050);
 }
 
 }  // namespace

@@ -49,17 +49,16 @@ TEST(Tiles, CoverEachNonzeroAndRowOnceAndFit)
                 }
             }
 
-            const std::vector<CutRow> cuts = number_cut_rows(starts);
-            std::int64_t slots = 0;
-            for (std::size_t c = 0; c < cuts.size(); ++c) {
-                EXPECT_EQ(cuts[c].slot, slots);
-                slots += cuts[c].pieces;
-                for (std::int64_t piece = 1; piece < cuts[c].pieces; ++piece) {
-                    const TileStart& start = starts[static_cast<std::size_t>(cuts[c].first_tile + piece)];
-                    EXPECT_EQ(start.cut, static_cast<std::int32_t>(c));
-                    EXPECT_EQ(start.row, cuts[c].row);
+            const std::int32_t cuts = number_cuts(starts);
+            std::int32_t next = 0;
+            for (std::size_t i = 0; i < starts.size(); ++i) {
+                if (starts[i].cut >= 0) {
+                    EXPECT_EQ(starts[i].cut, next++);
+                    const bool first = starts[i - 1].cut < 0 || starts[i - 1].row != starts[i].row;
+                    EXPECT_EQ(starts[i].pieces, first ? 1 : starts[i - 1].pieces + 1);
                 }
             }
+            EXPECT_EQ(cuts, next);
         }
     }
 }
@@ -84,6 +83,15 @@ TEST(Tiles, ByHand)
     EXPECT_EQ(at(11, 0), (Start{3, 9, -1}));
     EXPECT_EQ(at(12, 0), (Start{3, 9, -1}));
     EXPECT_EQ(at(500, 0), (Start{3, 9, -1}));
+}
+
+TEST(Tiles, SmallMatricesHaveSmallerTiles)
+{
+    EXPECT_EQ(tile_items(1000, 99'000'000, 1000, 864, 256), 864);
+    EXPECT_EQ(tile_items(1000, 499'001, 1000, 864, 256), 501);
+    EXPECT_EQ(tile_items(1000, 99'000, 1000, 864, 256), 256);
+    EXPECT_EQ(tile_items(0, 0, 1000, 864, 256), 256);
+    EXPECT_EQ(tile_items(5, 5, 1, 100, 256), 100);
 }
 
 TEST(Tiles, Above32Bits)

@@ -1,0 +1,119 @@
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "matrices.hpp"
+
+namespace rmsp::test {
+namespace {
+
+/// The automatic choice where a race is allowed: GPUs have more than one kernel for a stencil, host devices have not.
+class Choice : public testing::TestWithParam<Machine> {
+protected:
+    void SetUp() override
+    {
+        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
+            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
+        }
+        folder_ = testing::TempDir() + "rmsp-choice-" + std::to_string(::getpid());
+    }
+    ~Choice() override
+    {
+        if (!folder_.empty()) {
+            std::filesystem::remove_all(folder_);
+        }
+    }
+    bool gpus() const { return GetParam().gpus > 0; }
+    std::unique_ptr<Runtime> runtime()
+    {
+        RuntimeOptions options = options_for(GetParam());
+        options.cache = folder_;
+        return std::make_unique<Runtime>(options);
+    }
+    /// On GPUs large enough for rows that are multiplied while the others' x is on its way.
+    CsrMatrix<double> stencil() const { return gpus() ? stencil27<double>(80, 80, 80) : stencil27<double>(12, 11, 10); }
+
+    std::string folder_;
+};
+
+TEST_P(Choice, ARaceKeepsResultsRightAndIsRemembered)
+{
+    auto a = stencil();
+    DistributeOptions options;
+    options.expected_applies = 1000;
+    const auto x_host = random_vector<double>(a.cols, 3);
+    const auto check = [&](DistributedMatrix<double>& matrix, Layout layout) {
+        auto x = matrix.make_x(layout);
+        auto y = matrix.make_y();
+        x.upload(x_host.data());
+        matrix.apply(2.0, x, 0.0, y).get();
+        std::vector<double> out(static_cast<std::size_t>(a.rows), 99);
+        y.download(out.data());
+        const auto v = verify_spmv<double>(a.view(), 2.0, x_host.data(), 0.0, nullptr, out.data());
+        EXPECT_TRUE(v.passed) << "row " << v.worst_row << ", error " << v.error;
+    };
+    std::vector<std::string> winners;
+    {
+        auto rt = runtime();
+        auto matrix = rt->distribute(a.view(), options);
+        for (int i = 0; i < 12; ++i) {
+            if (i == 4) {  // in the middle of it
+                set_values(a, ValueKind::random, 77);
+                matrix.update_values(a.values.data());
+            }
+            check(matrix, i % 3 == 2 ? Layout::rows : Layout::replicated);
+        }
+        for (const ShardPlan& shard : matrix.report().plan.shards) {
+            EXPECT_EQ(shard.kernel_reason, gpus() ? "won the race" : "nothing else suits");
+            EXPECT_GT(shard.apply_bytes, 0);
+            if (gpus()) {
+                ASSERT_GE(shard.candidates.size(), 2u);
+                EXPECT_EQ(shard.candidates[0].kernel, shard.kernel);
+                EXPECT_GT(shard.candidates[0].measured_seconds, 0);
+                EXPECT_LE(shard.candidates[0].measured_seconds, shard.candidates[1].measured_seconds);
+            }
+            winners.push_back(shard.kernel);
+        }
+    }
+    auto rt = runtime();
+    auto matrix = rt->distribute(a.view(), options);
+    check(matrix, Layout::replicated);
+    const Plan plan = matrix.report().plan;
+    for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+        EXPECT_EQ(plan.shards[i].kernel, winners[i]);
+        EXPECT_EQ(plan.shards[i].kernel_reason, gpus() ? "won a race before" : "nothing else suits");
+    }
+}
+
+TEST_P(Choice, DeterminismAndFewAppliesNeedNoRace)
+{
+    const auto a = stencil();
+    auto rt = runtime();
+    for (const auto determinism : {Determinism::none, Determinism::run, Determinism::device_count}) {
+        DistributeOptions options;
+        options.determinism = determinism;
+        options.expected_applies = determinism == Determinism::none ? 3 : 1000;
+        auto matrix = rt->distribute(a.view(), options);
+        auto x = matrix.make_x(Layout::replicated);
+        auto y = matrix.make_y();
+        x.fill(1);
+        for (int i = 0; i < 10; ++i) {
+            matrix.apply(1.0, x, 0.0, y);
+        }
+        rt->synchronize();
+        for (const ShardPlan& shard : matrix.report().plan.shards) {
+            EXPECT_NE(shard.kernel_reason, "won the race");
+            if (gpus() && determinism == Determinism::none) {
+                ASSERT_FALSE(shard.candidates.empty());
+                EXPECT_FALSE(shard.candidates[0].own_format) << "three applies do not repay a format";
+            }
+        }
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, Choice, testing::ValuesIn(machines()), machine_name);
+
+}  // namespace
+}  // namespace rmsp::test
