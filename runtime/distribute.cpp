@@ -352,7 +352,7 @@ std::unique_ptr<StreamSource<T>> lock_source(RuntimeState& runtime, const CsrVie
     runtime
         .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
             if (worker.rank() == 0) {
-                source = std::make_unique<StreamSource<T>>(worker.device(), a, pin);
+                source = std::make_unique<StreamSource<T>>(runtime.locked, worker.device(), a, pin);
             }
         })
         .get();
@@ -596,7 +596,7 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
                             "array");
                     }
                     if (worker.rank() == 0) {
-                        matrix->source->values.refresh();
+                        matrix->source->values->refresh();
                     }
                     if (shard.streamed) {
                         shard.streamed->update_values(worker);

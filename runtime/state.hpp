@@ -70,6 +70,7 @@ struct RuntimeState {
     std::unique_ptr<runtime::JobQueue> jobs;
     std::vector<std::unique_ptr<runtime::Transport>> others;  ///< connected on demand; under `connecting` and `mutex`
     std::mutex connecting;
+    LockedArrays locked;  ///< of streamed matrices
     std::vector<std::string> notes;
     runtime::Cache cache;
     std::vector<double>

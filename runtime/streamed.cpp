@@ -206,14 +206,32 @@ void LockedArray::send(runtime::Device& device, runtime::Stream& stream, void* d
     stage(direct_end - begin, end - direct_end);
 }
 
+std::shared_ptr<LockedArray> LockedArrays::find_or_lock(runtime::Device& device, const void* data, std::size_t bytes,
+                                                        bool lock)
+{
+    if (!lock) {
+        return std::make_shared<LockedArray>(device, data, bytes, false);
+    }
+    const std::lock_guard guard(mutex_);
+    std::erase_if(arrays_, [](const auto& entry) { return entry.second.expired(); });
+    auto& known = arrays_[{data, bytes}];
+    auto array = known.lock();
+    if (!array) {
+        array = std::make_shared<LockedArray>(device, data, bytes, true);
+        known = array;
+    }
+    return array;
+}
+
 template <class T>
-StreamSource<T>::StreamSource(runtime::Device& device, const CsrView<T>& matrix, bool lock)
+StreamSource<T>::StreamSource(LockedArrays& arrays, runtime::Device& device, const CsrView<T>& matrix, bool lock)
     : a(matrix),
-      row_ptr(device, matrix.row_ptr.data(), static_cast<std::size_t>(matrix.rows + 1) * matrix.row_ptr.element_bytes(),
-              lock),
-      col_idx(device, matrix.col_idx.data(), static_cast<std::size_t>(matrix.nnz) * matrix.col_idx.element_bytes(),
-              lock && matrix.col_idx.type() == IndexType::i32),
-      values(device, matrix.values, static_cast<std::size_t>(matrix.nnz) * sizeof(T), lock)
+      row_ptr(arrays.find_or_lock(device, matrix.row_ptr.data(),
+                                  static_cast<std::size_t>(matrix.rows + 1) * matrix.row_ptr.element_bytes(), lock)),
+      col_idx(arrays.find_or_lock(device, matrix.col_idx.data(),
+                                  static_cast<std::size_t>(matrix.nnz) * matrix.col_idx.element_bytes(),
+                                  lock && matrix.col_idx.type() == IndexType::i32)),
+      values(arrays.find_or_lock(device, matrix.values, static_cast<std::size_t>(matrix.nnz) * sizeof(T), lock))
 {
 }
 
@@ -405,7 +423,8 @@ void StreamedPart<T>::update_values(runtime::Worker& worker)
 template <class T>
 std::int64_t StreamedPart<T>::link_bytes() const noexcept
 {
-    const auto pointer_bytes = static_cast<std::int64_t>(source_.a.row_ptr.element_bytes());
+    const auto pointer_bytes = static_cast<std::int64_t>(
+        row_pointers_ == RowPointers::host ? sizeof(std::int32_t) : source_.a.row_ptr.element_bytes());
     std::int64_t bytes = 0;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
         const kernels::PacketLayout packet = encoded_.empty() ? kernels::PacketLayout{} : encoded_[i].layout;
@@ -429,8 +448,8 @@ void StreamedPart<T>::send_row_pointers(runtime::Worker& worker, runtime::Stream
                 runtime::localized(p + piece.first_row, piece.first, piece.nnz, slot.row_ptr.data()));
             return;
         }
-        source_.row_ptr.send(worker.device(), stream, slot.caller_row_ptr.data(), p + piece.first_row,
-                             static_cast<std::size_t>(piece.rows + 1) * sizeof(*p));
+        source_.row_ptr->send(worker.device(), stream, slot.caller_row_ptr.data(), p + piece.first_row,
+                              static_cast<std::size_t>(piece.rows + 1) * sizeof(*p));
     });
 }
 
@@ -453,7 +472,7 @@ void StreamedPart<T>::send_columns(runtime::Worker& worker, const StreamPiece& p
     const std::size_t bytes = static_cast<std::size_t>(piece.nnz) * sizeof(std::int32_t);
     source_.a.col_idx.visit([&](const auto* col) {
         if constexpr (sizeof(*col) == sizeof(std::int32_t)) {
-            source_.col_idx.send(worker.device(), *copies_, slot.col_idx.data(), col + piece.first, bytes);
+            source_.col_idx->send(worker.device(), *copies_, slot.col_idx.data(), col + piece.first, bytes);
         } else {
             worker.device().upload(*copies_, slot.col_idx.data(), bytes, runtime::narrowed(col + piece.first));
         }
@@ -478,8 +497,8 @@ void StreamedPart<T>::send(runtime::Worker& worker, std::size_t piece_index)
         send_columns(worker, piece, slot);
     }
     if (encoded.layout.values == kernels::ValueCode::raw) {
-        source_.values.send(worker.device(), *copies_, slot.values.data(), source_.a.values + piece.first,
-                            static_cast<std::size_t>(piece.nnz) * sizeof(T));
+        source_.values->send(worker.device(), *copies_, slot.values.data(), source_.a.values + piece.first,
+                             static_cast<std::size_t>(piece.nnz) * sizeof(T));
     }
     copies_->record(*slot.filled);
 }

@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kernels/spmv/formats.hpp>
@@ -76,16 +79,27 @@ private:
     bool refused_ = false;
 };
 
+/// What the matrices of a runtime have locked: those that stream the same array share its lock, as the system grants only one. Any
+/// thread.
+class LockedArrays {
+public:
+    std::shared_ptr<LockedArray> find_or_lock(runtime::Device& device, const void* data, std::size_t bytes, bool lock);
+
+private:
+    std::mutex mutex_;
+    std::map<std::pair<const void*, std::size_t>, std::weak_ptr<LockedArray>> arrays_;
+};
+
 /// The caller's arrays, where the pieces come from. One for all devices of a matrix.
 template <class T>
 struct StreamSource {
-    StreamSource(runtime::Device& device, const CsrView<T>& matrix, bool lock);
-    bool refused() const noexcept { return row_ptr.refused() || col_idx.refused() || values.refused(); }
+    StreamSource(LockedArrays& arrays, runtime::Device& device, const CsrView<T>& matrix, bool lock);
+    bool refused() const noexcept { return row_ptr->refused() || col_idx->refused() || values->refused(); }
 
     CsrView<T> a;
-    LockedArray row_ptr;
-    LockedArray col_idx;  ///< locked if 32-bit: wider ones are narrowed on the way
-    LockedArray values;
+    std::shared_ptr<LockedArray> row_ptr;
+    std::shared_ptr<LockedArray> col_idx;  ///< locked if 32-bit: wider ones are narrowed on the way
+    std::shared_ptr<LockedArray> values;
 };
 
 /// One device's part of a streamed matrix. Slots of device memory hold the pieces on their way: some wait, one is filled, one is

@@ -136,7 +136,7 @@ struct StructureJob {
     std::int64_t* stored;   ///< where a row's columns are in the pool; -1: nowhere
     std::int32_t* pool;
     long long pool_capacity;
-    long long slab;  ///< columns of the pool that a warp takes at a time
+    int rows_a_slab;  ///< for how many short rows a warp takes room in the pool at a time
     Counters* counters;
     const std::int64_t* row_ptr;  ///< read to write columns
     std::int32_t* col_idx;

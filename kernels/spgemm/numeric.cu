@@ -261,12 +261,15 @@ __global__ void __launch_bounds__(warp_threads)
             __syncwarp();
             const int most_steps = Lanes == 32 ? total : static_cast<int>(most_of_warp(max(total, 0)));
             for (int s = 0; s < most_steps; s += in_flight) {
+                // A product waits for its loads, so that it comes after all of them.
                 std::int32_t column[in_flight];
-                T product[in_flight];
+                T value[in_flight];
+                T factor[in_flight];
 #pragma unroll
                 for (int u = 0; u < in_flight; ++u) {
                     column[u] = -1;
-                    product[u] = T{0};
+                    value[u] = T{0};
+                    factor[u] = T{0};
                     if (s + u < total) {
                         const int step = one_each ? s + u : steps[own][s + u];
                         const WarpFactor<T, Most> f = factors[own][step & 255];
@@ -274,7 +277,8 @@ __global__ void __launch_bounds__(warp_threads)
                         if (j < static_cast<int>(f.b_row & ((1u << length_bits) - 1u))) {
                             const std::int64_t from = static_cast<std::int64_t>(f.b_row >> length_bits) + j;
                             column[u] = __ldg(job.b.col_idx + from);
-                            product[u] = f.value[0] * __ldg(job.b_values + from);
+                            value[u] = __ldg(job.b_values + from);
+                            factor[u] = f.value[0];
                         }
                     }
                 }
@@ -286,7 +290,7 @@ __global__ void __launch_bounds__(warp_threads)
 #pragma unroll
                 for (int u = 0; u < in_flight; ++u) {
                     if (column[u] >= 0) {
-                        add(to[u], product[u], job.atomic);
+                        add(to[u], factor[u] * value[u], job.atomic);
                     }
                     __syncwarp();
                 }
@@ -305,13 +309,13 @@ __global__ void __launch_bounds__(warp_threads)
                     for (int u = 0; u < in_flight; ++u) {
                         const bool there = j + u * Lanes < b_entries;
                         column[u] = there ? __ldg(b_cols + j + u * Lanes) : -1;
-                        product[u] = there ? factor * __ldg(b_values + j + u * Lanes) : T{0};
+                        product[u] = there ? __ldg(b_values + j + u * Lanes) : T{0};
                     }
                     if (job.atomic) {
 #pragma unroll
                         for (int u = 0; u < in_flight; ++u) {
                             if (column[u] >= 0) {
-                                atomicAdd(sums + place_of(column[u]), product[u]);
+                                atomicAdd(sums + place_of(column[u]), factor * product[u]);
                             }
                         }
                     } else {
@@ -321,7 +325,7 @@ __global__ void __launch_bounds__(warp_threads)
                         for (int u = 0; u < in_flight; ++u) {
                             if (column[u] >= 0) {
                                 to[u] = sums + place_of(column[u]);
-                                product[u] += *to[u];
+                                product[u] = *to[u] + factor * product[u];
                             }
                         }
 #pragma unroll
@@ -556,14 +560,14 @@ __global__ void __launch_bounds__(Threads)
                             column[u] = -1;
                             if (own < batch && factors[own].entries <= longest && lane < factors[own].entries) {
                                 column[u] = __ldg(job.b.col_idx + factors[own].begin + lane);
-                                product[u] = factors[own].value * __ldg(job.b_values + factors[own].begin + lane);
+                                product[u] = __ldg(job.b_values + factors[own].begin + lane);
                             }
                         }
 #pragma unroll
                         for (int u = 0; u < in_flight; ++u) {
                             const int own = t + u * virtual_warps;
                             if (column[u] >= 0) {
-                                add_up(column[u], product[u], true);
+                                add_up(column[u], factors[own].value * product[u], true);
                                 for (std::int32_t j = lane + lanes; j < factors[own].entries; j += lanes) {
                                     add_up(__ldg(job.b.col_idx + factors[own].begin + j),
                                            factors[own].value * __ldg(job.b_values + factors[own].begin + j), true);

@@ -230,7 +230,7 @@ private:
                 .stored = stored_,
                 .pool = pool_.data(),
                 .pool_capacity = static_cast<long long>(pool_.size()),
-                .slab = slab_,
+                .rows_a_slab = rows_a_slab_,
                 .counters = nullptr,
                 .row_ptr = row_ptr_,
                 .col_idx = nullptr,
@@ -247,9 +247,10 @@ private:
         // A warp takes room for some rows at once; what its last row did not need is lost.
         const std::int64_t rows = std::max<std::int64_t>(a.rows - counters_.structure[0], 1);
         const std::int64_t warps = std::min(structure_blocks_a_unit * std::max(units_, 1) * 4, rows);
-        const std::int64_t rows_a_slab = std::clamp<std::int64_t>(rows / warps / 4, 1, 16);
-        slab_ = (counters_.bound / rows + 1) * rows_a_slab;
-        const std::int64_t enough = (counters_.bound + counters_.bound / 8 + 2 * warps * slab_) * column_bytes;
+        rows_a_slab_ = static_cast<int>(std::clamp<std::int64_t>(rows / warps / 4, 1, 16));
+        const std::int64_t enough =
+            (counters_.bound + counters_.bound / 8 + warps * rows_a_slab_ * (counters_.bound / rows + 1)) *
+            column_bytes;
         std::int64_t bytes = std::min<std::int64_t>(enough, (a.nnz + b.nnz) * entry_bytes + counters_.products);
         if (options.workspace_limit > 0) {
             bytes = std::min(bytes, options.workspace_limit - workspace_bytes());
@@ -304,7 +305,7 @@ private:
     std::int32_t* numeric_list_ = nullptr;
     std::int64_t* stored_ = nullptr;
     DeviceArray<std::int32_t> pool_;  ///< columns of C, as they were counted
-    std::int64_t slab_ = 0;
+    int rows_a_slab_ = 1;
     bool all_stored_ = false;
     int units_ = 1;
     bool overlaps_ = false;          ///< whether launches may

@@ -24,16 +24,21 @@ __device__ __forceinline__ void for_each_word(const StructureJob& job, std::int6
     const int lane = thread & (lanes - 1);
     const int step = group >> shift;
     for (std::int64_t i = begin + (thread >> shift); i < end; i += in_flight * step) {
+        // Loads that do not depend on each other come together.
+        std::int32_t k[in_flight];
         const int2* list[in_flight];
         std::int32_t count[in_flight];
         int2 word[in_flight];
 #pragma unroll
         for (int u = 0; u < in_flight; ++u) {
+            k[u] = i + u * step < end ? __ldg(job.a.col_idx + i + u * step) : -1;
+        }
+#pragma unroll
+        for (int u = 0; u < in_flight; ++u) {
             count[u] = 0;
-            if (i + u * step < end) {
-                const std::int64_t k = __ldg(job.a.col_idx + i + u * step);
-                count[u] = __ldg(&job.b_rows[k].words);
-                list[u] = reinterpret_cast<const int2*>(job.words) + job.b_ptr[k];
+            if (k[u] >= 0) {
+                count[u] = __ldg(&job.b_rows[k[u]].words);
+                list[u] = reinterpret_cast<const int2*>(job.words) + job.b_ptr[k[u]];
             }
         }
 #pragma unroll
@@ -71,7 +76,8 @@ __device__ __forceinline__ long long take(const StructureJob& job, Slab& slab, l
         return -1;
     }
     if (n > slab.left) {
-        const long long size = max(n, job.slab);
+        constexpr long long short_row = 256;
+        const long long size = n < short_row ? n * job.rows_a_slab : n;
         long long at = 0;
         if (lane == 0) {
             at = static_cast<long long>(atomicAdd(&job.counters->pool_used, static_cast<unsigned long long>(size)));
