@@ -20,7 +20,7 @@ void* allocate_host(std::size_t bytes)
         return ::operator new(bytes, line);
     }
     const std::size_t size = whole_huge_pages(bytes);
-    void* const p = ::operator new(size, std::align_val_t{huge_page});
+    void* const p = ::operator new (size, std::align_val_t{huge_page});
     madvise(p, size, MADV_HUGEPAGE);  // advice only: kernels without huge pages refuse it
     return p;
 }
@@ -30,7 +30,7 @@ void free_host(void* p, std::size_t bytes) noexcept
     if (bytes < least_huge) {
         ::operator delete(p, line);
     } else {
-        ::operator delete(p, std::align_val_t{huge_page});
+        ::operator delete (p, std::align_val_t{huge_page});
     }
 }
 
