@@ -69,7 +69,7 @@ step() {
 
 if [[ " $steps " == *" kernels "* ]]; then
     step kernels --devices "$first" --precision double,float --cache cold,warm --kernels all \
-        --set kernel.expected_applies=1000 "${generated[@]}" "${files[@]}"
+        --set kernel.expected_applies=1000 "${files[@]}" "${generated[@]}"
 fi
 if [[ " $steps " == *" scaling "* ]]; then
     devices=()

@@ -4,7 +4,6 @@
 #include <limits>
 #include <numeric>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <kernels/spmv/features.hpp>
@@ -29,12 +28,11 @@ struct SliceCost {
     std::int64_t entries = 0;
     std::int64_t stored = 0;
     std::int64_t code_bytes = 0;
-    std::int64_t sectors = 0;
 };
 
 /// One slice of the rows [first, end), which are sorted by length where the kernel would sort them; the median one then.
 template <class R>
-SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int value_bytes)
+SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end)
 {
     const auto length = [&](std::int64_t row) {
         return std::min<std::int64_t>(rows.length(row), sell_tuning.longest_row);
@@ -64,7 +62,6 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int va
         std::int64_t most = std::numeric_limits<std::int64_t>::min();
         std::int64_t least_skew = least;
         std::int64_t most_skew = most;
-        std::int64_t before = -1;
         for (std::int64_t lane = 0; lane < lanes; ++lane) {
             if (k < length(slice[lane])) {
                 const auto column = static_cast<std::int64_t>(rows.begin(slice[lane])[k]);
@@ -72,8 +69,6 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int va
                 most = std::max(most, column);
                 least_skew = std::min(least_skew, column - lane);
                 most_skew = std::max(most_skew, column - lane);
-                // Columns mostly rise or stay from lane to lane, so a sector that changes is a new one.
-                cost.sectors += std::exchange(before, column * value_bytes / 32) != column * value_bytes / 32 ? 1 : 0;
             }
         }
         columns.spread = std::max(columns.spread, static_cast<std::int32_t>(most - least));
@@ -132,7 +127,7 @@ RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, 
 {
     constexpr std::int64_t longest_looked_at = 4096;  // a dense row has neither slices nor blocks of its own
     RunSample sample;
-    sample.slice = slice_cost(rows, at, end, value_bytes);
+    sample.slice = slice_cost(rows, at, end);
     std::vector<std::int64_t> scratch;
     for (std::size_t s = 0; s < block_sides.size(); ++s) {
         const int side = block_sides[s];
@@ -172,7 +167,6 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
         total.slice.entries += one.slice.entries;
         total.slice.stored += one.slice.stored;
         total.slice.code_bytes += one.slice.code_bytes;
-        total.slice.sectors += one.slice.sectors;
         for (std::size_t s = 0; s < block_sides.size(); ++s) {
             total.blocks[s] += one.blocks[s];
             total.block_entries[s] += one.block_entries[s];
@@ -184,7 +178,6 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
         return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 0.0;
     };
     f.code_bytes = ratio(total.slice.code_bytes, total.slice.entries);
-    f.slice_sectors = ratio(total.slice.sectors, total.slice.entries);
     f.padding = ratio(total.slice.stored - total.slice.entries, total.slice.entries);
     f.sectors = total.gathered > 0 ? ratio(total.sectors, total.gathered) : 1;
     double best = value_bytes + static_cast<double>(sizeof(std::int32_t));

@@ -26,7 +26,6 @@ struct Features {
     int block = 1;               ///< side of the dense blocks that take the fewest bytes, of 1 (none), 2, 3 and 4
     double block_fill = 1;       ///< entries of these blocks, a nonzero
     double hub_share = 0;        ///< of the entries in columns that a small sample meets more than once
-    double slice_sectors = 1;    ///< 32-byte sectors of x that entry k of the rows of a slice touch, a nonzero
     double sectors = 1;          ///< 32-byte sectors of x that 32 neighbouring rows touch, a nonzero
 };
 

@@ -16,13 +16,13 @@ struct DeviceModel {
     double bytes_per_second = 4.6e12;
     /// Bytes that the memory delivers while the L2 delivers one scattered entry: of vectors that fit the L2, and of larger ones.
     double bytes_per_gather = 60;
-    double bytes_per_far_gather = 110;
+    double bytes_per_far_gather = 80;
     double l2_bytes = 48e6;
     double launch_seconds = 3e-6;
     bool operator==(const DeviceModel&) const = default;
 };
 
-/// What sets a kernel apart. Bytes are those a nonzero beyond its value.
+/// What sets a kernel apart besides the bytes of its format.
 struct KernelModel {
     std::string_view name;
     double bandwidth_share;   ///< of the limit that it reaches where bytes decide
@@ -33,7 +33,7 @@ struct KernelModel {
 
 /// Fitted to runs on an H200. A kernel that is not listed counts as the last.
 inline constexpr KernelModel kernel_models[] = {
-    {"sell", 0.93, 1.5, 17},          {"sell-blocks", 0.85, 1.0, 35},  {"column-blocks", 0.55, 4.0, 40},
+    {"sell", 0.93, 1.0, 17},          {"sell-blocks", 0.72, 1.0, 35},  {"column-blocks", 0.55, 4.0, 40},
     {"csr-row-vector", 0.84, 0.8, 1}, {"csr-nnz-split", 0.78, 0.9, 1}, {"csr-row-warp", 0.6, 0.6, 1},
 };
 
@@ -61,14 +61,13 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
     const auto rows = static_cast<double>(f.rows.rows);
     const double x_bytes = static_cast<double>(std::min(f.x_entries, f.rows.nnz)) * value_bytes;
     double matrix = nnz * (value_bytes + 4) + rows * 4;
-    double gathers = nnz * f.sectors;
+    const double gathers = nnz * f.sectors;
     if (name == "sell") {
         matrix = nnz * ((1 + f.padding) * (value_bytes + 4.0 / 32) + f.code_bytes);
-        // One lane of each of 32 rows gathers at once.
-        gathers = nnz * f.slice_sectors;
     } else if (name == "sell-blocks") {
-        matrix = nnz * f.block_fill * (value_bytes + 4.0 / (f.block * f.block));
-        gathers = nnz * f.block_fill / f.block;
+        // Without dense blocks each entry is one of 2 x 2.
+        const int block = std::max(f.block, 2);
+        matrix = nnz * (f.block > 1 ? f.block_fill : 4.0) * (value_bytes + 4.0 / (block * block));
     } else if (name == "column-blocks") {
         // 16-bit columns; the partial sums of what lies outside the hubs, of which a sample meets only the hottest, are written
         // and read again.
@@ -76,11 +75,13 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
     }
     const KernelModel& kernel = kernel_model(name);
     const double per_gather = x_bytes <= device.l2_bytes ? device.bytes_per_gather : device.bytes_per_far_gather;
+    // What is not a diagonal of kernel "sell" gathers from 32 rows at once, and reads codes before columns are known.
+    const double bandwidth_share = kernel.bandwidth_share - (name == "sell" ? 0.08 * f.code_bytes : 0);
     Prediction p;
     p.bytes = matrix + x_bytes + rows * value_bytes;
     p.seconds =
-        device.launch_seconds + std::max(p.bytes / kernel.bandwidth_share, gathers * per_gather / kernel.gather_share) /
-                                    device.bytes_per_second;
+        device.launch_seconds +
+        std::max(p.bytes / bandwidth_share, gathers * per_gather / kernel.gather_share) / device.bytes_per_second;
     p.prepare_seconds = kernel.prepare_products * p.seconds;
     return p;
 }
