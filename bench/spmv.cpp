@@ -164,8 +164,9 @@ private:
         }
         std::vector<std::string> names{"auto"};
         for (const rmsp::KernelInfo& kernel : rmsp::list_kernels()) {
-            if (devices.size() == 1 && kernel.family == "spmv" && kernel.compiled &&
-                kernel.device == devices.front().kind && kernel.name.find("reference") == std::string::npos) {
+            if (devices.size() == 1 && kernel.family == "spmv" && kernel.format == rmsp::Format::csr &&
+                kernel.compiled && kernel.device == devices.front().kind &&
+                kernel.name.find("reference") == std::string::npos) {
                 names.push_back(kernel.name);
             }
         }

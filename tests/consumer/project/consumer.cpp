@@ -13,7 +13,8 @@ int main()
     std::vector<double> y{-1.0, -1.0, -1.0};
 
     rmsp::Runtime runtime({.devices = "host:2"});
-    auto a = runtime.distribute<double>({3, 2, 3, row_ptr.data(), col_idx.data(), values.data()});
+    const rmsp::CsrView<double> matrix{3, 2, 3, row_ptr.data(), col_idx.data(), values.data()};
+    auto a = runtime.distribute(matrix);
     a.apply(1.0, x.data(), 0.0, y.data());
     std::printf("librmsp %s: %g %g %g\n", rmsp::version(), y[0], y[1], y[2]);
     return y == std::vector<double>{210.0, 300.0, 0.0} ? 0 : 1;
