@@ -29,7 +29,9 @@ endif()
 if(RMSP_OPENMP)
     target_link_libraries(rmsp_options INTERFACE OpenMP::OpenMP_CXX)
 else()
-    target_compile_options(rmsp_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>)
+    # What only a pragma names is unused then.
+    target_compile_options(rmsp_options INTERFACE
+        "$<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas;-Wno-unused-parameter;-Wno-unused-variable>")
 endif()
 target_compile_definitions(rmsp_options INTERFACE
     $<$<BOOL:${RMSP_HAVE_CUDA}>:RMSP_HAVE_CUDA> $<$<BOOL:${RMSP_HAVE_NCCL}>:RMSP_HAVE_NCCL>)

@@ -3,7 +3,9 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#ifdef _OPENMP
 #include <omp.h>
+#endif
 
 #include "runtime/spgemm.hpp"
 #include "runtime/text.hpp"
@@ -11,6 +13,15 @@
 namespace rmsp {
 namespace detail {
 namespace {
+
+int threads_here()
+{
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
 
 /// Rows whose entries are counted to estimate those of C.
 constexpr std::int64_t sampled_rows_each = 128;
@@ -156,7 +167,7 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
         shard.end_row = partition.parts[rank].end_row;
         shard.a_nnz = a.row_ptr[shard.end_row] - a.row_ptr[shard.first_row];
         shard.products = products_of(work, shard.first_row, shard.end_row);
-        RowSelection selection = select_rows(a, shard.first_row, shard.end_row, b, omp_get_max_threads());
+        RowSelection selection = select_rows(a, shard.first_row, shard.end_row, b, threads_here());
         shard.b_rows = selection.rows;
         shard.b_nnz = selection.nnz;
         std::int64_t most = 0;

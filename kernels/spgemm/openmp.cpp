@@ -4,13 +4,24 @@
 #include <vector>
 
 #include <fmt/format.h>
+#ifdef _OPENMP
 #include <omp.h>
+#endif
 #include <kernels/spgemm/spgemm.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/host_vector.hpp>
 
 namespace rmsp::kernels {
 namespace {
+
+int thread_of_team()
+{
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
 
 /// When the sums of a row stand in a dense window over its columns rather than in a hash table.
 struct WindowRows {
@@ -391,7 +402,7 @@ private:
                 const auto blocks = static_cast<std::int64_t>(blocks_.size()) - 1;
 #pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)
                 for (std::int64_t block = 0; block < blocks; ++block) {
-                    Scratch<T>& scratch = scratch_[static_cast<std::size_t>(omp_get_thread_num())];
+                    Scratch<T>& scratch = scratch_[static_cast<std::size_t>(thread_of_team())];
                     for (std::int64_t row = blocks_[static_cast<std::size_t>(block)];
                          row < blocks_[static_cast<std::size_t>(block) + 1]; ++row) {
                         if (products_of_[static_cast<std::size_t>(row)] > 0) {

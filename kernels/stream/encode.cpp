@@ -415,7 +415,7 @@ void decode_packet(const PacketLayout& layout, const std::byte* packet, std::int
     const auto* const words = reinterpret_cast<const std::uint32_t*>(packet + layout.words);
     const auto blocks_at = [&](std::int64_t offset) { return reinterpret_cast<const PackedBlock*>(packet + offset); };
     // A team costs more than it gains on small pieces.
-    [[maybe_unused]] const int threads = layout.nnz < (1 << 16) ? 1 : std::max(context.threads, 1);
+    const int threads = layout.nnz < (1 << 16) ? 1 : std::max(context.threads, 1);
 #pragma omp parallel for num_threads(threads)
     for (std::int64_t i = 0; i <= layout.rows; ++i) {
         row_ptr[i] = static_cast<std::int32_t>(unpack(blocks_at(layout.row_ptr_blocks), words, i));
