@@ -2,60 +2,19 @@
 #include <string>
 #include <vector>
 
-#include <cusparse.h>
-#include <kernels/cuda_check.cuh>
+#include <kernels/cusparse.cuh>
 #include <kernels/spgemm/spgemm.hpp>
 #include <kernels/support/support.hpp>
 
 namespace rmsp::kernels {
 namespace {
 
-void check(cusparseStatus_t status, const char* call,
-           const std::source_location& where = std::source_location::current())
-{
-    if (status == CUSPARSE_STATUS_SUCCESS) {
-        return;
-    }
-    static_cast<void>(cudaGetLastError());
-    const bool memory = status == CUSPARSE_STATUS_ALLOC_FAILED || status == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES;
-    throw Error(memory ? ErrorCode::out_of_memory : ErrorCode::device,
-                std::string(call) + " failed at " + cuda::file_line(where) + ": " + cusparseGetErrorName(status) +
-                    ", " + cusparseGetErrorString(status),
-                where);
-}
-#define RMSP_CUSPARSE_CHECK(call) check((call), #call)
+using namespace cusparse;
 
-template <class Handle, auto Destroy>
-class Owned {
-public:
-    Owned() = default;
-    Owned(const Owned&) = delete;
-    Owned& operator=(const Owned&) = delete;
-    ~Owned() { reset(); }
-    void reset()
-    {
-        if (handle_ != nullptr) {
-            static_cast<void>(Destroy(handle_));
-        }
-        handle_ = nullptr;
-    }
-    /// Empty, to be filled.
-    Handle* renew()
-    {
-        reset();
-        return &handle_;
-    }
-    Handle get() const { return handle_; }
-
-private:
-    Handle handle_ = nullptr;
-};
 using Handle = Owned<cusparseHandle_t, cusparseDestroy>;
 using Matrix = Owned<cusparseSpMatDescr_t, cusparseDestroySpMat>;
 using Product = Owned<cusparseSpGEMMDescr_t, cusparseSpGEMM_destroyDescr>;
 
-template <class T>
-constexpr cudaDataType data_type = sizeof(T) == sizeof(float) ? CUDA_R_32F : CUDA_R_64F;
 constexpr cusparseOperation_t as_it_is = CUSPARSE_OPERATION_NON_TRANSPOSE;
 
 __global__ void widen_kernel(const std::int32_t* __restrict__ in, std::int64_t n, std::int64_t* __restrict__ out)

@@ -3,51 +3,14 @@
 #include <string>
 #include <vector>
 
-#include <cusparse.h>
-#include <kernels/cuda_check.cuh>
+#include <kernels/cusparse.cuh>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/support/support.hpp>
 
 namespace rmsp::kernels {
 namespace {
 
-void check(cusparseStatus_t status, const char* call,
-           const std::source_location& where = std::source_location::current())
-{
-    if (status == CUSPARSE_STATUS_SUCCESS) {
-        return;
-    }
-    static_cast<void>(cudaGetLastError());
-    const bool memory = status == CUSPARSE_STATUS_ALLOC_FAILED || status == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES;
-    throw Error(memory ? ErrorCode::out_of_memory : ErrorCode::device,
-                std::string(call) + " failed at " + cuda::file_line(where) + ": " + cusparseGetErrorName(status) +
-                    ", " + cusparseGetErrorString(status),
-                where);
-}
-#define RMSP_CUSPARSE_CHECK(call) check((call), #call)
-
-/// Owns one cuSPARSE handle or descriptor.
-template <class Handle, auto Destroy>
-class Owned {
-public:
-    Owned() = default;
-    Owned(const Owned&) = delete;
-    Owned& operator=(const Owned&) = delete;
-    ~Owned()
-    {
-        if (handle_ != nullptr) {
-            static_cast<void>(Destroy(handle_));
-        }
-    }
-    Handle* address() { return &handle_; }
-    Handle get() const { return handle_; }
-
-private:
-    Handle handle_ = nullptr;
-};
-
-template <class T>
-constexpr cudaDataType data_type = sizeof(T) == sizeof(float) ? CUDA_R_32F : CUDA_R_64F;
+using namespace cusparse;
 
 template <class T>
 __global__ void scale_kernel(T* y, std::int64_t n, T beta)
@@ -94,7 +57,7 @@ protected:
         if (empty()) {
             return;
         }
-        RMSP_CUSPARSE_CHECK(cusparseCreate(handle_.address()));
+        RMSP_CUSPARSE_CHECK(cusparseCreate(handle_.renew()));
         RMSP_CUSPARSE_CHECK(cusparseSetStream(handle_.get(), static_cast<cudaStream_t>(context.stream)));
         if (shard.row_ptr.type() == IndexType::i64) {
             row_ptr_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(shard.rows) + 1);
@@ -115,8 +78,8 @@ protected:
     {
         // apply() sets the vectors; until then any address that is not null will do.
         T* const any = const_cast<T*>(shard_.values);
-        RMSP_CUSPARSE_CHECK(cusparseCreateDnVec(x_.address(), shard_.cols, any, data_type<T>));
-        RMSP_CUSPARSE_CHECK(cusparseCreateDnVec(y_.address(), shard_.rows, any, data_type<T>));
+        RMSP_CUSPARSE_CHECK(cusparseCreateDnVec(x_.renew(), shard_.cols, any, data_type<T>));
+        RMSP_CUSPARSE_CHECK(cusparseCreateDnVec(y_.renew(), shard_.rows, any, data_type<T>));
         const T one = 1;
         const T zero = 0;
         std::size_t bytes = 0;
@@ -152,7 +115,7 @@ public:
             return;
         }
         RMSP_CUSPARSE_CHECK(cusparseCreateCsr(
-            this->matrix_.address(), shard.rows, shard.cols, shard.nnz, const_cast<std::int32_t*>(this->row_ptr()),
+            this->matrix_.renew(), shard.rows, shard.cols, shard.nnz, const_cast<std::int32_t*>(this->row_ptr()),
             const_cast<std::int32_t*>(shard.col_idx), const_cast<T*>(shard.values), CUSPARSE_INDEX_32I,
             CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, data_type<T>));
         this->finish(context);
@@ -171,10 +134,9 @@ public:
         row_idx_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(shard.nnz));
         RMSP_CUSPARSE_CHECK(cusparseXcsr2coo(this->handle_.get(), this->row_ptr(), static_cast<int>(shard.nnz),
                                              static_cast<int>(shard.rows), row_idx_.data(), CUSPARSE_INDEX_BASE_ZERO));
-        RMSP_CUSPARSE_CHECK(cusparseCreateCoo(this->matrix_.address(), shard.rows, shard.cols, shard.nnz,
-                                              row_idx_.data(), const_cast<std::int32_t*>(shard.col_idx),
-                                              const_cast<T*>(shard.values), CUSPARSE_INDEX_32I,
-                                              CUSPARSE_INDEX_BASE_ZERO, data_type<T>));
+        RMSP_CUSPARSE_CHECK(cusparseCreateCoo(this->matrix_.renew(), shard.rows, shard.cols, shard.nnz, row_idx_.data(),
+                                              const_cast<std::int32_t*>(shard.col_idx), const_cast<T*>(shard.values),
+                                              CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, data_type<T>));
         this->finish(context);
     }
 
@@ -267,7 +229,7 @@ public:
         }
         update_values(context);
         RMSP_CUSPARSE_CHECK(cusparseCreateSlicedEll(
-            this->matrix_.address(), shard.rows, shard.cols, shard.nnz, static_cast<std::int64_t>(values_.size()),
+            this->matrix_.renew(), shard.rows, shard.cols, shard.nnz, static_cast<std::int64_t>(values_.size()),
             slice_rows, offsets_.data(), columns_.data(), values_.data(), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
             CUSPARSE_INDEX_BASE_ZERO, data_type<T>));
         this->finish(context);
@@ -396,7 +358,7 @@ public:
         columns_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(blocks));
         values_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(blocks * block_ * block_));
         update_values(context);
-        RMSP_CUSPARSE_CHECK(cusparseCreateBsr(this->matrix_.address(), block_rows_, shard.cols / block_, blocks, block_,
+        RMSP_CUSPARSE_CHECK(cusparseCreateBsr(this->matrix_.renew(), block_rows_, shard.cols / block_, blocks, block_,
                                               block_, offsets_.data(), columns_.data(), values_.data(),
                                               CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
                                               data_type<T>, CUSPARSE_ORDER_ROW));
