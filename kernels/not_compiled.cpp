@@ -1,4 +1,5 @@
 #include <kernels/spgemm/bodies.hpp>
+#include <kernels/spmv/ehyb.hpp>
 #include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/stream/stream.hpp>
@@ -44,6 +45,16 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_warp(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"csr-row-warp\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"ehyb\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"ehyb-natural\" (CUDA)");
 }
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_cusparse_csr_alg1(const CsrShard<T>&, const RowStatistics&, const Context&)
@@ -127,6 +138,10 @@ RMSP_INSTANTIATE(prepare_row_vector, float);
 RMSP_INSTANTIATE(prepare_row_vector, double);
 RMSP_INSTANTIATE(prepare_row_warp, float);
 RMSP_INSTANTIATE(prepare_row_warp, double);
+RMSP_INSTANTIATE(prepare_ehyb, float);
+RMSP_INSTANTIATE(prepare_ehyb, double);
+RMSP_INSTANTIATE(prepare_ehyb_natural, float);
+RMSP_INSTANTIATE(prepare_ehyb_natural, double);
 RMSP_INSTANTIATE(prepare_cusparse_csr_alg1, float);
 RMSP_INSTANTIATE(prepare_cusparse_csr_alg1, double);
 RMSP_INSTANTIATE(prepare_cusparse_csr_alg2, float);

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <kernels/choose.hpp>
 #include <kernels/spgemm/spgemm.hpp>
+#include <kernels/spmv/ehyb.hpp>
 #include <kernels/spmv/formats.hpp>
+#include <kernels/spmv/graph_parts.hpp>
 #include <kernels/spmv/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 
@@ -56,6 +58,14 @@ const char* unsupported_by_column_blocks(std::int64_t /*rows*/, std::int64_t /*c
                : nullptr;
 }
 
+const char* unsupported_by_ehyb(std::int64_t rows, std::int64_t /*cols*/, std::int64_t nnz)
+{
+    return rows > std::numeric_limits<std::int32_t>::max() || nnz >= ehyb::no_entry
+               ? "ehyb numbers rows in 31 and nonzeros in 32 bits, so at most 2^31 - 1 rows and 2^32 - 2 nonzeros a "
+                 "device"
+               : nullptr;
+}
+
 KernelInfo host(const char* name, Determinism level, const char* summary)
 {
     return {"spmv", name, DeviceKind::host, level, true, summary};
@@ -64,6 +74,13 @@ KernelInfo host(const char* name, Determinism level, const char* summary)
 KernelInfo cuda(const char* name, Determinism level, const char* summary)
 {
     return {"spmv", name, DeviceKind::cuda, level, have_cuda, summary};
+}
+
+/// Kernels that need METIS are not there without it.
+KernelInfo with_metis(KernelInfo info)
+{
+    info.compiled = info.compiled && has_metis();
+    return info;
 }
 
 /// "auto" goes through the table in order; it passes over what is there to compare with, and over what suits other
@@ -91,12 +108,18 @@ bool worth_weighing(const KernelInfo& info, const RowStatistics& rows)
 template <class T>
 std::span<const SpmvKernel<T>> spmv_kernels()
 {
-    static const std::array<SpmvKernel<T>, 14> table{{
+    static const std::array<SpmvKernel<T>, 18> table{{
         {host("csr-openmp", Determinism::device_count,
               "ranges of equal nonzeros and rows, one a thread; long rows shared"),
          nullptr, prepare_openmp<T>, true},
         {host("csr-reference", Determinism::device_count, "one serial loop in the next wider type, to compare with"),
          nullptr, prepare_reference<T>, true},
+        {with_metis(
+             host("ehyb", Determinism::run, "explicit caching HYB, rows in parts by METIS; a copy of the matrix")),
+         unsupported_by_ehyb, prepare_ehyb_host<T>, false},
+        {host("ehyb-natural", Determinism::run,
+              "explicit caching HYB, rows in parts as they come; a copy of the matrix"),
+         unsupported_by_ehyb, prepare_ehyb_natural_host<T>, false},
         {cuda(
              "sell-blocks", Determinism::run,
              "sliced rows with one code for each small dense block, for several unknowns a node; a copy of the matrix"),
@@ -113,6 +136,12 @@ std::span<const SpmvKernel<T>> spmv_kernels()
          prepare_nnz_split<T>, true},
         {cuda("csr-row-warp", Determinism::device_count, "one warp a row, the same bits on any number of GPUs"),
          nullptr, prepare_row_warp<T>, true},
+        {with_metis(cuda("ehyb", Determinism::run,
+                         "explicit caching HYB: a part's x in shared memory, parts by METIS; a copy of the matrix")),
+         unsupported_by_ehyb, prepare_ehyb<T>, false},
+        {cuda("ehyb-natural", Determinism::run,
+              "explicit caching HYB, rows in parts as they come; a copy of the matrix"),
+         unsupported_by_ehyb, prepare_ehyb_natural<T>, false},
         {cuda("cusparse-csr-alg1", Determinism::none, "cuSPARSE, CUSPARSE_SPMV_CSR_ALG1 with preprocessing"),
          unsupported_by_cusparse, prepare_cusparse_csr_alg1<T>, false},
         {cuda("cusparse-csr-alg2", Determinism::run, "cuSPARSE, CUSPARSE_SPMV_CSR_ALG2 with preprocessing"),

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <kernels/spmv/spmv.hpp>
+#include <rmsp/host_vector.hpp>
+
+/// The layout of kernels "ehyb" and "ehyb-natural" as data and pure functions. Plain C++: the host body and the tests use it as it is.
+///
+/// C. Chen, "Explicit caching HYB: a new high-performance SpMV framework on GPGPU": the rows are cut into parts, by METIS or as they
+/// come. A thread block multiplies one part with the part's own columns of x in shared memory; the entries in these are stored in
+/// slices of 32 rows, sorted by length, with 16-bit columns. All other entries are the *extra rows* (ER): slices with 32-bit
+/// columns, sorted by length over the whole matrix, which warps take from a queue when their part is done; their sums are added
+/// to y afterwards. A part's own columns are those of its rows (CsrShard::diagonal), as far as it has entries in them.
+/// Bytes an entry, double: 10 in parts, 12 in ER; CSR has 12.
+namespace rmsp::kernels {
+
+struct EhybTuning {
+    int threads = 1024;
+    int blocks_per_multiprocessor = 1;  ///< among which the shared memory is shared out
+    int longest_row = 512;  ///< entries of a row in a slice; more are ER, whose rows are cut into pieces of so many
+    bool operator==(const EhybTuning&) const = default;
+};
+inline constexpr EhybTuning ehyb_tuning{};
+
+/// How rows get their parts.
+enum class EhybOrder : std::uint8_t { natural, metis };
+
+namespace ehyb {
+
+inline constexpr int slice_rows = 32;
+/// Entries whose columns a lane loads at once.
+inline constexpr int group = 4;
+/// Columns of a part have 16-bit numbers; the one behind the last stands for padding, and its x is 0.
+inline constexpr std::int64_t most_columns = 0xffff;
+/// Entry of a slot that is padding.
+inline constexpr std::uint32_t no_entry = 0xffffffff;
+/// Column of such a slot in ER.
+inline constexpr std::int32_t no_column = -1;
+/// How much larger than the average METIS makes a part, as told to it: 1.03.
+inline constexpr int imbalance_per_mille = 30;
+
+/// Number and size of parts (equations 1 and 2 of the paper): the fewest parts, a multiple of the blocks that run at once, whose
+/// columns fit; but none of less than a slice.
+/// \param columns  of x that a block has room for
+constexpr std::int64_t part_count(std::int64_t rows, std::int64_t columns, std::int64_t blocks)
+{
+    const std::int64_t average = std::max<std::int64_t>(columns * 1000 / (1000 + imbalance_per_mille), 1);
+    const std::int64_t waves = std::max<std::int64_t>((rows + blocks * average - 1) / (blocks * average), 1);
+    return std::clamp<std::int64_t>((rows + slice_rows - 1) / slice_rows, 1, waves * blocks);
+}
+
+/// Where a slice begins; it ends where the next one does.
+struct alignas(8) Slice {
+    std::uint32_t entries = 0;  ///< in units of 32: one entry of each row
+    std::uint32_t groups = 0;   ///< of columns, in units of 32 lanes
+    bool operator==(const Slice&) const = default;
+};
+
+/// Where entry k of a lane is stored in a slice that is `width` entries wide: vectors of `vector` values, and what is left one by one.
+constexpr std::int64_t value_place(int k, int lane, int width, int vector)
+{
+    const int first = k / vector * vector;
+    return first + vector <= width ? (std::int64_t{first} * slice_rows + lane * vector + (k - first))
+                                   : std::int64_t{k} * slice_rows + lane;
+}
+/// The same for its column.
+constexpr std::int64_t column_place(int k, int lane)
+{
+    return (std::int64_t{k / group} * slice_rows + lane) * group + k % group;
+}
+
+/// A sliced matrix: in parts with 16-bit columns, or ER with 32-bit ones.
+template <class Column>
+struct Sliced {
+    std::vector<Slice> slices;        ///< and the end
+    HostVector<Column> columns;       ///< group * 32 for each group
+    HostVector<std::uint32_t> entry;  ///< of each value: its place in the arrays of the shard
+};
+
+struct Layout {
+    // Parts. Rows of a part are sorted by the length of what is in its slices.
+    std::vector<std::int32_t> order;         ///< rows, by part
+    std::vector<std::int32_t> first_row;     ///< of each part, in `order`; and the end
+    std::vector<std::int32_t> first_slice;   ///< of each part; and the end
+    std::vector<std::int32_t> first_column;  ///< of each part, in `columns`; and the end
+    std::vector<std::int32_t> columns;       ///< of x that parts keep, ascending in each part
+    Sliced<std::uint16_t> inside;
+    // ER: rows cut into pieces. Lanes take them by length, sums are kept by row.
+    std::vector<std::int32_t> er_piece;  ///< of each lane of the slices
+    std::vector<std::int32_t> er_row;    ///< rows that have pieces, ascending
+    std::vector<std::int32_t> er_first;  ///< first piece of each of these rows; and the end
+    Sliced<std::int32_t> er;
+
+    std::int64_t parts() const { return static_cast<std::int64_t>(first_row.size()) - 1; }
+    std::int64_t pieces() const { return er_first.empty() ? 0 : er_first.back(); }
+};
+
+/// Structure of a shard, in host memory.
+struct Pattern {
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    std::int64_t diagonal = 0;  ///< CsrShard::diagonal
+    IndexView row_ptr;
+    const std::int32_t* col_idx = nullptr;
+
+    std::int64_t nnz() const { return rows > 0 ? row_ptr[rows] : 0; }
+};
+
+/// The part of each row. \throws Error(usage) and NotCompiled as graph_parts()
+std::vector<std::int32_t> parts_of_rows(const Pattern& a, std::int64_t parts, EhybOrder order, int threads);
+
+/// \param part     of each row, from 0 to parts - 1
+/// \param columns  that a part keeps at most; entries in others become ER
+/// \param vector   values of a 16-byte load
+/// \throws Error(usage) if there are more entries or slots than 2^32 - 2
+Layout make_layout(const Pattern& a, std::span<const std::int32_t> part, std::int64_t parts, std::int64_t columns,
+                   int vector, int threads, const EhybTuning& tuning = ehyb_tuning);
+
+}  // namespace ehyb
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_host(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural_host(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+}  // namespace rmsp::kernels
