@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Tables and drawings of what bench_spmv measured. Of one device: each matrix against the best cuSPARSE format, a performance
 profile of all kernels (Dolan, More, "Benchmarking optimization software with performance profiles", 2002) and a roofline; of
-several device sets: GFLOP/s and the speed-up over one. Without OUT only the tables are printed; drawing needs matplotlib.
+several device sets: GFLOP/s and the speed-up over one; where kernel ehyb was measured, the experiment of its paper. Without OUT only
+the tables are printed; drawing needs matplotlib.
 
-usage: bench/plot_spmv.py RESULTS.json [OUT]     draws OUT-speedup.svg, OUT-profile.svg, OUT-roofline.svg, OUT-scaling.svg
+usage: bench/plot_spmv.py RESULTS.json [OUT]     draws OUT-speedup.svg, OUT-profile.svg, OUT-roofline.svg, OUT-scaling.svg,
+                                                 OUT-ehyb.svg
 """
 import json
 import math
@@ -54,6 +56,58 @@ def print_tables(cases):
         if best:
             print(f"geometric mean of best / best cuSPARSE {geometric_mean(best):.2f}, least {min(best):.2f}; "
                   f"auto {geometric_mean(automatic):.2f}, least {min(automatic, default=float('nan')):.2f}")
+
+
+def preparation(benchmark):
+    """What making the kernel ready took, in products."""
+    seconds = benchmark["setup_seconds"]["prepare"]
+    return max(seconds if isinstance(seconds, list) else [seconds]) / (benchmark["real_time"] * 1e-6)
+
+
+def print_ehyb(cases):
+    """Tables 1 and 2 and figure 6 of Chen, "Explicit caching HYB": speed-up over each other kernel, and the preparation."""
+    for (precision, cache), matrices in sorted(cases.items()):
+        measured = {m: row for m, row in matrices.items() if "ehyb" in row}
+        others = sorted({k for row in measured.values() for k in row if k != "ehyb"}, key=lambda k: (vendor(k), k))
+        if not measured:
+            continue
+        print(f"\nehyb, {precision}, {cache} caches: GFLOP/s, times the others', preparation in products")
+        print("| matrix | nonzeros | ehyb | " + " | ".join(others) + " | preparation |")
+        print("|---|--:|--:|" + "--:|" * (len(others) + 1))
+        ratios = {k: {m: row["ehyb"]["gflops"] / row[k]["gflops"] for m, row in measured.items() if k in row} for k in others}
+        for matrix, row in measured.items():
+            cells = [f"{ratios[k][matrix]:.2f}" if matrix in ratios[k] else "" for k in others]
+            b = row["ehyb"]
+            print(f'| {matrix} | {b["nonzeros"] / 1e6:.1f} M | {b["gflops"]:.0f} | ' + " | ".join(cells) +
+                  f" | {preparation(b):.0f} |")
+        print("\n| ehyb against | faster on | most | least | average |")
+        print("|---|--:|--:|--:|--:|")
+        for kernel, found in ratios.items():
+            found = list(found.values())
+            print(f"| {kernel} | {100 * sum(r > 1 for r in found) / len(found):.0f} % | {max(found):.2f} | {min(found):.2f} | "
+                  f"{sum(found) / len(found):.2f} |")
+
+
+def draw_ehyb(plt, cases, out):
+    figure, axes = plt.subplots(2, len(cases), figsize=(6 * len(cases), 7), squeeze=False)
+    for (top, bottom), ((precision, cache), matrices) in zip(axes.T, sorted(cases.items())):
+        rows = {m: row for m, row in matrices.items() if "ehyb" in row}
+        kernels = sorted({k for row in rows.values() for k in row}, key=lambda k: (vendor(k), k))
+        width = 0.8 / max(len(kernels), 1)
+        for i, kernel in enumerate(kernels):
+            top.bar([j + (i - (len(kernels) - 1) / 2) * width for j in range(len(rows))],
+                    [row[kernel]["gflops"] if kernel in row else 0 for row in rows.values()], width, label=kernel,
+                    color="#08519c" if kernel == "ehyb" else None)
+        top.set_ylabel("GFLOP/s")
+        top.set_title(f"{precision}, {cache} caches", fontsize=10)
+        top.legend(fontsize=6)
+        bottom.bar(range(len(rows)), [preparation(row["ehyb"]) for row in rows.values()], color="#08519c")
+        bottom.set_yscale("log")
+        bottom.set_ylabel("preparation, in products")
+        for axis in (top, bottom):
+            axis.set_xticks(range(len(rows)), list(rows), rotation=25, ha="right", fontsize=7)
+    figure.tight_layout()
+    figure.savefig(f"{out}-ehyb.svg")
 
 
 def draw_speedup(plt, cases, out):
@@ -189,6 +243,7 @@ def main(source, out=None):
     context = document["context"]
     print(f'{context["devices"][0]["names"][0]}, {context["date"][:10]}, commit {context["commit"]}')
     print_tables(cases)
+    print_ehyb(cases)
     print_scaling(speed)
     wrong = [b["name"] for b in measured if not b["verified"]]
     print(f"\n{len(measured)} measurements, {len(wrong)} wrong {' '.join(wrong)}")
@@ -205,6 +260,9 @@ def main(source, out=None):
         draw_speedup(plt, compared, out)
         draw_profile(plt, compared, out)
         draw_roofline(plt, compared, out)
+    published = {case: rows for case, rows in cases.items() if any("ehyb" in row for row in rows.values())}
+    if published:
+        draw_ehyb(plt, published, out)
     if speed:
         draw_scaling(plt, speed, out)
 

@@ -3,9 +3,9 @@
 # there is none). One process, one JSON file; its tables are printed, and drawn where matplotlib is there.
 # Usage: bench/run_spmv.sh [MATRIX_FILE...]
 #   BENCH               bench_spmv                                      (build/bin/bench_spmv)
-#   OUT                 folder of kernels.json, scaling.json, drawings  (bench/results/tmp)
+#   OUT                 folder of kernels.json, ehyb.json, scaling.json, drawings  (bench/results/tmp)
 #   MATRICES            more matrix files, separated by spaces; one called wave.* also makes wave3
-#   RMSP_BENCH_STEPS    kernels, scaling                                (both)
+#   RMSP_BENCH_STEPS    kernels, scaling, ehyb (the experiment of the paper of kernel ehyb)  (kernels scaling)
 #   RMSP_BENCH_GRID     points on each side of the 27-point stencil of the scaling runs (246: 400 M nonzeros; 40 without a GPU)
 #   RMSP_BENCH_SCALE    R-MAT scale, edge factor 16                     (22; 14 without a GPU)
 #   RMSP_BENCH_DEVICES  device sets of the scaling runs, separated by spaces (every power of two of the GPUs; host:1 host:2)
@@ -28,6 +28,9 @@ if [ "$gpus" -gt 0 ]; then
     grid=${RMSP_BENCH_GRID:-246}
     scale=${RMSP_BENCH_SCALE:-22}
     first=0
+    meshes=("stencil27-100,generate=stencil27 100 100 100" "stencil7-120,generate=stencil7 120 120 120"
+        "elastic-40,generate=stencil27 40 40 40,kron=3,values=random")
+    reorderings=ehyb,ehyb-natural,cusparse-csr-alg1,cusparse-csr-alg2,cusparse-coo-alg1,cusparse-sell,cusparse-bsr
     generated=("stencil27-200,generate=stencil27 200 200 200" "stencil7-256,generate=stencil7 256 256 256")
     sets=()
     for ((n = 1; n <= gpus; n *= 2)); do
@@ -37,6 +40,9 @@ else
     grid=${RMSP_BENCH_GRID:-40}
     scale=${RMSP_BENCH_SCALE:-14}
     first=host:1
+    meshes=("stencil27-20,generate=stencil27 20 20 20" "stencil7-30,generate=stencil7 30 30 30"
+        "elastic-10,generate=stencil27 10 10 10,kron=3,values=random")
+    reorderings=ehyb,ehyb-natural,csr-openmp
     generated=("stencil27-40,generate=stencil27 40 40 40" "stencil7-60,generate=stencil7 60 60 60")
     sets=(host:1 host:2)
 fi
@@ -70,6 +76,11 @@ step() {
 if [[ " $steps " == *" kernels "* ]]; then
     step kernels --devices "$first" --precision double,float --cache cold,warm --kernels all \
         --set kernel.expected_applies=1000 "${files[@]}" "${generated[@]}"
+fi
+# Matrices of meshes, as in the paper: files, and generated ones for those that are not at hand. "auto" is what the library does.
+if [[ " $steps " == *" ehyb "* ]]; then
+    step ehyb --devices "$first" --precision double,float --cache cold,warm --kernels "auto,$reorderings" \
+        --set kernel.expected_applies=1000 "${files[@]}" "${meshes[@]}"
 fi
 if [[ " $steps " == *" scaling "* ]]; then
     devices=()

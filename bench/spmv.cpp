@@ -17,6 +17,8 @@
 
 #include <rmsp/rmsp.hpp>
 
+#include "matrix_argument.hpp"
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -37,37 +39,6 @@ struct Options {
     std::string json;
 };
 
-struct Matrix {
-    std::string name;
-    rmsp::Config::Matrix config;
-};
-
-/// "NAME,key=value,..." with the keys of [matrix], or just a file or a generator's words.
-Matrix parse_matrix(const std::string& text)
-{
-    std::vector<std::string> words;
-    for (std::size_t at = 0; at <= text.size();) {
-        const std::size_t end = std::min(text.find(',', at), text.size());
-        words.push_back(text.substr(at, end - at));
-        at = end + 1;
-    }
-    const auto config_of = [](const std::vector<std::string>& overrides) {
-        return rmsp::parse_config("", "MATRIX", overrides).matrix;
-    };
-    if (words.size() == 1 && text.find(' ') != std::string::npos) {
-        return {text, config_of({"matrix.generate=" + text})};
-    }
-    if (words.size() == 1) {
-        const std::string file = text.substr(text.rfind('/') + 1);
-        return {file.substr(0, file.find('.')), config_of({"matrix.file=" + text})};
-    }
-    std::vector<std::string> overrides;
-    for (std::size_t i = 1; i < words.size(); ++i) {
-        overrides.push_back("matrix." + words[i]);
-    }
-    return {words[0], config_of(overrides)};
-}
-
 class Bench {
 public:
     explicit Bench(const Options& options) : options_(options)
@@ -81,7 +52,7 @@ public:
     }
 
     template <class T>
-    void run(const Matrix& matrix)
+    void run(const NamedMatrix& matrix)
     {
         if (late()) {
             return;
@@ -174,9 +145,9 @@ private:
     }
 
     template <class T>
-    void measure(const Matrix& matrix, const rmsp::CsrMatrix<T>& a, rmsp::Runtime& runtime, const std::string& devices,
-                 const std::string& kernel, const std::string& which, const rmsp::HostVector<T>& x,
-                 rmsp::HostVector<T>& y)
+    void measure(const NamedMatrix& matrix, const rmsp::CsrMatrix<T>& a, rmsp::Runtime& runtime,
+                 const std::string& devices, const std::string& kernel, const std::string& which,
+                 const rmsp::HostVector<T>& x, rmsp::HostVector<T>& y)
     {
         using Distributed = rmsp::DistributedMatrix<T>;
         const std::string name =
@@ -210,7 +181,7 @@ private:
         std::fflush(stdout);
     }
 
-    void add(const std::string& name, const rmsp::Report& report, const Matrix& matrix, const std::string& devices,
+    void add(const std::string& name, const rmsp::Report& report, const NamedMatrix& matrix, const std::string& devices,
              const std::string& kernel, double setup)
     {
         const Json document = Json::parse(report.to_json());
@@ -260,12 +231,12 @@ private:
 
 int run(const Options& options)
 {
-    std::vector<Matrix> matrices;
+    std::vector<NamedMatrix> matrices;
     for (const std::string& text : options.matrices) {
         matrices.push_back(parse_matrix(text));
     }
     Bench bench(options);
-    for (const Matrix& matrix : matrices) {
+    for (const NamedMatrix& matrix : matrices) {
         for (const std::string& precision : options.precisions) {
             precision == "float" ? bench.run<float>(matrix) : bench.run<double>(matrix);
         }
@@ -287,10 +258,7 @@ int main(int argc, char** argv)
 {
     Options options;
     CLI::App app("Times SpMV with many kernels on many matrices; verifies every result.");
-    app.add_option("MATRIX", options.matrices,
-                   "file, generator (\"rmat 22 16\"), or NAME,key=value,... with keys of [matrix]: "
-                   "wave3,file=wave.mtx.xz,plus_identity=true,kron=3,values=random")
-        ->required();
+    app.add_option("MATRIX", options.matrices, matrix_argument_help)->required();
     app.add_option("--devices", options.devices, "device set; may be repeated")->allow_extra_args(false);
     app.add_option("--precision", options.precisions, "double, float")->delimiter(',')->allow_extra_args(false);
     app.add_option("--cache", options.caches, "cold (flushed before each apply), warm")

@@ -20,9 +20,9 @@ public:
 /// Where a kernel runs. The caller has made the device current on this thread.
 struct Context {
     DeviceKind kind = DeviceKind::host;
-    void* stream = nullptr;    ///< cudaStream_t; null on host devices, which run at once
-    int threads = 1;           ///< host devices: size of the OpenMP team
-    int compute_units = 1;     ///< GPUs: multiprocessors
+    void* stream = nullptr;  ///< cudaStream_t; null on host devices, which run at once
+    int threads = 1;         ///< size of the OpenMP team: of host devices, and of what is prepared on the host for GPUs
+    int compute_units = 1;   ///< GPUs: multiprocessors
     Memory* memory = nullptr;  ///< used by prepare() only; apply() never allocates
 };
 
@@ -81,6 +81,8 @@ struct CsrShard {
     IndexView row_ptr;  ///< rows + 1 entries, from 0 to nnz
     const std::int32_t* col_idx = nullptr;
     const T* values = nullptr;
+    std::int64_t diagonal =
+        0;  ///< the column that belongs to the first row: x and y of a square matrix have one numbering
 };
 
 }  // namespace rmsp::kernels

@@ -1,5 +1,4 @@
 #include <kernels/spgemm/bodies.hpp>
-#include <kernels/spmv/ehyb.hpp>
 #include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/stream/stream.hpp>

@@ -117,7 +117,8 @@ public:
         kernels::Context c;
         c.kind = info_.kind;
         c.stream = stream.native();
-        c.threads = info_.kind == DeviceKind::host ? info_.compute_units : 1;
+        c.threads = info_.kind == DeviceKind::host ? info_.compute_units
+                                                   : std::max(1, static_cast<int>(info_.placement.cpus.size()));
         c.compute_units = info_.compute_units;
         c.memory = this;
         return c;

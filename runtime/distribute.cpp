@@ -259,6 +259,7 @@ void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
     }
     if (matrix.by_entries) {
         shard.owned.cols = matrix.x_slices[rank + 1] - matrix.x_slices[rank] + matrix.ghosts[rank];
+        shard.owned.diagonal -= matrix.x_slices[rank];
         shard.carry.cols = shard.owned.cols;
     }
     prepare_owned(matrix, shard, worker);
@@ -323,8 +324,10 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const Stored<T
         values = shard.values.data();
     }
 
-    shard.owned = {shard.part.owned_rows(), a.cols, nnz - shard.carry_nnz, {}, columns + owned_position,
-                   values + owned_position};
+    shard.owned = {shard.part.owned_rows(),     a.cols,
+                   nnz - shard.carry_nnz,       {},
+                   columns + owned_position,    values + owned_position,
+                   shard.part.first_owned_row()};
     if (coo) {
         shard.owned_rows = rows + owned_position;
     } else {

@@ -6,6 +6,7 @@
 
 #include <kernels/spmv/ehyb.hpp>
 #include <kernels/spmv/graph_parts.hpp>
+#include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
 namespace {
@@ -38,7 +39,7 @@ public:
         if (shard.rows == 0) {
             return;
         }
-        const Pattern pattern{shard.rows, shard.cols, 0, shard.row_ptr, shard.col_idx};
+        const Pattern pattern{shard.rows, shard.cols, shard.diagonal, shard.row_ptr, shard.col_idx};
         const std::int64_t parts = part_count(shard.rows, host_columns<T>, threads_);
         layout_ = make_layout(pattern, parts_of_rows(pattern, parts, order, threads_), parts, host_columns<T>,
                               vector_values<T>, threads_);

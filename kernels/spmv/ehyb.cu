@@ -3,6 +3,7 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/spmv/ehyb.hpp>
 #include <kernels/spmv/graph_parts.hpp>
+#include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
 namespace {
@@ -372,7 +373,7 @@ private:
         const IndexView pointers = shard_.row_ptr.type() == IndexType::i32
                                        ? IndexView(reinterpret_cast<const std::int32_t*>(row_ptr.data()))
                                        : IndexView(reinterpret_cast<const std::int64_t*>(row_ptr.data()));
-        const Pattern pattern{shard_.rows, shard_.cols, 0, pointers, col_idx.data()};
+        const Pattern pattern{shard_.rows, shard_.cols, shard_.diagonal, pointers, col_idx.data()};
         const std::int64_t parts = part_count(
             shard_.rows, columns, std::int64_t{ehyb_tuning.blocks_per_multiprocessor} * context.compute_units);
         const Layout layout = make_layout(pattern, parts_of_rows(pattern, parts, order, context.threads), parts,

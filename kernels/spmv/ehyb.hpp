@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include <kernels/spmv/spmv.hpp>
+#include <rmsp/error.hpp>
 #include <rmsp/host_vector.hpp>
+#include <rmsp/matrix.hpp>
 
 /// The layout of kernels "ehyb" and "ehyb-natural" as data and pure functions. Plain C++: the host body and the tests use it as it is.
 ///
@@ -122,14 +122,5 @@ Layout make_layout(const Pattern& a, std::span<const std::int32_t> part, std::in
                    int vector, int threads, const EhybTuning& tuning = ehyb_tuning);
 
 }  // namespace ehyb
-
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_ehyb_host(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural_host(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_ehyb(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural(const CsrShard<T>&, const RowStatistics&, const Context&);
 
 }  // namespace rmsp::kernels

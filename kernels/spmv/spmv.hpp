@@ -83,6 +83,10 @@ std::unique_ptr<SpmvOperator<T>> prepare_reference(const CsrShard<T>&, const Row
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_openmp(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_host(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural_host(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>&, const RowStatistics&, const Context&);
@@ -94,6 +98,10 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_warp(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_cusparse_csr_alg1(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
