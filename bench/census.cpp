@@ -361,7 +361,7 @@ int run(const Options& options)
     values << "matrix,rows,nonzeros,distinct_values,constant,at_most_16,at_most_256,exactly_float,other\n";
     for (const std::string& text : options.matrices) {
         const NamedMatrix matrix = parse_matrix(text);
-        const Matrix a = rmsp::load_matrix<double>(matrix.config);
+        const Matrix a = load<double>(matrix);
         fmt::print("{}: {} x {}, {} nonzeros\n", matrix.name, a.rows, a.cols, a.nnz());
         std::fflush(stdout);
         write_windows(windows, matrix, a, options);

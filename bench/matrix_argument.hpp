@@ -1,23 +1,32 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <rmsp/config.hpp>
+#include <rmsp/rmsp.hpp>
 
 /// A matrix as the benchmarks take it on their command line.
 struct NamedMatrix {
     std::string name;
     rmsp::Config::Matrix config;
+    std::int64_t top_left = 0;  ///< rows and columns that are kept, the first ones; 0: all
+    std::int64_t permute = 0;   ///< seed of a random symmetric permutation; 0: none
 };
 
 inline constexpr const char* matrix_argument_help =
-    "file, generator (\"rmat 22 16\"), or NAME,key=value,... with keys of [matrix]: "
+    "file, generator (\"rmat 22 16\"), or NAME,key=value,... with keys of [matrix], top_left=N (the first rows and "
+    "columns "
+    "only) and permute=SEED (rows and columns in random order): "
     "wave3,file=wave.mtx.xz,plus_identity=true,kron=3,values=random";
 
-/// "NAME,key=value,..." with the keys of [matrix], or just a file or a generator's words. \throws Error(usage)
-inline NamedMatrix parse_matrix(const std::string& text)
+/// "NAME,key=value,...", or just a file or a generator's words. `defaults` are settings of [matrix] that the text may replace.
+/// \throws Error(usage)
+inline NamedMatrix parse_matrix(const std::string& text, std::vector<std::string> defaults = {})
 {
     std::vector<std::string> words;
     for (std::size_t at = 0; at <= text.size();) {
@@ -25,19 +34,79 @@ inline NamedMatrix parse_matrix(const std::string& text)
         words.push_back(text.substr(at, end - at));
         at = end + 1;
     }
-    const auto config_of = [](const std::vector<std::string>& overrides) {
-        return rmsp::parse_config("", "MATRIX", overrides).matrix;
-    };
-    if (words.size() == 1 && text.find(' ') != std::string::npos) {
-        return {text, config_of({"matrix.generate=" + text})};
-    }
+    NamedMatrix matrix;
+    std::vector<std::string>& overrides = defaults;
     if (words.size() == 1) {
         const std::string file = text.substr(text.rfind('/') + 1);
-        return {file.substr(0, file.find('.')), config_of({"matrix.file=" + text})};
+        const bool generated = text.find(' ') != std::string::npos;
+        matrix.name = generated ? text : file.substr(0, file.find('.'));
+        overrides.push_back((generated ? "matrix.generate=" : "matrix.file=") + text);
+    } else {
+        matrix.name = words[0];
+        for (std::size_t i = 1; i < words.size(); ++i) {
+            if (words[i].starts_with("top_left=")) {
+                matrix.top_left = std::stoll(words[i].substr(9));
+            } else if (words[i].starts_with("permute=")) {
+                matrix.permute = std::stoll(words[i].substr(8));
+            } else {
+                overrides.push_back("matrix." + words[i]);
+            }
+        }
     }
-    std::vector<std::string> overrides;
-    for (std::size_t i = 1; i < words.size(); ++i) {
-        overrides.push_back("matrix." + words[i]);
+    matrix.config = rmsp::parse_config("", "MATRIX", overrides).matrix;
+    return matrix;
+}
+
+/// The entries that `rename` names anew and does not drop (-1), rows in order of their new names.
+template <class T, class Rename>
+rmsp::CsrMatrix<T> renamed(const rmsp::CsrMatrix<T>& a, std::int64_t size, const Rename& rename)
+{
+    std::vector<std::int64_t> row_of(static_cast<std::size_t>(size), -1);
+    for (std::int64_t row = 0; row < a.rows; ++row) {
+        if (const std::int64_t to = rename(row); to >= 0) {
+            row_of[static_cast<std::size_t>(to)] = row;
+        }
     }
-    return {words[0], config_of(overrides)};
+    rmsp::CsrMatrix<T> out;
+    out.rows = size;
+    out.cols = size;
+    out.row_ptr.push_back(0);
+    rmsp::HostVector<std::int32_t> columns;
+    std::vector<std::pair<std::int32_t, T>> entries;
+    for (const std::int64_t row : row_of) {
+        entries.clear();
+        const auto begin = row < 0 ? 0 : a.row_ptr[static_cast<std::size_t>(row)];
+        const auto end = row < 0 ? 0 : a.row_ptr[static_cast<std::size_t>(row) + 1];
+        for (std::int64_t i = begin; i < end; ++i) {
+            if (const std::int64_t column = rename(a.col_idx[i]); column >= 0) {
+                entries.emplace_back(static_cast<std::int32_t>(column), a.values[static_cast<std::size_t>(i)]);
+            }
+        }
+        std::sort(entries.begin(), entries.end());
+        for (const auto& [column, value] : entries) {
+            columns.push_back(column);
+            out.values.push_back(value);
+        }
+        out.row_ptr.push_back(static_cast<std::int64_t>(columns.size()));
+    }
+    out.col_idx = std::move(columns);
+    return out;
+}
+
+/// Reads or generates it. \throws what rmsp::load_matrix() throws
+template <class T>
+rmsp::CsrMatrix<T> load(const NamedMatrix& matrix)
+{
+    rmsp::CsrMatrix<T> a = rmsp::load_matrix<T>(matrix.config);
+    if (matrix.top_left > 0) {
+        a = renamed(a, matrix.top_left, [&](std::int64_t i) { return i < matrix.top_left ? i : -1; });
+    }
+    if (matrix.permute > 0) {
+        std::vector<std::int64_t> name(static_cast<std::size_t>(std::max(a.rows, a.cols)));
+        std::iota(name.begin(), name.end(), std::int64_t{0});
+        std::shuffle(name.begin(), name.end(), std::mt19937_64(static_cast<std::uint64_t>(matrix.permute)));
+        a = renamed(a, static_cast<std::int64_t>(name.size()),
+                    [&](std::int64_t i) { return name[static_cast<std::size_t>(i)]; });
+    }
+    return a;
 }

@@ -5,8 +5,6 @@
 #include <ctime>
 #include <exception>
 #include <fstream>
-#include <numeric>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +17,8 @@
 #include <nlohmann/json.hpp>
 
 #include <rmsp/rmsp.hpp>
+
+#include "matrix_argument.hpp"
 
 namespace {
 
@@ -37,97 +37,6 @@ struct Options {
     double seconds = 0;
     std::string json;
 };
-
-struct Case {
-    std::string name;
-    rmsp::Config::Matrix config;
-    std::int64_t top_left = 0;  ///< 0: the whole matrix
-    std::int64_t permute = 0;   ///< seed of a random symmetric permutation; 0: none
-};
-
-/// "NAME,key=value,..." with the keys of [matrix], top_left and permute, or just a file or a generator's words.
-Case parse_case(const std::string& text)
-{
-    std::vector<std::string> words;
-    for (std::size_t at = 0; at <= text.size();) {
-        const std::size_t end = std::min(text.find(',', at), text.size());
-        words.push_back(text.substr(at, end - at));
-        at = end + 1;
-    }
-    Case c;
-    std::vector<std::string> overrides{"matrix.values=random"};
-    if (words.size() == 1) {
-        const std::string file = text.substr(text.rfind('/') + 1);
-        const bool generated = text.find(' ') != std::string::npos;
-        c.name = generated ? text : file.substr(0, file.find('.'));
-        overrides.push_back((generated ? "matrix.generate=" : "matrix.file=") + text);
-    } else {
-        c.name = words[0];
-        for (std::size_t i = 1; i < words.size(); ++i) {
-            if (words[i].starts_with("top_left=")) {
-                c.top_left = std::stoll(words[i].substr(9));
-            } else if (words[i].starts_with("permute=")) {
-                c.permute = std::stoll(words[i].substr(8));
-            } else {
-                overrides.push_back("matrix." + words[i]);
-            }
-        }
-    }
-    c.config = rmsp::parse_config("", "MATRIX", overrides).matrix;
-    return c;
-}
-
-/// The entries that `keep` renames and does not drop (-1), rows in order of their new names.
-template <class Rename>
-Csr renamed(const Csr& a, std::int64_t size, const Rename& rename)
-{
-    std::vector<std::int64_t> row_of(static_cast<std::size_t>(size), -1);
-    for (std::int64_t row = 0; row < a.rows; ++row) {
-        if (const std::int64_t to = rename(row); to >= 0) {
-            row_of[static_cast<std::size_t>(to)] = row;
-        }
-    }
-    Csr out;
-    out.rows = size;
-    out.cols = size;
-    out.row_ptr.push_back(0);
-    rmsp::HostVector<std::int32_t> columns;
-    std::vector<std::pair<std::int32_t, double>> entries;
-    for (const std::int64_t row : row_of) {
-        entries.clear();
-        const auto begin = row < 0 ? 0 : a.row_ptr[static_cast<std::size_t>(row)];
-        const auto end = row < 0 ? 0 : a.row_ptr[static_cast<std::size_t>(row) + 1];
-        for (std::int64_t i = begin; i < end; ++i) {
-            if (const std::int64_t column = rename(a.col_idx[i]); column >= 0) {
-                entries.emplace_back(static_cast<std::int32_t>(column), a.values[static_cast<std::size_t>(i)]);
-            }
-        }
-        std::sort(entries.begin(), entries.end());
-        for (const auto& [column, value] : entries) {
-            columns.push_back(column);
-            out.values.push_back(value);
-        }
-        out.row_ptr.push_back(static_cast<std::int64_t>(columns.size()));
-    }
-    out.col_idx = std::move(columns);
-    return out;
-}
-
-Csr load(const Case& c)
-{
-    Csr a = rmsp::load_matrix<double>(c.config);
-    if (c.top_left > 0) {
-        a = renamed(a, c.top_left, [&](std::int64_t i) { return i < c.top_left ? i : -1; });
-    }
-    if (c.permute > 0) {
-        std::vector<std::int64_t> name(static_cast<std::size_t>(std::max(a.rows, a.cols)));
-        std::iota(name.begin(), name.end(), std::int64_t{0});
-        std::shuffle(name.begin(), name.end(), std::mt19937_64(static_cast<std::uint64_t>(c.permute)));
-        a = renamed(a, static_cast<std::int64_t>(name.size()),
-                    [&](std::int64_t i) { return name[static_cast<std::size_t>(i)]; });
-    }
-    return a;
-}
 
 class Bench {
 public:
@@ -282,14 +191,14 @@ private:
 int run(const Options& options)
 {
     Bench bench(options);
-    std::vector<Case> cases;
+    std::vector<NamedMatrix> cases;
     for (const std::string& text : options.matrices) {
-        cases.push_back(parse_case(text));
+        cases.push_back(parse_matrix(text, {"matrix.values=random"}));
     }
     if (options.pairs) {
         std::vector<Csr> all;
-        for (const Case& c : cases) {
-            all.push_back(load(c));
+        for (const NamedMatrix& c : cases) {
+            all.push_back(load<double>(c));
         }
         for (std::size_t i = 0; i < all.size(); ++i) {
             for (std::size_t j = 0; j < all.size(); ++j) {
@@ -297,9 +206,9 @@ int run(const Options& options)
             }
         }
     } else {
-        for (const Case& c : cases) {
+        for (const NamedMatrix& c : cases) {
             if (!bench.late()) {
-                const Csr a = load(c);
+                const Csr a = load<double>(c);
                 bench.run(c.name, a, a);
             }
         }
@@ -320,9 +229,7 @@ int main(int argc, char** argv)
 {
     Options options;
     CLI::App app("Times products of sparse matrices: A A of each matrix, or A B of all pairs", "bench_spgemm");
-    app.add_option("MATRIX", options.matrices,
-                   "file, generator's words, or NAME,key=value,... (keys of [matrix]; top_left=N, permute=SEED)")
-        ->required();
+    app.add_option("MATRIX", options.matrices, matrix_argument_help)->required();
     app.add_option("--devices", options.devices, "device set; may be repeated")->capture_default_str();
     app.add_option("--kernels", options.kernels, "kernels, KERNEL/ACCUMULATOR, or all")
         ->delimiter(',')

@@ -58,7 +58,7 @@ public:
             return;
         }
         const auto begin = Clock::now();
-        const rmsp::CsrMatrix<T> a = rmsp::load_matrix<T>(matrix.config);
+        const rmsp::CsrMatrix<T> a = load<T>(matrix);
         fmt::print("{}: {} x {}, {} nonzeros, {}, loaded in {:.2f} s\n", matrix.name, a.rows, a.cols, a.nnz(),
                    precision<T>(), std::chrono::duration<double>(Clock::now() - begin).count());
         // Of a matrix with one entry a row: n random numbers.
