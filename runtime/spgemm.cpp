@@ -29,6 +29,7 @@ void upload_a(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& a
         upload_rows(worker, memory, a, rows, first_row, end_row - first_row, out);
         return;
     }
+    out.in_b = first_row;
     if (rows.rows == b.rows && b_rows.rows == b.rows) {
         out.shard = device_b.shard;  // kernels see that it is a square
         return;
@@ -72,7 +73,7 @@ void build_whole(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& 
     upload_a(worker, part.budget, state.a, state.b, part.first_row, part.end_row, part.b_rows, part.b, part.a);
     worker.stream().synchronize();
     upload = seconds_since(begin);
-    part.product = prepare_product(worker, part.budget, state.options, part.a.shard, part.b.shard);
+    part.product = prepare_product(worker, part.budget, state.options, part.a, part.b);
     check_counts(*part.product, products_of(state.work, part.first_row, part.end_row), state.b.cols);
     const auto nnz = static_cast<std::size_t>(part.product->nnz());
     part.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, nnz);
@@ -133,7 +134,7 @@ HostRows<T> compute_run(ProductState<T>& state, ProductPart<T>& part, runtime::W
     const DeviceRows<T>& b = kept ? part.b : own_b;
     DeviceRows<T> a;
     upload_a(worker, part.budget, state.a, state.b, first_row, end_row, kept ? part.b_rows : own_rows, b, a);
-    const auto product = prepare_product(worker, part.budget, state.options, a.shard, b.shard);
+    const auto product = prepare_product(worker, part.budget, state.options, a, b);
     check_counts(*product, products_of(state.work, first_row, end_row), state.b.cols);
     const auto nnz = static_cast<std::size_t>(product->nnz());
     const kernels::DeviceArray<std::int32_t> col_idx(part.budget, nnz);
@@ -295,9 +296,11 @@ int threads_of(runtime::Worker& worker)
 
 template <class T>
 std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(runtime::Worker& worker, MemoryBudget& memory,
-                                                            const SpgemmOptions& options, const kernels::CsrShard<T>& a,
-                                                            const kernels::CsrShard<T>& b)
+                                                            const SpgemmOptions& options, const DeviceRows<T>& left,
+                                                            const DeviceRows<T>& right)
 {
+    const kernels::CsrShard<T>& a = left.shard;
+    const kernels::CsrShard<T>& b = right.shard;
     const kernels::SpgemmKernel<T>& kernel =
         kernels::choose_spgemm<T>(worker.device().info().kind, options.kernel, options.determinism);
     if (const char* const why = kernel.unsupported == nullptr ? nullptr : kernel.unsupported(a, b); why != nullptr) {
@@ -307,7 +310,7 @@ std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(runtime::Worker& wor
     }
     kernels::Context context = worker.context();
     context.memory = &memory;
-    return kernel.prepare(a, b, {options.accumulator, memory.left()}, context);
+    return kernel.prepare(a, b, {options.accumulator, memory.left(), right.filled, right.selected, left.in_b}, context);
 }
 
 template <class T>
@@ -539,14 +542,13 @@ std::vector<PhaseTimes> SparseProduct<T>::phases() const
     return detail::checked(state_).phases;
 }
 
-#define RMSP_INSTANTIATE(T)                                                                     \
-    template class SparseProduct<T>;                                                            \
-    template struct detail::ProductState<T>;                                                    \
-    template std::unique_ptr<kernels::SpgemmOperator<T>> detail::prepare_product(               \
-        runtime::Worker&, MemoryBudget&, const SpgemmOptions&, const kernels::CsrShard<T>&,     \
-        const kernels::CsrShard<T>&);                                                           \
-    template void detail::fill_or_renew(ProductPart<T>&, runtime::Worker&, T);                  \
-    template std::vector<double> detail::on_devices<T>(ProductState<T>&, const DeviceBody<T>&); \
+#define RMSP_INSTANTIATE(T)                                                                                 \
+    template class SparseProduct<T>;                                                                        \
+    template struct detail::ProductState<T>;                                                                \
+    template std::unique_ptr<kernels::SpgemmOperator<T>> detail::prepare_product(                           \
+        runtime::Worker&, MemoryBudget&, const SpgemmOptions&, const DeviceRows<T>&, const DeviceRows<T>&); \
+    template void detail::fill_or_renew(ProductPart<T>&, runtime::Worker&, T);                              \
+    template std::vector<double> detail::on_devices<T>(ProductState<T>&, const DeviceBody<T>&);             \
     template detail::ProductState<T>& detail::checked(const std::shared_ptr<ProductState<T>>&);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

@@ -67,6 +67,9 @@ struct DeviceRows {
     kernels::DeviceArray<std::int32_t> col_idx;
     kernels::DeviceArray<T> values;
     kernels::CsrShard<T> shard;  ///< of the arrays above, or of another matrix's columns and values
+    kernels::RowRange filled;    ///< of these rows those that were selected are here
+    std::int64_t selected = 0;
+    std::int64_t in_b = -1;  ///< of A: its rows are those of B from this one on, in B's arrays
 };
 
 /// Sends local row pointers of the rows [first_row, first_row + rows) of a matrix, 32-bit where the entries allow; rows that are not
@@ -147,8 +150,8 @@ std::vector<double> on_devices(ProductState<T>& state, const DeviceBody<T>& body
 /// The structure of a product of two matrices on the device, by the kernel that the options name.
 template <class T>
 std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(runtime::Worker& worker, MemoryBudget& memory,
-                                                            const SpgemmOptions& options, const kernels::CsrShard<T>& a,
-                                                            const kernels::CsrShard<T>& b);
+                                                            const SpgemmOptions& options, const DeviceRows<T>& a,
+                                                            const DeviceRows<T>& b);
 
 /// Queues the values of C, and its columns if they are not there yet.
 template <class T>

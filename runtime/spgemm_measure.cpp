@@ -50,7 +50,7 @@ std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int
                     loop_begin = Clock::now();
                 }
                 const auto begin = Clock::now();
-                part.product = detail::prepare_product(worker, part.budget, state.options, part.a.shard, part.b.shard);
+                part.product = detail::prepare_product(worker, part.budget, state.options, part.a, part.b);
                 const double prepared = seconds_since(begin);
                 const auto nnz = static_cast<std::size_t>(part.product->nnz());
                 part.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, nnz);

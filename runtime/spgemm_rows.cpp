@@ -210,6 +210,10 @@ void upload_rows(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>
         [&](const auto* col) { upload_entries(worker, matrix.row_ptr, selection, col, out.col_idx.data()); });
     upload_entries(worker, matrix.row_ptr, selection, matrix.values, out.values.data());
     out.shard = {rows, matrix.cols, selection.nnz, row_ptr, out.col_idx.data(), out.values.data()};
+    if (!selection.runs.empty()) {
+        out.filled = {selection.runs.front().first, selection.runs.back().end};
+    }
+    out.selected = selection.rows;
 }
 
 template <class T>

@@ -64,12 +64,12 @@ __global__ void __launch_bounds__(threads)
 /// Groups of `Lanes` threads a row.
 template <int Lanes>
 __global__ void __launch_bounds__(threads)
-    analyze_b_kernel(Pattern b, Word* __restrict__ words, RowOfB* __restrict__ rows, std::uint8_t* __restrict__ twins,
-                     bool is_a, Counters* counters)
+    analyze_b_kernel(Pattern b, RowRange touched, RowRange of_a, Word* __restrict__ words, RowOfB* __restrict__ rows,
+                     std::uint8_t* __restrict__ twins, Counters* counters)
 {
-    const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const std::int64_t row = touched.first + std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
-    const bool active = row < b.rows;
+    const bool active = row < touched.end;
     const std::int64_t begin = active ? b.row_ptr[row] : 0;
     const std::int64_t entries = active ? b.row_ptr[row + 1] - begin : 0;
     bool twin = active && row > 0 && begin - b.row_ptr[row - 1] == entries;
@@ -124,8 +124,8 @@ __global__ void __launch_bounds__(threads)
         rows[row] = {first, last, count, static_cast<std::int32_t>(entries)};
         twins[row] = twin;
     }
-    if (is_a) {
-        count_twins(lane == 0 && twin, counters);
+    if (of_a.first < of_a.end) {
+        count_twins(lane == 0 && twin && row >= of_a.first && row < of_a.end, counters);
     }
 }
 
@@ -392,18 +392,19 @@ constexpr double mean_for_a_warp_of_b = 16;
 
 }  // namespace
 
-void analyze_b(const Pattern& b, double mean, Word* words, RowOfB* rows, std::uint8_t* twins, bool is_a,
-               Counters* counters, cudaStream_t stream)
+void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, Word* words, RowOfB* rows,
+               std::uint8_t* twins, Counters* counters, cudaStream_t stream)
 {
-    if (b.rows == 0) {
+    const std::int64_t count = touched.end - touched.first;
+    if (count == 0) {
         return;
     }
     if (mean > mean_for_a_warp_of_b) {
         analyze_b_kernel<32>
-            <<<blocks_for(b.rows, threads / 32), threads, 0, stream>>>(b, words, rows, twins, is_a, counters);
+            <<<blocks_for(count, threads / 32), threads, 0, stream>>>(b, touched, of_a, words, rows, twins, counters);
     } else {
         analyze_b_kernel<8>
-            <<<blocks_for(b.rows, threads / 8), threads, 0, stream>>>(b, words, rows, twins, is_a, counters);
+            <<<blocks_for(count, threads / 8), threads, 0, stream>>>(b, touched, of_a, words, rows, twins, counters);
     }
     RMSP_CUDA_CHECK_LAUNCH("analyze_b_kernel");
 }

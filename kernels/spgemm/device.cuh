@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 #include <kernels/cuda_check.cuh>
 #include <kernels/spgemm/policy.hpp>
+#include <kernels/spgemm/spgemm.hpp>
 #include <rmsp/matrix.hpp>
 
 /// What the kernels of SpGEMM share.
@@ -111,9 +112,9 @@ __device__ __forceinline__ void wait_for_previous()
 }
 
 /// Words, bounds, order of the rows of B; words[b.row_ptr[k] + i] is word i of row k. twins[k]: row k has the columns of row
-/// k - 1. `is_a`: B has the structure of A too, so that its twins are counted.
-void analyze_b(const Pattern& b, double mean, Word* words, RowOfB* rows, std::uint8_t* twins, bool is_a,
-               Counters* counters, cudaStream_t stream);
+/// k - 1. Of the `touched` rows alone; `of_a`, if not empty, is where A is among them, so that its twins are counted.
+void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, Word* words, RowOfB* rows,
+               std::uint8_t* twins, Counters* counters, cudaStream_t stream);
 /// twins[row]: row has the columns of row - 1.
 void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* counters, cudaStream_t stream);
 /// Bounds of the rows of C, zeros to row_nnz, and how many rows there are in each class; how many rows from each one on are worked on together, 0 if with

@@ -57,10 +57,12 @@ public:
         const std::size_t counters = layout.add<Counters>(1);
         const std::size_t row_ptr = layout.add<std::int64_t>(a.rows + 1);
         const std::size_t words = layout.add<Word>(b.nnz);
-        const std::size_t b_rows = layout.add<RowOfB>(b.rows);
-        const std::size_t b_twins = layout.add<std::uint8_t>(b.rows);
-        const bool same = a.row_ptr.data() == b.row_ptr.data() && a.col_idx == b.col_idx && a.rows == b.rows;
-        const std::size_t a_twins = same ? b_twins : layout.add<std::uint8_t>(a.rows);
+        const bool all = options.touched.end < 0;
+        const RowRange touched = all ? RowRange{0, b.rows} : options.touched;
+        const std::size_t b_rows = layout.add<RowOfB>(touched.end - touched.first);
+        const std::size_t b_twins = layout.add<std::uint8_t>(touched.end - touched.first);
+        const bool within = options.a_in_b >= 0;
+        const std::size_t a_twins = within ? 0 : layout.add<std::uint8_t>(a.rows);
         const std::size_t groups = layout.add<std::uint8_t>(a.rows);
         const std::size_t bounds = layout.add<RowBounds>(a.rows);
         const std::size_t row_nnz = layout.add<std::int32_t>(a.rows);
@@ -74,8 +76,9 @@ public:
         workspace_ = DeviceArray<std::byte>(*context.memory, layout.bytes());
         row_ptr_ = array<std::int64_t>(row_ptr);
         words_ = array<Word>(words);
-        b_rows_ = array<RowOfB>(b_rows);
-        b_twins_ = array<std::uint8_t>(b_twins);
+        // Entry 0 of these would be before the first.
+        b_rows_ = array<RowOfB>(b_rows) - touched.first;
+        b_twins_ = array<std::uint8_t>(b_twins) - touched.first;
         groups_ = array<std::uint8_t>(groups);
         bounds_ = array<RowBounds>(bounds);
         stored_ = array<std::int64_t>(stored);
@@ -94,11 +97,14 @@ public:
         int generation = 0;
         RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
         overlaps_ = generation >= 9;
-        analyze_b(b_, mean(b), words_, b_rows_, b_twins_, same, device_counters, stream);
-        if (!same) {
-            find_twins(a_, mean(a), array<std::uint8_t>(a_twins), device_counters, stream);
+        const RowRange of_a = within ? RowRange{options.a_in_b, options.a_in_b + a.rows} : RowRange{};
+        analyze_b(b_, touched, of_a, mean(b.nnz, all ? b.rows : options.touched_rows), words_, b_rows_, b_twins_,
+                  device_counters, stream);
+        std::uint8_t* const twins_of_a = within ? b_twins_ + options.a_in_b : array<std::uint8_t>(a_twins);
+        if (!within) {
+            find_twins(a_, mean(a.nnz, a.rows), twins_of_a, device_counters, stream);
         }
-        analyze_a(a_, mean(a), b_rows_, array<std::uint8_t>(a_twins), shared_limit, bounds_, groups_, nnz_of_rows,
+        analyze_a(a_, mean(a.nnz, a.rows), b_rows_, twins_of_a, shared_limit, bounds_, groups_, nnz_of_rows,
                   device_counters, stream);
         list_structure(bounds_, groups_, a.rows, shared_limit, device_counters, structure_list_, stream);
         read(device_counters, stream);
@@ -165,9 +171,9 @@ private:
         return reinterpret_cast<E*>(workspace_.data() + at);
     }
 
-    static double mean(const CsrShard<T>& m)
+    static double mean(std::int64_t entries, std::int64_t rows)
     {
-        return static_cast<double>(m.nnz) / static_cast<double>(std::max<std::int64_t>(m.rows, 1));
+        return static_cast<double>(entries) / static_cast<double>(std::max<std::int64_t>(rows, 1));
     }
 
     [[noreturn]] static void over_limit(std::size_t bytes, const SpgemmOptions& options)

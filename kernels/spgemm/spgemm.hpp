@@ -13,11 +13,23 @@
 /// sum is zero; NaN and infinity propagate.
 namespace rmsp::kernels {
 
-/// What prepare() may use and which way rows are accumulated.
+/// Rows [first, end) of a matrix.
+struct RowRange {
+    std::int64_t first = 0;
+    std::int64_t end = 0;
+};
+
+/// What prepare() may use, which way rows are accumulated, and what the caller knows of A and B.
 struct SpgemmOptions {
     std::string accumulator = "auto";  ///< or one of spgemm_accumulators() that the kernel has
     /// Bytes of device memory for prepare() and the operator, besides A, B and C; 0: no limit.
     std::int64_t workspace_limit = 0;
+    /// Every row of B that A touches is among these, over `touched_rows` of which B's entries are spread; the rest need not be
+    /// looked at. end < 0: all rows.
+    RowRange touched{0, -1};
+    std::int64_t touched_rows = 0;
+    /// A is the rows of B from this one on, in B's arrays of columns; -1: it is not, or this is not known.
+    std::int64_t a_in_b = -1;
 };
 
 /// Structure of C = A B on one device, ready to be filled. Made once by prepare(): analysis and symbolic phase.

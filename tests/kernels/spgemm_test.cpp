@@ -400,6 +400,56 @@ TEST_P(SpgemmKernels, SmallProductByHand)
     });
 }
 
+/// A is some rows of a square matrix, and B those that they touch, with empty rows before and behind: a device's part of a square.
+TEST_P(SpgemmKernels, RowsOfASquareWithinTheRowsOfBThatTheyTouch)
+{
+    visit([&]<class T>(const SpgemmKernel<T>& kernel) {
+        for (const bool twins : {false, true}) {
+            HostCsr<T> square;
+            square.rows = square.cols = 600;
+            for (std::int64_t row = 0; row < square.rows; ++row) {
+                const std::int64_t middle = twins ? row / 3 * 3 : row;
+                for (std::int64_t column = std::max<std::int64_t>(middle - 20, 0);
+                     column < std::min<std::int64_t>(middle + 21, square.cols); ++column) {
+                    square.col_idx.push_back(static_cast<std::int32_t>(column));
+                }
+                square.row_ptr.push_back(static_cast<std::int64_t>(square.col_idx.size()));
+            }
+            square.values = random_vector<T>(static_cast<std::int64_t>(square.col_idx.size()), 7);
+            const std::size_t first = 211;  // the third of three twins
+            const std::size_t end = 400;
+            SpgemmOptions options;
+            options.touched = {211 - 22, 400 + 21};
+            options.touched_rows = options.touched.end - options.touched.first;
+            options.a_in_b = first;
+            const auto before = square.row_ptr[static_cast<std::size_t>(options.touched.first)];
+            const auto after = square.row_ptr[static_cast<std::size_t>(options.touched.end)];
+            HostCsr<T> b = square;
+            for (std::int64_t& at : b.row_ptr) {
+                at = std::clamp(at, before, after) - before;
+            }
+            b.col_idx = {square.col_idx.begin() + before, square.col_idx.begin() + after};
+            b.values = {square.values.begin() + before, square.values.begin() + after};
+            HostCsr<T> a;
+            a.rows = static_cast<std::int64_t>(end - first);
+            a.cols = square.cols;
+            for (std::size_t row = first; row < end; ++row) {
+                a.row_ptr.push_back(square.row_ptr[row + 1] - square.row_ptr[first]);
+            }
+            a.col_idx = {square.col_idx.begin() + square.row_ptr[first], square.col_idx.begin() + square.row_ptr[end]};
+            a.values = {square.values.begin() + square.row_ptr[first], square.values.begin() + square.row_ptr[end]};
+            DeviceCsr<T> da(*device_, a, Offsets::i32);
+            const DeviceCsr<T> db(*device_, b, Offsets::i32);
+            da.shard.col_idx = db.shard.col_idx + b.row_ptr[first];
+            if (kernel.unsupported != nullptr && kernel.unsupported(da.shard, db.shard) != nullptr) {
+                continue;
+            }
+            const auto op = kernel.prepare(da.shard, db.shard, options, device_->context());
+            expect_product(fill(*device_, *op, da, db, T{1}), a, b, T{1});
+        }
+    });
+}
+
 TEST_P(SpgemmKernels, CountsProducts)
 {
     visit([&]<class T>(const SpgemmKernel<T>&) {
