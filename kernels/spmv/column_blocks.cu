@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/column_blocks.hpp>
 #include <kernels/spmv/column_blocks_build.cuh>
 #include <kernels/spmv/gathered_sums.hpp>
@@ -14,32 +15,8 @@ namespace rmsp::kernels {
 namespace {
 
 using namespace column_blocks;
-
-/// 16 bytes of values.
-template <class T>
-struct Vector;
-template <>
-struct Vector<double> {
-    static constexpr int width = 2;
-    using type = double2;
-};
-template <>
-struct Vector<float> {
-    static constexpr int width = 4;
-    using type = float4;
-};
-__device__ __forceinline__ void unpack(const double2& v, double* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-}
-__device__ __forceinline__ void unpack(const float4& v, float* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-    p[2] = v.z;
-    p[3] = v.w;
-}
+using cuda::unpack;
+using cuda::Vector;
 
 template <class T>
 struct Blocks {

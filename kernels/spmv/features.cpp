@@ -78,14 +78,14 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end)
     return cost;
 }
 
-/// Dense blocks of `block` rows and columns that hold the entries of rows [first, first + block).
+/// Dense blocks that hold the entries of the rows [first, first + block.rows).
 template <class R>
-std::int64_t blocks_of(const R& rows, std::int64_t first, int block, std::vector<std::int64_t>& scratch)
+std::int64_t blocks_of(const R& rows, std::int64_t first, const BlockShape& block, std::vector<std::int64_t>& scratch)
 {
     scratch.clear();
-    for (std::int64_t row = first; row < first + block; ++row) {
+    for (std::int64_t row = first; row < first + block.rows; ++row) {
         std::transform(rows.begin(row), rows.end(row), std::back_inserter(scratch),
-                       [&](auto column) { return static_cast<std::int64_t>(column) / block; });
+                       [&](auto column) { return static_cast<std::int64_t>(column) / block.cols; });
     }
     std::sort(scratch.begin(), scratch.end());
     return std::unique(scratch.begin(), scratch.end()) - scratch.begin();
@@ -111,13 +111,13 @@ double hub_share(const C* col_idx, std::int64_t nnz, int sample)
     return tries > 0 ? static_cast<double>(hits) / static_cast<double>(tries) : 0;
 }
 
-constexpr std::array<int, 3> block_sides{2, 3, 4};
+constexpr std::size_t shapes = std::size(block_shapes);
 
 /// What one run of rows shows.
 struct RunSample {
     SliceCost slice;
-    std::array<std::int64_t, block_sides.size()> blocks{};
-    std::array<std::int64_t, block_sides.size()> block_entries{};
+    std::array<std::int64_t, shapes> blocks{};
+    std::array<std::int64_t, shapes> block_entries{};
     std::int64_t sectors = 0;
     std::int64_t gathered = 0;
 };
@@ -129,12 +129,12 @@ RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, 
     RunSample sample;
     sample.slice = slice_cost(rows, at, end);
     std::vector<std::int64_t> scratch;
-    for (std::size_t s = 0; s < block_sides.size(); ++s) {
-        const int side = block_sides[s];
-        for (std::int64_t first = at; first + side <= std::min(end, at + 12); first += side) {
-            const auto entries = static_cast<std::int64_t>(rows.end(first + side - 1) - rows.begin(first));
+    for (std::size_t s = 0; s < shapes; ++s) {
+        const BlockShape& shape = block_shapes[s];
+        for (std::int64_t first = at; first + shape.rows <= std::min(end, at + 12); first += shape.rows) {
+            const auto entries = static_cast<std::int64_t>(rows.end(first + shape.rows - 1) - rows.begin(first));
             if (entries <= longest_looked_at) {
-                sample.blocks[s] += blocks_of(rows, first, side, scratch);
+                sample.blocks[s] += blocks_of(rows, first, shape, scratch);
                 sample.block_entries[s] += entries;
             }
         }
@@ -159,7 +159,7 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
     std::vector<RunSample> samples(static_cast<std::size_t>(runs));
 #pragma omp parallel for schedule(dynamic, 1) if (f.rows.nnz > 100000)
     for (std::int64_t run = 0; run < runs; ++run) {
-        const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2, 3 and 4 begin
+        const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2 and 3 begin
         samples[static_cast<std::size_t>(run)] = sample_run(rows, at, std::min(n, at + sort_rows), value_bytes);
     }
     RunSample total;
@@ -167,7 +167,7 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
         total.slice.entries += one.slice.entries;
         total.slice.stored += one.slice.stored;
         total.slice.code_bytes += one.slice.code_bytes;
-        for (std::size_t s = 0; s < block_sides.size(); ++s) {
+        for (std::size_t s = 0; s < shapes; ++s) {
             total.blocks[s] += one.blocks[s];
             total.block_entries[s] += one.block_entries[s];
         }
@@ -181,13 +181,13 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
     f.padding = ratio(total.slice.stored - total.slice.entries, total.slice.entries);
     f.sectors = total.gathered > 0 ? ratio(total.sectors, total.gathered) : 1;
     double best = value_bytes + static_cast<double>(sizeof(std::int32_t));
-    for (std::size_t s = 0; s < block_sides.size(); ++s) {
+    for (std::size_t s = 0; s < shapes; ++s) {
         const double each = ratio(total.blocks[s], total.block_entries[s]);
-        const double fill = each * block_sides[s] * block_sides[s];
+        const double fill = each * block_shapes[s].entries();
         const double bytes = fill * value_bytes + each * static_cast<double>(sizeof(std::int32_t));
         if (total.block_entries[s] > 0 && bytes < best) {
             best = bytes;
-            f.block = block_sides[s];
+            f.block = block_shapes[s];
             f.block_fill = fill;
         }
     }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <kernels/spmv/sell_blocks.hpp>
 #include <rmsp/matrix.hpp>
 #include <rmsp/partition.hpp>
 
@@ -23,7 +24,7 @@ struct Features {
     std::int64_t x_entries = 0;  ///< from the first to the last column that the shard touches
     double code_bytes = 4;       ///< of kernel "sell": codes, a nonzero
     double padding = 0;          ///< of kernel "sell": entries that are stored beyond the nonzeros, a nonzero
-    int block = 1;               ///< side of the dense blocks that take the fewest bytes, of 1 (none), 2, 3 and 4
+    BlockShape block{1, 1};      ///< of kernel "sell-blocks": the one that takes the fewest bytes; 1 x 1: none does
     double block_fill = 1;       ///< entries of these blocks, a nonzero
     double hub_share = 0;        ///< of the entries in columns that a small sample meets more than once
     double sectors = 1;          ///< 32-byte sectors of x that 32 neighbouring rows touch, a nonzero

@@ -66,8 +66,8 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
         matrix = nnz * ((1 + f.padding) * (value_bytes + 4.0 / 32) + f.code_bytes);
     } else if (name == "sell-blocks") {
         // Without dense blocks each entry is one of 2 x 2.
-        const int block = std::max(f.block, 2);
-        matrix = nnz * (f.block > 1 ? f.block_fill : 4.0) * (value_bytes + 4.0 / (block * block));
+        const bool blocks = f.block.entries() > 1;
+        matrix = nnz * (blocks ? f.block_fill : 4.0) * (value_bytes + 4.0 / (blocks ? f.block.entries() : 4));
     } else if (name == "column-blocks") {
         // 16-bit columns; the partial sums of what lies outside the hubs, of which a sample meets only the hottest, are written
         // and read again.

@@ -5,6 +5,7 @@
 
 #include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/sell_blocks.hpp>
 #include <kernels/spmv/spmv.hpp>
 
@@ -14,31 +15,17 @@ namespace {
 constexpr int threads = sell_blocks_tuning.threads;
 constexpr int warps = threads / 32;
 constexpr std::uint32_t not_ascending = 0xffffffff;
-/// 16 bytes of values, and the codes of as many blocks.
+/// The codes of as many blocks as 16 bytes hold values.
 template <class T>
-struct Group;
+struct CodeVector;
 template <>
-struct Group<double> {
-    using Values = double2;
-    using Codes = uint2;
+struct CodeVector<double> {
+    using type = uint2;
 };
 template <>
-struct Group<float> {
-    using Values = float4;
-    using Codes = uint4;
+struct CodeVector<float> {
+    using type = uint4;
 };
-__device__ __forceinline__ void unpack(const double2& v, double* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-}
-__device__ __forceinline__ void unpack(const float4& v, float* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-    p[2] = v.z;
-    p[3] = v.w;
-}
 __device__ __forceinline__ void unpack(const uint2& v, std::uint32_t* p)
 {
     p[0] = v.x;
@@ -152,7 +139,7 @@ __global__ void __launch_bounds__(threads)
 
 /// Nodes that are sorted together, one thread each.
 template <int R, int C>
-constexpr int window_nodes = window_slices*(32 / R);
+constexpr int window_nodes = window_slices* slice_nodes(BlockShape{R, C});
 
 /// Gives the nodes of a window their slots, the longest first where their order would leave much padding, and each slice its
 /// width.
@@ -245,7 +232,7 @@ __global__ void __launch_bounds__(threads) fill_blocks_kernel(const Matrix<T, Of
     }
     const BlockSlice slice = a.info[index];
     const int width = slice.blocks();
-    T* const values = a.values + std::int64_t{slice.first} * slice_lanes(shape) * C;
+    T* const values = a.values + std::int64_t{slice.first} * slice_lanes(shape) * R;
     std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
     const std::int64_t node = a.node_of[slot];
     std::uint32_t filled = 0;
@@ -258,7 +245,7 @@ __global__ void __launch_bounds__(threads) fill_blocks_kernel(const Matrix<T, Of
                 for (int c = 0; c < C; ++c) {
                     const bool is = place[r][c] >= 0;
                     entries |= is ? 1u << (r * C + c) : 0u;
-                    values[block_value_place<T>(shape, width, static_cast<int>(k), c, own * R + r)] =
+                    values[block_value_place<T>(shape, width, static_cast<int>(k), r, own * C + c)] =
                         is ? a.entries[place[r][c]] : T{0};
                 }
             }
@@ -272,89 +259,122 @@ __global__ void __launch_bounds__(threads) fill_blocks_kernel(const Matrix<T, Of
         for (int k = static_cast<int>(filled); k < width; ++k) {
             codes[block_code_place<T>(shape, width, k, own)] = 0;
             for (int i = 0; i < R * C; ++i) {
-                values[block_value_place<T>(shape, width, k, i % C, own * R + i / C)] = T{0};
+                values[block_value_place<T>(shape, width, k, i / C, own * C + i % C)] = T{0};
             }
         }
     }
 }
 
-/// x at the columns of a block that a row has entries in; 0 elsewhere: what is not an entry is never multiplied. If `Full`, the
-/// block has all its entries or none.
+/// Adds a lane's column of a block, times its x, to the sums of the block's rows. What is not an entry is never multiplied: x may hold
+/// what is not finite. If `Full`, the block has all its entries or none.
 template <int R, int C, bool Full, class T>
-__device__ __forceinline__ void gather_block(std::uint32_t code, int row, const T* __restrict__ x, T* gathered)
+__device__ __forceinline__ void add_column(T (&sums)[R], const T* value, T gathered, std::uint32_t code, int column)
 {
-    const T* const from = x + static_cast<std::int64_t>(code >> (R * C)) * C;
 #pragma unroll
-    for (int c = 0; c < C; ++c) {
-        gathered[c] = (code >> (Full ? 0 : row * C + c) & 1u) != 0 ? __ldg(from + c) : T{0};
+    for (int r = 0; r < R; ++r) {
+        if (Full || (code >> (r * C + column) & 1u) != 0) {
+            sums[r] = fma(value[r], gathered, sums[r]);
+        }
     }
 }
 
-/// Adds to `sum` the groups that begin at blocks k, k + step, ...: `Groups` of them.
+/// x at a lane's column of a block; 0 if there is no entry in it.
+template <int R, int C, bool Full, class T>
+__device__ __forceinline__ T gather_column(std::uint32_t code, int column, const T* __restrict__ x)
+{
+    std::uint32_t entries = 1;
+    if constexpr (!Full) {
+#pragma unroll
+        for (int r = 1; r < R; ++r) {
+            entries |= 1u << r * C;
+        }
+        entries <<= column;
+    }
+    return (code & entries) != 0 ? __ldg(x + (static_cast<std::int64_t>(code >> (R * C)) * C + column)) : T{0};
+}
+
+/// Adds to `sums` the groups that begin at blocks k, k + step, ...: `Groups` of them.
 template <int R, int C, bool Full, int Groups, class T>
-__device__ __forceinline__ T add_groups(T sum, const T* values, const std::uint32_t* codes, int k, int step, int own,
-                                        int lane, const T* __restrict__ x)
+__device__ __forceinline__ void add_groups(T (&sums)[R], const T* values, const std::uint32_t* codes, int k, int step,
+                                           int own, int lane, const T* __restrict__ x)
 {
     constexpr BlockShape shape{R, C};
     constexpr int nodes = slice_nodes(shape);
     constexpr int lanes = slice_lanes(shape);
     constexpr int group = block_group<T>;
-    using Values = typename Group<T>::Values;
-    using Codes = typename Group<T>::Codes;
+    using Values = typename cuda::Vector<T>::type;
+    using Codes = typename CodeVector<T>::type;
     std::uint32_t code[Groups][group];
-    T value[Groups][group * C];
+    T value[Groups][group * R];
 #pragma unroll
     for (int g = 0; g < Groups; ++g) {
         // Each is used once: evicted first, so that x stays in the caches.
         unpack(__ldcs(reinterpret_cast<const Codes*>(codes + (k + g * step) * nodes) + own), code[g]);
 #pragma unroll
-        for (int i = 0; i < C; ++i) {
-            unpack(__ldcs(reinterpret_cast<const Values*>(values + (k + g * step) * (lanes * C)) + i * lanes + lane),
-                   value[g] + i * group);
+        for (int i = 0; i < R; ++i) {
+            cuda::unpack(
+                __ldcs(reinterpret_cast<const Values*>(values + (k + g * step) * (lanes * R)) + i * lanes + lane),
+                value[g] + i * group);
         }
     }
 #pragma unroll
     for (int g = 0; g < Groups; ++g) {
-        T gathered[group * C];
+        T gathered[group];
 #pragma unroll
         for (int b = 0; b < group; ++b) {
-            gather_block<R, C, Full>(code[g][b], lane % R, x, gathered + b * C);
+            gathered[b] = gather_column<R, C, Full>(code[g][b], lane % C, x);
         }
 #pragma unroll
-        for (int i = 0; i < group * C; ++i) {
-            sum = fma(value[g][i], gathered[i], sum);
+        for (int b = 0; b < group; ++b) {
+            add_column<R, C, Full>(sums, value[g] + b * R, gathered[b], code[g][b], lane % C);
         }
     }
-    return sum;
 }
 
-/// This part's sum of a row of a slice that is stored.
+/// This part's and lane's share of the sums of a node of a slice that is stored.
 template <int R, int C, int Parts, bool Full, class T>
-__device__ __forceinline__ T block_row_sum(const T* values, const std::uint32_t* codes, int width, int part, int own,
-                                           int lane, const T* __restrict__ x)
+__device__ __forceinline__ void add_blocks(T (&sums)[R], const T* values, const std::uint32_t* codes, int width,
+                                           int part, int own, int lane, const T* __restrict__ x)
 {
     constexpr BlockShape shape{R, C};
     constexpr int group = block_group<T>;
     constexpr int step = Parts * group;
     constexpr int unroll = sell_blocks_tuning.groups_in_flight;
-    T sum = 0;
     int k = part * group;
     for (; k + (unroll - 1) * step + group <= width; k += unroll * step) {
-        sum = add_groups<R, C, Full, unroll>(sum, values, codes, k, step, own, lane, x);
+        add_groups<R, C, Full, unroll>(sums, values, codes, k, step, own, lane, x);
     }
     for (; k + group <= width; k += step) {
-        sum = add_groups<R, C, Full, 1>(sum, values, codes, k, step, own, lane, x);
+        add_groups<R, C, Full, 1>(sums, values, codes, k, step, own, lane, x);
     }
     for (; k < width; ++k) {
         // The blocks behind the last whole group, which come to one part.
-        T gathered[C];
-        gather_block<R, C, Full>(__ldcs(codes + k * slice_nodes(shape) + own), lane % R, x, gathered);
+        const std::uint32_t code = __ldcs(codes + k * slice_nodes(shape) + own);
+        T value[R];
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            value[r] = __ldcs(values + (k * R + r) * slice_lanes(shape) + lane);
+        }
+        add_column<R, C, Full>(sums, value, gather_column<R, C, Full>(code, lane % C, x), code, lane % C);
+    }
+}
+
+/// The sum of row lane % C of a lane's node, which its lanes have shares of.
+template <int R, int C, class T>
+__device__ __forceinline__ T node_sum(const T (&sums)[R], int lane)
+{
+    const int first = lane / C * C;
+    T own = 0;
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+        T sum = 0;
 #pragma unroll
         for (int c = 0; c < C; ++c) {
-            sum = fma(__ldcs(values + (k * C + c) * slice_lanes(shape) + lane), gathered[c], sum);
+            sum += __shfl_sync(0xffffffffu, sums[r], first + c);
         }
+        own = lane % C == r ? sum : own;
     }
-    return sum;
+    return own;
 }
 
 /// What the product reads.
@@ -373,7 +393,7 @@ struct Slices {
     const std::uint32_t* codes;
 };
 
-/// `Parts` warps a slice, one lane a row.
+/// `Parts` warps a slice.
 template <int R, int C, int Parts, class T>
 __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multiprocessor)
     sell_blocks_kernel(const Slices<T> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
@@ -381,23 +401,22 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
     constexpr BlockShape shape{R, C};
     constexpr int nodes = slice_nodes(shape);
     constexpr int lanes = slice_lanes(shape);
+    static_assert(R <= C, "a node has a lane for each of its rows");
     __shared__ T part_sums[Parts > 1 ? threads : 1];
 
     const int warp = static_cast<int>(threadIdx.x) / 32;
-    const bool has_row = static_cast<int>(threadIdx.x) % 32 < lanes;
     const int lane = min(static_cast<int>(threadIdx.x) % 32, lanes - 1);
+    const bool has_row = static_cast<int>(threadIdx.x) % 32 < lanes && lane % C < R;
     const int part = warp % Parts;
-    const int own = lane / R;  // node
+    const int own = lane / C;  // node
     const std::int64_t index = std::int64_t{blockIdx.x} * (warps / Parts) + warp / Parts;
     std::int64_t row = -1;
     T sum = 0;
     if (index < a.slices) {
         const BlockSlice slice = a.info[index];
-        row = std::int64_t{a.node_of[index * nodes + own]} * R + lane % R - a.shift;
-        const T* const values = a.values + std::int64_t{slice.first} * (lanes * C);
-        const std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
+        row = std::int64_t{a.node_of[index * nodes + own]} * R + lane % C - a.shift;
         if (slice.blocks() == 0) {
-            if (row >= 0 && row < a.rows) {
+            if (has_row && row >= 0 && row < a.rows) {
                 const bool wide = a.row_ptr64 != nullptr;
                 const std::int64_t begin = wide ? a.row_ptr64[row] : a.row_ptr32[row];
                 const std::int64_t length = (wide ? a.row_ptr64[row + 1] : a.row_ptr32[row + 1]) - begin;
@@ -406,10 +425,16 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
                     sum = fma(__ldg(a.entries + begin + k), __ldg(x + __ldg(a.col_idx + begin + k)), sum);
                 }
             }
-        } else if (slice.full()) {
-            sum = block_row_sum<R, C, Parts, true>(values, codes, slice.blocks(), part, own, lane, x);
         } else {
-            sum = block_row_sum<R, C, Parts, false>(values, codes, slice.blocks(), part, own, lane, x);
+            const T* const values = a.values + std::int64_t{slice.first} * (lanes * R);
+            const std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
+            T sums[R] = {};
+            if (slice.full()) {
+                add_blocks<R, C, Parts, true>(sums, values, codes, slice.blocks(), part, own, lane, x);
+            } else {
+                add_blocks<R, C, Parts, false>(sums, values, codes, slice.blocks(), part, own, lane, x);
+            }
+            sum = node_sum<R, C>(sums, lane);
         }
     }
     if constexpr (Parts > 1) {
@@ -592,7 +617,7 @@ private:
         std::uint32_t room = 0;
         RMSP_CUDA_CHECK(cudaMemcpyAsync(&room, firsts.data() + slices, sizeof room, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        values_ = DeviceArray<T>(memory, std::size_t{room} * slice_lanes(BlockShape{R, C}) * C);
+        values_ = DeviceArray<T>(memory, std::size_t{room} * slice_lanes(BlockShape{R, C}) * R);
         codes_ = DeviceArray<std::uint32_t>(memory, std::size_t{room} * each);
         csr_entries_ = std::max<std::int64_t>(0, shard_.nnz - static_cast<std::int64_t>(values_.size()));
         parts_ = slice_parts(slices_, context.compute_units, static_cast<double>(room) / static_cast<double>(slices_),

@@ -4,9 +4,9 @@
 
 /// The layout of kernel "sell-blocks" as data and pure functions. Plain C++, so that the host tests it.
 ///
-/// Matrices of several unknowns a node consist of small dense blocks. Sliced rows as in "sell", one lane a row, where the entries
-/// of a block share one 32-bit code: which columns, and a bit for each entry that there is. Bytes an entry of full blocks of 3 x 3,
-/// double: values 8, codes 4/9; CSR has 12.
+/// Matrices of several unknowns a node consist of small dense blocks. Sliced rows as in "sell", where the entries of a block share one
+/// 32-bit code: which columns, and a bit for each entry that there is. Bytes an entry of full blocks of 3 x 3, double: values 8, codes
+/// 4/9; CSR has 12. A lane has one column of each block of a node, so that it gathers one x for all of the block's rows.
 namespace rmsp::kernels {
 
 struct SellBlocksTuning {
@@ -31,8 +31,8 @@ struct BlockShape {
 inline constexpr BlockShape block_shapes[] = {{3, 3}, {2, 3}, {2, 2}};
 
 /// Nodes (rows of blocks) of a slice: as many as one warp has lanes for.
-constexpr int slice_nodes(const BlockShape& shape) { return 32 / shape.rows; }
-constexpr int slice_lanes(const BlockShape& shape) { return slice_nodes(shape) * shape.rows; }
+constexpr int slice_nodes(const BlockShape& shape) { return 32 / shape.cols; }
+constexpr int slice_lanes(const BlockShape& shape) { return slice_nodes(shape) * shape.cols; }
 /// Nodes are sorted inside windows of this many slices.
 inline constexpr int window_slices = 32;
 
@@ -51,18 +51,18 @@ constexpr std::uint32_t block_code(const BlockShape& shape, std::uint32_t block_
     return block_column << shape.entries() | entries;
 }
 
-/// Where value `column` (of the block) of block k is, in a slice of `width` blocks: whole groups first, then single blocks.
+/// Where the value in row `row` of block k is, in a slice of `width` blocks: whole groups first, then single blocks.
 template <class T>
-constexpr std::int64_t block_value_place(const BlockShape& shape, int width, int k, int column, int lane)
+constexpr std::int64_t block_value_place(const BlockShape& shape, int width, int k, int row, int lane)
 {
     constexpr int group = block_group<T>;
     const int lanes = slice_lanes(shape);
     const int first = k / group * group;
     if (first + group <= width) {
-        const int i = (k - first) * shape.cols + column;
-        return std::int64_t{first} * lanes * shape.cols + (i / group * lanes + lane) * group + i % group;
+        const int i = (k - first) * shape.rows + row;
+        return std::int64_t{first} * lanes * shape.rows + (i / group * lanes + lane) * group + i % group;
     }
-    return (std::int64_t{k} * shape.cols + column) * lanes + lane;
+    return (std::int64_t{k} * shape.rows + row) * lanes + lane;
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <cuda_runtime.h>
+#include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/sell.hpp>
 
 /// The arrays of kernel "sell" and the kernels that make them from CSR.
@@ -15,40 +16,9 @@ inline constexpr unsigned whole_warp = 0xffffffffu;
 inline constexpr int longest_row = sell_tuning.longest_row;
 inline constexpr int scan_threads = 1024;
 
-/// 16 bytes of values.
-template <class T>
-struct Vector;
-template <>
-struct Vector<double> {
-    static constexpr int width = 2;
-    using type = double2;
-};
-template <>
-struct Vector<float> {
-    static constexpr int width = 4;
-    using type = float4;
-};
-__device__ __forceinline__ void unpack(const double2& v, double* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-}
-__device__ __forceinline__ void unpack(const float4& v, float* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-    p[2] = v.z;
-    p[3] = v.w;
-}
-__device__ __forceinline__ double2 pack(const double* p) { return {p[0], p[1]}; }
-__device__ __forceinline__ float4 pack(const float* p) { return {p[0], p[1], p[2], p[3]}; }
-__device__ __forceinline__ void unpack(const int4& v, std::int32_t* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-    p[2] = v.z;
-    p[3] = v.w;
-}
+using cuda::pack;
+using cuda::unpack;
+using cuda::Vector;
 
 template <class T, class Offset>
 struct Matrix {

@@ -15,15 +15,15 @@ void expect_places()
             std::set<std::int64_t> codes;
             for (int k = 0; k < width; ++k) {
                 for (int lane = 0; lane < slice_lanes(shape); ++lane) {
-                    for (int column = 0; column < shape.cols; ++column) {
-                        places.insert(block_value_place<T>(shape, width, k, column, lane));
+                    for (int row = 0; row < shape.rows; ++row) {
+                        places.insert(block_value_place<T>(shape, width, k, row, lane));
                     }
                 }
                 for (int node = 0; node < slice_nodes(shape); ++node) {
                     codes.insert(block_code_place<T>(shape, width, k, node));
                 }
             }
-            const std::int64_t values = std::int64_t{width} * slice_lanes(shape) * shape.cols;
+            const std::int64_t values = std::int64_t{width} * slice_lanes(shape) * shape.rows;
             EXPECT_EQ(static_cast<std::int64_t>(places.size()), values);
             EXPECT_EQ(*places.begin(), 0);
             EXPECT_EQ(*places.rbegin(), values - 1);
@@ -31,7 +31,7 @@ void expect_places()
             EXPECT_EQ(*codes.rbegin(), width * slice_nodes(shape) - 1);
             const std::int64_t room = slice_room<T>(static_cast<std::uint32_t>(width));
             EXPECT_GE(room, width);
-            EXPECT_EQ(room * slice_lanes(shape) * shape.cols % block_group<T>, 0);
+            EXPECT_EQ(room * slice_lanes(shape) * shape.rows % block_group<T>, 0);
             EXPECT_EQ(room * slice_nodes(shape) % block_group<T>, 0);
         }
     }

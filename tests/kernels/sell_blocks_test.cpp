@@ -156,9 +156,11 @@ TYPED_TEST(SellBlocks, BlocksWithHoles)
 
 TYPED_TEST(SellBlocks, NodesOfDifferentLengths)
 {
-    multiply<TypeParam>(3000, 3000, [](std::int64_t row) {
-        return full_blocks({3, 3}, 3000, static_cast<int>(row / 3 * 7 % 23))(row);
-    });
+    for (const BlockShape& shape : block_shapes) {
+        multiply<TypeParam>(3000, 3000, [&](std::int64_t row) {
+            return full_blocks(shape, 3000, static_cast<int>(row / shape.rows * 7 % 23))(row);
+        });
+    }
     // One node among short ones: its slice is left in CSR.
     multiply<TypeParam>(3000, 30'000, [](std::int64_t row) {
         return full_blocks({3, 3}, 30'000, row / 3 == 500 ? 900 : 2)(row);
