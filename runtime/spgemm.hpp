@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,7 +46,7 @@ struct RowSelection {
 };
 
 /// The rows of B that the rows [first_row, end_row) of A touch; all rows between the first and the last of them where hardly more
-/// entries are sent that way.
+/// entries are sent that way, or if the columns of B are not on the host.
 template <class T>
 RowSelection select_rows(const CsrView<T>& a, std::int64_t first_row, std::int64_t end_row, const CsrView<T>& b,
                          int threads);
@@ -70,6 +71,14 @@ struct DeviceRows {
     kernels::RowRange filled;    ///< of these rows those that were selected are here
     std::int64_t selected = 0;
     std::int64_t in_b = -1;  ///< of A: its rows are those of B from this one on, in B's arrays
+
+    void describe(const RowSelection& rows, const kernels::CsrShard<T>& of_them)
+    {
+        shard = of_them;
+        selected = rows.rows;
+        filled =
+            rows.runs.empty() ? kernels::RowRange{} : kernels::RowRange{rows.runs.front().first, rows.runs.back().end};
+    }
 };
 
 /// Sends local row pointers of the rows [first_row, first_row + rows) of a matrix, 32-bit where the entries allow; rows that are not
@@ -117,13 +126,43 @@ struct ProductPart {
     std::vector<HostRows<T>> chunks;  ///< instead, where the part is computed in runs
 };
 
+/// How devices get entries of B from each other: each has a slice of them, and gathers what else it needs.
+struct EntryExchange {
+    /// Of each device, where entry 0 of the array is, or would be.
+    struct Places {
+        std::vector<void*> copies;
+        std::vector<void*> held;  ///< its slice, where that is not in its copy: B is another product's C
+    };
+    std::vector<std::int64_t> slices;    ///< device i has entries [slices[i], slices[i + 1]) of B
+    std::vector<runtime::Range> needed;  ///< of each device; none where its slice has all of it already
+    Places col_idx;
+    Places values;
+    std::unique_ptr<runtime::Channel> channel;  ///< null: host devices, which read each other's memory
+    std::atomic<bool> given_up = false;         ///< some device has no room: each takes B from the host
+
+    bool of_product() const noexcept { return !col_idx.held.empty(); }
+};
+
+/// Whether B is a product whose entries the host does not have.
+template <class T>
+bool b_is_on_devices(const CsrView<T>& b)
+{
+    return b.col_idx.data() == nullptr && b.nnz > 0;
+}
+
 template <class T>
 struct ProductState {
     ~ProductState();
 
     std::shared_ptr<RuntimeState> runtime;
-    CsrView<T> a;  ///< the caller's; read after construction by chunked parts only
-    CsrView<T> b;
+    CsrView<T> a;                           ///< the caller's; read after construction by chunked parts only
+    CsrView<T> b;                           ///< likewise, or of b_host
+    std::shared_ptr<ProductState> operand;  ///< the product that is B
+    std::int64_t operand_round = 0;         ///< whose values are here
+    CsrMatrix<T> b_host;  ///< of `operand`: row pointers, and the rest where a part is computed in runs
+    std::unique_ptr<EntryExchange> exchange;  ///< null: B came from the host, to each device all that it needs
+    std::int64_t round = 0;                   ///< how often C was computed
+    std::atomic<int> borrowers = 0;           ///< products whose B is this C
     SpgemmOptions options;
     SpgemmPlan plan;
     HostVector<std::int64_t> work;
@@ -131,6 +170,28 @@ struct ProductState {
     std::vector<PhaseTimes> phases;
     bool computed = false;
 };
+
+/// The entries of B that each device needs; empty if there is one that needs several ranges.
+std::vector<runtime::Range> needed_entries(const std::vector<RowSelection>& selections, IndexView row_ptr);
+/// Slices of B's entries, each of what its device needs and as even as that allows; empty if there are none, or if the devices have so
+/// little in common that gathering gains nothing.
+std::vector<std::int64_t> entry_slices(const std::vector<runtime::Range>& needed);
+/// How devices would exchange rows of B: a transport, "shared", or "none". \throws Error(usage) for an unknown option
+std::string exchange_transport(const RuntimeState& runtime, const SpgemmOptions& options);
+/// Connects the devices and makes state.exchange; not on a worker.
+template <class T>
+void open_exchange(ProductState<T>& state, std::vector<std::int64_t> slices, std::vector<runtime::Range> needed);
+/// Memory for what the device needs of B. False, on every device, if one has none. All workers of the job call it, and the next two.
+template <class T>
+bool make_room(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, runtime::Rendezvous& meeting);
+template <class T>
+void exchange_columns(ProductState<T>& state, runtime::Worker& worker, runtime::Rendezvous& meeting);
+/// `from`: the host's values of B, if it is no product.
+template <class T>
+void exchange_values(ProductState<T>& state, runtime::Worker& worker, runtime::Rendezvous& meeting, const T* from);
+/// part.b from what was exchanged, with its row pointers.
+template <class T>
+void take_exchanged(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker);
 
 /// Counts, cuts and estimates; touches no device. `limits` are of each device's memory, 0 where there is none; `selections`, if not
 /// null, gets the rows of B for each device.

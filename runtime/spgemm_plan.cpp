@@ -130,7 +130,10 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
 {
     check_dimensions(a, b);
     validate(a);
-    if (a.col_idx.data() != b.col_idx.data() || a.row_ptr.data() != b.row_ptr.data() || a.nnz != b.nnz) {
+    const bool b_is_product = b_is_on_devices(b);
+    if (b_is_product) {
+        // Its columns are on the devices, and good.
+    } else if (a.col_idx.data() != b.col_idx.data() || a.row_ptr.data() != b.row_ptr.data() || a.nnz != b.nnz) {
         validate(b);
     }
     const kernels::SpgemmKernel<T>& kernel =
@@ -155,6 +158,7 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
     const Partition partition =
         partition_csr(a.rows, std::max<std::int64_t>(a.cols, 1), IndexView(work.data()), runtime.devices(), split);
     plan.product_imbalance = partition.imbalance(split.weights);
+    std::vector<RowSelection> chosen;
     for (int i = 0; i < runtime.devices(); ++i) {
         const auto rank = static_cast<std::size_t>(i);
         const DeviceInfo& info = runtime.infos[rank];
@@ -176,9 +180,12 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
             most += std::min(products_of(work, row, row + 1), b.cols);
         }
         shard.c_nnz_most = most;
-        const double estimate =
-            sampled_compression(a, b, work, shard.first_row, shard.end_row) * static_cast<double>(shard.products);
-        shard.c_nnz = std::min(most, static_cast<std::int64_t>(estimate));
+        shard.c_nnz = most;
+        if (!b_is_product) {
+            const double estimate =
+                sampled_compression(a, b, work, shard.first_row, shard.end_row) * static_cast<double>(shard.products);
+            shard.c_nnz = std::min(most, static_cast<std::int64_t>(estimate));
+        }
         constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
         const std::int64_t rows = shard.end_row - shard.first_row;
         const bool came_with_b = position_in_b(a, b, shard.first_row, shard.end_row, selection) >= 0;
@@ -186,7 +193,9 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
         shard.b_bytes = shard.b_nnz * entry_bytes + (b.rows + 1) * pointer_bytes(shard.b_nnz);
         shard.c_bytes = shard.c_nnz * entry_bytes + (rows + 1) * 8;
         shard.limit_bytes = limits[rank];
-        if (shard.limit_bytes > 0 && shard.a_bytes + shard.b_bytes + shard.c_bytes > shard.limit_bytes) {
+        // A bound may be far above C: whether it fits is then tried.
+        const std::int64_t c_bytes = b_is_product ? 0 : shard.c_bytes;
+        if (shard.limit_bytes > 0 && shard.a_bytes + shard.b_bytes + c_bytes > shard.limit_bytes) {
             // B, or what a run needs of it, takes at most half; A and C of a run share the rest.
             const std::int64_t room = std::max<std::int64_t>(shard.limit_bytes / 2, 1);
             shard.chunks = std::clamp<std::int64_t>((shard.a_bytes + shard.c_bytes) / room + 1, 2,
@@ -194,9 +203,15 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
         }
         plan.c_nnz += shard.c_nnz;
         plan.shards.push_back(std::move(shard));
-        if (selections != nullptr) {
-            selections->push_back(std::move(selection));
-        }
+        chosen.push_back(std::move(selection));
+    }
+    const std::string transport = exchange_transport(runtime, options);
+    if (b_is_product ? runtime.devices() > 1
+                     : !plan.chunked() && !entry_slices(needed_entries(chosen, b.row_ptr)).empty()) {
+        plan.exchange = transport;
+    }
+    if (selections != nullptr) {
+        *selections = std::move(chosen);
     }
     return plan;
 }
@@ -250,6 +265,10 @@ std::string SpgemmPlan::to_text() const
     out += table.to_text(2);
     if (!shards.empty()) {
         out += fmt::format("  kernel      {}\n", shards.front().kernel);
+    }
+    if (exchange != "none") {
+        out += text::wrapped("  rows of B   ",
+                             fmt::format("slices to the devices, which gather the rest from each other: {}", exchange));
     }
     if (chunked()) {
         out += text::wrapped("  memory      ",

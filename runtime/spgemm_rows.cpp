@@ -129,7 +129,7 @@ RowSelection select_rows(const CsrView<T>& a, std::int64_t first_row, std::int64
         }
     });
     const std::int64_t between = b.row_ptr[last + 1] - b.row_ptr[first];
-    if (between - nnz <= between / 8) {
+    if (b_is_on_devices(b) || between - nnz <= between / 8) {
         selection.runs.push_back({first, last + 1, 0});
         selection.rows = last + 1 - first;
         selection.nnz = between;
@@ -209,11 +209,7 @@ void upload_rows(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>
     matrix.col_idx.visit(
         [&](const auto* col) { upload_entries(worker, matrix.row_ptr, selection, col, out.col_idx.data()); });
     upload_entries(worker, matrix.row_ptr, selection, matrix.values, out.values.data());
-    out.shard = {rows, matrix.cols, selection.nnz, row_ptr, out.col_idx.data(), out.values.data()};
-    if (!selection.runs.empty()) {
-        out.filled = {selection.runs.front().first, selection.runs.back().end};
-    }
-    out.selected = selection.rows;
+    out.describe(selection, {rows, matrix.cols, selection.nnz, row_ptr, out.col_idx.data(), out.values.data()});
 }
 
 template <class T>
