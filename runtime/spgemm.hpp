@@ -173,9 +173,10 @@ struct ProductState {
 
 /// The entries of B that each device needs; empty if there is one that needs several ranges.
 std::vector<runtime::Range> needed_entries(const std::vector<RowSelection>& selections, IndexView row_ptr);
-/// Slices of B's entries, each of what its device needs and as even as that allows; empty if there are none, or if the devices have so
-/// little in common that gathering gains nothing.
+/// Slices of B's entries, each of what its device needs and as even as that allows; empty if there are none.
 std::vector<std::int64_t> entry_slices(const std::vector<runtime::Range>& needed);
+/// Whether it is faster to send each device its slice of what is needed, and let it gather the rest, than to send it its rows.
+bool exchange_pays(const std::vector<RowSelection>& from_host, const std::vector<runtime::Range>& needed);
 /// How devices would exchange rows of B: a transport, "shared", or "none". \throws Error(usage) for an unknown option
 std::string exchange_transport(const RuntimeState& runtime, const SpgemmOptions& options);
 /// Connects the devices and makes state.exchange; not on a worker.

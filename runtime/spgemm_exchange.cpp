@@ -94,14 +94,12 @@ std::vector<runtime::Range> needed_entries(const std::vector<RowSelection>& sele
 std::vector<std::int64_t> entry_slices(const std::vector<runtime::Range>& needed)
 {
     runtime::Range all;
-    std::int64_t sum = 0;
     for (const runtime::Range& range : needed) {
         all = runtime::hull(all, range);
-        sum += range.end - range.first;
     }
     const std::int64_t size = all.end - all.first;
     const auto devices = static_cast<std::int64_t>(needed.size());
-    if (sum - size <= size / 4) {
+    if (size == 0) {
         return {};
     }
     std::vector<std::int64_t> slices{all.first};
@@ -121,6 +119,25 @@ std::vector<std::int64_t> entry_slices(const std::vector<runtime::Range>& needed
         }
     }
     return slices;
+}
+
+bool exchange_pays(const std::vector<RowSelection>& from_host, const std::vector<runtime::Range>& needed)
+{
+    const std::vector<std::int64_t> slices = entry_slices(needed);
+    if (slices.empty()) {
+        return false;
+    }
+    std::int64_t direct = 0;
+    std::int64_t slice = 0;
+    std::int64_t gathered = 0;
+    for (std::size_t d = 0; d < needed.size(); ++d) {
+        direct = std::max(direct, from_host[d].nnz);
+        slice = std::max(slice, slices[d + 1] - slices[d]);
+        gathered = std::max(gathered, needed[d].end - needed[d].first - (slices[d + 1] - slices[d]));
+    }
+    // Links between devices are that much faster than those to the host.
+    constexpr std::int64_t faster = 6;
+    return slice + gathered / faster <= direct / 4 * 3;
 }
 
 std::string exchange_transport(const RuntimeState& runtime, const SpgemmOptions& options)
