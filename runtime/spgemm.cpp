@@ -17,52 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Sends rows of A, unless they came with B.
-template <class T>
-void upload_a(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
-              std::int64_t first_row, std::int64_t end_row, const RowSelection& b_rows, const DeviceRows<T>& device_b,
-              DeviceRows<T>& out)
-{
-    const RowSelection rows = consecutive(a, first_row, end_row);
-    const std::int64_t position = position_in_b(a, b, first_row, end_row, b_rows);
-    if (position < 0) {
-        upload_rows(worker, memory, a, rows, first_row, end_row - first_row, out);
-        return;
-    }
-    out.in_b = first_row;
-    if (rows.rows == b.rows && b_rows.rows == b.rows) {
-        out.shard = device_b.shard;  // kernels see that it is a square
-        return;
-    }
-    const IndexView row_ptr = upload_row_pointers(worker, memory, a, rows, first_row, end_row - first_row, out.row_ptr);
-    out.shard = {end_row - first_row,
-                 a.cols,
-                 rows.nnz,
-                 row_ptr,
-                 device_b.shard.col_idx + position,
-                 device_b.shard.values + position};
-}
-
-template <class T>
-kernels::Context context_of(runtime::Worker& worker, ProductPart<T>& part)
-{
-    kernels::Context context = worker.context();
-    context.memory = &part.budget;
-    return context;
-}
-
-/// What the kernel counted must be what the plan says.
-template <class T>
-void check_counts(const kernels::SpgemmOperator<T>& product, std::int64_t products, std::int64_t cols)
-{
-    if (product.products() != products || product.nnz() < 0 || product.nnz() > products ||
-        (cols == 0 && product.nnz() > 0)) {
-        throw Error(ErrorCode::internal,
-                    fmt::format("the SpGEMM kernel found {} products and {} entries where {} products were planned",
-                                product.products(), product.nnz(), products));
-    }
-}
-
 /// A, B and the structure of C of all rows of the part, and memory for C.
 template <class T>
 void build_whole(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, double& upload,
@@ -132,111 +86,6 @@ void build_part(ProductState<T>& state, runtime::Worker& worker, runtime::Rendez
         clear(part);
         plan.chunks = 2;
     }
-    plan.peak_bytes = part.budget.peak();
-}
-
-/// Rows [first_row, end_row) of C, to the host. B is what the part keeps, or what these rows need of it.
-template <class T>
-HostRows<T> compute_run(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha,
-                        std::int64_t first_row, std::int64_t end_row)
-{
-    DeviceRows<T> own_b;
-    RowSelection own_rows;
-    const bool kept = part.b.shard.row_ptr.data() != nullptr;
-    if (!kept) {
-        own_rows = select_rows(state.a, first_row, end_row, state.b, threads_of(worker));
-        upload_rows(worker, part.budget, state.b, own_rows, 0, state.b.rows, own_b);
-    }
-    const DeviceRows<T>& b = kept ? part.b : own_b;
-    DeviceRows<T> a;
-    upload_a(worker, part.budget, state.a, state.b, first_row, end_row, kept ? part.b_rows : own_rows, b, a);
-    const auto product = prepare_product(worker, part.budget, state.options, a, b);
-    check_counts(*product, products_of(state.work, first_row, end_row), state.b.cols);
-    const auto nnz = static_cast<std::size_t>(product->nnz());
-    const kernels::DeviceArray<std::int32_t> col_idx(part.budget, nnz);
-    const kernels::DeviceArray<T> values(part.budget, nnz);
-    product->fill(alpha, a.shard.values, b.shard.values, col_idx.data(), values.data(), context_of(worker, part));
-    HostRows<T> out;
-    out.first_row = first_row;
-    out.row_ptr.resize(static_cast<std::size_t>(end_row - first_row) + 1);
-    out.col_idx.resize(nnz);
-    out.values.resize(nnz);
-    runtime::Device& device = worker.device();
-    device.download(worker.stream(), out.row_ptr.data(), product->row_ptr(), out.row_ptr.size() * sizeof(std::int64_t));
-    device.download(worker.stream(), out.col_idx.data(), col_idx.data(), nnz * sizeof(std::int32_t));
-    device.download(worker.stream(), out.values.data(), values.data(), nnz * sizeof(T));
-    worker.stream().synchronize();
-    return out;
-}
-
-/// The same, cut in halves until each fits.
-template <class T>
-void compute_runs(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha,
-                  std::int64_t first_row, std::int64_t end_row)
-{
-    if (first_row == end_row) {
-        return;
-    }
-    try {
-        part.chunks.push_back(compute_run(state, part, worker, alpha, first_row, end_row));
-        return;
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::out_of_memory) {
-            throw;
-        }
-        if (end_row - first_row == 1) {
-            if (part.b.shard.row_ptr.data() == nullptr) {
-                throw Error(
-                    ErrorCode::out_of_memory,
-                    fmt::format("row {} of A B, {} products, does not fit the memory of device {} ({} bytes may be "
-                                "used): {}",
-                                first_row, products_of(state.work, first_row, end_row), worker.rank(),
-                                part.budget.limit() > 0 ? fmt::format("{}", part.budget.limit()) : "all", e.what()));
-            }
-            part.b = {};
-            compute_runs(state, part, worker, alpha, first_row, end_row);
-            return;
-        }
-    }
-    const std::int64_t middle = first_row + (end_row - first_row) / 2;
-    compute_runs(state, part, worker, alpha, first_row, middle);
-    compute_runs(state, part, worker, alpha, middle, end_row);
-}
-
-template <class T>
-void compute_chunked(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha)
-{
-    SpgemmShardPlan& plan = state.plan.shards[static_cast<std::size_t>(worker.rank())];
-    part.chunks.clear();
-    part.b = {};
-    if (part.budget.limit() == 0 || plan.b_bytes <= part.budget.limit() / 2) {
-        try {
-            upload_rows(worker, part.budget, state.b, part.b_rows, 0, state.b.rows, part.b);
-        } catch (const Error& e) {
-            if (e.code() != ErrorCode::out_of_memory) {
-                throw;
-            }
-            part.b = {};  // then each run brings what it needs
-        }
-    }
-    const std::int64_t work_begin = state.work[static_cast<std::size_t>(part.first_row)];
-    const std::int64_t work = state.work[static_cast<std::size_t>(part.end_row)] - work_begin;
-    std::int64_t row = part.first_row;
-    for (std::int64_t chunk = 1; chunk <= plan.chunks; ++chunk) {
-        const std::int64_t target = work_begin + work / plan.chunks * chunk + work % plan.chunks * chunk / plan.chunks;
-        const auto end = std::lower_bound(state.work.begin() + row, state.work.begin() + part.end_row, target);
-        const std::int64_t next = chunk == plan.chunks ? part.end_row : end - state.work.begin();
-        compute_runs(state, part, worker, alpha, row, next);
-        row = next;
-    }
-    part.b = {};
-    plan.chunks = std::max<std::int64_t>(static_cast<std::int64_t>(part.chunks.size()), 2);
-    plan.c_nnz = 0;
-    for (const HostRows<T>& rows : part.chunks) {
-        plan.c_nnz += static_cast<std::int64_t>(rows.values.size());
-    }
-    constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
-    plan.c_bytes = plan.c_nnz * entry_bytes + (plan.end_row - plan.first_row + 1) * 8;
     plan.peak_bytes = part.budget.peak();
 }
 
@@ -344,15 +193,25 @@ std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(runtime::Worker& wor
                     fmt::format("SpGEMM kernel \"{}\" cannot multiply {} x {} ({} nonzeros) by {} x {} ({}): {}",
                                 kernel.info.name, a.rows, a.cols, a.nnz, b.rows, b.cols, b.nnz, why));
     }
-    kernels::Context context = worker.context();
-    context.memory = &memory;
-    return kernel.prepare(a, b, {options.accumulator, memory.left(), right.filled, right.selected, left.in_b}, context);
+    return kernel.prepare(a, b, {options.accumulator, memory.left(), right.filled, right.selected, left.in_b},
+                          context_of(worker, memory));
+}
+
+template <class T>
+void check_counts(const kernels::SpgemmOperator<T>& product, std::int64_t products, std::int64_t cols)
+{
+    if (product.products() != products || product.nnz() < 0 || product.nnz() > products ||
+        (cols == 0 && product.nnz() > 0)) {
+        throw Error(ErrorCode::internal,
+                    fmt::format("the SpGEMM kernel found {} products and {} entries where {} products were planned",
+                                product.products(), product.nnz(), products));
+    }
 }
 
 template <class T>
 void fill_or_renew(ProductPart<T>& part, runtime::Worker& worker, T alpha)
 {
-    const kernels::Context context = context_of(worker, part);
+    const kernels::Context context = context_of(worker, part.budget);
     if (part.columns_known) {
         part.product->numeric(alpha, part.a.shard.values, part.b.shard.values, part.col_idx.data(), part.values.data(),
                               context);
@@ -744,6 +603,7 @@ std::vector<PhaseTimes> SparseProduct<T>::phases() const
     template struct detail::ProductState<T>;                                                                \
     template std::unique_ptr<kernels::SpgemmOperator<T>> detail::prepare_product(                           \
         runtime::Worker&, MemoryBudget&, const SpgemmOptions&, const DeviceRows<T>&, const DeviceRows<T>&); \
+    template void detail::check_counts(const kernels::SpgemmOperator<T>&, std::int64_t, std::int64_t);      \
     template void detail::fill_or_renew(ProductPart<T>&, runtime::Worker&, T);                              \
     template std::vector<double> detail::on_devices<T>(ProductState<T>&, const DeviceBody<T>&);             \
     template detail::ProductState<T>& detail::checked(const std::shared_ptr<ProductState<T>>&);

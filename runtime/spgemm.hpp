@@ -91,6 +91,11 @@ IndexView upload_row_pointers(runtime::Worker& worker, MemoryBudget& memory, con
 template <class T>
 void upload_rows(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix, const RowSelection& selection,
                  std::int64_t first_row, std::int64_t rows, DeviceRows<T>& out);
+/// Sends rows of A, unless they came with B, of which b_rows are on the device.
+template <class T>
+void upload_a(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
+              std::int64_t first_row, std::int64_t end_row, const RowSelection& b_rows, const DeviceRows<T>& device_b,
+              DeviceRows<T>& out);
 /// Sends the selected rows' values alone.
 template <class T>
 void upload_values(runtime::Worker& worker, IndexView row_ptr, const RowSelection& selection, const T* from, T* to);
@@ -124,6 +129,8 @@ struct ProductPart {
     kernels::DeviceArray<T> values;
     bool columns_known = false;       ///< col_idx is filled
     std::vector<HostRows<T>> chunks;  ///< instead, where the part is computed in runs
+    /// Takes runs to the host while the next are computed: another queue and another pinned ring of the same device.
+    std::unique_ptr<runtime::Worker> copier;
 };
 
 /// How devices get entries of B from each other: each has a slice of them, and gathers what else it needs.
@@ -214,6 +221,21 @@ template <class T>
 std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(runtime::Worker& worker, MemoryBudget& memory,
                                                             const SpgemmOptions& options, const DeviceRows<T>& a,
                                                             const DeviceRows<T>& b);
+
+/// \throws Error(internal) if the kernel did not count what the plan did
+template <class T>
+void check_counts(const kernels::SpgemmOperator<T>& product, std::int64_t products, std::int64_t cols);
+
+inline kernels::Context context_of(runtime::Worker& worker, MemoryBudget& memory)
+{
+    kernels::Context context = worker.context();
+    context.memory = &memory;
+    return context;
+}
+
+/// C of a part whose rows do not fit the device together, in runs of rows that go to part.chunks.
+template <class T>
+void compute_chunked(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha);
 
 /// Queues the values of C, and its columns if they are not there yet.
 template <class T>

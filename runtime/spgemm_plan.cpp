@@ -92,8 +92,9 @@ void count_bytes(SpgemmPlan& plan, const CsrView<T>& a, const CsrView<T>& b, con
         // A bound may be far above C: whether it fits is then tried.
         const std::int64_t c_bytes = b_is_on_devices(b) ? 0 : shard.c_bytes;
         if (shard.limit_bytes > 0 && shard.a_bytes + shard.b_bytes + c_bytes > shard.limit_bytes) {
-            // B, or what a run needs of it, takes at most half; A and C of a run share the rest.
-            const std::int64_t room = std::max<std::int64_t>(shard.limit_bytes / 2, 1);
+            // B, or what a run needs of it, takes at most half; A and C of a run, work space, and C of the run before, which is
+            // on its way to the host, share the rest.
+            const std::int64_t room = std::max<std::int64_t>(shard.limit_bytes / 6, 1);
             shard.chunks = std::clamp<std::int64_t>((shard.a_bytes + shard.c_bytes) / room + 1, 2,
                                                     std::max<std::int64_t>(rows, 2));
         }

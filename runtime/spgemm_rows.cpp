@@ -213,6 +213,31 @@ void upload_rows(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>
 }
 
 template <class T>
+void upload_a(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
+              std::int64_t first_row, std::int64_t end_row, const RowSelection& b_rows, const DeviceRows<T>& device_b,
+              DeviceRows<T>& out)
+{
+    const RowSelection rows = consecutive(a, first_row, end_row);
+    const std::int64_t position = position_in_b(a, b, first_row, end_row, b_rows);
+    if (position < 0) {
+        upload_rows(worker, memory, a, rows, first_row, end_row - first_row, out);
+        return;
+    }
+    out.in_b = first_row;
+    if (rows.rows == b.rows && b_rows.rows == b.rows) {
+        out.shard = device_b.shard;  // kernels see that it is a square
+        return;
+    }
+    const IndexView row_ptr = upload_row_pointers(worker, memory, a, rows, first_row, end_row - first_row, out.row_ptr);
+    out.shard = {end_row - first_row,
+                 a.cols,
+                 rows.nnz,
+                 row_ptr,
+                 device_b.shard.col_idx + position,
+                 device_b.shard.values + position};
+}
+
+template <class T>
 void upload_values(runtime::Worker& worker, IndexView row_ptr, const RowSelection& selection, const T* from, T* to)
 {
     upload_entries(worker, row_ptr, selection, from, to);
@@ -227,6 +252,8 @@ void upload_values(runtime::Worker& worker, IndexView row_ptr, const RowSelectio
                                            std::int64_t, std::int64_t, kernels::DeviceArray<std::byte>&);            \
     template void upload_rows(runtime::Worker&, MemoryBudget&, const CsrView<T>&, const RowSelection&, std::int64_t, \
                               std::int64_t, DeviceRows<T>&);                                                         \
+    template void upload_a(runtime::Worker&, MemoryBudget&, const CsrView<T>&, const CsrView<T>&, std::int64_t,      \
+                           std::int64_t, const RowSelection&, const DeviceRows<T>&, DeviceRows<T>&);                 \
     template void upload_values(runtime::Worker&, IndexView, const RowSelection&, const T*, T*);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
