@@ -190,6 +190,10 @@ std::vector<Key> key_table(Config& c)
          &c.spgemm.accumulator,
          "how a row of C is added up: auto, or one that the kernel has",
          {"auto", "scatter", "hash", "window", "chunks"}},
+        {"spgemm.transport",
+         &c.spgemm.transport,
+         "how GPUs get from each other what several of them need of B: peer, nccl, host; none: each gets all of its rows from the host",
+         {"auto", "peer", "nccl", "host", "none"}},
         {"spgemm.memory_limit",
          &c.spgemm.memory_limit,
          "memory of each device that a product may hold: up to 1 a share of what is free, above it bytes; where C does "
@@ -655,6 +659,7 @@ SpgemmOptions spgemm_options(const Config& config)
     options.kernel = config.spgemm.kernel;
     options.accumulator = config.spgemm.accumulator;
     options.memory_limit = config.spgemm.memory_limit;
+    options.transport = config.spgemm.transport;
     options.determinism = config.kernel.determinism == "run"            ? Determinism::run
                           : config.kernel.determinism == "device_count" ? Determinism::device_count
                                                                         : Determinism::none;

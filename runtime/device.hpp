@@ -88,7 +88,7 @@ public:
     virtual std::unique_ptr<Event> make_event(bool timing) = 0;
 
     /// Memory of this device that is handed out and taken back in the order of `stream`: nothing waits, and what is freed serves
-    /// the next request. The pool behind it lives as long as the device. Peers may not reach it.
+    /// the next request. The pool behind it lives as long as the device. Peers reach it only after Transport::open_pool().
     virtual std::unique_ptr<kernels::Memory> make_pool(Stream& stream) = 0;
     /// Bytes that allocations may still take; 0: not known.
     virtual std::int64_t free_bytes() = 0;

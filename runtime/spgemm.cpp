@@ -17,59 +17,17 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Sends rows of A, unless they came with B.
-template <class T>
-void upload_a(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
-              std::int64_t first_row, std::int64_t end_row, const RowSelection& b_rows, const DeviceRows<T>& device_b,
-              DeviceRows<T>& out)
-{
-    const RowSelection rows = consecutive(a, first_row, end_row);
-    const std::int64_t position = position_in_b(a, b, first_row, end_row, b_rows);
-    if (position < 0) {
-        upload_rows(worker, memory, a, rows, first_row, end_row - first_row, out);
-        return;
-    }
-    out.in_b = first_row;
-    if (rows.rows == b.rows && b_rows.rows == b.rows) {
-        out.shard = device_b.shard;  // kernels see that it is a square
-        return;
-    }
-    const IndexView row_ptr = upload_row_pointers(worker, memory, a, rows, first_row, end_row - first_row, out.row_ptr);
-    out.shard = {end_row - first_row,
-                 a.cols,
-                 rows.nnz,
-                 row_ptr,
-                 device_b.shard.col_idx + position,
-                 device_b.shard.values + position};
-}
-
-template <class T>
-kernels::Context context_of(runtime::Worker& worker, ProductPart<T>& part)
-{
-    kernels::Context context = worker.context();
-    context.memory = &part.budget;
-    return context;
-}
-
-/// What the kernel counted must be what the plan says.
-template <class T>
-void check_counts(const kernels::SpgemmOperator<T>& product, std::int64_t products, std::int64_t cols)
-{
-    if (product.products() != products || product.nnz() < 0 || product.nnz() > products ||
-        (cols == 0 && product.nnz() > 0)) {
-        throw Error(ErrorCode::internal,
-                    fmt::format("the SpGEMM kernel found {} products and {} entries where {} products were planned",
-                                product.products(), product.nnz(), products));
-    }
-}
-
 /// A, B and the structure of C of all rows of the part, and memory for C.
 template <class T>
 void build_whole(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, double& upload,
                  double& symbolic)
 {
     const auto begin = Clock::now();
-    upload_rows(worker, part.budget, state.b, part.b_rows, 0, state.b.rows, part.b);
+    if (state.exchange && !state.exchange->given_up) {
+        take_exchanged(state, part, worker);
+    } else {
+        upload_rows(worker, part.budget, state.b, part.b_rows, 0, state.b.rows, part.b);
+    }
     upload_a(worker, part.budget, state.a, state.b, part.first_row, part.end_row, part.b_rows, part.b, part.a);
     worker.stream().synchronize();
     upload = seconds_since(begin);
@@ -95,11 +53,23 @@ void clear(ProductPart<T>& part)
 
 /// Makes the part ready, and decides whether C stays on the device.
 template <class T>
-void build_part(ProductState<T>& state, runtime::Worker& worker, double& upload, double& symbolic)
+void build_part(ProductState<T>& state, runtime::Worker& worker, runtime::Rendezvous& meeting, double& gather,
+                double& upload, double& symbolic)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     ProductPart<T>& part = *state.parts[rank];
     SpgemmShardPlan& plan = state.plan.shards[rank];
+    if (state.exchange) {
+        const auto begin = Clock::now();
+        if (make_room(state, part, worker, meeting)) {
+            exchange_columns(state, worker, meeting);
+            exchange_values(state, worker, meeting, state.b.values);
+            worker.stream().synchronize();
+        } else if (state.exchange->of_product()) {
+            plan.chunks = 2;
+        }
+        gather = seconds_since(begin);
+    }
     if (plan.chunks > 1) {
         return;
     }
@@ -116,111 +86,6 @@ void build_part(ProductState<T>& state, runtime::Worker& worker, double& upload,
         clear(part);
         plan.chunks = 2;
     }
-    plan.peak_bytes = part.budget.peak();
-}
-
-/// Rows [first_row, end_row) of C, to the host. B is what the part keeps, or what these rows need of it.
-template <class T>
-HostRows<T> compute_run(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha,
-                        std::int64_t first_row, std::int64_t end_row)
-{
-    DeviceRows<T> own_b;
-    RowSelection own_rows;
-    const bool kept = part.b.shard.row_ptr.data() != nullptr;
-    if (!kept) {
-        own_rows = select_rows(state.a, first_row, end_row, state.b, threads_of(worker));
-        upload_rows(worker, part.budget, state.b, own_rows, 0, state.b.rows, own_b);
-    }
-    const DeviceRows<T>& b = kept ? part.b : own_b;
-    DeviceRows<T> a;
-    upload_a(worker, part.budget, state.a, state.b, first_row, end_row, kept ? part.b_rows : own_rows, b, a);
-    const auto product = prepare_product(worker, part.budget, state.options, a, b);
-    check_counts(*product, products_of(state.work, first_row, end_row), state.b.cols);
-    const auto nnz = static_cast<std::size_t>(product->nnz());
-    const kernels::DeviceArray<std::int32_t> col_idx(part.budget, nnz);
-    const kernels::DeviceArray<T> values(part.budget, nnz);
-    product->fill(alpha, a.shard.values, b.shard.values, col_idx.data(), values.data(), context_of(worker, part));
-    HostRows<T> out;
-    out.first_row = first_row;
-    out.row_ptr.resize(static_cast<std::size_t>(end_row - first_row) + 1);
-    out.col_idx.resize(nnz);
-    out.values.resize(nnz);
-    runtime::Device& device = worker.device();
-    device.download(worker.stream(), out.row_ptr.data(), product->row_ptr(), out.row_ptr.size() * sizeof(std::int64_t));
-    device.download(worker.stream(), out.col_idx.data(), col_idx.data(), nnz * sizeof(std::int32_t));
-    device.download(worker.stream(), out.values.data(), values.data(), nnz * sizeof(T));
-    worker.stream().synchronize();
-    return out;
-}
-
-/// The same, cut in halves until each fits.
-template <class T>
-void compute_runs(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha,
-                  std::int64_t first_row, std::int64_t end_row)
-{
-    if (first_row == end_row) {
-        return;
-    }
-    try {
-        part.chunks.push_back(compute_run(state, part, worker, alpha, first_row, end_row));
-        return;
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::out_of_memory) {
-            throw;
-        }
-        if (end_row - first_row == 1) {
-            if (part.b.shard.row_ptr.data() == nullptr) {
-                throw Error(
-                    ErrorCode::out_of_memory,
-                    fmt::format("row {} of A B, {} products, does not fit the memory of device {} ({} bytes may be "
-                                "used): {}",
-                                first_row, products_of(state.work, first_row, end_row), worker.rank(),
-                                part.budget.limit() > 0 ? fmt::format("{}", part.budget.limit()) : "all", e.what()));
-            }
-            part.b = {};
-            compute_runs(state, part, worker, alpha, first_row, end_row);
-            return;
-        }
-    }
-    const std::int64_t middle = first_row + (end_row - first_row) / 2;
-    compute_runs(state, part, worker, alpha, first_row, middle);
-    compute_runs(state, part, worker, alpha, middle, end_row);
-}
-
-template <class T>
-void compute_chunked(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha)
-{
-    SpgemmShardPlan& plan = state.plan.shards[static_cast<std::size_t>(worker.rank())];
-    part.chunks.clear();
-    part.b = {};
-    if (part.budget.limit() == 0 || plan.b_bytes <= part.budget.limit() / 2) {
-        try {
-            upload_rows(worker, part.budget, state.b, part.b_rows, 0, state.b.rows, part.b);
-        } catch (const Error& e) {
-            if (e.code() != ErrorCode::out_of_memory) {
-                throw;
-            }
-            part.b = {};  // then each run brings what it needs
-        }
-    }
-    const std::int64_t work_begin = state.work[static_cast<std::size_t>(part.first_row)];
-    const std::int64_t work = state.work[static_cast<std::size_t>(part.end_row)] - work_begin;
-    std::int64_t row = part.first_row;
-    for (std::int64_t chunk = 1; chunk <= plan.chunks; ++chunk) {
-        const std::int64_t target = work_begin + work / plan.chunks * chunk + work % plan.chunks * chunk / plan.chunks;
-        const auto end = std::lower_bound(state.work.begin() + row, state.work.begin() + part.end_row, target);
-        const std::int64_t next = chunk == plan.chunks ? part.end_row : end - state.work.begin();
-        compute_runs(state, part, worker, alpha, row, next);
-        row = next;
-    }
-    part.b = {};
-    plan.chunks = std::max<std::int64_t>(static_cast<std::int64_t>(part.chunks.size()), 2);
-    plan.c_nnz = 0;
-    for (const HostRows<T>& rows : part.chunks) {
-        plan.c_nnz += static_cast<std::int64_t>(rows.values.size());
-    }
-    constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
-    plan.c_bytes = plan.c_nnz * entry_bytes + (plan.end_row - plan.first_row + 1) * 8;
     plan.peak_bytes = part.budget.peak();
 }
 
@@ -249,8 +114,8 @@ void set_phase(ProductState<T>& state, const char* name, std::vector<double> sec
 }
 
 template <class T>
-void renew_values(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, const T* a_values,
-                  const T* b_values)
+void renew_a(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, const T* a_values,
+             const T* b_values)
 {
     const RowSelection a_rows = consecutive(state.a, part.first_row, part.end_row);
     if (part.a.values.size() == 0 && a_rows.nnz > 0 && a_values != b_values) {
@@ -263,9 +128,29 @@ void renew_values(ProductState<T>& state, ProductPart<T>& part, runtime::Worker&
     if (a_values != nullptr && part.a.values.size() > 0) {
         upload_values(worker, state.a.row_ptr, a_rows, a_values, part.a.values.data());
     }
-    if (b_values != nullptr) {
-        upload_values(worker, state.b.row_ptr, part.b_rows, b_values, part.b.values.data());
+}
+
+/// Every worker of the job calls it.
+template <class T>
+void renew_b(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, runtime::Rendezvous& meeting,
+             const T* values)
+{
+    if (state.exchange && !state.exchange->given_up) {
+        exchange_values(state, worker, meeting, values);
+    } else if (part.product) {
+        upload_values(worker, state.b.row_ptr, part.b_rows, values, part.b.values.data());
     }
+}
+
+/// Entries of C before those of a device.
+template <class T>
+std::int64_t entries_before(const ProductState<T>& state, int device)
+{
+    std::int64_t begin = 0;
+    for (int rank = 0; rank < device; ++rank) {
+        begin += state.plan.shards[static_cast<std::size_t>(rank)].c_nnz;
+    }
+    return begin;
 }
 
 /// Row pointers of `rows` rows with `begin` entries before them; each row's length is held against its products.
@@ -308,15 +193,25 @@ std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(runtime::Worker& wor
                     fmt::format("SpGEMM kernel \"{}\" cannot multiply {} x {} ({} nonzeros) by {} x {} ({}): {}",
                                 kernel.info.name, a.rows, a.cols, a.nnz, b.rows, b.cols, b.nnz, why));
     }
-    kernels::Context context = worker.context();
-    context.memory = &memory;
-    return kernel.prepare(a, b, {options.accumulator, memory.left(), right.filled, right.selected, left.in_b}, context);
+    return kernel.prepare(a, b, {options.accumulator, memory.left(), right.filled, right.selected, left.in_b},
+                          context_of(worker, memory));
+}
+
+template <class T>
+void check_counts(const kernels::SpgemmOperator<T>& product, std::int64_t products, std::int64_t cols)
+{
+    if (product.products() != products || product.nnz() < 0 || product.nnz() > products ||
+        (cols == 0 && product.nnz() > 0)) {
+        throw Error(ErrorCode::internal,
+                    fmt::format("the SpGEMM kernel found {} products and {} entries where {} products were planned",
+                                product.products(), product.nnz(), products));
+    }
 }
 
 template <class T>
 void fill_or_renew(ProductPart<T>& part, runtime::Worker& worker, T alpha)
 {
-    const kernels::Context context = context_of(worker, part);
+    const kernels::Context context = context_of(worker, part.budget);
     if (part.columns_known) {
         part.product->numeric(alpha, part.a.shard.values, part.b.shard.values, part.col_idx.data(), part.values.data(),
                               context);
@@ -356,57 +251,251 @@ ProductState<T>& checked(const std::shared_ptr<ProductState<T>>& state)
 template <class T>
 ProductState<T>::~ProductState()
 {
+    const std::shared_ptr<EntryExchange> exchanged = std::move(exchange);
     for (std::size_t rank = 0; runtime && rank < parts.size(); ++rank) {
         ProductPart<T>* const part = parts[rank].release();
-        runtime->release(static_cast<int>(rank), [part] { delete part; });
+        runtime->release(static_cast<int>(rank), [part, exchanged, rank] {
+            if (exchanged && exchanged->channel) {
+                exchanged->channel->close(static_cast<int>(rank));
+            }
+            delete part;
+        });
+    }
+    if (operand) {
+        --operand->borrowers;
     }
 }
 
+namespace {
+
+/// Row pointers of a part of C that is on its device, to their place in those of C.
+template <class T>
+void download_row_pointers(const ProductState<T>& state, const ProductPart<T>& part, runtime::Worker& worker,
+                           std::int64_t begin, std::int64_t* row_ptr)
+{
+    const std::int64_t rows = part.end_row - part.first_row;
+    HostVector<std::int64_t> local(static_cast<std::size_t>(rows) + 1);
+    worker.device().download(worker.stream(), local.data(), part.product->row_ptr(),
+                             local.size() * sizeof(std::int64_t));
+    worker.stream().synchronize();
+    place_row_pointers(local.data(), part.first_row, rows, begin, state.work, state.plan.cols, row_ptr,
+                       threads_of(worker));
+}
+
+/// C without entries.
+template <class T>
+CsrMatrix<T> empty_c(const SpgemmPlan& plan)
+{
+    CsrMatrix<T> c;
+    c.rows = plan.rows;
+    c.cols = plan.cols;
+    c.row_ptr.resize(static_cast<std::size_t>(c.rows) + 1);
+    c.row_ptr[0] = 0;
+    return c;
+}
+
+/// All of C, as it was computed.
+template <class T>
+CsrMatrix<T> download_c(ProductState<T>& state)
+{
+    CsrMatrix<T> c = empty_c<T>(state.plan);
+    HostVector<std::int32_t> col_idx(static_cast<std::size_t>(state.plan.c_nnz));
+    c.values.resize(static_cast<std::size_t>(state.plan.c_nnz));
+    const auto seconds = on_devices<T>(state, [&](runtime::Worker& worker, ProductPart<T>& part, runtime::Rendezvous&) {
+        std::int64_t begin = entries_before(state, worker.rank());
+        const int threads = threads_of(worker);
+        if (part.product) {
+            runtime::Device& device = worker.device();
+            const auto nnz = static_cast<std::size_t>(part.product->nnz());
+            device.download(worker.stream(), col_idx.data() + begin, part.col_idx.data(), nnz * sizeof(std::int32_t));
+            device.download(worker.stream(), c.values.data() + begin, part.values.data(), nnz * sizeof(T));
+            download_row_pointers(state, part, worker, begin, c.row_ptr.data());
+            return;
+        }
+        for (const HostRows<T>& chunk : part.chunks) {
+            const auto rows = static_cast<std::int64_t>(chunk.row_ptr.size()) - 1;
+            place_row_pointers(chunk.row_ptr.data(), chunk.first_row, rows, begin, state.work, c.cols, c.row_ptr.data(),
+                               threads);
+            runtime::parallel_ranges(threads, chunk.values.size() * sizeof(T), [&](std::size_t first, std::size_t n) {
+                std::memcpy(reinterpret_cast<std::byte*>(c.values.data() + begin) + first,
+                            reinterpret_cast<const std::byte*>(chunk.values.data()) + first, n);
+            });
+            runtime::parallel_ranges(
+                threads, chunk.col_idx.size() * sizeof(std::int32_t), [&](std::size_t first, std::size_t n) {
+                    std::memcpy(reinterpret_cast<std::byte*>(col_idx.data() + begin) + first,
+                                reinterpret_cast<const std::byte*>(chunk.col_idx.data()) + first, n);
+                });
+            begin += static_cast<std::int64_t>(chunk.values.size());
+        }
+    });
+    set_phase(state, "download", seconds);
+    c.col_idx = std::move(col_idx);
+    return c;
+}
+
+/// C's row pointers alone.
+template <class T>
+CsrMatrix<T> structure_of_c(ProductState<T>& state)
+{
+    CsrMatrix<T> c = empty_c<T>(state.plan);
+    on_devices<T>(state, [&](runtime::Worker& worker, ProductPart<T>& part, runtime::Rendezvous&) {
+        download_row_pointers(state, part, worker, entries_before(state, worker.rank()), c.row_ptr.data());
+    });
+    return c;
+}
+
+/// B, which is a product.
+template <class T>
+void bring_operand_to_host(ProductState<T>& state)
+{
+    state.b_host = download_c(*state.operand);
+    state.b = state.b_host.view();
+}
+
+template <class T>
+bool all_on_devices(const ProductState<T>& state)
+{
+    return std::all_of(state.parts.begin(), state.parts.end(),
+                       [](const auto& part) { return part->product != nullptr; });
+}
+
+/// Connects the devices where they get entries of B from each other.
+template <class T>
+void connect_devices(ProductState<T>& state, const std::vector<RowSelection>& selections)
+{
+    std::vector<runtime::Range> needed = needed_entries(selections, state.b.row_ptr);
+    if (b_is_on_devices(state.b)) {
+        std::vector<std::int64_t> slices;
+        for (const auto& part : state.operand->parts) {
+            slices.push_back(state.b.row_ptr[part->first_row]);
+        }
+        slices.push_back(state.b.nnz);
+        open_exchange(state, std::move(slices), std::move(needed));
+    } else if (state.plan.exchange != "none") {
+        std::vector<std::int64_t> slices = entry_slices(needed);
+        open_exchange(state, std::move(slices), std::move(needed));
+    }
+}
+
+/// Plans, and makes the parts.
+template <class T>
+void build(ProductState<T>& state)
+{
+    const auto begin = Clock::now();
+    const auto devices = static_cast<std::size_t>(state.runtime->devices());
+    std::vector<std::int64_t> limits(devices);
+    state.runtime
+        ->submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+            limits[static_cast<std::size_t>(worker.rank())] = spgemm_limit(state.options, worker.device().free_bytes());
+        })
+        .get();
+    std::vector<RowSelection> selections;
+    const auto plan = [&] {
+        state.plan = make_spgemm_plan(*state.runtime, state.a, state.b, state.options, limits, state.work, &selections);
+    };
+    plan();
+    if (b_is_on_devices(state.b) && (state.plan.chunked() || (devices > 1 && state.plan.exchange == "none"))) {
+        bring_operand_to_host(state);
+        plan();
+    }
+    state.parts.resize(devices);
+    connect_devices(state, selections);
+    set_phase(state, "plan", {seconds_since(begin)});
+
+    std::vector<double> gather(devices);
+    std::vector<double> upload(devices);
+    std::vector<double> symbolic(devices);
+    state.runtime
+        ->submit(
+            [&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+                const auto rank = static_cast<std::size_t>(worker.rank());
+                auto part = std::make_unique<ProductPart<T>>(worker.device().make_pool(worker.stream()), limits[rank]);
+                part->first_row = state.plan.shards[rank].first_row;
+                part->end_row = state.plan.shards[rank].end_row;
+                part->b_rows = std::move(selections[rank]);
+                state.parts[rank] = std::move(part);
+                build_part(state, worker, meeting, gather[rank], upload[rank], symbolic[rank]);
+            },
+            {}, true)
+        .get();
+    if (state.exchange) {
+        set_phase(state, "gather", gather);
+        // A part in runs has no room for its slice, if that is not another product's.
+        state.exchange->given_up =
+            state.exchange->given_up || (!all_on_devices(state) && !state.exchange->of_product());
+        for (std::size_t rank = 0; rank < devices; ++rank) {
+            if (!state.parts[rank]->product) {
+                state.exchange->needed[rank] = {};
+            }
+        }
+    }
+    set_phase(state, "upload", upload);
+    set_phase(state, "symbolic", symbolic);
+    finish_counts(state);
+}
+
+/// Whether the values of B, which is a product, are newer than those here; if they are needed on the host, they are there.
+template <class T>
+bool operand_renewed(ProductState<T>& state)
+{
+    if (!state.operand) {
+        return false;
+    }
+    if (!state.operand->computed) {
+        throw Error(ErrorCode::usage, "B is a product that has no values now: compute it first");
+    }
+    const bool renewed = state.operand_round != state.operand->round;
+    const bool here = !b_is_on_devices(state.b);
+    if ((renewed && here) || (!here && !all_on_devices(state))) {
+        bring_operand_to_host(state);
+    }
+    return renewed;
+}
+
+}  // namespace
 }  // namespace detail
 
 template <class T>
 SparseProduct<T>::SparseProduct(Runtime& runtime, const CsrView<T>& a, const CsrView<T>& b,
                                 const SpgemmOptions& options)
 {
-    const auto begin = detail::Clock::now();
     auto state = std::make_shared<detail::ProductState<T>>();
     state->runtime = runtime.state_;
     state->runtime->require_live();
     state->a = a;
     state->b = b;
     state->options = options;
-    const int devices = state->runtime->devices();
-    std::vector<std::int64_t> limits(static_cast<std::size_t>(devices));
-    state->runtime
-        ->submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
-            limits[static_cast<std::size_t>(worker.rank())] =
-                detail::spgemm_limit(options, worker.device().free_bytes());
-        })
-        .get();
-    std::vector<detail::RowSelection> selections;
-    state->plan = detail::make_spgemm_plan(*state->runtime, a, b, options, limits, state->work, &selections);
-    state->parts.resize(static_cast<std::size_t>(devices));
-    detail::set_phase(*state, "plan", {detail::seconds_since(begin)});
+    detail::build(*state);
+    state_ = std::move(state);
+}
 
-    std::vector<double> upload(static_cast<std::size_t>(devices));
-    std::vector<double> symbolic(static_cast<std::size_t>(devices));
-    state->runtime
-        ->submit(
-            [&](runtime::Worker& worker, runtime::Rendezvous&) {
-                const auto rank = static_cast<std::size_t>(worker.rank());
-                auto part =
-                    std::make_unique<detail::ProductPart<T>>(worker.device().make_pool(worker.stream()), limits[rank]);
-                part->first_row = state->plan.shards[rank].first_row;
-                part->end_row = state->plan.shards[rank].end_row;
-                part->b_rows = std::move(selections[rank]);
-                state->parts[rank] = std::move(part);
-                detail::build_part(*state, worker, upload[rank], symbolic[rank]);
-            },
-            {}, true)
-        .get();
-    detail::set_phase(*state, "upload", upload);
-    detail::set_phase(*state, "symbolic", symbolic);
-    detail::finish_counts(*state);
+template <class T>
+SparseProduct<T>::SparseProduct(Runtime& runtime, const CsrView<T>& a, const SparseProduct<T>& b,
+                                const SpgemmOptions& options)
+{
+    detail::ProductState<T>& operand = detail::checked(b.state_);
+    if (operand.runtime != runtime.state_) {
+        throw Error(ErrorCode::usage, "B is a product of another runtime");
+    }
+    if (!operand.computed) {
+        throw Error(ErrorCode::usage, "B is a product that has not been computed: its entries are not there yet");
+    }
+    auto state = std::make_shared<detail::ProductState<T>>();
+    state->runtime = runtime.state_;
+    state->runtime->require_live();
+    state->a = a;
+    state->options = options;
+    state->operand = b.state_;
+    state->operand_round = operand.round;
+    ++operand.borrowers;
+    if (operand.plan.chunked()) {
+        detail::bring_operand_to_host(*state);
+    } else {
+        state->b_host = detail::structure_of_c(operand);
+        state->b = {
+            operand.plan.rows, operand.plan.cols, operand.plan.c_nnz, state->b_host.row_ptr.data(), {}, nullptr};
+    }
+    detail::build(*state);
     state_ = std::move(state);
 }
 
@@ -450,9 +539,13 @@ template <class T>
 void SparseProduct<T>::compute(T alpha)
 {
     detail::ProductState<T>& state = detail::checked(state_);
+    const bool renewed = detail::operand_renewed(state);
     state.computed = false;
-    const auto seconds =
-        detail::on_devices<T>(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous&) {
+    const auto seconds = detail::on_devices<T>(
+        state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous& meeting) {
+            if (renewed) {
+                detail::renew_b(state, part, worker, meeting, state.b.values);
+            }
             if (part.product) {
                 detail::fill_or_renew(part, worker, alpha);
             } else {
@@ -460,6 +553,8 @@ void SparseProduct<T>::compute(T alpha)
             }
         });
     state.computed = true;
+    ++state.round;
+    state.operand_round = state.operand ? state.operand->round : 0;
     detail::set_phase(state, "numeric", seconds);
     detail::finish_counts(state);
 }
@@ -468,10 +563,16 @@ template <class T>
 void SparseProduct<T>::update_values(const T* a_values, const T* b_values)
 {
     detail::ProductState<T>& state = detail::checked(state_);
-    const auto seconds =
-        detail::on_devices<T>(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous&) {
+    if (state.operand && b_values != nullptr) {
+        throw Error(ErrorCode::usage, "update_values(): B is a product, whose values are taken as they are");
+    }
+    const auto seconds = detail::on_devices<T>(
+        state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous& meeting) {
             if (part.product) {
-                detail::renew_values(state, part, worker, a_values, b_values);
+                detail::renew_a(state, part, worker, a_values, b_values);
+            }
+            if (b_values != nullptr) {
+                detail::renew_b(state, part, worker, meeting, b_values);
             }
         });
     state.a.values = a_values != nullptr ? a_values : state.a.values;
@@ -487,53 +588,8 @@ CsrMatrix<T> SparseProduct<T>::download() const
     if (!state.computed) {
         throw Error(ErrorCode::usage, "SparseProduct::download() before compute(): C has no values yet");
     }
-    CsrMatrix<T> c;
-    c.rows = state.plan.rows;
-    c.cols = state.plan.cols;
-    c.row_ptr.resize(static_cast<std::size_t>(c.rows) + 1);
-    c.row_ptr[0] = 0;
-    HostVector<std::int32_t> col_idx(static_cast<std::size_t>(state.plan.c_nnz));
-    c.values.resize(static_cast<std::size_t>(state.plan.c_nnz));
-    const auto seconds = detail::on_devices<T>(state, [&](runtime::Worker& worker, detail::ProductPart<T>& part,
-                                                          runtime::Rendezvous&) {
-        std::int64_t begin = 0;
-        for (int rank = 0; rank < worker.rank(); ++rank) {
-            begin += state.plan.shards[static_cast<std::size_t>(rank)].c_nnz;
-        }
-        const int threads = detail::threads_of(worker);
-        if (part.product) {
-            runtime::Device& device = worker.device();
-            const std::int64_t rows = part.end_row - part.first_row;
-            const auto nnz = static_cast<std::size_t>(part.product->nnz());
-            HostVector<std::int64_t> local(static_cast<std::size_t>(rows) + 1);
-            device.download(worker.stream(), local.data(), part.product->row_ptr(),
-                            local.size() * sizeof(std::int64_t));
-            device.download(worker.stream(), col_idx.data() + begin, part.col_idx.data(), nnz * sizeof(std::int32_t));
-            device.download(worker.stream(), c.values.data() + begin, part.values.data(), nnz * sizeof(T));
-            worker.stream().synchronize();
-            detail::place_row_pointers(local.data(), part.first_row, rows, begin, state.work, c.cols, c.row_ptr.data(),
-                                       threads);
-            return;
-        }
-        for (const detail::HostRows<T>& chunk : part.chunks) {
-            const auto rows = static_cast<std::int64_t>(chunk.row_ptr.size()) - 1;
-            detail::place_row_pointers(chunk.row_ptr.data(), chunk.first_row, rows, begin, state.work, c.cols,
-                                       c.row_ptr.data(), threads);
-            runtime::parallel_ranges(threads, chunk.values.size() * sizeof(T), [&](std::size_t first, std::size_t n) {
-                std::memcpy(reinterpret_cast<std::byte*>(c.values.data() + begin) + first,
-                            reinterpret_cast<const std::byte*>(chunk.values.data()) + first, n);
-            });
-            runtime::parallel_ranges(
-                threads, chunk.col_idx.size() * sizeof(std::int32_t), [&](std::size_t first, std::size_t n) {
-                    std::memcpy(reinterpret_cast<std::byte*>(col_idx.data() + begin) + first,
-                                reinterpret_cast<const std::byte*>(chunk.col_idx.data()) + first, n);
-                });
-            begin += static_cast<std::int64_t>(chunk.values.size());
-        }
-    });
-    detail::set_phase(state, "download", seconds);
-    c.col_idx = std::move(col_idx);
-    return state.options.prune_below > 0 ? pruned<T>(c.view(), state.options.prune_below) : c;
+    CsrMatrix<T> c = detail::download_c(state);
+    return state.options.prune_below > 0 ? pruned<T>(c.view(), state.options.prune_below) : std::move(c);
 }
 
 template <class T>
@@ -547,6 +603,7 @@ std::vector<PhaseTimes> SparseProduct<T>::phases() const
     template struct detail::ProductState<T>;                                                                \
     template std::unique_ptr<kernels::SpgemmOperator<T>> detail::prepare_product(                           \
         runtime::Worker&, MemoryBudget&, const SpgemmOptions&, const DeviceRows<T>&, const DeviceRows<T>&); \
+    template void detail::check_counts(const kernels::SpgemmOperator<T>&, std::int64_t, std::int64_t);      \
     template void detail::fill_or_renew(ProductPart<T>&, runtime::Worker&, T);                              \
     template std::vector<double> detail::on_devices<T>(ProductState<T>&, const DeviceBody<T>&);             \
     template detail::ProductState<T>& detail::checked(const std::shared_ptr<ProductState<T>>&);

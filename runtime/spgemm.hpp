@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,7 +46,7 @@ struct RowSelection {
 };
 
 /// The rows of B that the rows [first_row, end_row) of A touch; all rows between the first and the last of them where hardly more
-/// entries are sent that way.
+/// entries are sent that way, or if the columns of B are not on the host.
 template <class T>
 RowSelection select_rows(const CsrView<T>& a, std::int64_t first_row, std::int64_t end_row, const CsrView<T>& b,
                          int threads);
@@ -70,6 +71,14 @@ struct DeviceRows {
     kernels::RowRange filled;    ///< of these rows those that were selected are here
     std::int64_t selected = 0;
     std::int64_t in_b = -1;  ///< of A: its rows are those of B from this one on, in B's arrays
+
+    void describe(const RowSelection& rows, const kernels::CsrShard<T>& of_them)
+    {
+        shard = of_them;
+        selected = rows.rows;
+        filled =
+            rows.runs.empty() ? kernels::RowRange{} : kernels::RowRange{rows.runs.front().first, rows.runs.back().end};
+    }
 };
 
 /// Sends local row pointers of the rows [first_row, first_row + rows) of a matrix, 32-bit where the entries allow; rows that are not
@@ -82,6 +91,11 @@ IndexView upload_row_pointers(runtime::Worker& worker, MemoryBudget& memory, con
 template <class T>
 void upload_rows(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix, const RowSelection& selection,
                  std::int64_t first_row, std::int64_t rows, DeviceRows<T>& out);
+/// Sends rows of A, unless they came with B, of which b_rows are on the device.
+template <class T>
+void upload_a(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
+              std::int64_t first_row, std::int64_t end_row, const RowSelection& b_rows, const DeviceRows<T>& device_b,
+              DeviceRows<T>& out);
 /// Sends the selected rows' values alone.
 template <class T>
 void upload_values(runtime::Worker& worker, IndexView row_ptr, const RowSelection& selection, const T* from, T* to);
@@ -115,15 +129,47 @@ struct ProductPart {
     kernels::DeviceArray<T> values;
     bool columns_known = false;       ///< col_idx is filled
     std::vector<HostRows<T>> chunks;  ///< instead, where the part is computed in runs
+    /// Takes runs to the host while the next are computed: another queue and another pinned ring of the same device.
+    std::unique_ptr<runtime::Worker> copier;
 };
+
+/// How devices get entries of B from each other: each has a slice of them, and gathers what else it needs.
+struct EntryExchange {
+    /// Of each device, where entry 0 of the array is, or would be.
+    struct Places {
+        std::vector<void*> copies;
+        std::vector<void*> held;  ///< its slice, where that is not in its copy: B is another product's C
+    };
+    std::vector<std::int64_t> slices;    ///< device i has entries [slices[i], slices[i + 1]) of B
+    std::vector<runtime::Range> needed;  ///< of each device; none where its slice has all of it already
+    Places col_idx;
+    Places values;
+    std::unique_ptr<runtime::Channel> channel;  ///< null: host devices, which read each other's memory
+    std::atomic<bool> given_up = false;         ///< some device has no room: each takes B from the host
+
+    bool of_product() const noexcept { return !col_idx.held.empty(); }
+};
+
+/// Whether B is a product whose entries the host does not have.
+template <class T>
+bool b_is_on_devices(const CsrView<T>& b)
+{
+    return b.col_idx.data() == nullptr && b.nnz > 0;
+}
 
 template <class T>
 struct ProductState {
     ~ProductState();
 
     std::shared_ptr<RuntimeState> runtime;
-    CsrView<T> a;  ///< the caller's; read after construction by chunked parts only
-    CsrView<T> b;
+    CsrView<T> a;                           ///< the caller's; read after construction by chunked parts only
+    CsrView<T> b;                           ///< likewise, or of b_host
+    std::shared_ptr<ProductState> operand;  ///< the product that is B
+    std::int64_t operand_round = 0;         ///< whose values are here
+    CsrMatrix<T> b_host;  ///< of `operand`: row pointers, and the rest where a part is computed in runs
+    std::unique_ptr<EntryExchange> exchange;  ///< null: B came from the host, to each device all that it needs
+    std::int64_t round = 0;                   ///< how often C was computed
+    std::atomic<int> borrowers = 0;           ///< products whose B is this C
     SpgemmOptions options;
     SpgemmPlan plan;
     HostVector<std::int64_t> work;
@@ -131,6 +177,29 @@ struct ProductState {
     std::vector<PhaseTimes> phases;
     bool computed = false;
 };
+
+/// The entries of B that each device needs; empty if there is one that needs several ranges.
+std::vector<runtime::Range> needed_entries(const std::vector<RowSelection>& selections, IndexView row_ptr);
+/// Slices of B's entries, each of what its device needs and as even as that allows; empty if there are none.
+std::vector<std::int64_t> entry_slices(const std::vector<runtime::Range>& needed);
+/// Whether it is faster to send each device its slice of what is needed, and let it gather the rest, than to send it its rows.
+bool exchange_pays(const std::vector<RowSelection>& from_host, const std::vector<runtime::Range>& needed);
+/// How devices would exchange rows of B: a transport, "shared", or "none". \throws Error(usage) for an unknown option
+std::string exchange_transport(const RuntimeState& runtime, const SpgemmOptions& options);
+/// Connects the devices and makes state.exchange; not on a worker.
+template <class T>
+void open_exchange(ProductState<T>& state, std::vector<std::int64_t> slices, std::vector<runtime::Range> needed);
+/// Memory for what the device needs of B. False, on every device, if one has none. All workers of the job call it, and the next two.
+template <class T>
+bool make_room(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, runtime::Rendezvous& meeting);
+template <class T>
+void exchange_columns(ProductState<T>& state, runtime::Worker& worker, runtime::Rendezvous& meeting);
+/// `from`: the host's values of B, if it is no product.
+template <class T>
+void exchange_values(ProductState<T>& state, runtime::Worker& worker, runtime::Rendezvous& meeting, const T* from);
+/// part.b from what was exchanged, with its row pointers.
+template <class T>
+void take_exchanged(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker);
 
 /// Counts, cuts and estimates; touches no device. `limits` are of each device's memory, 0 where there is none; `selections`, if not
 /// null, gets the rows of B for each device.
@@ -152,6 +221,21 @@ template <class T>
 std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(runtime::Worker& worker, MemoryBudget& memory,
                                                             const SpgemmOptions& options, const DeviceRows<T>& a,
                                                             const DeviceRows<T>& b);
+
+/// \throws Error(internal) if the kernel did not count what the plan did
+template <class T>
+void check_counts(const kernels::SpgemmOperator<T>& product, std::int64_t products, std::int64_t cols);
+
+inline kernels::Context context_of(runtime::Worker& worker, MemoryBudget& memory)
+{
+    kernels::Context context = worker.context();
+    context.memory = &memory;
+    return context;
+}
+
+/// C of a part whose rows do not fit the device together, in runs of rows that go to part.chunks.
+template <class T>
+void compute_chunked(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha);
 
 /// Queues the values of C, and its columns if they are not there yet.
 template <class T>

@@ -263,7 +263,6 @@ CsrMatrix<T> multiply_add(Runtime& runtime, T alpha, const CsrView<T>& a, const 
 template <class T>
 TripleProduct<T>::TripleProduct(Runtime& runtime, const CsrView<T>& r, const CsrView<T>& a, const CsrView<T>& p,
                                 const SpgemmOptions& options)
-    : prune_below_(options.prune_below)
 {
     if (r.cols != a.rows) {
         throw Error(ErrorCode::usage,
@@ -274,8 +273,7 @@ TripleProduct<T>::TripleProduct(Runtime& runtime, const CsrView<T>& r, const Csr
     whole.prune_below = 0;
     ap_ = SparseProduct<T>(runtime, a, p, whole);
     ap_.compute();
-    ap_host_ = ap_.download();
-    rap_ = SparseProduct<T>(runtime, r, ap_host_.view(), whole);
+    rap_ = SparseProduct<T>(runtime, r, ap_, options);
 }
 
 template <class T>
@@ -284,14 +282,9 @@ CsrMatrix<T> TripleProduct<T>::compute(const T* a_values)
     if (a_values != nullptr) {
         ap_.update_values(a_values, nullptr);
         ap_.compute();
-        // Into the same array: a chunked outer product reads it there.
-        const CsrMatrix<T> renewed = ap_.download();
-        std::copy(renewed.values.begin(), renewed.values.end(), ap_host_.values.begin());
-        rap_.update_values(nullptr, ap_host_.values.data());
     }
     rap_.compute();
-    CsrMatrix<T> out = rap_.download();
-    return prune_below_ > 0 ? pruned<T>(out.view(), prune_below_) : std::move(out);
+    return rap_.download();
 }
 
 template <class T>

@@ -22,6 +22,9 @@ std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int
         throw Error(ErrorCode::usage,
                     fmt::format("measure({}, {}): at least one iteration is timed", warmup, iterations));
     }
+    if (state.borrowers > 0) {
+        throw Error(ErrorCode::usage, "measure() would make C anew, which is the B of another product");
+    }
     if (state.plan.chunked()) {
         throw Error(ErrorCode::usage,
                     "measure() needs A, B and C on the devices; this plan is computed in runs of rows");

@@ -60,7 +60,46 @@ double sampled_compression(const CsrView<T>& a, const CsrView<T>& b, const HostV
     return products > 0 ? static_cast<double>(entries) / static_cast<double>(products) : 0;
 }
 
+RowSelection without_gaps(const RowSelection& selection, IndexView row_ptr)
+{
+    RowSelection all;
+    if (!selection.runs.empty()) {
+        const std::int64_t first = selection.runs.front().first;
+        const std::int64_t end = selection.runs.back().end;
+        all.runs = {{first, end, 0}};
+        all.rows = end - first;
+        all.nnz = row_ptr[end] - row_ptr[first];
+    }
+    return all;
+}
+
 std::int64_t pointer_bytes(std::int64_t nnz) { return nnz > std::numeric_limits<std::int32_t>::max() ? 8 : 4; }
+
+/// What each device takes with these rows of B, and whether it computes in runs.
+template <class T>
+void count_bytes(SpgemmPlan& plan, const CsrView<T>& a, const CsrView<T>& b, const std::vector<RowSelection>& of_b)
+{
+    constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
+    for (std::size_t rank = 0; rank < plan.shards.size(); ++rank) {
+        SpgemmShardPlan& shard = plan.shards[rank];
+        const std::int64_t rows = shard.end_row - shard.first_row;
+        const bool came_with_b = position_in_b(a, b, shard.first_row, shard.end_row, of_b[rank]) >= 0;
+        shard.b_rows = of_b[rank].rows;
+        shard.b_nnz = of_b[rank].nnz;
+        shard.a_bytes = (came_with_b ? 0 : shard.a_nnz * entry_bytes) + (rows + 1) * pointer_bytes(shard.a_nnz);
+        shard.b_bytes = shard.b_nnz * entry_bytes + (b.rows + 1) * pointer_bytes(shard.b_nnz);
+        shard.c_bytes = shard.c_nnz * entry_bytes + (rows + 1) * 8;
+        // A bound may be far above C: whether it fits is then tried.
+        const std::int64_t c_bytes = b_is_on_devices(b) ? 0 : shard.c_bytes;
+        if (shard.limit_bytes > 0 && shard.a_bytes + shard.b_bytes + c_bytes > shard.limit_bytes) {
+            // B, or what a run needs of it, takes at most half; A and C of a run, work space, and C of the run before, which is
+            // on its way to the host, share the rest.
+            const std::int64_t room = std::max<std::int64_t>(shard.limit_bytes / 6, 1);
+            shard.chunks = std::clamp<std::int64_t>((shard.a_bytes + shard.c_bytes) / room + 1, 2,
+                                                    std::max<std::int64_t>(rows, 2));
+        }
+    }
+}
 
 template <class T>
 void check_dimensions(const CsrView<T>& a, const CsrView<T>& b)
@@ -130,7 +169,10 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
 {
     check_dimensions(a, b);
     validate(a);
-    if (a.col_idx.data() != b.col_idx.data() || a.row_ptr.data() != b.row_ptr.data() || a.nnz != b.nnz) {
+    const bool b_is_product = b_is_on_devices(b);
+    if (b_is_product) {
+        // Its columns are on the devices, and good.
+    } else if (a.col_idx.data() != b.col_idx.data() || a.row_ptr.data() != b.row_ptr.data() || a.nnz != b.nnz) {
         validate(b);
     }
     const kernels::SpgemmKernel<T>& kernel =
@@ -155,6 +197,7 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
     const Partition partition =
         partition_csr(a.rows, std::max<std::int64_t>(a.cols, 1), IndexView(work.data()), runtime.devices(), split);
     plan.product_imbalance = partition.imbalance(split.weights);
+    std::vector<RowSelection> chosen;
     for (int i = 0; i < runtime.devices(); ++i) {
         const auto rank = static_cast<std::size_t>(i);
         const DeviceInfo& info = runtime.infos[rank];
@@ -167,36 +210,43 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
         shard.end_row = partition.parts[rank].end_row;
         shard.a_nnz = a.row_ptr[shard.end_row] - a.row_ptr[shard.first_row];
         shard.products = products_of(work, shard.first_row, shard.end_row);
-        RowSelection selection = select_rows(a, shard.first_row, shard.end_row, b, threads_here());
-        shard.b_rows = selection.rows;
-        shard.b_nnz = selection.nnz;
+        chosen.push_back(select_rows(a, shard.first_row, shard.end_row, b, threads_here()));
         std::int64_t most = 0;
 #pragma omp parallel for reduction(+ : most) schedule(static)
         for (std::int64_t row = shard.first_row; row < shard.end_row; ++row) {
             most += std::min(products_of(work, row, row + 1), b.cols);
         }
         shard.c_nnz_most = most;
-        const double estimate =
-            sampled_compression(a, b, work, shard.first_row, shard.end_row) * static_cast<double>(shard.products);
-        shard.c_nnz = std::min(most, static_cast<std::int64_t>(estimate));
-        constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
-        const std::int64_t rows = shard.end_row - shard.first_row;
-        const bool came_with_b = position_in_b(a, b, shard.first_row, shard.end_row, selection) >= 0;
-        shard.a_bytes = (came_with_b ? 0 : shard.a_nnz * entry_bytes) + (rows + 1) * pointer_bytes(shard.a_nnz);
-        shard.b_bytes = shard.b_nnz * entry_bytes + (b.rows + 1) * pointer_bytes(shard.b_nnz);
-        shard.c_bytes = shard.c_nnz * entry_bytes + (rows + 1) * 8;
-        shard.limit_bytes = limits[rank];
-        if (shard.limit_bytes > 0 && shard.a_bytes + shard.b_bytes + shard.c_bytes > shard.limit_bytes) {
-            // B, or what a run needs of it, takes at most half; A and C of a run share the rest.
-            const std::int64_t room = std::max<std::int64_t>(shard.limit_bytes / 2, 1);
-            shard.chunks = std::clamp<std::int64_t>((shard.a_bytes + shard.c_bytes) / room + 1, 2,
-                                                    std::max<std::int64_t>(rows, 2));
+        shard.c_nnz = most;
+        if (!b_is_product) {
+            const double estimate =
+                sampled_compression(a, b, work, shard.first_row, shard.end_row) * static_cast<double>(shard.products);
+            shard.c_nnz = std::min(most, static_cast<std::int64_t>(estimate));
         }
+        shard.limit_bytes = limits[rank];
         plan.c_nnz += shard.c_nnz;
         plan.shards.push_back(std::move(shard));
-        if (selections != nullptr) {
-            selections->push_back(std::move(selection));
+    }
+    count_bytes(plan, a, b, chosen);
+    const std::string transport = exchange_transport(runtime, options);
+    if (b_is_product) {
+        plan.exchange = transport;
+    } else if (transport != "none" && !plan.chunked() && (transport != "host" || options.transport == "host")) {
+        // Copies through the host would take the links that slices spare.
+        std::vector<RowSelection> all_between;
+        for (const RowSelection& selection : chosen) {
+            all_between.push_back(without_gaps(selection, b.row_ptr));
         }
+        SpgemmPlan exchanging = plan;
+        exchanging.exchange = transport;
+        count_bytes(exchanging, a, b, all_between);
+        if (!exchanging.chunked() && exchange_pays(chosen, needed_entries(all_between, b.row_ptr))) {
+            plan = std::move(exchanging);
+            chosen = std::move(all_between);
+        }
+    }
+    if (selections != nullptr) {
+        *selections = std::move(chosen);
     }
     return plan;
 }
@@ -250,6 +300,10 @@ std::string SpgemmPlan::to_text() const
     out += table.to_text(2);
     if (!shards.empty()) {
         out += fmt::format("  kernel      {}\n", shards.front().kernel);
+    }
+    if (exchange != "none") {
+        out += text::wrapped("  rows of B   ",
+                             fmt::format("slices to the devices, which gather the rest from each other: {}", exchange));
     }
     if (chunked()) {
         out += text::wrapped("  memory      ",

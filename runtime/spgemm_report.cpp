@@ -75,11 +75,17 @@ Json plan_json(const SpgemmPlan& plan)
                           {"runs", s.chunks},
                           {"peak_bytes", s.peak_bytes}});
     }
-    return {{"rows", plan.rows},           {"inner", plan.inner},
-            {"cols", plan.cols},           {"a_nonzeros", plan.a_nnz},
-            {"b_nonzeros", plan.b_nnz},    {"products", plan.products},
-            {"c_nonzeros", plan.c_nnz},    {"exact", plan.exact},
-            {"precision", plan.precision}, {"product_imbalance", plan.product_imbalance},
+    return {{"rows", plan.rows},
+            {"inner", plan.inner},
+            {"cols", plan.cols},
+            {"a_nonzeros", plan.a_nnz},
+            {"b_nonzeros", plan.b_nnz},
+            {"products", plan.products},
+            {"c_nonzeros", plan.c_nnz},
+            {"exact", plan.exact},
+            {"precision", plan.precision},
+            {"exchange", plan.exchange},
+            {"product_imbalance", plan.product_imbalance},
             {"shards", std::move(shards)}};
 }
 

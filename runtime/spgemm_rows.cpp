@@ -129,7 +129,7 @@ RowSelection select_rows(const CsrView<T>& a, std::int64_t first_row, std::int64
         }
     });
     const std::int64_t between = b.row_ptr[last + 1] - b.row_ptr[first];
-    if (between - nnz <= between / 8) {
+    if (b_is_on_devices(b) || between - nnz <= between / 8) {
         selection.runs.push_back({first, last + 1, 0});
         selection.rows = last + 1 - first;
         selection.nnz = between;
@@ -209,11 +209,32 @@ void upload_rows(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>
     matrix.col_idx.visit(
         [&](const auto* col) { upload_entries(worker, matrix.row_ptr, selection, col, out.col_idx.data()); });
     upload_entries(worker, matrix.row_ptr, selection, matrix.values, out.values.data());
-    out.shard = {rows, matrix.cols, selection.nnz, row_ptr, out.col_idx.data(), out.values.data()};
-    if (!selection.runs.empty()) {
-        out.filled = {selection.runs.front().first, selection.runs.back().end};
+    out.describe(selection, {rows, matrix.cols, selection.nnz, row_ptr, out.col_idx.data(), out.values.data()});
+}
+
+template <class T>
+void upload_a(runtime::Worker& worker, MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
+              std::int64_t first_row, std::int64_t end_row, const RowSelection& b_rows, const DeviceRows<T>& device_b,
+              DeviceRows<T>& out)
+{
+    const RowSelection rows = consecutive(a, first_row, end_row);
+    const std::int64_t position = position_in_b(a, b, first_row, end_row, b_rows);
+    if (position < 0) {
+        upload_rows(worker, memory, a, rows, first_row, end_row - first_row, out);
+        return;
     }
-    out.selected = selection.rows;
+    out.in_b = first_row;
+    if (rows.rows == b.rows && b_rows.rows == b.rows) {
+        out.shard = device_b.shard;  // kernels see that it is a square
+        return;
+    }
+    const IndexView row_ptr = upload_row_pointers(worker, memory, a, rows, first_row, end_row - first_row, out.row_ptr);
+    out.shard = {end_row - first_row,
+                 a.cols,
+                 rows.nnz,
+                 row_ptr,
+                 device_b.shard.col_idx + position,
+                 device_b.shard.values + position};
 }
 
 template <class T>
@@ -231,6 +252,8 @@ void upload_values(runtime::Worker& worker, IndexView row_ptr, const RowSelectio
                                            std::int64_t, std::int64_t, kernels::DeviceArray<std::byte>&);            \
     template void upload_rows(runtime::Worker&, MemoryBudget&, const CsrView<T>&, const RowSelection&, std::int64_t, \
                               std::int64_t, DeviceRows<T>&);                                                         \
+    template void upload_a(runtime::Worker&, MemoryBudget&, const CsrView<T>&, const CsrView<T>&, std::int64_t,      \
+                           std::int64_t, const RowSelection&, const DeviceRows<T>&, DeviceRows<T>&);                 \
     template void upload_values(runtime::Worker&, IndexView, const RowSelection&, const T*, T*);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

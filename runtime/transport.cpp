@@ -42,28 +42,43 @@ public:
         const int rank = worker.rank();
         write();
         gather.pack(worker, stream);
-        // The smallest range that serves everyone, so that it crosses this device's link once.
-        const std::byte* first = nullptr;
-        const std::byte* end = nullptr;
-        for (int other = 0; other < gather.devices(); ++other) {
-            const Transfer out = gather.transfer(rank, other);
-            if (other != rank && !out.empty()) {
-                first = first == nullptr ? out.from : std::min(first, out.from);
-                end = std::max(end, out.from + out.bytes);
+        // What serves everyone crosses this device's link once, as much at a time as the pinned memory takes.
+        std::vector<std::span<const std::byte>> sent;
+        std::size_t most = 1;
+        for (int device = 0; device < gather.devices(); ++device) {
+            sent.push_back(gather.sent(device));
+            most = std::max(most, sent.back().size());
+        }
+        const auto window = static_cast<std::size_t>(std::max<std::int64_t>(bytes_, 1));
+        for (std::size_t begin = 0; begin < most; begin += window) {
+            if (begin > 0) {
+                hand_over_.settle(rank, stream, meeting);
             }
-        }
-        if (first != nullptr) {
-            stream.copy(bounced(rank, gather, first), first, static_cast<std::size_t>(end - first));
-        }
-        hand_over_.publish(rank, stream, meeting);
-        for (int step = 1; step < gather.devices(); ++step) {
-            const int other = (rank + step) % gather.devices();
-            const Transfer in = gather.transfer(other, rank);
-            if (!in.empty()) {
-                stream.copy(in.to, bounced(other, gather, in.from), in.bytes);
+            const auto now = [&](int device) {
+                const auto& all = sent[static_cast<std::size_t>(device)];
+                return begin < all.size() ? all.subspan(begin, std::min(window, all.size() - begin))
+                                          : std::span<const std::byte>();
+            };
+            stream.copy(bounce_[static_cast<std::size_t>(rank)].data(), now(rank).data(), now(rank).size());
+            hand_over_.publish(rank, stream, meeting);
+            for (int step = 1; step < gather.devices(); ++step) {
+                const int other = (rank + step) % gather.devices();
+                const Transfer in = gather.transfer(other, rank);
+                const auto there = now(other);
+                if (in.empty() || there.empty()) {
+                    continue;
+                }
+                const std::byte* const first = std::max(in.from, there.data());
+                const std::byte* const end = std::min(in.from + in.bytes, there.data() + there.size());
+                if (first < end) {
+                    const auto* const bounced =
+                        static_cast<std::byte*>(bounce_[static_cast<std::size_t>(other)].data());
+                    stream.copy(in.to + (first - in.from), bounced + (first - there.data()),
+                                static_cast<std::size_t>(end - first));
+                }
             }
+            hand_over_.end(rank, stream);
         }
-        hand_over_.end(rank, stream);
     }
     void settle(Worker& worker, Stream& stream, Rendezvous& meeting) override
     {
@@ -101,12 +116,6 @@ private:
     {
         return static_cast<std::byte*>(bounce_[static_cast<std::size_t>(rank)].data()) -
                reduce.offset(reduce.touched[static_cast<std::size_t>(rank)].first);
-    }
-    /// Where a device's bytes pass through host memory.
-    std::byte* bounced(int rank, const Gather& gather, const std::byte* sent) const
-    {
-        return static_cast<std::byte*>(bounce_[static_cast<std::size_t>(rank)].data()) +
-               (sent - gather.sent_from(rank));
     }
 
     std::vector<PinnedBuffer> bounce_;

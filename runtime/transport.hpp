@@ -52,28 +52,35 @@ struct Gather {
         packed{};                 ///< each device's buffer for what the others need; this and the rest with `halo` only
     const void* slice = nullptr;  ///< the calling worker's slice, which may be elsewhere than in its copy
     const std::int32_t* packed_list = nullptr;  ///< its Halo::packed()
+    /// Where each device's slice is, as its entry 0 would be, if it is not in the device's copy; nor is it then moved there.
+    std::span<void* const> held{};
+    bool large = false;  ///< so much that copy engines should move it; parts need not be aligned alike
 
     /// Packs what the others need into the worker's buffer, for channels that do not move entries one by one.
     void pack(Worker& worker, Stream& stream) const;
     Transfer transfer(int from, int to) const noexcept
     {
         if (halo != nullptr) {
-            const auto at = [&](std::span<void* const> places, int device, std::int64_t entry) {
-                return static_cast<std::byte*>(places[static_cast<std::size_t>(device)]) +
-                       static_cast<std::size_t>(entry) * entry_bytes;
-            };
             return {at(packed, from, halo->sent_at(from, to)),
                     at(buffers, to, slices[static_cast<std::size_t>(to)] + halo->received_at(from, to)),
                     static_cast<std::size_t>(halo->count(from, to)) * entry_bytes};
         }
         const Range range = part(from, to);
-        return {place(from, range.first), place(to, range.first), bytes(range)};
+        return {at(held.empty() ? buffers : held, from, range.first), at(buffers, to, range.first), bytes(range)};
     }
-    /// The lowest address from which a device sends.
-    const std::byte* sent_from(int device) const noexcept
+    /// The smallest range of a device's memory that holds all that others need of it.
+    std::span<const std::byte> sent(int from) const noexcept
     {
-        const auto i = static_cast<std::size_t>(device);
-        return halo != nullptr ? static_cast<const std::byte*>(packed[i]) : place(device, slices[i]);
+        const std::byte* first = nullptr;
+        const std::byte* end = nullptr;
+        for (int to = 0; to < devices(); ++to) {
+            const Transfer out = transfer(from, to);
+            if (to != from && !out.empty()) {
+                first = first == nullptr ? out.from : std::min(first, out.from);
+                end = std::max(end, out.from + out.bytes);
+            }
+        }
+        return {first, end};
     }
 
     int devices() const noexcept { return static_cast<int>(buffers.size()); }
@@ -84,14 +91,15 @@ struct Gather {
         const auto f = static_cast<std::size_t>(from);
         return {std::max(range.first, slices[f]), std::min(range.end, slices[f + 1])};
     }
-    std::byte* place(int device, std::int64_t entry) const noexcept
-    {
-        return static_cast<std::byte*>(buffers[static_cast<std::size_t>(device)]) +
-               static_cast<std::size_t>(entry) * entry_bytes;
-    }
+    std::byte* place(int device, std::int64_t entry) const noexcept { return at(buffers, device, entry); }
     std::size_t bytes(const Range& range) const noexcept
     {
         return range.empty() ? 0 : static_cast<std::size_t>(range.end - range.first) * entry_bytes;
+    }
+    std::byte* at(std::span<void* const> places, int device, std::int64_t entry) const noexcept
+    {
+        return static_cast<std::byte*>(places[static_cast<std::size_t>(device)]) +
+               static_cast<std::ptrdiff_t>(entry) * static_cast<std::ptrdiff_t>(entry_bytes);
     }
 };
 
@@ -179,13 +187,15 @@ class Transport {
 public:
     virtual ~Transport() = default;
     virtual std::string name() const = 0;
-    /// A channel for gathers to which no device sends more than `bytes` bytes, and for reductions of sums of at most `bytes` a
+    /// A channel for gathers, of which `bytes` bytes a device may be under way at once, and for reductions of sums of at most `bytes` a
     /// device in which device i gets at most received[i] bytes from the others (empty: no reductions). Its open parts are made on
     /// the workers.
     virtual std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes,
                                                   std::vector<std::int64_t> received = {}) = 0;
     /// Makes what one device needs of a channel; on its worker, before the first gather.
     virtual void open(Channel& channel, Worker& worker) = 0;
+    /// Lets channels move what the worker's device has in pools (Device::make_pool), from now on; on the worker.
+    virtual void open_pool(Worker&) {}
     /// Gives up what one device has under way, so that its stream does not wait for the others any more; the transport is of
     /// no further use. On the device's worker.
     virtual void abort(int rank) noexcept { (void)rank; }

@@ -68,6 +68,7 @@ struct Config {
         std::string generate;              ///< spgemm.generate: B
         std::string kernel = "auto";       ///< spgemm.kernel
         std::string accumulator = "auto";  ///< spgemm.accumulator
+        std::string transport = "auto";    ///< spgemm.transport
         double memory_limit = 0.9;         ///< spgemm.memory_limit, above 0
         double prune_below = 0;            ///< spgemm.prune_below
         std::int64_t iterations = 10;      ///< spgemm.iterations, at least 1

@@ -22,6 +22,9 @@ struct SpgemmOptions {
     std::string accumulator =
         "auto";  ///< how a row is added up: "scatter", "hash", "window", "chunks", as far as the kernel has it
     Determinism determinism = Determinism::none;
+    /// How devices get from each other the rows of B that several of them need: "peer", "nccl", "host", or "auto", the runtime's;
+    /// "none": each gets all of its rows from the host.
+    std::string transport = "auto";
     /// Memory of each device that the product may hold at any time, A, B and C included: up to 1, that share of what is free
     /// (devices whose memory is not known: no limit); above, bytes.
     double memory_limit = 0.9;
@@ -62,6 +65,8 @@ struct SpgemmPlan {
     std::int64_t c_nnz = 0;  ///< as SpgemmShardPlan::c_nnz
     bool exact = false;      ///< c_nnz was counted, not estimated
     std::string precision;
+    /// How devices get rows of B that others have too: "none" (from the host), "shared", or a transport.
+    std::string exchange = "none";
     std::vector<SpgemmShardPlan> shards;
     double product_imbalance = 0;  ///< largest part over its fair share, minus one
 
@@ -87,6 +92,12 @@ public:
     /// \throws Error(usage) for bad matrices, dimensions or options, Error(out_of_memory) naming the bytes if not even one
     ///         row fits; the runtime stays usable
     SparseProduct(Runtime& runtime, const CsrView<T>& a, const CsrView<T>& b, const SpgemmOptions& options = {});
+    /// The same where B is a product that has been computed on the same runtime: its rows go from device to device, and
+    /// compute() takes the values that it has then. Its entries pass through host memory only where one of both is chunked. C's entries are
+    /// bounded, not estimated, and options.prune_below of B does not count. B stays what it is as long as this is there, but cannot
+    /// be measured.
+    /// \throws Error(usage) if B has not been computed, or belongs to another runtime; else as above
+    SparseProduct(Runtime& runtime, const CsrView<T>& a, const SparseProduct<T>& b, const SpgemmOptions& options = {});
 
     /// What the constructor would decide; touches no device. Works on described machines.
     static SpgemmPlan plan(const Runtime& runtime, const CsrView<T>& a, const CsrView<T>& b,
@@ -99,20 +110,20 @@ public:
 
     /// Computes C from the values that A and B have now.
     void compute(T alpha = T{1});
-    /// New values for the same structure, in the order of the arrays given to the constructor; null: as before. Chunked: the
-    /// arrays must stay until the next update.
+    /// New values for the same structure, in the order of the arrays given to the constructor; null: as before, and where B is a
+    /// product always. Chunked: the arrays must stay until the next update.
     void update_values(const T* a_values, const T* b_values);
     /// C, once computed.
     /// \throws Error(usage) before compute()
     CsrMatrix<T> download() const;
 
-    /// Seconds of what has been done so far, the last time: "plan", "upload", "symbolic" (allocation of C included), then
-    /// "numeric" of the last compute(), and "download".
+    /// Seconds of what has been done so far, the last time: "plan", "gather" (of B, where devices exchange it), "upload", "symbolic"
+    /// (allocation of C included), then "numeric" of the last compute(), and "download".
     std::vector<PhaseTimes> phases() const;
 
     /// Times on the devices, with A and B there: the whole product (structure, memory for C, values: "whole") and the
     /// values alone ("numeric"), after `warmup` rounds of each.
-    /// \throws Error(usage) for iterations < 1 or a chunked plan
+    /// \throws Error(usage) for iterations < 1, a chunked plan, or while C is the B of another product
     std::vector<Measurement> measure(std::int64_t warmup, std::int64_t iterations, T alpha = T{1});
 
 private:
@@ -131,8 +142,8 @@ template <class T>
 CsrMatrix<T> multiply_add(Runtime& runtime, T alpha, const CsrView<T>& a, const CsrView<T>& b, T beta,
                           const CsrView<T>& d, const SpgemmOptions& options = {});
 
-/// R A P, as algebraic multigrid makes coarse operators: A P first, then R times that. Both structures are kept, so that a new A of
-/// the same structure costs the values alone.
+/// R A P, as algebraic multigrid makes coarse operators: A P first, then R times that, which goes from device to device. Both
+/// structures are kept, so that a new A of the same structure costs the values alone.
 template <class T>
 class TripleProduct {
 public:
@@ -150,8 +161,6 @@ public:
 private:
     SparseProduct<T> ap_;
     SparseProduct<T> rap_;
-    CsrMatrix<T> ap_host_;
-    double prune_below_ = 0;
 };
 
 /// A^T as CSR, in parallel; columns rise within each row.

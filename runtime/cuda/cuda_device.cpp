@@ -228,18 +228,43 @@ void CudaDevice::deallocate(void* p, std::size_t) noexcept
     (void)cudaGetLastError();
 }
 
+void CudaDevice::open_pool()
+{
+    if (pool_ != nullptr) {
+        return;
+    }
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = ordinal_;
+    cuda_check(cudaMemPoolCreate(&pool_, &properties), "cudaMemPoolCreate");
+    // Kept when free: mapping memory anew costs milliseconds a gigabyte.
+    std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
+    cuda_check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "cudaMemPoolSetAttribute");
+}
+
+void CudaDevice::share_pool(std::span<const int> ordinals)
+{
+    if (pool_shared_) {
+        return;
+    }
+    open_pool();
+    std::vector<cudaMemAccessDesc> access;
+    for (const int ordinal : ordinals) {
+        if (ordinal != ordinal_) {
+            cudaMemAccessDesc& one = access.emplace_back();
+            one.location.type = cudaMemLocationTypeDevice;
+            one.location.id = ordinal;
+            one.flags = cudaMemAccessFlagsProtReadWrite;
+        }
+    }
+    cuda_check(cudaMemPoolSetAccess(pool_, access.data(), access.size()), "cudaMemPoolSetAccess");
+    pool_shared_ = true;
+}
+
 std::unique_ptr<kernels::Memory> CudaDevice::make_pool(Stream& stream)
 {
-    if (pool_ == nullptr) {
-        cudaMemPoolProps properties{};
-        properties.allocType = cudaMemAllocationTypePinned;
-        properties.location.type = cudaMemLocationTypeDevice;
-        properties.location.id = ordinal_;
-        cuda_check(cudaMemPoolCreate(&pool_, &properties), "cudaMemPoolCreate");
-        // Kept when free: mapping memory anew costs milliseconds a gigabyte.
-        std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
-        cuda_check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "cudaMemPoolSetAttribute");
-    }
+    open_pool();
     return std::make_unique<CudaPool>(*this, pool_, static_cast<cudaStream_t>(stream.native()));
 }
 
@@ -380,6 +405,15 @@ void CudaDevice::download(Stream& stream, void* dst, const void* src, std::size_
                             [&](std::size_t first, std::size_t count) { std::memcpy(out + first, in + first, count); });
         }
     }
+}
+
+std::vector<int> ordinals_of(std::span<const std::unique_ptr<Worker>> workers)
+{
+    std::vector<int> ordinals;
+    for (const auto& worker : workers) {
+        ordinals.push_back(dynamic_cast<CudaDevice&>(worker->device()).ordinal());
+    }
+    return ordinals;
 }
 
 std::vector<GpuDescription> cuda_gpus()

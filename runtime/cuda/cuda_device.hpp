@@ -3,9 +3,11 @@
 #include <cuda_runtime.h>
 
 #include <source_location>
+#include <span>
 #include <vector>
 
 #include "runtime/device.hpp"
+#include "runtime/worker.hpp"
 
 namespace rmsp::runtime {
 
@@ -45,12 +47,17 @@ private:
     cudaStream_t stream_ = nullptr;
 };
 
+/// CUDA ordinals of the workers' devices.
+std::vector<int> ordinals_of(std::span<const std::unique_ptr<Worker>> workers);
+
 class CudaDevice final : public Device {
 public:
     CudaDevice(DeviceInfo info, int ordinal);
     ~CudaDevice() override;
 
     int ordinal() const noexcept { return ordinal_; }
+    /// Lets these GPUs, which can reach this one's memory, reach what comes from its pool too.
+    void share_pool(std::span<const int> ordinals);
 
     void make_current() override;
     std::unique_ptr<Stream> make_stream(StreamPriority priority) override;
@@ -76,12 +83,14 @@ private:
         std::unique_ptr<Event> free;  // the copy engine is done with the slot
     };
     void open_ring();
+    void open_pool();
 
     int ordinal_;
     int copy_threads_;
-    std::vector<Slot> ring_;        // made at the first pageable copy
-    cudaMemPool_t pool_ = nullptr;  // made with the first make_pool()
-    std::size_t next_ = 0;          // the slot that was used longest ago
+    std::vector<Slot> ring_;  // made at the first pageable copy
+    cudaMemPool_t pool_ = nullptr;
+    bool pool_shared_ = false;
+    std::size_t next_ = 0;  // the slot that was used longest ago
 };
 
 }  // namespace rmsp::runtime

@@ -256,7 +256,7 @@ private:
     /// Whether all slices are equal and everyone needs all of them: what NCCL has its own collective for.
     static bool everything(const Gather& gather)
     {
-        if (gather.halo != nullptr) {
+        if (gather.halo != nullptr || !gather.held.empty()) {
             return false;
         }
         const std::int64_t slice = gather.slices[1] - gather.slices[0];
@@ -286,11 +286,7 @@ void NcclTransport::open(Channel& channel, Worker& worker) { dynamic_cast<NcclCh
 std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<Worker>> workers,
                                                std::chrono::steady_clock::duration limit)
 {
-    std::vector<int> ordinals;
-    for (const auto& worker : workers) {
-        ordinals.push_back(dynamic_cast<CudaDevice&>(worker->device()).ordinal());
-    }
-    return std::make_unique<NcclTransport>(ordinals, limit);
+    return std::make_unique<NcclTransport>(ordinals_of(workers), limit);
 }
 
 }  // namespace rmsp::runtime

@@ -53,6 +53,16 @@ public:
         const int rank = worker.rank();
         End& end = ends_[rank];
         write();
+        if (gather.large) {
+            hand_over_.publish(rank, stream, meeting);
+            for (int step = 1; step < gather.devices(); ++step) {
+                const Transfer in = gather.transfer((rank + step) % gather.devices(), rank);
+                stream.copy(in.to, in.from, in.bytes);
+            }
+            hand_over_.end(rank, stream);
+            end.by_events = true;
+            return;
+        }
         if (end.job != meeting.job()) {
             end.job = meeting.job();
             end.exchanges = 0;
@@ -103,12 +113,12 @@ public:
         hand_over_.publish(rank, worker.stream(), meeting);
         add_sums(worker, reduce, reduce.sums(rank));
         hand_over_.end(rank, worker.stream());
-        ends_[rank].reduced = true;
+        ends_[rank].by_events = true;
     }
-    // An exchange ends when the others have read the slice.
+    // An exchange kernel ends when the others have read the slice.
     void settle(Worker& worker, Stream& stream, Rendezvous& meeting) override
     {
-        if (std::exchange(ends_[worker.rank()].reduced, false)) {
+        if (std::exchange(ends_[worker.rank()].by_events, false)) {
             hand_over_.settle(worker.rank(), stream, meeting);
         }
     }
@@ -119,19 +129,23 @@ private:
         kernels::DeviceArray<unsigned> arrived;
         std::uint64_t job = 0;
         std::uint64_t exchanges = 0;  ///< of that job so far
-        bool reduced = false;         ///< since the last settle()
+        bool by_events = false;       ///< how the others are told since the last settle()
     };
     std::uint64_t* ready(int on, int of) const noexcept { return ends_[on].words.data() + of; }
     std::uint64_t* done(int on, int by) const noexcept { return ends_[on].words.data() + ends_.size() + by; }
 
     std::vector<End> ends_;
-    HandOver hand_over_;  ///< of the reductions
+    HandOver hand_over_;  ///< of reductions, and of what is large
     const std::uint64_t* given_up_;
 };
 
 class PeerTransport final : public Transport {
 public:
-    explicit PeerTransport(PinnedBuffer given_up) : given_up_(std::move(given_up)) { word() = 0; }
+    PeerTransport(PinnedBuffer given_up, std::vector<int> ordinals)
+        : given_up_(std::move(given_up)), ordinals_(std::move(ordinals))
+    {
+        word() = 0;
+    }
 
     std::string name() const override { return "peer"; }
     std::unique_ptr<Channel> make_channel(int devices, std::int64_t, std::vector<std::int64_t>) override
@@ -139,6 +153,7 @@ public:
         return std::make_unique<PeerChannel>(devices, &word());
     }
     void open(Channel& channel, Worker& worker) override { dynamic_cast<PeerChannel&>(channel).open(worker); }
+    void open_pool(Worker& worker) override { dynamic_cast<CudaDevice&>(worker.device()).share_pool(ordinals_); }
     void give_up(std::uint64_t job) noexcept override
     {
         const std::atomic_ref<std::uint64_t> last(word());
@@ -152,6 +167,7 @@ private:
     std::uint64_t& word() const noexcept { return *static_cast<std::uint64_t*>(given_up_.data()); }
 
     PinnedBuffer given_up_;
+    std::vector<int> ordinals_;
 };
 
 }  // namespace
@@ -194,7 +210,7 @@ std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<W
             }
         })
         .get();
-    return std::make_unique<PeerTransport>(std::move(given_up));
+    return std::make_unique<PeerTransport>(std::move(given_up), ordinals_of(workers));
 }
 
 }  // namespace rmsp::runtime

@@ -257,6 +257,117 @@ TEST_P(Spgemm, TripleProductsAndSums)
     }
 }
 
+TEST_P(Spgemm, ProductsOfProducts)
+{
+    auto a = with_row_lengths<double>(waves(150, 9), 130, 1);
+    const auto b = with_row_lengths<double>(waves(130, 6), 90, 2);
+    const auto left = with_row_lengths<double>(waves(70, 8), 150, 3);
+    SparseProduct<double> inner(*runtime_, a.view(), b.view());
+    EXPECT_THROW(SparseProduct<double>(*runtime_, left.view(), inner), Error) << "no entries yet";
+    inner.compute();
+    SparseProduct<double> outer(*runtime_, left.view(), inner);
+    EXPECT_THROW(inner.measure(0, 1), Error);
+    for (unsigned round = 0; round < 3; ++round) {
+        if (round > 0) {
+            const auto values = random_vector<double>(a.nnz(), round);
+            a.values.assign(values.begin(), values.end());
+            inner.update_values(a.values.data(), nullptr);
+            EXPECT_THROW(outer.compute(), Error) << "B has no values";
+            inner.compute();
+        }
+        outer.compute(0.5);
+        expect_product("A (B C)", outer.download(), left, inner.download(), 0.5);
+    }
+    // A product that needs a part of B's rows only, and one of an empty product.
+    const auto few = small<double>(2, 150, {{{3, 1.0}, {4, 2.0}}, {{3, 1.0}}});
+    SparseProduct<double> part(*runtime_, few.view(), inner);
+    part.compute();
+    expect_product("some rows", part.download(), few, inner.download(), 1.0);
+    const auto none = with_row_lengths<double>(std::vector<std::int64_t>(150, 0), 130);
+    SparseProduct<double> empty(*runtime_, none.view(), b.view());
+    empty.compute();
+    SparseProduct<double> of_empty(*runtime_, left.view(), empty);
+    of_empty.compute();
+    EXPECT_EQ(of_empty.download().nnz(), 0);
+    EXPECT_EQ(inner.plan().shards.size(), runtime_->devices().size());
+}
+
+TEST_P(Spgemm, ProductsOfProductsWhereMemoryIsShort)
+{
+    auto a = stencil27<double>(9, 9, 8);
+    int in_runs = 0;
+    std::vector<std::pair<double, double>> limits;
+    for (const double limit : {2e6, 1e6, 5e5, 2.5e5}) {
+        limits.insert(limits.end(), {{0.9, limit}, {limit, 0.9}, {limit / 2, limit}});
+    }
+    for (const auto& [of_inner, of_outer] : limits) {
+        SpgemmOptions options;
+        try {
+            options.memory_limit = of_inner;
+            SparseProduct<double> inner(*runtime_, a.view(), a.view(), options);
+            inner.compute();
+            options.memory_limit = of_outer;
+            SparseProduct<double> outer(*runtime_, a.view(), inner, options);
+            for (unsigned round = 0; round < 2; ++round) {
+                if (round > 0) {
+                    const auto values = random_vector<double>(a.nnz(), 5);
+                    a.values.assign(values.begin(), values.end());
+                    inner.update_values(a.values.data(), a.values.data());
+                    inner.compute();
+                    outer.update_values(a.values.data(), nullptr);
+                }
+                outer.compute();
+                expect_product("A (A A)", outer.download(), a, inner.download(), 1.0);
+            }
+            in_runs += inner.plan().chunked() || outer.plan().chunked() ? 1 : 0;
+            for (const auto& shard : outer.plan().shards) {
+                EXPECT_TRUE(of_outer < 1 || shard.peak_bytes <= static_cast<std::int64_t>(of_outer));
+            }
+        } catch (const Error& e) {
+            ASSERT_EQ(e.code(), ErrorCode::out_of_memory) << e.what();
+        }
+    }
+    EXPECT_GE(in_runs, 1);
+}
+
+TEST_P(Spgemm, DevicesExchangeTheRowsOfBThatSeveralNeed)
+{
+    // Every part of A touches most rows of B, of which each link then carries a slice.
+    const auto a = with_row_lengths<double>(waves(400, 30), 300, 1);
+    auto b = with_row_lengths<double>(waves(300, 9), 500, 2);
+    for (const char* transport : {"auto", "none", "host"}) {
+        SpgemmOptions options;
+        options.transport = transport;
+        SparseProduct<double> product(*runtime_, a.view(), b.view(), options);
+        // Unless it is asked for, nothing that comes from the host goes through it again.
+        const std::string used = std::string(transport) != "auto"            ? transport
+                                 : runtime_->transport().starts_with("host") ? "host"
+                                                                             : "other";
+        const bool exchanged =
+            runtime_->devices().size() > 1 && used != "none" && (used != "host" || used == transport);
+        EXPECT_EQ(product.plan().exchange != "none", exchanged) << transport;
+        product.compute();
+        expect_product(transport, product.download(), a, b, 1.0);
+        const auto values = random_vector<double>(b.nnz(), 8);
+        b.values.assign(values.begin(), values.end());
+        product.update_values(nullptr, b.values.data());
+        product.compute();
+        expect_product(transport, product.download(), a, b, 1.0);
+    }
+    const auto wide = stencil27<float>(8, 8, 8);
+    CsrMatrix<float> wide_indices = wide;
+    HostVector<std::int64_t> columns(static_cast<std::size_t>(wide.nnz()));
+    for (std::int64_t i = 0; i < wide.nnz(); ++i) {
+        columns[static_cast<std::size_t>(i)] = wide.col_idx[i];
+    }
+    wide_indices.col_idx = std::move(columns);
+    const auto every = with_row_lengths<float>(waves(100, 60), 512, 3);
+    expect_product("64-bit columns", multiply<float>(*runtime_, every.view(), wide_indices.view()), every, wide, 1.0F);
+    SpgemmOptions wrong;
+    wrong.transport = "pigeon";
+    EXPECT_THROW(SparseProduct<double>(*runtime_, a.view(), b.view(), wrong), Error);
+}
+
 TEST_P(Spgemm, PrunesBelowAThreshold)
 {
     const auto a = with_row_lengths<double>(waves(200, 9), 200, 1);
@@ -384,6 +495,36 @@ TEST(SpgemmApi, SelectsTheRowsOfBThatAreTouched)
     const auto range = detail::select_rows(a.view(), 0, 3, even.view(), 2);
     EXPECT_EQ(range.runs, (std::vector<detail::RowRun>{{1, 8, 0}}));
     EXPECT_EQ(range.nnz, 93);
+}
+
+TEST(SpgemmApi, SlicesOfBAreWhatTheirDevicesNeed)
+{
+    using Ranges = std::vector<runtime::Range>;
+    using Slices = std::vector<std::int64_t>;
+    EXPECT_EQ(detail::entry_slices({{0, 100}, {0, 100}, {0, 100}, {0, 100}}), (Slices{0, 25, 50, 75, 100}));
+    EXPECT_EQ(detail::entry_slices({{10, 70}, {30, 110}}), (Slices{10, 60, 110}));
+    EXPECT_EQ(detail::entry_slices({{0, 40}, {20, 110}, {30, 110}}), (Slices{0, 36, 73, 110}));
+    EXPECT_EQ(detail::entry_slices({{0, 30}, {5, 100}, {20, 100}}), (Slices{0, 30, 66, 100}));
+    EXPECT_EQ(detail::entry_slices({{0, 60}, {40, 100}}), (Slices{0, 50, 100}));
+    EXPECT_TRUE(detail::entry_slices({{50, 100}, {0, 100}, {0, 60}}).empty()) << "not in order";
+    EXPECT_TRUE(detail::entry_slices({{0, 100}, {0, 0}, {0, 100}}).empty()) << "a device that needs nothing";
+    EXPECT_TRUE(detail::entry_slices({}).empty());
+    const auto pays = [](std::int64_t from_host, const Ranges& needed) {
+        detail::RowSelection rows;
+        rows.nnz = from_host;
+        return detail::exchange_pays(std::vector<detail::RowSelection>(needed.size(), rows), needed);
+    };
+    EXPECT_TRUE(pays(100, {{0, 100}, {0, 100}}));
+    EXPECT_TRUE(pays(90, {{0, 100}, {0, 100}}));
+    EXPECT_FALSE(pays(60, {{0, 100}, {0, 100}})) << "most of what lies between is not needed";
+    EXPECT_FALSE(pays(60, {{0, 60}, {40, 100}})) << "little in common";
+    EXPECT_FALSE(pays(100, {{0, 100}}));
+    const std::vector<std::int64_t> row_ptr{0, 5, 9, 20};
+    std::vector<detail::RowSelection> selections(2);
+    selections[1].runs = {{1, 3, 0}};
+    EXPECT_EQ(detail::needed_entries(selections, row_ptr.data()), (Ranges{{0, 0}, {5, 20}}));
+    selections[1].runs = {{0, 1, 0}, {2, 3, 5}};
+    EXPECT_TRUE(detail::needed_entries(selections, row_ptr.data()).empty());
 }
 
 TEST(SpgemmApi, PlansForAMachineThatIsNotThere)
