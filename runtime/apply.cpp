@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <functional>
+
 #include <kernels/support/ghosts.hpp>
 #include <kernels/support/support.hpp>
 
@@ -38,6 +41,14 @@ bool exchanged_by_rows(const MatrixState<T>& matrix, const Source<T>& x)
                                                   : holds_needed(matrix, *x.vector);
 }
 
+/// Whether such an x has room for what comes from other devices, so that it need not be copied first.
+template <class T>
+bool has_ghost_room(const MatrixState<T>& matrix, const VectorState<T>& x)
+{
+    return std::equal(matrix.ghosts.begin(), matrix.ghosts.end(), x.ghost_room.begin(), x.ghost_room.end(),
+                      std::less_equal<>());
+}
+
 /// Brings what the devices need of such an x to each of them, on one of the worker's streams, and returns where the worker's
 /// kernel finds entry 0. The channel is to be settled.
 template <class T>
@@ -53,10 +64,7 @@ const T* exchange_by_rows(MatrixState<T>& matrix, runtime::Worker& worker, runti
         return static_cast<const T*>(x.entry_zero[rank]);
     }
     Shard<T>& shard = *matrix.shards[rank];
-    bool room = true;
-    for (std::size_t i = 0; i < matrix.ghosts.size(); ++i) {
-        room = room && x.ghost_room[i] >= matrix.ghosts[i];
-    }
+    const bool room = has_ghost_room(matrix, x);
     const auto& places = room ? x.entry_zero : matrix.local_x;
     T* const slice = static_cast<T*>(places[rank]) + x.offsets[rank];
     const auto write = [&] {
@@ -70,6 +78,7 @@ const T* exchange_by_rows(MatrixState<T>& matrix, runtime::Worker& worker, runti
     gather.packed = matrix.packed;
     gather.slice = x.slices[rank];
     gather.packed_list = shard.packed_list.data();
+    gather.large = matrix.hides_entries;
     matrix.channel->gather(worker, stream, meeting, gather, write);
     return slice;
 }
@@ -176,8 +185,16 @@ runtime::Range interior_of(const Shard<T>& shard)
             rows.end == shard.owned.rows ? rows.end : rows.end / granule * granule};
 }
 
-/// The same for an x that is exchanged by rows: entries of other devices come to their place beside the slice on the worker's
-/// side stream, where the rows that need them follow, while the worker's stream multiplies the others.
+/// Whether the shard's operator can begin with the columns of the device's own slice of x.
+template <class T>
+bool begins_with_own_columns(const Shard<T>& shard)
+{
+    return shard.owned.early_cols > 0 && shard.owned_operator->splits_columns();
+}
+
+/// The same for an x that is exchanged by rows and where it is: entries of other devices come to their place beside the slice on
+/// the worker's side stream, while the worker's stream multiplies what needs none of them: the rows of `interior`, or, if that is
+/// empty, the columns of the slice. Other rows follow on the side stream, other columns on the worker's.
 template <class T>
 void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting,
                          const runtime::Range& interior, T alpha, const VectorState<T>& x, T beta, T* y,
@@ -185,9 +202,9 @@ void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtim
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     Shard<T>& shard = *matrix.shards[rank];
+    auto& product = *shard.owned_operator;
     runtime::Stream& stream = worker.stream();
     runtime::Stream& side = worker.side_stream();
-    const auto side_context = worker.device().context(side);
     const auto mark = [&](const char* phase, runtime::Stream& on, std::size_t since) {
         return probe != nullptr ? probe->mark(worker, phase, on, since) : 0;
     };
@@ -196,19 +213,33 @@ void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtim
     side.wait(*shard.begun);
     const T* const x_data = exchange_by_rows(matrix, worker, side, meeting, x);
     const std::size_t exchanged = mark("x exchange", side, begin);
-
-    auto& rows = *shard.owned_operator;
-    rows.apply_rows(interior.first, interior.end, alpha, x_data, beta, y, worker.context());
-    mark("interior", stream, begin);
-    rows.apply_rows(0, interior.first, alpha, x_data, beta, y, side_context);
-    rows.apply_rows(interior.end, shard.owned.rows, alpha, x_data, beta, y, side_context);
-    if (shard.carry_operator) {
-        shard.carry_operator->apply(alpha, x_data, T{0}, shard.carry_out.data(), side_context);
+    const auto join = [&] {
+        matrix.channel->settle(worker, side, meeting);
+        side.record(*shard.exchanged);
+        stream.wait(*shard.exchanged);
+    };
+    const auto carry = [&](runtime::Stream& on) {
+        if (shard.carry_operator) {
+            shard.carry_operator->apply(alpha, x_data, T{0}, shard.carry_out.data(), worker.device().context(on));
+        }
+    };
+    if (interior.empty()) {
+        product.apply_early(x_data, worker.context());
+        const std::size_t early = mark("own columns", stream, begin);
+        join();
+        product.apply_late(alpha, x_data, beta, y, worker.context());
+        carry(stream);
+        mark("other columns", stream, early);
+    } else {
+        const auto side_context = worker.device().context(side);
+        product.apply_rows(interior.first, interior.end, alpha, x_data, beta, y, worker.context());
+        mark("interior", stream, begin);
+        product.apply_rows(0, interior.first, alpha, x_data, beta, y, side_context);
+        product.apply_rows(interior.end, shard.owned.rows, alpha, x_data, beta, y, side_context);
+        carry(side);
+        mark("boundary", side, exchanged);
+        join();
     }
-    mark("boundary", side, exchanged);
-    matrix.channel->settle(worker, side, meeting);
-    side.record(*shard.exchanged);
-    stream.wait(*shard.exchanged);
     mark("kernel", stream, begin);
 }
 
@@ -240,7 +271,8 @@ void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rende
 
     T* const y_place = copy_y ? shard.y.data() : y.vector ? y.vector->slices[rank] : host_rows;
     const runtime::Range interior = interior_of(shard);
-    if (!interior.empty() && y.vector && exchanged_by_rows(matrix, x)) {
+    if ((!interior.empty() || begins_with_own_columns(shard)) && y.vector && exchanged_by_rows(matrix, x) &&
+        (!matrix.by_entries || has_ghost_room(matrix, *x.vector))) {
         multiply_overlapped(matrix, worker, meeting, interior, alpha, *x.vector, beta, y_place, probe);
     } else {
         if (probe != nullptr) {

@@ -113,6 +113,11 @@ std::vector<Key> key_table(Config& c)
          "make an apply fastest by a model, else all",
          {},
          0},
+        {"partition.balance",
+         &c.partition.balance,
+         "what the parts of a resident matrix share equally: nonzeros; time (of their kernels, measured: the cuts are "
+         "then moved); auto: time on GPUs where so many applies repay it",
+         {"auto", "nonzeros", "time"}},
         {"partition.exchange",
          &c.partition.exchange,
          "how an x by rows is exchanged: ranges of columns, single entries, or auto: entries where they are less than "
@@ -633,6 +638,9 @@ DistributeOptions distribute_options(const Config& config)
                         : config.partition.alignment == "row" ? RowAlignment::row
                                                               : RowAlignment::automatic;
     options.devices = static_cast<int>(std::min<std::int64_t>(config.partition.devices, INT32_MAX));
+    options.balance = config.partition.balance == "nonzeros" ? Balance::nonzeros
+                      : config.partition.balance == "time"   ? Balance::time
+                                                             : Balance::automatic;
     options.exchange = config.partition.exchange == "ranges"    ? Exchange::ranges
                        : config.partition.exchange == "entries" ? Exchange::entries
                                                                 : Exchange::automatic;

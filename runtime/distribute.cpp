@@ -160,8 +160,6 @@ void find_interior(const MatrixState<T>& matrix, Shard<T>& shard, runtime::Worke
     if (found[0] < found[1] &&
         nonzeros_before(shard, worker, found[1]) - nonzeros_before(shard, worker, found[0]) >= fewest_nonzeros) {
         shard.interior = {found[0], found[1]};
-        shard.begun = device.make_event(false);
-        shard.exchanged = device.make_event(false);
     }
 }
 
@@ -258,7 +256,9 @@ void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
         return;
     }
     if (matrix.by_entries) {
-        shard.owned.cols = matrix.x_slices[rank + 1] - matrix.x_slices[rank] + matrix.ghosts[rank];
+        const std::int64_t own = matrix.x_slices[rank + 1] - matrix.x_slices[rank];
+        shard.owned.cols = own + matrix.ghosts[rank];
+        shard.owned.early_cols = matrix.hides_entries ? own : 0;
         shard.owned.diagonal -= matrix.x_slices[rank];
         shard.carry.cols = shard.owned.cols;
     }
@@ -270,6 +270,10 @@ void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
                                    .prepare(shard.carry, one_row, worker.context());
     }
     find_interior(matrix, shard, worker);
+    if (!shard.interior.empty() || shard.owned.early_cols > 0) {
+        shard.begun = worker.device().make_event(false);
+        shard.exchanged = worker.device().make_event(false);
+    }
     open_shard(matrix, shard, worker);
 }
 
@@ -487,8 +491,8 @@ void prepare_apply(MatrixState<T>& matrix, bool of_transpose)
 }
 
 template <class T>
-std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
-                                           const DistributeOptions& options)
+std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
+                                                 const DistributeOptions& options, const std::vector<double>& weights)
 {
     runtime->require_live();
     const auto start = Clock::now();
@@ -500,7 +504,7 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     matrix->coordinates = a.coordinates;
     matrix->options.progress = {};
     double split = 0;
-    matrix->plan = make_plan(*runtime, a, options, &split);
+    matrix->plan = make_plan(*runtime, a, options, weights, &split);
     const double planned = seconds_since(start);
     if (options.progress) {
         options.progress("partition", 1.0);
@@ -629,10 +633,12 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
         .get();
 }
 
-template std::shared_ptr<MatrixState<float>> distribute(const std::shared_ptr<RuntimeState>&, const Stored<float>&,
-                                                        const DistributeOptions&);
-template std::shared_ptr<MatrixState<double>> distribute(const std::shared_ptr<RuntimeState>&, const Stored<double>&,
-                                                         const DistributeOptions&);
+template std::shared_ptr<MatrixState<float>> distribute_parts(const std::shared_ptr<RuntimeState>&,
+                                                              const Stored<float>&, const DistributeOptions&,
+                                                              const std::vector<double>&);
+template std::shared_ptr<MatrixState<double>> distribute_parts(const std::shared_ptr<RuntimeState>&,
+                                                               const Stored<double>&, const DistributeOptions&,
+                                                               const std::vector<double>&);
 template void prepare_apply(MatrixState<float>&, bool);
 template void prepare_apply(MatrixState<double>&, bool);
 template void update_values(const std::shared_ptr<MatrixState<float>>&, const float*);

@@ -118,6 +118,7 @@ void choose_exchange(MatrixState<T>& matrix, Exchange wanted)
     runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { renumber_shard(matrix, worker, search); })
         .get();
     matrix.halo = runtime::Halo(search.lists, matrix.x_slices, sizeof(T));
+    matrix.hides_entries = runtime::entries_worth_hiding(entries, sizeof(T));
     matrix.plan.exchange = "entries";
     for (std::size_t i = 0; i < matrix.plan.shards.size(); ++i) {
         ShardPlan& shard = matrix.plan.shards[i];

@@ -1,6 +1,7 @@
 #include "runtime/halo.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace rmsp::runtime {
 
@@ -50,6 +51,16 @@ bool entries_pay(std::int64_t entries, std::int64_t range, std::size_t entry_byt
     // Packing costs a launch and reads an index for each entry; where a range is small, it moves in less time than that.
     constexpr std::int64_t bytes_in_a_launch = std::int64_t{1} << 20;
     return 2 * entries + bytes_in_a_launch / static_cast<std::int64_t>(entry_bytes) <= range;
+}
+
+bool entries_worth_hiding(std::int64_t entries, std::size_t entry_bytes)
+{
+    if (const char* e = std::getenv("RMSP_HIDE")) {
+        return *e == '1';
+    }
+    // About 40 us of a link.
+    constexpr std::int64_t least_bytes = std::int64_t{16} << 20;
+    return entries * static_cast<std::int64_t>(entry_bytes) >= least_bytes;
 }
 
 }  // namespace rmsp::runtime

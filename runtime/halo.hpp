@@ -50,4 +50,8 @@ private:
 /// range of columns from the first to the last.
 bool entries_pay(std::int64_t entries, std::int64_t range, std::size_t entry_bytes);
 
+/// Whether moving so many entries to a device takes long enough to be hidden behind the columns that need none of them: a product in
+/// two steps takes somewhat longer.
+bool entries_worth_hiding(std::int64_t entries, std::size_t entry_bytes);
+
 }  // namespace rmsp::runtime

@@ -113,8 +113,16 @@ std::string Plan::to_text() const
     out += placement_reasons(shards);
     out += choice_text(shards);
     const char* const line = order == CooOrder::by_column ? "column" : "row";
-    out += fmt::format("  balance     nonzeros within {} of the fair share; {} {}{} cut between devices\n",
-                       text::percent(nonzero_imbalance), split_rows, line, split_rows == 1 ? "" : "s");
+    std::string balance = fmt::format("nonzeros within {} of the fair share; {} {}{} cut between devices",
+                                      text::percent(nonzero_imbalance), split_rows, line, split_rows == 1 ? "" : "s");
+    if (time_imbalance >= 0) {
+        balance += fmt::format("; the kernels' times within {} of their mean", text::percent(time_imbalance));
+    }
+    if (moves > 0) {
+        balance += fmt::format(", with equal nonzeros {}: the cuts were moved{}", text::percent(first_time_imbalance),
+                               moves == 1 ? "" : fmt::format(" {} times", moves));
+    }
+    out += text::wrapped("  balance     ", balance);
     out += text::wrapped("  transport   ",
                          transport_reason.empty() ? transport : fmt::format("{}: {}", transport, transport_reason));
     if (merge != "none") {

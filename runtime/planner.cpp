@@ -262,7 +262,8 @@ MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& optio
 }
 
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options, double* split_seconds)
+Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
+               const std::vector<double>& weights, double* split_seconds)
 {
     const bool streamed = options.mode == Mode::streamed;
     if (streamed && options.chunk_bytes < least_chunk_bytes) {
@@ -275,6 +276,14 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
                     fmt::format("a streamed matrix may take {} bytes of each device's memory: at least 1, or 0 for all "
                                 "there is",
                                 options.device_bytes));
+    }
+    if (options.balance == Balance::time && !can_move_cuts(a.format, options)) {
+        throw Error(ErrorCode::usage, "parts of equal time are for a resident matrix in CSR that is split by nonzeros");
+    }
+    if (options.balance == Balance::time && options.determinism == Determinism::run) {
+        throw Error(ErrorCode::usage,
+                    "parts of equal time may differ from one process to the next, and the bits of a result with them: "
+                    "determinism \"run\" needs parts of equal nonzeros");
     }
     if (streamed && a.coordinates) {
         throw Error(ErrorCode::usage, "unsorted coordinates are not streamed: sort them first");
@@ -301,6 +310,10 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
     std::tie(plan.devices, plan.devices_reason) = used_devices(runtime, a, options);
     split.nodes.assign(nodes.begin(), nodes.begin() + plan.devices);
     split.weights.resize(split.weights.empty() ? 0 : static_cast<std::size_t>(plan.devices));
+    const std::vector<double> fair = split.weights;
+    if (!weights.empty()) {
+        split.weights = weights;
+    }
     plan.rows = a.transposed ? a.cols : a.rows;
     plan.cols = a.transposed ? a.rows : a.cols;
     plan.nnz = a.nnz;
@@ -319,7 +332,7 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
     if (split_seconds != nullptr) {
         *split_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
-    plan.nonzero_imbalance = plan.partition.imbalance(split.weights);
+    plan.nonzero_imbalance = plan.partition.imbalance(fair);
     add_empty_parts(plan.partition, nodes);
     const std::vector<double> limits = runtime.limits(options.mode);
     const std::vector<std::int64_t> slices = column_slices(plan);
@@ -386,7 +399,9 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
     return plan;
 }
 
-template Plan make_plan(const RuntimeState&, const Stored<float>&, const DistributeOptions&, double*);
-template Plan make_plan(const RuntimeState&, const Stored<double>&, const DistributeOptions&, double*);
+template Plan make_plan(const RuntimeState&, const Stored<float>&, const DistributeOptions&, const std::vector<double>&,
+                        double*);
+template Plan make_plan(const RuntimeState&, const Stored<double>&, const DistributeOptions&,
+                        const std::vector<double>&, double*);
 
 }  // namespace rmsp::detail

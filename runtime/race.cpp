@@ -51,6 +51,24 @@ void Race<T>::apply_rows(std::int64_t first, std::int64_t end, T alpha, const T*
 }
 
 template <class T>
+bool Race<T>::splits_columns() const
+{
+    return outcome_->winner.load(std::memory_order_relaxed) >= 0 && runners_[leader_]->splits_columns();
+}
+
+template <class T>
+void Race<T>::apply_early(const T* x, const kernels::Context& context)
+{
+    runners_[leader_]->apply_early(x, context);
+}
+
+template <class T>
+void Race<T>::apply_late(T alpha, const T* x, T beta, T* y, const kernels::Context& context)
+{
+    runners_[leader_]->apply_late(alpha, x, beta, y, context);
+}
+
+template <class T>
 void Race<T>::decide()
 {
     outcome_->seconds.fill(std::numeric_limits<double>::infinity());

@@ -22,6 +22,10 @@ struct RaceOutcome {
 template <class T>
 class Race final : public kernels::SpmvOperator<T> {
 public:
+    /// Applies that the race takes; it is decided at the next one. Each runner: once to warm up, then timed twice, in turn, so that
+    /// both meet the same state of the machine.
+    static constexpr int applies = 6;
+
     /// On the worker's thread, like every other member.
     Race(Worker& worker, std::unique_ptr<kernels::SpmvOperator<T>> favourite,
          std::unique_ptr<kernels::SpmvOperator<T>> challenger, std::shared_ptr<RaceOutcome> outcome);
@@ -31,6 +35,10 @@ public:
     std::int64_t row_granule() const override;
     void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
                     const kernels::Context& context) override;
+    /// As row_granule().
+    bool splits_columns() const override;
+    void apply_early(const T* x, const kernels::Context& context) override;
+    void apply_late(T alpha, const T* x, T beta, T* y, const kernels::Context& context) override;
     void update_values(const kernels::Context& context) override;
     /// Of the favourite, then of the winner.
     std::int64_t format_bytes() const override { return runners_[leader_]->format_bytes(); }
@@ -39,9 +47,7 @@ public:
 private:
     void decide();
 
-    // Each runner: once to warm up, then timed twice, in turn, so that both meet the same state of the machine.
     static constexpr int untimed = 2;
-    static constexpr int applies = 6;
 
     Worker& worker_;
     std::array<std::unique_ptr<kernels::SpmvOperator<T>>, 2> runners_;  ///< the loser is freed

@@ -140,6 +140,9 @@ Json plan_json(const Plan& plan)
             {"devices", plan.devices},
             {"devices_reason", plan.devices_reason},
             {"nonzero_imbalance", plan.nonzero_imbalance},
+            {"first_time_imbalance", plan.first_time_imbalance},
+            {"time_imbalance", plan.time_imbalance},
+            {"moves", plan.moves},
             {"shards", std::move(shards)}};
 }
 

@@ -134,7 +134,7 @@ struct Shard {
     /// some rows alone; empty: there are too few.
     runtime::Range interior;
     std::unique_ptr<runtime::Event> begun;           ///< where an overlapped apply leaves the worker's stream,
-    std::unique_ptr<runtime::Event> exchanged;       ///< and what it waits for there in the end
+    std::unique_ptr<runtime::Event> exchanged;       ///< and what that waits for before it needs the others' entries, or ends
     std::unique_ptr<StreamedPart<T>> streamed;       ///< instead of all of the above but the sizes in `owned`
     kernels::DeviceArray<T> carry_out;               ///< one entry
     kernels::DeviceArray<T> x;                       ///< all of x, where it has to be gathered first
@@ -226,6 +226,8 @@ struct MatrixState {
     std::vector<std::int64_t> row_slices;  ///< first owned row of each device, rows at the end
     std::vector<void*> x_buffers;          ///< Shard::x of each device
     bool by_entries = false;  ///< the columns of the shards are numbered anew: the own slice of x, then the ghosts
+    /// Products with the columns of the own slice run while the ghosts come, where operators can be split so.
+    bool hides_entries = false;
     runtime::Halo halo;
     std::vector<std::int64_t> ghosts;           ///< of each device; 0 where x is not exchanged by entries
     std::vector<void*> local_x;                 ///< where entry 0 would be in Shard::local_x of each device
@@ -296,13 +298,24 @@ struct VectorAccess {
     }
 };
 
-/// Splits, chooses kernels and counts bytes; touches no device. *split_seconds: what the split alone took, without the scans of rows
-/// and columns.
+/// Splits, chooses kernels and counts bytes; touches no device. `weights` of the devices that get a part take the place of
+/// RuntimeOptions::weights, unless empty. *split_seconds: what the split alone took, without the scans of rows and columns.
 template <class T>
 Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
-               double* split_seconds = nullptr);
+               const std::vector<double>& weights = {}, double* split_seconds = nullptr);
 
-/// Splits A, copies each part to its device and makes its kernel ready.
+/// Splits A, by `weights` as make_plan() does, copies each part to its device and makes its kernel ready.
+template <class T>
+std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
+                                                 const DistributeOptions& options,
+                                                 const std::vector<double>& weights = {});
+/// Whether the cuts of such a matrix may be moved to where its parts take equal time.
+inline bool can_move_cuts(Format format, const DistributeOptions& options)
+{
+    return options.mode == Mode::resident && format == Format::csr &&
+           options.strategy == PartitionStrategy::nonzeros;
+}
+/// The same, and moves the cuts as DistributeOptions::balance says.
 template <class T>
 std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
                                            const DistributeOptions& options);

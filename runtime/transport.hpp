@@ -54,7 +54,9 @@ struct Gather {
     const std::int32_t* packed_list = nullptr;  ///< its Halo::packed()
     /// Where each device's slice is, as its entry 0 would be, if it is not in the device's copy; nor is it then moved there.
     std::span<void* const> held{};
-    bool large = false;  ///< so much that copy engines should move it; parts need not be aligned alike
+    /// So much, or beside work that needs the multiprocessors, that copy engines should move it; with `halo` once it has been packed.
+    /// Ranges need not be aligned alike. The same on all devices.
+    bool large = false;
 
     /// Packs what the others need into the worker's buffer, for channels that do not move entries one by one.
     void pack(Worker& worker, Stream& stream) const;

@@ -36,6 +36,7 @@ struct Config {
         std::string strategy = "nonzeros";  ///< partition.strategy: nonzeros, rows
         std::string alignment = "auto";     ///< partition.alignment: auto, exact, row
         std::int64_t devices = 0;           ///< partition.devices, 0: chosen
+        std::string balance = "auto";       ///< partition.balance: auto, nonzeros, time
         std::string exchange = "auto";      ///< partition.exchange: auto, ranges, entries
         std::string pointers = "device";    ///< partition.pointers: device, host
     } partition;

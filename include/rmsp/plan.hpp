@@ -73,6 +73,11 @@ struct Plan {
     double merge_seconds = 0;      ///< predicted
     std::vector<ShardPlan> shards;
     double nonzero_imbalance = 0;
+    /// Largest time of a device's kernel over the mean, minus one: with equal nonzeros, and as the matrix was distributed in the
+    /// end. Below 0: not measured (see DistributeOptions::balance).
+    double first_time_imbalance = -1;
+    double time_imbalance = -1;
+    int moves = 0;  ///< how often the cuts were moved for it
 
     std::string to_text() const;
 };

@@ -84,10 +84,20 @@ enum class Exchange : std::uint8_t {
     entries,    ///< only those that it touches: their columns are numbered anew on the device, their owners pack them
 };
 
+/// What the parts of the devices have equally much of.
+enum class Balance : std::uint8_t {
+    automatic,  ///< nonzeros; time, where the expected applies repay that the matrix is distributed once more
+    nonzeros,   ///< by RuntimeOptions::weights
+    time,  ///< of their kernels, measured once the matrix is distributed: the cuts are moved, and it is distributed again
+};
+
 /// How a matrix is split, where it stays, and which kernel multiplies it.
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
     RowAlignment alignment = RowAlignment::automatic;
+    /// Resident CSR split by nonzeros. `automatic` measures on GPUs from 1,000 expected applies on, where determinism is none: the
+    /// cuts, and with them the bits, may differ from one process to the next.
+    Balance balance = Balance::automatic;
     RowPointers row_pointers = RowPointers::device;
     std::string kernel = "auto";  ///< a name of list_kernels() for the matrix's format, or "auto"
     Unsorted unsorted = Unsorted::refuse;

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,7 @@ struct Blocks {
     const std::int64_t* first_tile;  ///< of each block, and the end
     std::uint32_t blocks;
     std::uint32_t columns;               ///< a block
-    std::int64_t used_columns;           ///< that have entries
+    std::int64_t used_columns;           ///< places up to the last column that has entries
     const std::int64_t* shares;          ///< first tile of each thread block, and the end
     const T* values;                     ///< block_tile_entries a tile
     const uint4* codes;                  ///< one a lane of each tile
@@ -183,24 +185,22 @@ public:
         if (shard_.rows == 0) {
             return;
         }
-        const auto stream = static_cast<cudaStream_t>(context.stream);
-        if (tiles_ > 0) {
-            order_kernel<<<build_blocks((used_columns_ + 3) / 4), build_threads, 0, stream>>>(
-                x, order_.data(), used_columns_, ordered_.data());
-            RMSP_CUDA_CHECK_LAUNCH("order_kernel");
-            const Blocks<T> blocks{first_tile_.data(),
-                                   blocks_,
-                                   static_cast<std::uint32_t>(tuning_.columns),
-                                   used_columns_,
-                                   shares_.data(),
-                                   values_.data(),
-                                   reinterpret_cast<const uint4*>(codes_.data()),
-                                   first_stretch_.data(),
-                                   sums_.data()};
-            column_blocks_kernel<<<static_cast<unsigned>(shares_.size() - 1), static_cast<unsigned>(tuning_.threads),
-                                   shared_bytes(), stream>>>(blocks, ordered_.data());
-            RMSP_CUDA_CHECK_LAUNCH("column-blocks");
+        for (const Columns& columns : columns_) {
+            multiply(columns, x, context);
         }
+        row_sums_->apply(alpha, sums_.data(), beta, y, context);
+    }
+
+    bool splits_columns() const override { return shard_.early_cols > 0; }
+
+    void apply_early(const T* x, const Context& context) override { multiply(columns_[0], x, context); }
+
+    void apply_late(T alpha, const T* x, T beta, T* y, const Context& context) override
+    {
+        if (shard_.rows == 0) {
+            return;
+        }
+        multiply(columns_[1], x, context);
         row_sums_->apply(alpha, sums_.data(), beta, y, context);
     }
 
@@ -229,11 +229,42 @@ public:
     std::int64_t workspace_bytes() const override
     {
         return bytes(values_) + bytes(codes_) + bytes(first_stretch_) + bytes(order_) + bytes(ordered_) + bytes(sums_) +
-               bytes(refs_) + bytes(row_ptr_) + bytes(entry_of_slot_) + bytes(first_tile_) + bytes(shares_) +
-               (row_sums_ ? row_sums_->workspace_bytes() : 0);
+               bytes(refs_) + bytes(row_ptr_) + bytes(entry_of_slot_) + bytes(first_tile_) + bytes(columns_[0].shares) +
+               bytes(columns_[1].shares) + (row_sums_ ? row_sums_->workspace_bytes() : 0);
     }
 
 private:
+    /// Columns that are multiplied by at once: the early ones, or all; then the others. Their blocks are their own.
+    struct Columns {
+        std::int64_t first = 0;            ///< place in order_ of the fullest one
+        std::int64_t used = 0;             ///< places, of columns that have entries
+        DeviceArray<std::int64_t> shares;  ///< first tile of each thread block, and the end
+    };
+
+    /// Queues the sums of the stretches in these columns.
+    void multiply(const Columns& columns, const T* x, const Context& context) const
+    {
+        if (columns.used == 0) {
+            return;
+        }
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        order_kernel<<<build_blocks((columns.used + 3) / 4), build_threads, 0, stream>>>(
+            x, order_.data() + columns.first, columns.used, ordered_.data() + columns.first);
+        RMSP_CUDA_CHECK_LAUNCH("order_kernel");
+        const Blocks<T> blocks{first_tile_.data(),
+                               blocks_,
+                               static_cast<std::uint32_t>(tuning_.columns),
+                               columns.first + columns.used,
+                               columns.shares.data(),
+                               values_.data(),
+                               reinterpret_cast<const uint4*>(codes_.data()),
+                               first_stretch_.data(),
+                               sums_.data()};
+        column_blocks_kernel<<<static_cast<unsigned>(columns.shares.size() - 1), static_cast<unsigned>(tuning_.threads),
+                               shared_bytes(), stream>>>(blocks, ordered_.data());
+        RMSP_CUDA_CHECK_LAUNCH("column-blocks");
+    }
+
     template <class U>
     static std::int64_t bytes(const DeviceArray<U>& array)
     {
@@ -277,7 +308,7 @@ private:
         if (nnz > 0) {
             const DeviceArray<std::uint32_t> rank = order_columns(context, stream);
             // Entries by block; the order of rows stays inside each.
-            blocks_ = static_cast<std::uint32_t>((used_columns_ + tuning_.columns - 1) / tuning_.columns);
+            blocks_ = static_cast<std::uint32_t>((end_place() + tuning_.columns - 1) / tuning_.columns);
             DeviceArray<std::uint32_t> entry(memory, entries);
             DeviceArray<std::int64_t> first_entry(memory, std::size_t{blocks_} + 1);
             {
@@ -330,7 +361,17 @@ private:
             RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
             stretches = first_stretch.back();
             const int parts = std::max(1, context.compute_units * tuning_.blocks_per_multiprocessor);
-            shares_ = copied(share_tiles(first_tile, first_stretch, parts, tuning_), context, stream);
+            for (Columns& columns : columns_) {
+                if (columns.used > 0) {
+                    const auto first_block = static_cast<std::size_t>(columns.first / tuning_.columns);
+                    const auto end_block = static_cast<std::size_t>(
+                        (columns.first + columns.used + tuning_.columns - 1) / tuning_.columns);
+                    columns.shares =
+                        copied(share_tiles(std::span(first_tile).subspan(first_block, end_block - first_block + 1),
+                                           first_stretch, parts, tuning_),
+                               context, stream);
+                }
+            }
 
             const DeviceArray<std::uint32_t> row_of(memory, static_cast<std::size_t>(stretches));
             stretch_rows_kernel<<<build_blocks(tiles_ * 32), build_threads, 0, stream>>>(
@@ -361,7 +402,15 @@ private:
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
     }
 
-    /// Fills order_; the place of each column in it.
+    /// One past the last place of a column in order_.
+    std::int64_t end_place() const
+    {
+        const Columns& last = columns_[columns_[1].used > 0 ? 1 : 0];
+        return last.first + last.used;
+    }
+
+    /// Fills order_; the place of each column in it. Late columns begin with a block of their own; the places before that name any
+    /// column.
     DeviceArray<std::uint32_t> order_columns(const Context& context, cudaStream_t stream)
     {
         Memory& memory = *context.memory;
@@ -371,20 +420,35 @@ private:
         const DeviceArray<std::uint32_t> index(memory, cols);
         const DeviceArray<std::uint32_t> used(memory, 1);
         DeviceArray<std::uint32_t> rank(memory, cols);
-        order_ = DeviceArray<std::uint32_t>(memory, cols);
+        const std::int64_t cut = shard_.early_cols > 0 ? shard_.early_cols : shard_.cols;
+        order_ = DeviceArray<std::uint32_t>(memory,
+                                            cols + (cut < shard_.cols ? static_cast<std::size_t>(tuning_.columns) : 0));
+        RMSP_CUDA_CHECK(cudaMemsetAsync(order_.data(), 0, order_.size() * sizeof(std::uint32_t), stream));
         RMSP_CUDA_CHECK(cudaMemsetAsync(keys.data(), 0xff, cols * sizeof(std::uint32_t), stream));
         count_columns_kernel<<<build_blocks(shard_.nnz), build_threads, 0, stream>>>(shard_.col_idx, shard_.nnz,
                                                                                      keys.data());
         RMSP_CUDA_CHECK_LAUNCH("count_columns_kernel");
         iota_kernel<<<build_blocks(shard_.cols), build_threads, 0, stream>>>(index.data(), shard_.cols);
         RMSP_CUDA_CHECK_LAUNCH("iota_kernel");
-        sort_pairs(keys.data(), sorted_keys.data(), index.data(), order_.data(), shard_.cols, 32, context);
-        rank_columns_kernel<<<build_blocks(shard_.cols), build_threads, 0, stream>>>(
-            sorted_keys.data(), order_.data(), shard_.cols, rank.data(), used.data());
-        RMSP_CUDA_CHECK_LAUNCH("rank_columns_kernel");
-        used_columns_ = read(used.data(), stream);
+        const auto order = [&](Columns& columns, std::int64_t first, std::int64_t end) {
+            if (first == end) {
+                return;
+            }
+            sort_pairs(keys.data() + first, sorted_keys.data() + first, index.data() + first,
+                       order_.data() + columns.first, end - first, 32, context);
+            RMSP_CUDA_CHECK(cudaMemsetAsync(used.data(), 0, sizeof(std::uint32_t), stream));
+            rank_columns_kernel<<<build_blocks(end - first), build_threads, 0, stream>>>(
+                sorted_keys.data() + first, order_.data() + columns.first, end - first,
+                static_cast<std::uint32_t>(columns.first), rank.data(), used.data());
+            RMSP_CUDA_CHECK_LAUNCH("rank_columns_kernel");
+            columns.used = read(used.data(), stream);
+        };
+        order(columns_[0], 0, cut);
+        columns_[1].first = (columns_[0].used + tuning_.columns - 1) / tuning_.columns * tuning_.columns;
+        order(columns_[1], cut, shard_.cols);
         // Whole vectors are read at the end.
-        ordered_ = DeviceArray<T>(memory, static_cast<std::size_t>(used_columns_ + 3) / 4 * 4);
+        ordered_ = DeviceArray<T>(memory, static_cast<std::size_t>(end_place() + 3) / 4 * 4);
+        RMSP_CUDA_CHECK(cudaMemsetAsync(ordered_.data(), 0, ordered_.size() * sizeof(T), stream));
         return rank;
     }
 
@@ -399,13 +463,12 @@ private:
 
     CsrShard<T> shard_;
     ColumnBlockTuning tuning_;
-    std::int64_t used_columns_ = 0;
     std::int64_t tiles_ = 0;
     std::uint32_t blocks_ = 0;
-    DeviceArray<std::uint32_t> order_;      ///< columns, the fullest first
+    std::array<Columns, 2> columns_;
+    DeviceArray<std::uint32_t> order_;      ///< columns, the fullest of each of columns_ first
     DeviceArray<T> ordered_;                ///< x in that order
     DeviceArray<std::int64_t> first_tile_;  ///< of each block, and the end
-    DeviceArray<std::int64_t> shares_;      ///< first tile of each thread block, and the end
     DeviceArray<std::uint16_t> codes_;
     DeviceArray<T> values_;
     DeviceArray<std::uint32_t> entry_of_slot_;  ///< for new values

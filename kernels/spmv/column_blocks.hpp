@@ -49,20 +49,23 @@ constexpr int tile_value_place(int i, int width)
 }
 
 /// The first tile of each of `parts` thread blocks, and the end, at equal weight: a tile weighs 1, each of its stretches
-/// 1 / stretches_a_tile, and the slice of a block slice_weight. `first_tile` has an entry a block, `first_stretch` one a tile, and both
-/// their end.
+/// 1 / stretches_a_tile, and the slice of a block slice_weight. `first_tile` has an entry for each of some blocks, and their end,
+/// `first_stretch` one for each tile of the matrix.
 inline std::vector<std::int64_t> share_tiles(std::span<const std::int64_t> first_tile,
                                              std::span<const std::uint32_t> first_stretch, int parts,
                                              const ColumnBlockTuning& tuning)
 {
+    const std::int64_t first = first_tile.front();
     const std::int64_t tiles = first_tile.back();
     const auto work = [&](std::int64_t tile) {
-        return tile + first_stretch[static_cast<std::size_t>(tile)] / tuning.stretches_a_tile;
+        const std::uint32_t stretches =
+            first_stretch[static_cast<std::size_t>(tile)] - first_stretch[static_cast<std::size_t>(first)];
+        return tile - first + stretches / tuning.stretches_a_tile;
     };
     const auto blocks = static_cast<std::int64_t>(first_tile.size()) - 1;
     const std::int64_t total = work(tiles) + blocks * tuning.slice_weight;
     std::vector<std::int64_t> cuts;
-    std::int64_t tile = 0;
+    std::int64_t tile = first;
     std::size_t block = 0;
     for (int part = 0; part < parts; ++part) {
         const std::int64_t at = total / parts * part + total % parts * part / parts;

@@ -34,13 +34,13 @@ static __global__ void iota_kernel(std::uint32_t* out, std::int64_t n)
     }
 }
 
-/// The place of each column in the order, and how many have entries.
+/// The place of each column in the order, of which the first one is `place`, and how many have entries.
 static __global__ void rank_columns_kernel(const std::uint32_t* keys, const std::uint32_t* order, std::int64_t cols,
-                                           std::uint32_t* rank, std::uint32_t* used)
+                                           std::uint32_t place, std::uint32_t* rank, std::uint32_t* used)
 {
     const std::int64_t i = build_index();
     if (i < cols) {
-        rank[order[i]] = static_cast<std::uint32_t>(i);
+        rank[order[i]] = place + static_cast<std::uint32_t>(i);
         if (keys[i] != ~0u && (i + 1 == cols || keys[i + 1] == ~0u)) {
             *used = static_cast<std::uint32_t>(i) + 1;
         }

@@ -31,6 +31,17 @@ public:
     {
         throw Error(ErrorCode::internal, "apply_rows() of an operator that multiplies whole shards only");
     }
+    /// Whether apply() can be done in two steps, where CsrShard::early_cols is above 0: apply_early() multiplies by those entries of
+    /// x and reads no others, apply_late() by the others, and writes y. Both queued in this order, with the same x.
+    virtual bool splits_columns() const { return false; }
+    virtual void apply_early(const T* /*x*/, const Context& /*context*/)
+    {
+        throw Error(ErrorCode::internal, "apply_early() of an operator that multiplies by all columns at once");
+    }
+    virtual void apply_late(T /*alpha*/, const T* /*x*/, T /*beta*/, T* /*y*/, const Context& /*context*/)
+    {
+        throw Error(ErrorCode::internal, "apply_late() of an operator that multiplies by all columns at once");
+    }
     /// The shard's values changed in place. Operators that keep a copy of their own renew it, on the context's stream.
     virtual void update_values(const Context& /*context*/) {}
     /// False where the structure that a format is made for is missing: a kernel without a format of its own is faster then, and

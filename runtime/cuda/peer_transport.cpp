@@ -54,6 +54,7 @@ public:
         End& end = ends_[rank];
         write();
         if (gather.large) {
+            gather.pack(worker, stream);
             hand_over_.publish(rank, stream, meeting);
             for (int step = 1; step < gather.devices(); ++step) {
                 const Transfer in = gather.transfer((rank + step) % gather.devices(), rank);

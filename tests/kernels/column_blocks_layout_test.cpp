@@ -63,6 +63,12 @@ TEST(ColumnBlocksLayout, SharesCoverAllTilesInOrder)
         EXPECT_EQ(cuts.front(), 0);
         EXPECT_EQ(cuts.back(), 1500);
         EXPECT_TRUE(std::is_sorted(cuts.begin(), cuts.end()));
+        // Of the last blocks alone.
+        const auto last = share_tiles(std::span(first).subspan(1), stretches, parts, column_block_tuning<double>);
+        ASSERT_EQ(last.size(), static_cast<std::size_t>(parts) + 1);
+        EXPECT_EQ(last.front(), 1000);
+        EXPECT_EQ(last.back(), 1500);
+        EXPECT_TRUE(std::is_sorted(last.begin(), last.end()));
     }
 }
 

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <functional>
+#include <limits>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <kernels/spmv/column_blocks.hpp>
@@ -21,7 +24,7 @@ void renew_values(HostCsr<T>& a, std::int64_t seed)
     }
 }
 
-/// Multiplies with both widths of row pointers, before and after new values.
+/// Multiplies with both widths of row pointers, all columns at once and in two steps, before and after new values.
 template <class T>
 void multiply(std::int64_t rows, std::int64_t cols, const Columns& columns_of)
 {
@@ -42,23 +45,33 @@ void multiply(std::int64_t rows, std::int64_t cols, const Columns& columns_of)
         x[i] = static_cast<T>(static_cast<std::int64_t>(i * 5 % 17) - 8);
     }
     const DeviceArray<T> device_x = upload(*device, x);
+    const std::int64_t early = cols / 3 + 1;
+    std::vector<T> part = x;
+    std::fill(part.begin() + early, part.end(), std::numeric_limits<T>::quiet_NaN());
+    const DeviceArray<T> device_part = upload(*device, part);
     const DeviceArray<std::int64_t> ptr64 = upload(*device, a.row_ptr);
     const DeviceArray<std::int32_t> ptr32 =
         upload(*device, std::vector<std::int32_t>(a.row_ptr.begin(), a.row_ptr.end()));
     const DeviceArray<std::int32_t> columns = upload(*device, a.col_idx);
     const DeviceArray<T> values = upload(*device, a.values);
-    for (const bool wide : {false, true}) {
-        const CsrShard<T> shard{a.rows,         a.cols,       a.nnz(), wide ? IndexView(ptr64.data()) : ptr32.data(),
-                                columns.data(), values.data()};
+    for (const auto& [wide, early_cols] : {std::pair(false, early), std::pair(true, std::int64_t{0})}) {
+        const CsrShard<T> shard{a.rows,         a.cols,        a.nnz(),   wide ? IndexView(ptr64.data()) : ptr32.data(),
+                                columns.data(), values.data(), early_cols};
         const auto op = prepare_column_blocks(shard, statistics(a.row_ptr), device->context());
         EXPECT_GE(op->workspace_bytes(), a.nnz() * static_cast<std::int64_t>(sizeof(T) + 2));
+        EXPECT_EQ(op->splits_columns(), early_cols > 0);
         for (const std::int64_t seed : {4, 5}) {
             renew_values(a, seed);
             device->copy_in(values.data(), a.values.data(), a.values.size() * sizeof(T));
             op->update_values(device->context());
             const std::vector<T> before(static_cast<std::size_t>(a.rows), T{100});
             const DeviceArray<T> y = upload(*device, before);
-            op->apply(T{2}, device_x.data(), T{-3}, y.data(), device->context());
+            if (early_cols > 0 && seed == 5) {
+                op->apply_early(device_part.data(), device->context());
+                op->apply_late(T{2}, device_x.data(), T{-3}, y.data(), device->context());
+            } else {
+                op->apply(T{2}, device_x.data(), T{-3}, y.data(), device->context());
+            }
             const std::vector<T> after = download(*device, y.data(), before.size());
             for (std::size_t row = 0; row < before.size(); ++row) {
                 T sum = 0;
