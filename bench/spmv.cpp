@@ -156,6 +156,7 @@ private:
             rmsp::Config config = rmsp::parse_config("", "--set", with_matrix(options_.sets));
             config.kernel.spmv = kernel;
             config.run.mode = which == "streamed" ? "streamed" : "resident";
+            config.run.vectors = which == "rows" ? "rows" : "replicated";
             config.run.iterations = options_.iterations;
             config.run.warmup = options_.warmup;
             const auto begin = Clock::now();

@@ -198,6 +198,73 @@ TEST_P(Apply, OnSomeOfTheDevices)
     }
 }
 
+TEST_P(Apply, OwnColumnsBeforeTheOthers)
+{
+    if (GetParam().gpus < 2) {
+        GTEST_SKIP() << "nothing is exchanged";
+    }
+    // Each device needs so many entries of the others that it multiplies by its own columns while they come.
+    const auto a = random_uniform<float>(16'000'000, 16'000'000, 3);
+    DistributeOptions options;
+    options.kernel = "column-blocks";
+    options.exchange = Exchange::entries;
+    auto matrix = runtime_->distribute(a.view(), options);
+    ASSERT_GT(matrix.plan().shards[0].halo_entries, 4 << 20);
+    auto x = matrix.make_x(Layout::rows);
+    auto y = matrix.make_y();
+    std::vector<float> out(static_cast<std::size_t>(a.rows));
+    for (const unsigned seed : {1U, 2U}) {
+        const auto host = random_vector<float>(a.cols, seed);
+        x.upload(host.data());
+        matrix.apply(2.0F, x, 0.0F, y);
+        y.download(out.data());
+        EXPECT_TRUE(verify_spmv<float>(a.view(), 2.0F, host.data(), 0.0F, nullptr, out.data()).passed);
+    }
+}
+
+TEST_P(Apply, PartsOfEqualTime)
+{
+    for (const auto& [name, a] : hard_matrices<double>()) {
+        DistributeOptions options;
+        options.balance = Balance::time;
+        check_host_apply(name, a, options);
+        for (const auto exchange : {Exchange::ranges, Exchange::entries}) {
+            options.exchange = exchange;
+            const Plan plan = runtime_->distribute(a.view(), options).plan();
+            plan.partition.check();
+            EXPECT_LE(plan.time_imbalance, plan.first_time_imbalance) << name;
+            EXPECT_LE(plan.moves, 2) << name;
+            if (runtime_->devices().size() == 1) {
+                EXPECT_EQ(plan.time_imbalance, -1) << name;
+            }
+        }
+    }
+}
+
+TEST_P(Apply, PartsOfEqualTimeAreRefusedWhereTheyMeanNothing)
+{
+    const auto a = stencil27<double>(5, 5, 5);
+    const auto message = [&](const DistributeOptions& options) -> std::string {
+        try {
+            runtime_->distribute(a.view(), options);
+        } catch (const Error& e) {
+            EXPECT_EQ(e.code(), ErrorCode::usage);
+            return e.what();
+        }
+        return "";
+    };
+    DistributeOptions options;
+    options.balance = Balance::time;
+    options.strategy = PartitionStrategy::rows;
+    EXPECT_NE(message(options).find("split by nonzeros"), std::string::npos);
+    options.strategy = PartitionStrategy::nonzeros;
+    options.mode = Mode::streamed;
+    EXPECT_NE(message(options).find("resident"), std::string::npos);
+    options.mode = Mode::resident;
+    options.determinism = Determinism::run;
+    EXPECT_NE(message(options).find("determinism"), std::string::npos);
+}
+
 TEST_P(Apply, NewValuesOfColumnsNumberedAnew)
 {
     auto a = with_row_lengths<float>({10, 0, 500, 20, 3, 1, 70, 70, 70}, 9);

@@ -297,12 +297,12 @@ TEST_F(ConfigTest, FilesAreReadOrNamed)
 
 TEST_F(ConfigTest, OptionsFollowTheKeys)
 {
-    const Config c =
-        parse_config(with_matrix, "a.toml",
-                     {"runtime.devices=host:2", "runtime.bind=strict", "runtime.weights=1,3", "runtime.limit_gbs=10",
-                      "partition.strategy=rows", "partition.alignment=exact", "partition.devices=1",
-                      "partition.exchange=entries", "kernel.spmv=openmp", "kernel.determinism=device_count",
-                      "run.mode=streamed", "run.chunk_mib=2", "stream.encoding=auto", "stream.device_mib=5"});
+    const Config c = parse_config(
+        with_matrix, "a.toml",
+        {"runtime.devices=host:2", "runtime.bind=strict", "runtime.weights=1,3", "runtime.limit_gbs=10",
+         "partition.strategy=rows", "partition.alignment=exact", "partition.devices=1", "partition.balance=time",
+         "partition.exchange=entries", "kernel.spmv=openmp", "kernel.determinism=device_count", "run.mode=streamed",
+         "run.chunk_mib=2", "stream.encoding=auto", "stream.device_mib=5"});
     const rmsp::RuntimeOptions runtime = rmsp::runtime_options(c);
     EXPECT_EQ(runtime.devices, "host:2");
     EXPECT_EQ(runtime.bind, rmsp::BindPolicy::strict);
@@ -312,6 +312,7 @@ TEST_F(ConfigTest, OptionsFollowTheKeys)
     EXPECT_EQ(distribute.strategy, rmsp::PartitionStrategy::rows);
     EXPECT_EQ(distribute.alignment, rmsp::RowAlignment::exact);
     EXPECT_EQ(distribute.devices, 1);
+    EXPECT_EQ(distribute.balance, rmsp::Balance::time);
     EXPECT_EQ(distribute.exchange, rmsp::Exchange::entries);
     EXPECT_EQ(distribute.x_layout, rmsp::Layout::replicated);
     EXPECT_EQ(distribute.kernel, "openmp");

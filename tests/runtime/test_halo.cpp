@@ -78,6 +78,13 @@ TEST(Halo, EntriesPayWhereTheyAreFew)
     EXPECT_FALSE(entries_pay(0, 120'000, sizeof(double)));
 }
 
+TEST(Halo, OnlyManyEntriesAreHidden)
+{
+    EXPECT_FALSE(entries_worth_hiding(1'000'000, sizeof(double)));
+    EXPECT_TRUE(entries_worth_hiding(4'000'000, sizeof(double)));
+    EXPECT_FALSE(entries_worth_hiding(4'000'000, sizeof(float)));
+}
+
 TEST(DeviceCount, GrowsWithTheTraffic)
 {
     const double gbs = 4000;
