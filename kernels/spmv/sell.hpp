@@ -12,11 +12,11 @@
 namespace rmsp::kernels {
 
 struct SellTuning {
-    int threads = 256;
-    int blocks_per_multiprocessor = 8;  ///< full occupancy hides more than loads in flight in each lane do
-    int sorted_padding = 5;             ///< per cent of padding above which the rows of a block are sorted by length
-    int longest_row = 512;              ///< longer rows are left in CSR, for a whole warp
-    int least_fill = 50;                ///< per cent of a slice that must be entries; emptier slices are left in CSR
+    int threads = 128;                   ///< small blocks leave less idle while the last ones end
+    int blocks_per_multiprocessor = 16;  ///< full occupancy hides more than loads in flight in each lane do
+    int sorted_padding = 5;              ///< per cent of padding above which the rows of a block are sorted by length
+    int longest_row = 512;               ///< longer rows are left in CSR, for a whole warp
+    int least_fill = 50;                 ///< per cent of a slice that must be entries; emptier slices are left in CSR
     int loads_in_flight = 2;  ///< 16-byte loads of values that a lane issues before it uses the first, at least 2
     bool operator==(const SellTuning&) const = default;
 };
