@@ -10,7 +10,7 @@
 namespace rmsp::detail {
 namespace {
 
-/// Where the worker's kernel finds entry 0 of x.
+/// Where the worker's kernel finds the entry of x that it calls 0 (see ShardPlan::index_base).
 template <class T>
 struct PlacedX {
     const T* data;
@@ -50,18 +50,18 @@ bool has_ghost_room(const MatrixState<T>& matrix, const VectorState<T>& x)
 }
 
 /// Brings what the devices need of such an x to each of them, on one of the worker's streams, and returns where the worker's
-/// kernel finds entry 0. The channel is to be settled.
+/// kernel finds its entry 0. The channel is to be settled.
 template <class T>
 const T* exchange_by_rows(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Stream& stream,
                           runtime::Rendezvous& meeting, const VectorState<T>& x)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     if (!matrix.exchanges) {
-        return static_cast<const T*>(x.entry_zero[rank]);
+        return static_cast<const T*>(x.entry_zero[rank]) + matrix.plan.shards[rank].index_base;
     }
     if (!matrix.by_entries) {
         matrix.channel->gather(worker, stream, meeting, {x.entry_zero, x.offsets, matrix.x_needed, sizeof(T)}, [] {});
-        return static_cast<const T*>(x.entry_zero[rank]);
+        return static_cast<const T*>(x.entry_zero[rank]) + matrix.plan.shards[rank].index_base;
     }
     Shard<T>& shard = *matrix.shards[rank];
     const bool room = has_ghost_room(matrix, x);
@@ -144,15 +144,17 @@ PlacedX<T> place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Ren
         return {data, matrix.exchanges};
     }
     PlacedX<T> placed = place_whole_x(matrix, worker, meeting, x, probe);
+    const auto rank = static_cast<std::size_t>(worker.rank());
     if (matrix.by_entries) {
-        const auto rank = static_cast<std::size_t>(worker.rank());
         const runtime::Range own{matrix.x_slices[rank], matrix.x_slices[rank + 1]};
         T* const slice = static_cast<T*>(matrix.local_x[rank]) + own.first;
         worker.stream().copy(slice, placed.data + own.first, static_cast<std::size_t>(own.end - own.first) * sizeof(T));
-        kernels::pack(placed.data, matrix.shards[rank]->ghosts.data(), matrix.ghosts[rank],
-                      slice + (own.end - own.first), worker.context());
+        kernels::pack(placed.data + matrix.plan.shards[rank].index_base, matrix.shards[rank]->ghosts.data(),
+                      matrix.ghosts[rank], slice + (own.end - own.first), worker.context());
         mark("x packing");
         placed.data = slice;
+    } else {
+        placed.data += matrix.plan.shards[rank].index_base;
     }
     return placed;
 }

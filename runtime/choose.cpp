@@ -110,11 +110,12 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
 {
     const DeviceInfo& info = runtime.infos[static_cast<std::size_t>(shard.device)];
     if (options.kernel != "auto") {
-        shard.kernel = kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, rows, a.cols).info.name;
+        shard.kernel =
+            kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, rows, shard.indices).info.name;
         shard.kernel_reason = "asked for";
         return;
     }
-    const auto eligible = kernels::automatic_spmv<T>(info.kind, options.determinism, rows, a.cols);
+    const auto eligible = kernels::automatic_spmv<T>(info.kind, options.determinism, rows, shard.indices);
     if (eligible.size() == 1 || rows.nnz == 0) {
         shard.kernel = eligible.front()->info.name;
         shard.kernel_reason = "nothing else suits";
@@ -122,7 +123,7 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
     }
     const auto row_ptr = a.row_ptr.visit([&](const auto* p) { return IndexView(p + first_row); });
     const kernels::Features features = kernels::spmv_features(
-        rows, row_ptr, a.cols, shard.end_column - shard.first_column, a.col_idx, static_cast<int>(sizeof(T)));
+        rows, row_ptr, shard.indices, shard.end_column - shard.first_column, a.col_idx, static_cast<int>(sizeof(T)));
     kernels::DeviceModel device;
     if (shard.limit_gbs > 0) {
         device.bytes_per_second = shard.limit_gbs * 1e9;

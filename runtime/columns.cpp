@@ -89,8 +89,13 @@ const kernels::SpmvOperator<T>* ColumnProduct<T>::open(runtime::Worker& worker, 
 
     // Rows of M are columns here, unless the entries are unsorted.
     const auto by_columns = [&](const kernels::CsrShard<T>& part, const std::string& name) {
-        const kernels::CscShard<T> csc{rows,         part.rows,   part.nnz,     part.row_ptr,
-                                       part.col_idx, part.values, touched.first};
+        const kernels::CscShard<T> csc{rows,
+                                       part.rows,
+                                       part.nnz,
+                                       part.row_ptr,
+                                       part.col_idx,
+                                       part.values,
+                                       touched.first - matrix.plan.shards[rank].index_base};
         return kernels::choose_spmv_csc<T>(kind, name, determinism).prepare(csc, context);
     };
     const auto by_coordinates = [&] {

@@ -47,14 +47,14 @@ enum class StreamPriority : std::uint8_t { normal, high };
 /// ends are multiples of 64 bytes.
 using Filler = std::function<void(std::byte* out, std::size_t begin, std::size_t bytes)>;
 
-/// Writes 64-bit indices as 32-bit ones; the caller has checked the range.
-inline Filler narrowed(const std::int64_t* from)
+/// Writes 64-bit indices as 32-bit ones, counted from `base`; the caller has checked the range.
+inline Filler narrowed(const std::int64_t* from, std::int64_t base = 0)
 {
-    return [from](std::byte* out, std::size_t begin, std::size_t bytes) {
+    return [from, base](std::byte* out, std::size_t begin, std::size_t bytes) {
         auto* const narrow = reinterpret_cast<std::int32_t*>(out);
         const std::int64_t* const wide = from + begin / sizeof(std::int32_t);
         for (std::size_t i = 0; i < bytes / sizeof(std::int32_t); ++i) {
-            narrow[i] = static_cast<std::int32_t>(wide[i]);
+            narrow[i] = static_cast<std::int32_t>(wide[i] - base);
         }
     };
 }

@@ -51,7 +51,8 @@ void upload_values(Shard<T>& shard, runtime::Worker& worker, const T* values)
 }
 
 template <class T>
-void upload_indices(const Shard<T>& shard, runtime::Worker& worker, IndexView indices, std::int32_t* to)
+void upload_indices(const Shard<T>& shard, runtime::Worker& worker, IndexView indices, std::int64_t base,
+                    std::int32_t* to)
 {
     for (const Piece& piece : pieces_of(shard)) {
         std::int32_t* const out = to + piece.position;
@@ -62,7 +63,7 @@ void upload_indices(const Shard<T>& shard, runtime::Worker& worker, IndexView in
                 worker.device().upload(worker.stream(), out, from, bytes);
             } else {
                 // Narrowed on the way, so that the link carries half of it.
-                worker.device().upload(worker.stream(), out, bytes, runtime::narrowed(from));
+                worker.device().upload(worker.stream(), out, bytes, runtime::narrowed(from, base));
             }
         });
     }
@@ -151,7 +152,7 @@ void find_interior(const MatrixState<T>& matrix, Shard<T>& shard, runtime::Worke
     }
     runtime::Device& device = worker.device();
     const kernels::DeviceArray<std::int64_t> run(device, 2);
-    const std::int64_t slice = matrix.by_entries ? 0 : matrix.x_slices[rank];
+    const std::int64_t slice = matrix.by_entries ? 0 : matrix.x_slices[rank] - matrix.plan.shards[rank].index_base;
     kernels::interior_rows(shard.owned.row_ptr, shard.owned.rows, shard.owned.col_idx, slice,
                            slice + matrix.x_slices[rank + 1] - matrix.x_slices[rank], run.data(), worker.context());
     std::int64_t found[2] = {0, 0};
@@ -259,7 +260,7 @@ void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
         const std::int64_t own = matrix.x_slices[rank + 1] - matrix.x_slices[rank];
         shard.owned.cols = own + matrix.ghosts[rank];
         shard.owned.early_cols = matrix.hides_entries ? own : 0;
-        shard.owned.diagonal -= matrix.x_slices[rank];
+        shard.owned.diagonal += matrix.plan.shards[rank].index_base - matrix.x_slices[rank];
         shard.carry.cols = shard.owned.cols;
     }
     prepare_owned(matrix, shard, worker);
@@ -315,10 +316,10 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const Stored<T
         const auto entries = static_cast<std::size_t>(owned_position + nnz - shard.carry_nnz);
         shard.col_idx = kernels::DeviceArray<std::int32_t>(device, entries);
         shard.values = kernels::DeviceArray<T>(device, entries);
-        upload_indices(shard, worker, a.col_idx, shard.col_idx.data());
+        upload_indices(shard, worker, a.col_idx, plan.index_base, shard.col_idx.data());
         if (coo) {
             shard.row_idx = kernels::DeviceArray<std::int32_t>(device, entries);
-            upload_indices(shard, worker, a.row_idx, shard.row_idx.data());
+            upload_indices(shard, worker, a.row_idx, 0, shard.row_idx.data());
             rows = shard.row_idx.data();
         }
         progress.add(static_cast<double>(nnz) * sizeof(std::int32_t));
@@ -328,10 +329,13 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const Stored<T
         values = shard.values.data();
     }
 
-    shard.owned = {shard.part.owned_rows(),     a.cols,
-                   nnz - shard.carry_nnz,       {},
-                   columns + owned_position,    values + owned_position,
-                   shard.part.first_owned_row()};
+    shard.owned = {shard.part.owned_rows(),
+                   plan.indices,
+                   nnz - shard.carry_nnz,
+                   {},
+                   columns + owned_position,
+                   values + owned_position,
+                   shard.part.first_owned_row() - plan.index_base};
     if (coo) {
         shard.owned_rows = rows + owned_position;
     } else {
@@ -346,7 +350,7 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const Stored<T
         const std::int64_t pointers[2] = {0, shard.carry_nnz};
         shard.carry_row_ptr = kernels::DeviceArray<std::int64_t>(device, 2);
         device.upload(worker.stream(), shard.carry_row_ptr.data(), pointers, sizeof(pointers));
-        shard.carry = {1, a.cols, shard.carry_nnz, IndexView(shard.carry_row_ptr.data()), columns, values};
+        shard.carry = {1, plan.indices, shard.carry_nnz, IndexView(shard.carry_row_ptr.data()), columns, values};
     }
     worker.stream().synchronize();
 }

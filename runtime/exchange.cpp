@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -27,10 +28,11 @@ void find_ghosts(MatrixState<T>& matrix, runtime::Worker& worker, GhostSearch& s
     const auto rank = static_cast<std::size_t>(worker.rank());
     const Shard<T>& shard = *matrix.shards[rank];
     const auto context = worker.context();
-    auto set = std::make_unique<kernels::ColumnSet>(matrix.plan.cols, context);
+    const std::int64_t base = matrix.plan.shards[rank].index_base;
+    auto set = std::make_unique<kernels::ColumnSet>(shard.owned.cols, context);
     for (const Piece& piece : pieces_of(shard)) {
-        kernels::add_outside(*set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank],
-                             matrix.x_slices[rank + 1], context);
+        kernels::add_outside(*set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank] - base,
+                             matrix.x_slices[rank + 1] - base, context);
     }
     matrix.ghosts[rank] = kernels::count_columns(*set, context);
     search.sets[rank] = std::move(set);
@@ -45,9 +47,10 @@ void renumber_shard(MatrixState<T>& matrix, runtime::Worker& worker, GhostSearch
     Shard<T>& shard = *matrix.shards[rank];
     const auto context = worker.context();
     const kernels::ColumnSet& set = *search.sets[rank];
+    const std::int64_t base = matrix.plan.shards[rank].index_base;
     for (const Piece& piece : pieces_of(shard)) {
-        kernels::renumber_columns(set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank],
-                                  matrix.x_slices[rank + 1], context);
+        kernels::renumber_columns(set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank] - base,
+                                  matrix.x_slices[rank + 1] - base, context);
     }
     const auto count = static_cast<std::size_t>(matrix.ghosts[rank]);
     shard.ghosts = kernels::DeviceArray<std::int32_t>(device, count);
@@ -55,6 +58,9 @@ void renumber_shard(MatrixState<T>& matrix, runtime::Worker& worker, GhostSearch
     search.lists[rank].resize(count);
     device.download(worker.stream(), search.lists[rank].data(), shard.ghosts.data(), count * sizeof(std::int32_t));
     worker.stream().synchronize();
+    for (std::int32_t& column : search.lists[rank]) {
+        column += static_cast<std::int32_t>(base);
+    }
     search.sets[rank].reset();
 }
 
@@ -100,7 +106,7 @@ void choose_exchange(MatrixState<T>& matrix, Exchange wanted)
     const std::int64_t range = largest_halo(matrix.plan);
     const bool may_pay =
         wanted == Exchange::entries || (wanted == Exchange::automatic && runtime::entries_pay(0, range, sizeof(T)));
-    if (!may_pay || runtime.devices() == 1) {
+    if (!may_pay || runtime.devices() == 1 || matrix.columns.size() > std::numeric_limits<std::int32_t>::max()) {
         return;
     }
     runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { find_ghosts(matrix, worker, search); }).get();

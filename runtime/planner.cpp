@@ -76,11 +76,45 @@ std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& p
     return choose_streamed_spmv<T>(kind, options.kernel, options.determinism, rows, a.cols).info.name;
 }
 
+constexpr std::int64_t most_indices = std::numeric_limits<std::int32_t>::max();
+
 void check_width(const char* what, std::int64_t size)
 {
-    if (size > std::numeric_limits<std::int32_t>::max()) {
-        throw Error(ErrorCode::usage, fmt::format("a matrix of {} {}: a device indexes at most {} {} in this version",
-                                                  size, what, std::numeric_limits<std::int32_t>::max(), what));
+    if (size > most_indices) {
+        throw Error(ErrorCode::usage, fmt::format("a matrix of {} {}: streamed, or in coordinates, it has at most {}",
+                                                  size, what, most_indices));
+    }
+}
+
+/// How the device counts the columns of its part of M: 64-bit ones, which are narrowed on the way, from about the first that the
+/// part touches, so that the matrix may have more than fit in 32 bits.
+template <class T>
+void number_columns(ShardPlan& shard, const Stored<T>& a, const Range& touched, bool streamed)
+{
+    shard.index_base = 0;
+    shard.indices = std::min(a.cols, most_indices);
+    if (streamed || a.coordinates || a.col_idx.type() == IndexType::i32) {
+        return;
+    }
+    // x begins there, aligned as it is.
+    constexpr std::int64_t line = 32;
+    shard.index_base = touched.first / line * line;
+    shard.indices = touched.end - shard.index_base;
+    const char* const what = a.transposed ? "rows" : "columns";
+    if (shard.indices > most_indices) {
+        throw Error(
+            ErrorCode::usage,
+            fmt::format("a matrix of {} {}: the part of device {} has entries in {} {} to {}, and a device numbers "
+                        "at most {} of them",
+                        a.cols, what, shard.device, what, touched.first, touched.end - 1, most_indices));
+    }
+    if (shard.part.owned_rows() > most_indices) {
+        throw Error(
+            ErrorCode::usage,
+            fmt::format("a matrix of {} {}: the part of device {} has {} of them, and a device takes at most {}: "
+                        "use more devices",
+                        a.rows, a.transposed ? "columns" : "rows", shard.device, shard.part.owned_rows(),
+                        most_indices));
     }
 }
 
@@ -292,7 +326,14 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
         throw Error(ErrorCode::usage,
                     "streamed columns are multiplied in place by host devices, which takes 32-bit row indices");
     }
-    check_width(a.transposed ? "rows" : "columns", a.cols);
+    if (options.exchange == Exchange::entries && a.cols > most_indices) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("an x of {} entries is exchanged by ranges: by entries it has at most {}", a.cols,
+                                most_indices));
+    }
+    if (streamed || a.coordinates) {
+        check_width(a.transposed ? "rows" : "columns", a.cols);
+    }
     if (a.coordinates) {
         check_width(a.transposed ? "columns" : "rows", a.rows);
     }
@@ -358,6 +399,7 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
         shard.end_column = a.transposed ? rows.end : columns.end;
         shard.first_row = a.transposed ? columns.first : rows.first;
         shard.end_row = a.transposed ? columns.end : rows.end;
+        number_columns(shard, a, columns, streamed);
         if (multiplies_by_rows(plan, false)) {
             const std::int64_t own_first = std::max(columns.first, slices[static_cast<std::size_t>(i)]);
             const std::int64_t own_end = std::min(columns.end, slices[static_cast<std::size_t>(i) + 1]);

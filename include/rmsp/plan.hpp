@@ -31,6 +31,9 @@ struct ShardPlan {
     std::int64_t end_column = 0;
     std::int64_t first_row = 0;
     std::int64_t end_row = 0;
+    /// The device numbers the columns (entries by column: the rows) from `index_base` on, `indices` of them, in 32 bits.
+    std::int64_t index_base = 0;
+    std::int64_t indices = 0;
     std::string kernel;         ///< "" until one is chosen
     std::string kernel_reason;  ///< "asked for", "predicted", "won the race", ...
     std::vector<KernelCandidate>

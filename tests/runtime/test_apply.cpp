@@ -1,7 +1,10 @@
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include "matrices.hpp"
 
@@ -37,6 +40,46 @@ protected:
 
     std::unique_ptr<Runtime> runtime_;
 };
+
+/// The same matrix with 64-bit columns, which devices count from the first that their parts touch.
+template <class T>
+CsrMatrix<T> with_wide_columns(CsrMatrix<T> a)
+{
+    HostVector<std::int64_t> columns(a.col_idx.size());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        columns[i] = a.col_idx[static_cast<std::int64_t>(i)];
+    }
+    a.col_idx = IndexArray(std::move(columns));
+    return a;
+}
+
+/// Entries that are all 1 where they have been read, in as much address space as there are, of which only that is used.
+class Sparse {
+public:
+    explicit Sparse(std::int64_t n) : bytes_(static_cast<std::size_t>(n) * sizeof(float))
+    {
+        data_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
+    ~Sparse() { ::munmap(data_, bytes_); }
+    Sparse(const Sparse&) = delete;
+    Sparse& operator=(const Sparse&) = delete;
+    float* data() const { return data_ == MAP_FAILED ? nullptr : static_cast<float*>(data_); }
+
+private:
+    std::size_t bytes_;
+    void* data_;
+};
+
+std::string usage_message(const std::function<void()>& f)
+{
+    try {
+        f();
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::usage);
+        return e.what();
+    }
+    return "";
+}
 
 TEST_P(Apply, HardMatricesInDoubleWithHostVectors)
 {
@@ -172,6 +215,86 @@ TEST_P(Apply, ColumnsNumberedAnewGiveTheSameProduct)
     }
 }
 
+TEST_P(Apply, WideColumnsGiveTheSameProduct)
+{
+    for (const auto& [name, narrow] : hard_matrices<double>()) {
+        const auto a = with_wide_columns(narrow);
+        for (const auto exchange : {Exchange::ranges, Exchange::entries}) {
+            DistributeOptions options;
+            options.alignment = RowAlignment::exact;
+            options.exchange = exchange;
+            check_host_apply(name, a, options);
+            auto matrix = runtime_->distribute(a.view(), options);
+            const auto host = random_vector<double>(a.cols, 17);
+            for (const auto layout : {Layout::rows, Layout::replicated}) {
+                auto x = matrix.make_x(layout);
+                auto y = matrix.make_y();
+                x.upload(host.data());
+                matrix.apply(2.0, x, 0.0, y);
+                std::vector<double> out(static_cast<std::size_t>(a.rows));
+                y.download(out.data());
+                EXPECT_TRUE(verify_spmv<double>(a.view(), 2.0, host.data(), 0.0, nullptr, out.data()).passed) << name;
+            }
+        }
+        // A^T x adds into the columns.
+        auto wide = runtime_->distribute(a.view());
+        auto other = runtime_->distribute(narrow.view());
+        const auto x = random_vector<double>(a.rows, 18);
+        std::vector<double> y(static_cast<std::size_t>(a.cols), 1.0);
+        std::vector<double> expected(y);
+        wide.apply_transposed(1.0, x.data(), 0.5, y.data());
+        other.apply_transposed(1.0, x.data(), 0.5, expected.data());
+        for (std::size_t i = 0; i < y.size(); ++i) {
+            ASSERT_NEAR(y[i], expected[i], 1e-10 * (100 + std::fabs(expected[i]))) << name << ", column " << i;
+        }
+    }
+}
+
+TEST_P(Apply, MoreColumnsThanFitIn32Bits)
+{
+    const int devices = static_cast<int>(runtime_->devices().size());
+    if (GetParam().gpus > 0 || devices < 2) {
+        GTEST_SKIP() << "host devices read x where it is";
+    }
+    // Each row has entries far from those of the others.
+    CsrMatrix<float> a;
+    a.rows = 2L * devices;
+    a.cols = std::int64_t{1} << 32;
+    const Sparse x(a.cols);
+    ASSERT_NE(x.data(), nullptr);
+    HostVector<std::int64_t> columns;
+    a.row_ptr.push_back(0);
+    for (std::int64_t row = 0; row < a.rows; ++row) {
+        for (std::int64_t k = 0; k < 3; ++k) {
+            columns.push_back(row * (a.cols / a.rows) + 1000 * k);
+            a.values.push_back(static_cast<float>(columns.size()));
+            x.data()[columns.back()] = 1;
+        }
+        a.row_ptr.push_back(static_cast<std::int64_t>(columns.size()));
+    }
+    a.col_idx = IndexArray(HostVector<std::int64_t>(columns));
+    DistributeOptions options;
+    options.alignment = RowAlignment::row;
+    auto matrix = runtime_->distribute(a.view(), options);
+    std::vector<float> y(static_cast<std::size_t>(a.rows), 99);
+    matrix.apply(1.0F, x.data(), 0.0F, y.data());
+    for (std::int64_t row = 0; row < a.rows; ++row) {
+        EXPECT_EQ(y[static_cast<std::size_t>(row)], static_cast<float>(9 * row + 6)) << "row " << row;
+    }
+    options.exchange = Exchange::entries;
+    EXPECT_NE(usage_message([&] { runtime_->distribute(a.view(), options); }).find("by entries"), std::string::npos);
+    options.exchange = Exchange::automatic;
+    options.mode = Mode::streamed;
+    EXPECT_NE(usage_message([&] { runtime_->distribute(a.view(), options); }).find("4294967296 columns"),
+              std::string::npos);
+    // One device's part touches more of them.
+    columns[1] += std::int64_t{1} << 31;
+    std::swap(columns[1], columns[2]);
+    a.col_idx = IndexArray(HostVector<std::int64_t>(columns));
+    EXPECT_NE(usage_message([&] { runtime_->plan(a.view()); }).find("the part of device 0 has entries in columns 0 to"),
+              std::string::npos);
+}
+
 TEST_P(Apply, OnSomeOfTheDevices)
 {
     const int all = static_cast<int>(runtime_->devices().size());
@@ -244,14 +367,8 @@ TEST_P(Apply, PartsOfEqualTime)
 TEST_P(Apply, PartsOfEqualTimeAreRefusedWhereTheyMeanNothing)
 {
     const auto a = stencil27<double>(5, 5, 5);
-    const auto message = [&](const DistributeOptions& options) -> std::string {
-        try {
-            runtime_->distribute(a.view(), options);
-        } catch (const Error& e) {
-            EXPECT_EQ(e.code(), ErrorCode::usage);
-            return e.what();
-        }
-        return "";
+    const auto message = [&](const DistributeOptions& options) {
+        return usage_message([&] { runtime_->distribute(a.view(), options); });
     };
     DistributeOptions options;
     options.balance = Balance::time;
@@ -436,7 +553,9 @@ TEST_P(Apply, SayWhatIsWrongAndStayUsable)
     EXPECT_THROW(runtime_->distribute(bad), Error);
     auto wide = a.view();
     wide.cols = std::int64_t{1} << 33;
-    EXPECT_THROW(runtime_->distribute(wide), Error);
+    DistributeOptions streamed;
+    streamed.mode = Mode::streamed;
+    EXPECT_THROW(runtime_->distribute(wide, streamed), Error);
 
     auto matrix = runtime_->distribute(a.view());
     auto x = matrix.make_x(Layout::replicated);
