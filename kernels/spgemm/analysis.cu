@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(threads)
                 if (const int words_of_span = static_cast<int>(found.span_words()); words_of_span > widest[c]) {
                     atomicMax(widest + c, words_of_span);
                 }
-                all_bounds += min(products, static_cast<long long>(found.span()));
+                all_bounds += min(words, static_cast<long long>(found.span_words()));
             }
         }
     }
@@ -290,8 +290,8 @@ constexpr int rows_a_tile = threads * rows_a_thread;
 __device__ __forceinline__ int numeric_class_of(const ScanJob& job, std::int64_t row)
 {
     return row < job.rows && job.groups[row] > 0
-               ? static_cast<int>(numeric_class(job.bounds[row], job.row_nnz[row], job.value_bytes, job.accumulator,
-                                                job.shared_limit))
+               ? static_cast<int>(numeric_class(job.bounds[row], job.stored[row].count(), job.row_nnz[row],
+                                                job.value_bytes, job.twins, job.accumulator, job.shared_limit))
                : -1;
 }
 
@@ -301,14 +301,21 @@ __global__ void __launch_bounds__(threads) tile_totals_kernel(ScanJob job)
     __shared__ unsigned histogram[classes];
     __shared__ long long sums[threads / 32];
     long long own = 0;
+    long long placed = 0;
     for (int i = 0; i < rows_a_thread; ++i) {
         const std::int64_t row = std::int64_t{blockIdx.x} * rows_a_tile + i * threads + threadIdx.x;
         own += row < job.rows ? job.row_nnz[row] : 0;
-        count_classes(numeric_class_of(job, row), histogram, job.counters->numeric);
+        const int c = numeric_class_of(job, row);
+        placed += c >= 0 && keeps_places(static_cast<NumericClass>(c)) ? job.bounds[row].products : 0;
+        count_classes(c, histogram, job.counters->numeric);
     }
     const long long total = cuda::block_sum<threads>(own, sums);
+    __syncthreads();
+    placed = cuda::block_sum<threads>(placed, sums);
     if (threadIdx.x == 0) {
         job.tiles[blockIdx.x] = total;
+        atomicAdd(reinterpret_cast<unsigned long long*>(&job.counters->placed),
+                  static_cast<unsigned long long>(placed));
     }
 }
 

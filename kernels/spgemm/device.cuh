@@ -54,11 +54,13 @@ static_assert(sizeof(RowOfB) == sizeof(int4));
 struct Counters {
     long long products;
     long long nnz;
-    long long bound;               ///< of the columns of all groups of rows
-    unsigned long long pool_used;  ///< columns of the pool; more than it has if there was no room
-    int unstored;                  ///< a row whose columns are not in the pool
-    unsigned structure[classes];   ///< rows in each class
-    int widest[classes];           ///< words of the widest row in each class of the symbolic phase
+    long long bound;               ///< of the words of all groups of rows
+    unsigned long long pool_used;  ///< words of the pool; more than it has if there was no room
+    int unstored;                  ///< a row whose words are not in the pool
+    long long placed;              ///< products of the groups of rows whose places may be kept
+    unsigned long long places_used;
+    unsigned structure[classes];  ///< rows in each class
+    int widest[classes];          ///< words of the widest row in each class of the symbolic phase
     unsigned structure_used[classes];
     unsigned numeric[classes];
     unsigned numeric_used[classes];
@@ -134,8 +136,8 @@ struct StructureJob {
     const RowBounds* bounds;
     const std::uint8_t* groups;
     std::int32_t* row_nnz;  ///< written by a count, with what follows
-    std::int64_t* stored;   ///< where a row's columns are in the pool; -1: nowhere
-    std::int32_t* pool;
+    StoredWords* stored;
+    Word* pool;  ///< null: no row's words are there
     long long pool_capacity;
     int rows_a_slab;  ///< for how many short rows a warp takes room in the pool at a time
     Counters* counters;
@@ -144,8 +146,8 @@ struct StructureJob {
     int units;            ///< multiprocessors
     std::int64_t widest;  ///< words of the widest row that is launched
 };
-/// Counts the columns of the listed rows, all of one class, or, if job.col_idx is not null, writes those of the rows that were not
-/// stored.
+/// Counts the columns of the listed rows, all of one class, and keeps them as words; or, if job.col_idx is not null, writes the columns
+/// of the rows that are not stored.
 void run_structure(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
                    Overlap overlap, cudaStream_t stream);
 
@@ -156,8 +158,10 @@ struct ScanJob {
     std::int64_t rows;
     const std::int32_t* row_nnz;
     const RowBounds* bounds;
+    const StoredWords* stored;
     const std::uint8_t* groups;
     std::int64_t value_bytes;
+    int twins;  ///< most rows that a warp takes together
     std::int64_t shared_limit;
     Accumulator accumulator;
     long long* tiles;  ///< scan_tiles(rows)
@@ -183,16 +187,28 @@ struct NumericJob {
     int most_in_group;
     int lanes;  ///< lanes_a_row(), 32 if most_in_group > 1
     const std::int64_t* row_ptr;
-    const std::int32_t* col_idx;
-    const std::int64_t* stored;  ///< as in StructureJob; null: col_idx has all columns
-    const std::int32_t* pool;
-    std::int32_t* columns;  ///< where those of stored rows are written
+    std::int32_t* col_idx;  ///< written for the rows whose words are stored, otherwise read
+    const StoredWords* stored;
+    const Word* pool;  ///< null: no row's words are there
     T* values;
+    std::uint16_t* places;  ///< of the products, among the entries of their rows; null: not kept
+    long long* places_at;   ///< where those of a row begin
+    Counters* counters;
     std::int32_t* map;  ///< of class scatter: B's columns, for each of map_blocks blocks
     int map_blocks;
 };
+/// What is done with places.
+enum class Places : std::uint8_t {
+    look_up,
+    keep,  ///< looked up and written to job.places
+    read   ///< from job.places
+};
+/// The listed rows, all of one class; `places` other than look_up for classes that keep them only.
 template <class T>
-void run_numeric(const NumericJob<T>& job, NumericClass c, const std::int32_t* list, std::int64_t count,
-                 Overlap overlap, cudaStream_t stream);
+void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Places places, const std::int32_t* list,
+                      std::int64_t count, Overlap overlap, cudaStream_t stream);
+template <class T>
+void run_numeric_block(const NumericJob<T>& job, NumericClass c, Places places, const std::int32_t* list,
+                       std::int64_t count, Overlap overlap, cudaStream_t stream);
 
 }  // namespace rmsp::kernels::spgemm

@@ -63,20 +63,20 @@ __device__ __forceinline__ void for_each_word(const StructureJob& job, std::int6
     }
 }
 
-/// What a warp has left of the pool for columns.
+/// What a warp has left of the pool.
 struct Slab {
     long long at = 0;
     long long left = 0;
 };
 
-/// Place for n columns in the pool, the same for all lanes; -1 if there is none.
+/// Place for n words in the pool, the same for all lanes; -1 if there is none.
 __device__ __forceinline__ long long take(const StructureJob& job, Slab& slab, long long n, int lane)
 {
     if (slab.left < 0) {
         return -1;
     }
     if (n > slab.left) {
-        constexpr long long short_row = 256;
+        constexpr long long short_row = 128;
         const long long size = n < short_row ? n * job.rows_a_slab : n;
         long long at = 0;
         if (lane == 0) {
@@ -96,9 +96,9 @@ __device__ __forceinline__ long long take(const StructureJob& job, Slab& slab, l
     return place;
 }
 
-/// Where the columns of a row go: the pool for a count, C itself to write them, for each row of a group of twins.
+/// Where the columns of a row go in C, for each row of a group of twins.
 struct Target {
-    std::int32_t* to;  ///< null: nowhere
+    std::int32_t* to;
     std::int64_t entries;
     int group;
 };
@@ -139,7 +139,7 @@ __device__ __forceinline__ void sort_warp(std::uint32_t (&key)[Keys], int lane)
 template <bool Write>
 __device__ __forceinline__ bool is_stored(const StructureJob& job, std::int64_t row)
 {
-    return Write && job.stored[row] >= 0;
+    return Write && job.pool != nullptr && job.stored[row].place() >= 0;
 }
 
 /// Rows with few words: a warp collects them in a hash table of 64 * Keys slots.
@@ -200,15 +200,16 @@ __global__ void __launch_bounds__(warp_threads)
             }
             used += __popc(taken);
         }
-        entries = __reduce_add_sync(whole_warp, entries);
         const int group = job.groups[row];
-        Target target{nullptr, entries, 1};
+        Word* to = nullptr;
+        Target target{};
         if constexpr (Write) {
-            target = {job.col_idx + job.row_ptr[row], entries, group};
+            target = {job.col_idx + job.row_ptr[row], job.row_ptr[row + 1] - job.row_ptr[row], group};
         } else {
-            const long long place = take(job, slab, entries, lane);
+            entries = __reduce_add_sync(whole_warp, entries);
+            const long long place = take(job, slab, used, lane);
             if (lane == 0) {
-                job.stored[row] = place;
+                job.stored[row] = {place, used};
             }
             if (lane < group) {
                 job.row_nnz[row + lane] = entries;
@@ -216,7 +217,7 @@ __global__ void __launch_bounds__(warp_threads)
             if (place < 0) {
                 continue;
             }
-            target.to = job.pool + place;
+            to = job.pool + place;
         }
         std::uint32_t sorted[Keys];
 #pragma unroll
@@ -228,7 +229,13 @@ __global__ void __launch_bounds__(warp_threads)
         for (int r = 0; r < Keys; ++r) {
             const bool in = r * 32 + lane < used;
             const std::uint32_t bits = in ? mask[sorted[r] % slots] : 0u;
-            const std::int32_t start = (first + static_cast<std::int32_t>(sorted[r] / slots)) * 32;
+            const std::int32_t word = first + static_cast<std::int32_t>(sorted[r] / slots);
+            if constexpr (!Write) {
+                if (in) {
+                    to[r * 32 + lane] = {word, bits};
+                }
+                continue;
+            }
             const int own = __popc(bits);
             int through = own;
 #pragma unroll
@@ -239,7 +246,7 @@ __global__ void __launch_bounds__(warp_threads)
             std::int32_t* place = target.to + (through - own);
             for (std::uint32_t rest = bits; rest != 0; rest &= rest - 1, ++place) {
                 for (int i = 0; i < target.group; ++i) {
-                    place[i * target.entries] = start + __ffs(static_cast<int>(rest)) - 1;
+                    place[i * target.entries] = word * 32 + __ffs(static_cast<int>(rest)) - 1;
                 }
             }
             target.to += __shfl_sync(whole_warp, through, 31);
@@ -282,7 +289,7 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
     constexpr int rows = Group == 32 ? rows_a_block : 1;
     constexpr int warps = Group / 32;
     extern __shared__ std::uint32_t shared[];
-    __shared__ int warp_entries[warps];
+    __shared__ int2 warp_totals[warps];
     __shared__ long long shared_place;
     const int thread = static_cast<int>(threadIdx.x) % Group;
     const int warp = thread / 32;
@@ -311,10 +318,11 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
         const int begin = min(warp * share, chunks);
         const int end = min(begin + share, chunks);
         const int group = job.groups[row];
-        Target target{nullptr, 0, 1};
+        Target target{};
         if constexpr (Write) {
             target = {job.col_idx + job.row_ptr[row], job.row_ptr[row + 1] - job.row_ptr[row], group};
         }
+        int used = 0;
         int entries = 0;
         for (std::int32_t pass = 0; pass < words; pass += capacity) {
             for_each_word(job, row, bounds.words, thread, Group, [&](std::int32_t word, std::uint32_t mask) {
@@ -326,22 +334,29 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
                 }
             });
             sync_group<Group>();
-            int found = 0;
+            int2 found{0, 0};  // columns, words
             if (!Write || warps > 1) {
-                for_each_chunk(summary, begin, end, [&](int c) { found += __popc(bits[c * 32 + lane]); });
-                found = __reduce_add_sync(whole_warp, found);
+                for_each_chunk(summary, begin, end, [&](int c) {
+                    const std::uint32_t mask = bits[c * 32 + lane];
+                    found.x += __popc(mask);
+                    found.y += __popc(__ballot_sync(whole_warp, mask != 0));
+                });
+                found.x = __reduce_add_sync(whole_warp, found.x);
             }
-            int before = 0;
-            int total = found;
+            int2 before{0, 0};
+            int2 total = found;
             if constexpr (warps > 1) {
                 if (lane == 0) {
-                    warp_entries[warp] = found;
+                    warp_totals[warp] = found;
                 }
                 __syncthreads();
-                total = 0;
+                total = {0, 0};
                 for (int w = 0; w < warps; ++w) {
-                    before += w < warp ? warp_entries[w] : 0;
-                    total += warp_entries[w];
+                    const int2 of = warp_totals[w];
+                    before.x += w < warp ? of.x : 0;
+                    before.y += w < warp ? of.y : 0;
+                    total.x += of.x;
+                    total.y += of.y;
                 }
             }
             if constexpr (!Write) {
@@ -351,7 +366,7 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
                     job.counters->unstored = 1;
                 } else {
                     if (warp == 0) {
-                        place = take(job, slab, total, lane);
+                        place = take(job, slab, total.y, lane);
                         if constexpr (warps > 1) {
                             shared_place = place;
                         }
@@ -361,53 +376,40 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
                         place = shared_place;
                     }
                 }
-                target.to = place < 0 ? nullptr : job.pool + place;
+                used += total.y;
                 if (thread == 0) {
-                    job.stored[row] = place;
+                    job.stored[row] = {place, used};
                 }
-            }
-            std::int32_t* to = target.to + before;
-            for_each_chunk(summary, begin, end, [&](int c) {
-                const std::uint32_t mask = bits[c * 32 + lane];
-                bits[c * 32 + lane] = 0;
-                if (target.to == nullptr) {
-                    return;
-                }
-                constexpr unsigned few = 6;  // columns of a word: then each lane writes those of its own
-                const int columns = __popc(mask);
-                const std::int32_t index = first + pass + c * 32;
-                if (__reduce_max_sync(whole_warp, static_cast<unsigned>(columns)) <= few) {
-                    int through = columns;
-#pragma unroll
-                    for (int d = 1; d < 32; d *= 2) {
-                        const int left = __shfl_up_sync(whole_warp, through, d);
-                        through += lane >= d ? left : 0;
+                Word* to = job.pool + place + before.y;
+                for_each_chunk(summary, begin, end, [&](int c) {
+                    const std::uint32_t mask = bits[c * 32 + lane];
+                    bits[c * 32 + lane] = 0;
+                    const unsigned there = __ballot_sync(whole_warp, mask != 0);
+                    if (place >= 0 && mask != 0) {
+                        to[__popc(there & ((1u << lane) - 1u))] = {first + pass + c * 32 + lane, mask};
                     }
-                    std::int32_t* place = to + (through - columns);
-                    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1, ++place) {
-                        for (int i = 0; i < target.group; ++i) {
-                            place[i * target.entries] = (index + lane) * 32 + __ffs(static_cast<int>(rest)) - 1;
+                    to += __popc(there);
+                });
+            } else {
+                std::int32_t* to = target.to + before.x;
+                for_each_chunk(summary, begin, end, [&](int c) {
+                    const std::uint32_t mask = bits[c * 32 + lane];
+                    bits[c * 32 + lane] = 0;
+                    for (unsigned rest = __ballot_sync(whole_warp, mask != 0); rest != 0; rest &= rest - 1) {
+                        const int source = __ffs(static_cast<int>(rest)) - 1;
+                        const std::uint32_t word = __shfl_sync(whole_warp, mask, source);
+                        if ((word >> lane & 1u) != 0) {
+                            std::int32_t* place = to + __popc(word & ((1u << lane) - 1u));
+                            for (int i = 0; i < target.group; ++i, place += target.entries) {
+                                *place = (first + pass + c * 32 + source) * 32 + lane;
+                            }
                         }
+                        to += __popc(word);
                     }
-                    to += __shfl_sync(whole_warp, through, 31);
-                    return;
-                }
-                for (unsigned rest = __ballot_sync(whole_warp, mask != 0); rest != 0; rest &= rest - 1) {
-                    const int source = __ffs(static_cast<int>(rest)) - 1;
-                    const std::uint32_t word = __shfl_sync(whole_warp, mask, source);
-                    if ((word >> lane & 1u) != 0) {
-                        std::int32_t* place = to + __popc(word & ((1u << lane) - 1u));
-                        for (int i = 0; i < target.group; ++i, place += target.entries) {
-                            *place = (index + source) * 32 + lane;
-                        }
-                    }
-                    to += __popc(word);
-                }
-            });
-            if constexpr (Write) {
-                target.to = warps > 1 ? target.to + total : to;
+                });
+                target.to = warps > 1 ? target.to + total.x : to;
             }
-            entries += total;
+            entries += total.x;
             sync_group<Group>();
             for (int i = thread; i < (chunks + 31) / 32; i += Group) {
                 summary[i] = 0;
