@@ -139,7 +139,7 @@ struct StructureJob {
     StoredWords* stored;
     Word* pool;  ///< null: no row's words are there
     long long pool_capacity;
-    int rows_a_slab;  ///< for how many short rows a warp takes room in the pool at a time
+    int rows_a_slab;  ///< rows_a_slab() of this launch
     Counters* counters;
     const std::int64_t* row_ptr;  ///< read to write columns
     std::int32_t* col_idx;
@@ -153,9 +153,12 @@ void run_structure(const StructureJob& job, StructureClass c, const std::int32_t
 
 /// Tiles of rows that scan_rows() needs a total for.
 std::int64_t scan_tiles(std::int64_t rows);
+/// Groups of tiles, likewise.
+std::int64_t scan_groups(std::int64_t rows);
 /// row_ptr from row_nnz; classes of the numeric phase and their lists; counters->nnz.
 struct ScanJob {
     std::int64_t rows;
+    RowPtr a_row_ptr;
     const std::int32_t* row_nnz;
     const RowBounds* bounds;
     const StoredWords* stored;
@@ -164,7 +167,8 @@ struct ScanJob {
     int twins;  ///< most rows that a warp takes together
     std::int64_t shared_limit;
     Accumulator accumulator;
-    long long* tiles;  ///< scan_tiles(rows)
+    long long* tiles;        ///< scan_tiles(rows)
+    long long* tile_groups;  ///< scan_groups(rows); zero at first
     std::int64_t* row_ptr;
     std::int32_t* list;
     Counters* counters;

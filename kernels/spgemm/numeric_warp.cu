@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(warp_threads)
     constexpr bool reads = Kept == Places::read;
     constexpr bool keeps = Kept == Places::keep;
     constexpr bool has_places = reads || keeps;
-    constexpr int in_flight = 4;                        // loads that a thread issues before it uses the first
+    constexpr int in_flight = reads ? 8 : 4;            // loads that a thread issues before it uses the first
     constexpr int rows_a_block = warp_threads / Lanes;  // at most
     constexpr int most_chunks = 4;                      // of a row of B, to be taken among others
     extern __shared__ __align__(16) unsigned char shared[];

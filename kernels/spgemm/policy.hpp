@@ -42,7 +42,7 @@ enum class StructureClass : std::uint8_t {
     bits4096,  ///< a block
     bits8192,
     bits16384,
-    bits53248,  ///< wider rows in several passes
+    bits51200,  ///< wider rows in several passes
     count
 };
 
@@ -76,21 +76,21 @@ constexpr int structure_capacity(StructureClass c)
             return 8192;
         case StructureClass::bits16384:
             return 16384;
-        case StructureClass::bits53248:
-            return 53248;
+        case StructureClass::bits51200:
+            return 51200;
         default:
             return 0;
     }
 }
 constexpr bool sorts(StructureClass c) { return c >= StructureClass::sort32 && c <= StructureClass::sort256; }
 
-/// Words of the summary of a bitmap: a bit for each 32 words.
-constexpr int summary_words(int words) { return (words + 1023) / 1024; }
+/// Words of the summary of a bitmap: a bit for each word.
+constexpr int summary_words(int words) { return (words + 31) / 32; }
 
 /// Widest bitmap that a GPU with so much shared memory a block has room for.
 constexpr StructureClass widest_bitmap(std::int64_t shared_limit)
 {
-    return shared_limit >= 220 << 10  ? StructureClass::bits53248
+    return shared_limit >= 220 << 10  ? StructureClass::bits51200
            : shared_limit >= 72 << 10 ? StructureClass::bits16384
                                       : StructureClass::bits8192;
 }
@@ -115,7 +115,7 @@ constexpr Shape structure_shape(StructureClass c, int capacity)
             return {256, 256, bytes};
         case StructureClass::bits16384:
             return {512, 512, bytes};
-        case StructureClass::bits53248:
+        case StructureClass::bits51200:
             return {1024, 1024, bytes};
         default:
             return {128, 32, bytes};
@@ -147,16 +147,22 @@ constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shar
     const StructureClass fitting = words <= 4096    ? StructureClass::bits4096
                                    : words <= 8192  ? StructureClass::bits8192
                                    : words <= 16384 ? StructureClass::bits16384
-                                                    : StructureClass::bits53248;
+                                                    : StructureClass::bits51200;
     return fitting < widest ? fitting : widest;
 }
 
 /// Blocks for a multiprocessor, at most: enough to keep it full; each takes several rows, since its shared memory is cleared once.
 inline constexpr std::int64_t structure_blocks_a_unit = 16;
 
-/// Words to keep room for, where the rows of C have at most `bound`, and `lost` between them: rows meet the same words again and again, even
-/// in graphs.
-constexpr std::int64_t pool_words(std::int64_t bound, std::int64_t lost) { return bound / 4 * 3 + lost; }
+/// For how many short rows a warp takes room in the pool at a time, where so many warps work on so many rows: what its last row does not
+/// need is lost, an eighth on average.
+constexpr int rows_a_slab(std::int64_t rows, std::int64_t warps)
+{
+    const std::int64_t n = rows / (4 * warps);
+    return static_cast<int>(n < 1 ? 1 : n > 16 ? 16 : n);
+}
+/// Words to keep room for, where the rows of C have at most `bound`: in graphs, too, rows meet the same words again and again.
+constexpr std::int64_t pool_words(std::int64_t bound) { return bound / 4 * 3 + bound / 8; }
 
 /// The numeric phase. The columns of C are known: what is looked up is a column's place among them.
 enum class NumericClass : std::uint8_t {
@@ -178,6 +184,7 @@ enum class NumericClass : std::uint8_t {
     hash16384,
     hash24576,
     hash32768,
+    hash57344,
     block_hash1024,  ///< a block: hash table of up to 1024 entries, and so on
     block_hash2048,
     block_hash4096,
@@ -199,14 +206,17 @@ enum class Accumulator : std::uint8_t { automatic, scatter, hash, window };
 
 struct NumericLimits {
     std::int64_t window_columns_per_entry = 4;  ///< emptier windows spoil more of the cache than a hash table costs
-    std::int64_t products_of_a_warp = (1 << 15) - 1;  ///< a row with more takes a block
+    std::int64_t products_of_a_warp = (1 << 15) - 1;  ///< a row, or group of twins, with more takes a block
+    std::int64_t products_of_a_lone_warp = 1 << 13;   ///< likewise a row without twins, or with more of what follows:
+    std::int64_t a_entries_of_a_lone_warp = 128;      ///< entries of A,
+    std::int64_t bytes_of_a_lone_warp = 8192;         ///< and of shared memory
     std::int64_t most_passes = 8;                     ///< over the rows of B; beyond, sums in global memory cost less
     std::int64_t entries_of_a_place = 1 << 16;        ///< what a kept place of 16 bits can tell apart
     bool operator==(const NumericLimits&) const = default;
 };
 
 constexpr bool is_window(NumericClass c) { return c >= NumericClass::window256 && c <= NumericClass::window2048; }
-constexpr bool is_hash(NumericClass c) { return c >= NumericClass::hash512 && c <= NumericClass::hash32768; }
+constexpr bool is_hash(NumericClass c) { return c >= NumericClass::hash512 && c <= NumericClass::hash57344; }
 constexpr bool is_block_hash(NumericClass c)
 {
     return c >= NumericClass::block_hash1024 && c <= NumericClass::block_hash8192;
@@ -256,6 +266,8 @@ constexpr std::int64_t numeric_capacity(NumericClass c)
             return 24 * kib;
         case N::hash32768:
             return 32 * kib;
+        case N::hash57344:
+            return 56 * kib;
         case N::rank48:
             return 48 * kib;
         case N::rank96:
@@ -271,9 +283,9 @@ constexpr std::int64_t numeric_capacity(NumericClass c)
     }
 }
 
-/// Entries of a row that a warp's hash table takes: 10 bits of a slot say how many come before its word, the others how far it is
+/// Entries of a row that a warp's hash table takes: 11 bits of a slot say how many come before its word, the others how far it is
 /// from the row's first.
-inline constexpr int place_bits = 10;
+inline constexpr int place_bits = 11;
 inline constexpr std::int64_t most_hashed = std::int64_t{1} << place_bits;
 inline constexpr std::int64_t most_hashed_span = (std::int64_t{1} << (32 - place_bits)) - 1;  ///< in words
 inline constexpr std::int64_t word_slot_bytes = 8;
@@ -316,7 +328,7 @@ constexpr int threads_of_warps(std::int64_t bytes_a_row, int lanes)
 /// Lanes of a warp for a row of a class, of those that rows of this matrix have: large rows have a warp each.
 constexpr int lanes_of_class(NumericClass c, int lanes)
 {
-    return numeric_capacity(c) > (is_hash(c) ? 4096 : 256) ? 32 : lanes;
+    return numeric_capacity(c) > (is_hash(c) ? 2048 : 256) ? 32 : lanes;
 }
 
 /// `twins`: most rows of A that a warp takes together; `lanes`: of a row, where a class is worked on by warps.
@@ -339,9 +351,9 @@ constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twin
     return {threads, threads, bytes};
 }
 
-/// `words`: of 32 columns that the row has entries in; `twins`: most rows that a warp takes together.
-constexpr NumericClass numeric_class(const RowBounds& row, std::int32_t words, std::int64_t entries,
-                                     std::int64_t value_bytes, int twins, Accumulator accumulator,
+/// `a_entries`: of A in the row; `words`: of 32 columns that the row of C has entries in; `twins`: most rows that a warp takes together.
+constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entries, std::int32_t words,
+                                     std::int64_t entries, std::int64_t value_bytes, int twins, Accumulator accumulator,
                                      std::int64_t shared_limit, NumericLimits limits = {})
 {
     if (entries == 0) {
@@ -353,21 +365,22 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int32_t words, s
     const bool windows = accumulator != Accumulator::hash;
     const bool hashes = accumulator != Accumulator::window;
     const std::int64_t span = row.span();
-    if (row.products <= limits.products_of_a_warp) {
-        if (windows && span <= 2048 && (!hashes || span <= limits.window_columns_per_entry * entries)) {
-            return span <= 256    ? NumericClass::window256
-                   : span <= 512  ? NumericClass::window512
-                   : span <= 1024 ? NumericClass::window1024
-                                  : NumericClass::window2048;
-        }
-        if (hashes && entries <= most_hashed && row.span_words() <= most_hashed_span) {
-            const std::int64_t bytes = hash_bytes(words, entries, value_bytes, twins);
-            auto c = NumericClass::hash512;
-            while (c <= NumericClass::hash32768) {
-                if (bytes <= numeric_capacity(c)) {
-                    return c;
-                }
-                c = static_cast<NumericClass>(static_cast<int>(c) + 1);
+    // A warp takes the rows of B one after the other: a row of C with many of them would keep all others waiting.
+    const bool for_a_warp =
+        twins > 1 ? row.products <= limits.products_of_a_warp
+                  : row.products <= limits.products_of_a_lone_warp && a_entries <= limits.a_entries_of_a_lone_warp;
+    if (for_a_warp && windows && span <= 2048 && (!hashes || span <= limits.window_columns_per_entry * entries)) {
+        return span <= 256    ? NumericClass::window256
+               : span <= 512  ? NumericClass::window512
+               : span <= 1024 ? NumericClass::window1024
+                              : NumericClass::window2048;
+    }
+    if (for_a_warp && hashes && entries <= most_hashed && row.span_words() <= most_hashed_span) {
+        const std::int64_t bytes = hash_bytes(words, entries, value_bytes, twins);
+        const std::int64_t most = twins > 1 ? numeric_capacity(NumericClass::hash57344) : limits.bytes_of_a_lone_warp;
+        for (int c = static_cast<int>(NumericClass::hash512); bytes <= most; ++c) {
+            if (bytes <= numeric_capacity(static_cast<NumericClass>(c))) {
+                return static_cast<NumericClass>(c);
             }
         }
     }
@@ -428,7 +441,7 @@ constexpr bool grows_into_next(StructureClass c)
 }
 constexpr bool grows_into_next(NumericClass c)
 {
-    return (is_window(c) && c != NumericClass::window2048) || (is_hash(c) && c != NumericClass::hash32768);
+    return (is_window(c) && c != NumericClass::window2048) || (is_hash(c) && c != NumericClass::hash57344);
 }
 
 /// Classes with fewer rows than this do not fill a GPU: they join the next class, so that there are fewer launches.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <ranges>
 #include <string>
 
 #include <kernels/cuda_check.cuh>
@@ -56,6 +57,7 @@ public:
         const auto stream = static_cast<cudaStream_t>(context.stream);
         Layout layout;
         const std::size_t counters = layout.add<Counters>(1);
+        const std::size_t tile_groups = layout.add<long long>(scan_groups(a.rows));
         const std::size_t row_ptr = layout.add<std::int64_t>(a.rows + 1);
         const std::size_t words = layout.add<Word>(b.nnz);
         const bool all = options.touched.end < 0;
@@ -115,8 +117,9 @@ public:
         job.row_nnz = nnz_of_rows;
         job.counters = device_counters_;
         run_structures(job, stream);
-        scan_rows({a.rows, nnz_of_rows, bounds_, stored_, groups_, sizeof(T), most_in_group(), shared_limit,
-                   accumulator, array<long long>(tiles), row_ptr_, numeric_list_, device_counters_},
+        scan_rows({a.rows, a_.row_ptr, nnz_of_rows, bounds_, stored_, groups_, sizeof(T), most_in_group(), shared_limit,
+                   accumulator, array<long long>(tiles), array<long long>(tile_groups), row_ptr_, numeric_list_,
+                   device_counters_},
                   stream);
         read(device_counters_, stream);
         all_stored_ = counters_.unstored == 0;
@@ -229,7 +232,8 @@ private:
     void run_numerics(const NumericJob<T>& job, Places places, cudaStream_t stream) const
     {
         Overlap overlap{overlaps_, true};
-        for (const auto& launch : plan_launches<NumericClass>(counters_.numeric)) {
+        // Large rows first: small ones fill what they leave.
+        for (const auto& launch : plan_launches<NumericClass>(counters_.numeric) | std::views::reverse) {
             const auto run = is_window(launch.as) || is_hash(launch.as) ? run_numeric_warp<T> : run_numeric_block<T>;
             run(job, launch.as, keeps_places(launch.as) ? places : Places::look_up, numeric_list_ + launch.first,
                 launch.rows, overlap, stream);
@@ -249,7 +253,7 @@ private:
                 .stored = stored_,
                 .pool = pool_.data(),
                 .pool_capacity = static_cast<long long>(pool_.size()),
-                .rows_a_slab = rows_a_slab_,
+                .rows_a_slab = 1,
                 .counters = nullptr,
                 .row_ptr = row_ptr_,
                 .col_idx = nullptr,
@@ -261,11 +265,7 @@ private:
     void make_pool(const CsrShard<T>& a, const CsrShard<T>& b, const SpgemmOptions& options, const Context& context)
     {
         constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
-        // A warp takes room for some rows at once; what its last row did not need is lost.
-        const std::int64_t rows = std::max<std::int64_t>(a.rows - counters_.structure[0], 1);
-        const std::int64_t warps = std::min(structure_blocks_a_unit * std::max(units_, 1) * 4, rows);
-        rows_a_slab_ = static_cast<int>(std::clamp<std::int64_t>(rows / warps / 4, 1, 16));
-        const std::int64_t enough = pool_words(counters_.bound, warps * rows_a_slab_ * (counters_.bound / rows + 1));
+        const std::int64_t enough = pool_words(counters_.bound);
         const std::int64_t operands = (a.nnz + b.nnz) * entry_bytes;
         std::int64_t bytes = std::min<std::int64_t>(enough * static_cast<std::int64_t>(sizeof(Word)),
                                                     operands + std::min<std::int64_t>(counters_.products, operands));
@@ -309,7 +309,7 @@ private:
     void run_structures(StructureJob job, cudaStream_t stream) const
     {
         Overlap overlap{overlaps_, true};
-        for (const auto& launch : plan_launches<StructureClass>(counters_.structure)) {
+        for (const auto& launch : plan_launches<StructureClass>(counters_.structure) | std::views::reverse) {
             job.widest = counters_.widest[static_cast<int>(launch.as)];
             run_structure(job, launch.as, structure_list_ + launch.first, launch.rows, overlap, stream);
             overlap.first = false;
@@ -350,7 +350,6 @@ private:
     DeviceArray<std::uint16_t> places_;  ///< of the products, among the entries of their rows
     DeviceArray<long long> places_at_;   ///< where those of a row begin
     Places places_mode_ = Places::keep;  ///< of the next numeric()
-    int rows_a_slab_ = 1;
     bool all_stored_ = false;
     std::int64_t workspace_limit_ = 0;
     int units_ = 1;

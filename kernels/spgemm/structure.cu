@@ -265,22 +265,20 @@ __device__ __forceinline__ void sync_group()
     }
 }
 
-/// Calls f for the chunks of 32 words from begin to end that the summary marks, by one warp.
+/// Calls f for the words from begin to end of a summary that are not 0, by one warp.
 template <class F>
-__device__ __forceinline__ void for_each_chunk(const std::uint32_t* summary, int begin, int end, const F& f)
+__device__ __forceinline__ void for_each_marked(const std::uint32_t* summary, int begin, int end, int lane, const F& f)
 {
-    for (int s = begin / 32; s * 32 < end; ++s) {
-        std::uint32_t marks = summary[s];
-        marks &= s * 32 < begin ? ~0u << (begin % 32) : ~0u;
-        marks &= end - s * 32 < 32 ? (1u << (end - s * 32)) - 1u : ~0u;
-        for (; marks != 0; marks &= marks - 1) {
-            f(s * 32 + __ffs(static_cast<int>(marks)) - 1);
+    for (int s = begin; s < end; s += 32) {
+        unsigned marked = __ballot_sync(whole_warp, s + lane < end && summary[s + lane] != 0);
+        for (; marked != 0; marked &= marked - 1) {
+            f(s + __ffs(static_cast<int>(marked)) - 1);
         }
     }
 }
 
-/// A bitmap over the row's span, by a warp or a block; wider rows in several passes. A bit of the summary stands for 32 words. All
-/// bits are zero between rows.
+/// A bitmap over the row's span, by a warp or a block; wider rows in several passes. A bit of the summary stands for a word of the
+/// bitmap. All bits are zero between rows.
 template <int Group, bool Write>
 __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
     bits_kernel(const __grid_constant__ StructureJob job, const std::int32_t* __restrict__ list, std::int64_t count,
@@ -289,7 +287,7 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
     constexpr int rows = Group == 32 ? rows_a_block : 1;
     constexpr int warps = Group / 32;
     extern __shared__ std::uint32_t shared[];
-    __shared__ int2 warp_totals[warps];
+    __shared__ int warp_totals[warps];
     __shared__ long long shared_place;
     const int thread = static_cast<int>(threadIdx.x) % Group;
     const int warp = thread / 32;
@@ -302,6 +300,23 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
         bits[i] = 0;
     }
     sync_group<Group>();
+    // Of a number of each warp: what those before this one have, and all.
+    const auto sum_warps = [&](int of_warp) {
+        int2 sum{0, of_warp};
+        if constexpr (warps > 1) {
+            if (lane == 0) {
+                warp_totals[warp] = of_warp;
+            }
+            __syncthreads();
+            sum.y = 0;
+            for (int w = 0; w < warps; ++w) {
+                const int other = warp_totals[w];
+                sum.x += w < warp ? other : 0;
+                sum.y += other;
+            }
+        }
+        return sum;
+    };
     Slab slab;
     let_next_begin();
     for (std::int64_t index = std::int64_t{blockIdx.x} * rows + own; index < count;
@@ -329,44 +344,52 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
                 const std::int32_t place = word - first - pass;
                 if (place >= 0 && place < capacity) {
                     if (atomicOr(bits + place, mask) == 0) {
-                        atomicOr(summary + place / 1024, 1u << (place / 32 % 32));
+                        atomicOr(summary + place / 32, 1u << (place % 32));
                     }
                 }
             });
             sync_group<Group>();
-            int2 found{0, 0};  // columns, words
-            if (!Write || warps > 1) {
-                for_each_chunk(summary, begin, end, [&](int c) {
-                    const std::uint32_t mask = bits[c * 32 + lane];
-                    found.x += __popc(mask);
-                    found.y += __popc(__ballot_sync(whole_warp, mask != 0));
+            if constexpr (Write) {
+                int found = 0;
+                if constexpr (warps > 1) {
+                    for_each_marked(summary, begin, end, lane, [&](int s) { found += __popc(bits[s * 32 + lane]); });
+                    found = __reduce_add_sync(whole_warp, found);
+                }
+                const int2 sum = sum_warps(found);
+                std::int32_t* to = target.to + sum.x;
+                for_each_marked(summary, begin, end, lane, [&](int s) {
+                    const std::uint32_t mask = bits[s * 32 + lane];
+                    bits[s * 32 + lane] = 0;
+                    for (unsigned rest = __ballot_sync(whole_warp, mask != 0); rest != 0; rest &= rest - 1) {
+                        const int source = __ffs(static_cast<int>(rest)) - 1;
+                        const std::uint32_t word = __shfl_sync(whole_warp, mask, source);
+                        if ((word >> lane & 1u) != 0) {
+                            std::int32_t* place = to + __popc(word & ((1u << lane) - 1u));
+                            for (int i = 0; i < target.group; ++i, place += target.entries) {
+                                *place = (first + pass + s * 32 + source) * 32 + lane;
+                            }
+                        }
+                        to += __popc(word);
+                    }
                 });
-                found.x = __reduce_add_sync(whole_warp, found.x);
-            }
-            int2 before{0, 0};
-            int2 total = found;
-            if constexpr (warps > 1) {
-                if (lane == 0) {
-                    warp_totals[warp] = found;
+                target.to = warps > 1 ? target.to + sum.y : to;
+                __syncwarp();
+                for (int s = begin + lane; s < end; s += 32) {
+                    summary[s] = 0;
                 }
-                __syncthreads();
-                total = {0, 0};
-                for (int w = 0; w < warps; ++w) {
-                    const int2 of = warp_totals[w];
-                    before.x += w < warp ? of.x : 0;
-                    before.y += w < warp ? of.y : 0;
-                    total.x += of.x;
-                    total.y += of.y;
+            } else {
+                int found = 0;
+                for (int s = begin + lane; s < end; s += 32) {
+                    found += __popc(summary[s]);
                 }
-            }
-            if constexpr (!Write) {
+                const int2 sum = sum_warps(__reduce_add_sync(whole_warp, found));
                 // Rows that take several passes are not stored.
                 long long place = -1;
                 if (words > capacity) {
                     job.counters->unstored = 1;
                 } else {
                     if (warp == 0) {
-                        place = take(job, slab, total.y, lane);
+                        place = take(job, slab, sum.y, lane);
                         if constexpr (warps > 1) {
                             shared_place = place;
                         }
@@ -376,55 +399,67 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
                         place = shared_place;
                     }
                 }
-                used += total.y;
+                used += sum.y;
                 if (thread == 0) {
                     job.stored[row] = {place, used};
                 }
-                Word* to = job.pool + place + before.y;
-                for_each_chunk(summary, begin, end, [&](int c) {
-                    const std::uint32_t mask = bits[c * 32 + lane];
-                    bits[c * 32 + lane] = 0;
-                    const unsigned there = __ballot_sync(whole_warp, mask != 0);
-                    if (place >= 0 && mask != 0) {
-                        to[__popc(there & ((1u << lane) - 1u))] = {first + pass + c * 32 + lane, mask};
+                Word* to = job.pool + place + sum.x;
+                const auto move = [&](int from, int at) {
+                    const std::uint32_t mask = bits[from];
+                    bits[from] = 0;
+                    entries += __popc(mask);
+                    if (place >= 0) {
+                        to[at] = {first + pass + from, mask};
                     }
-                    to += __popc(there);
-                });
-            } else {
-                std::int32_t* to = target.to + before.x;
-                for_each_chunk(summary, begin, end, [&](int c) {
-                    const std::uint32_t mask = bits[c * 32 + lane];
-                    bits[c * 32 + lane] = 0;
-                    for (unsigned rest = __ballot_sync(whole_warp, mask != 0); rest != 0; rest &= rest - 1) {
-                        const int source = __ffs(static_cast<int>(rest)) - 1;
-                        const std::uint32_t word = __shfl_sync(whole_warp, mask, source);
-                        if ((word >> lane & 1u) != 0) {
-                            std::int32_t* place = to + __popc(word & ((1u << lane) - 1u));
-                            for (int i = 0; i < target.group; ++i, place += target.entries) {
-                                *place = (first + pass + c * 32 + source) * 32 + lane;
+                };
+                for (int s = begin; s < end; s += 32) {
+                    const std::uint32_t marks = s + lane < end ? summary[s + lane] : 0u;
+                    const int has = __popc(marks);
+                    int through = has;
+#pragma unroll
+                    for (int d = 1; d < 32; d *= 2) {
+                        const int left = __shfl_up_sync(whole_warp, through, d);
+                        through += lane >= d ? left : 0;
+                    }
+                    if (has > 0) {
+                        summary[s + lane] = 0;
+                    }
+                    // In fewer steps: each lane moves the words under its marks, or all lanes those under one lane's marks.
+                    unsigned marked = __ballot_sync(whole_warp, has > 0);
+                    if (__reduce_max_sync(whole_warp, static_cast<unsigned>(has)) <=
+                        static_cast<unsigned>(__popc(marked))) {
+                        int at = through - has;
+                        for (std::uint32_t rest = marks; rest != 0; rest &= rest - 1, ++at) {
+                            move((s + lane) * 32 + __ffs(static_cast<int>(rest)) - 1, at);
+                        }
+                    } else {
+                        for (; marked != 0; marked &= marked - 1) {
+                            const int source = __ffs(static_cast<int>(marked)) - 1;
+                            const std::uint32_t its = __shfl_sync(whole_warp, marks, source);
+                            const int at = __shfl_sync(whole_warp, through - has, source);
+                            if ((its >> lane & 1u) != 0) {
+                                move((s + source) * 32 + lane, at + __popc(its & ((1u << lane) - 1u)));
                             }
                         }
-                        to += __popc(word);
                     }
-                });
-                target.to = warps > 1 ? target.to + total.x : to;
-            }
-            entries += total.x;
-            sync_group<Group>();
-            for (int i = thread; i < (chunks + 31) / 32; i += Group) {
-                summary[i] = 0;
+                    to += __shfl_sync(whole_warp, through, 31);
+                }
             }
             sync_group<Group>();
         }
-        if (!Write && thread < group) {
-            job.row_nnz[row + thread] = entries;
+        if constexpr (!Write) {
+            entries = sum_warps(__reduce_add_sync(whole_warp, entries)).y;
+            if (thread < group) {
+                job.row_nnz[row + thread] = entries;
+            }
+            sync_group<Group>();
         }
     }
     wait_for_previous();
 }
 
 template <bool Write>
-void launch(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count, Overlap overlap,
+void launch(StructureJob job, StructureClass c, const std::int32_t* list, std::int64_t count, Overlap overlap,
             cudaStream_t stream)
 {
     const int capacity = sorts(c) ? structure_capacity(c) : bitmap_words(c, job.widest);
@@ -432,6 +467,7 @@ void launch(const StructureJob& job, StructureClass c, const std::int32_t* list,
     const int rows = shape.threads / shape.threads_a_row;
     const std::int64_t blocks =
         std::min((count + rows - 1) / rows, structure_blocks_a_unit * std::max<std::int64_t>(job.units, 1));
+    job.rows_a_slab = rows_a_slab(count, blocks * rows);
     if (sorts(c)) {
         const auto kernel = c == StructureClass::sort32    ? sort_kernel<1, Write>
                             : c == StructureClass::sort64  ? sort_kernel<2, Write>

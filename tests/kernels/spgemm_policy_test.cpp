@@ -80,7 +80,8 @@ TEST(SpgemmPolicy, NumericClassHoldsTheRow)
                         const auto words = static_cast<std::int32_t>((entries + 2) / 3);
                         for (const int twins : {1, most_twins}) {
                             const RowBounds r = row(5, 4 + span, 1, 1000);
-                            const NumericClass c = numeric_class(r, words, entries, bytes, twins, accumulator, shared);
+                            const NumericClass c =
+                                numeric_class(r, 9, words, entries, bytes, twins, accumulator, shared);
                             const std::int64_t capacity = numeric_capacity(c);
                             SCOPED_TRACE(testing::Message()
                                          << span << " columns, " << entries << " entries, class " << int(c));
@@ -114,11 +115,15 @@ TEST(SpgemmPolicy, NumericClassHoldsTheRow)
             }
         }
     }
-    EXPECT_EQ(numeric_class(row(0, 99, 9, 9), 4, 9, 8, 1, Accumulator::scatter, h200_shared), NumericClass::scatter);
+    EXPECT_EQ(numeric_class(row(0, 99, 9, 9), 3, 4, 9, 8, 1, Accumulator::scatter, h200_shared), NumericClass::scatter);
+    EXPECT_TRUE(is_hash(numeric_class(row(0, 9999, 9, 900), 128, 90, 300, 8, 1, Accumulator::automatic, h200_shared)));
+    EXPECT_FALSE(is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 1, Accumulator::automatic, h200_shared)));
+    EXPECT_TRUE(is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 2, Accumulator::automatic, h200_shared)));
     // As many products as there are numbers to count them: there may be more.
     const RowBounds huge = row(0, 99'999, 9, std::numeric_limits<std::int32_t>::max());
-    EXPECT_EQ(numeric_class(huge, 3000, 90'000, 8, 1, Accumulator::automatic, h200_shared), NumericClass::rank_passes);
-    EXPECT_FALSE(keeps_places(numeric_class(huge, 300, 900, 8, 1, Accumulator::automatic, least_shared)));
+    EXPECT_EQ(numeric_class(huge, 9, 3000, 90'000, 8, 1, Accumulator::automatic, h200_shared),
+              NumericClass::rank_passes);
+    EXPECT_FALSE(keeps_places(numeric_class(huge, 9, 300, 900, 8, 1, Accumulator::automatic, least_shared)));
 }
 
 TEST(SpgemmPolicy, TwinsOfAWarpHaveRoom)
