@@ -234,6 +234,7 @@ __global__ void __launch_bounds__(threads)
     const bool grouping = worth_grouping(counters->twins, a.rows);
     long long all_products = 0;
     long long all_bounds = 0;
+    long long all_longest = 0;
     int most_in_group = 0;
     // The same number of steps for all threads of a warp.
     for (std::int64_t tile = std::int64_t{blockIdx.x} * (threads / Lanes); tile < a.rows;
@@ -246,12 +247,14 @@ __global__ void __launch_bounds__(threads)
         std::int32_t last = -1;
         long long words = 0;
         long long products = 0;
+        std::int32_t longest = 0;
         for (std::int64_t i = begin + lane; i < end; i += Lanes) {
             const int4 raw = __ldg(reinterpret_cast<const int4*>(b_rows + __ldg(a.col_idx + i)));
             first = min(first, raw.x);
             last = max(last, raw.y);
             words += raw.z;
             products += raw.w;
+            longest = max(longest, raw.w);
         }
         __syncwarp();
 #pragma unroll
@@ -260,6 +263,7 @@ __global__ void __launch_bounds__(threads)
             last = max(last, __shfl_xor_sync(whole_warp, last, d));
             words += __shfl_xor_sync(whole_warp, words, d);
             products += __shfl_xor_sync(whole_warp, products, d);
+            longest = max(longest, __shfl_xor_sync(whole_warp, longest, d));
         }
         if (active && lane == 0) {
             const RowBounds found{first, last, static_cast<std::int32_t>(min(words, static_cast<long long>(most))),
@@ -270,6 +274,7 @@ __global__ void __launch_bounds__(threads)
             groups[row] = static_cast<std::uint8_t>(group);
             most_in_group = max(most_in_group, group);
             all_products += products;
+            all_longest += longest;
             if (group > 0) {
                 const int c = static_cast<int>(structure_class(found, shared_limit));
                 atomicAdd(histogram + c, 1u);
@@ -283,7 +288,11 @@ __global__ void __launch_bounds__(threads)
     all_products = cuda::block_sum<threads>(all_products, sums);
     __syncthreads();
     all_bounds = cuda::block_sum<threads>(all_bounds, sums);
+    __syncthreads();
+    all_longest = cuda::block_sum<threads>(all_longest, sums);
     if (threadIdx.x == 0) {
+        atomicAdd(reinterpret_cast<unsigned long long*>(&counters->least),
+                  static_cast<unsigned long long>(all_longest));
         atomicAdd(reinterpret_cast<unsigned long long*>(&counters->products),
                   static_cast<unsigned long long>(all_products));
         atomicAdd(reinterpret_cast<unsigned long long*>(&counters->bound), static_cast<unsigned long long>(all_bounds));
@@ -314,7 +323,7 @@ __device__ __forceinline__ int numeric_class_of(const ScanJob& job, std::int64_t
     return row < job.rows && job.groups[row] > 0
                ? static_cast<int>(numeric_class(job.bounds[row], job.a_row_ptr[row + 1] - job.a_row_ptr[row],
                                                 job.stored[row].count(), job.row_nnz[row], job.value_bytes, job.twins,
-                                                job.accumulator, job.shared_limit))
+                                                job.accumulator, job.shared_limit, job.limits))
                : -1;
 }
 
@@ -328,8 +337,22 @@ __global__ void __launch_bounds__(threads) tile_totals_kernel(ScanJob job)
     const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
     const long long own = row < job.rows ? job.row_nnz[row] : 0;
     const int c = numeric_class_of(job, row);
+    __shared__ unsigned work[2][classes];
+    if (threadIdx.x < 2 * classes) {
+        work[threadIdx.x / classes][threadIdx.x % classes] = 0;
+    }
     long long placed = c >= 0 && keeps_places(static_cast<NumericClass>(c)) ? job.bounds[row].products : 0;
     count_classes(c, histogram, job.counters->numeric);
+    if (c >= 0) {
+        // Of rows for warps, which are short enough for 32 bits.
+        atomicAdd(&work[0][c], static_cast<unsigned>(job.bounds[row].products));
+        atomicAdd(&work[1][c], static_cast<unsigned>(job.a_row_ptr[row + 1] - job.a_row_ptr[row]));
+    }
+    __syncthreads();
+    if (threadIdx.x < classes && work[0][threadIdx.x] > 0) {
+        atomicAdd(job.counters->products_of + threadIdx.x, static_cast<unsigned long long>(work[0][threadIdx.x]));
+        atomicAdd(job.counters->a_entries_of + threadIdx.x, static_cast<unsigned long long>(work[1][threadIdx.x]));
+    }
     const long long total = cuda::block_sum<threads>(own, sums);
     __syncthreads();
     placed = cuda::block_sum<threads>(placed, sums);

@@ -55,6 +55,7 @@ struct Counters {
     long long products;
     long long nnz;
     long long bound;               ///< of the words of all groups of rows
+    long long least;               ///< entries that C has at least
     unsigned long long pool_used;  ///< words of the pool; more than it has if there was no room
     int unstored;                  ///< a row whose words are not in the pool
     long long placed;              ///< products of the groups of rows whose places may be kept
@@ -63,6 +64,8 @@ struct Counters {
     int widest[classes];          ///< words of the widest row in each class of the symbolic phase
     unsigned structure_used[classes];
     unsigned numeric[classes];
+    unsigned long long products_of[classes];   ///< of the rows in each class of the numeric phase
+    unsigned long long a_entries_of[classes];  ///< likewise, of A
     unsigned numeric_used[classes];
     int unsorted;       ///< a row of B whose columns do not rise
     unsigned twins;     ///< rows of A with the columns of the row before, if the next is not 0
@@ -167,6 +170,7 @@ struct ScanJob {
     int twins;  ///< most rows that a warp takes together
     std::int64_t shared_limit;
     Accumulator accumulator;
+    NumericLimits limits;
     long long* tiles;        ///< scan_tiles(rows)
     long long* tile_groups;  ///< scan_groups(rows); zero at first
     std::int64_t* row_ptr;
@@ -189,7 +193,7 @@ struct NumericJob {
     const RowBounds* bounds;
     const std::uint8_t* groups;
     int most_in_group;
-    int lanes;  ///< lanes_a_row(), 32 if most_in_group > 1
+    int virtual_warp;  ///< of blocks' rows: lanes for a row of B; 0: virtual_warp() of the row
     const std::int64_t* row_ptr;
     std::int32_t* col_idx;  ///< written for the rows whose words are stored, otherwise read
     const StoredWords* stored;
@@ -207,9 +211,9 @@ enum class Places : std::uint8_t {
     keep,  ///< looked up and written to job.places
     read   ///< from job.places
 };
-/// The listed rows, all of one class; `places` other than look_up for classes that keep them only.
+/// The listed rows, all of one class; `places` other than look_up for classes that keep them only; `lanes`: lanes_a_row() of these rows.
 template <class T>
-void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Places places, const std::int32_t* list,
+void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Places places, int lanes, const std::int32_t* list,
                       std::int64_t count, Overlap overlap, cudaStream_t stream);
 template <class T>
 void run_numeric_block(const NumericJob<T>& job, NumericClass c, Places places, const std::int32_t* list,

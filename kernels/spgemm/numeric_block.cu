@@ -78,11 +78,27 @@ __device__ __forceinline__ int2 block_sum_through(int own, int* sums)
     return {through, total};
 }
 
-enum class Lookup { hash, rank, map, search, read };
+/// Of rising columns.
+__device__ __forceinline__ std::int32_t entries_below(const std::int32_t* columns, std::int32_t entries,
+                                                      std::int64_t column)
+{
+    std::int32_t low = 0;
+    for (std::int32_t high = entries; low < high;) {
+        const std::int32_t middle = low + (high - low) / 2;
+        if (columns[middle] < column) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+enum class Lookup { hash, rank, map, chunk, search, read };
 
 /// Rows of C that take a block. Short rows of B are dealt to virtual warps and added atomically; long ones are taken by all threads, one
-/// after the other. Where the sums do not fit beside the ranks, a run of the row's entries is computed in each pass over the rows
-/// of B. `Far`: they are added up in C itself, in global memory.
+/// after the other. Where the sums do not fit beside the ranks, a run of the row's entries, or of its columns, is computed in each pass
+/// over the rows of B. `Far`: they are added up in C itself, in global memory.
 template <Lookup By, bool Far, bool Keeps, int Threads, class T>
 __global__ void __launch_bounds__(Threads)
     block_kernel(const __grid_constant__ NumericJob<T> job, const std::int32_t* __restrict__ list, std::int64_t count,
@@ -112,17 +128,19 @@ __global__ void __launch_bounds__(Threads)
         uint2* const rank = reinterpret_cast<uint2*>(shared);
         std::int32_t* const map = By == Lookup::map ? job.map + blockIdx.x * job.b.cols : nullptr;
         T* sums = job.values + c_begin;
-        std::int32_t entries_a_pass = entries;
+        // Sums of the row, and those of a pass: of entries, or of all columns side by side.
+        const std::int64_t all_sums = By == Lookup::chunk ? bounds.span() : entries;
+        std::int32_t sums_a_pass = entries;
         if constexpr (By == Lookup::hash) {
             sums = reinterpret_cast<T*>(shared + 2 * capacity * sizeof(uint2));
             table.clear(thread, Threads);
-        } else if constexpr (By == Lookup::read) {
+        } else if constexpr (By == Lookup::read || By == Lookup::chunk) {
             sums = reinterpret_cast<T*>(shared);
-            entries_a_pass = capacity / static_cast<int>(sizeof(T));
+            sums_a_pass = capacity / static_cast<int>(sizeof(T));
         } else if constexpr (By == Lookup::rank) {
             if constexpr (!Far) {
                 sums = reinterpret_cast<T*>(shared + words * sizeof(uint2));
-                entries_a_pass = static_cast<std::int32_t>((capacity - words * sizeof(uint2)) / sizeof(T));
+                sums_a_pass = static_cast<std::int32_t>((capacity - words * sizeof(uint2)) / sizeof(T));
             }
         }
         std::int32_t* const columns = job.col_idx + c_begin;
@@ -177,8 +195,8 @@ __global__ void __launch_bounds__(Threads)
             row_places = job.places_at[row];
         }
         std::uint16_t* const places = has_places ? job.places + row_places : nullptr;
-        std::int32_t pass = 0;  // first entry of this pass
-        std::int32_t pass_entries = 0;
+        std::int64_t pass = 0;  // first sum of this pass
+        std::int32_t pass_sums = 0;
         // `at`: of the product among those of the row.
         const auto add_up = [&](std::int32_t column, std::int32_t at, T product, bool atomic) {
             unsigned place;
@@ -189,26 +207,19 @@ __global__ void __launch_bounds__(Threads)
             } else if constexpr (By == Lookup::rank) {
                 const uint2 word = rank[(column >> 5) - first];
                 place = word.y + __popc(word.x & bits_below(column));
+            } else if constexpr (By == Lookup::chunk) {
+                place = static_cast<unsigned>(column - bounds.first);
             } else if constexpr (By == Lookup::map) {
                 place = static_cast<unsigned>(map[column]);
             } else {
-                std::int32_t low = 0;
-                for (std::int32_t high = entries - 1; low < high;) {
-                    const std::int32_t middle = low + (high - low) / 2;
-                    if (columns[middle] < column) {
-                        low = middle + 1;
-                    } else {
-                        high = middle;
-                    }
-                }
-                place = static_cast<unsigned>(low);
+                place = static_cast<unsigned>(entries_below(columns, entries, column));
             }
             if constexpr (Keeps) {
                 places[at] = static_cast<std::uint16_t>(place);
             }
-            if constexpr (!Far && (By == Lookup::rank || By == Lookup::read)) {
+            if constexpr (!Far && (By == Lookup::rank || By == Lookup::chunk || By == Lookup::read)) {
                 place -= static_cast<unsigned>(pass);
-                if (place >= static_cast<unsigned>(pass_entries)) {
+                if (place >= static_cast<unsigned>(pass_sums)) {
                     return;
                 }
             }
@@ -224,7 +235,7 @@ __global__ void __launch_bounds__(Threads)
         };
         const std::int64_t a_begin = job.a.row_ptr[row];
         const std::int64_t a_entries = job.a.row_ptr[row + 1] - a_begin;
-        const int lanes = virtual_warp(bounds.products, a_entries);
+        const int lanes = job.virtual_warp > 0 ? job.virtual_warp : virtual_warp(bounds.products, a_entries);
         const int lane = thread % lanes;
         const int virtual_warps = Threads / lanes;
         const std::int32_t longest = max(8 * lanes, Threads);  // of a virtual warp
@@ -233,11 +244,11 @@ __global__ void __launch_bounds__(Threads)
             if constexpr (Far) {
                 sums = job.values + c_begin + r * std::int64_t{entries};
             }
-            for (pass = 0; pass < entries; pass += entries_a_pass) {
+            for (pass = 0; pass < all_sums; pass += sums_a_pass) {
                 std::int32_t products_before = 0;
-                pass_entries = min(entries - pass, entries_a_pass);
+                pass_sums = static_cast<std::int32_t>(min(all_sums - pass, std::int64_t{sums_a_pass}));
                 __syncthreads();
-                for (int i = thread; i < pass_entries; i += Threads) {
+                for (int i = thread; i < pass_sums; i += Threads) {
                     sums[i] = T{0};
                 }
                 for (std::int64_t at = 0; at < a_entries; at += batch_size) {
@@ -304,9 +315,18 @@ __global__ void __launch_bounds__(Threads)
                     }
                 }
                 __syncthreads();
-                T* const to = job.values + c_begin + r * std::int64_t{entries} + pass;
-                for (std::int32_t i = thread; i < pass_entries; i += Threads) {
-                    to[i] = job.alpha * (Far ? __ldcg(sums + i) : sums[i]);
+                T* const to = job.values + c_begin + r * std::int64_t{entries};
+                if constexpr (By == Lookup::chunk) {
+                    const std::int64_t first_column = bounds.first + pass;
+                    const std::int32_t end = entries_below(columns, entries, first_column + pass_sums);
+                    for (std::int32_t i = entries_below(columns, entries, first_column) + thread; i < end;
+                         i += Threads) {
+                        to[i] = job.alpha * sums[columns[i] - first_column];
+                    }
+                } else {
+                    for (std::int32_t i = thread; i < pass_sums; i += Threads) {
+                        to[pass + i] = job.alpha * (Far ? __ldcg(sums + i) : sums[i]);
+                    }
                 }
             }
         }
@@ -349,6 +369,7 @@ void run_numeric_block(const NumericJob<T>& job, NumericClass c, Places places, 
                              : is_block_hash(c)           ? kernel_of<Lookup::hash, false, false, T>(threads)
                              : is_rank(c) && keeps        ? kernel_of<Lookup::rank, false, true, T>(threads)
                              : is_rank(c)                 ? kernel_of<Lookup::rank, false, false, T>(threads)
+                             : c == NumericClass::chunks  ? block_kernel<Lookup::chunk, false, false, 512, T>
                              : is_rank_far(c)             ? block_kernel<Lookup::rank, true, false, 1024, T>
                              : c == NumericClass::scatter ? block_kernel<Lookup::map, true, false, 512, T>
                                                           : block_kernel<Lookup::search, true, false, 512, T>;

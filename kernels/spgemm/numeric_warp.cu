@@ -97,9 +97,9 @@ __device__ __forceinline__ std::int64_t most_of_warp(std::int64_t x)
 enum class Sums { window, hash };
 
 /// Rows of C whose sums a group of `Lanes` threads of a warp adds up alone. The lanes take one row of B at a time, whose columns
-/// differ, so that sums need no atomics. `Most`: how many twins are taken together, of rows of A, and of rows of B. `bytes`: of shared
-/// memory for a row.
-template <Sums In, Places Kept, int Lanes, int Most, class T>
+/// differ, so that sums need no atomics. `Most`: how many twins are taken together, of rows of A, and of rows of B; of those
+/// `StepsOfTwins` are in flight. `bytes`: of shared memory for a row.
+template <Sums In, Places Kept, int Lanes, int Most, int StepsOfTwins, class T>
 __global__ void __launch_bounds__(warp_threads)
     warp_kernel(const __grid_constant__ NumericJob<T> job, const std::int32_t* __restrict__ list, std::int64_t count,
                 int bytes)
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(warp_threads)
     constexpr bool reads = Kept == Places::read;
     constexpr bool keeps = Kept == Places::keep;
     constexpr bool has_places = reads || keeps;
-    constexpr int in_flight = reads ? 8 : 4;            // loads that a thread issues before it uses the first
+    constexpr int in_flight = 4;                        // loads that a thread issues before it uses the first
     constexpr int rows_a_block = warp_threads / Lanes;  // at most
     constexpr int most_chunks = 4;                      // of a row of B, to be taken among others
     extern __shared__ __align__(16) unsigned char shared[];
@@ -134,6 +134,32 @@ __global__ void __launch_bounds__(warp_threads)
     const int group = Most == 1 ? 1 : job.groups[row];
     unsigned char* const own_shared = shared + static_cast<std::size_t>(own) * bytes;
     const std::int32_t first_word = bounds.first >> 5;
+    const std::int64_t a_begin = job.a.row_ptr[row];
+    const std::int64_t a_entries = active ? job.a.row_ptr[row + 1] - a_begin : 0;
+    // The entry of A of this lane, and its row of B. The first ones come while the table is made.
+    struct {
+        std::int32_t k = -1;
+        std::int32_t length = 0;
+        unsigned long long b_row = 0;
+        T value[Most] = {};
+    } next;
+    const auto load_a = [&](std::int64_t at) {
+        next.k = -1;
+        next.length = 0;
+        if (at + lane < a_entries) {
+            next.k = __ldg(job.a.col_idx + a_begin + at + lane);
+            next.length = __ldg(&job.b_rows[next.k].entries);
+            next.b_row = static_cast<unsigned long long>(job.b.row_ptr[next.k]) << length_bits |
+                         static_cast<unsigned>(next.length);
+#pragma unroll
+            for (int r = 0; r < Most; ++r) {
+                if (r < group) {
+                    next.value[r] = __ldg(job.a_values + a_begin + r * a_entries + at + lane);
+                }
+            }
+        }
+    };
+    load_a(0);
     const RowSource source = reads ? RowSource{} : source_of(job, row);
     WordTable table(own_shared, source.count, bounds.span_words());
     T* const sums = reinterpret_cast<T*>(own_shared + (window || reads ? 0 : table.size() * sizeof(uint2)));
@@ -191,6 +217,11 @@ __global__ void __launch_bounds__(warp_threads)
     if constexpr (has_places) {
         if (reads) {
             row_places = job.places_at[row];
+            // They come from memory, B from the cache.
+            constexpr int places_a_line = 128 / sizeof(std::uint16_t);
+            for (int i = lane * places_a_line; active && i < bounds.products; i += Lanes * places_a_line) {
+                asm volatile("prefetch.global.L2 [%0];" ::"l"(job.places + row_places + i));
+            }
         } else {
             if (lane == 0 && active) {
                 row_places = take_places(job, row, bounds.products);
@@ -223,26 +254,19 @@ __global__ void __launch_bounds__(warp_threads)
             return __ldg(job.b.col_idx + from);
         }
     };
-    const std::int64_t a_begin = job.a.row_ptr[row];
-    const std::int64_t a_entries = active ? job.a.row_ptr[row + 1] - a_begin : 0;
     const std::int64_t most_entries = Lanes == 32 ? a_entries : most_of_warp(a_entries);
     int products_before = 0;
     for (std::int64_t at = 0; at < most_entries; at += Lanes) {
-        const bool in = at + lane < a_entries;
-        std::int32_t k = -1;
-        std::int32_t length = 0;
-        if (in) {
-            k = __ldg(job.a.col_idx + a_begin + at + lane);
-            length = __ldg(&job.b_rows[k].entries);
-            factors[own][lane].b_row =
-                static_cast<unsigned long long>(job.b.row_ptr[k]) << length_bits | static_cast<unsigned>(length);
+        const std::int32_t k = next.k;
+        const std::int32_t length = next.length;
+        if (k >= 0) {
+            factors[own][lane].b_row = next.b_row;
 #pragma unroll
             for (int r = 0; r < Most; ++r) {
-                if (r < group) {
-                    factors[own][lane].value[r] = __ldg(job.a_values + a_begin + r * a_entries + at + lane);
-                }
+                factors[own][lane].value[r] = next.value[r];
             }
         }
+        load_a(at + Lanes);
         if constexpr (has_places) {
             const int through = products_before + sum_through<Lanes>(length, lane);
             places_of[own][lane] = through - length;
@@ -353,7 +377,8 @@ __global__ void __launch_bounds__(warp_threads)
             const int batch = static_cast<int>(min(static_cast<long long>(a_entries - at), 32ll));
             // Entries whose row of B is a twin of that of the entry before.
             const std::int32_t left = __shfl_up_sync(whole_warp, k, 1);
-            const unsigned joined = __ballot_sync(whole_warp, in && lane > 0 && k == left + 1 && job.b_twins[k] != 0);
+            const unsigned joined =
+                __ballot_sync(whole_warp, k >= 0 && lane > 0 && k == left + 1 && job.b_twins[k] != 0);
             __syncwarp();
             for (int t = 0; t < batch;) {
                 const unsigned long long b_row = factors[own][t].b_row;
@@ -372,7 +397,7 @@ __global__ void __launch_bounds__(warp_threads)
                             factor[u][r] = All || (u < together && r < group) ? factors[own][t + u].value[r] : T{0};
                         }
                     }
-                    constexpr int steps_in_flight = 2;
+                    constexpr int steps_in_flight = StepsOfTwins;
                     for (std::int32_t j = lane; j < b_entries; j += steps_in_flight * 32) {
                         std::int32_t column[steps_in_flight];
                         T value[steps_in_flight][Most];
@@ -430,38 +455,47 @@ __global__ void __launch_bounds__(warp_threads)
 template <class T>
 using Kernel = void (*)(NumericJob<T>, const std::int32_t*, std::int64_t, int);
 
-template <Sums In, Places Kept, class T>
-Kernel<T> kernel_of(int lanes, int most_in_group)
+template <Sums In, Places Kept, int Steps, class T>
+Kernel<T> twin_kernel_of(int most_in_group)
 {
-    return most_in_group == 2   ? warp_kernel<In, Kept, 32, 2, T>
-           : most_in_group == 3 ? warp_kernel<In, Kept, 32, 3, T>
-           : most_in_group > 3  ? warp_kernel<In, Kept, 32, most_twins, T>
-           : lanes == 8         ? warp_kernel<In, Kept, 8, 1, T>
-           : lanes == 16        ? warp_kernel<In, Kept, 16, 1, T>
-                                : warp_kernel<In, Kept, 32, 1, T>;
+    return most_in_group == 2   ? warp_kernel<In, Kept, 32, 2, Steps, T>
+           : most_in_group == 3 ? warp_kernel<In, Kept, 32, 3, Steps, T>
+                                : warp_kernel<In, Kept, 32, most_twins, Steps, T>;
+}
+
+template <Sums In, Places Kept, class T>
+Kernel<T> kernel_of(const Shape& shape, int most_in_group)
+{
+    if (most_in_group > 1) {
+        // Where shared memory lets few warps run, each has more loads in flight.
+        return shape.bytes > 8192 ? twin_kernel_of<In, Kept, 3, T>(most_in_group)
+                                  : twin_kernel_of<In, Kept, 2, T>(most_in_group);
+    }
+    return shape.threads_a_row == 8    ? warp_kernel<In, Kept, 8, 1, 1, T>
+           : shape.threads_a_row == 16 ? warp_kernel<In, Kept, 16, 1, 1, T>
+                                       : warp_kernel<In, Kept, 32, 1, 1, T>;
 }
 
 }  // namespace
 
 template <class T>
-void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Places places, const std::int32_t* list,
+void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Places places, int lanes, const std::int32_t* list,
                       std::int64_t count, Overlap overlap, cudaStream_t stream)
 {
-    const Shape shape = numeric_shape(c, sizeof(T), job.most_in_group, job.lanes);
+    const Shape shape = numeric_shape(c, sizeof(T), job.most_in_group, lanes);
     const int rows = shape.threads / shape.threads_a_row;
-    const int lanes = shape.threads_a_row;
-    const Kernel<T> kernel = is_window(c) ? kernel_of<Sums::window, Places::look_up, T>(lanes, job.most_in_group)
-                             : places == Places::read ? kernel_of<Sums::hash, Places::read, T>(lanes, job.most_in_group)
-                             : places == Places::keep
-                                 ? kernel_of<Sums::hash, Places::keep, T>(lanes, job.most_in_group)
-                                 : kernel_of<Sums::hash, Places::look_up, T>(lanes, job.most_in_group);
+    const int twins = job.most_in_group;
+    const Kernel<T> kernel = is_window(c)             ? kernel_of<Sums::window, Places::look_up, T>(shape, twins)
+                             : places == Places::read ? kernel_of<Sums::hash, Places::read, T>(shape, twins)
+                             : places == Places::keep ? kernel_of<Sums::hash, Places::keep, T>(shape, twins)
+                                                      : kernel_of<Sums::hash, Places::look_up, T>(shape, twins);
     launch_overlapping(kernel, (count + rows - 1) / rows, shape.threads, static_cast<unsigned>(rows * shape.bytes),
                        overlap, stream, job, list, count, static_cast<int>(shape.bytes));
 }
 
-template void run_numeric_warp(const NumericJob<float>&, NumericClass, Places, const std::int32_t*, std::int64_t,
+template void run_numeric_warp(const NumericJob<float>&, NumericClass, Places, int, const std::int32_t*, std::int64_t,
                                Overlap, cudaStream_t);
-template void run_numeric_warp(const NumericJob<double>&, NumericClass, Places, const std::int32_t*, std::int64_t,
+template void run_numeric_warp(const NumericJob<double>&, NumericClass, Places, int, const std::int32_t*, std::int64_t,
                                Overlap, cudaStream_t);
 
 }  // namespace rmsp::kernels::spgemm

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -172,7 +173,6 @@ enum class NumericClass : std::uint8_t {
     window1024,
     window2048,
     hash512,  ///< a warp: hash table of words of 32 columns, and the sums, in 512 bytes of shared memory, and so on
-    hash768,
     hash1024,
     hash1536,
     hash2048,
@@ -184,7 +184,7 @@ enum class NumericClass : std::uint8_t {
     hash16384,
     hash24576,
     hash32768,
-    hash57344,
+    hash65536,
     block_hash1024,  ///< a block: hash table of up to 1024 entries, and so on
     block_hash2048,
     block_hash4096,
@@ -196,17 +196,18 @@ enum class NumericClass : std::uint8_t {
     rank_passes,  ///< likewise, rows of more entries than a place of 16 bits counts
     rank_far64,   ///< the bitmap in shared memory, the sums in C itself
     rank_far216,
+    chunks,  ///< a block: a sum for each of up to so many columns side by side, one such piece of the row after the other
     search,   ///< a block: the columns of C are searched, the sums in C itself
     scatter,  ///< a block: places in a dense row in global memory (scatter vector), the sums in C itself
     count
 };
 
 /// Which classes the automatic choice may use.
-enum class Accumulator : std::uint8_t { automatic, scatter, hash, window };
+enum class Accumulator : std::uint8_t { automatic, scatter, hash, window, chunks };
 
 struct NumericLimits {
     std::int64_t window_columns_per_entry = 4;  ///< emptier windows spoil more of the cache than a hash table costs
-    std::int64_t products_of_a_warp = (1 << 15) - 1;  ///< a row, or group of twins, with more takes a block
+    std::int64_t products_of_a_warp = (1 << 17) - 1;  ///< a row, or group of twins, with more takes a block
     std::int64_t products_of_a_lone_warp = 1 << 13;   ///< likewise a row without twins, or with more of what follows:
     std::int64_t a_entries_of_a_lone_warp = 128;      ///< entries of A,
     std::int64_t bytes_of_a_lone_warp = 8192;         ///< and of shared memory
@@ -215,8 +216,20 @@ struct NumericLimits {
     bool operator==(const NumericLimits&) const = default;
 };
 
+/// Of a matrix whose rows of C have so many products and entries of A on average: a row that takes a warp too long takes one several
+/// times as long as others.
+constexpr NumericLimits numeric_limits(std::int64_t mean_products, std::int64_t mean_a_entries)
+{
+    constexpr std::int64_t times = 4;
+    NumericLimits limits;
+    limits.products_of_a_lone_warp =
+        std::min(std::max(limits.products_of_a_lone_warp, times * mean_products), limits.products_of_a_warp);
+    limits.a_entries_of_a_lone_warp = std::max(limits.a_entries_of_a_lone_warp, times * mean_a_entries);
+    return limits;
+}
+
 constexpr bool is_window(NumericClass c) { return c >= NumericClass::window256 && c <= NumericClass::window2048; }
-constexpr bool is_hash(NumericClass c) { return c >= NumericClass::hash512 && c <= NumericClass::hash57344; }
+constexpr bool is_hash(NumericClass c) { return c >= NumericClass::hash512 && c <= NumericClass::hash65536; }
 constexpr bool is_block_hash(NumericClass c)
 {
     return c >= NumericClass::block_hash1024 && c <= NumericClass::block_hash8192;
@@ -235,8 +248,6 @@ constexpr std::int64_t numeric_capacity(NumericClass c)
         case N::window512:
         case N::hash512:
             return 512;
-        case N::hash768:
-            return 768;
         case N::window1024:
         case N::hash1024:
         case N::block_hash1024:
@@ -266,11 +277,12 @@ constexpr std::int64_t numeric_capacity(NumericClass c)
             return 24 * kib;
         case N::hash32768:
             return 32 * kib;
-        case N::hash57344:
-            return 56 * kib;
+        case N::hash65536:
+            return 64 * kib;
         case N::rank48:
             return 48 * kib;
         case N::rank96:
+        case N::chunks:
             return 96 * kib;
         case N::rank216:
         case N::rank_passes:
@@ -343,7 +355,7 @@ constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twin
     const std::int64_t bytes = is_block_hash(c) ? block_hash_bytes(capacity, value_bytes) : capacity;
     // About 32 warps on a multiprocessor, however much of its memory a row takes.
     const int threads = is_rank_far(c)              ? 1024
-                        : c >= NumericClass::search ? 512
+                        : c >= NumericClass::chunks ? 512
                         : bytes <= 24 << 10         ? 128
                         : bytes <= 48 << 10         ? 256
                         : bytes <= 96 << 10         ? 512
@@ -354,13 +366,16 @@ constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twin
 /// `a_entries`: of A in the row; `words`: of 32 columns that the row of C has entries in; `twins`: most rows that a warp takes together.
 constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entries, std::int32_t words,
                                      std::int64_t entries, std::int64_t value_bytes, int twins, Accumulator accumulator,
-                                     std::int64_t shared_limit, NumericLimits limits = {})
+                                     std::int64_t shared_limit, const NumericLimits& limits = {})
 {
     if (entries == 0) {
         return NumericClass::none;
     }
     if (accumulator == Accumulator::scatter) {
         return NumericClass::scatter;
+    }
+    if (accumulator == Accumulator::chunks) {
+        return NumericClass::chunks;
     }
     const bool windows = accumulator != Accumulator::hash;
     const bool hashes = accumulator != Accumulator::window;
@@ -377,7 +392,7 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entrie
     }
     if (for_a_warp && hashes && entries <= most_hashed && row.span_words() <= most_hashed_span) {
         const std::int64_t bytes = hash_bytes(words, entries, value_bytes, twins);
-        const std::int64_t most = twins > 1 ? numeric_capacity(NumericClass::hash57344) : limits.bytes_of_a_lone_warp;
+        const std::int64_t most = twins > 1 ? numeric_capacity(NumericClass::hash65536) : limits.bytes_of_a_lone_warp;
         for (int c = static_cast<int>(NumericClass::hash512); bytes <= most; ++c) {
             if (bytes <= numeric_capacity(static_cast<NumericClass>(c))) {
                 return static_cast<NumericClass>(c);
@@ -441,7 +456,7 @@ constexpr bool grows_into_next(StructureClass c)
 }
 constexpr bool grows_into_next(NumericClass c)
 {
-    return (is_window(c) && c != NumericClass::window2048) || (is_hash(c) && c != NumericClass::hash57344);
+    return (is_window(c) && c != NumericClass::window2048) || (is_hash(c) && c != NumericClass::hash65536);
 }
 
 /// Classes with fewer rows than this do not fill a GPU: they join the next class, so that there are fewer launches.

@@ -2,6 +2,7 @@
 #include <limits>
 #include <ranges>
 #include <string>
+#include <string_view>
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/spgemm/device.cuh>
@@ -12,22 +13,28 @@ namespace {
 
 using namespace spgemm;
 
-Accumulator accumulator_of(const std::string& name)
+struct NamedAccumulator {
+    std::string_view name;
+    Accumulator accumulator;
+    int virtual_warp;  ///< lanes for a row of B; 0: adaptive
+};
+constexpr NamedAccumulator accumulators[] = {
+    {"auto", Accumulator::automatic, 0},    {"scatter", Accumulator::scatter, 0},
+    {"scatter-1", Accumulator::scatter, 1}, {"scatter-2", Accumulator::scatter, 2},
+    {"scatter-4", Accumulator::scatter, 4}, {"scatter-8", Accumulator::scatter, 8},
+    {"hash", Accumulator::hash, 0},         {"window", Accumulator::window, 0},
+    {"chunks", Accumulator::chunks, 0}};
+
+const NamedAccumulator& accumulator_of(const std::string& name)
 {
-    if (name == "auto") {
-        return Accumulator::automatic;
+    std::string names;
+    for (const NamedAccumulator& a : accumulators) {
+        if (a.name == name) {
+            return a;
+        }
+        names.append(names.empty() ? "" : ", ").append(a.name);
     }
-    if (name == "scatter") {
-        return Accumulator::scatter;
-    }
-    if (name == "hash") {
-        return Accumulator::hash;
-    }
-    if (name == "window") {
-        return Accumulator::window;
-    }
-    throw Error(ErrorCode::usage,
-                "SpGEMM kernel \"spgemm\" has no accumulator \"" + name + "\"; there are: auto, scatter, hash, window");
+    throw Error(ErrorCode::usage, "SpGEMM kernel \"spgemm\" has no accumulator \"" + name + "\"; there are: " + names);
 }
 
 /// Arrays side by side in one allocation.
@@ -52,7 +59,8 @@ public:
     Spgemm(const CsrShard<T>& a, const CsrShard<T>& b, const SpgemmOptions& options, const Context& context)
         : a_{a.rows, a.cols, RowPtr(a.row_ptr), a.col_idx}, b_{b.rows, b.cols, RowPtr(b.row_ptr), b.col_idx}
     {
-        const Accumulator accumulator = accumulator_of(options.accumulator);
+        const NamedAccumulator& accumulator = accumulator_of(options.accumulator);
+        virtual_warp_ = accumulator.virtual_warp;
         workspace_limit_ = options.workspace_limit;
         const auto stream = static_cast<cudaStream_t>(context.stream);
         Layout layout;
@@ -118,12 +126,11 @@ public:
         job.counters = device_counters_;
         run_structures(job, stream);
         scan_rows({a.rows, a_.row_ptr, nnz_of_rows, bounds_, stored_, groups_, sizeof(T), most_in_group(), shared_limit,
-                   accumulator, array<long long>(tiles), array<long long>(tile_groups), row_ptr_, numeric_list_,
-                   device_counters_},
+                   accumulator.accumulator, numeric_limits(counters_.products / a.rows, a.nnz / a.rows),
+                   array<long long>(tiles), array<long long>(tile_groups), row_ptr_, numeric_list_, device_counters_},
                   stream);
         read(device_counters_, stream);
         all_stored_ = counters_.unstored == 0;
-        lanes_ = counters_.most_in_group > 1 ? 32 : lanes_a_row(counters_.products, a.nnz);
         if (const unsigned rows = counters_.numeric[static_cast<int>(NumericClass::scatter)]; rows > 0) {
             make_map(rows, options, context);
         }
@@ -216,7 +223,7 @@ private:
                 .bounds = bounds_,
                 .groups = groups_,
                 .most_in_group = most_in_group(),
-                .lanes = lanes_,
+                .virtual_warp = virtual_warp_,
                 .row_ptr = row_ptr_,
                 .col_idx = col_idx,
                 .stored = stored_,
@@ -234,11 +241,32 @@ private:
         Overlap overlap{overlaps_, true};
         // Large rows first: small ones fill what they leave.
         for (const auto& launch : plan_launches<NumericClass>(counters_.numeric) | std::views::reverse) {
-            const auto run = is_window(launch.as) || is_hash(launch.as) ? run_numeric_warp<T> : run_numeric_block<T>;
-            run(job, launch.as, keeps_places(launch.as) ? places : Places::look_up, numeric_list_ + launch.first,
-                launch.rows, overlap, stream);
+            const std::int32_t* const list = numeric_list_ + launch.first;
+            const Places of_class = keeps_places(launch.as) ? places : Places::look_up;
+            if (is_window(launch.as) || is_hash(launch.as)) {
+                run_numeric_warp(job, launch.as, of_class, lanes_of_launch(launch), list, launch.rows, overlap, stream);
+            } else {
+                run_numeric_block(job, launch.as, of_class, list, launch.rows, overlap, stream);
+            }
             overlap.first = false;
         }
+    }
+
+    /// Classes up to the launch's that joined it count as well.
+    int lanes_of_launch(const Launch<NumericClass>& launch) const
+    {
+        if (most_in_group() > 1) {
+            return 32;
+        }
+        std::uint64_t products = 0;
+        std::uint64_t a_entries = 0;
+        std::int64_t rows = 0;
+        for (auto c = static_cast<std::size_t>(launch.as); rows < launch.rows; --c) {
+            rows += counters_.numeric[c];
+            products += counters_.products_of[c];
+            a_entries += counters_.a_entries_of[c];
+        }
+        return lanes_a_row(static_cast<std::int64_t>(products), static_cast<std::int64_t>(a_entries));
     }
 
     StructureJob structure_job() const
@@ -266,9 +294,9 @@ private:
     {
         constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
         const std::int64_t enough = pool_words(counters_.bound);
-        const std::int64_t operands = (a.nnz + b.nnz) * entry_bytes;
-        std::int64_t bytes = std::min<std::int64_t>(enough * static_cast<std::int64_t>(sizeof(Word)),
-                                                    operands + std::min<std::int64_t>(counters_.products, operands));
+        // No more than A, B and C take at least, so that it is not these words that memory is short of.
+        const std::int64_t operands = (b.nnz + (options.a_in_b >= 0 ? 0 : a.nnz) + counters_.least) * entry_bytes;
+        std::int64_t bytes = std::min<std::int64_t>(enough * static_cast<std::int64_t>(sizeof(Word)), operands);
         if (options.workspace_limit > 0) {
             bytes = std::min(bytes, options.workspace_limit - workspace_bytes());
         }
@@ -356,7 +384,7 @@ private:
     bool overlaps_ = false;          ///< whether launches may
     DeviceArray<std::int32_t> map_;  ///< the scatter vectors
     int map_blocks_ = 0;
-    int lanes_ = 32;
+    int virtual_warp_ = 0;
     Counters counters_{};
 };
 

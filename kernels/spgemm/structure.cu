@@ -18,12 +18,13 @@ __device__ __forceinline__ void for_each_word(const StructureJob& job, std::int6
                                               int group, const F& f)
 {
     const std::int64_t begin = job.a.row_ptr[row];
-    const std::int64_t end = job.a.row_ptr[row + 1];
-    const int shift = __ffs(virtual_warp(words, end - begin)) - 1;
+    const auto entries = static_cast<int>(job.a.row_ptr[row + 1] - begin);
+    const std::int32_t* const columns = job.a.col_idx + begin;
+    const int shift = __ffs(virtual_warp(words, entries)) - 1;
     const int lanes = 1 << shift;
     const int lane = thread & (lanes - 1);
     const int step = group >> shift;
-    for (std::int64_t i = begin + (thread >> shift); i < end; i += in_flight * step) {
+    for (int i = thread >> shift; i < entries; i += in_flight * step) {
         // Loads that do not depend on each other come together.
         std::int32_t k[in_flight];
         const int2* list[in_flight];
@@ -31,7 +32,7 @@ __device__ __forceinline__ void for_each_word(const StructureJob& job, std::int6
         int2 word[in_flight];
 #pragma unroll
         for (int u = 0; u < in_flight; ++u) {
-            k[u] = i + u * step < end ? __ldg(job.a.col_idx + i + u * step) : -1;
+            k[u] = i + u * step < entries ? __ldg(columns + i + u * step) : -1;
         }
 #pragma unroll
         for (int u = 0; u < in_flight; ++u) {
@@ -200,6 +201,7 @@ __global__ void __launch_bounds__(warp_threads)
             }
             used += __popc(taken);
         }
+        __syncwarp();
         const int group = job.groups[row];
         Word* to = nullptr;
         Target target{};

@@ -116,6 +116,7 @@ TEST(SpgemmPolicy, NumericClassHoldsTheRow)
         }
     }
     EXPECT_EQ(numeric_class(row(0, 99, 9, 9), 3, 4, 9, 8, 1, Accumulator::scatter, h200_shared), NumericClass::scatter);
+    EXPECT_EQ(numeric_class(row(0, 99, 9, 9), 3, 4, 9, 8, 1, Accumulator::chunks, h200_shared), NumericClass::chunks);
     EXPECT_TRUE(is_hash(numeric_class(row(0, 9999, 9, 900), 128, 90, 300, 8, 1, Accumulator::automatic, h200_shared)));
     EXPECT_FALSE(is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 1, Accumulator::automatic, h200_shared)));
     EXPECT_TRUE(is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 2, Accumulator::automatic, h200_shared)));
@@ -138,6 +139,24 @@ TEST(SpgemmPolicy, TwinsOfAWarpHaveRoom)
     for (const int group : {2, 3, 4}) {
         EXPECT_EQ(twin_tile % group, 0);
     }
+}
+
+TEST(SpgemmPolicy, LongRowsAreThoseLongerThanOthers)
+{
+    const NumericLimits few = numeric_limits(10, 3);
+    EXPECT_EQ(few, NumericLimits{});
+    const NumericLimits many = numeric_limits(50'000, 223);
+    EXPECT_EQ(many.products_of_a_lone_warp, many.products_of_a_warp);
+    EXPECT_EQ(many.a_entries_of_a_lone_warp, 4 * 223);
+}
+
+TEST(SpgemmPolicy, SlabsLoseLittle)
+{
+    EXPECT_EQ(rows_a_slab(100, 8448), 1);
+    EXPECT_EQ(rows_a_slab(140'000, 8448), 4);
+    EXPECT_EQ(rows_a_slab(100'000'000, 8448), 16);
+    EXPECT_GE(pool_words(1000), 750);
+    EXPECT_LE(pool_words(1000), 1000);
 }
 
 TEST(SpgemmPolicy, VirtualWarpTakesARowOfMeanLengthInOneStep)
