@@ -194,7 +194,7 @@ std::vector<Key> key_table(Config& c)
         {"spgemm.accumulator",
          &c.spgemm.accumulator,
          "how a row of C is added up: auto, or one that the kernel has",
-         {"auto", "scatter", "hash", "window", "chunks"}},
+         {"auto", "scatter", "scatter-1", "scatter-2", "scatter-4", "scatter-8", "hash", "window", "chunks"}},
         {"spgemm.transport",
          &c.spgemm.transport,
          "how GPUs get from each other what several of them need of B: peer, nccl, host; none: each gets all of its rows from the host",

@@ -61,15 +61,19 @@ __global__ void __launch_bounds__(threads)
     count_twins(lane == 0 && twin, counters);
 }
 
-/// Groups of `Lanes` threads a row.
+/// What analyze_b() finds.
+struct OfB {
+    Word* words;
+    RowOfB* rows;
+    std::uint8_t* twins;
+    Counters* counters;
+};
+
+/// A row for each group of `Lanes` threads of a warp, row < 0: none; all of the warp take part. Says whether the row is a twin.
 template <int Lanes>
-__global__ void __launch_bounds__(threads)
-    analyze_b_kernel(Pattern b, RowRange touched, RowRange of_a, Word* __restrict__ words, RowOfB* __restrict__ rows,
-                     std::uint8_t* __restrict__ twins, Counters* counters)
+__device__ __forceinline__ bool analyze_row_of_b(const Pattern& b, const OfB& to, std::int64_t row, int lane)
 {
-    const std::int64_t row = touched.first + std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
-    const int lane = static_cast<int>(threadIdx.x) % Lanes;
-    const bool active = row < touched.end;
+    const bool active = row >= 0;
     const std::int64_t begin = active ? b.row_ptr[row] : 0;
     const std::int64_t entries = active ? b.row_ptr[row + 1] - begin : 0;
     bool twin = active && row > 0 && begin - b.row_ptr[row - 1] == entries;
@@ -107,7 +111,7 @@ __global__ void __launch_bounds__(threads)
         const unsigned own_heads = heads & group_mask<Lanes>();
         if (head) {
             const unsigned below = (1u << (threadIdx.x % 32)) - 1u;
-            words[begin + count + __popc(own_heads & below)] = {word, mask};
+            to.words[begin + count + __popc(own_heads & below)] = {word, mask};
         }
         count += __popc(own_heads);
     }
@@ -117,15 +121,36 @@ __global__ void __launch_bounds__(threads)
         last = max(last, __shfl_xor_sync(whole_warp, last, d));
     }
     if (!rising) {
-        counters->unsorted = 1;
+        to.counters->unsorted = 1;
     }
     twin = all_of_group<Lanes>(twin);
     if (active && lane == 0) {
-        rows[row] = {first, last, count, static_cast<std::int32_t>(entries)};
-        twins[row] = twin;
+        to.rows[row] = {first, last, count, static_cast<std::int32_t>(entries)};
+        to.twins[row] = twin;
+    }
+    return twin;
+}
+
+/// Groups of `Lanes` threads a row; long rows have the whole warp, one after the other.
+template <int Lanes>
+__global__ void __launch_bounds__(threads) analyze_b_kernel(Pattern b, RowRange touched, RowRange of_a, OfB to)
+{
+    constexpr std::int64_t longest = 16 * Lanes;
+    const std::int64_t row = touched.first + std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    const bool active = row < touched.end;
+    const bool is_long = Lanes < 32 && active && b.row_ptr[row + 1] - b.row_ptr[row] > longest;
+    bool twin = analyze_row_of_b<Lanes>(b, to, active && !is_long ? row : -1, lane);
+    if constexpr (Lanes < 32) {
+        for (unsigned rest = __ballot_sync(whole_warp, is_long && lane == 0); rest != 0; rest &= rest - 1) {
+            const int source = __ffs(static_cast<int>(rest)) - 1;
+            const std::int64_t its = __shfl_sync(whole_warp, row, source);
+            const bool found = analyze_row_of_b<32>(b, to, its, static_cast<int>(threadIdx.x) % 32);
+            twin = its == row ? found : twin;
+        }
     }
     if (of_a.first < of_a.end) {
-        count_twins(lane == 0 && twin && row >= of_a.first && row < of_a.end, counters);
+        count_twins(lane == 0 && twin && row >= of_a.first && row < of_a.end, to.counters);
     }
 }
 
@@ -209,6 +234,7 @@ __global__ void __launch_bounds__(threads)
     const bool grouping = worth_grouping(counters->twins, a.rows);
     long long all_products = 0;
     long long all_bounds = 0;
+    long long all_longest = 0;
     int most_in_group = 0;
     // The same number of steps for all threads of a warp.
     for (std::int64_t tile = std::int64_t{blockIdx.x} * (threads / Lanes); tile < a.rows;
@@ -221,12 +247,14 @@ __global__ void __launch_bounds__(threads)
         std::int32_t last = -1;
         long long words = 0;
         long long products = 0;
+        std::int32_t longest = 0;
         for (std::int64_t i = begin + lane; i < end; i += Lanes) {
             const int4 raw = __ldg(reinterpret_cast<const int4*>(b_rows + __ldg(a.col_idx + i)));
             first = min(first, raw.x);
             last = max(last, raw.y);
             words += raw.z;
             products += raw.w;
+            longest = max(longest, raw.w);
         }
         __syncwarp();
 #pragma unroll
@@ -235,6 +263,7 @@ __global__ void __launch_bounds__(threads)
             last = max(last, __shfl_xor_sync(whole_warp, last, d));
             words += __shfl_xor_sync(whole_warp, words, d);
             products += __shfl_xor_sync(whole_warp, products, d);
+            longest = max(longest, __shfl_xor_sync(whole_warp, longest, d));
         }
         if (active && lane == 0) {
             const RowBounds found{first, last, static_cast<std::int32_t>(min(words, static_cast<long long>(most))),
@@ -245,20 +274,25 @@ __global__ void __launch_bounds__(threads)
             groups[row] = static_cast<std::uint8_t>(group);
             most_in_group = max(most_in_group, group);
             all_products += products;
+            all_longest += longest;
             if (group > 0) {
                 const int c = static_cast<int>(structure_class(found, shared_limit));
                 atomicAdd(histogram + c, 1u);
                 if (const int words_of_span = static_cast<int>(found.span_words()); words_of_span > widest[c]) {
                     atomicMax(widest + c, words_of_span);
                 }
-                all_bounds += min(products, static_cast<long long>(found.span()));
+                all_bounds += min(words, static_cast<long long>(found.span_words()));
             }
         }
     }
     all_products = cuda::block_sum<threads>(all_products, sums);
     __syncthreads();
     all_bounds = cuda::block_sum<threads>(all_bounds, sums);
+    __syncthreads();
+    all_longest = cuda::block_sum<threads>(all_longest, sums);
     if (threadIdx.x == 0) {
+        atomicAdd(reinterpret_cast<unsigned long long*>(&counters->least),
+                  static_cast<unsigned long long>(all_longest));
         atomicAdd(reinterpret_cast<unsigned long long*>(&counters->products),
                   static_cast<unsigned long long>(all_products));
         atomicAdd(reinterpret_cast<unsigned long long*>(&counters->bound), static_cast<unsigned long long>(all_bounds));
@@ -284,42 +318,67 @@ __global__ void __launch_bounds__(threads)
     list_row(c, static_cast<std::int32_t>(row), counters->structure, counters->structure_used, places, list);
 }
 
-constexpr int rows_a_thread = 4;
-constexpr int rows_a_tile = threads * rows_a_thread;
-
 __device__ __forceinline__ int numeric_class_of(const ScanJob& job, std::int64_t row)
 {
     return row < job.rows && job.groups[row] > 0
-               ? static_cast<int>(numeric_class(job.bounds[row], job.row_nnz[row], job.value_bytes, job.accumulator,
-                                                job.shared_limit))
+               ? static_cast<int>(numeric_class(job.bounds[row], job.a_row_ptr[row + 1] - job.a_row_ptr[row],
+                                                job.stored[row].count(), job.row_nnz[row], job.value_bytes, job.twins,
+                                                job.accumulator, job.shared_limit, job.limits))
                : -1;
 }
+
+constexpr unsigned tiles_a_group = 256;
 
 /// Entries of each tile of rows, and rows in each class.
 __global__ void __launch_bounds__(threads) tile_totals_kernel(ScanJob job)
 {
     __shared__ unsigned histogram[classes];
     __shared__ long long sums[threads / 32];
-    long long own = 0;
-    for (int i = 0; i < rows_a_thread; ++i) {
-        const std::int64_t row = std::int64_t{blockIdx.x} * rows_a_tile + i * threads + threadIdx.x;
-        own += row < job.rows ? job.row_nnz[row] : 0;
-        count_classes(numeric_class_of(job, row), histogram, job.counters->numeric);
+    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const long long own = row < job.rows ? job.row_nnz[row] : 0;
+    const int c = numeric_class_of(job, row);
+    __shared__ unsigned work[2][classes];
+    if (threadIdx.x < 2 * classes) {
+        work[threadIdx.x / classes][threadIdx.x % classes] = 0;
+    }
+    long long placed = c >= 0 && keeps_places(static_cast<NumericClass>(c)) ? job.bounds[row].products : 0;
+    count_classes(c, histogram, job.counters->numeric);
+    if (c >= 0) {
+        // Of rows for warps, which are short enough for 32 bits.
+        atomicAdd(&work[0][c], static_cast<unsigned>(job.bounds[row].products));
+        atomicAdd(&work[1][c], static_cast<unsigned>(job.a_row_ptr[row + 1] - job.a_row_ptr[row]));
+    }
+    __syncthreads();
+    if (threadIdx.x < classes && work[0][threadIdx.x] > 0) {
+        atomicAdd(job.counters->products_of + threadIdx.x, static_cast<unsigned long long>(work[0][threadIdx.x]));
+        atomicAdd(job.counters->a_entries_of + threadIdx.x, static_cast<unsigned long long>(work[1][threadIdx.x]));
     }
     const long long total = cuda::block_sum<threads>(own, sums);
+    __syncthreads();
+    placed = cuda::block_sum<threads>(placed, sums);
     if (threadIdx.x == 0) {
         job.tiles[blockIdx.x] = total;
+        atomicAdd(reinterpret_cast<unsigned long long*>(job.tile_groups + blockIdx.x / tiles_a_group),
+                  static_cast<unsigned long long>(total));
+    }
+    if (threadIdx.x == 0 && placed > 0) {
+        atomicAdd(reinterpret_cast<unsigned long long*>(&job.counters->placed),
+                  static_cast<unsigned long long>(placed));
     }
 }
 
-/// row_ptr, and the lists of rows. Each block adds the totals of the tiles before it itself.
+/// row_ptr, and the lists of rows. Each block adds the totals before it itself: of groups of tiles, and of tiles of its group.
 __global__ void __launch_bounds__(threads) scan_kernel(ScanJob job)
 {
     __shared__ unsigned places[classes];
     __shared__ long long sums[threads / 32];
     __shared__ long long start;
     long long before = 0;
-    for (unsigned i = threadIdx.x; i < blockIdx.x; i += threads) {
+    const unsigned group = blockIdx.x / tiles_a_group;
+    for (unsigned i = threadIdx.x; i < group; i += threads) {
+        before += job.tile_groups[i];
+    }
+    for (unsigned i = group * tiles_a_group + threadIdx.x; i < blockIdx.x; i += threads) {
         before += job.tiles[i];
     }
     before = cuda::block_sum<threads>(before, sums);
@@ -327,41 +386,36 @@ __global__ void __launch_bounds__(threads) scan_kernel(ScanJob job)
         start = before;
     }
     __syncthreads();
-    long long at = start;
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    for (int i = 0; i < rows_a_thread; ++i) {
-        const std::int64_t row = std::int64_t{blockIdx.x} * rows_a_tile + i * threads + threadIdx.x;
-        const long long own = row < job.rows ? job.row_nnz[row] : 0;
-        long long through = own;
+    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const long long own = row < job.rows ? job.row_nnz[row] : 0;
+    long long through = own;
 #pragma unroll
-        for (int d = 1; d < 32; d *= 2) {
-            const long long left = __shfl_up_sync(whole_warp, through, d);
-            through += lane >= d ? left : 0;
-        }
-        __syncthreads();  // sums is free again
-        if (lane == 31) {
-            sums[warp] = through;
-        }
-        __syncthreads();
-        long long total = 0;
-        for (int w = 0; w < threads / 32; ++w) {
-            through += w < warp ? sums[w] : 0;
-            total += sums[w];
-        }
-        if (row < job.rows) {
-            job.row_ptr[row + 1] = at + through;
-        }
-        at += total;
-        list_row(numeric_class_of(job, row), static_cast<std::int32_t>(row), job.counters->numeric,
-                 job.counters->numeric_used, places, job.list);
+    for (int d = 1; d < 32; d *= 2) {
+        const long long left = __shfl_up_sync(whole_warp, through, d);
+        through += lane >= d ? left : 0;
     }
+    if (lane == 31) {
+        sums[warp] = through;
+    }
+    __syncthreads();
+    long long total = 0;
+    for (int w = 0; w < threads / 32; ++w) {
+        through += w < warp ? sums[w] : 0;
+        total += sums[w];
+    }
+    if (row < job.rows) {
+        job.row_ptr[row + 1] = start + through;
+    }
+    list_row(numeric_class_of(job, row), static_cast<std::int32_t>(row), job.counters->numeric,
+             job.counters->numeric_used, places, job.list);
     if (threadIdx.x == 0) {
         if (blockIdx.x == 0) {
             job.row_ptr[0] = 0;
         }
         if (blockIdx.x + 1 == gridDim.x) {
-            job.counters->nnz = at;
+            job.counters->nnz = start + total;
         }
     }
 }
@@ -401,10 +455,10 @@ void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, W
     }
     if (mean > mean_for_a_warp_of_b) {
         analyze_b_kernel<32>
-            <<<blocks_for(count, threads / 32), threads, 0, stream>>>(b, touched, of_a, words, rows, twins, counters);
+            <<<blocks_for(count, threads / 32), threads, 0, stream>>>(b, touched, of_a, {words, rows, twins, counters});
     } else {
         analyze_b_kernel<8>
-            <<<blocks_for(count, threads / 8), threads, 0, stream>>>(b, touched, of_a, words, rows, twins, counters);
+            <<<blocks_for(count, threads / 8), threads, 0, stream>>>(b, touched, of_a, {words, rows, twins, counters});
     }
     RMSP_CUDA_CHECK_LAUNCH("analyze_b_kernel");
 }
@@ -441,7 +495,8 @@ void list_structure(const RowBounds* bounds, const std::uint8_t* groups, std::in
     RMSP_CUDA_CHECK_LAUNCH("list_structure_kernel");
 }
 
-std::int64_t scan_tiles(std::int64_t rows) { return (rows + rows_a_tile - 1) / rows_a_tile; }
+std::int64_t scan_tiles(std::int64_t rows) { return (rows + threads - 1) / threads; }
+std::int64_t scan_groups(std::int64_t rows) { return (scan_tiles(rows) + tiles_a_group - 1) / tiles_a_group; }
 
 void scan_rows(const ScanJob& job, cudaStream_t stream)
 {

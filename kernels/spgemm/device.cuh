@@ -54,13 +54,18 @@ static_assert(sizeof(RowOfB) == sizeof(int4));
 struct Counters {
     long long products;
     long long nnz;
-    long long bound;               ///< of the columns of all groups of rows
-    unsigned long long pool_used;  ///< columns of the pool; more than it has if there was no room
-    int unstored;                  ///< a row whose columns are not in the pool
-    unsigned structure[classes];   ///< rows in each class
-    int widest[classes];           ///< words of the widest row in each class of the symbolic phase
+    long long bound;               ///< of the words of all groups of rows
+    long long least;               ///< entries that C has at least
+    unsigned long long pool_used;  ///< words of the pool; more than it has if there was no room
+    int unstored;                  ///< a row whose words are not in the pool
+    long long placed;              ///< products of the groups of rows whose places may be kept
+    unsigned long long places_used;
+    unsigned structure[classes];  ///< rows in each class
+    int widest[classes];          ///< words of the widest row in each class of the symbolic phase
     unsigned structure_used[classes];
     unsigned numeric[classes];
+    unsigned long long products_of[classes];   ///< of the rows in each class of the numeric phase
+    unsigned long long a_entries_of[classes];  ///< likewise, of A
     unsigned numeric_used[classes];
     int unsorted;       ///< a row of B whose columns do not rise
     unsigned twins;     ///< rows of A with the columns of the row before, if the next is not 0
@@ -134,33 +139,40 @@ struct StructureJob {
     const RowBounds* bounds;
     const std::uint8_t* groups;
     std::int32_t* row_nnz;  ///< written by a count, with what follows
-    std::int64_t* stored;   ///< where a row's columns are in the pool; -1: nowhere
-    std::int32_t* pool;
+    StoredWords* stored;
+    Word* pool;  ///< null: no row's words are there
     long long pool_capacity;
-    int rows_a_slab;  ///< for how many short rows a warp takes room in the pool at a time
+    int rows_a_slab;  ///< rows_a_slab() of this launch
     Counters* counters;
     const std::int64_t* row_ptr;  ///< read to write columns
     std::int32_t* col_idx;
     int units;            ///< multiprocessors
     std::int64_t widest;  ///< words of the widest row that is launched
 };
-/// Counts the columns of the listed rows, all of one class, or, if job.col_idx is not null, writes those of the rows that were not
-/// stored.
+/// Counts the columns of the listed rows, all of one class, and keeps them as words; or, if job.col_idx is not null, writes the columns
+/// of the rows that are not stored.
 void run_structure(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
                    Overlap overlap, cudaStream_t stream);
 
 /// Tiles of rows that scan_rows() needs a total for.
 std::int64_t scan_tiles(std::int64_t rows);
+/// Groups of tiles, likewise.
+std::int64_t scan_groups(std::int64_t rows);
 /// row_ptr from row_nnz; classes of the numeric phase and their lists; counters->nnz.
 struct ScanJob {
     std::int64_t rows;
+    RowPtr a_row_ptr;
     const std::int32_t* row_nnz;
     const RowBounds* bounds;
+    const StoredWords* stored;
     const std::uint8_t* groups;
     std::int64_t value_bytes;
+    int twins;  ///< most rows that a warp takes together
     std::int64_t shared_limit;
     Accumulator accumulator;
-    long long* tiles;  ///< scan_tiles(rows)
+    NumericLimits limits;
+    long long* tiles;        ///< scan_tiles(rows)
+    long long* tile_groups;  ///< scan_groups(rows); zero at first
     std::int64_t* row_ptr;
     std::int32_t* list;
     Counters* counters;
@@ -181,18 +193,30 @@ struct NumericJob {
     const RowBounds* bounds;
     const std::uint8_t* groups;
     int most_in_group;
-    int lanes;  ///< lanes_a_row(), 32 if most_in_group > 1
+    int virtual_warp;  ///< of blocks' rows: lanes for a row of B; 0: virtual_warp() of the row
     const std::int64_t* row_ptr;
-    const std::int32_t* col_idx;
-    const std::int64_t* stored;  ///< as in StructureJob; null: col_idx has all columns
-    const std::int32_t* pool;
-    std::int32_t* columns;  ///< where those of stored rows are written
+    std::int32_t* col_idx;  ///< written for the rows whose words are stored, otherwise read
+    const StoredWords* stored;
+    const Word* pool;  ///< null: no row's words are there
     T* values;
+    std::uint16_t* places;  ///< of the products, among the entries of their rows; null: not kept
+    long long* places_at;   ///< where those of a row begin
+    Counters* counters;
     std::int32_t* map;  ///< of class scatter: B's columns, for each of map_blocks blocks
     int map_blocks;
 };
+/// What is done with places.
+enum class Places : std::uint8_t {
+    look_up,
+    keep,  ///< looked up and written to job.places
+    read   ///< from job.places
+};
+/// The listed rows, all of one class; `places` other than look_up for classes that keep them only; `lanes`: lanes_a_row() of these rows.
 template <class T>
-void run_numeric(const NumericJob<T>& job, NumericClass c, const std::int32_t* list, std::int64_t count,
-                 Overlap overlap, cudaStream_t stream);
+void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Places places, int lanes, const std::int32_t* list,
+                      std::int64_t count, Overlap overlap, cudaStream_t stream);
+template <class T>
+void run_numeric_block(const NumericJob<T>& job, NumericClass c, Places places, const std::int32_t* list,
+                       std::int64_t count, Overlap overlap, cudaStream_t stream);
 
 }  // namespace rmsp::kernels::spgemm

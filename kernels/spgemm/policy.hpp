@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -41,7 +43,7 @@ enum class StructureClass : std::uint8_t {
     bits4096,  ///< a block
     bits8192,
     bits16384,
-    bits53248,  ///< wider rows in several passes
+    bits51200,  ///< wider rows in several passes
     count
 };
 
@@ -75,21 +77,21 @@ constexpr int structure_capacity(StructureClass c)
             return 8192;
         case StructureClass::bits16384:
             return 16384;
-        case StructureClass::bits53248:
-            return 53248;
+        case StructureClass::bits51200:
+            return 51200;
         default:
             return 0;
     }
 }
 constexpr bool sorts(StructureClass c) { return c >= StructureClass::sort32 && c <= StructureClass::sort256; }
 
-/// Words of the summary of a bitmap: a bit for each 32 words.
-constexpr int summary_words(int words) { return (words + 1023) / 1024; }
+/// Words of the summary of a bitmap: a bit for each word.
+constexpr int summary_words(int words) { return (words + 31) / 32; }
 
 /// Widest bitmap that a GPU with so much shared memory a block has room for.
 constexpr StructureClass widest_bitmap(std::int64_t shared_limit)
 {
-    return shared_limit >= 220 << 10  ? StructureClass::bits53248
+    return shared_limit >= 220 << 10  ? StructureClass::bits51200
            : shared_limit >= 72 << 10 ? StructureClass::bits16384
                                       : StructureClass::bits8192;
 }
@@ -114,7 +116,7 @@ constexpr Shape structure_shape(StructureClass c, int capacity)
             return {256, 256, bytes};
         case StructureClass::bits16384:
             return {512, 512, bytes};
-        case StructureClass::bits53248:
+        case StructureClass::bits51200:
             return {1024, 1024, bytes};
         default:
             return {128, 32, bytes};
@@ -146,12 +148,22 @@ constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shar
     const StructureClass fitting = words <= 4096    ? StructureClass::bits4096
                                    : words <= 8192  ? StructureClass::bits8192
                                    : words <= 16384 ? StructureClass::bits16384
-                                                    : StructureClass::bits53248;
+                                                    : StructureClass::bits51200;
     return fitting < widest ? fitting : widest;
 }
 
 /// Blocks for a multiprocessor, at most: enough to keep it full; each takes several rows, since its shared memory is cleared once.
 inline constexpr std::int64_t structure_blocks_a_unit = 16;
+
+/// For how many short rows a warp takes room in the pool at a time, where so many warps work on so many rows: what its last row does not
+/// need is lost, an eighth on average.
+constexpr int rows_a_slab(std::int64_t rows, std::int64_t warps)
+{
+    const std::int64_t n = rows / (4 * warps);
+    return static_cast<int>(n < 1 ? 1 : n > 16 ? 16 : n);
+}
+/// Words to keep room for, where the rows of C have at most `bound`: in graphs, too, rows meet the same words again and again.
+constexpr std::int64_t pool_words(std::int64_t bound) { return bound / 4 * 3 + bound / 8; }
 
 /// The numeric phase. The columns of C are known: what is looked up is a column's place among them.
 enum class NumericClass : std::uint8_t {
@@ -160,126 +172,155 @@ enum class NumericClass : std::uint8_t {
     window512,
     window1024,
     window2048,
-    hash32,  ///< a warp: hash table of up to 32 entries, and so on
-    hash64,
-    hash96,
-    hash128,
-    hash192,
-    hash256,
-    hash384,
-    hash512,
-    hash768,
+    hash512,  ///< a warp: hash table of words of 32 columns, and the sums, in 512 bytes of shared memory, and so on
     hash1024,
-    wide_hash64,  ///< likewise, of columns too far apart for a slot of 32 bits
-    wide_hash256,
-    wide_hash1024,
-    block_hash1024,  ///< a block
+    hash1536,
+    hash2048,
+    hash3072,
+    hash4096,
+    hash6144,
+    hash8192,
+    hash12288,
+    hash16384,
+    hash24576,
+    hash32768,
+    hash65536,
+    block_hash1024,  ///< a block: hash table of up to 1024 entries, and so on
     block_hash2048,
     block_hash4096,
     block_hash8192,
     rank24,  ///< a block: bitmap with the entries before each word, and the sums, in 24 KiB of shared memory, and so on
     rank48,
     rank96,
-    rank216,     ///< the widest that the GPU has room for also takes rows with more, in passes
-    rank_far64,  ///< the bitmap in shared memory, the sums in C itself
+    rank216,      ///< the widest that the GPU has room for also takes rows with more, in passes
+    rank_passes,  ///< likewise, rows of more entries than a place of 16 bits counts
+    rank_far64,   ///< the bitmap in shared memory, the sums in C itself
     rank_far216,
+    chunks,  ///< a block: a sum for each of up to so many columns side by side, one such piece of the row after the other
     search,   ///< a block: the columns of C are searched, the sums in C itself
     scatter,  ///< a block: places in a dense row in global memory (scatter vector), the sums in C itself
     count
 };
 
 /// Which classes the automatic choice may use.
-enum class Accumulator : std::uint8_t { automatic, scatter, hash, window };
+enum class Accumulator : std::uint8_t { automatic, scatter, hash, window, chunks };
 
 struct NumericLimits {
     std::int64_t window_columns_per_entry = 4;  ///< emptier windows spoil more of the cache than a hash table costs
-    std::int64_t products_of_a_warp = (1 << 17) - 1;  ///< a row with more takes a block
+    std::int64_t products_of_a_warp = (1 << 17) - 1;  ///< a row, or group of twins, with more takes a block
+    std::int64_t products_of_a_lone_warp = 1 << 13;   ///< likewise a row without twins, or with more of what follows:
+    std::int64_t a_entries_of_a_lone_warp = 128;      ///< entries of A,
+    std::int64_t bytes_of_a_lone_warp = 8192;         ///< and of shared memory
     std::int64_t most_passes = 8;                     ///< over the rows of B; beyond, sums in global memory cost less
+    std::int64_t entries_of_a_place = 1 << 16;        ///< what a kept place of 16 bits can tell apart
     bool operator==(const NumericLimits&) const = default;
 };
 
-constexpr bool is_window(NumericClass c) { return c >= NumericClass::window256 && c <= NumericClass::window2048; }
-constexpr bool is_hash(NumericClass c) { return c >= NumericClass::hash32 && c <= NumericClass::hash1024; }
-constexpr bool is_wide_hash(NumericClass c)
+/// Of a matrix whose rows of C have so many products and entries of A on average: a row that takes a warp too long takes one several
+/// times as long as others.
+constexpr NumericLimits numeric_limits(std::int64_t mean_products, std::int64_t mean_a_entries)
 {
-    return c >= NumericClass::wide_hash64 && c <= NumericClass::wide_hash1024;
+    constexpr std::int64_t times = 4;
+    NumericLimits limits;
+    limits.products_of_a_lone_warp =
+        std::min(std::max(limits.products_of_a_lone_warp, times * mean_products), limits.products_of_a_warp);
+    limits.a_entries_of_a_lone_warp = std::max(limits.a_entries_of_a_lone_warp, times * mean_a_entries);
+    return limits;
 }
+
+constexpr bool is_window(NumericClass c) { return c >= NumericClass::window256 && c <= NumericClass::window2048; }
+constexpr bool is_hash(NumericClass c) { return c >= NumericClass::hash512 && c <= NumericClass::hash65536; }
 constexpr bool is_block_hash(NumericClass c)
 {
     return c >= NumericClass::block_hash1024 && c <= NumericClass::block_hash8192;
 }
-constexpr bool is_rank(NumericClass c) { return c >= NumericClass::rank24 && c <= NumericClass::rank216; }
+constexpr bool is_rank(NumericClass c) { return c >= NumericClass::rank24 && c <= NumericClass::rank_passes; }
 constexpr bool is_rank_far(NumericClass c) { return c == NumericClass::rank_far64 || c == NumericClass::rank_far216; }
 
-/// Columns of a window, entries of a hash table, bytes of a bitmap with its sums.
+/// Columns of a window, entries of a block's hash table; for the others bytes of shared memory.
 constexpr std::int64_t numeric_capacity(NumericClass c)
 {
+    using N = NumericClass;
     constexpr std::int64_t kib = 1024;
     switch (c) {
-        case NumericClass::window256:
+        case N::window256:
             return 256;
-        case NumericClass::window512:
+        case N::window512:
+        case N::hash512:
             return 512;
-        case NumericClass::window1024:
+        case N::window1024:
+        case N::hash1024:
+        case N::block_hash1024:
             return 1024;
-        case NumericClass::window2048:
+        case N::hash1536:
+            return 1536;
+        case N::window2048:
+        case N::hash2048:
+        case N::block_hash2048:
             return 2048;
-        case NumericClass::hash32:
-            return 32;
-        case NumericClass::hash64:
-        case NumericClass::wide_hash64:
-            return 64;
-        case NumericClass::hash96:
-            return 96;
-        case NumericClass::hash128:
-            return 128;
-        case NumericClass::hash192:
-            return 192;
-        case NumericClass::hash256:
-        case NumericClass::wide_hash256:
-            return 256;
-        case NumericClass::hash384:
-            return 384;
-        case NumericClass::hash512:
-            return 512;
-        case NumericClass::hash768:
-            return 768;
-        case NumericClass::hash1024:
-        case NumericClass::wide_hash1024:
-        case NumericClass::block_hash1024:
-            return 1024;
-        case NumericClass::block_hash2048:
-            return 2048;
-        case NumericClass::block_hash4096:
+        case N::hash3072:
+            return 3072;
+        case N::hash4096:
+        case N::block_hash4096:
             return 4096;
-        case NumericClass::block_hash8192:
+        case N::hash6144:
+            return 6144;
+        case N::hash8192:
+        case N::block_hash8192:
             return 8192;
-        case NumericClass::rank24:
+        case N::hash12288:
+            return 12288;
+        case N::hash16384:
+            return 16384;
+        case N::rank24:
+        case N::hash24576:
             return 24 * kib;
-        case NumericClass::rank48:
+        case N::hash32768:
+            return 32 * kib;
+        case N::hash65536:
+            return 64 * kib;
+        case N::rank48:
             return 48 * kib;
-        case NumericClass::rank96:
+        case N::rank96:
+        case N::chunks:
             return 96 * kib;
-        case NumericClass::rank216:
-        case NumericClass::rank_far216:
+        case N::rank216:
+        case N::rank_passes:
+        case N::rank_far216:
             return 216 * kib;
-        case NumericClass::rank_far64:
+        case N::rank_far64:
             return 64 * kib;
         default:
             return 0;
     }
 }
 
-/// A slot of 32 bits holds a column's distance from the row's first, and its place among up to 1024.
-inline constexpr int place_bits = 10;
-inline constexpr std::int64_t narrow_span = std::int64_t{1} << (32 - place_bits);
-inline constexpr std::int64_t narrow_slot_bytes = 4;
-inline constexpr std::int64_t wide_slot_bytes = 8;
+/// Entries of a row that a warp's hash table takes: 11 bits of a slot say how many come before its word, the others how far it is
+/// from the row's first.
+inline constexpr int place_bits = 11;
+inline constexpr std::int64_t most_hashed = std::int64_t{1} << place_bits;
+inline constexpr std::int64_t most_hashed_span = (std::int64_t{1} << (32 - place_bits)) - 1;  ///< in words
+inline constexpr std::int64_t word_slot_bytes = 8;
+inline constexpr std::int64_t column_slot_bytes = 8;
 
-/// Shared memory of a table with two slots an entry, and the sums of so many rows.
-constexpr std::int64_t hash_bytes(std::int64_t entries, std::int64_t value_bytes, int rows, std::int64_t slot_bytes)
+/// Slots of a warp's hash table: at least two a word.
+constexpr std::int32_t word_slots(std::int32_t words)
 {
-    return entries * (2 * slot_bytes + rows * value_bytes);
+    std::int32_t slots = 16;
+    while (slots < 2 * words) {
+        slots *= 2;
+    }
+    return slots;
+}
+/// Shared memory of a row, or group of twins, that is added up in a warp's hash table.
+constexpr std::int64_t hash_bytes(std::int32_t words, std::int64_t entries, std::int64_t value_bytes, int twins)
+{
+    return word_slots(words) * word_slot_bytes + entries * value_bytes * twins;
+}
+/// Likewise of a block, with two slots an entry.
+constexpr std::int64_t block_hash_bytes(std::int64_t entries, std::int64_t value_bytes)
+{
+    return entries * (2 * column_slot_bytes + value_bytes);
 }
 /// Shared memory of bits and first place of each word of 32 columns.
 constexpr std::int64_t rank_bytes(std::int64_t span_words) { return span_words * 8; }
@@ -299,27 +340,22 @@ constexpr int threads_of_warps(std::int64_t bytes_a_row, int lanes)
 /// Lanes of a warp for a row of a class, of those that rows of this matrix have: large rows have a warp each.
 constexpr int lanes_of_class(NumericClass c, int lanes)
 {
-    return is_wide_hash(c) || numeric_capacity(c) > 256 ? 32 : lanes;
+    return numeric_capacity(c) > (is_hash(c) ? 2048 : 256) ? 32 : lanes;
 }
 
 /// `twins`: most rows of A that a warp takes together; `lanes`: of a row, where a class is worked on by warps.
 constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twins = 1, int lanes = 32)
 {
     const std::int64_t capacity = numeric_capacity(c);
-    lanes = lanes_of_class(c, lanes);
-    if (is_window(c)) {
-        const std::int64_t bytes = capacity * value_bytes * twins;
+    if (is_window(c) || is_hash(c)) {
+        lanes = lanes_of_class(c, lanes);
+        const std::int64_t bytes = is_window(c) ? capacity * value_bytes * twins : capacity;
         return {threads_of_warps(bytes, lanes), lanes, bytes};
     }
-    if (is_hash(c) || is_wide_hash(c)) {
-        const std::int64_t bytes =
-            hash_bytes(capacity, value_bytes, twins, is_hash(c) ? narrow_slot_bytes : wide_slot_bytes);
-        return {threads_of_warps(bytes, lanes), lanes, bytes};
-    }
-    const std::int64_t bytes = is_block_hash(c) ? hash_bytes(capacity, value_bytes, 1, wide_slot_bytes) : capacity;
+    const std::int64_t bytes = is_block_hash(c) ? block_hash_bytes(capacity, value_bytes) : capacity;
     // About 32 warps on a multiprocessor, however much of its memory a row takes.
     const int threads = is_rank_far(c)              ? 1024
-                        : c >= NumericClass::search ? 512
+                        : c >= NumericClass::chunks ? 512
                         : bytes <= 24 << 10         ? 128
                         : bytes <= 48 << 10         ? 256
                         : bytes <= 96 << 10         ? 512
@@ -327,8 +363,10 @@ constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twin
     return {threads, threads, bytes};
 }
 
-constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries, std::int64_t value_bytes,
-                                     Accumulator accumulator, std::int64_t shared_limit, NumericLimits limits = {})
+/// `a_entries`: of A in the row; `words`: of 32 columns that the row of C has entries in; `twins`: most rows that a warp takes together.
+constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entries, std::int32_t words,
+                                     std::int64_t entries, std::int64_t value_bytes, int twins, Accumulator accumulator,
+                                     std::int64_t shared_limit, const NumericLimits& limits = {})
 {
     if (entries == 0) {
         return NumericClass::none;
@@ -336,44 +374,43 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries,
     if (accumulator == Accumulator::scatter) {
         return NumericClass::scatter;
     }
+    if (accumulator == Accumulator::chunks) {
+        return NumericClass::chunks;
+    }
     const bool windows = accumulator != Accumulator::hash;
     const bool hashes = accumulator != Accumulator::window;
     const std::int64_t span = row.span();
-    if (row.products <= limits.products_of_a_warp) {
-        if (windows && span <= 2048 && (!hashes || span <= limits.window_columns_per_entry * entries)) {
-            return span <= 256    ? NumericClass::window256
-                   : span <= 512  ? NumericClass::window512
-                   : span <= 1024 ? NumericClass::window1024
-                                  : NumericClass::window2048;
-        }
-        if (hashes && entries <= 1024) {
-            if (span >= narrow_span) {
-                return entries <= 64    ? NumericClass::wide_hash64
-                       : entries <= 256 ? NumericClass::wide_hash256
-                                        : NumericClass::wide_hash1024;
+    // A warp takes the rows of B one after the other: a row of C with many of them would keep all others waiting.
+    const bool for_a_warp =
+        twins > 1 ? row.products <= limits.products_of_a_warp
+                  : row.products <= limits.products_of_a_lone_warp && a_entries <= limits.a_entries_of_a_lone_warp;
+    if (for_a_warp && windows && span <= 2048 && (!hashes || span <= limits.window_columns_per_entry * entries)) {
+        return span <= 256    ? NumericClass::window256
+               : span <= 512  ? NumericClass::window512
+               : span <= 1024 ? NumericClass::window1024
+                              : NumericClass::window2048;
+    }
+    if (for_a_warp && hashes && entries <= most_hashed && row.span_words() <= most_hashed_span) {
+        const std::int64_t bytes = hash_bytes(words, entries, value_bytes, twins);
+        const std::int64_t most = twins > 1 ? numeric_capacity(NumericClass::hash65536) : limits.bytes_of_a_lone_warp;
+        for (int c = static_cast<int>(NumericClass::hash512); bytes <= most; ++c) {
+            if (bytes <= numeric_capacity(static_cast<NumericClass>(c))) {
+                return static_cast<NumericClass>(c);
             }
-            return entries <= 32    ? NumericClass::hash32
-                   : entries <= 64  ? NumericClass::hash64
-                   : entries <= 96  ? NumericClass::hash96
-                   : entries <= 128 ? NumericClass::hash128
-                   : entries <= 192 ? NumericClass::hash192
-                   : entries <= 256 ? NumericClass::hash256
-                   : entries <= 384 ? NumericClass::hash384
-                   : entries <= 512 ? NumericClass::hash512
-                   : entries <= 768 ? NumericClass::hash768
-                                    : NumericClass::hash1024;
         }
     }
     // What a block keeps in its own arrays besides.
     const std::int64_t room = shared_limit - (10 << 10);
     const std::int64_t far = rank_bytes(row.span_words());
     const std::int64_t near = far + entries * value_bytes;
+    const bool has_places =
+        entries <= limits.entries_of_a_place && row.products < std::numeric_limits<std::int32_t>::max();
     std::int64_t slots = 1024;
     while (slots < entries && slots < 8192) {
         slots *= 2;
     }
-    const std::int64_t table = hash_bytes(slots, value_bytes, 1, wide_slot_bytes);
-    if (hashes && entries <= slots && table <= room && (!windows || table < near)) {
+    const std::int64_t table = block_hash_bytes(slots, value_bytes);
+    if (hashes && has_places && entries <= slots && table <= room && (!windows || table < near)) {
         return slots == 1024   ? NumericClass::block_hash1024
                : slots == 2048 ? NumericClass::block_hash2048
                : slots == 4096 ? NumericClass::block_hash4096
@@ -382,17 +419,17 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries,
     const NumericClass widest = room >= 216 << 10  ? NumericClass::rank216
                                 : room >= 96 << 10 ? NumericClass::rank96
                                                    : NumericClass::rank48;
-    if (windows) {
+    if (windows && (has_places || widest == NumericClass::rank216)) {
         const NumericClass fitting = near <= 24 << 10   ? NumericClass::rank24
                                      : near <= 48 << 10 ? NumericClass::rank48
                                      : near <= 96 << 10 ? NumericClass::rank96
                                                         : NumericClass::rank216;
         if (fitting < widest || near <= numeric_capacity(widest)) {
-            return fitting;
+            return has_places ? fitting : NumericClass::rank_passes;
         }
         const std::int64_t a_pass = numeric_capacity(widest) - far;
         if (a_pass > 0 && entries * value_bytes <= limits.most_passes * (a_pass - value_bytes)) {
-            return widest;
+            return has_places ? widest : NumericClass::rank_passes;
         }
     }
     if (windows && far <= 216 << 10) {
@@ -404,6 +441,13 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t entries,
     return NumericClass::search;
 }
 
+/// Whether the place of each product among the entries of its row may be kept for later calls, in 16 bits: where looking it up takes
+/// more than reading it.
+constexpr bool keeps_places(NumericClass c)
+{
+    return is_hash(c) || is_block_hash(c) || (is_rank(c) && c != NumericClass::rank_passes);
+}
+
 /// Classes whose rows may also be worked on as those of the next class: same kernel, less room a row.
 constexpr bool grows_into_next(StructureClass c)
 {
@@ -412,8 +456,7 @@ constexpr bool grows_into_next(StructureClass c)
 }
 constexpr bool grows_into_next(NumericClass c)
 {
-    return (is_window(c) && c != NumericClass::window2048) || (is_hash(c) && c != NumericClass::hash1024) ||
-           (is_wide_hash(c) && c != NumericClass::wide_hash1024);
+    return (is_window(c) && c != NumericClass::window2048) || (is_hash(c) && c != NumericClass::hash65536);
 }
 
 /// Classes with fewer rows than this do not fill a GPU: they join the next class, so that there are fewer launches.
@@ -451,6 +494,19 @@ std::vector<Launch<Class>> plan_launches(std::span<const unsigned> rows_of_class
     }
     return launches;
 }
+
+/// Where the words of a row of C are in the pool, and how many there are.
+struct StoredWords {
+    static constexpr int count_bits = 27;
+    std::uint64_t packed;
+    constexpr StoredWords(std::int64_t place, std::int32_t count)
+        : packed((static_cast<std::uint64_t>(place) << count_bits) | static_cast<std::uint32_t>(count))
+    {
+    }
+    /// -1: nowhere.
+    constexpr std::int64_t place() const { return static_cast<std::int64_t>(packed) >> count_bits; }
+    constexpr std::int32_t count() const { return static_cast<std::int32_t>(packed & ((1u << count_bits) - 1u)); }
+};
 
 /// Neighbouring rows with the same columns in the same order are twins, as matrices with several unknowns a node have them. A warp
 /// takes up to most_twins rows of A together, and as many rows of B: then a column is looked up once for all of them.

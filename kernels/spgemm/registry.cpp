@@ -13,7 +13,8 @@ constexpr bool have_cuda = true;
 constexpr bool have_cuda = false;
 #endif
 
-constexpr std::array<const char*, 4> accumulators{"scatter", "hash", "window", "chunks"};
+constexpr std::array<const char*, 8> accumulators{"scatter",   "scatter-1", "scatter-2", "scatter-4",
+                                                  "scatter-8", "hash",      "window",    "chunks"};
 
 template <class T>
 const char* unsupported_by_cusparse(const CsrShard<T>& a, const CsrShard<T>& b)

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <limits>
+#include <ranges>
 #include <string>
+#include <string_view>
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/spgemm/device.cuh>
@@ -11,22 +13,28 @@ namespace {
 
 using namespace spgemm;
 
-Accumulator accumulator_of(const std::string& name)
+struct NamedAccumulator {
+    std::string_view name;
+    Accumulator accumulator;
+    int virtual_warp;  ///< lanes for a row of B; 0: adaptive
+};
+constexpr NamedAccumulator accumulators[] = {
+    {"auto", Accumulator::automatic, 0},    {"scatter", Accumulator::scatter, 0},
+    {"scatter-1", Accumulator::scatter, 1}, {"scatter-2", Accumulator::scatter, 2},
+    {"scatter-4", Accumulator::scatter, 4}, {"scatter-8", Accumulator::scatter, 8},
+    {"hash", Accumulator::hash, 0},         {"window", Accumulator::window, 0},
+    {"chunks", Accumulator::chunks, 0}};
+
+const NamedAccumulator& accumulator_of(const std::string& name)
 {
-    if (name == "auto") {
-        return Accumulator::automatic;
+    std::string names;
+    for (const NamedAccumulator& a : accumulators) {
+        if (a.name == name) {
+            return a;
+        }
+        names.append(names.empty() ? "" : ", ").append(a.name);
     }
-    if (name == "scatter") {
-        return Accumulator::scatter;
-    }
-    if (name == "hash") {
-        return Accumulator::hash;
-    }
-    if (name == "window") {
-        return Accumulator::window;
-    }
-    throw Error(ErrorCode::usage,
-                "SpGEMM kernel \"spgemm\" has no accumulator \"" + name + "\"; there are: auto, scatter, hash, window");
+    throw Error(ErrorCode::usage, "SpGEMM kernel \"spgemm\" has no accumulator \"" + name + "\"; there are: " + names);
 }
 
 /// Arrays side by side in one allocation.
@@ -51,10 +59,13 @@ public:
     Spgemm(const CsrShard<T>& a, const CsrShard<T>& b, const SpgemmOptions& options, const Context& context)
         : a_{a.rows, a.cols, RowPtr(a.row_ptr), a.col_idx}, b_{b.rows, b.cols, RowPtr(b.row_ptr), b.col_idx}
     {
-        const Accumulator accumulator = accumulator_of(options.accumulator);
+        const NamedAccumulator& accumulator = accumulator_of(options.accumulator);
+        virtual_warp_ = accumulator.virtual_warp;
+        workspace_limit_ = options.workspace_limit;
         const auto stream = static_cast<cudaStream_t>(context.stream);
         Layout layout;
         const std::size_t counters = layout.add<Counters>(1);
+        const std::size_t tile_groups = layout.add<long long>(scan_groups(a.rows));
         const std::size_t row_ptr = layout.add<std::int64_t>(a.rows + 1);
         const std::size_t words = layout.add<Word>(b.nnz);
         const bool all = options.touched.end < 0;
@@ -66,7 +77,7 @@ public:
         const std::size_t groups = layout.add<std::uint8_t>(a.rows);
         const std::size_t bounds = layout.add<RowBounds>(a.rows);
         const std::size_t row_nnz = layout.add<std::int32_t>(a.rows);
-        const std::size_t stored = layout.add<std::int64_t>(a.rows);
+        const std::size_t stored = layout.add<StoredWords>(a.rows);
         const std::size_t tiles = layout.add<long long>(scan_tiles(a.rows));
         const std::size_t structure_list = layout.add<std::int32_t>(a.rows);
         const std::size_t numeric_list = layout.add<std::int32_t>(a.rows);
@@ -81,12 +92,12 @@ public:
         b_twins_ = array<std::uint8_t>(b_twins) - touched.first;
         groups_ = array<std::uint8_t>(groups);
         bounds_ = array<RowBounds>(bounds);
-        stored_ = array<std::int64_t>(stored);
+        stored_ = array<StoredWords>(stored);
         structure_list_ = array<std::int32_t>(structure_list);
         numeric_list_ = array<std::int32_t>(numeric_list);
-        auto* const device_counters = array<Counters>(counters);
+        device_counters_ = array<Counters>(counters);
         auto* const nnz_of_rows = array<std::int32_t>(row_nnz);
-        RMSP_CUDA_CHECK(cudaMemsetAsync(device_counters, 0, row_ptr + sizeof(std::int64_t), stream));
+        RMSP_CUDA_CHECK(cudaMemsetAsync(device_counters_, 0, row_ptr + sizeof(std::int64_t), stream));
         if (a.rows == 0) {
             return;
         }
@@ -99,27 +110,27 @@ public:
         overlaps_ = generation >= 9;
         const RowRange of_a = within ? RowRange{options.a_in_b, options.a_in_b + a.rows} : RowRange{};
         analyze_b(b_, touched, of_a, mean(b.nnz, all ? b.rows : options.touched_rows), words_, b_rows_, b_twins_,
-                  device_counters, stream);
+                  device_counters_, stream);
         std::uint8_t* const twins_of_a = within ? b_twins_ + options.a_in_b : array<std::uint8_t>(a_twins);
         if (!within) {
-            find_twins(a_, mean(a.nnz, a.rows), twins_of_a, device_counters, stream);
+            find_twins(a_, mean(a.nnz, a.rows), twins_of_a, device_counters_, stream);
         }
         analyze_a(a_, mean(a.nnz, a.rows), b_rows_, twins_of_a, shared_limit, bounds_, groups_, nnz_of_rows,
-                  device_counters, stream);
-        list_structure(bounds_, groups_, a.rows, shared_limit, device_counters, structure_list_, stream);
-        read(device_counters, stream);
+                  device_counters_, stream);
+        list_structure(bounds_, groups_, a.rows, shared_limit, device_counters_, structure_list_, stream);
+        read(device_counters_, stream);
         units_ = context.compute_units;
         make_pool(a, b, options, context);
         StructureJob job = structure_job();
         job.row_nnz = nnz_of_rows;
-        job.counters = device_counters;
+        job.counters = device_counters_;
         run_structures(job, stream);
-        scan_rows({a.rows, nnz_of_rows, bounds_, groups_, sizeof(T), shared_limit, accumulator, array<long long>(tiles),
-                   row_ptr_, numeric_list_, device_counters},
+        scan_rows({a.rows, a_.row_ptr, nnz_of_rows, bounds_, stored_, groups_, sizeof(T), most_in_group(), shared_limit,
+                   accumulator.accumulator, numeric_limits(counters_.products / a.rows, a.nnz / a.rows),
+                   array<long long>(tiles), array<long long>(tile_groups), row_ptr_, numeric_list_, device_counters_},
                   stream);
-        read(device_counters, stream);
+        read(device_counters_, stream);
         all_stored_ = counters_.unstored == 0;
-        lanes_ = counters_.most_in_group > 1 ? 32 : lanes_a_row(counters_.products, a.nnz);
         if (const unsigned rows = counters_.numeric[static_cast<int>(NumericClass::scatter)]; rows > 0) {
             make_map(rows, options, context);
         }
@@ -130,7 +141,9 @@ public:
     const std::int64_t* row_ptr() const override { return row_ptr_; }
     std::int64_t workspace_bytes() const override
     {
-        return static_cast<std::int64_t>(workspace_.size() + (map_.size() + pool_.size()) * sizeof(std::int32_t));
+        return static_cast<std::int64_t>(workspace_.size() + map_.size() * sizeof(std::int32_t) +
+                                         pool_.size() * sizeof(Word) + places_.size() * sizeof(std::uint16_t) +
+                                         places_at_.size() * sizeof(long long));
     }
 
     void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
@@ -146,22 +159,27 @@ public:
             run_structures(job, stream);
         }
         NumericJob<T> job = numeric_job(alpha, a_values, b_values, col_idx, values);
-        job.stored = stored_;
         job.pool = pool_.data();
-        job.columns = col_idx;
-        run_numerics(job, stream);
+        run_numerics(job, Places::look_up, stream);
         // Another call computes the columns again.
-        pool_ = DeviceArray<std::int32_t>();
-        RMSP_CUDA_CHECK(
-            cudaMemsetAsync(stored_, 0xff, static_cast<std::size_t>(a_.rows) * sizeof(std::int64_t), stream));
+        pool_.reset();
         all_stored_ = false;
     }
 
     void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx, T* values,
                  const Context& context) override
     {
-        run_numerics(numeric_job(alpha, a_values, b_values, col_idx, values),
-                     static_cast<cudaStream_t>(context.stream));
+        // What is kept for later calls is worth it from the first repetition on, if there is room.
+        if (places_mode_ == Places::keep && !make_places(context)) {
+            places_mode_ = Places::look_up;
+        }
+        NumericJob<T> job = numeric_job(alpha, a_values, b_values, const_cast<std::int32_t*>(col_idx), values);
+        job.places = places_.data();
+        job.places_at = places_at_.data();
+        run_numerics(job, places_mode_, static_cast<cudaStream_t>(context.stream));
+        if (places_mode_ == Places::keep) {
+            places_mode_ = Places::read;
+        }
     }
 
 private:
@@ -190,8 +208,9 @@ private:
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
     }
 
-    NumericJob<T> numeric_job(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx,
-                              T* values) const
+    int most_in_group() const { return std::max(counters_.most_in_group, 1); }
+
+    NumericJob<T> numeric_job(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values) const
     {
         return {.a = a_,
                 .b = b_,
@@ -203,25 +222,51 @@ private:
                 .b_twins = b_twins_,
                 .bounds = bounds_,
                 .groups = groups_,
-                .most_in_group = std::max(counters_.most_in_group, 1),
-                .lanes = lanes_,
+                .most_in_group = most_in_group(),
+                .virtual_warp = virtual_warp_,
                 .row_ptr = row_ptr_,
                 .col_idx = col_idx,
-                .stored = nullptr,
+                .stored = stored_,
                 .pool = nullptr,
-                .columns = nullptr,
                 .values = values,
+                .places = nullptr,
+                .places_at = nullptr,
+                .counters = device_counters_,
                 .map = map_.data(),
                 .map_blocks = map_blocks_};
     }
 
-    void run_numerics(const NumericJob<T>& job, cudaStream_t stream) const
+    void run_numerics(const NumericJob<T>& job, Places places, cudaStream_t stream) const
     {
         Overlap overlap{overlaps_, true};
-        for (const auto& launch : plan_launches<NumericClass>(counters_.numeric)) {
-            run_numeric(job, launch.as, numeric_list_ + launch.first, launch.rows, overlap, stream);
+        // Large rows first: small ones fill what they leave.
+        for (const auto& launch : plan_launches<NumericClass>(counters_.numeric) | std::views::reverse) {
+            const std::int32_t* const list = numeric_list_ + launch.first;
+            const Places of_class = keeps_places(launch.as) ? places : Places::look_up;
+            if (is_window(launch.as) || is_hash(launch.as)) {
+                run_numeric_warp(job, launch.as, of_class, lanes_of_launch(launch), list, launch.rows, overlap, stream);
+            } else {
+                run_numeric_block(job, launch.as, of_class, list, launch.rows, overlap, stream);
+            }
             overlap.first = false;
         }
+    }
+
+    /// Classes up to the launch's that joined it count as well.
+    int lanes_of_launch(const Launch<NumericClass>& launch) const
+    {
+        if (most_in_group() > 1) {
+            return 32;
+        }
+        std::uint64_t products = 0;
+        std::uint64_t a_entries = 0;
+        std::int64_t rows = 0;
+        for (auto c = static_cast<std::size_t>(launch.as); rows < launch.rows; --c) {
+            rows += counters_.numeric[c];
+            products += counters_.products_of[c];
+            a_entries += counters_.a_entries_of[c];
+        }
+        return lanes_a_row(static_cast<std::int64_t>(products), static_cast<std::int64_t>(a_entries));
     }
 
     StructureJob structure_job() const
@@ -236,7 +281,7 @@ private:
                 .stored = stored_,
                 .pool = pool_.data(),
                 .pool_capacity = static_cast<long long>(pool_.size()),
-                .rows_a_slab = rows_a_slab_,
+                .rows_a_slab = 1,
                 .counters = nullptr,
                 .row_ptr = row_ptr_,
                 .col_idx = nullptr,
@@ -244,37 +289,55 @@ private:
                 .widest = 0};
     }
 
-    /// Room to keep the columns that are counted: as much as surely suffices, or
-    /// as C is guessed to take at least.
+    /// Room to keep the words that are counted: as much as surely suffices, or as C is guessed to take at least.
     void make_pool(const CsrShard<T>& a, const CsrShard<T>& b, const SpgemmOptions& options, const Context& context)
     {
-        constexpr std::int64_t column_bytes = sizeof(std::int32_t);
-        constexpr std::int64_t entry_bytes = column_bytes + sizeof(T);
-        // A warp takes room for some rows at once; what its last row did not need is lost.
-        const std::int64_t rows = std::max<std::int64_t>(a.rows - counters_.structure[0], 1);
-        const std::int64_t warps = std::min(structure_blocks_a_unit * std::max(units_, 1) * 4, rows);
-        rows_a_slab_ = static_cast<int>(std::clamp<std::int64_t>(rows / warps / 4, 1, 16));
-        const std::int64_t enough =
-            (counters_.bound + counters_.bound / 8 + warps * rows_a_slab_ * (counters_.bound / rows + 1)) *
-            column_bytes;
-        std::int64_t bytes = std::min<std::int64_t>(enough, (a.nnz + b.nnz) * entry_bytes + counters_.products);
+        constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
+        const std::int64_t enough = pool_words(counters_.bound);
+        // No more than A, B and C take at least, so that it is not these words that memory is short of.
+        const std::int64_t operands = (b.nnz + (options.a_in_b >= 0 ? 0 : a.nnz) + counters_.least) * entry_bytes;
+        std::int64_t bytes = std::min<std::int64_t>(enough * static_cast<std::int64_t>(sizeof(Word)), operands);
         if (options.workspace_limit > 0) {
             bytes = std::min(bytes, options.workspace_limit - workspace_bytes());
         }
+        pool_ = try_array<Word>(context, bytes / static_cast<std::int64_t>(sizeof(Word)));
+    }
+
+    /// Empty if the device has no room for it: then it is done without.
+    template <class E>
+    static DeviceArray<E> try_array(const Context& context, std::int64_t n)
+    {
         try {
-            pool_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(bytes / column_bytes));
+            return DeviceArray<E>(*context.memory, static_cast<std::size_t>(std::max<std::int64_t>(n, 0)));
         } catch (const Error& e) {
             if (e.code() != ErrorCode::out_of_memory) {
                 throw;
             }
-            // Then fill() computes them again.
+            return {};
         }
+    }
+
+    /// Whether there is room to keep the places of products.
+    bool make_places(const Context& context)
+    {
+        const std::int64_t bytes = counters_.placed * static_cast<std::int64_t>(sizeof(std::uint16_t)) +
+                                   a_.rows * static_cast<std::int64_t>(sizeof(long long));
+        if (counters_.placed == 0 || (workspace_limit_ > 0 && workspace_bytes() + bytes > workspace_limit_)) {
+            return false;
+        }
+        places_ = try_array<std::uint16_t>(context, counters_.placed);
+        places_at_ = places_.size() > 0 ? try_array<long long>(context, a_.rows) : DeviceArray<long long>();
+        if (places_at_.size() == 0) {
+            places_.reset();
+            return false;
+        }
+        return true;
     }
 
     void run_structures(StructureJob job, cudaStream_t stream) const
     {
         Overlap overlap{overlaps_, true};
-        for (const auto& launch : plan_launches<StructureClass>(counters_.structure)) {
+        for (const auto& launch : plan_launches<StructureClass>(counters_.structure) | std::views::reverse) {
             job.widest = counters_.widest[static_cast<int>(launch.as)];
             run_structure(job, launch.as, structure_list_ + launch.first, launch.rows, overlap, stream);
             overlap.first = false;
@@ -300,6 +363,7 @@ private:
 
     Pattern a_;
     Pattern b_;
+    Counters* device_counters_ = nullptr;
     DeviceArray<std::byte> workspace_;
     std::int64_t* row_ptr_ = nullptr;
     Word* words_ = nullptr;
@@ -309,15 +373,18 @@ private:
     RowBounds* bounds_ = nullptr;
     std::int32_t* structure_list_ = nullptr;  ///< rows of A by class
     std::int32_t* numeric_list_ = nullptr;
-    std::int64_t* stored_ = nullptr;
-    DeviceArray<std::int32_t> pool_;  ///< columns of C, as they were counted
-    int rows_a_slab_ = 1;
+    StoredWords* stored_ = nullptr;
+    DeviceArray<Word> pool_;             ///< columns of C, as they were counted
+    DeviceArray<std::uint16_t> places_;  ///< of the products, among the entries of their rows
+    DeviceArray<long long> places_at_;   ///< where those of a row begin
+    Places places_mode_ = Places::keep;  ///< of the next numeric()
     bool all_stored_ = false;
+    std::int64_t workspace_limit_ = 0;
     int units_ = 1;
     bool overlaps_ = false;          ///< whether launches may
     DeviceArray<std::int32_t> map_;  ///< the scatter vectors
     int map_blocks_ = 0;
-    int lanes_ = 32;
+    int virtual_warp_ = 0;
     Counters counters_{};
 };
 

@@ -78,8 +78,8 @@ std::span<const SpgemmKernel<T>> spgemm_kernels();
 template <class T>
 const SpgemmKernel<T>& choose_spgemm(DeviceKind kind, const std::string& name, Determinism determinism);
 
-/// The ways to add up the products of a row: "scatter" (into a dense row), "hash", "window" (a dense piece of the row in fast
-/// memory), "chunks" (several windows).
+/// The ways to add up the products of a row: "scatter" (into a dense row; "scatter-1", -2, -4, -8: so many threads for each row of
+/// B), "hash", "window" (a dense piece of the row in fast memory), "chunks" (dense pieces of the row, one after the other).
 std::span<const char* const> spgemm_accumulators();
 
 /// Products of each row of A B, a.rows entries in the device's memory. Queued on the context's stream (host: done when it

@@ -18,12 +18,13 @@ __device__ __forceinline__ void for_each_word(const StructureJob& job, std::int6
                                               int group, const F& f)
 {
     const std::int64_t begin = job.a.row_ptr[row];
-    const std::int64_t end = job.a.row_ptr[row + 1];
-    const int shift = __ffs(virtual_warp(words, end - begin)) - 1;
+    const auto entries = static_cast<int>(job.a.row_ptr[row + 1] - begin);
+    const std::int32_t* const columns = job.a.col_idx + begin;
+    const int shift = __ffs(virtual_warp(words, entries)) - 1;
     const int lanes = 1 << shift;
     const int lane = thread & (lanes - 1);
     const int step = group >> shift;
-    for (std::int64_t i = begin + (thread >> shift); i < end; i += in_flight * step) {
+    for (int i = thread >> shift; i < entries; i += in_flight * step) {
         // Loads that do not depend on each other come together.
         std::int32_t k[in_flight];
         const int2* list[in_flight];
@@ -31,7 +32,7 @@ __device__ __forceinline__ void for_each_word(const StructureJob& job, std::int6
         int2 word[in_flight];
 #pragma unroll
         for (int u = 0; u < in_flight; ++u) {
-            k[u] = i + u * step < end ? __ldg(job.a.col_idx + i + u * step) : -1;
+            k[u] = i + u * step < entries ? __ldg(columns + i + u * step) : -1;
         }
 #pragma unroll
         for (int u = 0; u < in_flight; ++u) {
@@ -63,20 +64,20 @@ __device__ __forceinline__ void for_each_word(const StructureJob& job, std::int6
     }
 }
 
-/// What a warp has left of the pool for columns.
+/// What a warp has left of the pool.
 struct Slab {
     long long at = 0;
     long long left = 0;
 };
 
-/// Place for n columns in the pool, the same for all lanes; -1 if there is none.
+/// Place for n words in the pool, the same for all lanes; -1 if there is none.
 __device__ __forceinline__ long long take(const StructureJob& job, Slab& slab, long long n, int lane)
 {
     if (slab.left < 0) {
         return -1;
     }
     if (n > slab.left) {
-        constexpr long long short_row = 256;
+        constexpr long long short_row = 128;
         const long long size = n < short_row ? n * job.rows_a_slab : n;
         long long at = 0;
         if (lane == 0) {
@@ -96,9 +97,9 @@ __device__ __forceinline__ long long take(const StructureJob& job, Slab& slab, l
     return place;
 }
 
-/// Where the columns of a row go: the pool for a count, C itself to write them, for each row of a group of twins.
+/// Where the columns of a row go in C, for each row of a group of twins.
 struct Target {
-    std::int32_t* to;  ///< null: nowhere
+    std::int32_t* to;
     std::int64_t entries;
     int group;
 };
@@ -139,7 +140,7 @@ __device__ __forceinline__ void sort_warp(std::uint32_t (&key)[Keys], int lane)
 template <bool Write>
 __device__ __forceinline__ bool is_stored(const StructureJob& job, std::int64_t row)
 {
-    return Write && job.stored[row] >= 0;
+    return Write && job.pool != nullptr && job.stored[row].place() >= 0;
 }
 
 /// Rows with few words: a warp collects them in a hash table of 64 * Keys slots.
@@ -200,15 +201,17 @@ __global__ void __launch_bounds__(warp_threads)
             }
             used += __popc(taken);
         }
-        entries = __reduce_add_sync(whole_warp, entries);
+        __syncwarp();
         const int group = job.groups[row];
-        Target target{nullptr, entries, 1};
+        Word* to = nullptr;
+        Target target{};
         if constexpr (Write) {
-            target = {job.col_idx + job.row_ptr[row], entries, group};
+            target = {job.col_idx + job.row_ptr[row], job.row_ptr[row + 1] - job.row_ptr[row], group};
         } else {
-            const long long place = take(job, slab, entries, lane);
+            entries = __reduce_add_sync(whole_warp, entries);
+            const long long place = take(job, slab, used, lane);
             if (lane == 0) {
-                job.stored[row] = place;
+                job.stored[row] = {place, used};
             }
             if (lane < group) {
                 job.row_nnz[row + lane] = entries;
@@ -216,7 +219,7 @@ __global__ void __launch_bounds__(warp_threads)
             if (place < 0) {
                 continue;
             }
-            target.to = job.pool + place;
+            to = job.pool + place;
         }
         std::uint32_t sorted[Keys];
 #pragma unroll
@@ -228,7 +231,13 @@ __global__ void __launch_bounds__(warp_threads)
         for (int r = 0; r < Keys; ++r) {
             const bool in = r * 32 + lane < used;
             const std::uint32_t bits = in ? mask[sorted[r] % slots] : 0u;
-            const std::int32_t start = (first + static_cast<std::int32_t>(sorted[r] / slots)) * 32;
+            const std::int32_t word = first + static_cast<std::int32_t>(sorted[r] / slots);
+            if constexpr (!Write) {
+                if (in) {
+                    to[r * 32 + lane] = {word, bits};
+                }
+                continue;
+            }
             const int own = __popc(bits);
             int through = own;
 #pragma unroll
@@ -239,7 +248,7 @@ __global__ void __launch_bounds__(warp_threads)
             std::int32_t* place = target.to + (through - own);
             for (std::uint32_t rest = bits; rest != 0; rest &= rest - 1, ++place) {
                 for (int i = 0; i < target.group; ++i) {
-                    place[i * target.entries] = start + __ffs(static_cast<int>(rest)) - 1;
+                    place[i * target.entries] = word * 32 + __ffs(static_cast<int>(rest)) - 1;
                 }
             }
             target.to += __shfl_sync(whole_warp, through, 31);
@@ -258,22 +267,20 @@ __device__ __forceinline__ void sync_group()
     }
 }
 
-/// Calls f for the chunks of 32 words from begin to end that the summary marks, by one warp.
+/// Calls f for the words from begin to end of a summary that are not 0, by one warp.
 template <class F>
-__device__ __forceinline__ void for_each_chunk(const std::uint32_t* summary, int begin, int end, const F& f)
+__device__ __forceinline__ void for_each_marked(const std::uint32_t* summary, int begin, int end, int lane, const F& f)
 {
-    for (int s = begin / 32; s * 32 < end; ++s) {
-        std::uint32_t marks = summary[s];
-        marks &= s * 32 < begin ? ~0u << (begin % 32) : ~0u;
-        marks &= end - s * 32 < 32 ? (1u << (end - s * 32)) - 1u : ~0u;
-        for (; marks != 0; marks &= marks - 1) {
-            f(s * 32 + __ffs(static_cast<int>(marks)) - 1);
+    for (int s = begin; s < end; s += 32) {
+        unsigned marked = __ballot_sync(whole_warp, s + lane < end && summary[s + lane] != 0);
+        for (; marked != 0; marked &= marked - 1) {
+            f(s + __ffs(static_cast<int>(marked)) - 1);
         }
     }
 }
 
-/// A bitmap over the row's span, by a warp or a block; wider rows in several passes. A bit of the summary stands for 32 words. All
-/// bits are zero between rows.
+/// A bitmap over the row's span, by a warp or a block; wider rows in several passes. A bit of the summary stands for a word of the
+/// bitmap. All bits are zero between rows.
 template <int Group, bool Write>
 __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
     bits_kernel(const __grid_constant__ StructureJob job, const std::int32_t* __restrict__ list, std::int64_t count,
@@ -282,7 +289,7 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
     constexpr int rows = Group == 32 ? rows_a_block : 1;
     constexpr int warps = Group / 32;
     extern __shared__ std::uint32_t shared[];
-    __shared__ int warp_entries[warps];
+    __shared__ int warp_totals[warps];
     __shared__ long long shared_place;
     const int thread = static_cast<int>(threadIdx.x) % Group;
     const int warp = thread / 32;
@@ -295,6 +302,23 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
         bits[i] = 0;
     }
     sync_group<Group>();
+    // Of a number of each warp: what those before this one have, and all.
+    const auto sum_warps = [&](int of_warp) {
+        int2 sum{0, of_warp};
+        if constexpr (warps > 1) {
+            if (lane == 0) {
+                warp_totals[warp] = of_warp;
+            }
+            __syncthreads();
+            sum.y = 0;
+            for (int w = 0; w < warps; ++w) {
+                const int other = warp_totals[w];
+                sum.x += w < warp ? other : 0;
+                sum.y += other;
+            }
+        }
+        return sum;
+    };
     Slab slab;
     let_next_begin();
     for (std::int64_t index = std::int64_t{blockIdx.x} * rows + own; index < count;
@@ -311,47 +335,63 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
         const int begin = min(warp * share, chunks);
         const int end = min(begin + share, chunks);
         const int group = job.groups[row];
-        Target target{nullptr, 0, 1};
+        Target target{};
         if constexpr (Write) {
             target = {job.col_idx + job.row_ptr[row], job.row_ptr[row + 1] - job.row_ptr[row], group};
         }
+        int used = 0;
         int entries = 0;
         for (std::int32_t pass = 0; pass < words; pass += capacity) {
             for_each_word(job, row, bounds.words, thread, Group, [&](std::int32_t word, std::uint32_t mask) {
                 const std::int32_t place = word - first - pass;
                 if (place >= 0 && place < capacity) {
                     if (atomicOr(bits + place, mask) == 0) {
-                        atomicOr(summary + place / 1024, 1u << (place / 32 % 32));
+                        atomicOr(summary + place / 32, 1u << (place % 32));
                     }
                 }
             });
             sync_group<Group>();
-            int found = 0;
-            if (!Write || warps > 1) {
-                for_each_chunk(summary, begin, end, [&](int c) { found += __popc(bits[c * 32 + lane]); });
-                found = __reduce_add_sync(whole_warp, found);
-            }
-            int before = 0;
-            int total = found;
-            if constexpr (warps > 1) {
-                if (lane == 0) {
-                    warp_entries[warp] = found;
+            if constexpr (Write) {
+                int found = 0;
+                if constexpr (warps > 1) {
+                    for_each_marked(summary, begin, end, lane, [&](int s) { found += __popc(bits[s * 32 + lane]); });
+                    found = __reduce_add_sync(whole_warp, found);
                 }
-                __syncthreads();
-                total = 0;
-                for (int w = 0; w < warps; ++w) {
-                    before += w < warp ? warp_entries[w] : 0;
-                    total += warp_entries[w];
+                const int2 sum = sum_warps(found);
+                std::int32_t* to = target.to + sum.x;
+                for_each_marked(summary, begin, end, lane, [&](int s) {
+                    const std::uint32_t mask = bits[s * 32 + lane];
+                    bits[s * 32 + lane] = 0;
+                    for (unsigned rest = __ballot_sync(whole_warp, mask != 0); rest != 0; rest &= rest - 1) {
+                        const int source = __ffs(static_cast<int>(rest)) - 1;
+                        const std::uint32_t word = __shfl_sync(whole_warp, mask, source);
+                        if ((word >> lane & 1u) != 0) {
+                            std::int32_t* place = to + __popc(word & ((1u << lane) - 1u));
+                            for (int i = 0; i < target.group; ++i, place += target.entries) {
+                                *place = (first + pass + s * 32 + source) * 32 + lane;
+                            }
+                        }
+                        to += __popc(word);
+                    }
+                });
+                target.to = warps > 1 ? target.to + sum.y : to;
+                __syncwarp();
+                for (int s = begin + lane; s < end; s += 32) {
+                    summary[s] = 0;
                 }
-            }
-            if constexpr (!Write) {
+            } else {
+                int found = 0;
+                for (int s = begin + lane; s < end; s += 32) {
+                    found += __popc(summary[s]);
+                }
+                const int2 sum = sum_warps(__reduce_add_sync(whole_warp, found));
                 // Rows that take several passes are not stored.
                 long long place = -1;
                 if (words > capacity) {
                     job.counters->unstored = 1;
                 } else {
                     if (warp == 0) {
-                        place = take(job, slab, total, lane);
+                        place = take(job, slab, sum.y, lane);
                         if constexpr (warps > 1) {
                             shared_place = place;
                         }
@@ -361,68 +401,67 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
                         place = shared_place;
                     }
                 }
-                target.to = place < 0 ? nullptr : job.pool + place;
+                used += sum.y;
                 if (thread == 0) {
-                    job.stored[row] = place;
+                    job.stored[row] = {place, used};
                 }
-            }
-            std::int32_t* to = target.to + before;
-            for_each_chunk(summary, begin, end, [&](int c) {
-                const std::uint32_t mask = bits[c * 32 + lane];
-                bits[c * 32 + lane] = 0;
-                if (target.to == nullptr) {
-                    return;
-                }
-                constexpr unsigned few = 6;  // columns of a word: then each lane writes those of its own
-                const int columns = __popc(mask);
-                const std::int32_t index = first + pass + c * 32;
-                if (__reduce_max_sync(whole_warp, static_cast<unsigned>(columns)) <= few) {
-                    int through = columns;
+                Word* to = job.pool + place + sum.x;
+                const auto move = [&](int from, int at) {
+                    const std::uint32_t mask = bits[from];
+                    bits[from] = 0;
+                    entries += __popc(mask);
+                    if (place >= 0) {
+                        to[at] = {first + pass + from, mask};
+                    }
+                };
+                for (int s = begin; s < end; s += 32) {
+                    const std::uint32_t marks = s + lane < end ? summary[s + lane] : 0u;
+                    const int has = __popc(marks);
+                    int through = has;
 #pragma unroll
                     for (int d = 1; d < 32; d *= 2) {
                         const int left = __shfl_up_sync(whole_warp, through, d);
                         through += lane >= d ? left : 0;
                     }
-                    std::int32_t* place = to + (through - columns);
-                    for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1, ++place) {
-                        for (int i = 0; i < target.group; ++i) {
-                            place[i * target.entries] = (index + lane) * 32 + __ffs(static_cast<int>(rest)) - 1;
+                    if (has > 0) {
+                        summary[s + lane] = 0;
+                    }
+                    // In fewer steps: each lane moves the words under its marks, or all lanes those under one lane's marks.
+                    unsigned marked = __ballot_sync(whole_warp, has > 0);
+                    if (__reduce_max_sync(whole_warp, static_cast<unsigned>(has)) <=
+                        static_cast<unsigned>(__popc(marked))) {
+                        int at = through - has;
+                        for (std::uint32_t rest = marks; rest != 0; rest &= rest - 1, ++at) {
+                            move((s + lane) * 32 + __ffs(static_cast<int>(rest)) - 1, at);
+                        }
+                    } else {
+                        for (; marked != 0; marked &= marked - 1) {
+                            const int source = __ffs(static_cast<int>(marked)) - 1;
+                            const std::uint32_t its = __shfl_sync(whole_warp, marks, source);
+                            const int at = __shfl_sync(whole_warp, through - has, source);
+                            if ((its >> lane & 1u) != 0) {
+                                move((s + source) * 32 + lane, at + __popc(its & ((1u << lane) - 1u)));
+                            }
                         }
                     }
                     to += __shfl_sync(whole_warp, through, 31);
-                    return;
                 }
-                for (unsigned rest = __ballot_sync(whole_warp, mask != 0); rest != 0; rest &= rest - 1) {
-                    const int source = __ffs(static_cast<int>(rest)) - 1;
-                    const std::uint32_t word = __shfl_sync(whole_warp, mask, source);
-                    if ((word >> lane & 1u) != 0) {
-                        std::int32_t* place = to + __popc(word & ((1u << lane) - 1u));
-                        for (int i = 0; i < target.group; ++i, place += target.entries) {
-                            *place = (index + source) * 32 + lane;
-                        }
-                    }
-                    to += __popc(word);
-                }
-            });
-            if constexpr (Write) {
-                target.to = warps > 1 ? target.to + total : to;
-            }
-            entries += total;
-            sync_group<Group>();
-            for (int i = thread; i < (chunks + 31) / 32; i += Group) {
-                summary[i] = 0;
             }
             sync_group<Group>();
         }
-        if (!Write && thread < group) {
-            job.row_nnz[row + thread] = entries;
+        if constexpr (!Write) {
+            entries = sum_warps(__reduce_add_sync(whole_warp, entries)).y;
+            if (thread < group) {
+                job.row_nnz[row + thread] = entries;
+            }
+            sync_group<Group>();
         }
     }
     wait_for_previous();
 }
 
 template <bool Write>
-void launch(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count, Overlap overlap,
+void launch(StructureJob job, StructureClass c, const std::int32_t* list, std::int64_t count, Overlap overlap,
             cudaStream_t stream)
 {
     const int capacity = sorts(c) ? structure_capacity(c) : bitmap_words(c, job.widest);
@@ -430,6 +469,7 @@ void launch(const StructureJob& job, StructureClass c, const std::int32_t* list,
     const int rows = shape.threads / shape.threads_a_row;
     const std::int64_t blocks =
         std::min((count + rows - 1) / rows, structure_blocks_a_unit * std::max<std::int64_t>(job.units, 1));
+    job.rows_a_slab = rows_a_slab(count, blocks * rows);
     if (sorts(c)) {
         const auto kernel = c == StructureClass::sort32    ? sort_kernel<1, Write>
                             : c == StructureClass::sort64  ? sort_kernel<2, Write>

@@ -56,52 +56,82 @@ TEST(SpgemmPolicy, StructureClassHoldsTheRow)
     }
 }
 
+TEST(SpgemmPolicy, StoredWordsKeepPlaceAndCount)
+{
+    for (const std::int64_t place : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1} << 35}) {
+        for (const std::int32_t count : {0, 1, 1 << 26}) {
+            const StoredWords stored(place, count);
+            EXPECT_EQ(stored.place(), place);
+            EXPECT_EQ(stored.count(), count);
+        }
+    }
+}
+
 TEST(SpgemmPolicy, NumericClassHoldsTheRow)
 {
     for (const std::int64_t shared : {least_shared, a100_shared, h200_shared}) {
         for (const Accumulator accumulator : {Accumulator::automatic, Accumulator::hash, Accumulator::window}) {
             for (const std::int64_t bytes : {4, 8}) {
                 for (const std::int32_t span : {1, 256, 257, 2048, 2049, 60'000, 800'000, 1'000'000'000}) {
-                    for (const std::int64_t entries : {0, 1, 32, 33, 1024, 1025, 8192, 8193, 300'000}) {
+                    for (const std::int64_t entries : {0, 1, 32, 33, 1024, 1025, 8192, 8193, 65536, 65537, 300'000}) {
                         if (entries > span) {
                             continue;
                         }
-                        const RowBounds r = row(5, 4 + span, 1, 1000);
-                        const NumericClass c = numeric_class(r, entries, bytes, accumulator, shared);
-                        const std::int64_t capacity = numeric_capacity(c);
-                        SCOPED_TRACE(testing::Message()
-                                     << span << " columns, " << entries << " entries, class " << int(c));
-                        EXPECT_EQ(c == NumericClass::none, entries == 0);
-                        EXPECT_NE(c, NumericClass::scatter);
-                        const Shape shape = numeric_shape(c, bytes);
-                        EXPECT_LE(shape.bytes * (shape.threads / shape.threads_a_row), shared - (8 << 10));
-                        if (is_window(c)) {
-                            EXPECT_LE(span, capacity);
-                            EXPECT_NE(accumulator, Accumulator::hash);
-                        } else if (is_hash(c) || is_wide_hash(c) || is_block_hash(c)) {
-                            EXPECT_TRUE(!is_hash(c) || (span < narrow_span && entries <= 1 << place_bits));
-                            EXPECT_LE(entries, capacity);
-                            EXPECT_NE(accumulator, Accumulator::window);
-                        } else if (is_rank(c)) {
-                            const std::int64_t sums = (capacity - rank_bytes(r.span_words())) / bytes;
-                            ASSERT_GT(sums, 0);
-                            EXPECT_LE((entries + sums - 1) / sums, NumericLimits{}.most_passes);
-                        } else if (is_rank_far(c)) {
-                            EXPECT_LE(rank_bytes(r.span_words()), capacity);
+                        const auto words = static_cast<std::int32_t>((entries + 2) / 3);
+                        for (const int twins : {1, most_twins}) {
+                            const RowBounds r = row(5, 4 + span, 1, 1000);
+                            const NumericClass c =
+                                numeric_class(r, 9, words, entries, bytes, twins, accumulator, shared);
+                            const std::int64_t capacity = numeric_capacity(c);
+                            SCOPED_TRACE(testing::Message()
+                                         << span << " columns, " << entries << " entries, class " << int(c));
+                            EXPECT_EQ(c == NumericClass::none, entries == 0);
+                            EXPECT_NE(c, NumericClass::scatter);
+                            const Shape shape = numeric_shape(c, bytes);
+                            EXPECT_LE(shape.bytes * (shape.threads / shape.threads_a_row), shared - (8 << 10));
+                            EXPECT_TRUE(!keeps_places(c) || entries <= 65536);
+                            if (is_window(c)) {
+                                EXPECT_LE(span, capacity);
+                                EXPECT_NE(accumulator, Accumulator::hash);
+                            } else if (is_hash(c)) {
+                                EXPECT_LE(r.span_words(), most_hashed_span);
+                                EXPECT_LE(entries, most_hashed);
+                                EXPECT_LE(word_slots(words) * 8 + entries * bytes * twins, capacity);
+                                EXPECT_GE(word_slots(words), 2 * words);
+                                EXPECT_NE(accumulator, Accumulator::window);
+                            } else if (is_block_hash(c)) {
+                                EXPECT_LE(entries, capacity);
+                                EXPECT_NE(accumulator, Accumulator::window);
+                            } else if (is_rank(c)) {
+                                const std::int64_t sums = (capacity - rank_bytes(r.span_words())) / bytes;
+                                ASSERT_GT(sums, 0);
+                                EXPECT_LE((entries + sums - 1) / sums, NumericLimits{}.most_passes);
+                            } else if (is_rank_far(c)) {
+                                EXPECT_LE(rank_bytes(r.span_words()), capacity);
+                            }
                         }
                     }
                 }
             }
         }
     }
-    EXPECT_EQ(numeric_class(row(0, 99, 9, 9), 9, 8, Accumulator::scatter, h200_shared), NumericClass::scatter);
+    EXPECT_EQ(numeric_class(row(0, 99, 9, 9), 3, 4, 9, 8, 1, Accumulator::scatter, h200_shared), NumericClass::scatter);
+    EXPECT_EQ(numeric_class(row(0, 99, 9, 9), 3, 4, 9, 8, 1, Accumulator::chunks, h200_shared), NumericClass::chunks);
+    EXPECT_TRUE(is_hash(numeric_class(row(0, 9999, 9, 900), 128, 90, 300, 8, 1, Accumulator::automatic, h200_shared)));
+    EXPECT_FALSE(is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 1, Accumulator::automatic, h200_shared)));
+    EXPECT_TRUE(is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 2, Accumulator::automatic, h200_shared)));
+    // As many products as there are numbers to count them: there may be more.
+    const RowBounds huge = row(0, 99'999, 9, std::numeric_limits<std::int32_t>::max());
+    EXPECT_EQ(numeric_class(huge, 9, 3000, 90'000, 8, 1, Accumulator::automatic, h200_shared),
+              NumericClass::rank_passes);
+    EXPECT_FALSE(keeps_places(numeric_class(huge, 9, 300, 900, 8, 1, Accumulator::automatic, least_shared)));
 }
 
 TEST(SpgemmPolicy, TwinsOfAWarpHaveRoom)
 {
     for (int i = 1; i < static_cast<int>(NumericClass::count); ++i) {
         const auto c = static_cast<NumericClass>(i);
-        if (is_window(c) || is_hash(c) || is_wide_hash(c)) {
+        if (is_window(c) || is_hash(c)) {
             const Shape shape = numeric_shape(c, 8, most_twins);
             EXPECT_LE(shape.bytes * (shape.threads / shape.threads_a_row), h200_shared - (8 << 10)) << i;
         }
@@ -109,6 +139,24 @@ TEST(SpgemmPolicy, TwinsOfAWarpHaveRoom)
     for (const int group : {2, 3, 4}) {
         EXPECT_EQ(twin_tile % group, 0);
     }
+}
+
+TEST(SpgemmPolicy, LongRowsAreThoseLongerThanOthers)
+{
+    const NumericLimits few = numeric_limits(10, 3);
+    EXPECT_EQ(few, NumericLimits{});
+    const NumericLimits many = numeric_limits(50'000, 223);
+    EXPECT_EQ(many.products_of_a_lone_warp, many.products_of_a_warp);
+    EXPECT_EQ(many.a_entries_of_a_lone_warp, 4 * 223);
+}
+
+TEST(SpgemmPolicy, SlabsLoseLittle)
+{
+    EXPECT_EQ(rows_a_slab(100, 8448), 1);
+    EXPECT_EQ(rows_a_slab(140'000, 8448), 4);
+    EXPECT_EQ(rows_a_slab(100'000'000, 8448), 16);
+    EXPECT_GE(pool_words(1000), 750);
+    EXPECT_LE(pool_words(1000), 1000);
 }
 
 TEST(SpgemmPolicy, VirtualWarpTakesARowOfMeanLengthInOneStep)
@@ -128,13 +176,13 @@ TEST(SpgemmPolicy, SmallClassesJoinTheNext)
     rows[static_cast<int>(N::none)] = 100;
     EXPECT_TRUE(plan_launches<N>(rows).empty());
     rows[static_cast<int>(N::window2048)] = 3;
-    rows[static_cast<int>(N::hash32)] = 10;
-    rows[static_cast<int>(N::hash128)] = 20;
-    rows[static_cast<int>(N::hash256)] = 5000;
-    rows[static_cast<int>(N::hash512)] = 7;
+    rows[static_cast<int>(N::hash512)] = 10;
+    rows[static_cast<int>(N::hash1024)] = 20;
+    rows[static_cast<int>(N::hash2048)] = 5000;
+    rows[static_cast<int>(N::hash8192)] = 7;
     rows[static_cast<int>(N::rank24)] = 1;
     const std::vector<Launch<N>> expected{
-        {N::window2048, 100, 3}, {N::hash256, 103, 5030}, {N::hash512, 5133, 7}, {N::rank24, 5140, 1}};
+        {N::window2048, 100, 3}, {N::hash2048, 103, 5030}, {N::hash8192, 5133, 7}, {N::rank24, 5140, 1}};
     EXPECT_EQ(plan_launches<N>(rows), expected);
 }
 
