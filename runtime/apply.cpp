@@ -247,7 +247,7 @@ void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rende
             probe->mark(worker, "");
         }
         if (shard.streamed) {
-            shard.streamed->start(worker);
+            shard.streamed->start(worker, probe);
         }
         const PlacedX<T> x_place = place_x(matrix, worker, meeting, x, probe);
         if (copy_y && beta != T{0}) {
@@ -256,12 +256,13 @@ void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rende
                 probe->mark(worker, "y upload");
             }
         }
+        const std::size_t begin = probe != nullptr ? probe->last(worker) : 0;
         multiply(shard, worker, alpha, x_place.data, beta, y_place);
         if (x_place.gathered) {
             matrix.channel->settle(worker, stream, meeting);
         }
         if (probe != nullptr) {
-            probe->mark(worker, shard.streamed ? "stream" : "kernel");
+            probe->mark(worker, shard.streamed ? "stream" : "kernel", stream, begin);
         }
     }
 

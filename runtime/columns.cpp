@@ -243,7 +243,7 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
     };
     mark("");
     if (own.streamed != nullptr) {
-        own.streamed->start(worker);
+        own.streamed->start(worker, probe);
     }
     const PlacedX placed = place_x(worker, meeting, x, probe);
     T* const y_zero = copy_y      ? own.y.zero
@@ -256,6 +256,7 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
         mark("y upload");
     }
 
+    const std::size_t begin = probe != nullptr ? probe->last(worker) : 0;
     if (shared && !alone) {
         multiply(worker, alpha, placed.zero, T{0}, own.partial.zero, {});
     } else {
@@ -264,7 +265,9 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
     if (placed.gathered) {
         channel_->settle(worker, worker.stream(), meeting);
     }
-    mark(own.streamed != nullptr ? "stream" : "kernel");
+    if (probe != nullptr) {
+        probe->mark(worker, own.streamed != nullptr ? "stream" : "kernel", stream, begin);
+    }
     if (channel_) {
         // The device's own sums are in its slice of y, with beta y.
         channel_->reduce_scatter(worker, meeting,

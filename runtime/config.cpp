@@ -143,7 +143,11 @@ std::vector<Key> key_table(Config& c)
          "the "
          "GPUs in pieces",
          {"resident", "streamed"}},
-        {"run.chunk_mib", &c.run.chunk_mib, "MiB of one such piece; a GPU holds six", {}, 1},
+        {"run.chunk_mib",
+         &c.run.chunk_mib,
+         "MiB of one such piece, of which a GPU holds six; 0: 64, and less towards the end of each part",
+         {},
+         0},
         {"run.merge",
          &c.run.merge,
          "what adds the partial results of devices that have some of the same rows (csc): a transport, or auto, the "

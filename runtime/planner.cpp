@@ -265,10 +265,12 @@ template <class T>
 Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options, double* split_seconds)
 {
     const bool streamed = options.mode == Mode::streamed;
-    if (streamed && options.chunk_bytes < least_chunk_bytes) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("chunks of {} bytes: a matrix is streamed in chunks of at least {} bytes",
-                                options.chunk_bytes, least_chunk_bytes));
+    if (streamed && options.chunk_bytes != 0 && options.chunk_bytes < least_chunk_bytes) {
+        throw Error(
+            ErrorCode::usage,
+            fmt::format("chunks of {} bytes: a matrix is streamed in chunks of at least {} bytes, or of 0, which "
+                        "chooses",
+                        options.chunk_bytes, least_chunk_bytes));
     }
     if (options.device_bytes < 0) {
         throw Error(ErrorCode::usage,

@@ -1,6 +1,7 @@
 #include "runtime/streamed.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <exception>
@@ -13,14 +14,22 @@
 #include <kernels/spmv/policy.hpp>
 #include <kernels/support/support.hpp>
 
+#include "runtime/state.hpp"
+
 namespace rmsp::detail {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 // One piece is filled and one is multiplied at any time, and a third keeps the link busy when the two differ in time; the others are
 // filled while x comes from the host.
 constexpr std::size_t slot_count = 6;
-// Rows of y that leave for the host as one: the ring of pinned memory that takes them on the way has slots of this size.
-constexpr std::int64_t least_stretch_bytes = std::int64_t{8} << 20;
+// Without DistributeOptions::chunk_bytes. A link takes 1.2 ms for the largest pieces and 75 us for the last ones, which is what remains
+// to be multiplied when everything has arrived.
+constexpr std::int64_t automatic_chunk_bytes = std::int64_t{64} << 20;
+constexpr std::int64_t automatic_tail_bytes = std::int64_t{4} << 20;
+// Rows of y that leave for the host as one, at least; a piece's, if it has more.
+constexpr std::int64_t least_stretch_bytes = std::int64_t{64} << 10;
 // An array whose encoding is hardly smaller is copied as it is: from where it is, without another copy in host memory.
 constexpr double most_encoded_share = 0.9;
 
@@ -86,7 +95,7 @@ const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::str
 }
 
 std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
-                                    std::int64_t chunk_bytes, std::int64_t entry_bytes)
+                                    std::int64_t chunk_bytes, std::int64_t entry_bytes, std::int64_t tail_bytes)
 {
     // A piece's local row pointers are 32-bit.
     chunk_bytes = std::min(chunk_bytes, std::numeric_limits<std::int32_t>::max() * entry_bytes);
@@ -98,10 +107,13 @@ std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, s
     std::int64_t row = part.first_owned_row();
     std::int64_t first = part.start_idx + carry_nnz;
     while (row < part.end_row) {
+        const std::int64_t left = (part.end_idx - first) * entry_bytes + (part.end_row - row + 1) * pointer_bytes;
+        const std::int64_t most =
+            tail_bytes > 0 ? std::min(chunk_bytes, std::max(tail_bytes, left - left / 8)) : chunk_bytes;
         // The part's last row may go on in the next part.
         const auto end_of = [&](std::int64_t rows_end) { return std::min(row_ptr[rows_end], part.end_idx); };
         const auto fits = [&](std::int64_t rows_end) {
-            return (end_of(rows_end) - first) * entry_bytes + (rows_end - row + 1) * pointer_bytes <= chunk_bytes;
+            return (end_of(rows_end) - first) * entry_bytes + (rows_end - row + 1) * pointer_bytes <= most;
         };
         std::int64_t end = row;  // the last one that fits
         std::int64_t beyond = part.end_row + 1;
@@ -176,14 +188,21 @@ LockedArray::~LockedArray()
     }
 }
 
+std::span<const std::byte> LockedArray::direct(const void* src, std::size_t bytes) const
+{
+    const auto begin = reinterpret_cast<std::uintptr_t>(src);
+    const std::uintptr_t first = std::clamp(begin_, begin, begin + bytes);
+    const std::uintptr_t end = std::clamp(end_, first, begin + bytes);
+    return {static_cast<const std::byte*>(src) + (first - begin), end - first};
+}
+
 void LockedArray::send(runtime::Device& device, runtime::Stream& stream, void* dst, const void* src,
                        std::size_t bytes) const
 {
     const auto begin = reinterpret_cast<std::uintptr_t>(src);
-    const std::uintptr_t end = begin + bytes;
-    const std::uintptr_t direct_begin = std::clamp(begin_, begin, end);
-    const std::uintptr_t direct_end = std::clamp(end_, direct_begin, end);
     const auto* const from = static_cast<const std::byte*>(src);
+    const std::span<const std::byte> whole = direct(src, bytes);
+    const auto head = static_cast<std::size_t>(whole.data() - from);
     auto* const to = static_cast<std::byte*>(dst);
     const auto stage = [&](std::size_t first, std::size_t count) {
         if (count > 0 && ends_.bytes() > 0) {
@@ -199,11 +218,11 @@ void LockedArray::send(runtime::Device& device, runtime::Stream& stream, void* d
                           });
         }
     };
-    stage(0, direct_begin - begin);
-    if (direct_end > direct_begin) {
-        stream.copy(to + (direct_begin - begin), from + (direct_begin - begin), direct_end - direct_begin);
+    stage(0, head);
+    if (!whole.empty()) {
+        stream.copy(to + head, whole.data(), whole.size());
     }
-    stage(direct_end - begin, end - direct_end);
+    stage(head + whole.size(), bytes - head - whole.size());
 }
 
 std::shared_ptr<LockedArray> LockedArrays::find_or_lock(runtime::Device& device, const void* data, std::size_t bytes,
@@ -249,9 +268,10 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, 
       results_there_(worker.device().make_event(false)),
       encodes_(options.encoding != StreamEncoding::none)
 {
-    for (std::int64_t chunk_bytes = options.chunk_bytes;; chunk_bytes /= 2) {
+    const bool automatic = options.chunk_bytes == 0;
+    for (std::int64_t chunk_bytes = automatic ? automatic_chunk_bytes : options.chunk_bytes;; chunk_bytes /= 2) {
         try {
-            build(worker, part, carry_nnz, chunk_bytes, kernel, options);
+            build(worker, part, carry_nnz, chunk_bytes, automatic ? automatic_tail_bytes : 0, kernel, options);
             return;
         } catch (const Error& e) {
             if (e.code() != ErrorCode::out_of_memory || chunk_bytes / 2 < least_chunk_bytes) {
@@ -267,9 +287,10 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, 
 
 template <class T>
 void StreamedPart<T>::build(runtime::Worker& worker, const PartialCsr& part, std::int64_t carry_nnz,
-                            std::int64_t chunk_bytes, const std::string& kernel, const DistributeOptions& options)
+                            std::int64_t chunk_bytes, std::int64_t tail_bytes, const std::string& kernel,
+                            const DistributeOptions& options)
 {
-    pieces_ = cut_stream(source_.a.row_ptr, part, carry_nnz, chunk_bytes, entry_bytes<T>);
+    pieces_ = cut_stream(source_.a.row_ptr, part, carry_nnz, chunk_bytes, entry_bytes<T>, tail_bytes);
     make_slots(worker);
     make_stretches(worker);
     operators_.resize(pieces_.size());
@@ -300,6 +321,14 @@ void StreamedPart<T>::make_slots(runtime::Worker& worker)
         slot.values = kernels::DeviceArray<T>(memory_, static_cast<std::size_t>(nnz));
         slot.filled = device.make_event(false);
         slot.free = device.make_event(false);
+    }
+    // Half of what the ring takes keeps the link busy while the cores bring x to pinned memory.
+    const auto nonzeros = [&](std::size_t end) {
+        return end == 0 ? 0 : pieces_[end - 1].first + pieces_[end - 1].nnz - pieces_.front().first;
+    };
+    before_x_ = 0;
+    while (2 * nonzeros(before_x_) < nonzeros(slots_.size())) {
+        ++before_x_;
     }
 }
 
@@ -358,7 +387,7 @@ void StreamedPart<T>::prepare(runtime::Worker& worker, std::size_t piece_index, 
 template <class T>
 void StreamedPart<T>::encode(runtime::Worker& worker)
 {
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = Clock::now();
     const CsrView<T>& a = source_.a;
     std::vector<kernels::Packet> packets(pieces_.size());
     std::exception_ptr error;
@@ -409,7 +438,7 @@ void StreamedPart<T>::encode(runtime::Worker& worker)
             slot.packet = kernels::DeviceArray<std::byte>(memory_, most_bytes);
         }
     }
-    encode_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    encode_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 template <class T>
@@ -443,9 +472,18 @@ void StreamedPart<T>::send_row_pointers(runtime::Worker& worker, runtime::Stream
 {
     source_.a.row_ptr.visit([&](const auto* p) {
         if (row_pointers_ == RowPointers::host) {
+            std::atomic<std::int64_t> nanoseconds = 0;
             worker.device().upload(
                 stream, slot.row_ptr.data(), static_cast<std::size_t>(piece.rows + 1) * sizeof(std::int32_t),
-                runtime::localized(p + piece.first_row, piece.first, piece.nnz, slot.row_ptr.data()));
+                [&, fill = runtime::localized(p + piece.first_row, piece.first, piece.nnz, slot.row_ptr.data())](
+                    std::byte* out, std::size_t begin, std::size_t bytes) {
+                    const auto started = Clock::now();
+                    fill(out, begin, bytes);
+                    nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - started).count();
+                });
+            if (probe_ != nullptr) {
+                probe_->add(worker, "pointers", 1e-9 * static_cast<double>(nanoseconds));
+            }
             return;
         }
         source_.row_ptr->send(worker.device(), stream, slot.caller_row_ptr.data(), p + piece.first_row,
@@ -459,11 +497,15 @@ void StreamedPart<T>::localize_row_pointers(runtime::Worker& worker, const Strea
     if (row_pointers_ == RowPointers::host) {
         return;
     }
+    const std::size_t begin = probe_ != nullptr ? probe_->mark(worker, PhaseProbe::no_phase) : 0;
     source_.a.row_ptr.visit([&](const auto* p) {
         const auto* const sent = reinterpret_cast<decltype(p)>(slot.caller_row_ptr.data());
         kernels::localize_row_ptr(IndexView(sent), piece.rows, piece.first, piece.nnz, slot.row_ptr.data(),
                                   worker.context());
     });
+    if (probe_ != nullptr) {
+        probe_->mark(worker, "pointers", worker.stream(), begin);
+    }
 }
 
 template <class T>
@@ -508,8 +550,9 @@ void StreamedPart<T>::arrive(runtime::Worker& worker, std::size_t piece_index)
 {
     const StreamPiece& piece = pieces_[piece_index];
     Slot& slot = slot_of(piece_index);
-    if (piece_index >= started_) {
-        send(worker, piece_index);
+    // As far ahead as there are slots: the kernels that read them before have been queued.
+    for (; sent_ < std::min(piece_index + slots_.size(), pieces_.size()); ++sent_) {
+        send(worker, sent_);
     }
     worker.stream().wait(*slot.filled);
     if (!encoded_.empty() && encoded_[piece_index].layout.encoded()) {
@@ -540,14 +583,16 @@ void StreamedPart<T>::add_columns(runtime::Worker& worker, T alpha, const T* x, 
         operators_[i]->apply(alpha, x + pieces_[i].first_row, T{1}, y, worker.context());
         worker.stream().record(*slot_of(i).free);
     }
-    started_ = 0;
+    sent_ = 0;
+    probe_ = nullptr;
 }
 
 template <class T>
-void StreamedPart<T>::start(runtime::Worker& worker)
+void StreamedPart<T>::start(runtime::Worker& worker, PhaseProbe* probe)
 {
-    for (started_ = 0; started_ < slots_.size(); ++started_) {
-        send(worker, started_);
+    probe_ = probe;
+    for (sent_ = 0; sent_ < before_x_; ++sent_) {
+        send(worker, sent_);
     }
 }
 
@@ -561,7 +606,8 @@ void StreamedPart<T>::apply(runtime::Worker& worker, T alpha, const T* x, T beta
             worker.stream().record(*stretches_[stretch++].done);
         }
     }
-    started_ = 0;
+    sent_ = 0;
+    probe_ = nullptr;
 }
 
 template <class T>
@@ -581,9 +627,38 @@ void StreamedPart<T>::download(runtime::Worker& worker, T* host, const T* y)
 }
 
 template <class T>
+std::int64_t StreamedPart<T>::copy_without_use(runtime::Worker& worker, std::int64_t bytes)
+{
+    if (pieces_.empty()) {
+        return 0;
+    }
+    const std::int64_t first = pieces_.front().first;
+    const std::int64_t end = pieces_.back().first + pieces_.back().nnz;
+    const std::span<const std::byte> from =
+        packets_.bytes() > 0
+            ? std::span(static_cast<const std::byte*>(packets_.data()), packets_.bytes())
+            : source_.values->direct(source_.a.values + first, static_cast<std::size_t>(end - first) * sizeof(T));
+    const auto room = [&](const Slot& slot) {
+        return packets_.bytes() > 0 ? slot.packet.size() : slot.values.size() * sizeof(T);
+    };
+    std::size_t begin = 0;
+    std::int64_t queued = 0;
+    for (std::size_t i = 0; !from.empty() && queued < bytes; ++i) {
+        Slot& slot = slot_of(i);
+        const std::size_t n = std::min({room(slot), from.size() - begin, static_cast<std::size_t>(bytes - queued)});
+        void* const to = packets_.bytes() > 0 ? static_cast<void*>(slot.packet.data()) : slot.values.data();
+        worker.stream().copy(to, from.data() + begin, n);
+        queued += static_cast<std::int64_t>(n);
+        begin = begin + n < from.size() ? begin + n : 0;
+    }
+    return queued;
+}
+
+template <class T>
 void StreamedPart<T>::abandon(runtime::Worker& worker) noexcept
 {
-    started_ = 0;
+    sent_ = 0;
+    probe_ = nullptr;
     try {
         copies_->synchronize();
         worker.stream().synchronize();

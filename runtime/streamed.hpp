@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,10 @@
 #include "runtime/device.hpp"
 #include "runtime/transport.hpp"
 #include "runtime/worker.hpp"
+
+namespace rmsp::detail {
+class PhaseProbe;
+}
 
 /// The streamed mode: a matrix that stays in the caller's host memory and comes to the devices in pieces at each apply.
 namespace rmsp::detail {
@@ -37,9 +42,10 @@ struct StreamPiece {
 
 /// Cuts a part into pieces of at most `chunk_bytes` of row pointers, columns and values: between rows, and inside a row only
 /// where it is longer than a chunk. Such a row is cut at distances from its start that do not depend on the part. The first
-/// carry_nnz nonzeros belong to the shared row. `entry_bytes` are of one column and its value.
+/// carry_nnz nonzeros belong to the shared row. `entry_bytes` are of one column and its value. With `tail_bytes` the last pieces
+/// become smaller, down to that: each leaves an eighth of what is left, so that it is multiplied while the next one comes.
 std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
-                                    std::int64_t chunk_bytes, std::int64_t entry_bytes);
+                                    std::int64_t chunk_bytes, std::int64_t entry_bytes, std::int64_t tail_bytes = 0);
 
 /// choose_spmv() among the kernels that serve a streamed matrix: those that read the caller's format where it is. The others
 /// keep a copy of the entries, or examine them beforehand. \throws Error(usage) as that does, and for the others
@@ -67,6 +73,8 @@ public:
     void refresh();
     /// Whether the system refused to lock it.
     bool refused() const noexcept { return refused_; }
+    /// What of the `bytes` at `src` in this array devices may copy directly.
+    std::span<const std::byte> direct(const void* src, std::size_t bytes) const;
 
 private:
     runtime::Device& device_;
@@ -126,9 +134,10 @@ public:
     /// Whether the system refused page-locked memory for the encoded pieces, which are copied as they are then.
     bool encode_refused() const noexcept { return encode_refused_; }
 
-    /// Queues the copies of as many pieces as there are slots, beside whatever the worker's stream does until apply(): x is on its
-    /// way meanwhile.
-    void start(runtime::Worker& worker);
+    /// Queues the copies of the first pieces, beside whatever the worker's stream does until apply(): x is on its way meanwhile,
+    /// behind them on the same link. The others follow x, since nothing is multiplied without it.
+    /// `probe`, if not null, gets the phase "pointers": what makes the pieces' row pointers local takes, all together.
+    void start(runtime::Worker& worker, PhaseProbe* probe);
     /// Queues y = alpha A x + beta y for the owned rows and, if the part has a shared row, *carry = alpha A x for that.
     void apply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry);
     /// By columns: queues y += alpha M^T x, with x from entry 0 and y from the first touched entry on.
@@ -136,6 +145,9 @@ public:
     /// Behind apply(): copies the owned rows of y to host memory of any kind, each stretch as soon as it is complete, beside the
     /// copies of pieces to come. Pageable: returns when they are there. Pinned: the worker's stream goes on when they are.
     void download(runtime::Worker& worker, T* host, const T* y);
+    /// Queues copies from the part's page-locked arrays to its slots on the worker's stream, as large as fit, to measure the link:
+    /// `bytes` together, some of them again where there are fewer. Returns what it queued; 0: nothing is locked.
+    std::int64_t copy_without_use(runtime::Worker& worker, std::int64_t bytes);
     /// After a failure between start() and the end of the apply: waits for what was queued, since the job ends when the worker's
     /// stream does, which then waits for these copies no more, and the caller may free the arrays.
     void abandon(runtime::Worker& worker) noexcept;
@@ -165,7 +177,7 @@ private:
 
     Slot& slot_of(std::size_t piece) noexcept { return slots_[piece % slots_.size()]; }
     void build(runtime::Worker& worker, const PartialCsr& part, std::int64_t carry_nnz, std::int64_t chunk_bytes,
-               const std::string& kernel, const DistributeOptions& options);
+               std::int64_t tail_bytes, const std::string& kernel, const DistributeOptions& options);
     void make_slots(runtime::Worker& worker);
     void prepare(runtime::Worker& worker, std::size_t piece, const std::string& kernel, Determinism determinism);
     void encode(runtime::Worker& worker);
@@ -192,7 +204,9 @@ private:
     std::unique_ptr<runtime::Event> results_there_;
     std::vector<Slot> slots_;
     std::vector<StreamPiece> pieces_;
-    std::size_t started_ = 0;  ///< pieces that start() has queued for the next apply
+    std::size_t before_x_ = 0;     ///< pieces that start() queues
+    std::size_t sent_ = 0;         ///< pieces whose copies were queued for the apply under way
+    PhaseProbe* probe_ = nullptr;  ///< of the apply under way
     std::vector<Stretch> stretches_;
     std::vector<std::unique_ptr<kernels::SpmvOperator<T>>>
         operators_;  ///< one a piece, for the slot that it passes through

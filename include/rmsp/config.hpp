@@ -46,7 +46,7 @@ struct Config {
     } kernel;
     struct Run {
         std::string mode = "resident";       ///< run.mode: resident, streamed
-        std::int64_t chunk_mib = 64;         ///< run.chunk_mib, at least 1
+        std::int64_t chunk_mib = 0;          ///< run.chunk_mib; 0: chosen
         std::string merge = "auto";          ///< run.merge: auto, peer, nccl, host
         std::string vectors = "replicated";  ///< run.vectors: host, replicated, rows
         std::int64_t iterations = 100;       ///< run.iterations, at least 1

@@ -200,7 +200,7 @@ TEST_F(ConfigTest, FileErrorsNameLineAndColumn)
               "a.toml:2:15: runtime.transports is \"mpi\", but must be one of \"nccl\", \"peer\", \"host\"");
     EXPECT_EQ(file_error("[run]\nmode = \"swapped\"\n"),
               "a.toml:2:8: run.mode is \"swapped\", but must be one of \"resident\", \"streamed\"");
-    EXPECT_EQ(file_error("[run]\nchunk_mib = 0\n"), "a.toml:2:13: run.chunk_mib is 0, but must be at least 1");
+    EXPECT_EQ(file_error("[run]\nchunk_mib = -1\n"), "a.toml:2:13: run.chunk_mib is -1, but must be at least 0");
     EXPECT_THAT(file_error("run = 1979-05-27\n"), HasSubstr("run must be a table, \"[run]\", not a date or time"));
     EXPECT_THAT(file_error("[[matrix]]\nfile = \"a\"\n"), HasSubstr("matrix must be a table"));
     EXPECT_THAT(file_error("[run.alpha]\nx = 1\n"), HasSubstr("run.alpha must be a number, not a table"));
