@@ -16,6 +16,7 @@ struct Config {
         std::string file;                  ///< matrix.file
         std::string generate;              ///< matrix.generate, see rmsp::generate(); exactly one of the two is given
         std::string format = "csr";        ///< matrix.format: csr, csc, coo, auto
+        std::string order = "row";         ///< matrix.order: row, column, none
         std::string precision = "double";  ///< matrix.precision: double, float
         std::string values = "auto";       ///< matrix.values: auto, random, ones, laplace
         bool plus_identity = false;        ///< matrix.plus_identity
@@ -38,6 +39,7 @@ struct Config {
         std::int64_t devices = 0;           ///< partition.devices, 0: chosen
         std::string exchange = "auto";      ///< partition.exchange: auto, ranges, entries
         std::string pointers = "device";    ///< partition.pointers: device, host
+        std::string unsorted = "refuse";    ///< partition.unsorted: refuse, sort, split
     } partition;
     struct KernelKeys {
         std::string spmv = "auto";          ///< kernel.spmv
