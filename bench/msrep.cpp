@@ -224,9 +224,10 @@ Json imbalance(Experiment& experiment, const std::string& devices, double scale,
             }
             const Matrix a = uneven_blocks(rows, rows * 66, blocks, low, 0.1 * tenths);
             for (const char* strategy : {"rows", "nonzeros"}) {
-                // One kernel that suits all row lengths, as the paper has one: what differs is the split.
-                auto config = experiment.config("pstar-opt", {std::string("partition.strategy=") + strategy,
-                                                              "run.mode=resident", "run.vectors=replicated"});
+                // One kernel that suits all row lengths, as the paper has one, and cuts between rows: what differs is the split.
+                auto config = experiment.config(
+                    "pstar-opt", {std::string("partition.strategy=") + strategy, "partition.alignment=auto",
+                                  "run.mode=resident", "run.vectors=replicated"});
                 if (gpus) {
                     config.kernel.spmv = "csr-nnz-split";
                 }

@@ -103,7 +103,7 @@ PlacedX<T> place_whole_x(MatrixState<T>& matrix, runtime::Worker& worker, runtim
         if (x.vector) {
             worker.stream().copy(all + own.first, x.vector->slices[rank], bytes);
         } else {
-            device.upload(worker.stream(), all + own.first, x.host + own.first, bytes);
+            upload_x(worker, matrix.shards[rank]->streamed.get(), all + own.first, x.host + own.first, bytes);
             mark("x upload");
         }
     };

@@ -187,7 +187,7 @@ typename ColumnProduct<T>::PlacedX ColumnProduct<T>::place_x(runtime::Worker& wo
     }
     const runtime::Range needed = x_.touched[rank];
     T* const zero = shards_[rank]->x.zero;
-    device.upload(worker.stream(), zero + needed.first, x.host + needed.first, bytes_of(needed, sizeof(T)));
+    upload_x(worker, shards_[rank]->streamed, zero + needed.first, x.host + needed.first, bytes_of(needed, sizeof(T)));
     if (probe != nullptr) {
         probe->mark(worker, "x upload");
     }

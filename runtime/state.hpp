@@ -385,6 +385,17 @@ private:
     std::vector<std::size_t> used_;
 };
 
+/// Copies entries of a host x to the worker's device, past the pieces of a part that is streamed (or null) on the same link.
+template <class T>
+void upload_x(runtime::Worker& worker, StreamedPart<T>* part, T* to, const T* from, std::size_t bytes)
+{
+    runtime::Between between;
+    if (part != nullptr) {
+        between = [&worker, part] { part->keep_link_busy(worker); };
+    }
+    worker.device().upload(worker.stream(), to, from, bytes, between);
+}
+
 /// Queues y = alpha A x + beta y, or with A^T, on one worker; the body of every apply.
 template <class T>
 void apply_on(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, T alpha,

@@ -24,10 +24,12 @@ using Clock = std::chrono::steady_clock;
 // One piece is filled and one is multiplied at any time, and a third keeps the link busy when the two differ in time; the others are
 // filled while x comes from the host.
 constexpr std::size_t slot_count = 6;
-// Without DistributeOptions::chunk_bytes. A link takes 1.2 ms for the largest pieces and 75 us for the last ones, which is what remains
-// to be multiplied when everything has arrived.
+// Without DistributeOptions::chunk_bytes. A link takes 1.2 ms for the largest pieces, 0.3 for the first ones and 75 us for the last
+// ones, which is what remains to be multiplied when everything has arrived. Each copy costs 3 us more than its bytes.
 constexpr std::int64_t automatic_chunk_bytes = std::int64_t{64} << 20;
-constexpr std::int64_t automatic_tail_bytes = std::int64_t{4} << 20;
+constexpr StreamEnds automatic_ends{std::int64_t{4} << 20, std::int64_t{16} << 20};
+// Pieces that are queued while x is prepared.
+constexpr std::size_t pieces_ahead = 2;
 // Rows of y that leave for the host as one, at least; a piece's, if it has more.
 constexpr std::int64_t least_stretch_bytes = std::int64_t{64} << 10;
 // An array whose encoding is hardly smaller is copied as it is: from where it is, without another copy in host memory.
@@ -95,7 +97,7 @@ const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::str
 }
 
 std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
-                                    std::int64_t chunk_bytes, std::int64_t entry_bytes, std::int64_t tail_bytes)
+                                    std::int64_t chunk_bytes, std::int64_t entry_bytes, const StreamEnds& ends)
 {
     // A piece's local row pointers are 32-bit.
     chunk_bytes = std::min(chunk_bytes, std::numeric_limits<std::int32_t>::max() * entry_bytes);
@@ -107,9 +109,17 @@ std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, s
     std::int64_t row = part.first_owned_row();
     std::int64_t first = part.start_idx + carry_nnz;
     while (row < part.end_row) {
-        const std::int64_t left = (part.end_idx - first) * entry_bytes + (part.end_row - row + 1) * pointer_bytes;
-        const std::int64_t most =
-            tail_bytes > 0 ? std::min(chunk_bytes, std::max(tail_bytes, left - left / 8)) : chunk_bytes;
+        const auto bytes = [&](std::int64_t nonzeros, std::int64_t rows) {
+            return nonzeros * entry_bytes + rows * pointer_bytes;
+        };
+        std::int64_t most = chunk_bytes;
+        if (ends.last > 0) {
+            const std::int64_t left = bytes(part.end_idx - first, part.end_row - row + 1);
+            most = std::min(most, std::max(ends.last, left - left / 8));
+        }
+        if (ends.first > 0) {
+            most = std::min(most, std::max(ends.first, bytes(first - part.start_idx, row - part.first_owned_row())));
+        }
         // The part's last row may go on in the next part.
         const auto end_of = [&](std::int64_t rows_end) { return std::min(row_ptr[rows_end], part.end_idx); };
         const auto fits = [&](std::int64_t rows_end) {
@@ -271,7 +281,7 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, 
     const bool automatic = options.chunk_bytes == 0;
     for (std::int64_t chunk_bytes = automatic ? automatic_chunk_bytes : options.chunk_bytes;; chunk_bytes /= 2) {
         try {
-            build(worker, part, carry_nnz, chunk_bytes, automatic ? automatic_tail_bytes : 0, kernel, options);
+            build(worker, part, carry_nnz, chunk_bytes, automatic ? automatic_ends : StreamEnds{}, kernel, options);
             return;
         } catch (const Error& e) {
             if (e.code() != ErrorCode::out_of_memory || chunk_bytes / 2 < least_chunk_bytes) {
@@ -287,10 +297,10 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, 
 
 template <class T>
 void StreamedPart<T>::build(runtime::Worker& worker, const PartialCsr& part, std::int64_t carry_nnz,
-                            std::int64_t chunk_bytes, std::int64_t tail_bytes, const std::string& kernel,
+                            std::int64_t chunk_bytes, const StreamEnds& ends, const std::string& kernel,
                             const DistributeOptions& options)
 {
-    pieces_ = cut_stream(source_.a.row_ptr, part, carry_nnz, chunk_bytes, entry_bytes<T>, tail_bytes);
+    pieces_ = cut_stream(source_.a.row_ptr, part, carry_nnz, chunk_bytes, entry_bytes<T>, ends);
     make_slots(worker);
     make_stretches(worker);
     operators_.resize(pieces_.size());
@@ -321,14 +331,6 @@ void StreamedPart<T>::make_slots(runtime::Worker& worker)
         slot.values = kernels::DeviceArray<T>(memory_, static_cast<std::size_t>(nnz));
         slot.filled = device.make_event(false);
         slot.free = device.make_event(false);
-    }
-    // Half of what the ring takes keeps the link busy while the cores bring x to pinned memory.
-    const auto nonzeros = [&](std::size_t end) {
-        return end == 0 ? 0 : pieces_[end - 1].first + pieces_[end - 1].nnz - pieces_.front().first;
-    };
-    before_x_ = 0;
-    while (2 * nonzeros(before_x_) < nonzeros(slots_.size())) {
-        ++before_x_;
     }
 }
 
@@ -591,8 +593,16 @@ template <class T>
 void StreamedPart<T>::start(runtime::Worker& worker, PhaseProbe* probe)
 {
     probe_ = probe;
-    for (sent_ = 0; sent_ < before_x_; ++sent_) {
+    for (sent_ = 0; sent_ < std::min(pieces_ahead, pieces_.size()); ++sent_) {
         send(worker, sent_);
+    }
+}
+
+template <class T>
+void StreamedPart<T>::keep_link_busy(runtime::Worker& worker)
+{
+    if (sent_ < slots_.size() && slot_of(sent_ - pieces_ahead).filled->ready()) {
+        send(worker, sent_++);
     }
 }
 

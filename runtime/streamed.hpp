@@ -40,12 +40,18 @@ struct StreamPiece {
     bool operator==(const StreamPiece&) const = default;
 };
 
+/// Bytes of the smallest pieces at the ends of a part; 0: as large as the others.
+struct StreamEnds {
+    std::int64_t last =
+        0;  ///< each leaves an eighth of what is left, so that it is multiplied while the next one comes
+    std::int64_t first = 0;  ///< each is at most all before it: x, which follows the first ones on the link, waits less
+};
+
 /// Cuts a part into pieces of at most `chunk_bytes` of row pointers, columns and values: between rows, and inside a row only
 /// where it is longer than a chunk. Such a row is cut at distances from its start that do not depend on the part. The first
-/// carry_nnz nonzeros belong to the shared row. `entry_bytes` are of one column and its value. With `tail_bytes` the last pieces
-/// become smaller, down to that: each leaves an eighth of what is left, so that it is multiplied while the next one comes.
+/// carry_nnz nonzeros belong to the shared row. `entry_bytes` are of one column and its value.
 std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
-                                    std::int64_t chunk_bytes, std::int64_t entry_bytes, std::int64_t tail_bytes = 0);
+                                    std::int64_t chunk_bytes, std::int64_t entry_bytes, const StreamEnds& ends = {});
 
 /// choose_spmv() among the kernels that serve a streamed matrix: those that read the caller's format where it is. The others
 /// keep a copy of the entries, or examine them beforehand. \throws Error(usage) as that does, and for the others
@@ -135,9 +141,11 @@ public:
     bool encode_refused() const noexcept { return encode_refused_; }
 
     /// Queues the copies of the first pieces, beside whatever the worker's stream does until apply(): x is on its way meanwhile,
-    /// behind them on the same link. The others follow x, since nothing is multiplied without it.
+    /// behind them on the same link, which carries copies in the order in which they were queued.
     /// `probe`, if not null, gets the phase "pointers": what makes the pieces' row pointers local takes, all together.
     void start(runtime::Worker& worker, PhaseProbe* probe);
+    /// Between start() and apply(), while the cores still prepare x: queues another piece if the link would soon have none.
+    void keep_link_busy(runtime::Worker& worker);
     /// Queues y = alpha A x + beta y for the owned rows and, if the part has a shared row, *carry = alpha A x for that.
     void apply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry);
     /// By columns: queues y += alpha M^T x, with x from entry 0 and y from the first touched entry on.
@@ -177,7 +185,7 @@ private:
 
     Slot& slot_of(std::size_t piece) noexcept { return slots_[piece % slots_.size()]; }
     void build(runtime::Worker& worker, const PartialCsr& part, std::int64_t carry_nnz, std::int64_t chunk_bytes,
-               std::int64_t tail_bytes, const std::string& kernel, const DistributeOptions& options);
+               const StreamEnds& ends, const std::string& kernel, const DistributeOptions& options);
     void make_slots(runtime::Worker& worker);
     void prepare(runtime::Worker& worker, std::size_t piece, const std::string& kernel, Determinism determinism);
     void encode(runtime::Worker& worker);
@@ -204,7 +212,6 @@ private:
     std::unique_ptr<runtime::Event> results_there_;
     std::vector<Slot> slots_;
     std::vector<StreamPiece> pieces_;
-    std::size_t before_x_ = 0;     ///< pieces that start() queues
     std::size_t sent_ = 0;         ///< pieces whose copies were queued for the apply under way
     PhaseProbe* probe_ = nullptr;  ///< of the apply under way
     std::vector<Stretch> stretches_;
