@@ -287,6 +287,11 @@ struct VectorState {
         ghost_room;  ///< entries that each device has room for behind its slice and all that is held
 };
 
+/// What a runtime's handle points to.
+struct RuntimeAccess {
+    static const std::shared_ptr<RuntimeState>& state(const Runtime& runtime) { return runtime.state_; }
+};
+
 /// What a vector's handle points to.
 struct VectorAccess {
     template <class T>

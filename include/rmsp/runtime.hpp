@@ -142,6 +142,7 @@ struct MatrixState;
 template <class T>
 struct VectorState;
 struct VectorAccess;
+struct RuntimeAccess;
 }  // namespace detail
 
 /// A vector whose entries live on the devices of a runtime. Movable handle; the memory is freed with the last handle, after
@@ -298,6 +299,7 @@ public:
 private:
     template <class>
     friend class SparseProduct;
+    friend struct detail::RuntimeAccess;
     std::shared_ptr<detail::RuntimeState> state_;
 };
 
