@@ -103,7 +103,7 @@ PlacedX<T> place_whole_x(MatrixState<T>& matrix, runtime::Worker& worker, runtim
         if (x.vector) {
             worker.stream().copy(all + own.first, x.vector->slices[rank], bytes);
         } else {
-            upload_x(worker, matrix.shards[rank]->streamed.get(), all + own.first, x.host + own.first, bytes);
+            upload_vector(worker, matrix.shards[rank]->streamed.get(), all + own.first, x.host + own.first, bytes);
             mark("x upload");
         }
     };
@@ -251,7 +251,7 @@ void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rende
         }
         const PlacedX<T> x_place = place_x(matrix, worker, meeting, x, probe);
         if (copy_y && beta != T{0}) {
-            device.upload(stream, y_place, host_rows, y_bytes);
+            upload_vector(worker, shard.streamed.get(), y_place, host_rows, y_bytes);
             if (probe != nullptr) {
                 probe->mark(worker, "y upload");
             }

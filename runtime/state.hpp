@@ -390,15 +390,15 @@ private:
     std::vector<std::size_t> used_;
 };
 
-/// Copies entries of a host x to the worker's device, past the pieces of a part that is streamed (or null) on the same link.
+/// Copies entries of a host vector to the worker's device, where a part may be streamed (or null) over the same link.
 template <class T>
-void upload_x(runtime::Worker& worker, StreamedPart<T>* part, T* to, const T* from, std::size_t bytes)
+void upload_vector(runtime::Worker& worker, StreamedPart<T>* part, T* to, const T* from, std::size_t bytes)
 {
-    runtime::Between between;
     if (part != nullptr) {
-        between = [&worker, part] { part->keep_link_busy(worker); };
+        part->upload(worker, to, from, bytes);
+    } else {
+        worker.device().upload(worker.stream(), to, from, bytes);
     }
-    worker.device().upload(worker.stream(), to, from, bytes, between);
 }
 
 /// Queues y = alpha A x + beta y, or with A^T, on one worker; the body of every apply.

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <limits>
-
-#include <unistd.h>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -143,115 +141,6 @@ std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, s
     return pieces;
 }
 
-LockedArray::LockedArray(runtime::Device& device, const void* data, std::size_t bytes, bool lock)
-    : device_(device), data_(static_cast<const std::byte*>(data)), bytes_(bytes)
-{
-    if (bytes == 0) {
-        return;
-    }
-    const auto begin = reinterpret_cast<std::uintptr_t>(data);
-    if (device.is_pinned(data, bytes)) {
-        begin_ = begin;
-        end_ = begin + bytes;
-        return;
-    }
-    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const std::uintptr_t first_page = (begin + page - 1) / page * page;
-    const std::uintptr_t end_page = (begin + bytes) / page * page;
-    if (!lock || first_page >= end_page) {
-        return;
-    }
-    // Another matrix may have locked the same pages. If that goes first, copies are slower from then on, but right.
-    const bool locked = device.is_pinned(reinterpret_cast<void*>(first_page), end_page - first_page);
-    owned_ = !locked && device.pin(reinterpret_cast<void*>(first_page), end_page - first_page);
-    refused_ = !locked && !owned_;
-    if (!refused_) {
-        begin_ = first_page;
-        end_ = end_page;
-        try {
-            ends_ = runtime::PinnedBuffer(device, (begin_ - begin) + (begin + bytes - end_));
-        } catch (...) {
-            if (owned_) {
-                device.unpin(reinterpret_cast<void*>(begin_));
-            }
-            throw;
-        }
-        refresh();
-    }
-}
-
-void LockedArray::refresh()
-{
-    if (ends_.bytes() > 0) {
-        const std::size_t head = begin_ - reinterpret_cast<std::uintptr_t>(data_);
-        const std::size_t tail = ends_.bytes() - head;
-        auto* const to = static_cast<std::byte*>(ends_.data());
-        std::copy_n(data_, head, to);
-        std::copy_n(data_ + (bytes_ - tail), tail, to + head);
-    }
-}
-
-LockedArray::~LockedArray()
-{
-    if (owned_) {
-        device_.unpin(reinterpret_cast<void*>(begin_));
-    }
-}
-
-std::span<const std::byte> LockedArray::direct(const void* src, std::size_t bytes) const
-{
-    const auto begin = reinterpret_cast<std::uintptr_t>(src);
-    const std::uintptr_t first = std::clamp(begin_, begin, begin + bytes);
-    const std::uintptr_t end = std::clamp(end_, first, begin + bytes);
-    return {static_cast<const std::byte*>(src) + (first - begin), end - first};
-}
-
-void LockedArray::send(runtime::Device& device, runtime::Stream& stream, void* dst, const void* src,
-                       std::size_t bytes) const
-{
-    const auto begin = reinterpret_cast<std::uintptr_t>(src);
-    const auto* const from = static_cast<const std::byte*>(src);
-    const std::span<const std::byte> whole = direct(src, bytes);
-    const auto head = static_cast<std::size_t>(whole.data() - from);
-    auto* const to = static_cast<std::byte*>(dst);
-    const auto stage = [&](std::size_t first, std::size_t count) {
-        if (count > 0 && ends_.bytes() > 0) {
-            const std::uintptr_t at = begin + first;
-            const std::size_t in_ends = at < begin_
-                                            ? at - reinterpret_cast<std::uintptr_t>(data_)
-                                            : ends_.bytes() - (reinterpret_cast<std::uintptr_t>(data_) + bytes_ - at);
-            stream.copy(to + first, static_cast<const std::byte*>(ends_.data()) + in_ends, count);
-        } else if (count > 0) {
-            device.upload(stream, to + first, count,
-                          [part = from + first](std::byte* out, std::size_t offset, std::size_t n) {
-                              std::memcpy(out, part + offset, n);
-                          });
-        }
-    };
-    stage(0, head);
-    if (!whole.empty()) {
-        stream.copy(to + head, whole.data(), whole.size());
-    }
-    stage(head + whole.size(), bytes - head - whole.size());
-}
-
-std::shared_ptr<LockedArray> LockedArrays::find_or_lock(runtime::Device& device, const void* data, std::size_t bytes,
-                                                        bool lock)
-{
-    if (!lock) {
-        return std::make_shared<LockedArray>(device, data, bytes, false);
-    }
-    const std::lock_guard guard(mutex_);
-    std::erase_if(arrays_, [](const auto& entry) { return entry.second.expired(); });
-    auto& known = arrays_[{data, bytes}];
-    auto array = known.lock();
-    if (!array) {
-        array = std::make_shared<LockedArray>(device, data, bytes, true);
-        known = array;
-    }
-    return array;
-}
-
 template <class T>
 StreamSource<T>::StreamSource(LockedArrays& arrays, runtime::Device& device, const CsrView<T>& matrix, bool lock)
     : a(matrix),
@@ -276,6 +165,7 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, 
       copies_(worker.device().make_stream(runtime::StreamPriority::normal)),
       results_(worker.device().make_stream(runtime::StreamPriority::normal)),
       results_there_(worker.device().make_event(false)),
+      vector_there_(worker.device().make_event(false)),
       encodes_(options.encoding != StreamEncoding::none)
 {
     const bool automatic = options.chunk_bytes == 0;
@@ -599,11 +489,16 @@ void StreamedPart<T>::start(runtime::Worker& worker, PhaseProbe* probe)
 }
 
 template <class T>
-void StreamedPart<T>::keep_link_busy(runtime::Worker& worker)
+void StreamedPart<T>::upload(runtime::Worker& worker, T* to, const T* from, std::size_t bytes)
 {
-    if (sent_ < slots_.size() && slot_of(sent_ - pieces_ahead).filled->ready()) {
-        send(worker, sent_++);
-    }
+    worker.device().upload(*copies_, to, from, bytes, [&] {
+        // Not more than the link needs, since the rest of the vector has to wait for it.
+        if (sent_ < slots_.size() && slot_of(sent_ - pieces_ahead).filled->ready()) {
+            send(worker, sent_++);
+        }
+    });
+    copies_->record(*vector_there_);
+    worker.stream().wait(*vector_there_);
 }
 
 template <class T>
@@ -651,9 +546,14 @@ std::int64_t StreamedPart<T>::copy_without_use(runtime::Worker& worker, std::int
     const auto room = [&](const Slot& slot) {
         return packets_.bytes() > 0 ? slot.packet.size() : slot.values.size() * sizeof(T);
     };
+    // Smaller copies would not show what the link carries.
+    constexpr std::size_t least_bytes = std::size_t{4} << 20;
+    if (std::min(from.size(), room(slots_.front())) < least_bytes) {
+        return 0;
+    }
     std::size_t begin = 0;
     std::int64_t queued = 0;
-    for (std::size_t i = 0; !from.empty() && queued < bytes; ++i) {
+    for (std::size_t i = 0; queued < bytes; ++i) {
         Slot& slot = slot_of(i);
         const std::size_t n = std::min({room(slot), from.size() - begin, static_cast<std::size_t>(bytes - queued)});
         void* const to = packets_.bytes() > 0 ? static_cast<void*>(slot.packet.data()) : slot.values.data();

@@ -2,13 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <kernels/spmv/formats.hpp>
@@ -16,6 +12,7 @@
 #include <kernels/stream/stream.hpp>
 
 #include "runtime/device.hpp"
+#include "runtime/locked_array.hpp"
 #include "runtime/transport.hpp"
 #include "runtime/worker.hpp"
 
@@ -63,47 +60,6 @@ const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::s
 template <class T>
 const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::string& name, Determinism determinism);
 
-/// An array of the caller's, page-locked while this lives unless it already was. Only whole pages are locked: those at the
-/// ends may belong to others' data as well, so what lies there is copied.
-class LockedArray {
-public:
-    LockedArray(runtime::Device& device, const void* data, std::size_t bytes, bool lock);
-    ~LockedArray();
-    LockedArray(const LockedArray&) = delete;
-    LockedArray& operator=(const LockedArray&) = delete;
-
-    /// Queues a copy of `bytes` at `src` in this array to a device. What is not locked goes through the device's pinned ring, for
-    /// which the calling thread waits.
-    void send(runtime::Device& device, runtime::Stream& stream, void* dst, const void* src, std::size_t bytes) const;
-    /// The caller wrote to the array.
-    void refresh();
-    /// Whether the system refused to lock it.
-    bool refused() const noexcept { return refused_; }
-    /// What of the `bytes` at `src` in this array devices may copy directly.
-    std::span<const std::byte> direct(const void* src, std::size_t bytes) const;
-
-private:
-    runtime::Device& device_;
-    const std::byte* data_ = nullptr;
-    std::size_t bytes_ = 0;
-    runtime::PinnedBuffer ends_;  ///< what lies before the first locked page, then what lies behind the last
-    std::uintptr_t begin_ = 0;    ///< what devices may copy directly
-    std::uintptr_t end_ = 0;
-    bool owned_ = false;
-    bool refused_ = false;
-};
-
-/// What the matrices of a runtime have locked: those that stream the same array share its lock, as the system grants only one. Any
-/// thread.
-class LockedArrays {
-public:
-    std::shared_ptr<LockedArray> find_or_lock(runtime::Device& device, const void* data, std::size_t bytes, bool lock);
-
-private:
-    std::mutex mutex_;
-    std::map<std::pair<const void*, std::size_t>, std::weak_ptr<LockedArray>> arrays_;
-};
-
 /// The caller's arrays, where the pieces come from. One for all devices of a matrix.
 template <class T>
 struct StreamSource {
@@ -140,12 +96,13 @@ public:
     /// Whether the system refused page-locked memory for the encoded pieces, which are copied as they are then.
     bool encode_refused() const noexcept { return encode_refused_; }
 
-    /// Queues the copies of the first pieces, beside whatever the worker's stream does until apply(): x is on its way meanwhile,
-    /// behind them on the same link, which carries copies in the order in which they were queued.
+    /// Queues the copies of the first pieces, beside whatever the worker's stream does until apply().
     /// `probe`, if not null, gets the phase "pointers": what makes the pieces' row pointers local takes, all together.
     void start(runtime::Worker& worker, PhaseProbe* probe);
-    /// Between start() and apply(), while the cores still prepare x: queues another piece if the link would soon have none.
-    void keep_link_busy(runtime::Worker& worker);
+    /// Between start() and apply(): copies entries of a vector from host memory of any kind, behind the pieces that were queued, and
+    /// other pieces behind them while the cores prepare the next entries. The worker's stream goes on when they are there.
+    /// On the stream of the pieces, since a copy engine serves one stream for as long as it has copies.
+    void upload(runtime::Worker& worker, T* to, const T* from, std::size_t bytes);
     /// Queues y = alpha A x + beta y for the owned rows and, if the part has a shared row, *carry = alpha A x for that.
     void apply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry);
     /// By columns: queues y += alpha M^T x, with x from entry 0 and y from the first touched entry on.
@@ -210,6 +167,7 @@ private:
     std::unique_ptr<runtime::Stream> copies_;
     std::unique_ptr<runtime::Stream> results_;  ///< y on its way to the host
     std::unique_ptr<runtime::Event> results_there_;
+    std::unique_ptr<runtime::Event> vector_there_;
     std::vector<Slot> slots_;
     std::vector<StreamPiece> pieces_;
     std::size_t sent_ = 0;         ///< pieces whose copies were queued for the apply under way
