@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,43 +121,57 @@ public:
     }
 
     /// Median seconds of an apply, and what else the paper asks for.
-    Json measure(const Matrix& a, const rmsp::Config& config, const std::string& devices)
+    template <class View>
+    Json measure(const View& a, const rmsp::Config& config, const std::string& devices)
     {
-        rmsp::Runtime& machine = runtime(config, devices);
-        auto options = rmsp::distribute_options(config);
-        auto matrix = machine.distribute(a.view(), options);
+        auto matrix = runtime(config, devices).distribute(a, rmsp::distribute_options(config));
         const Vectors vectors = config.run.vectors == "host"   ? Vectors::host
                                 : config.run.vectors == "rows" ? Vectors::rows
                                                                : Vectors::replicated;
         const std::vector<double> x(static_cast<std::size_t>(a.cols), 1.0);
-        const auto once = matrix.measure(vectors, 1, 1, 1.0, x.data(), 0.0, nullptr, nullptr);
-        const auto iterations =
-            std::clamp<std::int64_t>(std::llround(options_.seconds / std::max(once.median_seconds, 1e-9)), 3, 200);
+        std::vector<double> y(static_cast<std::size_t>(a.rows));
+        const double once = best_seconds([&] { matrix.apply(1.0, x.data(), 0.0, y.data()); });
+        const auto iterations = std::clamp<std::int64_t>(std::llround(options_.seconds / std::max(once, 1e-9)), 3, 200);
         const auto m = matrix.measure(vectors, 1, iterations, 1.0, x.data(), 0.0, nullptr, nullptr);
-        double merge = 0;
-        for (const auto& phase : m.phases) {
-            if (phase.name == "merge") {
-                merge = *std::max_element(phase.seconds.begin(), phase.seconds.end());
+        const auto longest = [](const std::vector<rmsp::PhaseTimes>& phases, const std::string& name) {
+            for (const auto& phase : phases) {
+                if (phase.name == name) {
+                    return *std::max_element(phase.seconds.begin(), phase.seconds.end());
+                }
             }
+            return 0.0;
+        };
+        Json phases = Json::object();
+        for (const auto& phase : m.phases) {
+            phases[phase.name] = phase.seconds;
         }
         return {{"devices", count_of(devices)},
                 {"seconds", m.median_seconds},
                 {"min_seconds", m.min_seconds},
                 {"gflops", m.gflops()},
-                {"merge_seconds", merge},
+                {"partition_seconds", longest(matrix.report().setup, "partition")},
+                {"pointers_seconds", longest(m.phases, "pointers")},
+                {"merge_seconds", longest(m.phases, "merge")},
+                {"phases", std::move(phases)},
+                {"limit_gbs", m.limit_gbs},
+                {"limit_before_gbs", m.limit_before_gbs},
+                {"limit_after_gbs", m.limit_after_gbs},
+                {"share_of_limit", m.share_of_limit()},
                 {"nonzero_imbalance", matrix.plan().nonzero_imbalance},
                 {"time_imbalance", m.time_imbalance},
                 {"iterations", m.iterations}};
     }
 
-    /// The same, and the result compared with the serial reference.
-    bool correct(const Matrix& a, const rmsp::Config& config, const std::string& devices)
+    /// Whether A x passes the comparison with the serial reference; `csr` is the same matrix by rows.
+    template <class View>
+    bool correct(const View& a, const rmsp::CsrView<double>& csr, const rmsp::Config& config,
+                 const std::string& devices)
     {
-        auto matrix = runtime(config, devices).distribute(a.view(), rmsp::distribute_options(config));
+        auto matrix = runtime(config, devices).distribute(a, rmsp::distribute_options(config));
         const std::vector<double> x(static_cast<std::size_t>(a.cols), 1.0);
         std::vector<double> y(static_cast<std::size_t>(a.rows));
         matrix.apply(1.0, x.data(), 0.0, y.data());
-        return rmsp::verify_spmv<double>(a.view(), 1.0, x.data(), 0.0, nullptr, y.data()).passed;
+        return rmsp::verify_spmv<double>(csr, 1.0, x.data(), 0.0, nullptr, y.data()).passed;
     }
 
 private:
@@ -164,19 +179,20 @@ private:
     std::map<std::tuple<std::string, bool, rmsp::BindPolicy>, rmsp::Runtime> runtimes_;
 };
 
-/// Two halves of the rows, of which the second has `ratio` times the entries of the first. (Section 2.3)
-Matrix two_halves(std::int64_t rows, std::int64_t nnz, int ratio)
+/// A block of rows for each device, of which the last `low` have `ratio` times the entries of the others. (Section 2.3)
+Matrix uneven_blocks(std::int64_t rows, std::int64_t nnz, int blocks, int low, double ratio)
 {
     Matrix a;
     a.rows = rows;
     a.cols = rows;
-    const std::int64_t pair = nnz / (rows / 2);
-    const std::int64_t few = pair / (1 + ratio);
+    const double high = static_cast<double>(nnz) / static_cast<double>(rows) * blocks / (blocks - low + low * ratio);
+    const auto many = static_cast<std::int64_t>(std::llround(high));
+    const auto few = static_cast<std::int64_t>(std::llround(high * ratio));
     a.row_ptr.resize(static_cast<std::size_t>(rows) + 1);
     a.row_ptr[0] = 0;
     for (std::int64_t r = 0; r < rows; ++r) {
         a.row_ptr[static_cast<std::size_t>(r) + 1] =
-            a.row_ptr[static_cast<std::size_t>(r)] + (r < rows / 2 ? few : pair - few);
+            a.row_ptr[static_cast<std::size_t>(r)] + (r * blocks < rows * (blocks - low) ? many : few);
     }
     const auto total = static_cast<std::size_t>(a.row_ptr.back());
     rmsp::HostVector<std::int32_t> columns(total);
@@ -196,43 +212,56 @@ Matrix two_halves(std::int64_t rows, std::int64_t nnz, int ratio)
     return a;
 }
 
-Json imbalance(Experiment& experiment, const std::vector<std::string>& devices, double scale, bool gpus)
+Json imbalance(Experiment& experiment, const std::string& devices, double scale, bool gpus)
 {
-    const auto rows = std::max<std::int64_t>(1000, std::llround(2e6 * scale) / 2 * 2);
+    const int blocks = count_of(devices);
+    const auto rows = std::max<std::int64_t>(1000, std::llround(2e6 * scale));
     Json runs = Json::array();
-    for (const int ratio : {1, 2, 4, 6, 8, 10}) {
-        const Matrix a = two_halves(rows, rows * 66, ratio);
-        for (const char* strategy : {"rows", "nonzeros"}) {
-            // One kernel that suits all row lengths, as the paper has one: what differs is the split.
-            auto config = experiment.config("pstar-opt", {std::string("partition.strategy=") + strategy,
-                                                          "run.mode=resident", "run.vectors=replicated"});
-            if (gpus) {
-                config.kernel.spmv = "csr-nnz-split";
+    for (const int low : std::set<int>{0, 1, blocks / 2, blocks - 1}) {
+        for (const int tenths : {1, 3, 5, 7, 9}) {
+            if (low == blocks || (low == 0 && tenths > 1)) {
+                continue;
             }
-            Json run = experiment.measure(a, config, devices.back());
-            run["ratio"] = ratio;
-            run["strategy"] = strategy;
-            say("imbalance 1:{} by {}: {:.1f} GFLOP/s", ratio, strategy, run["gflops"].get<double>());
-            runs.push_back(std::move(run));
+            const Matrix a = uneven_blocks(rows, rows * 66, blocks, low, 0.1 * tenths);
+            for (const char* strategy : {"rows", "nonzeros"}) {
+                // One kernel that suits all row lengths, as the paper has one, and cuts between rows: what differs is the split.
+                auto config = experiment.config(
+                    "pstar-opt", {std::string("partition.strategy=") + strategy, "partition.alignment=auto",
+                                  "run.mode=resident", "run.vectors=replicated"});
+                if (gpus) {
+                    config.kernel.spmv = "csr-nnz-split";
+                }
+                Json run = experiment.measure(a.view(), config, devices);
+                run["low"] = low;
+                run["ratio"] = 0.1 * tenths;
+                run["strategy"] = strategy;
+                say("{} of {} devices with {}/10 of the nonzeros, by {}: {:.1f} GFLOP/s", low, blocks, tenths, strategy,
+                    run["gflops"].get<double>());
+                runs.push_back(std::move(run));
+            }
         }
     }
     return runs;
 }
 
-/// Seconds of the host to cut a matrix into parts and to make what is local to each, in the three formats.
-Json partition_cost(const Matrix& a, const std::vector<int>& counts)
+/// Row indices of the entries.
+rmsp::HostVector<std::int32_t> row_indices(const Matrix& a)
 {
-    Json runs = Json::array();
-    const auto view = a.view();
-    // The same arrays read as CSC are the transpose; its columns are as long as these rows.
-    rmsp::HostVector<std::int32_t> row_idx(static_cast<std::size_t>(view.nnz));
+    rmsp::HostVector<std::int32_t> row_idx(static_cast<std::size_t>(a.nnz()));
 #pragma omp parallel for schedule(dynamic, 4096)
     for (std::int64_t r = 0; r < a.rows; ++r) {
         std::fill(row_idx.begin() + a.row_ptr[static_cast<std::size_t>(r)],
                   row_idx.begin() + a.row_ptr[static_cast<std::size_t>(r) + 1], static_cast<std::int32_t>(r));
     }
-    const rmsp::IndexView rows(row_idx.data());
-    rmsp::HostVector<std::int32_t> local(row_idx.size() + a.row_ptr.size() + 1024);
+    return row_idx;
+}
+
+/// Seconds of the host to cut a matrix into parts and to make what is local to each, in the three formats.
+Json partition_cost(const Matrix& a, const rmsp::IndexView& rows, const std::vector<int>& counts)
+{
+    Json runs = Json::array();
+    const auto view = a.view();
+    rmsp::HostVector<std::int32_t> local(static_cast<std::size_t>(view.nnz) + a.row_ptr.size() + 1024);
     std::fill(local.begin(), local.end(), 0);
     for (const int parts : counts) {
         for (const char* version : versions) {
@@ -253,7 +282,7 @@ Json partition_cost(const Matrix& a, const std::vector<int>& counts)
                          }
                      }
                  }},
-                {"csc",
+                {"csc",  // of the transpose
                  [&] {
                      const auto split = rmsp::partition_csc(a.cols, a.rows, view.row_ptr, parts, options);
                      std::int32_t* out = local.data();
@@ -311,7 +340,7 @@ Json run_all(const Options& options, const std::vector<std::string>& devices, do
                              {"transport", machine.transport()},
                              {"scale", scale}};
     }
-    result["imbalance"] = imbalance(experiment, devices, scale, !devices.back().starts_with("host:"));
+    result["imbalance"] = imbalance(experiment, devices.back(), scale, !devices.back().starts_with("host:"));
 
     Json matrices = Json::array();
     Json speed = Json::array();
@@ -319,27 +348,38 @@ Json run_all(const Options& options, const std::vector<std::string>& devices, do
         say("{}: {} rows, {} nonzeros", name, a.rows, a.nnz());
         // Page-locks the arrays once for all that follows.
         const auto keeper = experiment.runtime(opt, devices.back()).distribute(a.view(), rmsp::distribute_options(opt));
-        for (const char* version : versions) {
-            if (!all_versions && std::string(version) != "pstar-opt") {
-                continue;
-            }
+        const auto add = [&](const auto& view, const char* format, const char* version) {
             const auto config = experiment.config(version);
             for (const auto& set : devices) {
-                Json run = experiment.measure(a, config, set);
+                Json run = experiment.measure(view, config, set);
                 run["matrix"] = name;
+                run["format"] = format;
                 run["version"] = version;
-                say("  {:10} {} device(s): {:.3f} ms, merge {:.3f} ms", version, count_of(set),
-                    1e3 * run["seconds"].get<double>(), 1e3 * run["merge_seconds"].get<double>());
+                say("  {} {:10} {} device(s): {:.3f} ms, {:.1f} % of the links, pointers {:.3f} ms, merge {:.3f} ms",
+                    format, version, count_of(set), 1e3 * run["seconds"].get<double>(),
+                    1e2 * run["share_of_limit"].get<double>(), 1e3 * run["pointers_seconds"].get<double>(),
+                    1e3 * run["merge_seconds"].get<double>());
                 speed.push_back(std::move(run));
             }
-        }
-        if (all_versions) {
-            result["partition"] = partition_cost(a, counts);
+        };
+        if (!all_versions) {
+            add(a.view(), "csr", "pstar-opt");
+        } else {
+            // The same arrays read as CSC are the transpose; its columns are as long as these rows.
+            const auto csc = rmsp::transpose(a.view());
+            const auto rows = row_indices(a);
+            const rmsp::CooView<double> coo{a.rows, a.cols, a.nnz(), rows.data(), a.view().col_idx, a.view().values};
+            for (const char* version : versions) {
+                add(a.view(), "csr", version);
+                add(csc, "csc", version);
+                add(coo, "coo", version);
+            }
+            result["partition"] = partition_cost(a, rows.data(), counts);
             say("  partitioned");
             Json switches = Json::array();
-            for (const char* key :
-                 {"runtime.threads=one", "runtime.bind=none", "partition.strategy=rows", "partition.pointers=host"}) {
-                Json run = experiment.measure(a, experiment.config("pstar-opt", {key}), devices.back());
+            for (const char* key : {"runtime.threads=one", "runtime.bind=none", "partition.strategy=rows",
+                                    "partition.pointers=host", "run.chunk_mib=1000000"}) {
+                Json run = experiment.measure(a.view(), experiment.config("pstar-opt", {key}), devices.back());
                 run["switched"] = key;
                 say("  pstar-opt with {}: {:.3f} ms", key, 1e3 * run["seconds"].get<double>());
                 switches.push_back(std::move(run));
@@ -349,18 +389,22 @@ Json run_all(const Options& options, const std::vector<std::string>& devices, do
             for (const auto& set : devices) {
                 for (const char* bind : {"auto", "none"}) {
                     Json run = experiment.measure(
-                        a, experiment.config("pstar-opt", {std::string("runtime.bind=") + bind}), set);
+                        a.view(), experiment.config("pstar-opt", {std::string("runtime.bind=") + bind}), set);
                     run["bind"] = bind;
                     numa.push_back(std::move(run));
                 }
             }
             result["numa"] = std::move(numa);
             Json verified = Json::object();
+            const auto by_rows = rmsp::to_csr(csc);
             for (const char* version : versions) {
-                verified[version] = experiment.correct(a, experiment.config(version), devices.back());
+                const auto config = experiment.config(version);
+                verified[version] = {{"csr", experiment.correct(a.view(), a.view(), config, devices.back())},
+                                     {"csc", experiment.correct(csc, by_rows.view(), config, devices.back())},
+                                     {"coo", experiment.correct(coo, a.view(), config, devices.back())}};
             }
+            say("  verified: {}", verified.dump());
             result["verified"] = std::move(verified);
-            say("  verified");
         }
         matrices.push_back({{"name", name}, {"rows", a.rows}, {"nonzeros", a.nnz()}});
     };

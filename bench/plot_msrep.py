@@ -50,67 +50,76 @@ class Figures:
         figure.savefig(self.folder / f"{name}.svg", metadata={"Date": None})
         plt.close(figure)
 
-    def seconds(self, version, devices, key="seconds", matrix=None):
-        runs = picked(self.data["speed"], version=version, devices=devices, matrix=matrix or self.first)
-        return runs[0][key] if runs else 0
+    def run(self, version, devices, layout="csr", matrix=None):
+        runs = picked(self.data["speed"], version=version, devices=devices, matrix=matrix or self.first, format=layout)
+        return runs[0]
+
+    def seconds(self, version, devices, matrix=None):
+        return self.run(version, devices, matrix=matrix)["seconds"]
 
     def partition(self, version, devices, layout):
-        return picked(self.data["partition"], version=version, devices=devices, format=layout)[0]["seconds"]
+        """The cuts, and what is local to each part: by the host, or, p*-opt, by the devices inside a product."""
+        host = picked(self.data["partition"], version=version, devices=devices, format=layout)[0]["seconds"]
+        return host + (self.run(version, devices, layout)["pointers_seconds"] if version == "pstar-opt" else 0)
+
+    def versions(self, name, title, claim, label, value, log=False):
+        """A panel for each format: bars of the three versions over the devices."""
+        figure, panels = plt.subplots(1, len(FORMATS), figsize=(11, 4.5))
+        for axes, layout in zip(panels, FORMATS):
+            grouped(axes, self.counts, [(key, text) for key, (text, _) in VERSIONS.items()],
+                    lambda n, version, of=layout: value(version, n, of), {key: colour for key, (_, colour) in VERSIONS.items()})
+            if log:
+                axes.set_yscale("log")
+            axes.set_title("p" + layout.upper(), fontsize=9)
+            axes.set_xlabel("devices")
+        panels[0].set_ylabel(label)
+        self.save(figure, name, title, claim)
 
     def fig06(self):
         figure, axes = plt.subplots(figsize=(7, 4.5))
         runs = self.data["imbalance"]
-        ratios = sorted({run["ratio"] for run in runs})
-        grouped(axes, ratios, [("rows", "equal rows"), ("nonzeros", "equal nonzeros")],
-                lambda ratio, strategy: picked(runs, ratio=ratio, strategy=strategy)[0]["gflops"],
-                {"rows": "#b0b0b0", "nonzeros": "#08519c"})
-        axes.set_xlabel("nonzeros of one half of the rows, as a multiple of the other half's")
-        axes.set_ylabel("GFLOP/s, all devices")
-        self.save(figure, "fig06-imbalance", "Figure 6: imbalance", "1:10 between halves of 8 GPUs costs about half: 559 of "
-                  "1028 remain with blocks of rows")
+        best = picked(runs, low=0, strategy="rows")[0]["gflops"]
+        count = runs[0]["devices"]
+        for low in sorted({run["low"] for run in runs} - {0}):
+            for strategy, style in (("rows", "o-"), ("nonzeros", "s--")):
+                points = sorted((run["ratio"], run["gflops"]) for run in picked(runs, low=low, strategy=strategy))
+                lines = axes.plot(*zip(*points), style, markersize=4,
+                                  label=f"{low} of {count} devices low, equal {strategy}")
+                if strategy == "rows":
+                    ratios = [ratio for ratio, _ in points]
+                    axes.plot(ratios, [best * (count - low + low * ratio) / count for ratio in ratios], ":",
+                              color=lines[0].get_color(), label="what the largest part allows")
+        axes.axhline(best, color="#d0d0d0", zorder=0, label="all alike")
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("nonzeros in the rows of a low device, as a share of a high one's")
+        axes.set_ylabel("GFLOP/s, all devices, resident")
+        axes.legend(fontsize=7)
+        self.save(figure, "fig06-imbalance", "Figure 6: imbalance",
+                  "4 of 8 GPUs with a tenth of the others' nonzeros: 559 GFLOP/s remain of 1028 with blocks of rows")
 
     def fig16(self):
-        figure, panels = plt.subplots(1, 3, figsize=(11, 4.5))
-        for axes, layout in zip(panels, FORMATS):
-            grouped(axes, self.counts, [(key, label) for key, (label, _) in VERSIONS.items()],
-                    lambda n, version, of=layout: 1e3 * self.partition(version, n, of),
-                    {key: colour for key, (_, colour) in VERSIONS.items()})
-            axes.set_yscale("log")
-            axes.set_title(layout.upper(), fontsize=9)
-            axes.set_xlabel("devices")
-        panels[0].set_ylabel("ms of the host")
-        self.save(figure, "fig16-partition-cost", "Figure 16: cost of partitioning HV15R's stand-in",
-                  "p* costs no more than the baseline and falls with the GPUs; p*-opt leaves the pointers to the GPUs")
+        self.versions("fig16-partition-cost", "Figure 16: cost of partitioning HV15R's stand-in",
+                      "p* costs no more than the baseline and falls with the GPUs; p*-opt leaves the pointers to the GPUs",
+                      "ms of the host, and, p*-opt, of the devices' pointers",
+                      lambda version, n, of: 1e3 * self.partition(version, n, of), log=True)
 
     def fig17(self):
-        figure, axes = plt.subplots(figsize=(7, 4.5))
-        grouped(axes, self.counts, [(key, label) for key, (label, _) in VERSIONS.items()],
-                lambda n, version: 100 * self.partition(version, n, "csr") / self.seconds(version, n),
-                {key: colour for key, (_, colour) in VERSIONS.items()})
-        axes.set_xlabel("devices")
-        axes.set_ylabel("% of one streamed product (CSR)")
-        self.save(figure, "fig17-partition-overhead", "Figure 17: overhead of partitioning HV15R's stand-in",
-                  "CSR baseline 3.8 to 9 % (Summit), 0.5 to 2.3 % (DGX-1); p*-opt below 2 % in most cases")
+        self.versions("fig17-partition-overhead", "Figure 17: overhead of partitioning HV15R's stand-in",
+                      "baseline 3.8 to 9 % for CSR and CSC (Summit), 0.5 to 2.3 % (DGX-1), 72 to 85 % and 38 to 62 % for COO; "
+                      "p*-opt below 2 % in most cases", "% of one streamed product",
+                      lambda version, n, of: 100 * self.partition(version, n, of) / self.run(version, n, of)["seconds"])
 
     def fig18(self):
-        figure, axes = plt.subplots(figsize=(7, 4.5))
-        grouped(axes, self.counts, [(key, label) for key, (label, _) in VERSIONS.items()],
-                lambda n, version: 1e3 * self.seconds(version, n, "merge_seconds"),
-                {key: colour for key, (_, colour) in VERSIONS.items()})
-        axes.set_xlabel("devices")
-        axes.set_ylabel("ms")
-        self.save(figure, "fig18-merge-cost", "Figure 18: cost of merging, HV15R's stand-in",
-                  "CSR: y is copied to the host by all GPUs at once, and the host adds the shared rows")
+        self.versions("fig18-merge-cost", "Figure 18: cost of merging, HV15R's stand-in",
+                      "low for CSR and COO, where rows are copied to their place; CSC baseline rises with the GPUs", "ms",
+                      lambda version, n, of: 1e3 * self.run(version, n, of)["merge_seconds"])
 
     def fig19(self):
-        figure, axes = plt.subplots(figsize=(7, 4.5))
-        grouped(axes, self.counts, [(key, label) for key, (label, _) in VERSIONS.items()],
-                lambda n, version: 100 * self.seconds(version, n, "merge_seconds") / self.seconds(version, n),
-                {key: colour for key, (_, colour) in VERSIONS.items()})
-        axes.set_xlabel("devices")
-        axes.set_ylabel("% of one streamed product (CSR)")
-        self.save(figure, "fig19-merge-overhead", "Figure 19: overhead of merging, HV15R's stand-in",
-                  "p*-opt below 3.8 % for CSR")
+        def share(version, n, of):
+            run = self.run(version, n, of)
+            return 100 * run["merge_seconds"] / run["seconds"]
+        self.versions("fig19-merge-overhead", "Figure 19: overhead of merging, HV15R's stand-in",
+                      "p*-opt below 3.8 % for CSR, 9 % for CSC, 17 % for COO", "% of one streamed product", share)
 
     def fig20(self):
         figure, axes = plt.subplots(figsize=(7, 4.5))
@@ -133,12 +142,16 @@ class Figures:
         axes.legend(fontsize=8)
 
     def fig21(self):
-        figure, axes = plt.subplots(figsize=(7, 4.5))
-        base = self.seconds("baseline", self.counts[0])
-        for version, (label, colour) in VERSIONS.items():
-            axes.plot(self.counts, [base / self.seconds(version, n) for n in self.counts], "o-", label=label, color=colour)
-        self.ideal(axes)
-        axes.set_ylabel("speed-up over the baseline on one device")
+        figure, panels = plt.subplots(1, len(FORMATS), figsize=(11, 4.5))
+        for axes, layout in zip(panels, FORMATS):
+            base = self.run("baseline", self.counts[0], layout)["seconds"]
+            for version, (label, colour) in VERSIONS.items():
+                axes.plot(self.counts, [base / self.run(version, n, layout)["seconds"] for n in self.counts], "o-",
+                          label=label, color=colour)
+            self.ideal(axes)
+            axes.set_title("p" + layout.upper(), fontsize=9)
+            axes.set_ylabel("")
+        panels[0].set_ylabel("speed-up over the baseline on one device")
         self.save(figure, "fig21-speed-up", "Figure 21: total speed-up, HV15R's stand-in, streamed",
                   "p*-opt 5.5 on 6 GPUs (Summit), 6.2 on 8 (DGX-1); p* falls behind, the baseline is worst")
 

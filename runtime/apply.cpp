@@ -112,7 +112,7 @@ PlacedX<T> place_whole_x(MatrixState<T>& matrix, runtime::Worker& worker, runtim
         if (x.vector) {
             worker.stream().copy(all + own.first, x.vector->slices[rank], bytes);
         } else {
-            device.upload(worker.stream(), all + own.first, x.host + own.first, bytes);
+            upload_vector(worker, matrix.shards[rank]->streamed.get(), all + own.first, x.host + own.first, bytes);
             mark("x upload");
         }
     };
@@ -281,21 +281,22 @@ void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rende
             probe->mark(worker, "");
         }
         if (shard.streamed) {
-            shard.streamed->start(worker);
+            shard.streamed->start(worker, probe);
         }
         const PlacedX<T> x_place = place_x(matrix, worker, meeting, x, probe);
         if (copy_y && beta != T{0}) {
-            device.upload(stream, y_place, host_rows, y_bytes);
+            upload_vector(worker, shard.streamed.get(), y_place, host_rows, y_bytes);
             if (probe != nullptr) {
                 probe->mark(worker, "y upload");
             }
         }
+        const std::size_t begin = probe != nullptr ? probe->last(worker) : 0;
         multiply(shard, worker, alpha, x_place.data, beta, y_place);
         if (x_place.gathered) {
             matrix.channel->settle(worker, stream, meeting);
         }
         if (probe != nullptr) {
-            probe->mark(worker, shard.streamed ? "stream" : "kernel");
+            probe->mark(worker, shard.streamed ? "stream" : "kernel", stream, begin);
         }
     }
 

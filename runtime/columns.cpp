@@ -70,7 +70,7 @@ ColumnProduct<T>::ColumnProduct(const MatrixState<T>& matrix, bool of_transpose)
 
 template <class T>
 const kernels::SpmvOperator<T>* ColumnProduct<T>::open(runtime::Worker& worker, MatrixState<T>& matrix,
-                                                       const std::string& kernel)
+                                                       std::string& kernel)
 {
     const Determinism determinism = matrix.options.determinism;
     const auto rank = static_cast<std::size_t>(worker.rank());
@@ -130,7 +130,18 @@ const kernels::SpmvOperator<T>* ColumnProduct<T>::open(runtime::Worker& worker, 
         return nullptr;
     }
     if (shard.part.nnz() > 0 || shards_.size() == 1) {
-        own.owned_operator = coordinates_ ? by_coordinates() : by_columns(shard.owned, kernel);
+        const auto prepare = [&] { return coordinates_ ? by_coordinates() : by_columns(shard.owned, kernel); };
+        try {
+            own.owned_operator = prepare();
+        } catch (const Error& e) {
+            const char* const in_place = coordinates_ ? "coo-atomic" : "csc-atomic";
+            if (e.code() != ErrorCode::out_of_memory || kind != DeviceKind::cuda || matrix.options.kernel != "auto" ||
+                determinism != Determinism::none || kernel == in_place) {
+                throw;
+            }
+            kernel = in_place;
+            own.owned_operator = prepare();
+        }
     }
     if (shard.carry_nnz > 0) {
         // One column, so pointers do for every format.
@@ -192,7 +203,8 @@ typename ColumnProduct<T>::PlacedX ColumnProduct<T>::place_x(runtime::Worker& wo
     }
     const runtime::Range needed = x_.touched[rank];
     T* const zero = shards_[rank]->x.zero;
-    device.upload(worker.stream(), zero + needed.first, x.host + needed.first, bytes_of(needed, sizeof(T)));
+    upload_vector(worker, shards_[rank]->streamed, zero + needed.first, x.host + needed.first,
+                  bytes_of(needed, sizeof(T)));
     if (probe != nullptr) {
         probe->mark(worker, "x upload");
     }
@@ -248,7 +260,7 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
     };
     mark("");
     if (own.streamed != nullptr) {
-        own.streamed->start(worker);
+        own.streamed->start(worker, probe);
     }
     const PlacedX placed = place_x(worker, meeting, x, probe);
     T* const y_zero = copy_y      ? own.y.zero
@@ -257,10 +269,11 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
                       : alone     ? y.vector->slices[rank]
                                   : static_cast<T*>(y.vector->entry_zero[rank]);
     if (copy_y && beta != T{0}) {
-        device.upload(stream, y_zero + slice.first, y.host + slice.first, bytes_of(slice, sizeof(T)));
+        upload_vector(worker, own.streamed, y_zero + slice.first, y.host + slice.first, bytes_of(slice, sizeof(T)));
         mark("y upload");
     }
 
+    const std::size_t begin = probe != nullptr ? probe->last(worker) : 0;
     if (shared && !alone) {
         multiply(worker, alpha, placed.zero, T{0}, own.partial.zero, {});
     } else {
@@ -269,7 +282,9 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
     if (placed.gathered) {
         channel_->settle(worker, worker.stream(), meeting);
     }
-    mark(own.streamed != nullptr ? "stream" : "kernel");
+    if (probe != nullptr) {
+        probe->mark(worker, own.streamed != nullptr ? "stream" : "kernel", stream, begin);
+    }
     if (channel_) {
         // The device's own sums are in its slice of y, with beta y.
         channel_->reduce_scatter(worker, meeting,

@@ -41,8 +41,8 @@ public:
     ColumnProduct& operator=(const ColumnProduct&) = delete;
 
     /// Makes one device's operators, room and events; on its worker. Returns the operator of the owned rows, null if there
-    /// are no entries.
-    const kernels::SpmvOperator<T>* open(runtime::Worker& worker, MatrixState<T>& matrix, const std::string& kernel);
+    /// are no entries. `kernel` becomes another one where the choice is automatic and there is no room for a sorted copy.
+    const kernels::SpmvOperator<T>* open(runtime::Worker& worker, MatrixState<T>& matrix, std::string& kernel);
     /// Frees what open() made; on the worker, or after it has stopped.
     void close(int rank) noexcept;
 

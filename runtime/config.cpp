@@ -48,6 +48,10 @@ std::vector<Key> key_table(Config& c)
          "(by "
          "rows, with coordinates); auto: csr",
          {"csr", "csc", "coo", "auto"}},
+        {"matrix.order",
+         &c.matrix.order,
+         "order of the entries of coo: by row, by column, or none (shuffled by matrix.seed)",
+         {"row", "column", "none"}},
         {"matrix.precision", &c.matrix.precision, "floating-point type of the values and vectors", {"double", "float"}},
         {"matrix.values",
          &c.matrix.values,
@@ -127,6 +131,11 @@ std::vector<Key> key_table(Config& c)
          &c.partition.pointers,
          "where the local row pointers of the parts are computed: device, or host (the baseline)",
          {"device", "host"}},
+        {"partition.unsorted",
+         &c.partition.unsorted,
+         "what happens to coo in no order: refuse (an error), sort (a copy by row, once), split (as it is; each device "
+         "may have some of every row)",
+         {"refuse", "sort", "split"}},
 
         {"kernel.spmv", &c.kernel.spmv, "kernel by its name in `mspmv kernels`, or auto"},
         {"kernel.determinism",
@@ -148,7 +157,11 @@ std::vector<Key> key_table(Config& c)
          "the "
          "GPUs in pieces",
          {"resident", "streamed"}},
-        {"run.chunk_mib", &c.run.chunk_mib, "MiB of one such piece; a GPU holds six", {}, 1},
+        {"run.chunk_mib",
+         &c.run.chunk_mib,
+         "MiB of one such piece, of which a GPU holds six; 0: 64, and less towards the end of each part",
+         {},
+         0},
         {"run.merge",
          &c.run.merge,
          "what adds the partial results of devices that have some of the same rows (csc): a transport, or auto, the "
@@ -646,6 +659,9 @@ DistributeOptions distribute_options(const Config& config)
                                                                 : Exchange::automatic;
     options.x_layout = config.run.vectors == "replicated" ? Layout::replicated : Layout::rows;
     options.row_pointers = config.partition.pointers == "host" ? RowPointers::host : RowPointers::device;
+    options.unsorted = config.partition.unsorted == "sort"    ? Unsorted::sort
+                       : config.partition.unsorted == "split" ? Unsorted::split
+                                                              : Unsorted::refuse;
     options.kernel = config.kernel.spmv;
     options.merge = config.run.merge;
     options.expected_applies =

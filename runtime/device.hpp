@@ -47,6 +47,9 @@ enum class StreamPriority : std::uint8_t { normal, high };
 /// ends are multiples of 64 bytes.
 using Filler = std::function<void(std::byte* out, std::size_t begin, std::size_t bytes)>;
 
+/// Called between the parts of an upload of pageable memory, for work that uses the link while the cores prepare the next one.
+using Between = std::function<void()>;
+
 /// Writes 64-bit indices as 32-bit ones, counted from `base`; the caller has checked the range.
 inline Filler narrowed(const std::int64_t* from, std::int64_t base = 0)
 {
@@ -106,9 +109,10 @@ public:
 
     /// Copies host memory of any kind to the device; src may be reused when this returns, unless it is pinned (then when the
     /// stream gets there). Pageable memory goes through a pinned, node-local ring filled by the worker's cores.
-    virtual void upload(Stream& stream, void* dst, const void* src, std::size_t bytes) = 0;
+    virtual void upload(Stream& stream, void* dst, const void* src, std::size_t bytes, const Between& between = {}) = 0;
     /// The same for data that is made on the way (converted columns): `fill` has been called for everything when this returns.
-    virtual void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill) = 0;
+    virtual void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill,
+                        const Between& between = {}) = 0;
     /// Copies device memory to host memory of any kind. Pageable: returns when the data are there. Pinned: when queued.
     virtual void download(Stream& stream, void* dst, const void* src, std::size_t bytes) = 0;
 

@@ -376,8 +376,10 @@ void prepare_columns(MatrixState<T>& matrix, ColumnProduct<T>& product, runtime:
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     ShardPlan& plan = matrix.plan.shards[rank];
-    const kernels::SpmvOperator<T>* const made = product.open(worker, matrix, primary ? plan.kernel : "auto");
+    std::string kernel = primary ? plan.kernel : "auto";
+    const kernels::SpmvOperator<T>* const made = product.open(worker, matrix, kernel);
     if (primary && made != nullptr) {
+        plan.kernel = kernel;
         note_kept(plan, *made);
     }
 }

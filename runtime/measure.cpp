@@ -3,6 +3,7 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -107,6 +108,101 @@ private:
     std::vector<kernels::DeviceArray<double>> data_;
 };
 
+/// Largest rate in GB/s of `work`, which moves `bytes` and is queued by all devices at the same time.
+double best_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes,
+                 const std::function<void()>& work)
+{
+    constexpr int repetitions = 7;
+    const auto before = worker.device().make_event(true);
+    const auto after = worker.device().make_event(true);
+    double best = 0;
+    for (int i = 0; i < repetitions; ++i) {
+        worker.stream().synchronize();
+        meeting.arrive_and_wait();
+        worker.stream().record(*before);
+        work();
+        worker.stream().record(*after);
+        after->synchronize();
+        const double seconds = after->seconds_since(*before);
+        best = std::max(best, seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0.0);
+    }
+    return best;
+}
+
+double read_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes)
+{
+    const std::int64_t n = bytes / static_cast<std::int64_t>(sizeof(double));
+    const auto context = worker.context();
+    kernels::DeviceArray<double> data(worker.device(), static_cast<std::size_t>(n));
+    kernels::DeviceArray<double> sink(worker.device(), sink_entries);
+    kernels::fill(data.data(), n, 1.0, context);
+    return best_rate(worker, meeting, bytes, [&] { kernels::read_all(data.data(), n, sink.data(), context); });
+}
+
+/// Rate in GB/s of each device's link while all devices copy from the host, until the slowest is done: links may share what lies
+/// before them, unevenly, and the sum of their own best rates is more than all of them carry at once. What is copied are the arrays
+/// that the matrix is streamed from, where they lie, or pinned memory if they are not locked. `seconds` has an entry a device.
+template <class T>
+double copy_rate(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting,
+                 std::vector<double>& seconds)
+{
+    constexpr int repetitions = 3;
+    constexpr std::int64_t bytes = std::int64_t{512} << 20;
+    constexpr std::size_t buffer_bytes = std::size_t{256} << 20;
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const auto& part = matrix.shards[rank]->streamed;
+    runtime::PinnedBuffer from;
+    kernels::DeviceArray<std::byte> to;
+    const auto copy = [&] {
+        const std::int64_t queued = part ? part->copy_without_use(worker, bytes) : 0;
+        if (queued > 0) {
+            return queued;
+        }
+        if (from.bytes() == 0) {
+            from = runtime::PinnedBuffer(worker.device(), buffer_bytes);
+            to = kernels::DeviceArray<std::byte>(worker.device(), buffer_bytes);
+        }
+        for (std::int64_t done = 0; done < bytes; done += static_cast<std::int64_t>(buffer_bytes)) {
+            worker.stream().copy(to.data(), from.data(), buffer_bytes);
+        }
+        return bytes;
+    };
+    const auto before = worker.device().make_event(true);
+    const auto after = worker.device().make_event(true);
+    double best = 0;
+    for (int i = 0; i <= repetitions; ++i) {
+        worker.stream().synchronize();
+        meeting.arrive_and_wait();
+        worker.stream().record(*before);
+        const std::int64_t copied = copy();
+        worker.stream().record(*after);
+        after->synchronize();
+        seconds[rank] = after->seconds_since(*before);
+        meeting.arrive_and_wait();
+        const double slowest = *std::max_element(seconds.begin(), seconds.end());
+        // The first one may have made the buffer.
+        best = i == 0 || slowest <= 0 ? best : std::max(best, static_cast<double>(copied) / slowest * 1e-9);
+    }
+    return best;
+}
+
+/// Measured anew: a link's rate is not the same all the time.
+template <class T>
+std::vector<double> measure_links(MatrixState<T>& matrix)
+{
+    RuntimeState& runtime = *matrix.runtime;
+    std::vector<double> rates(matrix.shards.size());
+    std::vector<double> seconds(rates.size());
+    runtime
+        .submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+            rates[static_cast<std::size_t>(worker.rank())] = copy_rate(matrix, worker, meeting, seconds);
+        })
+        .get();
+    std::lock_guard lock(runtime.mutex);
+    runtime.link_gbs = rates;
+    return rates;
+}
+
 }  // namespace
 
 PhaseProbe::PhaseProbe(RuntimeState& runtime, int applies, int marks)
@@ -139,12 +235,28 @@ std::size_t PhaseProbe::mark(runtime::Worker& worker, const char* phase)
 
 std::size_t PhaseProbe::mark(runtime::Worker& worker, const char* phase, runtime::Stream& stream, std::size_t since)
 {
-    const auto rank = static_cast<std::size_t>(worker.rank());
-    Mark& mark = marks_[rank].at(used_[rank]);
+    Mark& mark = next(worker);
     mark.phase = phase;
     mark.since = since;
     stream.record(*mark.event);
-    return used_[rank]++;
+    return used_[static_cast<std::size_t>(worker.rank())] - 1;
+}
+
+void PhaseProbe::add(runtime::Worker& worker, const char* phase, double seconds)
+{
+    // Recorded as well, since the next mark may count from here.
+    marks_[static_cast<std::size_t>(worker.rank())][mark(worker, phase)].seconds = seconds;
+}
+
+PhaseProbe::Mark& PhaseProbe::next(runtime::Worker& worker)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    auto& own = marks_[rank];
+    if (used_[rank] == own.size()) {
+        own.push_back({});
+        own.back().event = worker.device().make_event(true);
+    }
+    return own[used_[rank]++];
 }
 
 std::vector<PhaseTimes> PhaseProbe::medians() const
@@ -152,20 +264,33 @@ std::vector<PhaseTimes> PhaseProbe::medians() const
     std::vector<PhaseTimes> phases;
     const std::size_t devices = marks_.size();
     for (std::size_t rank = 0; rank < devices; ++rank) {
-        std::vector<std::pair<std::string, std::vector<double>>> samples;
-        for (std::size_t i = 1; i < used_[rank]; ++i) {
+        struct Samples {
+            std::string name;
+            std::vector<double> seconds;  // of each apply
+            int last_apply = -1;
+        };
+        std::vector<Samples> samples;
+        int apply = -1;
+        for (std::size_t i = 0; i < used_[rank]; ++i) {
             const Mark& mark = marks_[rank][i];
             const std::string name = mark.phase;
             if (name.empty()) {
+                ++apply;
+            }
+            if (name.empty() || name == no_phase) {
                 continue;
             }
-            auto place = std::find_if(samples.begin(), samples.end(), [&](const auto& s) { return s.first == name; });
+            auto place = std::find_if(samples.begin(), samples.end(), [&](const auto& s) { return s.name == name; });
             if (place == samples.end()) {
-                place = samples.insert(samples.end(), {name, {}});
+                place = samples.insert(samples.end(), {name, {}, -1});
             }
-            place->second.push_back(mark.event->seconds_since(*marks_[rank][mark.since].event));
+            if (std::exchange(place->last_apply, apply) != apply) {
+                place->seconds.push_back(0);
+            }
+            place->seconds.back() +=
+                mark.seconds >= 0 ? mark.seconds : mark.event->seconds_since(*marks_[rank][mark.since].event);
         }
-        for (auto& [name, seconds] : samples) {
+        for (auto& [name, seconds, last_apply] : samples) {
             auto place = std::find_if(phases.begin(), phases.end(), [&](const auto& p) { return p.name == name; });
             if (place == phases.end()) {
                 place = phases.insert(phases.end(), PhaseTimes{name, std::vector<double>(devices), false});
@@ -266,6 +391,13 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     };
 
     Measurement m;
+    const bool link = matrix->mode == Mode::streamed && !runtime.shared_memory();
+    const auto total = [](const std::vector<double>& rates) {
+        return std::accumulate(rates.begin(), rates.end(), 0.0);
+    };
+    if (link && !(runtime.options.limit_gbs > 0)) {
+        m.limit_before_gbs = total(measure_links(*matrix));
+    }
     m.cold = cold;
     m.iterations = iterations;
     for (std::int64_t i = 0; i < warmup; ++i) {
@@ -341,7 +473,6 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
         }
     }
 
-    const bool link = matrix->mode == Mode::streamed && !runtime.shared_memory();
     m.name = fmt::format("spmv/{}/{}/{}", to_string(plan.format), plan.precision, plan.mode);
     m.layout = vectors == Vectors::host         ? "x host -> y host"
                : vectors == Vectors::replicated ? "x replicated -> y by rows"
@@ -350,7 +481,6 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     m.max_seconds = *std::max_element(times.begin(), times.end());
     m.median_seconds = median(std::move(times));
     m.flops = 2.0 * static_cast<double>(plan.nnz);
-    const std::vector<double> limits = measure_limits(runtime, matrix->mode);
     const Plan now = current_plan(*matrix);
     for (const auto& shard : now.shards) {
         m.bytes += static_cast<double>(shard.apply_bytes);
@@ -358,7 +488,12 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     // beta reads y once more, from the devices' own memory
     m.bytes += beta != T{0} && !link ? static_cast<double>(plan.rows) * sizeof(T) : 0;
     m.raw_bytes = static_cast<double>(matrix->raw_bytes);
-    m.limit_gbs = std::accumulate(limits.begin(), limits.end(), 0.0);
+    if (m.limit_before_gbs > 0) {
+        m.limit_after_gbs = total(measure_links(*matrix));
+        m.limit_gbs = std::max(m.limit_before_gbs, m.limit_after_gbs);
+    } else {
+        m.limit_gbs = total(measure_limits(runtime));
+    }
     m.limit_source = runtime.options.limit_gbs > 0 ? "given"
                      : link                        ? "measured host-to-device copies"
                                                    : "measured read bandwidth";
@@ -375,96 +510,23 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     return m;
 }
 
-namespace {
-
-/// Largest rate in GB/s of `work`, which moves `bytes` and is queued by all devices at the same time.
-double best_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes,
-                 const std::function<void()>& work)
-{
-    constexpr int repetitions = 7;
-    const auto before = worker.device().make_event(true);
-    const auto after = worker.device().make_event(true);
-    double best = 0;
-    for (int i = 0; i < repetitions; ++i) {
-        worker.stream().synchronize();
-        meeting.arrive_and_wait();
-        worker.stream().record(*before);
-        work();
-        worker.stream().record(*after);
-        after->synchronize();
-        const double seconds = after->seconds_since(*before);
-        best = std::max(best, seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0.0);
-    }
-    return best;
-}
-
-double read_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes)
-{
-    const std::int64_t n = bytes / static_cast<std::int64_t>(sizeof(double));
-    const auto context = worker.context();
-    kernels::DeviceArray<double> data(worker.device(), static_cast<std::size_t>(n));
-    kernels::DeviceArray<double> sink(worker.device(), sink_entries);
-    kernels::fill(data.data(), n, 1.0, context);
-    return best_rate(worker, meeting, bytes, [&] { kernels::read_all(data.data(), n, sink.data(), context); });
-}
-
-/// Rate in GB/s of each device while all copy the same bytes from the host, until the slowest is done: links may share what lies
-/// before them, unevenly, and the sum of their own best rates is more than all of them carry at once. `seconds` has an entry a device.
-double copy_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes,
-                 std::vector<double>& seconds)
-{
-    constexpr int repetitions = 7;
-    constexpr int copies = 4;
-    const auto n = static_cast<std::size_t>(bytes);
-    const runtime::PinnedBuffer from(worker.device(), n);
-    const kernels::DeviceArray<std::byte> to(worker.device(), n);
-    const auto before = worker.device().make_event(true);
-    const auto after = worker.device().make_event(true);
-    double best = 0;
-    for (int i = 0; i < repetitions; ++i) {
-        worker.stream().synchronize();
-        meeting.arrive_and_wait();
-        worker.stream().record(*before);
-        for (int k = 0; k < copies; ++k) {
-            worker.stream().copy(to.data(), from.data(), n);
-        }
-        worker.stream().record(*after);
-        after->synchronize();
-        seconds[static_cast<std::size_t>(worker.rank())] = after->seconds_since(*before);
-        meeting.arrive_and_wait();
-        const double slowest = *std::max_element(seconds.begin(), seconds.end());
-        best = std::max(best, slowest > 0 ? copies * static_cast<double>(bytes) / slowest * 1e-9 : 0.0);
-    }
-    return best;
-}
-
-}  // namespace
-
-std::vector<double> measure_limits(RuntimeState& runtime, Mode mode)
+std::vector<double> measure_limits(RuntimeState& runtime)
 {
     runtime.require_live();
-    std::vector<double> limits = runtime.limits(mode);
+    std::vector<double> limits = runtime.limits(Mode::resident);
     if (std::all_of(limits.begin(), limits.end(), [](double limit) { return limit > 0; })) {
         return limits;
     }
     // Far above any cache, and all devices at once, as an apply uses them.
     constexpr std::int64_t gpu_bytes = std::int64_t{2} << 30;
     constexpr std::int64_t host_bytes = std::int64_t{512} << 20;
-    constexpr std::int64_t link_bytes = std::int64_t{256} << 20;
-    const bool link = mode == Mode::streamed && !runtime.shared_memory();
-    const std::int64_t memory_bytes = runtime.shared_memory() ? host_bytes / std::max(1, runtime.devices()) : gpu_bytes;
-    std::vector<double> seconds(limits.size());
+    const std::int64_t bytes = runtime.shared_memory() ? host_bytes / std::max(1, runtime.devices()) : gpu_bytes;
     runtime
         .submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
-            limits[static_cast<std::size_t>(worker.rank())] =
-                link ? copy_rate(worker, meeting, link_bytes, seconds) : read_rate(worker, meeting, memory_bytes);
+            limits[static_cast<std::size_t>(worker.rank())] = read_rate(worker, meeting, bytes);
         })
         .get();
     std::lock_guard lock(runtime.mutex);
-    if (link) {
-        runtime.link_gbs = limits;
-        return limits;
-    }
     for (std::size_t i = 0; i < limits.size(); ++i) {
         runtime.infos[i].limit_gbs = limits[i];
     }
@@ -479,7 +541,7 @@ template Measurement measure_matrix(const std::shared_ptr<MatrixState<double>>&,
 
 }  // namespace detail
 
-std::vector<double> Runtime::measure_limits() { return detail::measure_limits(*state_, Mode::resident); }
+std::vector<double> Runtime::measure_limits() { return detail::measure_limits(*state_); }
 
 template <class T>
 Report DistributedMatrix<T>::report() const

@@ -59,17 +59,32 @@ Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& 
     return result;
 }
 
+/// Whether columns, or coordinates that are not sorted by row, are sorted on the GPU when the matrix is distributed: a product takes half
+/// of the time then, in a fixed order, which has repaid the sort after 16 to 47 applies (H200; R-MAT, stencil).
+bool sorting_pays(DeviceKind kind, const DistributeOptions& options)
+{
+    constexpr std::int64_t break_even = 50;
+    return kind == DeviceKind::cuda && options.kernel == "auto" && options.mode == Mode::resident &&
+           (options.expected_applies == 0 || options.expected_applies >= break_even);
+}
+
 /// The name of the kernel for one device's part where there is no ranking: of streamed rows, of columns and of coordinates.
 template <class T>
 std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& part, const DistributeOptions& options)
 {
     if (!a.coordinates && a.transposed) {
+        if (sorting_pays(kind, options)) {
+            return kernels::choose_spmv_csc<T>(kind, "csc-to-csr", options.determinism).info.name;
+        }
         return options.mode == Mode::streamed && kind == DeviceKind::cuda
                    ? choose_streamed_csc<T>(kind, options.kernel, options.determinism).info.name
                    : kernels::choose_spmv_csc<T>(kind, options.kernel, options.determinism).info.name;
     }
     if (a.coordinates) {
         const CooOrder order = a.transposed ? CooOrder::by_column : a.order;
+        if (order != CooOrder::by_row && sorting_pays(kind, options)) {
+            return kernels::choose_spmv_coo<T>(kind, "coo-to-csr", options.determinism, order).info.name;
+        }
         return kernels::choose_spmv_coo<T>(kind, options.kernel, options.determinism, order).info.name;
     }
     const RowStatistics rows = part_statistics(a.row_ptr, part);
@@ -300,10 +315,12 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
                const std::vector<double>& weights, double* split_seconds)
 {
     const bool streamed = options.mode == Mode::streamed;
-    if (streamed && options.chunk_bytes < least_chunk_bytes) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("chunks of {} bytes: a matrix is streamed in chunks of at least {} bytes",
-                                options.chunk_bytes, least_chunk_bytes));
+    if (streamed && options.chunk_bytes != 0 && options.chunk_bytes < least_chunk_bytes) {
+        throw Error(
+            ErrorCode::usage,
+            fmt::format("chunks of {} bytes: a matrix is streamed in chunks of at least {} bytes, or of 0, which "
+                        "chooses",
+                        options.chunk_bytes, least_chunk_bytes));
     }
     if (options.device_bytes < 0) {
         throw Error(ErrorCode::usage,

@@ -70,6 +70,10 @@ std::string measurement_text(const Measurement& m, const Report& report)
     if (m.limit_gbs > 0) {
         out += fmt::format(", {} of {:.1f} GB/s ({})", text::percent(m.share_of_limit()), m.limit_gbs, m.limit_source);
     }
+    if (m.limit_before_gbs > 0) {
+        out += fmt::format("\n  links       {:.1f} GB/s before the timed applies, {:.1f} after", m.limit_before_gbs,
+                           m.limit_after_gbs);
+    }
     if (m.raw_bytes > 0) {
         out += fmt::format("\n  encoded     {:.2f} GB/s of the matrix as it is in host memory, {:.2f} times the link's",
                            m.raw_bytes_per_second() * 1e-9, m.bytes > 0 ? m.raw_bytes / m.bytes : 0.0);
@@ -208,6 +212,8 @@ Json benchmark_json(const Measurement& m, const Report& report, std::size_t inde
             {"bytes_per_second", m.bytes_per_second()},
             {"raw_bytes_per_second", m.raw_bytes_per_second()},
             {"limit_gbs", m.limit_gbs},
+            {"limit_before_gbs", m.limit_before_gbs},
+            {"limit_after_gbs", m.limit_after_gbs},
             {"limit_source", m.limit_source},
             {"share_of_limit", m.share_of_limit()},
             {"imbalance", {{"nonzeros", report.plan.nonzero_imbalance}, {"time", m.time_imbalance}}},

@@ -289,6 +289,11 @@ struct VectorState {
         ghost_room;  ///< entries that each device has room for behind its slice and all that is held
 };
 
+/// What a runtime's handle points to.
+struct RuntimeAccess {
+    static const std::shared_ptr<RuntimeState>& state(const Runtime& runtime) { return runtime.state_; }
+};
+
 /// What a vector's handle points to.
 struct VectorAccess {
     template <class T>
@@ -370,11 +375,17 @@ public:
     PhaseProbe(const PhaseProbe&) = delete;
     PhaseProbe& operator=(const PhaseProbe&) = delete;
 
+    /// The name of a mark at which a phase only begins.
+    static constexpr const char* no_phase = "-";
     /// Ends a phase on the worker's stream that began at the mark before; the first mark of an apply begins it and is called
     /// "". Returns the mark.
     std::size_t mark(runtime::Worker& worker, const char* phase);
-    /// Ends a phase on a stream of the worker that began at the mark `since`.
+    /// Ends a phase on a stream of the worker that began at the mark `since`. Phases of one name in an apply are added up.
     std::size_t mark(runtime::Worker& worker, const char* phase, runtime::Stream& stream, std::size_t since);
+    /// The same for what the host timed.
+    void add(runtime::Worker& worker, const char* phase, double seconds);
+    /// The latest mark.
+    std::size_t last(const runtime::Worker& worker) const { return used_[static_cast<std::size_t>(worker.rank())] - 1; }
     /// Median seconds of each phase on each device. Only when all applies are done.
     std::vector<PhaseTimes> medians() const;
 
@@ -382,12 +393,26 @@ private:
     struct Mark {
         const char* phase = "";
         std::size_t since = 0;  ///< the mark where the phase began
+        double seconds = -1;    ///< that the host timed instead; -1: none
         std::unique_ptr<runtime::Event> event;
     };
+    Mark& next(runtime::Worker& worker);
+
     RuntimeState& runtime_;
-    std::vector<std::vector<Mark>> marks_;  // of each device
+    std::vector<std::vector<Mark>> marks_;  // of each device; grow where an apply has more than expected
     std::vector<std::size_t> used_;
 };
+
+/// Copies entries of a host vector to the worker's device, where a part may be streamed (or null) over the same link.
+template <class T>
+void upload_vector(runtime::Worker& worker, StreamedPart<T>* part, T* to, const T* from, std::size_t bytes)
+{
+    if (part != nullptr) {
+        part->upload(worker, to, from, bytes);
+    } else {
+        worker.device().upload(worker.stream(), to, from, bytes);
+    }
+}
 
 /// Queues y = alpha A x + beta y, or with A^T, on one worker; the body of every apply.
 template <class T>
@@ -404,7 +429,7 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
                            typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup, std::int64_t iterations,
                            T alpha, const T* x, T beta, const T* y_in, T* y_out, bool cold);
 
-/// Measures what RuntimeState::limits() does not know yet.
-std::vector<double> measure_limits(RuntimeState& runtime, Mode mode);
+/// Measures the read bandwidths that RuntimeState::limits() does not know yet.
+std::vector<double> measure_limits(RuntimeState& runtime);
 
 }  // namespace rmsp::detail

@@ -1,26 +1,35 @@
 #include "runtime/streamed.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <limits>
-
-#include <unistd.h>
+#include <span>
 
 #include <fmt/format.h>
 
 #include <kernels/spmv/policy.hpp>
 #include <kernels/support/support.hpp>
 
+#include "runtime/state.hpp"
+
 namespace rmsp::detail {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 // One piece is filled and one is multiplied at any time, and a third keeps the link busy when the two differ in time; the others are
 // filled while x comes from the host.
 constexpr std::size_t slot_count = 6;
-// Rows of y that leave for the host as one: the ring of pinned memory that takes them on the way has slots of this size.
-constexpr std::int64_t least_stretch_bytes = std::int64_t{8} << 20;
+// Without DistributeOptions::chunk_bytes. A link takes 1.2 ms for the largest pieces, 0.3 for the first ones and 75 us for the last
+// ones, which is what remains to be multiplied when everything has arrived. Each copy costs 3 us more than its bytes.
+constexpr std::int64_t automatic_chunk_bytes = std::int64_t{64} << 20;
+constexpr StreamEnds automatic_ends{std::int64_t{4} << 20, std::int64_t{16} << 20};
+// Pieces that are queued while x is prepared.
+constexpr std::size_t pieces_ahead = 2;
+// Rows of y that leave for the host as one, at least; a piece's, if it has more.
+constexpr std::int64_t least_stretch_bytes = std::int64_t{64} << 10;
 // An array whose encoding is hardly smaller is copied as it is: from where it is, without another copy in host memory.
 constexpr double most_encoded_share = 0.9;
 
@@ -86,7 +95,7 @@ const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::str
 }
 
 std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
-                                    std::int64_t chunk_bytes, std::int64_t entry_bytes)
+                                    std::int64_t chunk_bytes, std::int64_t entry_bytes, const StreamEnds& ends)
 {
     // A piece's local row pointers are 32-bit.
     chunk_bytes = std::min(chunk_bytes, std::numeric_limits<std::int32_t>::max() * entry_bytes);
@@ -98,10 +107,21 @@ std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, s
     std::int64_t row = part.first_owned_row();
     std::int64_t first = part.start_idx + carry_nnz;
     while (row < part.end_row) {
+        const auto bytes = [&](std::int64_t nonzeros, std::int64_t rows) {
+            return nonzeros * entry_bytes + rows * pointer_bytes;
+        };
+        std::int64_t most = chunk_bytes;
+        if (ends.last > 0) {
+            const std::int64_t left = bytes(part.end_idx - first, part.end_row - row + 1);
+            most = std::min(most, std::max(ends.last, left - left / 8));
+        }
+        if (ends.first > 0) {
+            most = std::min(most, std::max(ends.first, bytes(first - part.start_idx, row - part.first_owned_row())));
+        }
         // The part's last row may go on in the next part.
         const auto end_of = [&](std::int64_t rows_end) { return std::min(row_ptr[rows_end], part.end_idx); };
         const auto fits = [&](std::int64_t rows_end) {
-            return (end_of(rows_end) - first) * entry_bytes + (rows_end - row + 1) * pointer_bytes <= chunk_bytes;
+            return (end_of(rows_end) - first) * entry_bytes + (rows_end - row + 1) * pointer_bytes <= most;
         };
         std::int64_t end = row;  // the last one that fits
         std::int64_t beyond = part.end_row + 1;
@@ -119,108 +139,6 @@ std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, s
         row = end;
     }
     return pieces;
-}
-
-LockedArray::LockedArray(runtime::Device& device, const void* data, std::size_t bytes, bool lock)
-    : device_(device), data_(static_cast<const std::byte*>(data)), bytes_(bytes)
-{
-    if (bytes == 0) {
-        return;
-    }
-    const auto begin = reinterpret_cast<std::uintptr_t>(data);
-    if (device.is_pinned(data, bytes)) {
-        begin_ = begin;
-        end_ = begin + bytes;
-        return;
-    }
-    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const std::uintptr_t first_page = (begin + page - 1) / page * page;
-    const std::uintptr_t end_page = (begin + bytes) / page * page;
-    if (!lock || first_page >= end_page) {
-        return;
-    }
-    // Another matrix may have locked the same pages. If that goes first, copies are slower from then on, but right.
-    const bool locked = device.is_pinned(reinterpret_cast<void*>(first_page), end_page - first_page);
-    owned_ = !locked && device.pin(reinterpret_cast<void*>(first_page), end_page - first_page);
-    refused_ = !locked && !owned_;
-    if (!refused_) {
-        begin_ = first_page;
-        end_ = end_page;
-        try {
-            ends_ = runtime::PinnedBuffer(device, (begin_ - begin) + (begin + bytes - end_));
-        } catch (...) {
-            if (owned_) {
-                device.unpin(reinterpret_cast<void*>(begin_));
-            }
-            throw;
-        }
-        refresh();
-    }
-}
-
-void LockedArray::refresh()
-{
-    if (ends_.bytes() > 0) {
-        const std::size_t head = begin_ - reinterpret_cast<std::uintptr_t>(data_);
-        const std::size_t tail = ends_.bytes() - head;
-        auto* const to = static_cast<std::byte*>(ends_.data());
-        std::copy_n(data_, head, to);
-        std::copy_n(data_ + (bytes_ - tail), tail, to + head);
-    }
-}
-
-LockedArray::~LockedArray()
-{
-    if (owned_) {
-        device_.unpin(reinterpret_cast<void*>(begin_));
-    }
-}
-
-void LockedArray::send(runtime::Device& device, runtime::Stream& stream, void* dst, const void* src,
-                       std::size_t bytes) const
-{
-    const auto begin = reinterpret_cast<std::uintptr_t>(src);
-    const std::uintptr_t end = begin + bytes;
-    const std::uintptr_t direct_begin = std::clamp(begin_, begin, end);
-    const std::uintptr_t direct_end = std::clamp(end_, direct_begin, end);
-    const auto* const from = static_cast<const std::byte*>(src);
-    auto* const to = static_cast<std::byte*>(dst);
-    const auto stage = [&](std::size_t first, std::size_t count) {
-        if (count > 0 && ends_.bytes() > 0) {
-            const std::uintptr_t at = begin + first;
-            const std::size_t in_ends = at < begin_
-                                            ? at - reinterpret_cast<std::uintptr_t>(data_)
-                                            : ends_.bytes() - (reinterpret_cast<std::uintptr_t>(data_) + bytes_ - at);
-            stream.copy(to + first, static_cast<const std::byte*>(ends_.data()) + in_ends, count);
-        } else if (count > 0) {
-            device.upload(stream, to + first, count,
-                          [part = from + first](std::byte* out, std::size_t offset, std::size_t n) {
-                              std::memcpy(out, part + offset, n);
-                          });
-        }
-    };
-    stage(0, direct_begin - begin);
-    if (direct_end > direct_begin) {
-        stream.copy(to + (direct_begin - begin), from + (direct_begin - begin), direct_end - direct_begin);
-    }
-    stage(direct_end - begin, end - direct_end);
-}
-
-std::shared_ptr<LockedArray> LockedArrays::find_or_lock(runtime::Device& device, const void* data, std::size_t bytes,
-                                                        bool lock)
-{
-    if (!lock) {
-        return std::make_shared<LockedArray>(device, data, bytes, false);
-    }
-    const std::lock_guard guard(mutex_);
-    std::erase_if(arrays_, [](const auto& entry) { return entry.second.expired(); });
-    auto& known = arrays_[{data, bytes}];
-    auto array = known.lock();
-    if (!array) {
-        array = std::make_shared<LockedArray>(device, data, bytes, true);
-        known = array;
-    }
-    return array;
 }
 
 template <class T>
@@ -247,11 +165,13 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, 
       copies_(worker.device().make_stream(runtime::StreamPriority::normal)),
       results_(worker.device().make_stream(runtime::StreamPriority::normal)),
       results_there_(worker.device().make_event(false)),
+      vector_there_(worker.device().make_event(false)),
       encodes_(options.encoding != StreamEncoding::none)
 {
-    for (std::int64_t chunk_bytes = options.chunk_bytes;; chunk_bytes /= 2) {
+    const bool automatic = options.chunk_bytes == 0;
+    for (std::int64_t chunk_bytes = automatic ? automatic_chunk_bytes : options.chunk_bytes;; chunk_bytes /= 2) {
         try {
-            build(worker, part, carry_nnz, chunk_bytes, kernel, options);
+            build(worker, part, carry_nnz, chunk_bytes, automatic ? automatic_ends : StreamEnds{}, kernel, options);
             return;
         } catch (const Error& e) {
             if (e.code() != ErrorCode::out_of_memory || chunk_bytes / 2 < least_chunk_bytes) {
@@ -267,9 +187,10 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, 
 
 template <class T>
 void StreamedPart<T>::build(runtime::Worker& worker, const PartialCsr& part, std::int64_t carry_nnz,
-                            std::int64_t chunk_bytes, const std::string& kernel, const DistributeOptions& options)
+                            std::int64_t chunk_bytes, const StreamEnds& ends, const std::string& kernel,
+                            const DistributeOptions& options)
 {
-    pieces_ = cut_stream(source_.a.row_ptr, part, carry_nnz, chunk_bytes, entry_bytes<T>);
+    pieces_ = cut_stream(source_.a.row_ptr, part, carry_nnz, chunk_bytes, entry_bytes<T>, ends);
     make_slots(worker);
     make_stretches(worker);
     operators_.resize(pieces_.size());
@@ -358,7 +279,7 @@ void StreamedPart<T>::prepare(runtime::Worker& worker, std::size_t piece_index, 
 template <class T>
 void StreamedPart<T>::encode(runtime::Worker& worker)
 {
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = Clock::now();
     const CsrView<T>& a = source_.a;
     std::vector<kernels::Packet> packets(pieces_.size());
     std::exception_ptr error;
@@ -409,7 +330,7 @@ void StreamedPart<T>::encode(runtime::Worker& worker)
             slot.packet = kernels::DeviceArray<std::byte>(memory_, most_bytes);
         }
     }
-    encode_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    encode_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 template <class T>
@@ -443,9 +364,18 @@ void StreamedPart<T>::send_row_pointers(runtime::Worker& worker, runtime::Stream
 {
     source_.a.row_ptr.visit([&](const auto* p) {
         if (row_pointers_ == RowPointers::host) {
+            std::atomic<std::int64_t> nanoseconds = 0;
             worker.device().upload(
                 stream, slot.row_ptr.data(), static_cast<std::size_t>(piece.rows + 1) * sizeof(std::int32_t),
-                runtime::localized(p + piece.first_row, piece.first, piece.nnz, slot.row_ptr.data()));
+                [&, fill = runtime::localized(p + piece.first_row, piece.first, piece.nnz, slot.row_ptr.data())](
+                    std::byte* out, std::size_t begin, std::size_t bytes) {
+                    const auto started = Clock::now();
+                    fill(out, begin, bytes);
+                    nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - started).count();
+                });
+            if (probe_ != nullptr) {
+                probe_->add(worker, "pointers", 1e-9 * static_cast<double>(nanoseconds));
+            }
             return;
         }
         source_.row_ptr->send(worker.device(), stream, slot.caller_row_ptr.data(), p + piece.first_row,
@@ -459,11 +389,15 @@ void StreamedPart<T>::localize_row_pointers(runtime::Worker& worker, const Strea
     if (row_pointers_ == RowPointers::host) {
         return;
     }
+    const std::size_t begin = probe_ != nullptr ? probe_->mark(worker, PhaseProbe::no_phase) : 0;
     source_.a.row_ptr.visit([&](const auto* p) {
         const auto* const sent = reinterpret_cast<decltype(p)>(slot.caller_row_ptr.data());
         kernels::localize_row_ptr(IndexView(sent), piece.rows, piece.first, piece.nnz, slot.row_ptr.data(),
                                   worker.context());
     });
+    if (probe_ != nullptr) {
+        probe_->mark(worker, "pointers", worker.stream(), begin);
+    }
 }
 
 template <class T>
@@ -508,8 +442,9 @@ void StreamedPart<T>::arrive(runtime::Worker& worker, std::size_t piece_index)
 {
     const StreamPiece& piece = pieces_[piece_index];
     Slot& slot = slot_of(piece_index);
-    if (piece_index >= started_) {
-        send(worker, piece_index);
+    // As far ahead as there are slots: the kernels that read them before have been queued.
+    for (; sent_ < std::min(piece_index + slots_.size(), pieces_.size()); ++sent_) {
+        send(worker, sent_);
     }
     worker.stream().wait(*slot.filled);
     if (!encoded_.empty() && encoded_[piece_index].layout.encoded()) {
@@ -540,15 +475,30 @@ void StreamedPart<T>::add_columns(runtime::Worker& worker, T alpha, const T* x, 
         operators_[i]->apply(alpha, x + pieces_[i].first_row, T{1}, y, worker.context());
         worker.stream().record(*slot_of(i).free);
     }
-    started_ = 0;
+    sent_ = 0;
+    probe_ = nullptr;
 }
 
 template <class T>
-void StreamedPart<T>::start(runtime::Worker& worker)
+void StreamedPart<T>::start(runtime::Worker& worker, PhaseProbe* probe)
 {
-    for (started_ = 0; started_ < slots_.size(); ++started_) {
-        send(worker, started_);
+    probe_ = probe;
+    for (sent_ = 0; sent_ < std::min(pieces_ahead, pieces_.size()); ++sent_) {
+        send(worker, sent_);
     }
+}
+
+template <class T>
+void StreamedPart<T>::upload(runtime::Worker& worker, T* to, const T* from, std::size_t bytes)
+{
+    worker.device().upload(*copies_, to, from, bytes, [&] {
+        // Not more than the link needs, since the rest of the vector has to wait for it.
+        if (sent_ < slots_.size() && slot_of(sent_ - pieces_ahead).filled->ready()) {
+            send(worker, sent_++);
+        }
+    });
+    copies_->record(*vector_there_);
+    worker.stream().wait(*vector_there_);
 }
 
 template <class T>
@@ -561,7 +511,8 @@ void StreamedPart<T>::apply(runtime::Worker& worker, T alpha, const T* x, T beta
             worker.stream().record(*stretches_[stretch++].done);
         }
     }
-    started_ = 0;
+    sent_ = 0;
+    probe_ = nullptr;
 }
 
 template <class T>
@@ -581,9 +532,43 @@ void StreamedPart<T>::download(runtime::Worker& worker, T* host, const T* y)
 }
 
 template <class T>
+std::int64_t StreamedPart<T>::copy_without_use(runtime::Worker& worker, std::int64_t bytes)
+{
+    if (pieces_.empty()) {
+        return 0;
+    }
+    const std::int64_t first = pieces_.front().first;
+    const std::int64_t end = pieces_.back().first + pieces_.back().nnz;
+    const std::span<const std::byte> from =
+        packets_.bytes() > 0
+            ? std::span(static_cast<const std::byte*>(packets_.data()), packets_.bytes())
+            : source_.values->direct(source_.a.values + first, static_cast<std::size_t>(end - first) * sizeof(T));
+    const auto room = [&](const Slot& slot) {
+        return packets_.bytes() > 0 ? slot.packet.size() : slot.values.size() * sizeof(T);
+    };
+    // Smaller copies would not show what the link carries.
+    constexpr std::size_t least_bytes = std::size_t{4} << 20;
+    if (std::min(from.size(), room(slots_.front())) < least_bytes) {
+        return 0;
+    }
+    std::size_t begin = 0;
+    std::int64_t queued = 0;
+    for (std::size_t i = 0; queued < bytes; ++i) {
+        Slot& slot = slot_of(i);
+        const std::size_t n = std::min({room(slot), from.size() - begin, static_cast<std::size_t>(bytes - queued)});
+        void* const to = packets_.bytes() > 0 ? static_cast<void*>(slot.packet.data()) : slot.values.data();
+        worker.stream().copy(to, from.data() + begin, n);
+        queued += static_cast<std::int64_t>(n);
+        begin = begin + n < from.size() ? begin + n : 0;
+    }
+    return queued;
+}
+
+template <class T>
 void StreamedPart<T>::abandon(runtime::Worker& worker) noexcept
 {
-    started_ = 0;
+    sent_ = 0;
+    probe_ = nullptr;
     try {
         copies_->synchronize();
         worker.stream().synchronize();

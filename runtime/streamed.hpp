@@ -2,12 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <kernels/spmv/formats.hpp>
@@ -15,8 +12,13 @@
 #include <kernels/stream/stream.hpp>
 
 #include "runtime/device.hpp"
+#include "runtime/locked_array.hpp"
 #include "runtime/transport.hpp"
 #include "runtime/worker.hpp"
+
+namespace rmsp::detail {
+class PhaseProbe;
+}
 
 /// The streamed mode: a matrix that stays in the caller's host memory and comes to the devices in pieces at each apply.
 namespace rmsp::detail {
@@ -35,11 +37,18 @@ struct StreamPiece {
     bool operator==(const StreamPiece&) const = default;
 };
 
+/// Bytes of the smallest pieces at the ends of a part; 0: as large as the others.
+struct StreamEnds {
+    std::int64_t last =
+        0;  ///< each leaves an eighth of what is left, so that it is multiplied while the next one comes
+    std::int64_t first = 0;  ///< each is at most all before it: x, which follows the first ones on the link, waits less
+};
+
 /// Cuts a part into pieces of at most `chunk_bytes` of row pointers, columns and values: between rows, and inside a row only
 /// where it is longer than a chunk. Such a row is cut at distances from its start that do not depend on the part. The first
 /// carry_nnz nonzeros belong to the shared row. `entry_bytes` are of one column and its value.
 std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
-                                    std::int64_t chunk_bytes, std::int64_t entry_bytes);
+                                    std::int64_t chunk_bytes, std::int64_t entry_bytes, const StreamEnds& ends = {});
 
 /// choose_spmv() among the kernels that serve a streamed matrix: those that read the caller's format where it is. The others
 /// keep a copy of the entries, or examine them beforehand. \throws Error(usage) as that does, and for the others
@@ -50,45 +59,6 @@ const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::s
 /// The same for columns: choose_spmv_csc().
 template <class T>
 const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::string& name, Determinism determinism);
-
-/// An array of the caller's, page-locked while this lives unless it already was. Only whole pages are locked: those at the
-/// ends may belong to others' data as well, so what lies there is copied.
-class LockedArray {
-public:
-    LockedArray(runtime::Device& device, const void* data, std::size_t bytes, bool lock);
-    ~LockedArray();
-    LockedArray(const LockedArray&) = delete;
-    LockedArray& operator=(const LockedArray&) = delete;
-
-    /// Queues a copy of `bytes` at `src` in this array to a device. What is not locked goes through the device's pinned ring, for
-    /// which the calling thread waits.
-    void send(runtime::Device& device, runtime::Stream& stream, void* dst, const void* src, std::size_t bytes) const;
-    /// The caller wrote to the array.
-    void refresh();
-    /// Whether the system refused to lock it.
-    bool refused() const noexcept { return refused_; }
-
-private:
-    runtime::Device& device_;
-    const std::byte* data_ = nullptr;
-    std::size_t bytes_ = 0;
-    runtime::PinnedBuffer ends_;  ///< what lies before the first locked page, then what lies behind the last
-    std::uintptr_t begin_ = 0;    ///< what devices may copy directly
-    std::uintptr_t end_ = 0;
-    bool owned_ = false;
-    bool refused_ = false;
-};
-
-/// What the matrices of a runtime have locked: those that stream the same array share its lock, as the system grants only one. Any
-/// thread.
-class LockedArrays {
-public:
-    std::shared_ptr<LockedArray> find_or_lock(runtime::Device& device, const void* data, std::size_t bytes, bool lock);
-
-private:
-    std::mutex mutex_;
-    std::map<std::pair<const void*, std::size_t>, std::weak_ptr<LockedArray>> arrays_;
-};
 
 /// The caller's arrays, where the pieces come from. One for all devices of a matrix.
 template <class T>
@@ -126,9 +96,13 @@ public:
     /// Whether the system refused page-locked memory for the encoded pieces, which are copied as they are then.
     bool encode_refused() const noexcept { return encode_refused_; }
 
-    /// Queues the copies of as many pieces as there are slots, beside whatever the worker's stream does until apply(): x is on its
-    /// way meanwhile.
-    void start(runtime::Worker& worker);
+    /// Queues the copies of the first pieces, beside whatever the worker's stream does until apply().
+    /// `probe`, if not null, gets the phase "pointers": what makes the pieces' row pointers local takes, all together.
+    void start(runtime::Worker& worker, PhaseProbe* probe);
+    /// Between start() and apply(): copies entries of a vector from host memory of any kind, behind the pieces that were queued, and
+    /// other pieces behind them while the cores prepare the next entries. The worker's stream goes on when they are there.
+    /// On the stream of the pieces, since a copy engine serves one stream for as long as it has copies.
+    void upload(runtime::Worker& worker, T* to, const T* from, std::size_t bytes);
     /// Queues y = alpha A x + beta y for the owned rows and, if the part has a shared row, *carry = alpha A x for that.
     void apply(runtime::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry);
     /// By columns: queues y += alpha M^T x, with x from entry 0 and y from the first touched entry on.
@@ -136,6 +110,9 @@ public:
     /// Behind apply(): copies the owned rows of y to host memory of any kind, each stretch as soon as it is complete, beside the
     /// copies of pieces to come. Pageable: returns when they are there. Pinned: the worker's stream goes on when they are.
     void download(runtime::Worker& worker, T* host, const T* y);
+    /// Queues copies from the part's page-locked arrays to its slots on the worker's stream, as large as fit, to measure the link:
+    /// `bytes` together, some of them again where there are fewer. Returns what it queued; 0: nothing is locked.
+    std::int64_t copy_without_use(runtime::Worker& worker, std::int64_t bytes);
     /// After a failure between start() and the end of the apply: waits for what was queued, since the job ends when the worker's
     /// stream does, which then waits for these copies no more, and the caller may free the arrays.
     void abandon(runtime::Worker& worker) noexcept;
@@ -165,7 +142,7 @@ private:
 
     Slot& slot_of(std::size_t piece) noexcept { return slots_[piece % slots_.size()]; }
     void build(runtime::Worker& worker, const PartialCsr& part, std::int64_t carry_nnz, std::int64_t chunk_bytes,
-               const std::string& kernel, const DistributeOptions& options);
+               const StreamEnds& ends, const std::string& kernel, const DistributeOptions& options);
     void make_slots(runtime::Worker& worker);
     void prepare(runtime::Worker& worker, std::size_t piece, const std::string& kernel, Determinism determinism);
     void encode(runtime::Worker& worker);
@@ -190,9 +167,11 @@ private:
     std::unique_ptr<runtime::Stream> copies_;
     std::unique_ptr<runtime::Stream> results_;  ///< y on its way to the host
     std::unique_ptr<runtime::Event> results_there_;
+    std::unique_ptr<runtime::Event> vector_there_;
     std::vector<Slot> slots_;
     std::vector<StreamPiece> pieces_;
-    std::size_t started_ = 0;  ///< pieces that start() has queued for the next apply
+    std::size_t sent_ = 0;         ///< pieces whose copies were queued for the apply under way
+    PhaseProbe* probe_ = nullptr;  ///< of the apply under way
     std::vector<Stretch> stretches_;
     std::vector<std::unique_ptr<kernels::SpmvOperator<T>>>
         operators_;  ///< one a piece, for the slot that it passes through

@@ -2,8 +2,12 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <string>
 #include <thread>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -109,16 +113,39 @@ std::vector<std::string> vendor_kernels(const Runtime& runtime, Mode mode)
     return names;
 }
 
+/// Brings the entries into an order that the seed decides.
+template <class T>
+void shuffle(CooMatrix<T>& a, std::int64_t seed)
+{
+    std::vector<std::size_t> from(static_cast<std::size_t>(a.nnz()));
+    std::iota(from.begin(), from.end(), std::size_t{0});
+    std::shuffle(from.begin(), from.end(), std::mt19937_64(static_cast<std::uint64_t>(seed)));
+    const auto reorder = [&](auto& entries) {
+        std::decay_t<decltype(entries)> out(entries.size());
+        std::transform(from.begin(), from.end(), out.begin(), [&](std::size_t i) { return entries[i]; });
+        entries = std::move(out);
+    };
+    a.row_idx.visit(reorder);
+    a.col_idx.visit(reorder);
+    reorder(a.values);
+}
+
 /// The matrix in the format that the configuration names. The CSR one stays, to verify with.
 template <class T>
 class Formatted {
 public:
-    Formatted(const CsrMatrix<T>& matrix, const std::string& format) : matrix_(matrix)
+    Formatted(const CsrMatrix<T>& matrix, const Config::Matrix& config) : matrix_(matrix)
     {
-        if (format == "csc") {
+        if (config.format == "csc") {
             other_ = to_csc(matrix.view());
-        } else if (format == "coo") {
-            other_ = to_coo(matrix.view());
+        } else if (config.format == "coo") {
+            CooMatrix<T> coo = to_coo(matrix.view());
+            if (config.order == "column") {
+                coo = sort_by_column(coo.view());
+            } else if (config.order == "none") {
+                shuffle(coo, config.seed);
+            }
+            other_ = std::move(coo);
         }
     }
 
@@ -212,7 +239,7 @@ Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runti
     Report report;
     {
         // A streamed matrix is used where it is.
-        const Formatted<T> formatted(matrix, config.matrix.format);
+        const Formatted<T> formatted(matrix, config.matrix);
         DistributedMatrix<T> distributed = formatted.distribute(runtime, options);
         clear_progress_line();
         multiplication.measure(distributed, verification);
@@ -266,7 +293,7 @@ int run(const Config& config, bool dry_run)
 
     Report report;
     if (dry_run) {
-        report.plan = Formatted<T>(matrix, config.matrix.format).plan(runtime, options);
+        report.plan = Formatted<T>(matrix, config.matrix).plan(runtime, options);
     } else {
         report = multiply<T>(config, matrix, runtime, options);
     }

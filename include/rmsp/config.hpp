@@ -16,6 +16,7 @@ struct Config {
         std::string file;                  ///< matrix.file
         std::string generate;              ///< matrix.generate, see rmsp::generate(); exactly one of the two is given
         std::string format = "csr";        ///< matrix.format: csr, csc, coo, auto
+        std::string order = "row";         ///< matrix.order: row, column, none
         std::string precision = "double";  ///< matrix.precision: double, float
         std::string values = "auto";       ///< matrix.values: auto, random, ones, laplace
         bool plus_identity = false;        ///< matrix.plus_identity
@@ -39,6 +40,7 @@ struct Config {
         std::string balance = "auto";       ///< partition.balance: auto, nonzeros, time
         std::string exchange = "auto";      ///< partition.exchange: auto, ranges, entries
         std::string pointers = "device";    ///< partition.pointers: device, host
+        std::string unsorted = "refuse";    ///< partition.unsorted: refuse, sort, split
     } partition;
     struct KernelKeys {
         std::string spmv = "auto";          ///< kernel.spmv
@@ -47,7 +49,7 @@ struct Config {
     } kernel;
     struct Run {
         std::string mode = "resident";       ///< run.mode: resident, streamed
-        std::int64_t chunk_mib = 64;         ///< run.chunk_mib, at least 1
+        std::int64_t chunk_mib = 0;          ///< run.chunk_mib; 0: chosen
         std::string merge = "auto";          ///< run.merge: auto, peer, nccl, host
         std::string vectors = "replicated";  ///< run.vectors: host, replicated, rows
         std::int64_t iterations = 100;       ///< run.iterations, at least 1

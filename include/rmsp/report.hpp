@@ -32,6 +32,9 @@ struct Measurement {
     double bytes = 0;         ///< least traffic of one apply, all devices together
     double raw_bytes = 0;     ///< streamed and encoded: what an apply would copy to the devices without; 0: not encoded
     double limit_gbs = 0;  ///< of all devices together: of memory, or of the link to the host if streamed; 0: unknown
+    /// Streamed to GPUs: what the links carried right before and after the timed applies; limit_gbs is the larger of the two.
+    double limit_before_gbs = 0;
+    double limit_after_gbs = 0;
     std::string limit_source;   ///< "measured read bandwidth", "measured host-to-device copies", "given"
     double time_imbalance = 0;  ///< largest busy time over the mean, minus one
     std::vector<PhaseTimes> phases;

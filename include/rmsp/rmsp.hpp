@@ -4,6 +4,7 @@
 
 #include <rmsp/config.hpp>
 #include <rmsp/convert.hpp>
+#include <rmsp/device_convert.hpp>
 #include <rmsp/doctor.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/host_vector.hpp>

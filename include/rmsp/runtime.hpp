@@ -128,7 +128,8 @@ struct DistributeOptions {
     /// their own, and cuSPARSE's.
     Mode mode = Mode::resident;
     /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds six such pieces.
-    std::int64_t chunk_bytes = std::int64_t{64} << 20;
+    /// 0: 64 MiB, and less towards the end of a part, so that little is left to do when the last piece has arrived.
+    std::int64_t chunk_bytes = 0;
     /// Streamed to GPUs: page-lock the caller's arrays, unless they are, for as long as the matrix lives. What is not locked is
     /// copied through pinned buffers by the workers' cores, which is slower.
     bool pin = true;
@@ -151,6 +152,7 @@ struct MatrixState;
 template <class T>
 struct VectorState;
 struct VectorAccess;
+struct RuntimeAccess;
 }  // namespace detail
 
 /// A vector whose entries live on the devices of a runtime. Movable handle; the memory is freed with the last handle, after
@@ -307,6 +309,7 @@ public:
 private:
     template <class>
     friend class SparseProduct;
+    friend struct detail::RuntimeAccess;
     std::shared_ptr<detail::RuntimeState> state_;
 };
 

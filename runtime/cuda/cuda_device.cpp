@@ -339,7 +339,7 @@ void CudaDevice::open_ring()
     ring_ = std::move(ring);
 }
 
-void CudaDevice::upload(Stream& stream, void* dst, const void* src, std::size_t bytes)
+void CudaDevice::upload(Stream& stream, void* dst, const void* src, std::size_t bytes, const Between& between)
 {
     if (bytes == 0) {
         return;
@@ -349,11 +349,12 @@ void CudaDevice::upload(Stream& stream, void* dst, const void* src, std::size_t 
         return;
     }
     const auto* from = static_cast<const std::byte*>(src);
-    upload(stream, dst, bytes,
-           [from](std::byte* out, std::size_t begin, std::size_t n) { std::memcpy(out, from + begin, n); });
+    upload(
+        stream, dst, bytes,
+        [from](std::byte* out, std::size_t begin, std::size_t n) { std::memcpy(out, from + begin, n); }, between);
 }
 
-void CudaDevice::upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill)
+void CudaDevice::upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill, const Between& between)
 {
     open_ring();
     auto* to = static_cast<std::byte*>(dst);
@@ -369,6 +370,9 @@ void CudaDevice::upload(Stream& stream, void* dst, std::size_t bytes, const Fill
                         [&](std::size_t first, std::size_t count) { fill(out + first, begin + first, count); });
         stream.copy(to + begin, out, n);
         stream.record(*slot.free);
+        if (between) {
+            between();
+        }
     }
 }
 

@@ -73,8 +73,8 @@ public:
     bool pin(void* p, std::size_t bytes) override;
     void unpin(void* p) noexcept override;
 
-    void upload(Stream& stream, void* dst, const void* src, std::size_t bytes) override;
-    void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill) override;
+    void upload(Stream& stream, void* dst, const void* src, std::size_t bytes, const Between& between) override;
+    void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill, const Between& between) override;
     void download(Stream& stream, void* dst, const void* src, std::size_t bytes) override;
 
 private:

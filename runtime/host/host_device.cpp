@@ -83,11 +83,11 @@ public:
     bool pin(void*, std::size_t) override { return true; }
     void unpin(void*) noexcept override {}
 
-    void upload(Stream& stream, void* dst, const void* src, std::size_t bytes) override
+    void upload(Stream& stream, void* dst, const void* src, std::size_t bytes, const Between&) override
     {
         stream.copy(dst, src, bytes);
     }
-    void upload(Stream&, void* dst, std::size_t bytes, const Filler& fill) override
+    void upload(Stream&, void* dst, std::size_t bytes, const Filler& fill, const Between&) override
     {
         auto* to = static_cast<std::byte*>(dst);
         parallel_ranges(info().compute_units, bytes,

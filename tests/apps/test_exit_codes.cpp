@@ -51,6 +51,24 @@ TEST(ExitCode, UsageIsTwo)
     expect_failure(2, "--dry-run", small_run_with({"--topology", "tests/topologies/summit.toml"}));
 }
 
+TEST(ExitCode, CoordinatesInNoOrderNeedAnAnswer)
+{
+    const auto coo = [](const std::string& order, const std::string& unsorted, const std::string& mode = "resident") {
+        return small_run_with({"--format", "coo", "--set", "matrix.order=" + order, "--set",
+                               "partition.unsorted=" + unsorted, "--set", "run.mode=" + mode});
+    };
+    expect_failure(2, "sorted neither by row", coo("none", "refuse"));
+    expect_failure(2, "unsorted coordinates are not streamed", coo("none", "split", "streamed"));
+    expect_failure(2, "partition.unsorted", coo("none", "guess"));
+    expect_failure(2, "matrix.order", coo("diagonal", "refuse"));
+    for (const auto& words : {coo("row", "refuse"), coo("column", "refuse"), coo("none", "sort"), coo("none", "split"),
+                              coo("none", "sort", "streamed")}) {
+        const Outcome outcome = mspmv(words);
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_THAT(outcome.out, HasSubstr("Verified      passed"));
+    }
+}
+
 TEST(ExitCode, SpgemmSaysWhatIsWrong)
 {
     const std::vector<std::string> small{

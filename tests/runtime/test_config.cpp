@@ -86,6 +86,7 @@ TEST_F(ConfigTest, EveryKeyIsReadFromAFile)
 [matrix]
 file = "a.mtx"
 format = "auto"
+order = "column"
 precision = "float"
 values = "ones"
 seed = 9
@@ -99,6 +100,7 @@ topology = "summit.toml"
 [partition]
 strategy = "rows"
 alignment = "row"
+unsorted = "sort"
 [kernel]
 spmv = "openmp"
 determinism = "run"
@@ -122,6 +124,7 @@ log_level = "debug"
                                   "a.toml");
     EXPECT_EQ(c.matrix.file, "a.mtx");
     EXPECT_EQ(c.matrix.format, "auto");
+    EXPECT_EQ(c.matrix.order, "column");
     EXPECT_EQ(c.matrix.precision, "float");
     EXPECT_EQ(c.matrix.values, "ones");
     EXPECT_EQ(c.matrix.seed, 9);
@@ -133,6 +136,7 @@ log_level = "debug"
     EXPECT_EQ(c.runtime.topology, "summit.toml");
     EXPECT_EQ(c.partition.strategy, "rows");
     EXPECT_EQ(c.partition.alignment, "row");
+    EXPECT_EQ(c.partition.unsorted, "sort");
     EXPECT_EQ(c.kernel.spmv, "openmp");
     EXPECT_EQ(c.kernel.determinism, "run");
     EXPECT_EQ(c.run.mode, "streamed");
@@ -200,7 +204,7 @@ TEST_F(ConfigTest, FileErrorsNameLineAndColumn)
               "a.toml:2:15: runtime.transports is \"mpi\", but must be one of \"nccl\", \"peer\", \"host\"");
     EXPECT_EQ(file_error("[run]\nmode = \"swapped\"\n"),
               "a.toml:2:8: run.mode is \"swapped\", but must be one of \"resident\", \"streamed\"");
-    EXPECT_EQ(file_error("[run]\nchunk_mib = 0\n"), "a.toml:2:13: run.chunk_mib is 0, but must be at least 1");
+    EXPECT_EQ(file_error("[run]\nchunk_mib = -1\n"), "a.toml:2:13: run.chunk_mib is -1, but must be at least 0");
     EXPECT_THAT(file_error("run = 1979-05-27\n"), HasSubstr("run must be a table, \"[run]\", not a date or time"));
     EXPECT_THAT(file_error("[[matrix]]\nfile = \"a\"\n"), HasSubstr("matrix must be a table"));
     EXPECT_THAT(file_error("[run.alpha]\nx = 1\n"), HasSubstr("run.alpha must be a number, not a table"));
@@ -330,6 +334,18 @@ TEST_F(ConfigTest, MergesAreTransports)
         EXPECT_EQ(rmsp::distribute_options(parse_config(with_matrix, "a.toml", {"run.merge=" + merge})).merge, merge);
     }
     EXPECT_THAT(usage_error([&] { parse_config(with_matrix, "a.toml", {"run.merge=mpi"}); }), HasSubstr("run.merge"));
+}
+
+TEST_F(ConfigTest, UnsortedCoordinatesAreRefusedUnlessAKeySaysWhatToDo)
+{
+    const auto unsorted = [](const std::string& value) {
+        return rmsp::distribute_options(parse_config(with_matrix, "a.toml", {"partition.unsorted=" + value})).unsorted;
+    };
+    EXPECT_EQ(rmsp::distribute_options(parse_config(with_matrix, "a.toml")).unsorted, rmsp::Unsorted::refuse);
+    EXPECT_EQ(unsorted("refuse"), rmsp::Unsorted::refuse);
+    EXPECT_EQ(unsorted("sort"), rmsp::Unsorted::sort);
+    EXPECT_EQ(unsorted("split"), rmsp::Unsorted::split);
+    EXPECT_THAT(usage_error([&] { unsorted("guess"); }), HasSubstr("partition.unsorted"));
 }
 
 }  // namespace

@@ -98,6 +98,32 @@ TEST(Plan, SmallMatricesGetFewDevices)
     }
 }
 
+TEST(Plan, ColumnsAreSortedWhereThatPays)
+{
+    const Runtime runtime = described("dgx-h200.toml");
+    const auto a = stencil7<double>(9, 8, 7);
+    const CscMatrix<double> csc = to_csc(a.view());
+    const CooMatrix<double> coo = to_coo(csc.view());
+    const auto kernels = [&](const DistributeOptions& options) {
+        return runtime.plan(csc.view(), options).shards[0].kernel + " " +
+               runtime.plan(coo.view(), options).shards[0].kernel;
+    };
+    DistributeOptions options;
+    EXPECT_EQ(kernels(options), "csc-to-csr coo-to-csr");
+    options.expected_applies = 49;
+    EXPECT_EQ(kernels(options), "csc-atomic coo-atomic");
+    options.determinism = Determinism::run;
+    EXPECT_EQ(kernels(options), "csc-to-csr coo-to-csr");
+    options.determinism = Determinism::none;
+    options.expected_applies = 50;
+    EXPECT_EQ(kernels(options), "csc-to-csr coo-to-csr");
+    options.mode = Mode::streamed;
+    EXPECT_EQ(runtime.plan(csc.view(), options).shards[0].kernel, "csc-atomic");
+    options.mode = Mode::resident;
+    options.kernel = "csc-atomic";
+    EXPECT_EQ(runtime.plan(csc.view(), options).shards[0].kernel, "csc-atomic");
+}
+
 TEST(Plan, DevicesThatMakeNoSenseAreNamed)
 {
     for (const char* devices :

@@ -59,13 +59,33 @@ TEST(CutStream, AnEmptyPartHasNoPieces)
     EXPECT_TRUE(cut_stream(none.data(), PartialCsr{}, 0, 1024, 12).empty());
 }
 
+TEST(CutStream, TheFirstAndTheLastPiecesAreSmaller)
+{
+    // 16 bytes a row of one nonzero, and 8 for one row pointer more.
+    const auto a = with_row_lengths<double>(std::vector<std::int64_t>(256, 1), 10);
+    std::vector<std::int64_t> rows;
+    for (const StreamPiece& piece : cut_stream(a.row_ptr.data(), whole(a), 0, 1024, 8, {200, 400})) {
+        rows.push_back(piece.rows);
+    }
+    // At most 400 bytes, 400, the 768 so far, 1024, 1024, 7/8 of the 568 that are left, and the rest, as 200 are allowed.
+    const std::vector<std::int64_t> expected{24, 24, 47, 63, 63, 30, 5};
+    EXPECT_EQ(rows, expected);
+    // A row that is longer than a small piece stays whole.
+    const auto b = with_row_lengths<double>({1, 1, 60}, 100);
+    const std::vector<StreamPiece> last{{0, 3, 0, 62, false, false}};
+    EXPECT_EQ(cut_stream(b.row_ptr.data(), whole(b), 0, 1024, 8, {1024, 1024}), last);
+    EXPECT_EQ(cut_stream(b.row_ptr.data(), whole(b), 0, 1024, 8, {64, 64}).back(),
+              (StreamPiece{2, 1, 2, 60, false, false}));
+}
+
 /// Every nonzero and every owned row once, in order; no piece above the limit.
-void check_cover(IndexView row_ptr, const PartialCsr& part, std::int64_t chunk_bytes, std::int64_t entry_bytes)
+void check_cover(IndexView row_ptr, const PartialCsr& part, std::int64_t chunk_bytes, std::int64_t entry_bytes,
+                 const detail::StreamEnds& ends = {})
 {
     const std::int64_t carry = carry_of(row_ptr, part);
     std::int64_t nonzero = part.start_idx;
     std::int64_t row = part.first_owned_row();
-    for (const StreamPiece& piece : cut_stream(row_ptr, part, carry, chunk_bytes, entry_bytes)) {
+    for (const StreamPiece& piece : cut_stream(row_ptr, part, carry, chunk_bytes, entry_bytes, ends)) {
         EXPECT_EQ(piece.first, nonzero);
         nonzero += piece.nnz;
         EXPECT_EQ(piece.carry, nonzero <= part.start_idx + carry && piece.nnz > 0 && carry > 0);
@@ -92,6 +112,7 @@ TEST(CutStream, CoversEveryPartOfEveryHardMatrix)
                 for (const auto& part : partition_csr(a.rows, a.cols, a.row_ptr.data(), parts, options).parts) {
                     check_cover(a.row_ptr.data(), part, 1024, 12);
                     check_cover(a.row_ptr.data(), part, 5000, 8);
+                    check_cover(a.row_ptr.data(), part, 5000, 8, {100, 700});
                     check_cover(a.row_ptr.data(), part, std::int64_t{1} << 40, 8);
                 }
             }
@@ -155,8 +176,12 @@ public:
         return !refuses;
     }
     void unpin(void* p) noexcept override { unlocked = static_cast<const std::byte*>(p); }
-    void upload(runtime::Stream&, void*, const void*, std::size_t) override { FAIL() << "may take any path"; }
-    void upload(runtime::Stream&, void* dst, std::size_t bytes, const runtime::Filler& fill) override
+    void upload(runtime::Stream&, void*, const void*, std::size_t, const runtime::Between&) override
+    {
+        FAIL() << "may take any path";
+    }
+    void upload(runtime::Stream&, void* dst, std::size_t bytes, const runtime::Filler& fill,
+                const runtime::Between&) override
     {
         fill(static_cast<std::byte*>(dst), 0, bytes);
         staged += bytes;

@@ -283,8 +283,18 @@ TEST_P(Streamed, MeasuresAndReports)
         EXPECT_GT(m.limit_gbs, 0);
         EXPECT_EQ(m.limit_source, GetParam().gpus > 0 ? "measured host-to-device copies" : "measured read bandwidth");
         EXPECT_GE(m.bytes, 12.0 * static_cast<double>(a.nnz()));
-        EXPECT_TRUE(std::any_of(m.phases.begin(), m.phases.end(), [](const auto& p) { return p.name == "stream"; }));
+        for (const char* phase : {"stream", "pointers"}) {
+            EXPECT_EQ(std::count_if(m.phases.begin(), m.phases.end(), [&](const auto& p) { return p.name == phase; }),
+                      1)
+                << phase;
+        }
+        EXPECT_EQ(m.limit_before_gbs > 0 && m.limit_after_gbs > 0, GetParam().gpus > 0);
     }
+    auto on_host = options();
+    on_host.row_pointers = RowPointers::host;
+    const auto m =
+        runtime_->distribute(wide.view(), on_host).measure(Vectors::host, 1, 3, 2.0, x.data(), 0.0, nullptr, y.data());
+    EXPECT_TRUE(std::any_of(m.phases.begin(), m.phases.end(), [](const auto& p) { return p.name == "pointers"; }));
     const Report report = matrix.report();
     EXPECT_EQ(report.measurements.size(), 3u);
     EXPECT_GT(report.plan.shards.front().limit_gbs, 0);
@@ -294,7 +304,7 @@ TEST_P(Streamed, MeasuresAndReports)
 TEST_P(Streamed, RefusesChunksThatHoldNothingAndStaysUsable)
 {
     const auto a = with_row_lengths<double>({1, 2}, 3);
-    for (const std::int64_t bytes : {std::int64_t{1023}, std::int64_t{0}, std::int64_t{-1}}) {
+    for (const std::int64_t bytes : {std::int64_t{1023}, std::int64_t{1}, std::int64_t{-1}}) {
         auto o = options();
         o.chunk_bytes = bytes;
         EXPECT_THROW(runtime_->distribute(a.view(), o), Error);
@@ -303,6 +313,9 @@ TEST_P(Streamed, RefusesChunksThatHoldNothingAndStaysUsable)
     auto largest = options();
     largest.chunk_bytes = std::numeric_limits<std::int64_t>::max();
     check_host_apply("largest chunks", Wide(a).view(), largest);
+    auto automatic = options();
+    automatic.chunk_bytes = 0;
+    check_host_apply("chunks as chosen", Wide(a).view(), automatic);
 }
 
 TEST_P(Streamed, EncodedPiecesOfHardMatrices)
