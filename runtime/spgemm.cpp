@@ -66,7 +66,7 @@ void build_part(ProductState<T>& state, runtime::Worker& worker, runtime::Rendez
             exchange_values(state, worker, meeting, state.b.values);
             worker.stream().synchronize();
         } else if (state.exchange->of_product()) {
-            plan.chunks = 2;
+            plan.chunks = runs_of(plan);
         }
         gather = seconds_since(begin);
     }
@@ -84,7 +84,7 @@ void build_part(ProductState<T>& state, runtime::Worker& worker, runtime::Rendez
             throw;
         }
         clear(part);
-        plan.chunks = 2;
+        plan.chunks = runs_of(plan);
     }
     plan.peak_bytes = part.budget.peak();
 }
