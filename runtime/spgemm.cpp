@@ -1,21 +1,17 @@
 #include "runtime/spgemm.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "runtime/clock.hpp"
 #include "runtime/parallel_copy.hpp"
 
 namespace rmsp {
 namespace detail {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// A, B and the structure of C of all rows of the part, and memory for C.
 template <class T>

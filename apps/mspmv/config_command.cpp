@@ -64,6 +64,11 @@ Config configuration(const ConfigOptions& options, const char* command,
     return config;
 }
 
+double seconds_since(std::chrono::steady_clock::time_point begin)
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 void require_verified(const Verification& verification)
 {
     if (verification.done && !verification.passed) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,8 @@ void add_text(CLI::App& command, const char* name, std::string& target, const ch
 /// level. \throws Error(usage) if there is nothing to multiply, or if it is another machine's and no dry run
 Config configuration(const ConfigOptions& options, const char* command,
                      const std::vector<std::pair<const char*, std::string>>& more);
+
+double seconds_since(std::chrono::steady_clock::time_point begin);
 
 /// \throws Error(verification) if it failed
 void require_verified(const Verification& verification);

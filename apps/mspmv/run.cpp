@@ -51,11 +51,6 @@ HostVector<T> random_vector(std::int64_t n, std::int64_t seed, std::uint64_t str
     return v;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point begin)
-{
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 /// Completes what the runtime said about a run with what only the program knows.
 void describe_run(Report& report, const Config& config, const Runtime& runtime, double load_seconds)
 {

@@ -25,11 +25,6 @@ struct Options : ConfigOptions {
     std::string memory_limit;
 };
 
-double seconds_since(std::chrono::steady_clock::time_point begin)
-{
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 /// The second matrix of A B: the file or description of [spgemm] with the values and seed of [matrix].
 Config::Matrix second_matrix(const Config& config)
 {
