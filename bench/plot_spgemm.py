@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Draws one JSON file of bench_spgemm: GFLOP/s of the whole product (structure, memory, values) of each matrix, a bar for each
-kernel and set of devices; pairs "A * B" as a table of speed-ups of the first kernel over the others' best. Needs matplotlib.
+kernel and set of devices; pairs "A * B" as a table of speed-ups of the first kernel over the others' best; "band N" and "permuted N" as
+lines over the half-band N, of the whole product and of the values alone. Needs matplotlib.
 
 usage: bench/plot_spgemm.py RESULTS.json OUT.svg
 """
@@ -32,14 +33,36 @@ def pairs(figures, keys, out):
     left = sorted({name.split(" * ")[0] for name in figures})
     table = [[ratio(figures.get(f"{a} * {b}", {}), keys) for b in left] for a in left]
     figure, axes = plt.subplots(figsize=(1 + 0.8 * len(left), 1 + 0.7 * len(left)))
-    image = axes.imshow(table, cmap="viridis")
+    image = axes.imshow(table, cmap="summer_r", norm=matplotlib.colors.LogNorm())
     for i, row in enumerate(table):
         for j, value in enumerate(row):
-            axes.text(j, i, f"{value:.1f}", ha="center", va="center", color="white", fontsize=8)
+            axes.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=8)
     axes.set_xticks(range(len(left)), left, rotation=35, ha="right")
     axes.set_yticks(range(len(left)), left)
-    axes.set_title(f"{keys[0]} over the best of: {', '.join(keys[1:])} (rows: A, columns: B)", fontsize=9)
+    axes.set_xlabel(f"rows: A, columns: B; {keys[0]} over\nthe best of: {', '.join(keys[1:])}", fontsize=9)
     figure.colorbar(image)
+    figure.tight_layout()
+    figure.savefig(out)
+
+
+def bands(benchmarks, kinds, out):
+    figure, axes = plt.subplots(2, len(kinds), figsize=(6 * len(kinds), 8), sharex=True, squeeze=False)
+    for row, (field, label) in enumerate((("gflops", "whole product"), ("numeric_gflops", "values alone"))):
+        for column, kind in enumerate(kinds):
+            lines = {}
+            for b in benchmarks:
+                of, half = b["matrix"].split()
+                if of == kind and field in b:
+                    lines.setdefault(b["kernel"], []).append((int(half), b[field]))
+            for kernel, points in lines.items():
+                axes[row][column].plot(*zip(*sorted(points)), marker="o", markersize=3, label=kernel)
+            axes[row][column].set_title(kind)
+            axes[row][column].set_ylabel(f"GFLOP/s, {label}")
+            axes[row][column].set_ylim(bottom=0)
+            axes[row][column].grid(linewidth=0.3)
+    for axis in axes[-1]:
+        axis.set_xlabel("half-band")
+    axes[0][0].legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(out)
 
@@ -61,6 +84,8 @@ def main(source, out):
         figures.setdefault(b["matrix"], {})[key] = b.get("gflops", 0)
     if all(" * " in name for name in figures):
         pairs(figures, keys, out)
+    elif all(name.split()[0] in ("band", "permuted") and len(name.split()) == 2 for name in figures):
+        bands(benchmarks, list(dict.fromkeys(name.split()[0] for name in figures)), out)
     else:
         bars(figures, list(figures), keys, out)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Times products of sparse matrices: squares of real and generated matrices against cuSPARSE, A B of all pairs of top-left squares,
-# bands and their random permutations with each accumulator, and squares on 1, 2, 4, ... GPUs. Usage: bench/run_spgemm.sh [FILE...]
+# bands and their random permutations with each accumulator and virtual warps of fixed sizes, and squares on 1, 2, 4, ... GPUs. Usage: bench/run_spgemm.sh [FILE...]
 #   BENCH      the program                                           (build/bin/bench_spgemm)
 #   OUT        folder for one JSON file a suite and the drawings     (bench/results/tmp)
 #   MATRICES   a folder of .mtx[.gz|.xz|.zst] files, taken as well
@@ -27,7 +27,7 @@ if [ "$gpus" -gt 0 ]; then
     for ((n = 1; n <= gpus; n *= 2)); do
         sets+=(--devices "$(seq -s, 0 $((n - 1)))")
     done
-    grid=100 large=160 scale=18 accumulators=(spgemm spgemm/scatter spgemm/hash spgemm/window)
+    grid=100 large=160 scale=18 accumulators=(spgemm spgemm/{scatter,scatter-{1,2,4,8},hash,window,chunks})
 else
     one=host:1
     sets=(--devices host:1 --devices host:2)

@@ -109,6 +109,20 @@ private:
         return out;
     }
 
+    /// The times of each phase on each device.
+    static Json devices_us(const std::vector<rmsp::Measurement>& measured)
+    {
+        Json out = Json::object();
+        for (const rmsp::Measurement& m : measured) {
+            for (const rmsp::PhaseTimes& phase : m.phases) {
+                for (const double seconds : phase.seconds) {
+                    out[phase.name].push_back(seconds * 1e6);
+                }
+            }
+        }
+        return out;
+    }
+
     void measure(const std::string& name, const Csr& a, const Csr& b, rmsp::Runtime& runtime,
                  const std::string& devices, const std::string& kernel, const std::string& accumulator)
     {
@@ -162,6 +176,7 @@ private:
                           {"fill_us", seconds_of(0, "fill") * 1e6},
                           {"numeric_us", measured[1].median_seconds * 1e6},
                           {"numeric_gflops", measured[1].gflops()},
+                          {"devices_us", devices_us(measured)},
                           {"peak_bytes", peak},
                           {"operand_bytes", operands},
                           {"verified", verified.done ? Json(verified.passed) : Json()},

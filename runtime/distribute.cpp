@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <mutex>
 
@@ -9,6 +8,7 @@
 #include <kernels/support/support.hpp>
 
 #include "runtime/choose.hpp"
+#include "runtime/clock.hpp"
 #include "runtime/columns.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/state.hpp"
@@ -16,10 +16,6 @@
 namespace rmsp {
 namespace detail {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// Adds up what the devices upload and reports it as one share.
 class UploadProgress {

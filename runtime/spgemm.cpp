@@ -1,21 +1,17 @@
 #include "runtime/spgemm.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "runtime/clock.hpp"
 #include "runtime/parallel_copy.hpp"
 
 namespace rmsp {
 namespace detail {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// A, B and the structure of C of all rows of the part, and memory for C.
 template <class T>
@@ -66,7 +62,7 @@ void build_part(ProductState<T>& state, runtime::Worker& worker, runtime::Rendez
             exchange_values(state, worker, meeting, state.b.values);
             worker.stream().synchronize();
         } else if (state.exchange->of_product()) {
-            plan.chunks = 2;
+            plan.chunks = runs_of(plan);
         }
         gather = seconds_since(begin);
     }
@@ -84,7 +80,7 @@ void build_part(ProductState<T>& state, runtime::Worker& worker, runtime::Rendez
             throw;
         }
         clear(part);
-        plan.chunks = 2;
+        plan.chunks = runs_of(plan);
     }
     plan.peak_bytes = part.budget.peak();
 }

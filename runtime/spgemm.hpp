@@ -178,6 +178,8 @@ struct ProductState {
     bool computed = false;
 };
 
+/// In how many runs of rows a device computes its part where it does not fit at once.
+std::int64_t runs_of(const SpgemmShardPlan& shard);
 /// The entries of B that each device needs; empty if there is one that needs several ranges.
 std::vector<runtime::Range> needed_entries(const std::vector<RowSelection>& selections, IndexView row_ptr);
 /// Slices of B's entries, each of what its device needs and as even as that allows; empty if there are none.

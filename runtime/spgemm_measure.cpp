@@ -1,18 +1,11 @@
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 
+#include "runtime/clock.hpp"
 #include "runtime/spgemm.hpp"
 
 namespace rmsp {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-}  // namespace
 
 template <class T>
 std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int64_t iterations, T alpha)
@@ -41,7 +34,7 @@ std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int
     detail::on_devices<T>(
         state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous& meeting) {
             const auto rank = static_cast<std::size_t>(worker.rank());
-            auto loop_begin = Clock::now();
+            auto loop_begin = detail::Clock::now();
             for (std::int64_t round = -warmup; round < iterations; ++round) {
                 part.col_idx.reset();
                 part.values.reset();
@@ -50,19 +43,19 @@ std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int
                 worker.stream().synchronize();
                 meeting.arrive_and_wait();
                 if (round == 0) {
-                    loop_begin = Clock::now();
+                    loop_begin = detail::Clock::now();
                 }
-                const auto begin = Clock::now();
+                const auto begin = detail::Clock::now();
                 part.product = detail::prepare_product(worker, part.budget, state.options, part.a, part.b);
-                const double prepared = seconds_since(begin);
+                const double prepared = detail::seconds_since(begin);
                 const auto nnz = static_cast<std::size_t>(part.product->nnz());
                 part.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, nnz);
                 part.values = kernels::DeviceArray<T>(part.budget, nnz);
-                const double allocated = seconds_since(begin);
+                const double allocated = detail::seconds_since(begin);
                 detail::fill_or_renew(part, worker, alpha);
                 worker.stream().synchronize();
                 if (round >= 0) {
-                    whole[rank].push_back(seconds_since(begin));
+                    whole[rank].push_back(detail::seconds_since(begin));
                     symbolic[rank].push_back(prepared);
                     allocate[rank].push_back(allocated - prepared);
                     fill[rank].push_back(whole[rank].back() - allocated);
@@ -70,23 +63,23 @@ std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int
             }
             meeting.arrive_and_wait();
             if (rank == 0) {
-                wall_whole = seconds_since(loop_begin);
+                wall_whole = detail::seconds_since(loop_begin);
             }
             for (std::int64_t round = -warmup; round < iterations; ++round) {
                 meeting.arrive_and_wait();
                 if (round == 0) {
-                    loop_begin = Clock::now();
+                    loop_begin = detail::Clock::now();
                 }
-                const auto begin = Clock::now();
+                const auto begin = detail::Clock::now();
                 detail::fill_or_renew(part, worker, alpha);
                 worker.stream().synchronize();
                 if (round >= 0) {
-                    values[rank].push_back(seconds_since(begin));
+                    values[rank].push_back(detail::seconds_since(begin));
                 }
             }
             meeting.arrive_and_wait();
             if (rank == 0) {
-                wall_values = seconds_since(loop_begin);
+                wall_values = detail::seconds_since(loop_begin);
             }
         });
     state.computed = true;

@@ -28,7 +28,12 @@ template <class T>
 class Runs {
 public:
     Runs(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha)
-        : state_(state), part_(part), worker_(worker), alpha_(alpha), filled_(worker.device().make_event(false))
+        : state_(state),
+          part_(part),
+          worker_(worker),
+          alpha_(alpha),
+          filled_(worker.device().make_event(false)),
+          before_(std::exchange(part.chunks, {}))
     {
     }
     ~Runs()
@@ -108,11 +113,8 @@ private:
         check_counts(*product, products_of(state_.work, first_row, end_row), state_.b.cols);
         const auto nnz = static_cast<std::size_t>(product->nnz());
         OnTheWay run{{part_.budget, nnz}, {part_.budget, nnz}, {}};
-        HostRows<T> rows;
+        HostRows<T> rows = room(static_cast<std::size_t>(end_row - first_row), nnz);
         rows.first_row = first_row;
-        rows.row_ptr.resize(static_cast<std::size_t>(end_row - first_row) + 1);
-        rows.col_idx.resize(nnz);
-        rows.values.resize(nnz);
         worker_.device().download(worker_.stream(), rows.row_ptr.data(), product->row_ptr(),
                                   rows.row_ptr.size() * sizeof(std::int64_t));
         product->fill(alpha_, a.shard.values, b.shard.values, run.col_idx.data(), run.values.data(),
@@ -122,6 +124,20 @@ private:
         part_.chunks.push_back(std::move(rows));
         send(std::move(run), part_.chunks.back());
         // What else the run took is freed in the order of the stream.
+    }
+    /// Memory of the compute() before, if it was in the same runs: what was touched once costs less.
+    HostRows<T> room(std::size_t n, std::size_t nnz)
+    {
+        const std::size_t at = part_.chunks.size();
+        HostRows<T> rows = at < before_.size() ? std::move(before_[at]) : HostRows<T>();
+        const auto resize = [](auto& array, std::size_t size) {
+            array.clear();  // so that nothing is copied
+            array.resize(size);
+        };
+        resize(rows.row_ptr, n + 1);
+        resize(rows.col_idx, nnz);
+        resize(rows.values, nnz);
+        return rows;
     }
     void send(OnTheWay run, HostRows<T>& rows)
     {
@@ -149,6 +165,7 @@ private:
     runtime::Worker& worker_;
     T alpha_;
     std::unique_ptr<runtime::Event> filled_;
+    std::vector<HostRows<T>> before_;
     OnTheWay on_the_way_;
     bool lost_ = false;  ///< a run did not get to the host, which no smaller one mends
 };
@@ -159,7 +176,6 @@ template <class T>
 void compute_chunked(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker, T alpha)
 {
     SpgemmShardPlan& plan = state.plan.shards[static_cast<std::size_t>(worker.rank())];
-    part.chunks.clear();
     part.b = {};
     if (!part.copier) {
         part.copier = make_copier(worker);

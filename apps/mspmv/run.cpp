@@ -19,6 +19,7 @@
 #include <rmsp/version.hpp>
 
 #include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/config_command.hpp"
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
@@ -26,40 +27,12 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options {
-    std::string config_file;
-    std::string matrix;
-    std::string devices;
+struct Options : ConfigOptions {
     std::string format;
     std::string merge;
     std::string encoding;
-    std::string topology;
-    std::string json;
-    std::vector<std::string> overrides;
-    bool dry_run = false;
-    bool no_verify = false;
     bool help_config = false;
 };
-
-Config configuration(const Options& options)
-{
-    std::vector<std::string> overrides = options.overrides;
-    const auto add = [&](const char* key, const std::string& value) {
-        if (!value.empty()) {
-            overrides.push_back(fmt::format("{}={}", key, value));
-        }
-    };
-    add("matrix.file", options.matrix);
-    add("runtime.devices", options.devices);
-    add("matrix.format", options.format);
-    add("run.merge", options.merge);
-    add("stream.encoding", options.encoding);
-    add("runtime.topology", options.topology);
-    add("output.json", options.json);
-    add("run.verify", options.no_verify ? "false" : "");
-    return options.config_file.empty() ? parse_config("", "command line", overrides)
-                                       : load_config(options.config_file, overrides);
-}
 
 /// Entry i of a random vector in [-1, 1): a hash of seed, stream and i (SplitMix64: Steele, Lea and Flood, OOPSLA 2014), so that
 /// it depends neither on threads nor on the length.
@@ -80,11 +53,6 @@ HostVector<T> random_vector(std::int64_t n, std::int64_t seed, std::uint64_t str
             static_cast<T>(z >> (64 - bits)) * (T{2} / static_cast<T>(std::uint64_t{1} << bits)) - T{1};
     }
     return v;
-}
-
-double seconds_since(std::chrono::steady_clock::time_point begin)
-{
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 /// Completes what the runtime said about a run with what only the program knows.
@@ -300,11 +268,7 @@ int run(const Config& config, bool dry_run)
     describe_run(report, config, runtime, load_seconds);
     clear_progress_line();
     write_report(report.to_text(), report.to_json(), config.output.json);
-    if (report.verification.done && !report.verification.passed) {
-        throw Error(ErrorCode::verification,
-                    fmt::format("verification failed: error {:.3e} exceeds the bound {:.3e}, worst in row {}",
-                                report.verification.error, report.verification.bound, report.verification.worst_row));
-    }
+    require_verified(report.verification);
     return 0;
 }
 
@@ -331,17 +295,9 @@ int start(const Options& options)
         print(key_table());
         return 0;
     }
-    if (options.config_file.empty() && options.matrix.empty() && options.overrides.empty()) {
-        throw Error(ErrorCode::usage, "run needs a CONFIG.toml or --matrix FILE (see mspmv run --help)");
-    }
-    const Config config = configuration(options);
-    spdlog::set_level(config.output.log_level == "off" ? spdlog::level::off
-                                                       : spdlog::level::from_str(config.output.log_level));
-    if (!config.runtime.topology.empty() && !options.dry_run) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("runtime.topology (\"{}\") describes another machine: only --dry-run can use it",
-                                config.runtime.topology));
-    }
+    const Config config = configuration(
+        options, "run",
+        {{"matrix.format", options.format}, {"run.merge", options.merge}, {"stream.encoding", options.encoding}});
     return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
                                               : run<double>(config, options.dry_run);
 }
@@ -353,40 +309,12 @@ void add_run(CLI::App& app, Action& action)
     auto options = std::make_shared<Options>();
     CLI::App* command =
         app.add_subcommand("run", "Multiply a matrix as a configuration file says, verify the result and report");
-    command->add_option("CONFIG", options->config_file, "configuration (docs/configuration.md)")->type_name("FILE");
-    command->add_option("--matrix", options->matrix, "read this matrix, whatever the configuration says")
-        ->type_name("FILE")
-        ->take_last();
-    command
-        ->add_option("--devices", options->devices,
-                     "auto, CUDA ordinals (0,1), or host devices (host:4; host:4x2 of two threads each)")
-        ->type_name("LIST")
-        ->take_last();
-    command->add_option("--format", options->format, "multiply in csr, csc or coo; auto: csr")
-        ->type_name("NAME")
-        ->take_last();
-    command->add_option("--merge", options->merge, "add partial results (csc) by peer, nccl, host or auto")
-        ->type_name("NAME")
-        ->take_last();
-    command
-        ->add_option("--encoding", options->encoding,
-                     "auto: of a streamed matrix, columns and values cross the links encoded; none: as they are")
-        ->type_name("NAME")
-        ->take_last();
-    command->add_option("--set", options->overrides, "set one key, run.iterations=200 for example; may be repeated")
-        ->type_name("KEY=VALUE")
-        ->allow_extra_args(false);
-    command
-        ->add_option("--json", options->json,
-                     "also write the report as JSON; - : to standard output, the table to standard error")
-        ->type_name("FILE")
-        ->take_last();
-    command
-        ->add_option("--topology", options->topology, "plan for the machine that this file describes; with --dry-run")
-        ->type_name("FILE")
-        ->take_last();
-    command->add_flag("--dry-run", options->dry_run, "print the plan and multiply nothing");
-    command->add_flag("--no-verify", options->no_verify, "do not compare with the serial reference");
+    options->add_inputs(*command);
+    add_text(*command, "--format", options->format, "NAME", "multiply in csr, csc or coo; auto: csr");
+    add_text(*command, "--merge", options->merge, "NAME", "add partial results (csc) by peer, nccl, host or auto");
+    add_text(*command, "--encoding", options->encoding, "NAME",
+             "auto: of a streamed matrix, columns and values cross the links encoded; none: as they are");
+    options->add_others(*command);
     command->add_flag("--help-config", options->help_config, "list every configuration key");
     command->footer(
         "Precedence: command line > RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR > file > default.\n"

@@ -11,6 +11,7 @@
 #include <rmsp/spgemm.hpp>
 
 #include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/config_command.hpp"
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
@@ -18,44 +19,11 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options {
-    std::string config_file;
-    std::string matrix;
+struct Options : ConfigOptions {
     std::string b;
     std::string product;
-    std::string devices;
-    std::string topology;
-    std::string json;
     std::string memory_limit;
-    std::vector<std::string> overrides;
-    bool dry_run = false;
-    bool no_verify = false;
 };
-
-Config configuration(const Options& options)
-{
-    std::vector<std::string> overrides = options.overrides;
-    const auto add = [&](const char* key, const std::string& value) {
-        if (!value.empty()) {
-            overrides.push_back(fmt::format("{}={}", key, value));
-        }
-    };
-    add("matrix.file", options.matrix);
-    add("spgemm.file", options.b);
-    add("spgemm.product", options.product.empty() && !options.b.empty() ? "ab" : options.product);
-    add("spgemm.memory_limit", options.memory_limit);
-    add("runtime.devices", options.devices);
-    add("runtime.topology", options.topology);
-    add("output.json", options.json);
-    add("run.verify", options.no_verify ? "false" : "");
-    return options.config_file.empty() ? parse_config("", "command line", overrides)
-                                       : load_config(options.config_file, overrides);
-}
-
-double seconds_since(std::chrono::steady_clock::time_point begin)
-{
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 /// The second matrix of A B: the file or description of [spgemm] with the values and seed of [matrix].
 Config::Matrix second_matrix(const Config& config)
@@ -218,27 +186,17 @@ int run(const Config& config, bool dry_run)
     report.context = run_context();
     clear_progress_line();
     write_report(report.to_text(), report.to_json(), config.output.json);
-    if (report.verification.done && !report.verification.passed) {
-        throw Error(ErrorCode::verification,
-                    fmt::format("verification failed: error {:.3e} exceeds the bound {:.3e}, worst in row {}",
-                                report.verification.error, report.verification.bound, report.verification.worst_row));
-    }
+    require_verified(report.verification);
     return 0;
 }
 
 int start(const Options& options)
 {
-    if (options.config_file.empty() && options.matrix.empty() && options.overrides.empty()) {
-        throw Error(ErrorCode::usage, "spgemm needs a CONFIG.toml or --matrix FILE (see mspmv spgemm --help)");
-    }
-    const Config config = configuration(options);
-    spdlog::set_level(config.output.log_level == "off" ? spdlog::level::off
-                                                       : spdlog::level::from_str(config.output.log_level));
-    if (!config.runtime.topology.empty() && !options.dry_run) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("runtime.topology (\"{}\") describes another machine: only --dry-run can use it",
-                                config.runtime.topology));
-    }
+    const bool other_b = options.product.empty() && !options.b.empty();
+    const Config config = configuration(options, "spgemm",
+                                        {{"spgemm.file", options.b},
+                                         {"spgemm.product", other_b ? "ab" : options.product},
+                                         {"spgemm.memory_limit", options.memory_limit}});
     return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
                                               : run<double>(config, options.dry_run);
 }
@@ -250,25 +208,12 @@ void add_spgemm(CLI::App& app, Action& action)
     auto options = std::make_shared<Options>();
     CLI::App* command =
         app.add_subcommand("spgemm", "Multiply two sparse matrices as a configuration file says, verify and report");
-    command->add_option("CONFIG", options->config_file, "configuration (docs/configuration.md)")->type_name("FILE");
-    const auto text = [&](const char* name, std::string& target, const char* type, const char* meaning) {
-        command->add_option(name, target, meaning)->type_name(type)->take_last();
-    };
-    text("--matrix", options->matrix, "FILE", "read this matrix as A, whatever the configuration says");
-    text("--b", options->b, "FILE", "multiply by this matrix: C = A B");
-    text("--product", options->product, "NAME", "aa, aat, ata or ab: A A, A A^T, A^T A, A B");
-    text("--devices", options->devices, "LIST",
-         "auto, CUDA ordinals (0,1), or host devices (host:4; host:4x2 of two threads each)");
-    text("--memory-limit", options->memory_limit, "NUMBER",
-         "memory of each device to use: up to 1 a share of what is free, above it bytes");
-    command->add_option("--set", options->overrides, "set one key, spgemm.iterations=20 for example; may be repeated")
-        ->type_name("KEY=VALUE")
-        ->allow_extra_args(false);
-    text("--json", options->json, "FILE",
-         "also write the report as JSON; - : to standard output, the table to standard error");
-    text("--topology", options->topology, "FILE", "plan for the machine that this file describes; with --dry-run");
-    command->add_flag("--dry-run", options->dry_run, "count, print the plan with its memory, and multiply nothing");
-    command->add_flag("--no-verify", options->no_verify, "do not check C");
+    options->add_inputs(*command);
+    add_text(*command, "--b", options->b, "FILE", "multiply by this matrix: C = A B");
+    add_text(*command, "--product", options->product, "NAME", "aa, aat, ata or ab: A A, A A^T, A^T A, A B");
+    add_text(*command, "--memory-limit", options->memory_limit, "NUMBER",
+             "memory of each device to use: up to 1 a share of what is free, above it bytes");
+    options->add_others(*command);
     command->footer(
         "Examples:\n"
         "  mspmv spgemm configs/spgemm.toml\n"

@@ -233,6 +233,45 @@ TEST(Transports, HostStagedGatherMovesWhatIsNeeded)
     jobs.submit([&](Worker& worker, Rendezvous&) { channel->close(worker.rank()); }).get();
 }
 
+TEST(Transports, GathersMoreThanItsMemoryTakesAndFromOtherArrays)
+{
+    const auto workers = host_workers(3);
+    JobQueue jobs(workers, true);
+    const auto transport = make_host_transport();
+    const auto channel = transport->make_channel(3, 100);
+    jobs.submit([&](Worker& worker, Rendezvous&) { transport->open(*channel, worker); }).get();
+    // Slices of unequal sizes, which each device has in an array of its own; the last device needs nothing.
+    const std::vector<std::int64_t> slices{0, 700, 710, 1500};
+    const std::vector<Range> needed{{0, 1500}, {650, 1200}, {}};
+    std::vector<std::vector<std::int32_t>> held(3);
+    std::vector<std::vector<std::int32_t>> data(3, std::vector<std::int32_t>(1500, -1));
+    std::vector<void*> slice_zero;
+    std::vector<void*> buffers;
+    for (std::size_t device = 0; device < 3; ++device) {
+        for (std::int64_t i = slices[device]; i < slices[device + 1]; ++i) {
+            held[device].push_back(static_cast<std::int32_t>(7 * i));
+        }
+        slice_zero.push_back(held[device].data() - slices[device]);
+        buffers.push_back(data[device].data());
+    }
+    jobs.submit([&](Worker& worker, Rendezvous& meeting) {
+            Gather gather{buffers, slices, needed, sizeof(std::int32_t)};
+            gather.held = slice_zero;
+            gather.large = true;
+            channel->gather(worker, worker.stream(), meeting, gather, [] {});
+            channel->settle(worker, worker.stream(), meeting);
+        })
+        .get();
+    for (std::size_t device = 0; device < 3; ++device) {
+        for (std::int64_t i = 0; i < 1500; ++i) {
+            const bool own = slices[device] <= i && i < slices[device + 1];
+            const bool wanted = needed[device].first <= i && i < needed[device].end;
+            EXPECT_EQ(data[device][static_cast<std::size_t>(i)], wanted && !own ? 7 * i : -1) << device << ' ' << i;
+        }
+    }
+    jobs.submit([&](Worker& worker, Rendezvous&) { channel->close(worker.rank()); }).get();
+}
+
 TEST(Transports, ADeviceThatFailsLeavesNoPeerWaiting)
 {
     const auto gpus = cuda_gpus();

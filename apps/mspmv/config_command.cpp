@@ -1,0 +1,81 @@
+#include "apps/mspmv/config_command.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace rmsp::mspmv {
+
+void add_text(CLI::App& command, const char* name, std::string& target, const char* type, const char* meaning)
+{
+    command.add_option(name, target, meaning)->type_name(type)->take_last();
+}
+
+void ConfigOptions::add_inputs(CLI::App& command)
+{
+    command.add_option("CONFIG", config_file, "configuration (docs/configuration.md)")->type_name("FILE");
+    add_text(command, "--matrix", matrix, "FILE",
+             "read this matrix (of a product: A), whatever the configuration says");
+    add_text(command, "--devices", devices, "LIST",
+             "auto, CUDA ordinals (0,1), or host devices (host:4; host:4x2 of two threads each)");
+}
+
+void ConfigOptions::add_others(CLI::App& command)
+{
+    command.add_option("--set", overrides, "set one key, run.iterations=200 for example; may be repeated")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    add_text(command, "--json", json, "FILE",
+             "also write the report as JSON; - : to standard output, the table to standard error");
+    add_text(command, "--topology", topology, "FILE", "plan for the machine that this file describes; with --dry-run");
+    command.add_flag("--dry-run", dry_run, "print the plan and multiply nothing");
+    command.add_flag("--no-verify", no_verify, "do not check what was computed");
+}
+
+Config configuration(const ConfigOptions& options, const char* command,
+                     const std::vector<std::pair<const char*, std::string>>& more)
+{
+    if (options.config_file.empty() && options.matrix.empty() && options.overrides.empty()) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} needs a CONFIG.toml or --matrix FILE (see mspmv {} --help)", command, command));
+    }
+    std::vector<std::string> overrides = options.overrides;
+    const auto add = [&](const char* key, const std::string& value) {
+        if (!value.empty()) {
+            overrides.push_back(fmt::format("{}={}", key, value));
+        }
+    };
+    add("matrix.file", options.matrix);
+    add("runtime.devices", options.devices);
+    for (const auto& [key, value] : more) {
+        add(key, value);
+    }
+    add("runtime.topology", options.topology);
+    add("output.json", options.json);
+    add("run.verify", options.no_verify ? "false" : "");
+    Config config = options.config_file.empty() ? parse_config("", "command line", overrides)
+                                                : load_config(options.config_file, overrides);
+    spdlog::set_level(config.output.log_level == "off" ? spdlog::level::off
+                                                       : spdlog::level::from_str(config.output.log_level));
+    if (!config.runtime.topology.empty() && !options.dry_run) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("runtime.topology (\"{}\") describes another machine: only --dry-run can use it",
+                                config.runtime.topology));
+    }
+    return config;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin)
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void require_verified(const Verification& verification)
+{
+    if (verification.done && !verification.passed) {
+        throw Error(ErrorCode::verification,
+                    fmt::format("verification failed: error {:.3e} exceeds the bound {:.3e}, worst in row {}",
+                                verification.error, verification.bound, verification.worst_row));
+    }
+}
+
+}  // namespace rmsp::mspmv

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <rmsp/config.hpp>
+
+/// What commands that read a configuration have in common.
+namespace rmsp::mspmv {
+
+struct ConfigOptions {
+    std::string config_file;
+    std::string matrix;
+    std::string devices;
+    std::string topology;
+    std::string json;
+    std::vector<std::string> overrides;
+    bool dry_run = false;
+    bool no_verify = false;
+
+    /// Adds the options that all such commands have; those that say what is multiplied, and the rest.
+    void add_inputs(CLI::App& command);
+    void add_others(CLI::App& command);
+};
+
+/// An option whose last value counts.
+void add_text(CLI::App& command, const char* name, std::string& target, const char* type, const char* meaning);
+
+/// The file with the options over it, and `more` of the command's own: keys and values, of which empty ones do not count. Sets the log
+/// level. \throws Error(usage) if there is nothing to multiply, or if it is another machine's and no dry run
+Config configuration(const ConfigOptions& options, const char* command,
+                     const std::vector<std::pair<const char*, std::string>>& more);
+
+double seconds_since(std::chrono::steady_clock::time_point begin);
+
+/// \throws Error(verification) if it failed
+void require_verified(const Verification& verification);
+
+}  // namespace rmsp::mspmv

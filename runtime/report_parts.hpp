@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <rmsp/report.hpp>
+
+/// What the reports of all operations have in common.
+namespace rmsp::report {
+
+using Json = nlohmann::ordered_json;
+using Context = std::map<std::string, std::string>;
+
+/// "librmsp VERSION (commit ...; FEATURES) on HOST, DATE", with its heading.
+std::string library_text(const Context& context);
+
+/// Phases of the whole machine on one line, those with a time for each device in tables of devices by phases. `devices`: "cuda:0 NVIDIA
+/// H200".
+std::string phases_text(const std::vector<PhaseTimes>& phases, const std::vector<std::string>& devices);
+
+/// "median ..., min ..., max ...; N iterations in ...".
+std::string times_text(const Measurement& m);
+std::string verification_text(const Verification& v);
+std::string notes_text(const std::vector<std::string>& notes);
+
+/// What is said of the program, and what else the caller knows.
+Json context_json(const Context& context);
+/// The times of each phase, in seconds times `unit`.
+Json phases_json(const std::vector<PhaseTimes>& phases, double unit);
+/// The fields of Google Benchmark, phases and verification; number `index` of the document.
+Json benchmark_json(const Measurement& m, const Verification& v, std::size_t index);
+std::string document(Json context, Json benchmarks);
+
+}  // namespace rmsp::report
