@@ -9,7 +9,7 @@
 namespace rmsp::kernels {
 namespace {
 
-constexpr int threads = 256;
+constexpr int threads = 128;
 
 /// A group of `Lanes` threads a row (Bell and Garland, "Implementing sparse matrix-vector multiplication on
 /// throughput-oriented processors", SC 2009).

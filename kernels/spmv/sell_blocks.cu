@@ -201,11 +201,12 @@ __global__ void __launch_bounds__(window_nodes<R, C>)
             blocks += here;
             full = full && !holes[own * each + i];
         }
-        const bool stored = width != std::numeric_limits<int>::max() &&
-                            blocks * 100 >= std::int64_t{width} * each * sell_blocks_tuning.least_fill;
+        const bool ascending = width != std::numeric_limits<int>::max();
+        width = ascending ? whole_groups<T>(width) : 0;
+        const bool stored = blocks * 100 >= std::int64_t{width} * each * sell_blocks_tuning.least_fill;
         const std::uint32_t kept = stored ? static_cast<std::uint32_t>(width) : 0;
         info[first / each + own].width = kept | (full ? full_slice : 0);
-        room[first / each + own] = slice_room<T>(kept);
+        room[first / each + own] = kept;
     }
 }
 
@@ -245,21 +246,21 @@ __global__ void __launch_bounds__(threads) fill_blocks_kernel(const Matrix<T, Of
                 for (int c = 0; c < C; ++c) {
                     const bool is = place[r][c] >= 0;
                     entries |= is ? 1u << (r * C + c) : 0u;
-                    values[block_value_place<T>(shape, width, static_cast<int>(k), r, own * C + c)] =
+                    values[block_value_place<T>(shape, static_cast<int>(k), r, own * C + c)] =
                         is ? a.entries[place[r][c]] : T{0};
                 }
             }
             if constexpr (Structure) {
-                codes[block_code_place<T>(shape, width, static_cast<int>(k), own)] =
+                codes[block_code_place<T>(shape, static_cast<int>(k), own)] =
                     block_code(shape, static_cast<std::uint32_t>(block), entries);
             }
         });
     }
     if constexpr (Structure) {
         for (int k = static_cast<int>(filled); k < width; ++k) {
-            codes[block_code_place<T>(shape, width, k, own)] = 0;
+            codes[block_code_place<T>(shape, k, own)] = 0;
             for (int i = 0; i < R * C; ++i) {
-                values[block_value_place<T>(shape, width, k, i / C, own * C + i % C)] = T{0};
+                values[block_value_place<T>(shape, k, i / C, own * C + i % C)] = T{0};
             }
         }
     }
@@ -332,30 +333,21 @@ __device__ __forceinline__ void add_groups(T (&sums)[R], const T* values, const 
 }
 
 /// This part's and lane's share of the sums of a node of a slice that is stored.
-template <int R, int C, int Parts, bool Full, class T>
+template <int R, int C, bool Full, class T>
 __device__ __forceinline__ void add_blocks(T (&sums)[R], const T* values, const std::uint32_t* codes, int width,
-                                           int part, int own, int lane, const T* __restrict__ x)
+                                           int part, int parts, int own, int lane, const T* __restrict__ x)
 {
-    constexpr BlockShape shape{R, C};
-    constexpr int group = block_group<T>;
-    constexpr int step = Parts * group;
-    constexpr int unroll = sell_blocks_tuning.groups_in_flight;
-    int k = part * group;
-    for (; k + (unroll - 1) * step + group <= width; k += unroll * step) {
-        add_groups<R, C, Full, unroll>(sums, values, codes, k, step, own, lane, x);
+    constexpr int in_flight = sell_blocks_tuning.groups_in_flight;
+    static_assert(in_flight == 3, "one or two groups are left behind the last three");
+    const int step = parts * block_group<T>;
+    int k = part * block_group<T>;
+    for (; k + (in_flight - 1) * step < width; k += in_flight * step) {
+        add_groups<R, C, Full, in_flight>(sums, values, codes, k, step, own, lane, x);
     }
-    for (; k + group <= width; k += step) {
+    if (k + step < width) {
+        add_groups<R, C, Full, 2>(sums, values, codes, k, step, own, lane, x);
+    } else if (k < width) {
         add_groups<R, C, Full, 1>(sums, values, codes, k, step, own, lane, x);
-    }
-    for (; k < width; ++k) {
-        // The blocks behind the last whole group, which come to one part.
-        const std::uint32_t code = __ldcs(codes + k * slice_nodes(shape) + own);
-        T value[R];
-#pragma unroll
-        for (int r = 0; r < R; ++r) {
-            value[r] = __ldcs(values + (k * R + r) * slice_lanes(shape) + lane);
-        }
-        add_column<R, C, Full>(sums, value, gather_column<R, C, Full>(code, lane % C, x), code, lane % C);
     }
 }
 
@@ -393,27 +385,34 @@ struct Slices {
     const std::uint32_t* codes;
 };
 
-/// `Parts` warps a slice.
-template <int R, int C, int Parts, class T>
+/// By one load: the compiler would make one for each member.
+__device__ __forceinline__ BlockSlice load_slice(const BlockSlice* info)
+{
+    const uint2 raw = __ldg(reinterpret_cast<const uint2*>(info));
+    return {raw.x, raw.y};
+}
+
+/// `parts` warps a slice.
+template <int R, int C, class T>
 __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multiprocessor)
-    sell_blocks_kernel(const Slices<T> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
+    sell_blocks_kernel(const Slices<T> a, int parts, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
 {
     constexpr BlockShape shape{R, C};
     constexpr int nodes = slice_nodes(shape);
     constexpr int lanes = slice_lanes(shape);
     static_assert(R <= C, "a node has a lane for each of its rows");
-    __shared__ T part_sums[Parts > 1 ? threads : 1];
+    __shared__ T part_sums[threads];
 
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = min(static_cast<int>(threadIdx.x) % 32, lanes - 1);
     const bool has_row = static_cast<int>(threadIdx.x) % 32 < lanes && lane % C < R;
-    const int part = warp % Parts;
+    const int part = warp % parts;
     const int own = lane / C;  // node
-    const std::int64_t index = std::int64_t{blockIdx.x} * (warps / Parts) + warp / Parts;
+    const std::int64_t index = std::int64_t{blockIdx.x} * (warps / parts) + warp / parts;
     std::int64_t row = -1;
     T sum = 0;
     if (index < a.slices) {
-        const BlockSlice slice = a.info[index];
+        const BlockSlice slice = load_slice(a.info + index);
         row = std::int64_t{a.node_of[index * nodes + own]} * R + lane % C - a.shift;
         if (slice.blocks() == 0) {
             if (has_row && row >= 0 && row < a.rows) {
@@ -421,7 +420,7 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
                 const std::int64_t begin = wide ? a.row_ptr64[row] : a.row_ptr32[row];
                 const std::int64_t length = (wide ? a.row_ptr64[row + 1] : a.row_ptr32[row + 1]) - begin;
 #pragma unroll 4
-                for (std::int64_t k = part; k < length; k += Parts) {
+                for (std::int64_t k = part; k < length; k += parts) {
                     sum = fma(__ldg(a.entries + begin + k), __ldg(x + __ldg(a.col_idx + begin + k)), sum);
                 }
             }
@@ -430,21 +429,20 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
             const std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
             T sums[R] = {};
             if (slice.full()) {
-                add_blocks<R, C, Parts, true>(sums, values, codes, slice.blocks(), part, own, lane, x);
+                add_blocks<R, C, true>(sums, values, codes, slice.blocks(), part, parts, own, lane, x);
             } else {
-                add_blocks<R, C, Parts, false>(sums, values, codes, slice.blocks(), part, own, lane, x);
+                add_blocks<R, C, false>(sums, values, codes, slice.blocks(), part, parts, own, lane, x);
             }
             sum = node_sum<R, C>(sums, lane);
         }
     }
-    if constexpr (Parts > 1) {
+    if (parts > 1) {
         part_sums[threadIdx.x] = sum;
         __syncthreads();
         if (part != 0) {
             return;
         }
-#pragma unroll
-        for (int p = 1; p < Parts; ++p) {
+        for (int p = 1; p < parts; ++p) {
             sum += part_sums[threadIdx.x + p * 32];
         }
     }
@@ -474,16 +472,11 @@ public:
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
         with_shape([&]<int R, int C>() {
-            switch (parts_) {
-                case 1:
-                    return launch<R, C, 1>(alpha, x, beta, y, stream);
-                case 2:
-                    return launch<R, C, 2>(alpha, x, beta, y, stream);
-                case 4:
-                    return launch<R, C, 4>(alpha, x, beta, y, stream);
-                default:
-                    return launch<R, C, 8>(alpha, x, beta, y, stream);
-            }
+            const int slices_per_block = warps / parts_;
+            sell_blocks_kernel<R, C>
+                <<<static_cast<unsigned>((slices_ + slices_per_block - 1) / slices_per_block), threads, 0, stream>>>(
+                    slices(), parts_, alpha, x, beta, y);
+            RMSP_CUDA_CHECK_LAUNCH("sell-blocks");
         });
     }
 
@@ -634,16 +627,6 @@ private:
         fill_blocks_kernel<R, C, Structure>
             <<<blocks_for(slices_ * slice_nodes(BlockShape{R, C})), threads, 0, stream>>>(matrix());
         RMSP_CUDA_CHECK_LAUNCH("fill_blocks_kernel");
-    }
-
-    template <int R, int C, int Parts>
-    void launch(T alpha, const T* x, T beta, T* y, cudaStream_t stream) const
-    {
-        constexpr int slices_per_block = warps / Parts;
-        sell_blocks_kernel<R, C, Parts>
-            <<<static_cast<unsigned>((slices_ + slices_per_block - 1) / slices_per_block), threads, 0, stream>>>(
-                slices(), alpha, x, beta, y);
-        RMSP_CUDA_CHECK_LAUNCH("sell-blocks");
     }
 
     CsrShard<T> shard_;

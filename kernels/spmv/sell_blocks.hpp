@@ -12,11 +12,12 @@ namespace rmsp::kernels {
 struct SellBlocksTuning {
     int threads = 256;
     int blocks_per_multiprocessor = 4;
-    int groups_in_flight = 2;           ///< groups of blocks that a lane loads before it uses the first
-    int sorted_padding = 3;             ///< per cent of padding above which the nodes of a window are sorted
-    int least_fill = 50;                ///< per cent of a slice that must be entries; emptier slices are left in CSR
-    double most_index_bytes = 1.5;      ///< an entry, padding inside blocks counted; with more, "sell" does better
-    int warps_per_multiprocessor = 40;  ///< where there are fewer slices, several warps share each
+    int groups_in_flight = 3;       ///< groups of blocks that a lane loads before it uses the first
+    int sorted_padding = 3;         ///< per cent of padding above which the nodes of a window are sorted
+    int least_fill = 50;            ///< per cent of a slice that must be blocks; emptier slices are left in CSR
+    double most_index_bytes = 1.5;  ///< an entry, padding inside blocks counted; with more, "sell" does better
+    int fewest_warps = 32;          ///< a multiprocessor; where there are fewer slices, several warps share each
+    int few_warps = 160;  ///< up to so many, the last ones to finish matter: slices are shared if they are wide
     bool operator==(const SellBlocksTuning&) const = default;
 };
 inline constexpr SellBlocksTuning sell_blocks_tuning{};
@@ -36,9 +37,15 @@ constexpr int slice_lanes(const BlockShape& shape) { return slice_nodes(shape) *
 /// Nodes are sorted inside windows of this many slices.
 inline constexpr int window_slices = 32;
 
-/// Blocks whose values a lane loads with 16-byte loads, and whose codes lie side by side.
+/// Blocks whose values a lane loads with 16-byte loads, and whose codes lie side by side. Slices are whole groups wide.
 template <class T>
 inline constexpr int block_group = 16 / static_cast<int>(sizeof(T));
+
+template <class T>
+constexpr int whole_groups(int width)
+{
+    return (width + block_group<T> - 1) / block_group<T> * block_group<T>;
+}
 
 /// Whether codes have room for the columns.
 constexpr bool fits_block_codes(const BlockShape& shape, std::int64_t cols)
@@ -51,43 +58,28 @@ constexpr std::uint32_t block_code(const BlockShape& shape, std::uint32_t block_
     return block_column << shape.entries() | entries;
 }
 
-/// Where the value in row `row` of block k is, in a slice of `width` blocks: whole groups first, then single blocks.
+/// Where the value in row `row` of block k is in its slice.
 template <class T>
-constexpr std::int64_t block_value_place(const BlockShape& shape, int width, int k, int row, int lane)
+constexpr std::int64_t block_value_place(const BlockShape& shape, int k, int row, int lane)
 {
     constexpr int group = block_group<T>;
     const int lanes = slice_lanes(shape);
-    const int first = k / group * group;
-    if (first + group <= width) {
-        const int i = (k - first) * shape.rows + row;
-        return std::int64_t{first} * lanes * shape.rows + (i / group * lanes + lane) * group + i % group;
-    }
-    return (std::int64_t{k} * shape.rows + row) * lanes + lane;
+    const int i = k % group * shape.rows + row;
+    return std::int64_t{k / group * group} * lanes * shape.rows + (i / group * lanes + lane) * group + i % group;
 }
 
 template <class T>
-constexpr std::int64_t block_code_place(const BlockShape& shape, int width, int k, int node)
+constexpr std::int64_t block_code_place(const BlockShape& shape, int k, int node)
 {
     constexpr int group = block_group<T>;
-    const int nodes = slice_nodes(shape);
-    const int first = k / group * group;
-    return first + group <= width ? std::int64_t{first} * nodes + node * group + (k - first)
-                                  : std::int64_t{k} * nodes + node;
-}
-
-/// Blocks a node that a slice has room for: the next slice begins at a multiple of 16 bytes.
-template <class T>
-constexpr std::uint32_t slice_room(std::uint32_t width)
-{
-    constexpr std::uint32_t group = block_group<T>;
-    return (width + group - 1) / group * group;
+    return std::int64_t{k / group * group} * slice_nodes(shape) + node * group + k % group;
 }
 
 inline constexpr std::uint32_t full_slice = 0x80000000;
 
 /// A slice as the kernel reads it.
 struct alignas(8) BlockSlice {
-    std::uint32_t first = 0;  ///< blocks a node that the slices before have room for
+    std::uint32_t first = 0;  ///< blocks a node of the slices before
     std::uint32_t width = 0;  ///< blocks a node, 0: left in CSR; and full_slice, if all blocks are full
     constexpr int blocks() const { return static_cast<int>(width & ~full_slice); }
     constexpr bool full() const { return (width & full_slice) != 0; }
@@ -111,9 +103,12 @@ constexpr double block_bytes(const BlockShape& shape, const BlockCount& count, s
 constexpr int slice_parts(std::int64_t slices, int multiprocessors, double mean_width, int group,
                           const SellBlocksTuning& tuning = sell_blocks_tuning)
 {
+    constexpr int most = 8;
+    const double in_flight = static_cast<double>(group) * tuning.groups_in_flight;
     int parts = 1;
-    while (parts < 8 && slices * parts < std::int64_t{tuning.warps_per_multiprocessor} * multiprocessors &&
-           mean_width >= 2 * parts * group) {
+    const auto short_of = [&](std::int64_t warps) { return slices * parts < warps * multiprocessors; };
+    while (parts < most && ((short_of(tuning.fewest_warps) && mean_width >= parts * group) ||
+                            (short_of(tuning.few_warps) && mean_width >= 2 * parts * in_flight))) {
         parts *= 2;
     }
     return parts;

@@ -111,10 +111,12 @@ TEST(Choice, LanesTakeAMeanRowInOneStep)
 {
     EXPECT_EQ(row_vector_lanes(0), 2);
     EXPECT_EQ(row_vector_lanes(8), 2);
-    EXPECT_EQ(row_vector_lanes(8.1), 4);
+    EXPECT_EQ(row_vector_lanes(8.7), 2);
+    EXPECT_EQ(row_vector_lanes(8.9), 4);
     EXPECT_EQ(row_vector_lanes(27), 8);
-    EXPECT_EQ(row_vector_lanes(33), 16);
-    EXPECT_EQ(row_vector_lanes(65), 32);
+    EXPECT_EQ(row_vector_lanes(33), 8);
+    EXPECT_EQ(row_vector_lanes(39), 16);
+    EXPECT_EQ(row_vector_lanes(71), 32);
     EXPECT_EQ(row_vector_lanes(1e9), 32);
 }
 
