@@ -7,14 +7,16 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/sell_blocks.hpp>
+#include <kernels/spmv/sell_blocks_build.cuh>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
 namespace {
 
-constexpr int threads = sell_blocks_tuning.threads;
+using namespace sell_blocks;
+
 constexpr int warps = threads / 32;
-constexpr std::uint32_t not_ascending = 0xffffffff;
+
 /// The codes of as many blocks as 16 bytes hold values.
 template <class T>
 struct CodeVector;
@@ -39,303 +41,98 @@ __device__ __forceinline__ void unpack(const uint4& v, std::uint32_t* p)
     p[3] = v.w;
 }
 
-template <class T, class Offset>
-struct Matrix {
-    std::int64_t rows;
-    const Offset* row_ptr;
-    const std::int32_t* col_idx;
-    const T* entries;  ///< of the CSR arrays
-    std::int64_t nodes;
-    std::int64_t shift;  ///< rows of the first node that lie before row 0
-    std::int64_t slices;
-    std::uint32_t* node_of;  ///< slice_nodes for each slice; `nodes` behind the last
-    BlockSlice* info;
-    T* values;
-    std::uint32_t* codes;
-};
-
-struct NodeCount {
-    std::uint32_t blocks = 0;  ///< or not_ascending
-    std::uint32_t holes = 0;   ///< whether there are blocks that are not full
-};
-
-/// Goes through the blocks of a node from left to right: f(k, block column, place[R][C]) with the index of each entry in the CSR
-/// arrays, -1 where there is none. Returns the number of blocks, or not_ascending as soon as columns are not.
-template <int R, int C, class T, class Offset, class F>
-__device__ std::uint32_t for_each_block(const Matrix<T, Offset>& a, std::int64_t node, F&& f)
-{
-    Offset at[R];
-    Offset end[R];
-#pragma unroll
-    for (int r = 0; r < R; ++r) {
-        const std::int64_t row = node * R + r - a.shift;
-        const bool is = row >= 0 && row < a.rows;
-        at[r] = is ? a.row_ptr[row] : 0;
-        end[r] = is ? a.row_ptr[row + 1] : 0;
-    }
-    std::int32_t last = -1;
-    for (std::uint32_t k = 0;; ++k) {
-        std::int32_t block = std::numeric_limits<std::int32_t>::max();
-#pragma unroll
-        for (int r = 0; r < R; ++r) {
-            if (at[r] < end[r]) {
-                block = min(block, a.col_idx[at[r]] / C);
-            }
-        }
-        if (block == std::numeric_limits<std::int32_t>::max()) {
-            return k;
-        }
-        if (block <= last) {
-            return not_ascending;
-        }
-        last = block;
-        Offset place[R][C];
-#pragma unroll
-        for (int r = 0; r < R; ++r) {
-#pragma unroll
-            for (int c = 0; c < C; ++c) {
-                place[r][c] = -1;
-                if (at[r] < end[r] && a.col_idx[at[r]] == block * C + c) {
-                    place[r][c] = at[r];
-                    ++at[r];
-                }
-            }
-            if (at[r] < end[r] && a.col_idx[at[r]] / C <= block) {
-                return not_ascending;
-            }
-        }
-        f(k, block, place);
-    }
-}
-
-template <int R, int C, class T, class Offset>
-__global__ void __launch_bounds__(threads)
-    count_blocks_kernel(const Matrix<T, Offset> a, NodeCount* counts, unsigned long long* totals)
-{
-    const std::int64_t node = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    unsigned long long blocks = 0;
-    unsigned long long entries = 0;
-    if (node < a.nodes) {
-        const std::uint32_t count =
-            for_each_block<R, C>(a, node, [](std::uint32_t, std::int32_t, const Offset(&)[R][C]) {});
-        NodeCount kept{count, 0};
-        if (count != not_ascending) {
-            blocks = count;
-            entries = static_cast<unsigned long long>(a.row_ptr[min(node * R + R - a.shift, a.rows)] -
-                                                      a.row_ptr[max(node * R - a.shift, std::int64_t{0})]);
-            kept.holes = entries != blocks * (R * C) ? 1 : 0;
-        }
-        counts[node] = kept;
-    }
-    for (int offset = 16; offset > 0; offset /= 2) {
-        blocks += __shfl_down_sync(0xffffffffu, blocks, offset);
-        entries += __shfl_down_sync(0xffffffffu, entries, offset);
-    }
-    if (threadIdx.x % 32 == 0) {
-        atomicAdd(totals, blocks);
-        atomicAdd(totals + 1, entries);
-    }
-}
-
-/// Nodes that are sorted together, one thread each.
+/// Sums that a lane keeps: of the rows of its column, or of its row.
 template <int R, int C>
-constexpr int window_nodes = window_slices* slice_nodes(BlockShape{R, C});
+constexpr int lane_sums = BlockShape{R, C}.by_column() ? R : 1;
 
-/// Gives the nodes of a window their slots, the longest first where their order would leave much padding, and each slice its
-/// width.
-template <int R, int C, class T>
-__global__ void __launch_bounds__(window_nodes<R, C>)
-    sort_nodes_kernel(const NodeCount* counts, std::int64_t nodes, std::int64_t slices, std::uint32_t* node_of,
-                      BlockSlice* info, std::uint32_t* room)
+/// Entry `place` of a lane's line of a block, as its bit in the code. If `Full`, the block has all its entries or none.
+template <int R, int C, bool Full>
+__device__ __forceinline__ constexpr std::uint32_t entry_bit(int line, int place)
 {
-    constexpr int each = slice_nodes(BlockShape{R, C});
-    constexpr int window = window_nodes<R, C>;
-    __shared__ int lengths[window];
-    __shared__ int sorted[window];
-    __shared__ bool holes[window];
-    __shared__ int width_sum;
-    __shared__ int block_sum;
-    const int own = static_cast<int>(threadIdx.x);
-    const std::int64_t first = std::int64_t{blockIdx.x} * window;
-    const NodeCount node = first + own < nodes ? counts[first + own] : NodeCount{};
-    const std::uint32_t count = node.blocks;
-    // Nodes behind the last come after all others, and keep their slots.
-    const int length = first + own >= nodes ? -1 : count == not_ascending ? 0 : static_cast<int>(count);
-    const bool left_out = count == not_ascending;
-    lengths[own] = length;
-    if (own == 0) {
-        width_sum = 0;
-        block_sum = 0;
-    }
-    __syncthreads();
-    atomicAdd(&block_sum, max(length, 0));
-    if (own < window_slices) {
-        int width = 0;
-        for (int i = 0; i < each; ++i) {
-            width = max(width, lengths[own * each + i]);
-        }
-        atomicAdd(&width_sum, width);
-    }
-    __syncthreads();
-    int rank = own;
-    if (std::int64_t{width_sum} * each * 100 > std::int64_t{block_sum} * (100 + sell_blocks_tuning.sorted_padding)) {
-        rank = 0;
-        for (int i = 0; i < window; ++i) {
-            rank += lengths[i] > length || (lengths[i] == length && i < own) ? 1 : 0;
-        }
-    }
-    const std::int64_t slice = first / each + rank / each;
-    if (slice < slices) {
-        node_of[first + rank] = static_cast<std::uint32_t>(min(first + own, nodes));
-    }
-    sorted[rank] = left_out ? std::numeric_limits<int>::max() : max(length, 0);
-    holes[rank] = node.holes != 0;
-    __syncthreads();
-    if (own < window_slices && first / each + own < slices) {
-        int width = 0;
-        std::int64_t blocks = 0;
-        bool full = true;
-        for (int i = 0; i < each; ++i) {
-            const int here = sorted[own * each + i];
-            width = max(width, here);
-            blocks += here;
-            full = full && !holes[own * each + i];
-        }
-        const bool ascending = width != std::numeric_limits<int>::max();
-        width = ascending ? whole_groups<T>(width) : 0;
-        const bool stored = blocks * 100 >= std::int64_t{width} * each * sell_blocks_tuning.least_fill;
-        const std::uint32_t kept = stored ? static_cast<std::uint32_t>(width) : 0;
-        info[first / each + own].width = kept | (full ? full_slice : 0);
-        room[first / each + own] = kept;
-    }
+    return Full ? 1u : BlockShape{R, C}.by_column() ? 1u << (place * C + line) : 1u << (line * C + place);
 }
 
-static __global__ void __launch_bounds__(threads)
-    place_slices_kernel(const std::uint32_t* firsts, std::int64_t slices, BlockSlice* info)
-{
-    const std::int64_t slice = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    if (slice < slices) {
-        info[slice].first = firsts[slice];
-    }
-}
-
-/// Copies values, and codes if `Structure`, from CSR into the slices, one thread a node.
-template <int R, int C, bool Structure, class T, class Offset>
-__global__ void __launch_bounds__(threads) fill_blocks_kernel(const Matrix<T, Offset> a)
+/// x at a lane's column of a block, or at all columns for a lane that has a row; 0 where there is no entry.
+template <int R, int C, bool Full, class T>
+__device__ __forceinline__ void gather(std::uint32_t code, int line, const T* __restrict__ x, T* gathered)
 {
     constexpr BlockShape shape{R, C};
-    constexpr int nodes = slice_nodes(shape);
-    const std::int64_t slot = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    const std::int64_t index = slot / nodes;
-    const int own = static_cast<int>(slot % nodes);
-    if (index >= a.slices || a.info[index].blocks() == 0) {
-        return;
-    }
-    const BlockSlice slice = a.info[index];
-    const int width = slice.blocks();
-    T* const values = a.values + std::int64_t{slice.first} * slice_lanes(shape) * R;
-    std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
-    const std::int64_t node = a.node_of[slot];
-    std::uint32_t filled = 0;
-    if (node < a.nodes) {
-        filled = for_each_block<R, C>(a, node, [&](std::uint32_t k, std::int32_t block, const Offset(&place)[R][C]) {
-            std::uint32_t entries = 0;
+    const T* const from = x + static_cast<std::int64_t>(code >> (R * C)) * C;
+    if constexpr (shape.by_column()) {
+        std::uint32_t column = 0;
 #pragma unroll
-            for (int r = 0; r < R; ++r) {
+        for (int r = 0; r < R; ++r) {
+            column |= entry_bit<R, C, Full>(line, r);
+        }
+        gathered[0] = (code & column) != 0 ? __ldg(from + line) : T{0};
+    } else {
 #pragma unroll
-                for (int c = 0; c < C; ++c) {
-                    const bool is = place[r][c] >= 0;
-                    entries |= is ? 1u << (r * C + c) : 0u;
-                    values[block_value_place<T>(shape, static_cast<int>(k), r, own * C + c)] =
-                        is ? a.entries[place[r][c]] : T{0};
-                }
-            }
-            if constexpr (Structure) {
-                codes[block_code_place<T>(shape, static_cast<int>(k), own)] =
-                    block_code(shape, static_cast<std::uint32_t>(block), entries);
-            }
-        });
-    }
-    if constexpr (Structure) {
-        for (int k = static_cast<int>(filled); k < width; ++k) {
-            codes[block_code_place<T>(shape, k, own)] = 0;
-            for (int i = 0; i < R * C; ++i) {
-                values[block_value_place<T>(shape, k, i / C, own * C + i % C)] = T{0};
-            }
+        for (int c = 0; c < C; ++c) {
+            gathered[c] = (code & entry_bit<R, C, Full>(line, c)) != 0 ? __ldg(from + c) : T{0};
         }
     }
 }
 
-/// Adds a lane's column of a block, times its x, to the sums of the block's rows. What is not an entry is never multiplied: x may hold
-/// what is not finite. If `Full`, the block has all its entries or none.
+/// Adds a lane's line of a block, times its x. What is not an entry is never multiplied: x may hold what is not finite.
 template <int R, int C, bool Full, class T>
-__device__ __forceinline__ void add_column(T (&sums)[R], const T* value, T gathered, std::uint32_t code, int column)
+__device__ __forceinline__ void add_line(T (&sums)[lane_sums<R, C>], const T* value, const T* gathered,
+                                         std::uint32_t code, int line)
 {
+    constexpr BlockShape shape{R, C};
 #pragma unroll
-    for (int r = 0; r < R; ++r) {
-        if (Full || (code >> (r * C + column) & 1u) != 0) {
-            sums[r] = fma(value[r], gathered, sums[r]);
+    for (int i = 0; i < shape.lane_values(); ++i) {
+        if (Full || (code & entry_bit<R, C, Full>(line, i)) != 0) {
+            T& sum = sums[shape.by_column() ? i : 0];
+            sum = fma(value[i], gathered[shape.by_column() ? 0 : i], sum);
         }
     }
-}
-
-/// x at a lane's column of a block; 0 if there is no entry in it.
-template <int R, int C, bool Full, class T>
-__device__ __forceinline__ T gather_column(std::uint32_t code, int column, const T* __restrict__ x)
-{
-    std::uint32_t entries = 1;
-    if constexpr (!Full) {
-#pragma unroll
-        for (int r = 1; r < R; ++r) {
-            entries |= 1u << r * C;
-        }
-        entries <<= column;
-    }
-    return (code & entries) != 0 ? __ldg(x + (static_cast<std::int64_t>(code >> (R * C)) * C + column)) : T{0};
 }
 
 /// Adds to `sums` the groups that begin at blocks k, k + step, ...: `Groups` of them.
 template <int R, int C, bool Full, int Groups, class T>
-__device__ __forceinline__ void add_groups(T (&sums)[R], const T* values, const std::uint32_t* codes, int k, int step,
-                                           int own, int lane, const T* __restrict__ x)
+__device__ __forceinline__ void add_groups(T (&sums)[lane_sums<R, C>], const T* values, const std::uint32_t* codes,
+                                           int k, int step, int own, int lane, const T* __restrict__ x)
 {
     constexpr BlockShape shape{R, C};
     constexpr int nodes = slice_nodes(shape);
     constexpr int lanes = slice_lanes(shape);
     constexpr int group = block_group<T>;
+    constexpr int each = shape.lane_values();
+    constexpr int gathers = shape.by_column() ? 1 : C;
     using Values = typename cuda::Vector<T>::type;
     using Codes = typename CodeVector<T>::type;
     std::uint32_t code[Groups][group];
-    T value[Groups][group * R];
+    T value[Groups][group * each];
 #pragma unroll
     for (int g = 0; g < Groups; ++g) {
         // Each is used once: evicted first, so that x stays in the caches.
         unpack(__ldcs(reinterpret_cast<const Codes*>(codes + (k + g * step) * nodes) + own), code[g]);
 #pragma unroll
-        for (int i = 0; i < R; ++i) {
+        for (int i = 0; i < each; ++i) {
             cuda::unpack(
-                __ldcs(reinterpret_cast<const Values*>(values + (k + g * step) * (lanes * R)) + i * lanes + lane),
+                __ldcs(reinterpret_cast<const Values*>(values + (k + g * step) * (lanes * each)) + i * lanes + lane),
                 value[g] + i * group);
         }
     }
+    const int line = lane % shape.lanes();
 #pragma unroll
     for (int g = 0; g < Groups; ++g) {
-        T gathered[group];
+        T gathered[group * gathers];
 #pragma unroll
         for (int b = 0; b < group; ++b) {
-            gathered[b] = gather_column<R, C, Full>(code[g][b], lane % C, x);
+            gather<R, C, Full>(code[g][b], line, x, gathered + b * gathers);
         }
 #pragma unroll
         for (int b = 0; b < group; ++b) {
-            add_column<R, C, Full>(sums, value[g] + b * R, gathered[b], code[g][b], lane % C);
+            add_line<R, C, Full>(sums, value[g] + b * each, gathered + b * gathers, code[g][b], line);
         }
     }
 }
 
 /// This part's and lane's share of the sums of a node of a slice that is stored.
 template <int R, int C, bool Full, class T>
-__device__ __forceinline__ void add_blocks(T (&sums)[R], const T* values, const std::uint32_t* codes, int width,
-                                           int part, int parts, int own, int lane, const T* __restrict__ x)
+__device__ __forceinline__ void add_blocks(T (&sums)[lane_sums<R, C>], const T* values, const std::uint32_t* codes,
+                                           int width, int part, int parts, int own, int lane, const T* __restrict__ x)
 {
     constexpr int in_flight = sell_blocks_tuning.groups_in_flight;
     static_assert(in_flight == 3, "one or two groups are left behind the last three");
@@ -351,20 +148,23 @@ __device__ __forceinline__ void add_blocks(T (&sums)[R], const T* values, const 
     }
 }
 
-/// The sum of row lane % C of a lane's node, which its lanes have shares of.
+/// The sum of the row of a lane, which all lanes of its node have shares of if they have columns.
 template <int R, int C, class T>
-__device__ __forceinline__ T node_sum(const T (&sums)[R], int lane)
+__device__ __forceinline__ T row_sum(const T (&sums)[lane_sums<R, C>], int lane)
 {
-    const int first = lane / C * C;
-    T own = 0;
+    T own = sums[0];
+    if constexpr (BlockShape{R, C}.by_column()) {
+        static_assert(R == C, "a node has a lane for each of its rows");
+        const int first = lane / C * C;
 #pragma unroll
-    for (int r = 0; r < R; ++r) {
-        T sum = 0;
+        for (int r = 0; r < R; ++r) {
+            T sum = 0;
 #pragma unroll
-        for (int c = 0; c < C; ++c) {
-            sum += __shfl_sync(0xffffffffu, sums[r], first + c);
+            for (int c = 0; c < C; ++c) {
+                sum += __shfl_sync(0xffffffffu, sums[r], first + c);
+            }
+            own = lane - first == r ? sum : own;
         }
-        own = lane % C == r ? sum : own;
     }
     return own;
 }
@@ -400,20 +200,19 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
     constexpr BlockShape shape{R, C};
     constexpr int nodes = slice_nodes(shape);
     constexpr int lanes = slice_lanes(shape);
-    static_assert(R <= C, "a node has a lane for each of its rows");
     __shared__ T part_sums[threads];
 
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = min(static_cast<int>(threadIdx.x) % 32, lanes - 1);
-    const bool has_row = static_cast<int>(threadIdx.x) % 32 < lanes && lane % C < R;
+    const bool has_row = static_cast<int>(threadIdx.x) % 32 < lanes;
     const int part = warp % parts;
-    const int own = lane / C;  // node
+    const int own = lane / shape.lanes();  // node
     const std::int64_t index = std::int64_t{blockIdx.x} * (warps / parts) + warp / parts;
     std::int64_t row = -1;
     T sum = 0;
     if (index < a.slices) {
         const BlockSlice slice = load_slice(a.info + index);
-        row = std::int64_t{a.node_of[index * nodes + own]} * R + lane % C - a.shift;
+        row = std::int64_t{a.node_of[index * nodes + own]} * R + lane % R - a.shift;
         if (slice.blocks() == 0) {
             if (has_row && row >= 0 && row < a.rows) {
                 const bool wide = a.row_ptr64 != nullptr;
@@ -425,15 +224,15 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
                 }
             }
         } else {
-            const T* const values = a.values + std::int64_t{slice.first} * (lanes * R);
+            const T* const values = a.values + std::int64_t{slice.first} * (lanes * shape.lane_values());
             const std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
-            T sums[R] = {};
+            T sums[lane_sums<R, C>] = {};
             if (slice.full()) {
                 add_blocks<R, C, true>(sums, values, codes, slice.blocks(), part, parts, own, lane, x);
             } else {
                 add_blocks<R, C, false>(sums, values, codes, slice.blocks(), part, parts, own, lane, x);
             }
-            sum = node_sum<R, C>(sums, lane);
+            sum = row_sum<R, C>(sums, lane);
         }
     }
     if (parts > 1) {
@@ -610,7 +409,8 @@ private:
         std::uint32_t room = 0;
         RMSP_CUDA_CHECK(cudaMemcpyAsync(&room, firsts.data() + slices, sizeof room, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        values_ = DeviceArray<T>(memory, std::size_t{room} * slice_lanes(BlockShape{R, C}) * R);
+        values_ =
+            DeviceArray<T>(memory, std::size_t{room} * slice_lanes(BlockShape{R, C}) * BlockShape{R, C}.lane_values());
         codes_ = DeviceArray<std::uint32_t>(memory, std::size_t{room} * each);
         csr_entries_ = std::max<std::int64_t>(0, shard_.nnz - static_cast<std::int64_t>(values_.size()));
         parts_ = slice_parts(slices_, context.compute_units, static_cast<double>(room) / static_cast<double>(slices_),

@@ -6,7 +6,8 @@
 ///
 /// Matrices of several unknowns a node consist of small dense blocks. Sliced rows as in "sell", where the entries of a block share one
 /// 32-bit code: which columns, and a bit for each entry that there is. Bytes an entry of full blocks of 3 x 3, double: values 8, codes
-/// 4/9; CSR has 12. A lane has one column of each block of a node, so that it gathers one x for all of the block's rows.
+/// 4/9; CSR has 12. A lane has a line of each block of a node: a column, so that it gathers one x for all of the block's rows, or a row
+/// where blocks are wider than high.
 namespace rmsp::kernels {
 
 struct SellBlocksTuning {
@@ -27,13 +28,16 @@ struct BlockShape {
     int rows = 0;
     int cols = 0;
     constexpr int entries() const { return rows * cols; }
+    constexpr bool by_column() const { return rows >= cols; }          ///< a lane has a column of a block, not a row
+    constexpr int lanes() const { return rows < cols ? rows : cols; }  ///< of a node
+    constexpr int lane_values() const { return rows < cols ? cols : rows; }
     bool operator==(const BlockShape&) const = default;
 };
 inline constexpr BlockShape block_shapes[] = {{3, 3}, {2, 3}, {2, 2}};
 
 /// Nodes (rows of blocks) of a slice: as many as one warp has lanes for.
-constexpr int slice_nodes(const BlockShape& shape) { return 32 / shape.cols; }
-constexpr int slice_lanes(const BlockShape& shape) { return slice_nodes(shape) * shape.cols; }
+constexpr int slice_nodes(const BlockShape& shape) { return 32 / shape.lanes(); }
+constexpr int slice_lanes(const BlockShape& shape) { return slice_nodes(shape) * shape.lanes(); }
 /// Nodes are sorted inside windows of this many slices.
 inline constexpr int window_slices = 32;
 
@@ -58,14 +62,22 @@ constexpr std::uint32_t block_code(const BlockShape& shape, std::uint32_t block_
     return block_column << shape.entries() | entries;
 }
 
-/// Where the value in row `row` of block k is in its slice.
+/// Where value `place` of a lane's line of block k is in its slice.
 template <class T>
-constexpr std::int64_t block_value_place(const BlockShape& shape, int k, int row, int lane)
+constexpr std::int64_t block_value_place(const BlockShape& shape, int k, int place, int lane)
 {
     constexpr int group = block_group<T>;
     const int lanes = slice_lanes(shape);
-    const int i = k % group * shape.rows + row;
-    return std::int64_t{k / group * group} * lanes * shape.rows + (i / group * lanes + lane) * group + i % group;
+    const int i = k % group * shape.lane_values() + place;
+    return std::int64_t{k / group * group} * lanes * shape.lane_values() + (i / group * lanes + lane) * group +
+           i % group;
+}
+/// The same of an entry of a block of node `node` of the slice.
+template <class T>
+constexpr std::int64_t block_entry_place(const BlockShape& shape, int k, int node, int row, int col)
+{
+    return shape.by_column() ? block_value_place<T>(shape, k, row, node * shape.lanes() + col)
+                             : block_value_place<T>(shape, k, col, node * shape.lanes() + row);
 }
 
 template <class T>

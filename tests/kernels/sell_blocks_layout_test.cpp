@@ -14,16 +14,14 @@ void expect_places()
             std::set<std::int64_t> places;
             std::set<std::int64_t> codes;
             for (int k = 0; k < width; ++k) {
-                for (int lane = 0; lane < slice_lanes(shape); ++lane) {
-                    for (int row = 0; row < shape.rows; ++row) {
-                        places.insert(block_value_place<T>(shape, k, row, lane));
-                    }
-                }
                 for (int node = 0; node < slice_nodes(shape); ++node) {
+                    for (int i = 0; i < shape.entries(); ++i) {
+                        places.insert(block_entry_place<T>(shape, k, node, i / shape.cols, i % shape.cols));
+                    }
                     codes.insert(block_code_place<T>(shape, k, node));
                 }
             }
-            const std::int64_t values = std::int64_t{width} * slice_lanes(shape) * shape.rows;
+            const std::int64_t values = std::int64_t{width} * slice_lanes(shape) * shape.lane_values();
             EXPECT_EQ(static_cast<std::int64_t>(places.size()), values);
             EXPECT_EQ(*places.begin(), 0);
             EXPECT_EQ(*places.rbegin(), values - 1);
