@@ -5,7 +5,8 @@
 #   BENCH               bench_spmv                                      (build/bin/bench_spmv)
 #   OUT                 folder of kernels.json, ehyb.json, scaling.json, drawings  (bench/results/tmp)
 #   MATRICES            more matrix files, separated by spaces; one called wave.* also makes wave3
-#   RMSP_BENCH_STEPS    kernels, scaling, ehyb (the experiment of the paper of kernel ehyb)  (kernels scaling)
+#   RMSP_BENCH_STEPS    kernels, scaling, ehyb (the experiment of the paper of kernel ehyb),
+#                       values (that can be kept in fewer bytes)        (kernels scaling)
 #   RMSP_BENCH_GRID     points on each side of the 27-point stencil of the scaling runs (246: 400 M nonzeros; 40 without a GPU)
 #   RMSP_BENCH_SCALE    R-MAT scale, edge factor 16                     (22; 14 without a GPU)
 #   RMSP_BENCH_DEVICES  device sets of the scaling runs, separated by spaces (every power of two of the GPUs; host:1 host:2)
@@ -76,6 +77,19 @@ step() {
 if [[ " $steps " == *" kernels "* ]]; then
     step kernels --devices "$first" --precision double,float --cache cold,warm --kernels all \
         --set kernel.expected_applies=1000 "${files[@]}" "${generated[@]}"
+fi
+# What values add that can be kept in fewer bytes, beside random ones: constant coefficients, ones; and floats by consent.
+if [[ " $steps " == *" values "* ]]; then
+    compressible=()
+    for matrix in "${generated[@]}"; do
+        kind=ones
+        [[ $matrix != stencil* ]] || kind=laplace
+        compressible+=("$matrix" "${matrix%%,*}-$kind,${matrix#*,},values=$kind")
+    done
+    step values --devices "$first" --precision double --cache cold,warm --kernels auto --set kernel.expected_applies=1000 \
+        "${compressible[@]}"
+    step floats --devices "$first" --precision double --cache cold,warm --kernels auto --set kernel.expected_applies=1000 \
+        --set kernel.values=float "${generated[@]}"
 fi
 # Matrices of meshes, as in the paper: files, and generated ones for those that are not at hand. "auto" is what the library does.
 if [[ " $steps " == *" ehyb "* ]]; then

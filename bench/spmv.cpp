@@ -160,7 +160,8 @@ private:
             config.run.iterations = options_.iterations;
             config.run.warmup = options_.warmup;
             const auto begin = Clock::now();
-            Distributed distributed = runtime.distribute(a.view(), rmsp::distribute_options(config));
+            const rmsp::DistributeOptions options = rmsp::distribute_options(config);
+            Distributed distributed = runtime.distribute(a.view(), options);
             const double setup = std::chrono::duration<double>(Clock::now() - begin).count();
             const auto vectors = which == "host" || which == "streamed" ? Distributed::Vectors::host
                                  : which == "rows"                      ? Distributed::Vectors::rows
@@ -169,7 +170,8 @@ private:
                 distributed.measure(vectors, options_.warmup, options_.iterations, T{1}, x.data(), T{0}, nullptr,
                                     y.data(), cache == "cold" ? Distributed::Caches::cold : Distributed::Caches::warm);
                 rmsp::Report report = distributed.report();
-                report.verification = rmsp::verify_spmv<T>(a.view(), T{1}, x.data(), T{0}, nullptr, y.data());
+                report.verification =
+                    rmsp::verify_spmv<T>(a.view(), T{1}, x.data(), T{0}, nullptr, y.data(), options.values);
                 add(name + '/' + cache, report, matrix, devices, kernel, setup);
             }
         } catch (const rmsp::Error& e) {

@@ -84,7 +84,8 @@ struct CsrShard {
     std::int64_t diagonal =
         0;  ///< the column that belongs to the first row: x and y of a square matrix have one numbering
     std::int64_t early_cols =
-        0;  ///< entries of x that may be there before the others, the first ones; 0: they come together
+        0;                ///< entries of x that may be there before the others, the first ones; 0: they come together
+    bool floats = false;  ///< all values are exactly floats, also later ones: an operator's own copy may be of floats
 };
 
 }  // namespace rmsp::kernels

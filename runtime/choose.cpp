@@ -19,13 +19,14 @@ constexpr std::int64_t least_raced_applies = 100;
 // A kernel that is predicted to take longer than this, in times of the best, is not raced.
 constexpr double most_predicted_ratio = 1.5;
 
-/// Of what the choice depends on: matrix, precision, device and build. Of the structure it takes a sample, since a wrong kernel
+/// Of what the choice depends on: matrix, precision, how well values compress, device and build. Of the structure it takes a sample, since a wrong kernel
 /// costs time, not correctness.
 template <class T>
-std::uint64_t structure_of(const ShardPlan& shard, const CsrView<T>& a)
+std::uint64_t structure_of(const ShardPlan& shard, const CsrView<T>& a, double stored_value_bytes)
 {
-    const std::string where = fmt::format("{} {} {} {} {} {} {} {}", version(), commit(), shard.device_name, a.rows,
-                                          a.cols, shard.part.start_idx, shard.part.end_idx, sizeof(T));
+    const std::string where =
+        fmt::format("{} {} {} {} {} {} {} {} {:.1f}", version(), commit(), shard.device_name, a.rows, a.cols,
+                    shard.part.start_idx, shard.part.end_idx, sizeof(T), stored_value_bytes);
     std::uint64_t hash = runtime::fingerprint(where);
     constexpr std::int64_t samples = 4096;
     const auto add = [&](IndexView indices, std::int64_t first, std::int64_t count) {
@@ -110,8 +111,15 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
 {
     const DeviceInfo& info = runtime.infos[static_cast<std::size_t>(shard.device)];
     if (options.kernel != "auto") {
-        shard.kernel =
-            kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, rows, shard.indices).info.name;
+        const auto& kernel =
+            kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, rows, shard.indices);
+        if (options.values == StoredValues::floats && !kernel.stores_floats) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("SpMV kernel \"{}\" keeps {}-byte values: those that keep floats for products in "
+                                    "double precision are sell (GPUs), csr-openmp and csr-diagonals (host devices)",
+                                    options.kernel, sizeof(T)));
+        }
+        shard.kernel = kernel.info.name;
         shard.kernel_reason = "asked for";
         return;
     }
@@ -122,8 +130,13 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
         return;
     }
     const auto row_ptr = a.row_ptr.visit([&](const auto* p) { return IndexView(p + first_row); });
+    const bool floats = options.values == StoredValues::floats;
     const kernels::Features features = kernels::spmv_features(
-        rows, row_ptr, shard.indices, shard.end_column - shard.first_column, a.col_idx, static_cast<int>(sizeof(T)));
+        rows, row_ptr, shard.indices, shard.end_column - shard.first_column, a.col_idx, static_cast<int>(sizeof(T)),
+        [&](std::int64_t i) {
+            const T value = a.values[i];
+            return static_cast<double>(floats ? static_cast<T>(static_cast<float>(value)) : value);
+        });
     kernels::DeviceModel device;
     if (shard.limit_gbs > 0) {
         device.bytes_per_second = shard.limit_gbs * 1e9;
@@ -143,7 +156,7 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
     shard.kernel_reason = "predicted";
     // A remembered winner could differ from one process to the next, and its bits with it.
     if (options.determinism == Determinism::none) {
-        shard.structure = structure_of(shard, a);
+        shard.structure = structure_of(shard, a, features.stored_value_bytes);
         if (recall(shard, runtime.cache)) {
             shard.kernel_reason = "won a race before";
         }
@@ -235,17 +248,21 @@ Plan current_plan(const MatrixState<T>& matrix)
         ShardPlan& shard = plan.shards[i];
         const auto* const race = matrix.shards[i] && matrix.shards[i]->race ? &*matrix.shards[i]->race : nullptr;
         const int winner = race != nullptr ? race->outcome->winner.load(std::memory_order_acquire) : -1;
-        if (winner < 0) {
-            continue;
+        if (winner >= 0) {
+            for (std::size_t runner : {0, 1}) {
+                shard.candidates[runner].measured_seconds = race->outcome->seconds[runner];
+            }
+            std::rotate(shard.candidates.begin(), shard.candidates.begin() + winner,
+                        shard.candidates.begin() + winner + 1);
+            shard.kernel = shard.candidates.front().kernel;
+            shard.kernel_reason = "won the race";
+            shard.apply_bytes = race->apply_bytes[static_cast<std::size_t>(winner)];
+            shard.break_even_applies = break_even(shard.candidates, shard.kernel);
         }
-        for (std::size_t runner : {0, 1}) {
-            shard.candidates[runner].measured_seconds = race->outcome->seconds[runner];
+        if (matrix.shards[i]) {
+            shard.apply_bytes += matrix.shards[i]->more_read;
+            shard.matrix_bytes += matrix.shards[i]->more_kept;
         }
-        std::rotate(shard.candidates.begin(), shard.candidates.begin() + winner, shard.candidates.begin() + winner + 1);
-        shard.kernel = shard.candidates.front().kernel;
-        shard.kernel_reason = "won the race";
-        shard.apply_bytes = race->apply_bytes[static_cast<std::size_t>(winner)];
-        shard.break_even_applies = break_even(shard.candidates, shard.kernel);
     }
     return plan;
 }

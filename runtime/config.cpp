@@ -138,6 +138,10 @@ std::vector<Key> key_table(Config& c)
          {"refuse", "sort", "split"}},
 
         {"kernel.spmv", &c.kernel.spmv, "kernel by its name in `mspmv kernels`, or auto"},
+        {"kernel.values",
+         &c.kernel.values,
+         "how devices keep the values of a matrix of doubles: exact, or float: rounded once, multiplied in double",
+         {"exact", "float"}},
         {"kernel.determinism",
          &c.kernel.determinism,
          "what the bits of a result may depend on: none (anything), run (same call, same bits), device_count (same "
@@ -663,6 +667,7 @@ DistributeOptions distribute_options(const Config& config)
                        : config.partition.unsorted == "split" ? Unsorted::split
                                                               : Unsorted::refuse;
     options.kernel = config.kernel.spmv;
+    options.values = config.kernel.values == "float" ? StoredValues::floats : StoredValues::exact;
     options.merge = config.run.merge;
     options.expected_applies =
         config.kernel.expected_applies > 0 ? config.kernel.expected_applies : config.run.warmup + config.run.iterations;

@@ -62,6 +62,18 @@ inline Filler narrowed(const std::int64_t* from, std::int64_t base = 0)
     };
 }
 
+/// Writes each double as the nearest float is as a double.
+inline Filler rounded_to_float(const double* from)
+{
+    return [from](std::byte* out, std::size_t begin, std::size_t bytes) {
+        auto* const rounded = reinterpret_cast<double*>(out);
+        const double* const values = from + begin / sizeof(double);
+        for (std::size_t i = 0; i < bytes / sizeof(double); ++i) {
+            rounded[i] = static_cast<double>(static_cast<float>(values[i]));
+        }
+    };
+}
+
 /// Writes the local row pointers of nnz nonzeros from `start` on, clamp(row_ptr[i] - start, 0, nnz): what
 /// kernels::localize_row_ptr() does on a device.
 template <class In, class Out>

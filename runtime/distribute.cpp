@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -41,8 +42,16 @@ template <class T>
 void upload_values(Shard<T>& shard, runtime::Worker& worker, const T* values)
 {
     for (const Piece& piece : pieces_of(shard)) {
-        worker.device().upload(worker.stream(), shard.values.data() + piece.position, values + piece.first,
-                               static_cast<std::size_t>(piece.n) * sizeof(T));
+        T* const out = shard.values.data() + piece.position;
+        const T* const from = values + piece.first;
+        const auto bytes = static_cast<std::size_t>(piece.n) * sizeof(T);
+        if constexpr (std::is_same_v<T, double>) {
+            if (shard.owned.floats) {
+                worker.device().upload(worker.stream(), out, bytes, runtime::rounded_to_float(from));
+                continue;
+            }
+        }
+        worker.device().upload(worker.stream(), out, from, bytes);
     }
 }
 
@@ -285,6 +294,7 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const Stored<T
     matrix.shards[rank] = std::move(shard_owner);
     ShardPlan& plan = matrix.plan.shards[rank];
     shard.part = plan.part;
+    shard.owned.floats = options.values == StoredValues::floats;
     const std::int64_t nnz = shard.part.nnz();
     if (shard.part.start_flag) {
         shard.carry_nnz = end_of_first_row(a, shard.part) - shard.part.start_idx;
@@ -331,7 +341,9 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const Stored<T
                    {},
                    columns + owned_position,
                    values + owned_position,
-                   shard.part.first_owned_row() - plan.index_base};
+                   shard.part.first_owned_row() - plan.index_base,
+                   0,
+                   shard.owned.floats};
     if (coo) {
         shard.owned_rows = rows + owned_position;
     } else {
@@ -620,7 +632,12 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
                     upload_values(shard, worker, values);
                 }
                 if (shard.owned_operator) {
-                    shard.owned_operator->update_values(worker.context());
+                    kernels::SpmvOperator<T>& op = *shard.owned_operator;
+                    const std::int64_t read = op.format_bytes();
+                    const std::int64_t kept = op.workspace_bytes();
+                    op.update_values(worker.context());
+                    shard.more_read += op.format_bytes() - read;
+                    shard.more_kept += op.workspace_bytes() - kept;
                 }
                 if (shard.carry_operator) {
                     shard.carry_operator->update_values(worker.context());

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include <kernels/support/support.hpp>
@@ -510,6 +512,22 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     return m;
 }
 
+namespace {
+
+/// Host memory that is read to measure its bandwidth: little of it stays in the last-level cache from one pass to the next.
+std::int64_t uncached_host_bytes()
+{
+    constexpr std::int64_t least = std::int64_t{512} << 20;
+    constexpr std::int64_t most = std::int64_t{2} << 30;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    return std::clamp(3 * std::int64_t{sysconf(_SC_LEVEL3_CACHE_SIZE)}, least, most);
+#else
+    return least;
+#endif
+}
+
+}  // namespace
+
 std::vector<double> measure_limits(RuntimeState& runtime)
 {
     runtime.require_live();
@@ -519,8 +537,8 @@ std::vector<double> measure_limits(RuntimeState& runtime)
     }
     // Far above any cache, and all devices at once, as an apply uses them.
     constexpr std::int64_t gpu_bytes = std::int64_t{2} << 30;
-    constexpr std::int64_t host_bytes = std::int64_t{512} << 20;
-    const std::int64_t bytes = runtime.shared_memory() ? host_bytes / std::max(1, runtime.devices()) : gpu_bytes;
+    const std::int64_t bytes =
+        runtime.shared_memory() ? uncached_host_bytes() / std::max(1, runtime.devices()) : gpu_bytes;
     runtime
         .submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
             limits[static_cast<std::size_t>(worker.rank())] = read_rate(worker, meeting, bytes);

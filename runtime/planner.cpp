@@ -336,6 +336,13 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
                     "parts of equal time may differ from one process to the next, and the bits of a result with them: "
                     "determinism \"run\" needs parts of equal nonzeros");
     }
+    if (options.values == StoredValues::floats && (streamed || options.borrow || a.format != Format::csr)) {
+        throw Error(ErrorCode::usage, fmt::format("values are rounded to floats on their way to the devices: resident "
+                                                  "CSR that is not borrowed only, not {}",
+                                                  streamed         ? "streamed"
+                                                  : options.borrow ? "borrowed"
+                                                                   : to_string(a.format)));
+    }
     if (streamed && a.coordinates) {
         throw Error(ErrorCode::usage, "unsorted coordinates are not streamed: sort them first");
     }

@@ -6,7 +6,8 @@
 namespace rmsp {
 
 template <class T>
-Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const T* y_in, const T* y)
+Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const T* y_in, const T* y,
+                         StoredValues values)
 {
     Verification result;
     result.done = true;
@@ -15,6 +16,9 @@ Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const
     double worst = -1;
     constexpr double eps = std::numeric_limits<T>::epsilon();
     constexpr double infinity = std::numeric_limits<double>::infinity();
+    const auto value = [&](std::int64_t i) {
+        return values == StoredValues::floats ? static_cast<T>(static_cast<float>(a.values[i])) : a.values[i];
+    };
     const auto compare = [&](const auto* row_ptr, const auto* col) {
 #pragma omp parallel
         {
@@ -27,7 +31,7 @@ Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const
                 long double magnitude = 0;
                 for (std::int64_t i = row_ptr[row]; i < row_ptr[row + 1]; ++i) {
                     const long double product =
-                        static_cast<long double>(a.values[i]) * static_cast<long double>(x[col[i]]);
+                        static_cast<long double>(value(i)) * static_cast<long double>(x[col[i]]);
                     sum += product;
                     magnitude += std::fabs(product);
                 }
@@ -69,7 +73,9 @@ Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const
     return result;
 }
 
-template Verification verify_spmv(const CsrView<float>&, float, const float*, float, const float*, const float*);
-template Verification verify_spmv(const CsrView<double>&, double, const double*, double, const double*, const double*);
+template Verification verify_spmv(const CsrView<float>&, float, const float*, float, const float*, const float*,
+                                  StoredValues);
+template Verification verify_spmv(const CsrView<double>&, double, const double*, double, const double*, const double*,
+                                  StoredValues);
 
 }  // namespace rmsp

@@ -170,7 +170,7 @@ public:
     }
 
     /// Adds the comparison to `verification` where the configuration asks for one.
-    Measurement measure(DistributedMatrix<T>& distributed, Verification& verification)
+    Measurement measure(DistributedMatrix<T>& distributed, StoredValues values, Verification& verification)
     {
         using Vectors = typename DistributedMatrix<T>::Vectors;
         using Caches = typename DistributedMatrix<T>::Caches;
@@ -183,7 +183,7 @@ public:
                                 y_.data(), config_.run.cache == "cold" ? Caches::cold : Caches::warm);
         if (config_.run.verify) {
             const auto begin = std::chrono::steady_clock::now();
-            combine(verification, verify_spmv<T>(matrix_.view(), alpha_, x_.data(), beta_, y_in, y_.data()));
+            combine(verification, verify_spmv<T>(matrix_.view(), alpha_, x_.data(), beta_, y_in, y_.data(), values));
             spdlog::info("verified {} in {:.3f} s", measurement.name, seconds_since(begin));
         }
         return measurement;
@@ -210,7 +210,7 @@ Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runti
         const Formatted<T> formatted(matrix, config.matrix);
         DistributedMatrix<T> distributed = formatted.distribute(runtime, options);
         clear_progress_line();
-        multiplication.measure(distributed, verification);
+        multiplication.measure(distributed, options.values, verification);
         report = distributed.report();
     }
     if (config.run.compare_vendor) {
@@ -221,12 +221,13 @@ Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runti
                             options.mode == Mode::streamed ? "a streamed matrix has" : "these devices have"));
         }
         for (const std::string& kernel : kernels) {
-            // The vendor's multiply CSR, whatever the format of the run.
+            // The vendor's multiply CSR, whatever the format of the run, and doubles as they are.
             options.kernel = kernel;
             options.determinism = Determinism::none;
+            options.values = StoredValues::exact;
             try {
                 DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
-                Measurement measurement = multiplication.measure(distributed, verification);
+                Measurement measurement = multiplication.measure(distributed, options.values, verification);
                 measurement.name += '/' + kernel;
                 report.measurements.push_back(std::move(measurement));
             } catch (const Error& e) {

@@ -44,6 +44,7 @@ struct Config {
     } partition;
     struct KernelKeys {
         std::string spmv = "auto";          ///< kernel.spmv
+        std::string values = "exact";       ///< kernel.values: exact, float
         std::string determinism = "none";   ///< kernel.determinism: none, run, device_count
         std::int64_t expected_applies = 0;  ///< kernel.expected_applies; 0: those of the run
     } kernel;

@@ -91,6 +91,12 @@ enum class Balance : std::uint8_t {
     time,  ///< of their kernels, measured once the matrix is distributed: the cuts are moved, and it is distributed again
 };
 
+/// How the devices keep the values of a matrix of doubles.
+enum class StoredValues : std::uint8_t {
+    exact,   ///< without loss, in fewer bytes where a kernel's format can
+    floats,  ///< rounded to floats, once; vectors, products and sums are of doubles
+};
+
 /// How a matrix is split, where it stays, and which kernel multiplies it.
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
@@ -100,6 +106,9 @@ struct DistributeOptions {
     Balance balance = Balance::automatic;
     RowPointers row_pointers = RowPointers::device;
     std::string kernel = "auto";  ///< a name of list_kernels() for the matrix's format, or "auto"
+    /// `floats`: each product is that of the matrix whose values were rounded, in double precision. Resident CSR that is not
+    /// borrowed. Kernels that keep floats read 4 bytes a value: "sell", "csr-openmp"; others are refused if they are named.
+    StoredValues values = StoredValues::exact;
     Unsorted unsorted = Unsorted::refuse;
     /// What adds the partial results of devices that have some of the same rows: "peer", "nccl", "host", or "auto", which takes
     /// the fastest of the connected ones by bytes and latency. Means nothing where each row belongs to one device.
@@ -315,7 +324,9 @@ private:
 
 /// Compares y with the serial reference alpha A x + beta y_in, row by row, in parallel over rows.
 /// The bound of a row of n entries is (n + 4) eps relative to |alpha| |A||x| + |beta y_in|. y_in may be null if beta == 0.
+/// `values`: as the matrix was distributed, for A is then the matrix whose values were rounded.
 template <class T>
-Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const T* y_in, const T* y);
+Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const T* y_in, const T* y,
+                         StoredValues values = StoredValues::exact);
 
 }  // namespace rmsp

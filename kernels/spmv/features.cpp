@@ -3,11 +3,14 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <kernels/spmv/features.hpp>
 #include <kernels/spmv/sell.hpp>
+#include <kernels/values.hpp>
 
 namespace rmsp::kernels {
 namespace {
@@ -19,6 +22,7 @@ struct Rows {
     const C* col_idx;
 
     std::int64_t length(std::int64_t row) const { return static_cast<std::int64_t>(row_ptr[row + 1] - row_ptr[row]); }
+    std::int64_t index(std::int64_t row) const { return static_cast<std::int64_t>(row_ptr[row]); }
     const C* begin(std::int64_t row) const { return col_idx + row_ptr[row]; }
     const C* end(std::int64_t row) const { return col_idx + row_ptr[row + 1]; }
 };
@@ -28,11 +32,36 @@ struct SliceCost {
     std::int64_t entries = 0;
     std::int64_t stored = 0;
     std::int64_t code_bytes = 0;
+    std::int64_t value_bytes = 0;  ///< encoded
 };
+
+/// What the values of a slice have in common. `index_of(lane, k)`: of entry k of that lane's row among the values, -1 if it has none.
+template <class IndexOf>
+ValueTraits value_traits(const ValueAt& value_at, const IndexOf& index_of, std::int64_t lanes, std::int64_t width)
+{
+    ValueTraits traits;
+    std::unordered_set<std::uint64_t> distinct;
+    for (std::int64_t k = 0; k < width; ++k) {
+        std::optional<std::uint64_t> common;
+        for (std::int64_t lane = 0; lane < lanes; ++lane) {
+            const std::int64_t i = index_of(lane, k);
+            if (i < 0) {
+                continue;
+            }
+            const double value = value_at(i);
+            traits.floats = traits.floats && is_float(value);
+            traits.uniform = traits.uniform && common.value_or(bits_of(value)) == bits_of(value);
+            common = bits_of(value);
+            distinct.insert(*common);
+        }
+    }
+    traits.distinct = static_cast<int>(distinct.size());
+    return traits;
+}
 
 /// One slice of the rows [first, end), which are sorted by length where the kernel would sort them; the median one then.
 template <class R>
-SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end)
+SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int value_bytes, const ValueAt& value_at)
 {
     const auto length = [&](std::int64_t row) {
         return std::min<std::int64_t>(rows.length(row), sell_tuning.longest_row);
@@ -75,6 +104,17 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end)
         columns.skew = std::max(columns.skew, static_cast<std::int32_t>(most_skew - least_skew));
     }
     cost.code_bytes = cost.stored * code_bytes(slice_code(columns));
+    cost.value_bytes = cost.stored * value_bytes;
+    const std::int64_t width = cost.stored / lanes;
+    if (value_at && width > 0 && lanes == slice_rows) {
+        const auto index_of = [&](std::int64_t lane, std::int64_t k) {
+            return k < length(slice[lane]) ? rows.index(slice[lane]) + k : -1;
+        };
+        const ValueTraits traits = value_traits(value_at, index_of, lanes, width);
+        const int w = static_cast<int>(width);
+        cost.value_bytes = std::int64_t{slice_block_bytes} *
+                           value_blocks(slice_storage(traits, w, value_bytes), w, traits.distinct, value_bytes);
+    }
     return cost;
 }
 
@@ -123,11 +163,12 @@ struct RunSample {
 };
 
 template <class P, class C>
-RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, int value_bytes)
+RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, int value_bytes,
+                     const ValueAt& value_at)
 {
     constexpr std::int64_t longest_looked_at = 4096;  // a dense row has neither slices nor blocks of its own
     RunSample sample;
-    sample.slice = slice_cost(rows, at, end);
+    sample.slice = slice_cost(rows, at, end, value_bytes, value_at);
     std::vector<std::int64_t> scratch;
     for (std::size_t s = 0; s < shapes; ++s) {
         const BlockShape& shape = block_shapes[s];
@@ -151,7 +192,8 @@ RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, 
 }
 
 template <class P, class C>
-void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, const FeatureSample& sample)
+void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, const ValueAt& value_at,
+          const FeatureSample& sample)
 {
     const Rows<P, C> rows{row_ptr, col_idx};
     const std::int64_t n = f.rows.rows;
@@ -160,13 +202,15 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
 #pragma omp parallel for schedule(dynamic, 1) if (f.rows.nnz > 100000)
     for (std::int64_t run = 0; run < runs; ++run) {
         const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2 and 3 begin
-        samples[static_cast<std::size_t>(run)] = sample_run(rows, at, std::min(n, at + sort_rows), value_bytes);
+        samples[static_cast<std::size_t>(run)] =
+            sample_run(rows, at, std::min(n, at + sort_rows), value_bytes, value_at);
     }
     RunSample total;
     for (const RunSample& one : samples) {
         total.slice.entries += one.slice.entries;
         total.slice.stored += one.slice.stored;
         total.slice.code_bytes += one.slice.code_bytes;
+        total.slice.value_bytes += one.slice.value_bytes;
         for (std::size_t s = 0; s < shapes; ++s) {
             total.blocks[s] += one.blocks[s];
             total.block_entries[s] += one.block_entries[s];
@@ -178,6 +222,9 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
         return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 0.0;
     };
     f.code_bytes = ratio(total.slice.code_bytes, total.slice.entries);
+    if (values_are_encoded(total.slice.value_bytes, total.slice.stored * value_bytes)) {
+        f.stored_value_bytes = ratio(total.slice.value_bytes, total.slice.stored);
+    }
     f.padding = ratio(total.slice.stored - total.slice.entries, total.slice.entries);
     f.sectors = total.gathered > 0 ? ratio(total.sectors, total.gathered) : 1;
     double best = value_bytes + static_cast<double>(sizeof(std::int32_t));
@@ -197,15 +244,16 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
 }  // namespace
 
 Features spmv_features(const RowStatistics& rows, IndexView row_ptr, std::int64_t cols, std::int64_t x_entries,
-                       IndexView col_idx, int value_bytes, const FeatureSample& sample)
+                       IndexView col_idx, int value_bytes, const ValueAt& value_at, const FeatureSample& sample)
 {
     Features f;
     f.rows = rows;
     f.cols = cols;
     f.x_entries = x_entries;
+    f.stored_value_bytes = value_bytes;
     if (rows.rows > 0 && rows.nnz > 0) {
         row_ptr.visit([&](const auto* p) {
-            col_idx.visit([&](const auto* columns) { look(f, p, columns, value_bytes, sample); });
+            col_idx.visit([&](const auto* columns) { look(f, p, columns, value_bytes, value_at, sample); });
         });
     }
     return f;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include <kernels/spmv/sell_blocks.hpp>
 #include <rmsp/matrix.hpp>
@@ -21,18 +22,24 @@ inline constexpr FeatureSample feature_sample{};
 struct Features {
     RowStatistics rows;
     std::int64_t cols = 0;
-    std::int64_t x_entries = 0;  ///< from the first to the last column that the shard touches
-    double code_bytes = 4;       ///< of kernel "sell": codes, a nonzero
-    double padding = 0;          ///< of kernel "sell": entries that are stored beyond the nonzeros, a nonzero
-    BlockShape block{1, 1};      ///< of kernel "sell-blocks": the one that takes the fewest bytes; 1 x 1: none does
-    double block_fill = 1;       ///< entries of these blocks, a nonzero
-    double hub_share = 0;        ///< of the entries in columns that a small sample meets more than once
-    double sectors = 1;          ///< 32-byte sectors of x that 32 neighbouring rows touch, a nonzero
+    std::int64_t x_entries = 0;     ///< from the first to the last column that the shard touches
+    double code_bytes = 4;          ///< of kernel "sell": codes, a nonzero
+    double padding = 0;             ///< of kernel "sell": entries that are stored beyond the nonzeros, a nonzero
+    double stored_value_bytes = 8;  ///< of kernel "sell": values, an entry that it stores
+    BlockShape block{1, 1};         ///< of kernel "sell-blocks": the one that takes the fewest bytes; 1 x 1: none does
+    double block_fill = 1;          ///< entries of these blocks, a nonzero
+    double hub_share = 0;           ///< of the entries in columns that a small sample meets more than once
+    double sectors = 1;             ///< 32-byte sectors of x that 32 neighbouring rows touch, a nonzero
 };
+
+/// Value i of the matrix, as the devices will have it; of the precision that `value_bytes` says.
+using ValueAt = std::function<double(std::int64_t i)>;
 
 /// \param rows  of these rows; `row_ptr` begins at the first of them, and its entries count from the start of `col_idx`
 /// \param value_bytes  of a value: blocks weigh it against an index
+/// \param value_at  empty: values that cannot be kept in fewer bytes
 Features spmv_features(const RowStatistics& rows, IndexView row_ptr, std::int64_t cols, std::int64_t x_entries,
-                       IndexView col_idx, int value_bytes, const FeatureSample& sample = feature_sample);
+                       IndexView col_idx, int value_bytes, const ValueAt& value_at = {},
+                       const FeatureSample& sample = feature_sample);
 
 }  // namespace rmsp::kernels

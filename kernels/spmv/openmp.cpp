@@ -1,17 +1,14 @@
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
+#include <kernels/spmv/csr_row.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
 namespace {
 
-/// A row is summed in chunks of so many nonzeros counted from its start, and the chunks' sums are added in order.
-/// Threads share a long row by cutting it between chunks, so the result depends neither on the number of threads nor on
-/// the shard.
-constexpr std::int64_t chunk = 4096;
-/// What a row costs besides its nonzeros (pointer, loop, y), in nonzeros.
-constexpr std::int64_t row_weight = 4;
+using namespace csr;
 
 /// Where a thread's range begins. If that is inside a row, the chunk sums of this row are kept from partials[partial]
 /// on.
@@ -21,50 +18,21 @@ struct Cut {
     std::int64_t partial = -1;
 };
 
-template <class T>
-T dot_chunk(const T* values, const std::int32_t* cols, std::int64_t n, const T* x)
-{
-    // Four independent sums: one chain of additions would be slower than memory.
-    T s0 = 0;
-    T s1 = 0;
-    T s2 = 0;
-    T s3 = 0;
-    std::int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        s0 += values[i] * x[cols[i]];
-        s1 += values[i + 1] * x[cols[i + 1]];
-        s2 += values[i + 2] * x[cols[i + 2]];
-        s3 += values[i + 3] * x[cols[i + 3]];
-    }
-    for (; i < n; ++i) {
-        s0 += values[i] * x[cols[i]];
-    }
-    return (s0 + s1) + (s2 + s3);
-}
-
-template <class T>
-T dot_row(const T* values, const std::int32_t* cols, std::int64_t n, const T* x)
-{
-    T sum = dot_chunk(values, cols, std::min(n, chunk), x);
-    for (std::int64_t i = chunk; i < n; i += chunk) {
-        sum += dot_chunk(values + i, cols + i, std::min(n - i, chunk), x);
-    }
-    return sum;
-}
-
-template <class T>
-void write_row(T alpha, T sum, T beta, T& y)
-{
-    y = beta == T{0} ? alpha * sum : alpha * sum + beta * y;
-}
-
-template <class T>
+/// V: float if T is double and all values are floats, which a copy then holds; otherwise T.
+template <class T, class V>
 class OpenMp final : public SpmvOperator<T> {
 public:
-    OpenMp(const CsrShard<T>& shard, int threads) : shard_(shard), ranges_(std::max(threads, 1))
+    OpenMp(const CsrShard<T>& shard, const Context& context) : shard_(shard), ranges_(std::max(context.threads, 1))
     {
         cuts_.resize(static_cast<std::size_t>(ranges_) + 1);
         shard_.row_ptr.visit([&](const auto* row_ptr) { cut(row_ptr); });
+        if constexpr (copied) {
+            copy_ = DeviceArray<V>(*context.memory, static_cast<std::size_t>(shard.nnz));
+            values_ = copy_.data();
+            update_values(context);
+        } else {
+            values_ = shard.values;
+        }
     }
 
     void apply(T alpha, const T* x, T beta, T* y, const Context& /*context*/) override
@@ -83,12 +51,35 @@ public:
         });
     }
 
+    /// By the threads that will read them, so that each part is placed near its own.
+    void update_values(const Context& /*context*/) override
+    {
+        if constexpr (copied) {
+#pragma omp parallel for num_threads(ranges_) schedule(static, 1)
+            for (int k = 0; k < ranges_; ++k) {
+                std::transform(shard_.values + cuts_[k].nonzero, shard_.values + cuts_[k + 1].nonzero,
+                               copy_.data() + cuts_[k].nonzero, [](T value) { return static_cast<V>(value); });
+            }
+        }
+    }
+
+    std::int64_t format_bytes() const override
+    {
+        const std::int64_t pointer = shard_.row_ptr.type() == IndexType::i32 ? 4 : 8;
+        return copied ? shard_.nnz * static_cast<std::int64_t>(sizeof(V) + sizeof(std::int32_t)) +
+                            (shard_.rows + 1) * pointer
+                      : -1;
+    }
+
     std::int64_t workspace_bytes() const override
     {
-        return static_cast<std::int64_t>(partials_.size() * sizeof(T) + cuts_.size() * sizeof(Cut));
+        return static_cast<std::int64_t>(partials_.size() * sizeof(T) + cuts_.size() * sizeof(Cut) +
+                                         copy_.size() * sizeof(V));
     }
 
 private:
+    static constexpr bool copied = !std::is_same_v<T, V>;
+
     /// Ranges of equal nonzeros + row_weight * rows.
     template <class Index>
     void cut(const Index* row_ptr)
@@ -142,7 +133,8 @@ private:
         for (; row < end.row; ++row) {
             const std::int64_t first = row_ptr[row];
             const std::int64_t n = row_ptr[row + 1] - first;
-            write_row(alpha, dot_row(shard_.values + first, shard_.col_idx + first, n, x), beta, y[row]);
+            prefetch(values_ + first, shard_.col_idx + first, n);
+            write_row(alpha, dot_row(values_ + first, shard_.col_idx + first, n, x), beta, y[row]);
         }
         if (row == end.row && end.partial >= 0) {
             store_chunks(end.partial, row_ptr[row], row_ptr[row], end.nonzero, x);
@@ -154,7 +146,7 @@ private:
     {
         for (std::int64_t i = begin; i < end; i += chunk) {
             partials_[static_cast<std::size_t>(partial + (i - row_begin) / chunk)] =
-                dot_chunk(shard_.values + i, shard_.col_idx + i, std::min(end - i, chunk), x);
+                dot_chunk(values_ + i, shard_.col_idx + i, std::min(end - i, chunk), x);
         }
     }
 
@@ -171,6 +163,8 @@ private:
     }
 
     CsrShard<T> shard_;
+    const V* values_ = nullptr;
+    DeviceArray<V> copy_;
     int ranges_;
     std::vector<Cut> cuts_;  ///< ranges_ + 1
     std::vector<T> partials_;
@@ -182,7 +176,10 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_openmp(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                                 const Context& context)
 {
-    return std::make_unique<OpenMp<T>>(shard, context.threads);
+    if (std::is_same_v<T, double> && shard.floats) {
+        return std::make_unique<OpenMp<T, float>>(shard, context);
+    }
+    return std::make_unique<OpenMp<T, T>>(shard, context);
 }
 
 template std::unique_ptr<SpmvOperator<float>> prepare_openmp(const CsrShard<float>&, const RowStatistics&,

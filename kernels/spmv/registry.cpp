@@ -100,6 +100,7 @@ bool automatic(const KernelInfo& info, const RowStatistics& rows)
 bool worth_weighing(const KernelInfo& info, const RowStatistics& rows)
 {
     return automatic(info, rows) || (info.name == "sell-blocks" && prefers_sell(rows, blocked_rows)) ||
+           (info.name == "csr-diagonals" && prefers_sell(rows)) ||
            (info.name == "column-blocks" && rows.nnz >= sliced_rows.fewest_nonzeros);
 }
 
@@ -108,12 +109,15 @@ bool worth_weighing(const KernelInfo& info, const RowStatistics& rows)
 template <class T>
 std::span<const SpmvKernel<T>> spmv_kernels()
 {
-    static const std::array<SpmvKernel<T>, 18> table{{
+    static const std::array<SpmvKernel<T>, 19> table{{
         {host("csr-openmp", Determinism::device_count,
               "ranges of equal nonzeros and rows, one a thread; long rows shared"),
-         nullptr, prepare_openmp<T>, true},
+         nullptr, prepare_openmp<T>, true, true},
         {host("csr-reference", Determinism::device_count, "one serial loop in the next wider type, to compare with"),
          nullptr, prepare_reference<T>, true},
+        {host("csr-diagonals", Determinism::run,
+              "slices of 16 rows along diagonals without gathers, the rest as csr-openmp; a copy of the values"),
+         nullptr, prepare_diagonals<T>, false, true},
         {with_metis(
              host("ehyb", Determinism::run, "explicit caching HYB, rows in parts by METIS; a copy of the matrix")),
          unsupported_by_ehyb, prepare_ehyb_host<T>, false},
@@ -126,7 +130,7 @@ std::span<const SpmvKernel<T>> spmv_kernels()
          nullptr, prepare_sell_blocks<T>, false},
         {cuda("sell", Determinism::device_count,
               "sliced rows with columns in 0 to 4 bytes, for rows of similar length; a copy of the matrix"),
-         nullptr, prepare_sell<T>, false},
+         nullptr, prepare_sell<T>, false, true},
         {cuda("column-blocks", Determinism::run,
               "blocks of columns whose slice of x stays in shared memory, for power laws; a copy of the matrix"),
          unsupported_by_column_blocks, prepare_column_blocks<T>, false},

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <string>
 
@@ -6,6 +7,7 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/spmv/sell.hpp>
 #include <kernels/spmv/sell_build.cuh>
+#include <kernels/spmv/sell_values.cuh>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
@@ -13,10 +15,76 @@ namespace {
 
 using namespace sell;
 
-static_assert(sell_tuning.loads_in_flight >= 2, "a chunk is whole groups of columns");
-/// Entries that a lane loads before it uses the first.
+/// As the product sees it: few row pointers are read.
 template <class T>
-constexpr int chunk = sell_tuning.loads_in_flight* Vector<T>::width;
+using Stored = Matrix<T, EitherPointers>;
+
+// How a lane reads the values of its entries k, ..., k + 3, all of which are inside the slice if `Whole`. More loads in flight cost
+// registers, and full occupancy gains more.
+
+/// Values of a slice that is stored as V: vectors of each lane side by side.
+template <class V>
+struct PlainValues {
+    const V* values;
+
+    template <bool Whole, class T>
+    __device__ __forceinline__ void load(int k, int width, int lane, T* value) const
+    {
+        constexpr int vector = Vector<V>::width;
+        V stored[slice_group];
+#pragma unroll
+        for (int v = 0; v < slice_group; v += vector) {
+            if (Whole || k + v + vector <= width) {
+                // Each is used once: evicted first, so that x stays in the caches.
+                unpack(__ldcs(reinterpret_cast<const typename Vector<V>::type*>(values + (k + v) * slice_rows) + lane),
+                       stored + v);
+            } else {
+#pragma unroll
+                for (int j = v; j < v + vector; ++j) {
+                    stored[j] = k + j < width ? __ldcs(values + (k + j) * slice_rows + lane) : V{0};
+                }
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < slice_group; ++j) {
+            value[j] = static_cast<T>(stored[j]);
+        }
+    }
+};
+
+/// One value for each k, in whole groups.
+template <class T>
+struct UniformValues {
+    const T* table;
+
+    template <bool Whole>
+    __device__ __forceinline__ void load(int k, int /*width*/, int /*lane*/, T* value) const
+    {
+        constexpr int vector = Vector<T>::width;
+#pragma unroll
+        for (int v = 0; v < slice_group; v += vector) {
+            unpack(__ldg(reinterpret_cast<const typename Vector<T>::type*>(table + k + v)), value + v);
+        }
+    }
+};
+
+/// Indices of a group of each lane, side by side, into a table.
+template <class T, class Indices>
+struct TableValues {
+    static constexpr int bits = 8 * sizeof(Indices) / slice_group;
+    const Indices* indices;
+    const T* table;
+
+    template <bool Whole>
+    __device__ __forceinline__ void load(int k, int /*width*/, int lane, T* value) const
+    {
+        const unsigned packed = __ldcs(indices + k / slice_group * slice_rows + lane);
+#pragma unroll
+        for (int j = 0; j < slice_group; ++j) {
+            value[j] = __ldg(table + (packed >> bits * j & ((1u << bits) - 1)));
+        }
+    }
+};
 
 /// Columns of the entries k, ..., k + 3 of this lane.
 template <SliceCode Code>
@@ -24,7 +92,7 @@ __device__ __forceinline__ void load_columns(const int4* bases, const unsigned c
                                              std::int32_t* column)
 {
     const int group = k / slice_group;
-    const unsigned char* block = codes + group * code_block_bytes * code_bytes(Code);
+    const unsigned char* block = codes + group * slice_block_bytes * code_bytes(Code);
     if constexpr (Code == SliceCode::bytes4) {
         unpack(__ldcs(reinterpret_cast<const int4*>(block) + lane), column);
     } else {
@@ -50,47 +118,23 @@ __device__ __forceinline__ void load_columns(const int4* bases, const unsigned c
     }
 }
 
-/// Adds the entries k, ..., k + chunk - 1 of this lane to `sum`, in their order; all of them are inside the slice if `Whole`.
+/// Adds the entries k, ..., k + 3 of this lane to `sum`, in their order; all of them are inside the slice if `Whole`.
 /// Padding is never multiplied: x may hold what is not finite.
-template <SliceCode Code, bool Whole, class T>
-__device__ __forceinline__ T add_chunk(T sum, const T* values, const int4* bases, const unsigned char* codes, int k,
-                                       int width, int length, int lane, const T* __restrict__ x)
+template <SliceCode Code, bool Whole, class Values, class T>
+__device__ __forceinline__ T add_group(T sum, const Values& values, const int4* bases, const unsigned char* codes,
+                                       int k, int width, int length, int lane, const T* __restrict__ x)
 {
-    constexpr int n = chunk<T>;
-    constexpr int vector = Vector<T>::width;
-    T value[n];
-    T gathered[n];
-    std::int32_t column[n];
+    T value[slice_group];
+    T gathered[slice_group];
+    std::int32_t column[slice_group];
+    values.template load<Whole>(k, width, lane, value);
+    load_columns<Code>(bases, codes, k, lane, column);
 #pragma unroll
-    for (int v = 0; v < n; v += vector) {
-        if (Whole || k + v + vector <= width) {
-            // Each is used once: evicted first, so that x stays in the caches.
-            unpack(__ldcs(reinterpret_cast<const typename Vector<T>::type*>(values + (k + v) * slice_rows) + lane),
-                   value + v);
-        } else {
-#pragma unroll
-            for (int j = v; j < v + vector; ++j) {
-                value[j] = k + j < width ? __ldcs(values + (k + j) * slice_rows + lane) : T{0};
-            }
-        }
-    }
-#pragma unroll
-    for (int j = 0; j < n; j += slice_group) {
-        if (Whole || k + j < width) {
-            load_columns<Code>(bases, codes, k + j, lane, column + j);
-        } else {
-#pragma unroll
-            for (int i = j; i < j + slice_group; ++i) {
-                column[i] = 0;
-            }
-        }
-    }
-#pragma unroll
-    for (int j = 0; j < n; ++j) {
+    for (int j = 0; j < slice_group; ++j) {
         gathered[j] = k + j < length ? __ldg(x + column[j]) : T{0};
     }
 #pragma unroll
-    for (int j = 0; j < n; ++j) {
+    for (int j = 0; j < slice_group; ++j) {
         if (k + j < length) {
             sum = fma(value[j], gathered[j], sum);
         }
@@ -98,30 +142,74 @@ __device__ __forceinline__ T add_chunk(T sum, const T* values, const int4* bases
     return sum;
 }
 
-template <SliceCode Code, class T, class Offset>
-__device__ __forceinline__ T slice_row_sum(const Matrix<T, Offset>& a, const Slice& slice, int length, int lane,
-                                           const T* __restrict__ x)
+template <SliceCode Code, class Values, class T>
+__device__ __forceinline__ T slice_row_sum(const Stored<T>& a, const Slice& slice, const Values& values, int length,
+                                           int lane, const T* __restrict__ x)
 {
-    const T* values = slice_values(a, slice);
     const int4* bases = a.bases + slice.bases;
     const unsigned char* codes = slice_codes(a, slice);
     const int width = slice.width;
     T sum = 0;
     int k = 0;
-    for (; k + chunk<T> <= width; k += chunk<T>) {
-        sum = add_chunk<Code, true>(sum, values, bases, codes, k, width, length, lane, x);
+    for (; k + slice_group <= width; k += slice_group) {
+        sum = add_group<Code, true>(sum, values, bases, codes, k, width, length, lane, x);
     }
     if (k < width) {
-        sum = add_chunk<Code, false>(sum, values, bases, codes, k, width, length, lane, x);
+        sum = add_group<Code, false>(sum, values, bases, codes, k, width, length, lane, x);
     }
     return sum;
 }
 
-/// The same additions in the same order as in a slice.
-template <class T, class Offset>
-__device__ T csr_row_sum(const Matrix<T, Offset>& a, std::int64_t row, int length, const T* __restrict__ x)
+template <class Values, class T>
+__device__ __forceinline__ T row_sum(const Stored<T>& a, const Slice& slice, const Values& values, int length, int lane,
+                                     const T* __restrict__ x)
 {
-    const Offset begin = load_row(a, row).begin;
+    switch (slice.code) {
+        case SliceCode::diagonal:
+            return slice_row_sum<SliceCode::diagonal>(a, slice, values, length, lane, x);
+        case SliceCode::bytes1:
+            return slice_row_sum<SliceCode::bytes1>(a, slice, values, length, lane, x);
+        case SliceCode::bytes2:
+            return slice_row_sum<SliceCode::bytes2>(a, slice, values, length, lane, x);
+        default:
+            return slice_row_sum<SliceCode::bytes4>(a, slice, values, length, lane, x);
+    }
+}
+
+/// row_sum() of a slice whose values may be encoded.
+template <class T>
+__device__ __forceinline__ T decoded_row_sum(const Stored<T>& a, const Slice& slice, int length, int lane,
+                                             const T* __restrict__ x)
+{
+    const unsigned char* const values = slice_values(a, slice);
+    const int width = slice.width;
+    const auto table = [&] {
+        return reinterpret_cast<const T*>(values + whole_blocks(index_bytes(slice.stored, width)) * slice_block_bytes);
+    };
+    switch (slice.stored) {
+        case SliceValues::uniform:
+            return row_sum(a, slice, UniformValues<T>{reinterpret_cast<const T*>(values)}, length, lane, x);
+        case SliceValues::nibbles:
+            return row_sum(a, slice,
+                           TableValues<T, unsigned short>{reinterpret_cast<const unsigned short*>(values), table()},
+                           length, lane, x);
+        case SliceValues::bytes:
+            return row_sum(a, slice, TableValues<T, unsigned>{reinterpret_cast<const unsigned*>(values), table()},
+                           length, lane, x);
+        case SliceValues::floats:
+            if constexpr (sizeof(T) > sizeof(float)) {
+                return row_sum(a, slice, PlainValues<float>{reinterpret_cast<const float*>(values)}, length, lane, x);
+            }
+        default:
+            return row_sum(a, slice, PlainValues<T>{reinterpret_cast<const T*>(values)}, length, lane, x);
+    }
+}
+
+/// The same additions in the same order as in a slice.
+template <class T>
+__device__ T csr_row_sum(const Stored<T>& a, std::int64_t row, int length, const T* __restrict__ x)
+{
+    const std::int64_t begin = load_row(a, row).begin;
     const std::int32_t* columns = a.col_idx + begin;
     const T* entries = a.entries + begin;
     T sum = 0;
@@ -133,15 +221,15 @@ __device__ T csr_row_sum(const Matrix<T, Offset>& a, std::int64_t row, int lengt
 }
 
 /// The long rows of a slice, one after the other by the whole warp; `sum` of the lanes whose rows they are.
-template <class T, class Offset>
-__device__ T add_long_rows(const Matrix<T, Offset>& a, unsigned long_rows, std::int64_t row_index, T sum, int lane,
+template <class T>
+__device__ T add_long_rows(const Stored<T>& a, unsigned long_rows, std::int64_t row_index, T sum, int lane,
                            const T* __restrict__ x)
 {
-    const Row<Offset> row = load_row(a, row_index);
+    const Row row = load_row(a, row_index);
     for (; long_rows != 0; long_rows &= long_rows - 1) {
         const int owner = __ffs(static_cast<int>(long_rows)) - 1;
-        const Offset begin = __shfl_sync(whole_warp, row.begin, owner);
-        const Offset length = __shfl_sync(whole_warp, row.length, owner);
+        const std::int64_t begin = __shfl_sync(whole_warp, row.begin, owner);
+        const std::int64_t length = __shfl_sync(whole_warp, row.length, owner);
         T part = 0;
 #pragma unroll 4
         for (std::int64_t k = lane; k < length; k += slice_rows) {
@@ -154,17 +242,21 @@ __device__ T add_long_rows(const Matrix<T, Offset>& a, unsigned long_rows, std::
 }
 
 /// One warp a slice of [first, slices). The additions of a row depend on the row alone, neither on its slice nor on how that is stored.
-template <class T, class Offset>
-__global__ void __launch_bounds__(threads, sell_tuning.blocks_per_multiprocessor)
-    sell_kernel(const Matrix<T, Offset> a, std::int64_t first, std::int64_t slices, T alpha, const T* __restrict__ x,
-                T beta, T* __restrict__ y)
+/// What is not there costs registers if it is compiled in, so values are raw unless `Encoded`, and nothing is left in CSR unless
+/// `Left`.
+template <bool Encoded, bool Left, class T>
+__global__ void __launch_bounds__(threads, Encoded&& Left ? sell_tuning.blocks_with_everything
+                                                          : sell_tuning.blocks_per_multiprocessor)
+    sell_kernel(const Stored<T> a, std::int64_t first, std::int64_t slices, T alpha, const T* __restrict__ x, T beta,
+                T* __restrict__ y)
 {
     const std::int64_t index = first + std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
     const int lane = static_cast<int>(threadIdx.x) % slice_rows;
     if (index >= slices) {
         return;
     }
-    const Slice slice = a.slices[index];
+    // One load: the compiler would make one of each of the short members.
+    const auto slice = std::bit_cast<Slice>(__ldg(reinterpret_cast<const uint4*>(a.slices + index)));
     std::int64_t row = index * slice_rows + lane;
     int length = slice.width;
     unsigned long_rows = 0;
@@ -172,27 +264,17 @@ __global__ void __launch_bounds__(threads, sell_tuning.blocks_per_multiprocessor
         const Slot slot = a.slots[row];
         row = row_of(index, slot);
         length = stored_length(slot);
-        long_rows = __ballot_sync(whole_warp, slot.length == long_row);
+        long_rows = Left ? __ballot_sync(whole_warp, slot.length == long_row) : 0;
     }
     T sum = 0;
-    switch (slice.code) {
-        case SliceCode::diagonal:
-            sum = slice_row_sum<SliceCode::diagonal>(a, slice, length, lane, x);
-            break;
-        case SliceCode::bytes1:
-            sum = slice_row_sum<SliceCode::bytes1>(a, slice, length, lane, x);
-            break;
-        case SliceCode::bytes2:
-            sum = slice_row_sum<SliceCode::bytes2>(a, slice, length, lane, x);
-            break;
-        case SliceCode::bytes4:
-            sum = slice_row_sum<SliceCode::bytes4>(a, slice, length, lane, x);
-            break;
-        case SliceCode::csr:
-            sum = csr_row_sum(a, row, length, x);
-            break;
+    if (Left && slice.code == SliceCode::csr) {
+        sum = csr_row_sum(a, row, length, x);
+    } else if constexpr (Encoded) {
+        sum = decoded_row_sum(a, slice, length, lane, x);
+    } else {
+        sum = row_sum(a, slice, PlainValues<T>{reinterpret_cast<const T*>(slice_values(a, slice))}, length, lane, x);
     }
-    if (long_rows != 0) {
+    if (Left && long_rows != 0) {
         sum = add_long_rows(a, long_rows, row, sum, lane, x);
     }
     if (row < a.rows) {
@@ -220,22 +302,27 @@ public:
         sort_kernel<<<static_cast<unsigned>((shard.rows + sort_rows - 1) / sort_rows), sort_rows, 0, stream>>>(
             matrix(), slices_count_);
         RMSP_CUDA_CHECK_LAUNCH("sort_kernel");
-        measure_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(matrix(), slices_count_);
+        const DeviceArray<unsigned> left(*context.memory, 1);
+        RMSP_CUDA_CHECK(cudaMemsetAsync(left.data(), 0, sizeof(unsigned), stream));
+        measure_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(matrix(), slices_count_, left.data());
         RMSP_CUDA_CHECK_LAUNCH("measure_kernel");
-        place_kernel<<<1, scan_threads, 0, stream>>>(slices_.data(), slices_count_, total.data());
+        place_kernel<<<1, scan_threads, 0, stream>>>(slices_.data(), nullptr, slices_count_, total.data());
         RMSP_CUDA_CHECK_LAUNCH("place_kernel");
+        unsigned any_left = 0;
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(&any_left, left.data(), sizeof any_left, cudaMemcpyDeviceToHost, stream));
         SellExtent extent;
         RMSP_CUDA_CHECK(cudaMemcpyAsync(&extent, total.data(), sizeof extent, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        left_ = any_left != 0;
         if (!fits_slice_positions(extent)) {
-            throw Error(ErrorCode::usage, "sell: " + std::to_string(extent.values) + " times 32 values of " +
+            throw Error(ErrorCode::usage, "sell: " + std::to_string(extent.values) + " times 128 bytes of values of " +
                                               std::to_string(shard.rows) + " rows and " + std::to_string(shard.nnz) +
                                               " nonzeros are more than 2^32 - 1 positions");
         }
-        values_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(extent.values) * slice_rows);
         bases_ = DeviceArray<int4>(*context.memory, static_cast<std::size_t>(extent.bases));
-        codes_ = DeviceArray<unsigned char>(*context.memory, static_cast<std::size_t>(extent.codes) * code_block_bytes);
-        fill<true>(stream);
+        codes_ =
+            DeviceArray<unsigned char>(*context.memory, static_cast<std::size_t>(extent.codes) * slice_block_bytes);
+        store_values<true>(context);
     }
 
     void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
@@ -251,12 +338,17 @@ public:
         launch(first / slice_rows, (end + slice_rows - 1) / slice_rows, alpha, x, beta, y, context);
     }
 
-    void update_values(const Context& context) override { fill<false>(static_cast<cudaStream_t>(context.stream)); }
+    void update_values(const Context& context) override
+    {
+        if (slices_count_ > 0) {
+            store_values<false>(context);
+        }
+    }
 
     std::int64_t format_bytes() const override
     {
         // Slots are read for some slices only, and what stays in CSR is at least what the slices have no room for.
-        const auto left = std::max<std::int64_t>(0, shard_.nnz - static_cast<std::int64_t>(values_.size()));
+        const auto left = std::max<std::int64_t>(0, shard_.nnz - stored_entries_);
         return workspace_bytes() - static_cast<std::int64_t>(slots_.size() * sizeof(Slot)) +
                left * static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
     }
@@ -264,7 +356,7 @@ public:
     std::int64_t workspace_bytes() const override
     {
         return static_cast<std::int64_t>(slots_.size() * sizeof(Slot) + slices_.size() * sizeof(Slice) +
-                                         values_.size() * sizeof(T) + bases_.size() * sizeof(int4) + codes_.size());
+                                         values_.size() + bases_.size() * sizeof(int4) + codes_.size());
     }
 
 private:
@@ -276,25 +368,65 @@ private:
         if (first >= end) {
             return;
         }
-        sell_kernel<<<static_cast<unsigned>(blocks_for(end - first)), threads, 0,
-                      static_cast<cudaStream_t>(context.stream)>>>(matrix(), first, end, alpha, x, beta, y);
+        const auto kernel = encoded_ ? (left_ ? sell_kernel<true, true, T> : sell_kernel<true, false, T>)
+                                     : (left_ ? sell_kernel<false, true, T> : sell_kernel<false, false, T>);
+        kernel<<<static_cast<unsigned>(blocks_for(end - first)), threads, 0,
+                 static_cast<cudaStream_t>(context.stream)>>>(stored(), first, end, alpha, x, beta, y);
         RMSP_CUDA_CHECK_LAUNCH("sell");
     }
 
-    Matrix<T, Offset> matrix() const
+    template <class Pointers>
+    Matrix<T, Pointers> with(Pointers row_ptr) const
     {
-        return {shard_.rows,    row_ptr_,       shard_.col_idx, shard_.values, slots_.data(),
+        return {shard_.rows,    row_ptr,        shard_.col_idx, shard_.values, slots_.data(),
                 slices_.data(), values_.data(), bases_.data(),  codes_.data()};
     }
+    Matrix<T, const Offset*> matrix() const { return with(row_ptr_); }
+    Stored<T> stored() const { return with(EitherPointers{row_ptr_, sizeof(Offset) == sizeof(std::int64_t)}); }
 
+    /// Decides how the values are stored, makes room for them, and copies them, with the columns if `Structure`. The operator is as
+    /// it was if there is no room. Waits for the stream.
     template <bool Structure>
-    void fill(cudaStream_t stream) const
+    void store_values(const Context& context)
     {
-        if (values_.size() == 0) {
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        const DeviceArray<ValueSize> sizes(*context.memory, slices_.size());
+        const DeviceArray<unsigned long long> totals(*context.memory, 2);
+        const auto examine = [&](bool encode) {
+            examine_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(
+                matrix(), slices_count_, encode, sizes.data(), totals.data(), totals.data() + 1);
+            RMSP_CUDA_CHECK_LAUNCH("examine_kernel");
+        };
+        unsigned long long blocks_of[2] = {0, 0};
+        RMSP_CUDA_CHECK(cudaMemsetAsync(totals.data(), 0, sizeof blocks_of, stream));
+        examine(true);
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(blocks_of, totals.data(), sizeof blocks_of, cudaMemcpyDeviceToHost, stream));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        const auto [small, raw] = blocks_of;
+        const bool encode = values_are_encoded(static_cast<std::int64_t>(small), static_cast<std::int64_t>(raw));
+        const std::size_t bytes = (encode ? small : raw) * slice_block_bytes;
+        if (values_.size() != bytes) {
+            values_ = DeviceArray<unsigned char>(*context.memory, bytes);
+        }
+        if (encode || encoded_) {
+            if (!encode) {
+                examine(false);
+            }
+            const DeviceArray<SellExtent> total(*context.memory, 1);
+            place_kernel<<<1, scan_threads, 0, stream>>>(slices_.data(), sizes.data(), slices_count_, total.data());
+            RMSP_CUDA_CHECK_LAUNCH("place_kernel");
+        }
+        encoded_ = encode;
+        stored_entries_ = static_cast<std::int64_t>(raw * slice_block_bytes / sizeof(T));
+        if (raw == 0) {
             return;
         }
         fill_kernel<Structure><<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(matrix(), slices_count_);
         RMSP_CUDA_CHECK_LAUNCH("fill_kernel");
+        if (encoded_) {
+            encode_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(matrix(), slices_count_);
+            RMSP_CUDA_CHECK_LAUNCH("encode_kernel");
+        }
     }
 
     CsrShard<T> shard_;
@@ -302,9 +434,12 @@ private:
     std::int64_t slices_count_;
     DeviceArray<Slot> slots_;
     DeviceArray<Slice> slices_;
-    DeviceArray<T> values_;
+    DeviceArray<unsigned char> values_;
     DeviceArray<int4> bases_;
     DeviceArray<unsigned char> codes_;
+    std::int64_t stored_entries_ = 0;  ///< of the slices, with their padding
+    bool encoded_ = false;
+    bool left_ = false;  ///< long rows, or slices that are not stored
 };
 
 }  // namespace

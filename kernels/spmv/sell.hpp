@@ -9,15 +9,17 @@
 /// neighbouring columns wherever the rows have similar shape, so its columns are one 32-bit base and a small code a lane.
 /// Bytes an entry, double: values 8, bases 4/32, codes 0 (diagonals), 1, 2 or 4; CSR has 12. A 27-point stencil of 200^3 in natural
 /// order is 80 % diagonals and 20 % 2-byte codes, 8.6 bytes; a 7-point one of 256^3 75 % and 25 %, 8.8; plus x and y, 16 a row.
+/// Values are kept in fewer bytes, to the bit, where enough slices allow it (SliceValues): constant coefficients take 1/4 to 1 byte.
 namespace rmsp::kernels {
 
 struct SellTuning {
     int threads = 128;                   ///< small blocks leave less idle while the last ones end
     int blocks_per_multiprocessor = 16;  ///< full occupancy hides more than loads in flight in each lane do
-    int sorted_padding = 5;              ///< per cent of padding above which the rows of a block are sorted by length
-    int longest_row = 512;               ///< longer rows are left in CSR, for a whole warp
-    int least_fill = 50;                 ///< per cent of a slice that must be entries; emptier slices are left in CSR
-    int loads_in_flight = 2;  ///< 16-byte loads of values that a lane issues before it uses the first, at least 2
+    int blocks_with_everything = 12;  ///< of the kernel for encoded values beside rows in CSR, which would spill much
+    int sorted_padding = 5;           ///< per cent of padding above which the rows of a block are sorted by length
+    int longest_row = 512;            ///< longer rows are left in CSR, for a whole warp
+    int least_fill = 50;              ///< per cent of a slice that must be entries; emptier slices are left in CSR
+    int least_saved = 10;  ///< per cent of the values' bytes that encoding must save; less, and all stay as they are
     bool operator==(const SellTuning&) const = default;
 };
 inline constexpr SellTuning sell_tuning{};
@@ -27,8 +29,8 @@ inline constexpr int slice_rows = 32;
 inline constexpr int sort_rows = 1024;
 /// Entries of a row whose codes a lane reads at once, and whose bases lie side by side.
 inline constexpr int slice_group = 4;
-/// Codes are counted in blocks: one byte for each entry of a group in each row of a slice.
-inline constexpr int code_block_bytes = slice_rows * slice_group;
+/// Values and codes are counted in blocks: one byte for each entry of a group in each row of a slice.
+inline constexpr int slice_block_bytes = slice_rows * slice_group;
 
 /// How the columns of a slice are stored.
 enum class SliceCode : std::uint8_t {
@@ -38,6 +40,16 @@ enum class SliceCode : std::uint8_t {
     bytes2,
     bytes4,  ///< column = code; no bases
 };
+
+/// How the values of a slice are stored.
+enum class SliceValues : std::uint8_t {
+    raw,
+    floats,   ///< doubles that are exactly floats
+    uniform,  ///< one value for each k: all rows that have an entry k have the same
+    nibbles,  ///< 4-bit indices into a table of the slice's own
+    bytes,    ///< the same with 8 bits
+};
+inline constexpr int most_table_entries = 256;
 
 /// What the columns of a slice have in common, over all its k: entry k of the rows that have one.
 struct SliceColumns {
@@ -73,35 +85,97 @@ struct alignas(4) Slot {
 };
 inline constexpr std::uint16_t long_row = 0xffff;
 
-/// Whether a slice of that width (the longest of its rows that are not left in CSR) is stored.
-constexpr bool slice_is_stored(int entries, int width, int least_fill = sell_tuning.least_fill)
+/// Whether a slice of that width (the longest of its rows that are not left in CSR) is stored. The last one may have fewer rows.
+constexpr bool slice_is_stored(int entries, int width, int rows = slice_rows, int least_fill = sell_tuning.least_fill)
 {
-    return width > 0 && entries * 100 >= slice_rows * width * least_fill;
+    return width > 0 && entries * 100 >= rows * width * least_fill;
 }
 
 /// A slice as the kernel reads it: one 16-byte load. The positions are those where its parts begin; while the slices are being
 /// counted, the sizes of the parts.
 struct alignas(16) Slice {
-    std::uint32_t values = 0;  ///< in units of 32 values
+    std::uint32_t values = 0;  ///< in blocks
     std::uint32_t bases = 0;   ///< in groups of 4 bases
-    std::uint32_t codes = 0;   ///< in blocks of codes
+    std::uint32_t codes = 0;   ///< in blocks
     std::uint16_t width = 0;
-    SliceCode code = SliceCode::csr;
+    SliceCode code : 4 = SliceCode::csr;
+    SliceValues stored : 4 = SliceValues::raw;
     bool plain = false;  ///< rows in their order and all as long as the slice is wide: the slots need not be read
     bool operator==(const Slice&) const = default;
 };
 static_assert(sizeof(Slice) == 16);
 
-constexpr Slice sized_slice(int width, SliceCode code, bool plain)
+constexpr int slice_groups(int width) { return (width + slice_group - 1) / slice_group; }
+constexpr int whole_blocks(int bytes) { return (bytes + slice_block_bytes - 1) / slice_block_bytes; }
+
+/// Bytes before the table of a slice, which begins with the indices of its entries: a group's of each lane side by side.
+constexpr int index_bytes(SliceValues stored, int width)
+{
+    return slice_groups(width) * (stored == SliceValues::nibbles ? slice_block_bytes / 2 : slice_block_bytes);
+}
+
+/// Blocks that the values of a slice take; `distinct` is how many of them differ, which only tables depend on.
+constexpr int value_blocks(SliceValues stored, int width, int distinct, int value_bytes)
+{
+    switch (stored) {
+        case SliceValues::raw:
+            return width * slice_rows * value_bytes / slice_block_bytes;
+        case SliceValues::floats:
+            return width;
+        case SliceValues::uniform:
+            return whole_blocks(width * value_bytes);
+        case SliceValues::nibbles:
+        case SliceValues::bytes:
+            return whole_blocks(index_bytes(stored, width)) + whole_blocks(distinct * value_bytes);
+    }
+    return 0;
+}
+
+/// What the values of a slice have in common.
+struct ValueTraits {
+    bool floats = true;
+    bool uniform = true;
+    int distinct = 0;  ///< above most_table_entries: at least so many
+    bool operator==(const ValueTraits&) const = default;
+};
+
+/// How a slice is stored in the fewest blocks; of equals, the one that is decoded fastest.
+constexpr SliceValues slice_storage(const ValueTraits& values, int width, int value_bytes)
+{
+    SliceValues best = SliceValues::raw;
+    int least = value_blocks(best, width, 0, value_bytes);
+    const auto consider = [&](SliceValues stored, bool possible) {
+        const int blocks = value_blocks(stored, width, values.distinct, value_bytes);
+        if (possible && blocks < least) {
+            best = stored;
+            least = blocks;
+        }
+    };
+    consider(SliceValues::uniform, values.uniform);
+    consider(SliceValues::floats, values.floats);
+    consider(SliceValues::nibbles, values.distinct <= 16);
+    consider(SliceValues::bytes, values.distinct <= most_table_entries);
+    return best;
+}
+
+/// Whether a matrix is stored with encoded values, by the blocks of all slices.
+constexpr bool values_are_encoded(std::int64_t encoded, std::int64_t raw, int least_saved = sell_tuning.least_saved)
+{
+    return (raw - encoded) * 100 >= raw * least_saved && raw > encoded;
+}
+
+constexpr Slice sized_slice(int width, SliceCode code, bool plain, int value_bytes)
 {
     const bool stored = code != SliceCode::csr;
-    const auto groups = static_cast<std::uint32_t>((width + slice_group - 1) / slice_group);
-    return {stored ? static_cast<std::uint32_t>(width) : 0u,
-            stored && code != SliceCode::bytes4 ? groups : 0u,
-            groups * static_cast<std::uint32_t>(code_bytes(code)),
-            static_cast<std::uint16_t>(width),
-            code,
-            plain};
+    const auto groups = static_cast<std::uint32_t>(slice_groups(width));
+    Slice slice;
+    slice.values = stored ? static_cast<std::uint32_t>(value_blocks(SliceValues::raw, width, 0, value_bytes)) : 0u;
+    slice.bases = stored && code != SliceCode::bytes4 ? groups : 0u;
+    slice.codes = groups * static_cast<std::uint32_t>(code_bytes(code));
+    slice.width = static_cast<std::uint16_t>(width);
+    slice.code = code;
+    slice.plain = plain;
+    return slice;
 }
 
 /// Sizes or positions of all slices.

@@ -20,32 +20,46 @@ using cuda::pack;
 using cuda::unpack;
 using cuda::Vector;
 
-template <class T, class Offset>
+/// Row pointers of either width, for kernels that read few of them.
+struct EitherPointers {
+    const void* data;
+    bool wide;
+};
+__device__ __forceinline__ std::int64_t fetch(const std::int32_t* p, std::int64_t i) { return __ldg(p + i); }
+__device__ __forceinline__ std::int64_t fetch(const std::int64_t* p, std::int64_t i) { return __ldg(p + i); }
+__device__ __forceinline__ std::int64_t fetch(const EitherPointers& p, std::int64_t i)
+{
+    return p.wide ? fetch(static_cast<const std::int64_t*>(p.data), i)
+                  : fetch(static_cast<const std::int32_t*>(p.data), i);
+}
+
+template <class T, class Pointers>
 struct Matrix {
     std::int64_t rows;
-    const Offset* row_ptr;
+    Pointers row_ptr;
     const std::int32_t* col_idx;
     const T* entries;  ///< of the CSR arrays
     Slot* slots;       ///< slice_rows for each slice
     Slice* slices;
-    T* values;  ///< of a slice: vectors of each lane side by side, then what is left of the width, one value a lane
+    /// Of a slice, raw or floats: vectors of each lane side by side, then what is left of the width, one value a lane; else the
+    /// table, with the indices before it.
+    unsigned char* values;
     int4* bases;
     unsigned char* codes;
 };
 
 /// Where the row of a lane begins in the CSR arrays, if it has one.
-template <class Offset>
 struct Row {
-    Offset begin = 0;
-    Offset length = 0;
+    std::int64_t begin = 0;
+    std::int64_t length = 0;
 };
-template <class T, class Offset>
-__device__ __forceinline__ Row<Offset> load_row(const Matrix<T, Offset>& a, std::int64_t row)
+template <class T, class Pointers>
+__device__ __forceinline__ Row load_row(const Matrix<T, Pointers>& a, std::int64_t row)
 {
-    Row<Offset> r;
+    Row r;
     if (row < a.rows) {
-        r.begin = __ldg(a.row_ptr + row);
-        r.length = __ldg(a.row_ptr + row + 1) - r.begin;
+        r.begin = fetch(a.row_ptr, row);
+        r.length = fetch(a.row_ptr, row + 1) - r.begin;
     }
     return r;
 }
@@ -57,8 +71,8 @@ __device__ __forceinline__ std::int64_t row_of(std::int64_t slice, const Slot& s
 __device__ __forceinline__ int stored_length(const Slot& slot) { return slot.length == long_row ? 0 : slot.length; }
 
 /// Gives each row of a block its slot: the longest first where the order of the matrix would leave much padding.
-template <class T, class Offset>
-__global__ void __launch_bounds__(sort_rows) sort_kernel(const Matrix<T, Offset> a, std::int64_t slices)
+template <class T, class Pointers>
+__global__ void __launch_bounds__(sort_rows) sort_kernel(const Matrix<T, Pointers> a, std::int64_t slices)
 {
     __shared__ std::int32_t lengths[sort_rows];
     __shared__ int widths;
@@ -70,7 +84,7 @@ __global__ void __launch_bounds__(sort_rows) sort_kernel(const Matrix<T, Offset>
         entries = 0;
     }
     __syncthreads();
-    const Row<Offset> row = load_row(a, first + own);
+    const Row row = load_row(a, first + own);
     const bool is_long = row.length > longest_row;
     // Lanes behind the last row come after the empty rows, so that they keep their slots.
     const int length = first + own >= a.rows ? -1 : is_long ? 0 : static_cast<int>(row.length);
@@ -96,9 +110,10 @@ __global__ void __launch_bounds__(sort_rows) sort_kernel(const Matrix<T, Offset>
     }
 }
 
-/// Finds width and code of each slice, one warp a slice.
-template <class T, class Offset>
-__global__ void __launch_bounds__(threads) measure_kernel(const Matrix<T, Offset> a, std::int64_t slices)
+/// Finds width and code of each slice, one warp a slice, and whether anything is left in CSR, which sets `left`.
+template <class T, class Pointers>
+__global__ void __launch_bounds__(threads)
+    measure_kernel(const Matrix<T, Pointers> a, std::int64_t slices, unsigned* left)
 {
     const std::int64_t slice = std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
     const int lane = static_cast<int>(threadIdx.x) % slice_rows;
@@ -106,14 +121,16 @@ __global__ void __launch_bounds__(threads) measure_kernel(const Matrix<T, Offset
         return;
     }
     const Slot slot = a.slots[slice * slice_rows + lane];
-    const Row<Offset> row = load_row(a, row_of(slice, slot));
+    const Row row = load_row(a, row_of(slice, slot));
     const int length = stored_length(slot);
     const int width = static_cast<int>(__reduce_max_sync(whole_warp, static_cast<unsigned>(length)));
     const int entries = static_cast<int>(__reduce_add_sync(whole_warp, static_cast<unsigned>(length)));
     const bool in_place = slot.row == slice * slice_rows % sort_rows + lane;
     const bool plain = __all_sync(whole_warp, in_place && slot.length == width) != 0;
+    const bool any_long = __any_sync(whole_warp, slot.length == long_row) != 0;
+    const int lanes = static_cast<int>(min(a.rows - slice * slice_rows, std::int64_t{slice_rows}));
     SliceCode code = SliceCode::csr;
-    if (slice_is_stored(entries, width)) {
+    if (slice_is_stored(entries, width, lanes)) {
         constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
         constexpr std::int32_t least = std::numeric_limits<std::int32_t>::min();
         const std::int32_t* columns = a.col_idx + row.begin;
@@ -141,7 +158,10 @@ __global__ void __launch_bounds__(threads) measure_kernel(const Matrix<T, Offset
         code = slice_code(common);
     }
     if (lane == 0) {
-        a.slices[slice] = sized_slice(width, code, plain);
+        a.slices[slice] = sized_slice(width, code, plain, sizeof(T));
+        if (any_long || (width > 0 && code == SliceCode::csr)) {
+            *left = 1;
+        }
     }
 }
 
@@ -170,10 +190,16 @@ __device__ __forceinline__ std::int64_t block_prefix(std::int64_t value, std::in
     return value + (warp > 0 ? warp_sums[warp - 1] : 0);
 }
 
+/// What examine_kernel() finds for the values of a slice.
+struct ValueSize {
+    std::uint16_t blocks;
+    SliceValues stored;
+};
+
 /// Turns sizes into positions, by one block: there is one slice for 32 rows, so this is little beside the other kernels.
-/// Positions beyond 32 bits are cut off; `total` tells.
+/// Positions beyond 32 bits are cut off; `total` tells. With `values`, only the values are placed, anew.
 static __global__ void __launch_bounds__(scan_threads)
-    place_kernel(Slice* slices, std::int64_t count, SellExtent* total)
+    place_kernel(Slice* slices, const ValueSize* values, std::int64_t count, SellExtent* total)
 {
     constexpr int per_thread = 4;
     static_assert(scan_threads == 32 * 32);
@@ -189,6 +215,10 @@ static __global__ void __launch_bounds__(scan_threads)
         for (int i = 0; i < per_thread; ++i) {
             if (own + i < count) {
                 slice[i] = slices[own + i];
+                if (values != nullptr) {
+                    slice[i].values = values[own + i].blocks;
+                    slice[i].stored = values[own + i].stored;
+                }
                 sum.values += slice[i].values;
                 sum.bases += slice[i].bases;
                 sum.codes += slice[i].codes;
@@ -203,8 +233,10 @@ static __global__ void __launch_bounds__(scan_threads)
             if (own + i < count) {
                 Slice placed = slice[i];
                 placed.values = static_cast<std::uint32_t>(at.values);
-                placed.bases = static_cast<std::uint32_t>(at.bases);
-                placed.codes = static_cast<std::uint32_t>(at.codes);
+                if (values == nullptr) {
+                    placed.bases = static_cast<std::uint32_t>(at.bases);
+                    placed.codes = static_cast<std::uint32_t>(at.codes);
+                }
                 slices[own + i] = placed;
                 at.values += slice[i].values;
                 at.bases += slice[i].bases;
@@ -221,53 +253,72 @@ static __global__ void __launch_bounds__(scan_threads)
     }
 }
 
-template <class T, class Offset>
-__device__ __forceinline__ T* slice_values(const Matrix<T, Offset>& a, const Slice& slice)
+template <class T, class Pointers>
+__device__ __forceinline__ unsigned char* slice_values(const Matrix<T, Pointers>& a, const Slice& slice)
 {
-    return a.values + std::int64_t{slice.values} * slice_rows;
+    return a.values + std::int64_t{slice.values} * slice_block_bytes;
 }
-template <class T, class Offset>
-__device__ __forceinline__ unsigned char* slice_codes(const Matrix<T, Offset>& a, const Slice& slice)
+template <class T, class Pointers>
+__device__ __forceinline__ unsigned char* slice_codes(const Matrix<T, Pointers>& a, const Slice& slice)
 {
-    return a.codes + std::int64_t{slice.codes} * code_block_bytes;
+    return a.codes + std::int64_t{slice.codes} * slice_block_bytes;
 }
 
-/// Copies values, and columns if `Structure`, from CSR into the slices, one warp a slice.
-template <bool Structure, class T, class Offset>
-__global__ void __launch_bounds__(threads) fill_kernel(const Matrix<T, Offset> a, std::int64_t slices)
+/// Four values of each lane, from entry k on, into a slice that is stored as V.
+template <class V, class T>
+__device__ __forceinline__ void store_values(V* values, const T* value, int k, int width, int lane)
 {
-    constexpr int vector = Vector<T>::width;
+    constexpr int vector = Vector<V>::width;
+    V stored[slice_group];
+#pragma unroll
+    for (int j = 0; j < slice_group; ++j) {
+        stored[j] = static_cast<V>(value[j]);
+    }
+#pragma unroll
+    for (int v = 0; v < slice_group; v += vector) {
+        if (k + v + vector <= width) {
+            reinterpret_cast<typename Vector<V>::type*>(values + (k + v) * slice_rows)[lane] = pack(stored + v);
+        } else {
+#pragma unroll
+            for (int j = v; j < v + vector; ++j) {
+                if (k + j < width) {
+                    values[(k + j) * slice_rows + lane] = stored[j];
+                }
+            }
+        }
+    }
+}
+
+/// Copies values that are stored raw or as floats, and columns if `Structure`, from CSR into the slices, one warp a slice.
+template <bool Structure, class T, class Pointers>
+__global__ void __launch_bounds__(threads) fill_kernel(const Matrix<T, Pointers> a, std::int64_t slices)
+{
     const std::int64_t index = std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
     const int lane = static_cast<int>(threadIdx.x) % slice_rows;
     if (index >= slices) {
         return;
     }
     const Slice slice = a.slices[index];
-    if (slice.code == SliceCode::csr) {
+    const bool copied = slice.stored == SliceValues::raw || slice.stored == SliceValues::floats;
+    if (slice.code == SliceCode::csr || (!Structure && !copied)) {
         return;
     }
     const Slot slot = a.slots[index * slice_rows + lane];
-    const Row<Offset> row = load_row(a, row_of(index, slot));
+    const Row row = load_row(a, row_of(index, slot));
     const int length = stored_length(slot);
     const int width = slice.width;
-    T* values = slice_values(a, slice);
+    unsigned char* const values = slice_values(a, slice);
     for (int k = 0; k < width; k += slice_group) {
-        T value[slice_group];
+        if (copied) {
+            T value[slice_group];
 #pragma unroll
-        for (int j = 0; j < slice_group; ++j) {
-            value[j] = k + j < length ? __ldcs(a.entries + row.begin + (k + j)) : T{0};
-        }
-#pragma unroll
-        for (int v = 0; v < slice_group; v += vector) {
-            if (k + v + vector <= width) {
-                reinterpret_cast<typename Vector<T>::type*>(values + (k + v) * slice_rows)[lane] = pack(value + v);
+            for (int j = 0; j < slice_group; ++j) {
+                value[j] = k + j < length ? __ldcs(a.entries + row.begin + (k + j)) : T{0};
+            }
+            if (slice.stored == SliceValues::raw) {
+                store_values(reinterpret_cast<T*>(values), value, k, width, lane);
             } else {
-#pragma unroll
-                for (int j = v; j < v + vector; ++j) {
-                    if (k + j < width) {
-                        values[(k + j) * slice_rows + lane] = value[j];
-                    }
-                }
+                store_values(reinterpret_cast<float*>(values), value, k, width, lane);
             }
         }
         if constexpr (Structure) {
@@ -287,7 +338,7 @@ __global__ void __launch_bounds__(threads) fill_kernel(const Matrix<T, Offset> a
                     code[j] = in ? static_cast<std::uint32_t>(shifted - base[j]) : 0u;
                 }
             }
-            unsigned char* codes = slice_codes(a, slice) + group * code_block_bytes * code_bytes(slice.code);
+            unsigned char* codes = slice_codes(a, slice) + group * slice_block_bytes * code_bytes(slice.code);
             if (slice.code == SliceCode::bytes1) {
                 reinterpret_cast<std::uint32_t*>(codes)[lane] = code[0] | code[1] << 8 | code[2] << 16 | code[3] << 24;
             } else if (slice.code == SliceCode::bytes2) {

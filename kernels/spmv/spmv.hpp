@@ -67,6 +67,8 @@ struct SpmvKernel {
     /// Whether prepare() reads the row pointers only, and apply() the shard's own arrays, as they then are: what a matrix that
     /// is copied to the device at each apply needs.
     bool streams = false;
+    /// Whether the operator reads values that are exactly floats as such (CsrShard::floats).
+    bool stores_floats = false;
 };
 
 /// Every kernel, in the order in which the automatic choice considers them. Kernels that this build lacks are listed
@@ -97,6 +99,8 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_host(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural_host(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_diagonals(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>

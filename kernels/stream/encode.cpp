@@ -3,11 +3,11 @@
 #include <bit>
 #include <cstring>
 #include <limits>
-#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
 #include <kernels/stream/stream.hpp>
+#include <kernels/values.hpp>
 
 namespace rmsp::kernels {
 namespace {
@@ -19,9 +19,6 @@ constexpr std::size_t most_dictionary = std::size_t{1} << 16;
 constexpr std::int64_t longest_pattern_row = 1024;
 // Sections of a packet begin at multiples of what the widest load takes.
 constexpr std::size_t section_alignment = 16;
-
-template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
 /// An array of integers in blocks, as it goes into a packet.
 struct Packed {
@@ -167,29 +164,10 @@ Patterns find_patterns(const CsrPiece<T>& piece, const Column* col, std::size_t 
 }
 
 template <class T>
-bool same_bits(T a, T b)
-{
-    return std::bit_cast<BitsOf<T>>(a) == std::bit_cast<BitsOf<T>>(b);
-}
-
-template <class T>
 bool is_integer(T v)
 {
     // Not NaN, and inside the range of the conversion; -0 differs from the 0 that would come back.
-    return v >= T(-0x1p30) && v <= T(0x1p30) && same_bits(v, static_cast<T>(static_cast<std::int32_t>(v)));
-}
-
-template <class T>
-bool is_float(T v)
-{
-    if constexpr (sizeof(T) == sizeof(float)) {
-        return true;
-    } else {
-        // A NaN's bits need not survive a conversion.
-        return (v >= -std::numeric_limits<float>::max() && v <= std::numeric_limits<float>::max() &&
-                same_bits(v, static_cast<T>(static_cast<float>(v)))) ||
-               v == std::numeric_limits<T>::infinity() || v == -std::numeric_limits<T>::infinity();
-    }
+    return v >= T(-0x1p30) && v <= T(0x1p30) && bits_of(v) == bits_of(static_cast<T>(static_cast<std::int32_t>(v)));
 }
 
 /// Values by first occurrence, in a table with open addressing.
@@ -207,7 +185,7 @@ public:
     /// Its index, or -1 if it is new and there is no room.
     std::int32_t index_of(T value)
     {
-        const auto bits = std::bit_cast<Bits>(value);
+        const Bits bits = bits_of(value);
         std::size_t place = (std::uint64_t{bits} * 0x9e3779b97f4a7c15U) >> (64 - bits_);
         while (places_[place] >= 0) {
             if (entries_[static_cast<std::size_t>(places_[place])] == bits) {

@@ -20,8 +20,10 @@ TEST(SellLayout, EmptySlicesStayInCsr)
 {
     EXPECT_FALSE(slice_is_stored(0, 0));
     EXPECT_TRUE(slice_is_stored(32 * 7, 7));
-    EXPECT_TRUE(slice_is_stored(16 * 7, 7, 50));
-    EXPECT_FALSE(slice_is_stored(16 * 7 - 1, 7, 50));
+    EXPECT_TRUE(slice_is_stored(16 * 7, 7, 32, 50));
+    EXPECT_FALSE(slice_is_stored(16 * 7 - 1, 7, 32, 50));
+    EXPECT_TRUE(slice_is_stored(3 * 7, 7, 3)) << "the last one";
+    EXPECT_FALSE(slice_is_stored(7, 7, 3));
     EXPECT_TRUE(slice_is_stored(32 * sell_tuning.longest_row, sell_tuning.longest_row));
 }
 
@@ -35,11 +37,58 @@ TEST(SellLayout, BlocksAreSortedWhereThatSavesPadding)
 
 TEST(SellLayout, SizesOfSlices)
 {
-    EXPECT_EQ(sized_slice(9, SliceCode::csr, false), (Slice{0, 0, 0, 9, SliceCode::csr, false}));
-    EXPECT_EQ(sized_slice(27, SliceCode::diagonal, true), (Slice{27, 7, 0, 27, SliceCode::diagonal, true}));
-    EXPECT_EQ(sized_slice(8, SliceCode::bytes1, false), (Slice{8, 2, 2, 8, SliceCode::bytes1, false}));
-    EXPECT_EQ(sized_slice(9, SliceCode::bytes2, false), (Slice{9, 3, 6, 9, SliceCode::bytes2, false}));
-    EXPECT_EQ(sized_slice(9, SliceCode::bytes4, false), (Slice{9, 0, 12, 9, SliceCode::bytes4, false}));
+    const auto slice = [](unsigned values, unsigned bases, unsigned codes, int width, SliceCode code, bool plain) {
+        Slice s;
+        s.values = values;
+        s.bases = bases;
+        s.codes = codes;
+        s.width = static_cast<std::uint16_t>(width);
+        s.code = code;
+        s.plain = plain;
+        return s;
+    };
+    EXPECT_EQ(sized_slice(9, SliceCode::csr, false, 8), slice(0, 0, 0, 9, SliceCode::csr, false));
+    EXPECT_EQ(sized_slice(27, SliceCode::diagonal, true, 8), slice(54, 7, 0, 27, SliceCode::diagonal, true));
+    EXPECT_EQ(sized_slice(8, SliceCode::bytes1, false, 4), slice(8, 2, 2, 8, SliceCode::bytes1, false));
+    EXPECT_EQ(sized_slice(9, SliceCode::bytes2, false, 8), slice(18, 3, 6, 9, SliceCode::bytes2, false));
+    EXPECT_EQ(sized_slice(9, SliceCode::bytes4, false, 4), slice(9, 0, 12, 9, SliceCode::bytes4, false));
+}
+
+TEST(SellLayout, BlocksOfValues)
+{
+    EXPECT_EQ(value_blocks(SliceValues::raw, 27, 0, 8), 54);
+    EXPECT_EQ(value_blocks(SliceValues::raw, 27, 0, 4), 27);
+    EXPECT_EQ(value_blocks(SliceValues::floats, 27, 0, 8), 27);
+    EXPECT_EQ(value_blocks(SliceValues::uniform, 16, 0, 8), 1);
+    EXPECT_EQ(value_blocks(SliceValues::uniform, 17, 0, 8), 2);
+    EXPECT_EQ(value_blocks(SliceValues::nibbles, 27, 2, 8), 4 + 1) << "seven groups of 64 bytes, and the table";
+    EXPECT_EQ(value_blocks(SliceValues::bytes, 27, 17, 8), 7 + 2);
+    EXPECT_EQ(value_blocks(SliceValues::bytes, 27, 256, 4), 7 + 8);
+    EXPECT_LE(value_blocks(SliceValues::raw, sell_tuning.longest_row, 0, 8), 0xffff) << "as ValueSize counts them";
+}
+
+TEST(SellLayout, StorageOfFewestBlocks)
+{
+    EXPECT_EQ(slice_storage({false, false, 257}, 27, 8), SliceValues::raw);
+    EXPECT_EQ(slice_storage({true, false, 257}, 27, 8), SliceValues::floats);
+    EXPECT_EQ(slice_storage({true, false, 257}, 27, 4), SliceValues::raw) << "floats are raw already";
+    EXPECT_EQ(slice_storage({true, true, 27}, 27, 8), SliceValues::uniform);
+    EXPECT_EQ(slice_storage({false, false, 2}, 27, 8), SliceValues::nibbles);
+    EXPECT_EQ(slice_storage({false, false, 16}, 27, 8), SliceValues::nibbles);
+    EXPECT_EQ(slice_storage({false, false, 17}, 27, 8), SliceValues::bytes);
+    EXPECT_EQ(slice_storage({false, false, 256}, 27, 8), SliceValues::bytes);
+    EXPECT_EQ(slice_storage({true, false, 256}, 20, 8), SliceValues::floats) << "its table takes 16 blocks";
+    EXPECT_EQ(slice_storage({false, false, 224}, 7, 8), SliceValues::raw) << "the table is as large as the values";
+    EXPECT_EQ(slice_storage({true, true, 1}, 1, 8), SliceValues::uniform);
+    EXPECT_EQ(slice_storage({true, true, 1}, 1, 4), SliceValues::raw) << "nothing is saved";
+}
+
+TEST(SellLayout, EncodedWhereThatSavesEnough)
+{
+    EXPECT_FALSE(values_are_encoded(0, 0));
+    EXPECT_FALSE(values_are_encoded(100, 100, 10));
+    EXPECT_FALSE(values_are_encoded(91, 100, 10));
+    EXPECT_TRUE(values_are_encoded(90, 100, 10));
 }
 
 TEST(SellLayout, PositionsHave32Bits)

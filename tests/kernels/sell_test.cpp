@@ -1,23 +1,52 @@
+#include <bit>
+#include <cmath>
 #include <functional>
 
 #include <gtest/gtest.h>
 #include <kernels/spmv/sell.hpp>
 #include <kernels/spmv/spmv.hpp>
+#include <kernels/values.hpp>
 
 #include "matrices.hpp"
 #include "test_device.hpp"
 
-// What kernel "sell" does with the structure of a matrix. All numbers are small integers, so that results are exact.
+// What kernel "sell" does with the structure and the values of a matrix. All numbers are such that results are exact.
 namespace rmsp::kernels::test {
 namespace {
 
 using Columns = std::function<std::vector<std::int32_t>(std::int64_t row)>;
+/// Entry k of a row; `step` counts how often the values were renewed.
+template <class T>
+using Values = std::function<T(std::int64_t row, std::int64_t k, int step)>;
+
+/// A number that is not a float if T is double.
+template <class T>
+T wide(std::int64_t n)
+{
+    return sizeof(T) == sizeof(double) ? static_cast<T>(n) * static_cast<T>(1 + 0x1p-24) : static_cast<T>(n);
+}
+
+/// Values of which no slice has few, nor floats.
+template <class T>
+T varied(std::int64_t row, std::int64_t k, int step)
+{
+    return wide<T>((row * 613 + k * 89 + step) % 4001 - 2000);
+}
 
 template <class T>
-void renew_values(HostCsr<T>& a, std::int64_t seed)
+T few(std::int64_t row, std::int64_t k, int step)
 {
-    for (std::size_t i = 0; i < a.values.size(); ++i) {
-        a.values[i] = static_cast<T>((static_cast<std::int64_t>(i) * 7 + seed) % 9 - 4);
+    return static_cast<T>((row * 7 + k + step) % 9 - 4);
+}
+
+template <class T>
+void renew_values(HostCsr<T>& a, const Values<T>& values, int step)
+{
+    for (std::int64_t row = 0; row < a.rows; ++row) {
+        const std::int64_t begin = a.row_ptr[static_cast<std::size_t>(row)];
+        for (std::int64_t i = begin; i < a.row_ptr[static_cast<std::size_t>(row) + 1]; ++i) {
+            a.values[static_cast<std::size_t>(i)] = values(row, i - begin, step);
+        }
     }
 }
 
@@ -34,13 +63,18 @@ HostCsr<T> matrix(std::int64_t rows, std::int64_t cols, const Columns& columns)
         a.row_ptr.push_back(static_cast<std::int64_t>(a.col_idx.size()));
     }
     a.values.resize(a.col_idx.size());
-    renew_values(a, 3);
     return a;
 }
 
-/// Multiplies with both widths of row pointers, before and after new values. Returns the bytes that the operator keeps.
 template <class T>
-std::int64_t multiply(HostCsr<T> a)
+bool same(T a, T b)
+{
+    return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+/// Multiplies with both widths of row pointers, and `steps` values. Returns the bytes that the operator keeps at each step.
+template <class T>
+std::vector<std::int64_t> multiply_steps(HostCsr<T> a, const Values<T>& entries, int steps)
 {
     const std::unique_ptr<TestDevice> device = open_device();
     std::vector<T> x(static_cast<std::size_t>(a.cols));
@@ -53,18 +87,23 @@ std::int64_t multiply(HostCsr<T> a)
         upload(*device, std::vector<std::int32_t>(a.row_ptr.begin(), a.row_ptr.end()));
     const DeviceArray<std::int32_t> columns = upload(*device, a.col_idx);
     const DeviceArray<T> values = upload(*device, a.values);
-    std::int64_t bytes = 0;
-    for (const bool wide : {false, true}) {
-        const CsrShard<T> shard{a.rows,         a.cols,       a.nnz(), wide ? IndexView(ptr64.data()) : ptr32.data(),
+    std::vector<std::int64_t> bytes(static_cast<std::size_t>(steps));
+    for (const bool wide_pointers : {false, true}) {
+        const CsrShard<T> shard{a.rows,         a.cols,
+                                a.nnz(),        wide_pointers ? IndexView(ptr64.data()) : ptr32.data(),
                                 columns.data(), values.data()};
-        const auto op = prepare_sell(shard, statistics(a.row_ptr), device->context());
-        bytes = op->workspace_bytes();
-        for (const std::int64_t seed : {4, 5}) {
-            renew_values(a, seed);
+        std::unique_ptr<SpmvOperator<T>> op;
+        for (int step = 0; step < steps; ++step) {
+            renew_values(a, entries, step);
             if (!a.values.empty()) {
                 device->copy_in(values.data(), a.values.data(), a.values.size() * sizeof(T));
             }
-            op->update_values(device->context());
+            if (op) {
+                op->update_values(device->context());
+            } else {
+                op = prepare_sell(shard, statistics(a.row_ptr), device->context());
+            }
+            bytes[static_cast<std::size_t>(step)] = op->workspace_bytes();
             const std::vector<T> before(static_cast<std::size_t>(a.rows), T{100});
             const DeviceArray<T> y = upload(*device, before);
             op->apply(T{2}, device_x.data(), T{-3}, y.data(), device->context());
@@ -75,7 +114,8 @@ std::int64_t multiply(HostCsr<T> a)
                     const auto k = static_cast<std::size_t>(i);
                     sum += a.values[k] * x[static_cast<std::size_t>(a.col_idx[k])];
                 }
-                EXPECT_EQ(after[row], 2 * sum - 300) << "row " << row << (wide ? ", 64-bit row pointers" : "");
+                EXPECT_PRED2(same<T>, after[row], 2 * sum - 300)
+                    << "row " << row << ", step " << step << (wide_pointers ? ", 64-bit row pointers" : "");
                 if (testing::Test::HasFailure()) {
                     return bytes;
                 }
@@ -85,16 +125,24 @@ std::int64_t multiply(HostCsr<T> a)
     return bytes;
 }
 
+/// With values that are kept as they are, and with such that are not. Returns the bytes of the former.
+template <class T>
+std::int64_t multiply(const HostCsr<T>& a)
+{
+    multiply_steps<T>(a, few<T>, 2);
+    return multiply_steps<T>(a, varied<T>, 2).back();
+}
+
 std::int64_t groups(std::int64_t width) { return (width + slice_group - 1) / slice_group; }
 
 /// Bytes of one slice, and of one that is left in CSR.
 constexpr auto header = static_cast<std::int64_t>(sizeof(Slice) + slice_rows * sizeof(Slot));
 
 template <class T>
-std::int64_t stored(std::int64_t width, SliceCode code)
+std::int64_t stored(int width, SliceCode code, SliceValues values = SliceValues::raw, int distinct = 0)
 {
-    return header + width * slice_rows * static_cast<std::int64_t>(sizeof(T)) +
-           (code != SliceCode::bytes4 ? groups(width) * 16 : 0) + groups(width) * code_block_bytes * code_bytes(code);
+    return header + std::int64_t{slice_block_bytes} * value_blocks(values, width, distinct, sizeof(T)) +
+           (code != SliceCode::bytes4 ? groups(width) * 16 : 0) + groups(width) * slice_block_bytes * code_bytes(code);
 }
 
 template <class T>
@@ -191,8 +239,8 @@ TYPED_TEST(Sell, RowsAroundTheLongestOfASlice)
             }
             return columns;
         });
-        // The second slice has three rows only, so it stays in CSR.
-        EXPECT_EQ(multiply(a), header + (length > longest ? header : stored<TypeParam>(length, SliceCode::bytes1)));
+        // The second slice has three rows only.
+        EXPECT_EQ(multiply(a), 2 * (length > longest ? header : stored<TypeParam>(length, SliceCode::bytes1)));
     }
 }
 
@@ -225,6 +273,132 @@ TYPED_TEST(Sell, MoreSlicesThanAreCountedInOneStep)
         return r / slice_rows % 3 == 0 ? std::vector<std::int32_t>{r, r + 2, r + 5}
                                        : std::vector<std::int32_t>{r / 2, r * 31 % 900};
     }));
+}
+
+/// Entries of a slice in its diagonals, or with columns that take codes of 1, 2 or 4 bytes.
+std::vector<std::int32_t> columns_of(std::int64_t row, int width, SliceCode code)
+{
+    const int step = code == SliceCode::diagonal ? 0
+                     : code == SliceCode::bytes1 ? 3
+                     : code == SliceCode::bytes2 ? 500
+                                                 : 50'000;
+    std::vector<std::int32_t> columns;
+    for (int k = 0; k < width; ++k) {
+        columns.push_back(static_cast<std::int32_t>(row % 64 + k * 20 + (row * 7 + k) % 5 * step));
+    }
+    return columns;
+}
+
+TYPED_TEST(Sell, ValuesInAsFewBytesAsTheyAllow)
+{
+    using T = TypeParam;
+    constexpr bool is_double = sizeof(T) == sizeof(double);
+    struct Case {
+        SliceValues stored;
+        int distinct;
+        Values<T> values;
+    };
+    const auto among = [](int distinct) {
+        return [distinct](std::int64_t row, std::int64_t k, int step) {
+            return wide<T>((row * 37 + k * 11 + step) % distinct + 1);
+        };
+    };
+    std::vector<Case> cases{
+        {SliceValues::raw, 0, varied<T>},
+        {SliceValues::uniform, 0, [](std::int64_t, std::int64_t k, int step) { return wide<T>(k % 300 + step); }},
+        {SliceValues::uniform, 0, [](std::int64_t, std::int64_t, int) { return T{1}; }},
+        {SliceValues::nibbles, 2, among(2)},
+        {SliceValues::nibbles, 16, among(16)},
+        {SliceValues::bytes, 17, among(17)},
+        {SliceValues::bytes, 256, among(256)},
+    };
+    if (is_double) {
+        cases.push_back({SliceValues::floats, 0, [](std::int64_t row, std::int64_t k, int step) {
+                             return static_cast<T>((row * 613 + k * 89 + step) % 4001 - 2000);
+                         }});
+    }
+    for (const SliceCode code : {SliceCode::diagonal, SliceCode::bytes1, SliceCode::bytes2, SliceCode::bytes4}) {
+        for (const int width : {24, 27, 33}) {
+            const auto a = matrix<T>(64, 300'000, [&](std::int64_t row) { return columns_of(row, width, code); });
+            for (const Case& c : cases) {
+                SCOPED_TRACE(testing::Message() << width << " wide, column code " << static_cast<int>(code)
+                                                << ", stored " << static_cast<int>(c.stored) << ", " << c.distinct);
+                EXPECT_EQ(multiply_steps(a, c.values, 2).back(), 2 * stored<T>(width, code, c.stored, c.distinct));
+            }
+        }
+    }
+}
+
+TYPED_TEST(Sell, EachSliceStoresItsValuesInItsOwnWay)
+{
+    using T = TypeParam;
+    for (const int width : {1, 2, 3, 4, 5, 7, 8, 9, 16, 100}) {
+        SCOPED_TRACE(width);
+        const auto a = matrix<T>(1000, 2000, [&](std::int64_t row) {
+            std::vector<std::int32_t> columns(static_cast<std::size_t>(width - row % 400 / 300));
+            for (std::size_t k = 0; k < columns.size(); ++k) {
+                columns[k] = static_cast<std::int32_t>((row + static_cast<std::int64_t>(k * k)) % 2000);
+            }
+            return columns;
+        });
+        multiply_steps<T>(
+            a,
+            [](std::int64_t row, std::int64_t k, int step) {
+                switch ((row / slice_rows + step) % 5) {
+                    case 0:
+                        return varied<T>(row, k, step);
+                    case 1:
+                        return wide<T>(k + step);
+                    case 2:
+                        return static_cast<T>(row * 31 + k);
+                    case 3:
+                        return wide<T>((row + k) % 3 + step);
+                    default:
+                        return wide<T>((row * 5 + k) % 90 + step);
+                }
+            },
+            5);
+    }
+}
+
+TYPED_TEST(Sell, NewValuesAreStoredAsTheyAllow)
+{
+    using T = TypeParam;
+    constexpr int width = 27;
+    const auto a = matrix<T>(64, 4000, [](std::int64_t row) { return columns_of(row, width, SliceCode::diagonal); });
+    const auto bytes = multiply_steps<T>(
+        a,
+        [](std::int64_t row, std::int64_t k, int step) {
+            return step % 2 == 0 ? varied<T>(row, k, step) : step == 1 ? wide<T>(k) : wide<T>((row + k) % 10);
+        },
+        5);
+    const auto both = [](SliceValues values, int distinct) {
+        return 2 * stored<T>(width, SliceCode::diagonal, values, distinct);
+    };
+    EXPECT_EQ(bytes, (std::vector<std::int64_t>{both(SliceValues::raw, 0), both(SliceValues::uniform, 0),
+                                                both(SliceValues::raw, 0), both(SliceValues::nibbles, 10),
+                                                both(SliceValues::raw, 0)}));
+}
+
+TYPED_TEST(Sell, ValuesThatAreNotFinite)
+{
+    using T = TypeParam;
+    constexpr int width = 8;
+    const T odd = std::bit_cast<T>(~BitsOf<T>{0});  // what marks a free place among the distinct values
+    const T infinite = std::numeric_limits<T>::infinity();
+    const auto a = matrix<T>(64, 64, [](std::int64_t row) {
+        return std::vector<std::int32_t>(width, static_cast<std::int32_t>(row / 2 * 2 + 1));
+    });
+    for (const T special : {odd, infinite, std::numeric_limits<T>::quiet_NaN(), T{-0.0}}) {
+        multiply_steps<T>(
+            a,
+            [&](std::int64_t row, std::int64_t k, int step) {
+                return row == 40 && k == 3 ? special : row == 7 && k == 2 ? -infinite : T(k % (2 + step));
+            },
+            2);
+        multiply_steps<T>(
+            a, [&](std::int64_t, std::int64_t, int) { return special; }, 1);
+    }
 }
 
 TYPED_TEST(Sell, NothingToMultiply)

@@ -316,6 +316,37 @@ TEST_P(SpmvKernels, SeesNewValues)
     });
 }
 
+TEST_P(SpmvKernels, ReadsFloatsInProductsOfDoubles)
+{
+    const SpmvKernel<double>& kernel = find<double>();
+    if (std::get<1>(GetParam()) || !kernel.stores_floats) {
+        GTEST_SKIP() << "keeps values as they are";
+    }
+    for (const Shape& shape : shapes()) {
+        SCOPED_TRACE(shape.name);
+        HostCsr<double> a = make_matrix<double>(shape, 55);
+        const auto x = random_vector<double>(a.cols, 56);
+        const auto y = random_vector<double>(a.rows, 57);
+        DeviceCsr<double> d(*device_, a, Offsets::i32);
+        d.shard.floats = true;
+        std::unique_ptr<SpmvOperator<double>> op;
+        for (const double factor : {1.0, 0.3}) {
+            for (double& v : a.values) {
+                v = static_cast<double>(static_cast<float>(factor * v));
+            }
+            if (!a.values.empty()) {
+                device_->copy_in(d.values.data(), a.values.data(), a.values.size() * sizeof(double));
+            }
+            if (op) {
+                op->update_values(device_->context());
+            } else {
+                op = kernel.prepare(d.shard, statistics(d.row_ptr), device_->context());
+            }
+            expect_close(apply(*device_, *op, 1.5, x, -0.5, y), expect(a, 1.5, x, -0.5, y));
+        }
+    }
+}
+
 TEST_P(SpmvKernels, KeepsItsBitsOnAnyNumberOfDevices)
 {
     visit([&]<class T>(const SpmvKernel<T>& kernel) {
