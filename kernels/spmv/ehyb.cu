@@ -2,7 +2,6 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/spmv/ehyb.hpp>
-#include <kernels/spmv/graph_parts.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
@@ -252,10 +251,10 @@ struct DeviceSlices {
 template <class T>
 class Ehyb final : public SpmvOperator<T> {
 public:
-    Ehyb(const CsrShard<T>& shard, EhybOrder order, const Context& context) : shard_(shard)
+    Ehyb(const CsrShard<T>& shard, EhybOrder order, const EhybGhosts& ghosts, const Context& context) : shard_(shard)
     {
         if (shard.rows > 0) {
-            build(order, context, static_cast<cudaStream_t>(context.stream));
+            build(order, ghosts, context, static_cast<cudaStream_t>(context.stream));
         }
     }
 
@@ -358,7 +357,7 @@ private:
                static_cast<std::int64_t>(kernel_attributes.sharedSizeBytes);
     }
 
-    void build(EhybOrder order, const Context& context, cudaStream_t stream)
+    void build(EhybOrder order, const EhybGhosts& ghosts, const Context& context, cudaStream_t stream)
     {
         const std::int64_t columns = shared_limit() / static_cast<std::int64_t>(sizeof(T)) - 1;
         HostVector<std::int32_t> col_idx(static_cast<std::size_t>(shard_.nnz));
@@ -375,9 +374,9 @@ private:
                                        : IndexView(reinterpret_cast<const std::int64_t*>(row_ptr.data()));
         const Pattern pattern{shard_.rows, shard_.cols, shard_.diagonal, pointers, col_idx.data()};
         const std::int64_t parts = part_count(
-            shard_.rows, columns, std::int64_t{ehyb_tuning.blocks_per_multiprocessor} * context.compute_units);
+            shard_.rows, columns, std::int64_t{ehyb_tuning.blocks_per_multiprocessor} * context.compute_units, ghosts);
         const Layout layout = make_layout(pattern, parts_of_rows(pattern, parts, order, context.threads), parts,
-                                          columns, Vector<T>::width, context.threads);
+                                          columns, Vector<T>::width, context.threads, ghosts);
         order_ = copied(layout.order, context, stream);
         first_row_ = copied(layout.first_row, context, stream);
         first_slice_ = copied(layout.first_slice, context, stream);
@@ -424,23 +423,31 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                               const Context& context)
 {
-    if (!has_metis()) {
-        throw NotCompiled("SpMV kernel \"ehyb\" (METIS)");
-    }
-    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, context);
+    require_metis("ehyb");
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, no_ghosts, context);
+}
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_ghosts(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
+                                                     const Context& context)
+{
+    require_metis("ehyb-ghosts");
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, ehyb_ghosts, context);
 }
 
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                                       const Context& context)
 {
-    return std::make_unique<Ehyb<T>>(shard, EhybOrder::natural, context);
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::natural, no_ghosts, context);
 }
 
 #define RMSP_INSTANTIATE(prepare, T) \
     template std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>&, const RowStatistics&, const Context&)
 RMSP_INSTANTIATE(prepare_ehyb, float);
 RMSP_INSTANTIATE(prepare_ehyb, double);
+RMSP_INSTANTIATE(prepare_ehyb_ghosts, float);
+RMSP_INSTANTIATE(prepare_ehyb_ghosts, double);
 RMSP_INSTANTIATE(prepare_ehyb_natural, float);
 RMSP_INSTANTIATE(prepare_ehyb_natural, double);
 #undef RMSP_INSTANTIATE

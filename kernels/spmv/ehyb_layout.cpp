@@ -1,3 +1,4 @@
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -141,7 +142,7 @@ void put(Sliced<Column>& sliced, std::int64_t slice, int lane, int k, int vector
 class Builder {
 public:
     Builder(const Pattern& a, std::span<const std::int32_t> part, std::int64_t parts, std::int64_t columns, int vector,
-            int threads, const EhybTuning& tuning)
+            int threads, const EhybGhosts& ghosts, const EhybTuning& tuning)
         : a_(a),
           part_(part),
           parts_(parts),
@@ -149,6 +150,9 @@ public:
           vector_(vector),
           threads_(std::max(threads, 1)),
           longest_(tuning.longest_row),
+          fewest_uses_(ghosts.fewest_uses),
+          ghosts_(at(parts)),
+          own_(at(parts)),
           local_(at(a.rows), not_kept),
           inside_(at(a.rows)),
           outside_(at(a.rows))
@@ -168,11 +172,23 @@ public:
     }
 
 private:
+    bool is_own(std::int64_t part, std::int32_t column) const
+    {
+        const std::int64_t row = row_of_column(a_, column);
+        return row >= 0 && part_[at(row)] == part;
+    }
+
     /// Number of a column among those that the part keeps, or not_kept.
     std::int32_t local_column(std::int32_t part, std::int32_t column) const
     {
-        const std::int64_t row = row_of_column(a_, column);
-        return row >= 0 && part_[at(row)] == part ? local_[at(row)] : not_kept;
+        if (is_own(part, column)) {
+            return local_[at(row_of_column(a_, column))];
+        }
+        const auto& ghosts = ghosts_[at(part)];
+        const auto place = std::lower_bound(ghosts.begin(), ghosts.end(), column);
+        return place != ghosts.end() && *place == column
+                   ? own_[at(part)] + static_cast<std::int32_t>(place - ghosts.begin())
+                   : not_kept;
     }
 
     /// Calls inside(k, entry, column of the part) and outside(k, entry) for the entries of a row, which each count from 0.
@@ -208,6 +224,42 @@ private:
         }
     }
 
+    /// The foreign columns in which the part has most entries, at most `room` of them, ascending.
+    std::vector<std::int32_t> find_ghosts(std::int64_t part, std::int64_t room) const
+    {
+        std::vector<std::int32_t> foreign;
+        for (auto i = out_.first_row[at(part)]; i < out_.first_row[at(part + 1)]; ++i) {
+            const std::int64_t row = out_.order[at(i)];
+            std::copy_if(a_.col_idx + a_.row_ptr[row], a_.col_idx + a_.row_ptr[row + 1], std::back_inserter(foreign),
+                         [&](std::int32_t column) { return !is_own(part, column); });
+        }
+        std::sort(foreign.begin(), foreign.end());
+        struct Ghost {
+            std::int64_t uses;
+            std::int32_t column;
+        };
+        std::vector<Ghost> ghosts;
+        for (auto first = foreign.begin(); first != foreign.end();) {
+            const auto end = std::upper_bound(first, foreign.end(), *first);
+            if (end - first >= fewest_uses_) {
+                ghosts.push_back({end - first, *first});
+            }
+            first = end;
+        }
+        if (static_cast<std::int64_t>(ghosts.size()) > room) {
+            std::sort(ghosts.begin(), ghosts.end(), [](const Ghost& left, const Ghost& right) {
+                return left.uses != right.uses ? left.uses > right.uses : left.column < right.column;
+            });
+            ghosts.resize(at(room));
+        }
+        std::vector<std::int32_t> columns;
+        for (const Ghost& ghost : ghosts) {
+            columns.push_back(ghost.column);
+        }
+        std::sort(columns.begin(), columns.end());
+        return columns;
+    }
+
     /// Numbers the columns that each part has entries in, as far as there is room, and counts what is inside.
     void keep_columns()
     {
@@ -220,18 +272,20 @@ private:
             for (auto i = begin; i < end; ++i) {
                 const std::int64_t row = out_.order[at(i)];
                 for (std::int64_t k = a_.row_ptr[row]; k < a_.row_ptr[row + 1]; ++k) {
-                    const std::int64_t other = row_of_column(a_, a_.col_idx[k]);
-                    if (other >= 0 && part_[at(other)] == p) {
-                        local_[at(other)] = used;
+                    if (is_own(p, a_.col_idx[k])) {
+                        local_[at(row_of_column(a_, a_.col_idx[k]))] = used;
                     }
                 }
             }
-            std::int32_t kept = 0;
+            std::int32_t& kept = own_[at(p)];
             for (auto i = begin; i < end; ++i) {
                 std::int32_t& column = local_[at(out_.order[at(i)])];
                 column = column == used && kept < most_columns_ ? kept++ : not_kept;
             }
-            out_.first_column[at(p + 1)] = kept;
+            if (fewest_uses_ > 0) {
+                ghosts_[at(p)] = find_ghosts(p, most_columns_ - kept);
+            }
+            out_.first_column[at(p + 1)] = kept + static_cast<std::int32_t>(ghosts_[at(p)].size());
             for (auto i = begin; i < end; ++i) {
                 const std::int64_t row = out_.order[at(i)];
                 std::int32_t in = 0;
@@ -253,6 +307,8 @@ private:
                         static_cast<std::int32_t>(row + a_.diagonal);
                 }
             }
+            std::copy(ghosts_[at(p)].begin(), ghosts_[at(p)].end(),
+                      out_.columns.begin() + out_.first_column[at(p)] + own_[at(p)]);
         }
     }
 
@@ -363,14 +419,24 @@ private:
     int vector_;
     int threads_;
     int longest_;
-    std::vector<std::int32_t> local_;     ///< of each row: the number of its column in its part
-    std::vector<std::int32_t> inside_;    ///< entries of each row in the slices of its part
-    std::vector<std::uint32_t> outside_;  ///< the others
-    std::vector<std::int32_t> lane_;      ///< of each piece
+    int fewest_uses_;
+    std::vector<std::vector<std::int32_t>> ghosts_;  ///< foreign columns of each part, ascending
+    std::vector<std::int32_t> own_;                  ///< how many of its own columns each part keeps
+    std::vector<std::int32_t> local_;                ///< of each row: the number of its column in its part
+    std::vector<std::int32_t> inside_;               ///< entries of each row in the slices of its part
+    std::vector<std::uint32_t> outside_;             ///< the others
+    std::vector<std::int32_t> lane_;                 ///< of each piece
     Layout out_;
 };
 
 }  // namespace
+
+void require_metis(const char* kernel)
+{
+    if (!has_metis()) {
+        throw NotCompiled(fmt::format("SpMV kernel \"{}\" (METIS)", kernel));
+    }
+}
 
 std::vector<std::int32_t> parts_of_rows(const Pattern& a, std::int64_t parts, EhybOrder order, int threads)
 {
@@ -387,12 +453,12 @@ std::vector<std::int32_t> parts_of_rows(const Pattern& a, std::int64_t parts, Eh
 }
 
 Layout make_layout(const Pattern& a, std::span<const std::int32_t> part, std::int64_t parts, std::int64_t columns,
-                   int vector, int threads, const EhybTuning& tuning)
+                   int vector, int threads, const EhybGhosts& ghosts, const EhybTuning& tuning)
 {
     if (a.nnz() >= no_entry) {
         throw Error(ErrorCode::usage, fmt::format("ehyb: {} nonzeros are more than 2^32 - 2 a device", a.nnz()));
     }
-    return Builder(a, part, parts, columns, vector, threads, tuning).build();
+    return Builder(a, part, parts, columns, vector, threads, ghosts, tuning).build();
 }
 
 }  // namespace rmsp::kernels::ehyb

@@ -108,7 +108,7 @@ bool worth_weighing(const KernelInfo& info, const RowStatistics& rows)
 template <class T>
 std::span<const SpmvKernel<T>> spmv_kernels()
 {
-    static const std::array<SpmvKernel<T>, 18> table{{
+    static const std::array<SpmvKernel<T>, 20> table{{
         {host("csr-openmp", Determinism::device_count,
               "ranges of equal nonzeros and rows, one a thread; long rows shared"),
          nullptr, prepare_openmp<T>, true},
@@ -117,6 +117,9 @@ std::span<const SpmvKernel<T>> spmv_kernels()
         {with_metis(
              host("ehyb", Determinism::run, "explicit caching HYB, rows in parts by METIS; a copy of the matrix")),
          unsupported_by_ehyb, prepare_ehyb_host<T>, false},
+        {with_metis(host("ehyb-ghosts", Determinism::run,
+                         "explicit caching HYB whose parts keep foreign columns too; a copy of the matrix")),
+         unsupported_by_ehyb, prepare_ehyb_ghosts_host<T>, false},
         {host("ehyb-natural", Determinism::run,
               "explicit caching HYB, rows in parts as they come; a copy of the matrix"),
          unsupported_by_ehyb, prepare_ehyb_natural_host<T>, false},
@@ -139,6 +142,11 @@ std::span<const SpmvKernel<T>> spmv_kernels()
         {with_metis(cuda("ehyb", Determinism::run,
                          "explicit caching HYB: a part's x in shared memory, parts by METIS; a copy of the matrix")),
          unsupported_by_ehyb, prepare_ehyb<T>, false},
+        {with_metis(
+             cuda("ehyb-ghosts", Determinism::run,
+                  "explicit caching HYB whose parts keep foreign columns too, for badly numbered meshes; a copy of "
+                  "the matrix")),
+         unsupported_by_ehyb, prepare_ehyb_ghosts<T>, false},
         {cuda("ehyb-natural", Determinism::run,
               "explicit caching HYB, rows in parts as they come; a copy of the matrix"),
          unsupported_by_ehyb, prepare_ehyb_natural<T>, false},

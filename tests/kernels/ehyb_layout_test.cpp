@@ -9,7 +9,7 @@
 
 #include "matrices.hpp"
 
-// What kernels "ehyb" and "ehyb-natural" store: pure functions.
+// What kernels "ehyb", "ehyb-ghosts" and "ehyb-natural" store: pure functions.
 namespace rmsp::kernels::test {
 namespace {
 
@@ -74,7 +74,11 @@ Stored expect_whole(const Pattern& a, const Layout& layout, std::span<const std:
     for (std::size_t p = 0; p + 1 < layout.first_row.size(); ++p) {
         const std::int32_t columns = layout.first_column[p + 1] - layout.first_column[p];
         const auto kept = layout.columns.begin() + layout.first_column[p];
-        EXPECT_TRUE(std::is_sorted(kept, kept + columns));
+        const auto own = std::partition_point(kept, kept + columns, [&](std::int32_t column) {
+            const std::int64_t row = column - a.diagonal;
+            return row >= 0 && row < a.rows && part[static_cast<std::size_t>(row)] == static_cast<std::int32_t>(p);
+        });
+        EXPECT_TRUE(std::is_sorted(kept, own) && std::is_sorted(own, kept + columns));
         std::vector<std::int32_t> met;
         for (auto i = layout.first_row[p]; i < layout.first_row[p + 1]; ++i) {
             const std::int64_t row = layout.order[static_cast<std::size_t>(i)];
@@ -82,7 +86,8 @@ Stored expect_whole(const Pattern& a, const Layout& layout, std::span<const std:
             met.insert(met.end(), a.col_idx + a.row_ptr[row], a.col_idx + a.row_ptr[row + 1]);
         }
         std::sort(met.begin(), met.end());
-        EXPECT_TRUE(std::includes(met.begin(), met.end(), kept, kept + columns))
+        EXPECT_TRUE(std::includes(met.begin(), met.end(), kept, own) &&
+                    std::includes(met.begin(), met.end(), own, kept + columns))
             << "part " << p << " keeps columns in which it has no entries";
         for (auto slice = layout.first_slice[p]; slice < layout.first_slice[p + 1]; ++slice) {
             visit(layout.inside, static_cast<std::size_t>(slice),
@@ -179,10 +184,10 @@ TEST(EhybLayout, HoldsEveryEntryOnce)
         SCOPED_TRACE(shape.name);
         const HostCsr<double> a = make_matrix<double>(shape, 3);
         const Pattern pattern = pattern_of(a);
-        for (const std::int64_t parts : {1, 3}) {
-            const auto part = runs(a.rows, parts);
-            const Layout layout = make_layout(pattern, part, parts, 20'000, 2, 2, tuning);
-            EXPECT_EQ(layout.parts(), parts);
+        for (const EhybGhosts& ghosts : {no_ghosts, ehyb_ghosts}) {
+            const auto part = runs(a.rows, 3);
+            const Layout layout = make_layout(pattern, part, 3, 20'000, 2, 2, ghosts, tuning);
+            EXPECT_EQ(layout.parts(), 3);
             expect_whole(pattern, layout, part, 2, tuning);
         }
     }
@@ -200,6 +205,29 @@ TEST(EhybLayout, WhatIsOutsideThePartIsExtra)
     EXPECT_EQ(stored.er, 3);
     EXPECT_THAT(layout.columns, testing::ElementsAre(0, 1, 2, 3));
     EXPECT_THAT(layout.er_row, testing::ElementsAre(0, 2, 3));
+}
+
+TEST(EhybLayout, ForeignColumnsOfManyEntriesAreKept)
+{
+    // Part 0 has three entries in column 4, which belongs to no row, two in column 3 and one in column 2.
+    const HostCsr<double> a = matrix_of({{0, 4, 3}, {1, 4, 4, 3, 2}, {2, 0}, {3}}, 5);
+    const Pattern pattern = pattern_of(a);
+    const auto part = runs(4, 2);
+    const auto layout_with = [&](std::int64_t columns) {
+        return make_layout(pattern, part, 2, columns, 2, 1, EhybGhosts{2, 0});
+    };
+    const Layout roomy = layout_with(100);
+    Stored stored = expect_whole(pattern, roomy, part, 2, ehyb_tuning);
+    EXPECT_THAT(roomy.columns, testing::ElementsAre(0, 1, 3, 4, 2, 3));
+    EXPECT_EQ(stored.er, 2);
+    // The one with most entries goes first, and own columns before both.
+    const Layout tight = layout_with(3);
+    stored = expect_whole(pattern, tight, part, 2, ehyb_tuning);
+    EXPECT_THAT(tight.columns, testing::ElementsAre(0, 1, 4, 2, 3));
+    EXPECT_EQ(stored.er, 4);
+    // Parts are smaller where ghosts are expected: 1,000 columns hold 746 rows, 746 ghosts' 30 % and METIS's 3 %.
+    EXPECT_EQ(part_count(746 * 132, 1'000, 132, EhybGhosts{2, 30}), 132);
+    EXPECT_EQ(part_count(747 * 132, 1'000, 132, EhybGhosts{2, 30}), 264);
 }
 
 TEST(EhybLayout, NothingIsExtraInOnePart)
@@ -263,7 +291,7 @@ TEST(EhybLayout, LongRowsAreCutIntoPieces)
     const HostCsr<double> a = matrix_of(rows, 101);
     const Pattern pattern = pattern_of(a);
     const auto part = runs(40, 1);
-    const Layout layout = make_layout(pattern, part, 1, 100, 2, 1, tuning);
+    const Layout layout = make_layout(pattern, part, 1, 100, 2, 1, no_ghosts, tuning);
     const Stored stored = expect_whole(pattern, layout, part, 2, tuning);
     EXPECT_EQ(stored.inside, 38 + 8);
     EXPECT_EQ(stored.er, 21 + 16);
