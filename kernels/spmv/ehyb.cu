@@ -1,6 +1,7 @@
 #include <string>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/ehyb.hpp>
 #include <kernels/spmv/spmv.hpp>
 
@@ -8,35 +9,11 @@ namespace rmsp::kernels {
 namespace {
 
 using namespace ehyb;
+using cuda::unpack;
+using cuda::Vector;
 
 constexpr unsigned whole_warp = 0xffffffffu;
 constexpr int build_threads = 256;
-
-/// 16 bytes of values.
-template <class T>
-struct Vector;
-template <>
-struct Vector<double> {
-    static constexpr int width = 2;
-    using type = double2;
-};
-template <>
-struct Vector<float> {
-    static constexpr int width = 4;
-    using type = float4;
-};
-__device__ __forceinline__ void unpack(const double2& v, double* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-}
-__device__ __forceinline__ void unpack(const float4& v, float* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-    p[2] = v.z;
-    p[3] = v.w;
-}
 
 /// The columns of a group.
 template <class Column>
@@ -56,14 +33,6 @@ __device__ __forceinline__ void unpack(const uint2& v, std::int32_t* p)
     p[2] = static_cast<std::int32_t>(v.y & 0xffffu);
     p[3] = static_cast<std::int32_t>(v.y >> 16);
 }
-__device__ __forceinline__ void unpack(const int4& v, std::int32_t* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-    p[2] = v.z;
-    p[3] = v.w;
-}
-
 template <class T, class Column>
 struct Slices {
     const Slice* slices;
@@ -123,22 +92,21 @@ __device__ __forceinline__ T add_entries(T sum, const T* values, const typename 
     return sum;
 }
 
-/// Sum of a lane's row of a slice.
-template <class T, class Column, class Gather>
+/// Sum of a lane's row of a slice, of which it loads Count entries at a time.
+template <int Count, class T, class Column, class Gather>
 __device__ __forceinline__ T row_sum(const Slices<T, Column>& a, std::int32_t slice, int lane, const Gather& x_of)
 {
-    constexpr int count = 2 * group;
     const Slice begin = a.slices[slice];
     const int width = static_cast<int>(a.slices[slice + 1].entries - begin.entries);
     const T* const values = a.values + std::int64_t{begin.entries} * slice_rows;
     const auto* const columns = a.columns + std::int64_t{begin.groups} * slice_rows;
     T sum = 0;
     int k = 0;
-    for (; k + count <= width; k += count) {
-        sum = add_entries<count, true, T, Column>(sum, values, columns, k, width, lane, x_of);
+    for (; k + Count <= width; k += Count) {
+        sum = add_entries<Count, true, T, Column>(sum, values, columns, k, width, lane, x_of);
     }
     if (k < width) {
-        sum = add_entries<count, false, T, Column>(sum, values, columns, k, width, lane, x_of);
+        sum = add_entries<Count, false, T, Column>(sum, values, columns, k, width, lane, x_of);
     }
     return sum;
 }
@@ -180,7 +148,8 @@ __global__ void __launch_bounds__(Threads, BlocksPerMultiprocessor)
     const std::int32_t first_row = a.first_row[part];
     const std::int32_t rows = a.first_row[part + 1] - first_row;
     for (std::int32_t slice = first_slice + warp; slice < end_slice; slice = take(&next, lane)) {
-        const T sum = row_sum(a.inside, slice, lane, [&](std::int32_t column) { return kept[column]; });
+        const T sum = row_sum<ehyb_tuning.entries_in_flight>(a.inside, slice, lane,
+                                                             [&](std::int32_t column) { return kept[column]; });
         const std::int32_t i = (slice - first_slice) * slice_rows + lane;
         if (i < rows) {
             T& out = y[__ldg(a.order + first_row + i)];
@@ -192,8 +161,8 @@ __global__ void __launch_bounds__(Threads, BlocksPerMultiprocessor)
     }
     const std::int32_t er_slices = (a.pieces + slice_rows - 1) / slice_rows;
     for (std::int32_t slice = take(a.queue, lane); slice < er_slices; slice = take(a.queue, lane)) {
-        const T sum = row_sum(a.er, slice, lane,
-                              [&](std::int32_t column) { return column == no_column ? T{0} : __ldg(x + column); });
+        const T sum = row_sum<ehyb_tuning.er_entries_in_flight>(
+            a.er, slice, lane, [&](std::int32_t column) { return column == no_column ? T{0} : __ldg(x + column); });
         const std::int32_t i = slice * slice_rows + lane;
         if (i < a.pieces) {
             a.sums[__ldg(a.er_piece + i)] = sum;

@@ -20,17 +20,21 @@ std::int64_t row_of_column(const Pattern& a, std::int32_t column)
     return row >= 0 && row < a.rows ? row : -1;
 }
 
-/// A + A^T without its diagonal, as far as columns belong to rows: first neighbour of each row, and the neighbours.
+/// Rows of one vertex at most: far fewer than those of a part, which METIS could not balance otherwise.
+constexpr std::int32_t most_unknowns = 8;
+
+/// A + A^T, as far as columns belong to rows, with one vertex for each run of rows of the same neighbours: the unknowns of a node
+/// of a mesh. METIS needs a fraction of the time then.
 struct Graph {
-    std::vector<std::int64_t> first;
+    std::vector<std::int32_t> vertex;  ///< of each row
+    std::vector<std::int32_t> rows;    ///< of each vertex
+    std::vector<std::int64_t> first;   ///< neighbour of each vertex; and the end
     std::vector<std::int32_t> neighbours;
 };
 
 Graph symmetrised(const Pattern& a, int threads)
 {
-    Graph g;
-    g.first.assign(at(a.rows + 1), 0);
-    const auto each_edge = [&](std::int64_t row, auto&& f) {
+    const auto each_other = [&](std::int64_t row, auto&& f) {
         for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
             const std::int64_t other = row_of_column(a, a.col_idx[i]);
             if (other >= 0 && other != row) {
@@ -38,50 +42,70 @@ Graph symmetrised(const Pattern& a, int threads)
             }
         }
     };
+    // Each row's own number is among its neighbours here, so that rows of one node have the same ones.
+    std::vector<std::int64_t> first(at(a.rows + 1), 1);
+    first[0] = 0;
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1024)
     for (std::int64_t row = 0; row < a.rows; ++row) {
-        each_edge(row, [&](std::int64_t other) {
-            std::int64_t& own = g.first[at(row + 1)];
-            std::int64_t& others = g.first[at(other + 1)];
+        each_other(row, [&](std::int64_t other) {
+            std::int64_t& own = first[at(row + 1)];
+            std::int64_t& others = first[at(other + 1)];
 #pragma omp atomic
             ++own;
 #pragma omp atomic
             ++others;
         });
     }
-    std::partial_sum(g.first.begin(), g.first.end(), g.first.begin());
-    std::vector<std::int64_t> next(g.first.begin(), g.first.end() - 1);
-    HostVector<std::int32_t> doubled(at(g.first.back()));
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    std::vector<std::int64_t> next(first.begin(), first.end() - 1);
+    HostVector<std::int32_t> neighbours(at(first.back()));
+    const auto append = [&](std::int64_t row, std::int64_t other) {
+        std::int64_t place = 0;
+        std::int64_t& end = next[at(row)];
+#pragma omp atomic capture
+        place = end++;
+        neighbours[at(place)] = static_cast<std::int32_t>(other);
+    };
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1024)
     for (std::int64_t row = 0; row < a.rows; ++row) {
-        each_edge(row, [&](std::int64_t other) {
-            std::int64_t own = 0;
-            std::int64_t others = 0;
-#pragma omp atomic capture
-            own = next[at(row)]++;
-#pragma omp atomic capture
-            others = next[at(other)]++;
-            doubled[at(own)] = static_cast<std::int32_t>(other);
-            doubled[at(others)] = static_cast<std::int32_t>(row);
+        append(row, row);
+        each_other(row, [&](std::int64_t other) {
+            append(row, other);
+            append(other, row);
         });
     }
     // Both directions of an entry may be there, and entries may be repeated.
+    const auto begin_of = [&](std::int64_t row) { return neighbours.begin() + first[at(row)]; };
+    const auto end_of = [&](std::int64_t row) { return neighbours.begin() + next[at(row)]; };
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1024)
     for (std::int64_t row = 0; row < a.rows; ++row) {
-        const auto begin = doubled.begin() + g.first[at(row)];
-        const auto end = doubled.begin() + g.first[at(row + 1)];
-        std::sort(begin, end);
-        next[at(row)] = std::unique(begin, end) - begin;
+        std::sort(begin_of(row), end_of(row));
+        next[at(row)] = std::unique(begin_of(row), end_of(row)) - neighbours.begin();
     }
-    std::int64_t edges = 0;
+    Graph g;
+    g.vertex.resize(at(a.rows));
+    std::vector<std::int64_t> row_of;
     for (std::int64_t row = 0; row < a.rows; ++row) {
-        const std::int64_t from = g.first[at(row)];
-        std::copy_n(doubled.begin() + from, next[at(row)], doubled.begin() + edges);
-        g.first[at(row)] = edges;
-        edges += next[at(row)];
+        if (row == 0 || g.rows.back() == most_unknowns ||
+            !std::equal(begin_of(row), end_of(row), begin_of(row - 1), end_of(row - 1))) {
+            row_of.push_back(row);
+            g.rows.push_back(0);
+        }
+        ++g.rows.back();
+        g.vertex[at(row)] = static_cast<std::int32_t>(row_of.size() - 1);
     }
-    g.first.back() = edges;
-    g.neighbours.assign(doubled.begin(), doubled.begin() + edges);
+    g.first.push_back(0);
+    for (std::size_t v = 0; v < row_of.size(); ++v) {
+        std::int32_t last = -1;
+        std::for_each(begin_of(row_of[v]), end_of(row_of[v]), [&](std::int32_t row) {
+            const std::int32_t other = g.vertex[at(row)];
+            if (other != last && other != static_cast<std::int32_t>(v)) {
+                g.neighbours.push_back(other);
+            }
+            last = other;
+        });
+        g.first.push_back(static_cast<std::int64_t>(g.neighbours.size()));
+    }
     return g;
 }
 
@@ -440,11 +464,14 @@ void require_metis(const char* kernel)
 
 std::vector<std::int32_t> parts_of_rows(const Pattern& a, std::int64_t parts, EhybOrder order, int threads)
 {
+    std::vector<std::int32_t> part(at(a.rows));
     if (order == EhybOrder::metis && parts > 1) {
         const Graph g = symmetrised(a, std::max(threads, 1));
-        return graph_parts(g.first, g.neighbours, parts, imbalance_per_mille);
+        const auto part_of_vertex = graph_parts(g.first, g.neighbours, g.rows, parts, imbalance_per_mille);
+        std::transform(g.vertex.begin(), g.vertex.end(), part.begin(),
+                       [&](std::int32_t vertex) { return part_of_vertex[at(vertex)]; });
+        return part;
     }
-    std::vector<std::int32_t> part(at(a.rows));
     const std::int64_t each = std::max<std::int64_t>((a.rows + parts - 1) / parts, 1);
     for (std::int64_t row = 0; row < a.rows; ++row) {
         part[at(row)] = static_cast<std::int32_t>(row / each);

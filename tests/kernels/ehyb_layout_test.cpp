@@ -325,6 +325,36 @@ TEST(EhybLayout, MetisFindsTheParts)
     }
 }
 
+TEST(EhybLayout, UnknownsOfANodeStayTogether)
+{
+    if (!has_metis()) {
+        GTEST_SKIP() << "a build without METIS";
+    }
+    // A chain of nodes with three unknowns each, and one with a hundred, which is more than a part has.
+    for (const std::int32_t unknowns : {3, 100}) {
+        const std::int32_t rows = 2400;
+        std::vector<std::vector<std::int32_t>> chain;
+        for (std::int32_t row = 0; row < rows; ++row) {
+            const std::int32_t node = row / unknowns * unknowns;
+            chain.emplace_back();
+            for (std::int32_t other = node; other < std::min(rows, node + 2 * unknowns); ++other) {
+                chain.back().push_back(other);
+            }
+        }
+        const HostCsr<double> a = matrix_of(chain, rows);
+        const std::int64_t parts = 40;
+        const auto part = parts_of_rows(pattern_of(a), parts, EhybOrder::metis, 2);
+        std::vector<int> sizes(parts, 0);
+        for (std::int32_t row = 0; row < rows; ++row) {
+            ++sizes[static_cast<std::size_t>(part[static_cast<std::size_t>(row)])];
+            if (unknowns == 3) {
+                EXPECT_EQ(part[static_cast<std::size_t>(row)], part[static_cast<std::size_t>(row / 3 * 3)]);
+            }
+        }
+        EXPECT_LE(*std::max_element(sizes.begin(), sizes.end()), 2 * rows / parts);
+    }
+}
+
 TEST(EhybLayout, RefusesMoreEntriesThanItNumbers)
 {
     const std::vector<std::int64_t> row_ptr{0, std::int64_t{1} << 32};
