@@ -255,6 +255,13 @@ TEST(EhybLayout, TheDiagonalSaysWhichColumnsAreOwn)
     EXPECT_EQ(stored.inside, 3);
     EXPECT_EQ(stored.er, 2);
     EXPECT_THAT(layout.columns, testing::ElementsAre(10, 11));
+    // Columns numbered from one that is behind the first row's own.
+    const HostCsr<double> behind = matrix_of({{0}, {0, 1}, {1, 2}}, 3);
+    const Pattern cut = pattern_of(behind, -1);
+    const auto all = runs(3, 1);
+    const Layout kept = make_layout(cut, all, 1, 100, 2, 1);
+    EXPECT_EQ(expect_whole(cut, kept, all, 2, ehyb_tuning).inside, 4);
+    EXPECT_THAT(kept.columns, testing::ElementsAre(0, 1));
 }
 
 TEST(EhybLayout, ColumnsThatHaveNoRoomAreExtra)
