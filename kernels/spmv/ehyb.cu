@@ -33,6 +33,7 @@ __device__ __forceinline__ void unpack(const uint2& v, std::int32_t* p)
     p[2] = static_cast<std::int32_t>(v.y & 0xffffu);
     p[3] = static_cast<std::int32_t>(v.y >> 16);
 }
+
 template <class T, class Column>
 struct Slices {
     const Slice* slices;
@@ -55,7 +56,7 @@ struct Matrix {
     std::int32_t* queue;  ///< the next slice of ER
 };
 
-/// Adds `count` entries from the k-th on to `sum`, whose columns and values are all loaded before the first is used; all of them are
+/// Adds `Count` entries from the k-th on to `sum`, whose columns and values are all loaded before the first is used; all of them are
 /// inside the slice if `Whole`.
 template <int Count, bool Whole, class T, class Column, class Gather>
 __device__ __forceinline__ T add_entries(T sum, const T* values, const typename Group<Column>::type* columns, int k,
