@@ -51,6 +51,11 @@ std::unique_ptr<SpmvOperator<T>> prepare_ehyb(const CsrShard<T>&, const RowStati
     missing("SpMV kernel \"ehyb\" (CUDA)");
 }
 template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_ghosts(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"ehyb-ghosts\" (CUDA)");
+}
+template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"ehyb-natural\" (CUDA)");
@@ -139,6 +144,8 @@ RMSP_INSTANTIATE(prepare_row_warp, float);
 RMSP_INSTANTIATE(prepare_row_warp, double);
 RMSP_INSTANTIATE(prepare_ehyb, float);
 RMSP_INSTANTIATE(prepare_ehyb, double);
+RMSP_INSTANTIATE(prepare_ehyb_ghosts, float);
+RMSP_INSTANTIATE(prepare_ehyb_ghosts, double);
 RMSP_INSTANTIATE(prepare_ehyb_natural, float);
 RMSP_INSTANTIATE(prepare_ehyb_natural, double);
 RMSP_INSTANTIATE(prepare_cusparse_csr_alg1, float);

@@ -5,7 +5,6 @@
 #endif
 
 #include <kernels/spmv/ehyb.hpp>
-#include <kernels/spmv/graph_parts.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
@@ -33,16 +32,16 @@ constexpr int vector_values = 16 / sizeof(T);
 template <class T>
 class Ehyb final : public SpmvOperator<T> {
 public:
-    Ehyb(const CsrShard<T>& shard, EhybOrder order, const Context& context)
+    Ehyb(const CsrShard<T>& shard, EhybOrder order, const EhybGhosts& ghosts, const Context& context)
         : shard_(shard), threads_(std::max(context.threads, 1))
     {
         if (shard.rows == 0) {
             return;
         }
         const Pattern pattern{shard.rows, shard.cols, shard.diagonal, shard.row_ptr, shard.col_idx};
-        const std::int64_t parts = part_count(shard.rows, host_columns<T>, threads_);
+        const std::int64_t parts = part_count(shard.rows, host_columns<T>, threads_, ghosts);
         layout_ = make_layout(pattern, parts_of_rows(pattern, parts, order, threads_), parts, host_columns<T>,
-                              vector_values<T>, threads_);
+                              vector_values<T>, threads_, ghosts);
         inside_.resize(layout_.inside.entry.size());
         er_.resize(layout_.er.entry.size());
         kept_.resize(static_cast<std::size_t>(threads_));
@@ -181,23 +180,31 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_host(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                                    const Context& context)
 {
-    if (!has_metis()) {
-        throw NotCompiled("SpMV kernel \"ehyb\" (METIS)");
-    }
-    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, context);
+    require_metis("ehyb");
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, no_ghosts, context);
+}
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_ghosts_host(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
+                                                          const Context& context)
+{
+    require_metis("ehyb-ghosts");
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, ehyb_ghosts, context);
 }
 
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural_host(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                                            const Context& context)
 {
-    return std::make_unique<Ehyb<T>>(shard, EhybOrder::natural, context);
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::natural, no_ghosts, context);
 }
 
 #define RMSP_INSTANTIATE(prepare, T) \
     template std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>&, const RowStatistics&, const Context&)
 RMSP_INSTANTIATE(prepare_ehyb_host, float);
 RMSP_INSTANTIATE(prepare_ehyb_host, double);
+RMSP_INSTANTIATE(prepare_ehyb_ghosts_host, float);
+RMSP_INSTANTIATE(prepare_ehyb_ghosts_host, double);
 RMSP_INSTANTIATE(prepare_ehyb_natural_host, float);
 RMSP_INSTANTIATE(prepare_ehyb_natural_host, double);
 #undef RMSP_INSTANTIATE

@@ -1,43 +1,19 @@
 #include <string>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/ehyb.hpp>
-#include <kernels/spmv/graph_parts.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
 namespace {
 
 using namespace ehyb;
+using cuda::unpack;
+using cuda::Vector;
 
 constexpr unsigned whole_warp = 0xffffffffu;
 constexpr int build_threads = 256;
-
-/// 16 bytes of values.
-template <class T>
-struct Vector;
-template <>
-struct Vector<double> {
-    static constexpr int width = 2;
-    using type = double2;
-};
-template <>
-struct Vector<float> {
-    static constexpr int width = 4;
-    using type = float4;
-};
-__device__ __forceinline__ void unpack(const double2& v, double* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-}
-__device__ __forceinline__ void unpack(const float4& v, float* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-    p[2] = v.z;
-    p[3] = v.w;
-}
 
 /// The columns of a group.
 template <class Column>
@@ -56,13 +32,6 @@ __device__ __forceinline__ void unpack(const uint2& v, std::int32_t* p)
     p[1] = static_cast<std::int32_t>(v.x >> 16);
     p[2] = static_cast<std::int32_t>(v.y & 0xffffu);
     p[3] = static_cast<std::int32_t>(v.y >> 16);
-}
-__device__ __forceinline__ void unpack(const int4& v, std::int32_t* p)
-{
-    p[0] = v.x;
-    p[1] = v.y;
-    p[2] = v.z;
-    p[3] = v.w;
 }
 
 template <class T, class Column>
@@ -87,7 +56,7 @@ struct Matrix {
     std::int32_t* queue;  ///< the next slice of ER
 };
 
-/// Adds `count` entries from the k-th on to `sum`, whose columns and values are all loaded before the first is used; all of them are
+/// Adds `Count` entries from the k-th on to `sum`, whose columns and values are all loaded before the first is used; all of them are
 /// inside the slice if `Whole`.
 template <int Count, bool Whole, class T, class Column, class Gather>
 __device__ __forceinline__ T add_entries(T sum, const T* values, const typename Group<Column>::type* columns, int k,
@@ -124,22 +93,21 @@ __device__ __forceinline__ T add_entries(T sum, const T* values, const typename 
     return sum;
 }
 
-/// Sum of a lane's row of a slice.
-template <class T, class Column, class Gather>
+/// Sum of a lane's row of a slice, of which it loads Count entries at a time.
+template <int Count, class T, class Column, class Gather>
 __device__ __forceinline__ T row_sum(const Slices<T, Column>& a, std::int32_t slice, int lane, const Gather& x_of)
 {
-    constexpr int count = 2 * group;
     const Slice begin = a.slices[slice];
     const int width = static_cast<int>(a.slices[slice + 1].entries - begin.entries);
     const T* const values = a.values + std::int64_t{begin.entries} * slice_rows;
     const auto* const columns = a.columns + std::int64_t{begin.groups} * slice_rows;
     T sum = 0;
     int k = 0;
-    for (; k + count <= width; k += count) {
-        sum = add_entries<count, true, T, Column>(sum, values, columns, k, width, lane, x_of);
+    for (; k + Count <= width; k += Count) {
+        sum = add_entries<Count, true, T, Column>(sum, values, columns, k, width, lane, x_of);
     }
     if (k < width) {
-        sum = add_entries<count, false, T, Column>(sum, values, columns, k, width, lane, x_of);
+        sum = add_entries<Count, false, T, Column>(sum, values, columns, k, width, lane, x_of);
     }
     return sum;
 }
@@ -181,7 +149,8 @@ __global__ void __launch_bounds__(Threads, BlocksPerMultiprocessor)
     const std::int32_t first_row = a.first_row[part];
     const std::int32_t rows = a.first_row[part + 1] - first_row;
     for (std::int32_t slice = first_slice + warp; slice < end_slice; slice = take(&next, lane)) {
-        const T sum = row_sum(a.inside, slice, lane, [&](std::int32_t column) { return kept[column]; });
+        const T sum = row_sum<ehyb_tuning.entries_in_flight>(a.inside, slice, lane,
+                                                             [&](std::int32_t column) { return kept[column]; });
         const std::int32_t i = (slice - first_slice) * slice_rows + lane;
         if (i < rows) {
             T& out = y[__ldg(a.order + first_row + i)];
@@ -193,8 +162,8 @@ __global__ void __launch_bounds__(Threads, BlocksPerMultiprocessor)
     }
     const std::int32_t er_slices = (a.pieces + slice_rows - 1) / slice_rows;
     for (std::int32_t slice = take(a.queue, lane); slice < er_slices; slice = take(a.queue, lane)) {
-        const T sum = row_sum(a.er, slice, lane,
-                              [&](std::int32_t column) { return column == no_column ? T{0} : __ldg(x + column); });
+        const T sum = row_sum<ehyb_tuning.er_entries_in_flight>(
+            a.er, slice, lane, [&](std::int32_t column) { return column == no_column ? T{0} : __ldg(x + column); });
         const std::int32_t i = slice * slice_rows + lane;
         if (i < a.pieces) {
             a.sums[__ldg(a.er_piece + i)] = sum;
@@ -252,10 +221,10 @@ struct DeviceSlices {
 template <class T>
 class Ehyb final : public SpmvOperator<T> {
 public:
-    Ehyb(const CsrShard<T>& shard, EhybOrder order, const Context& context) : shard_(shard)
+    Ehyb(const CsrShard<T>& shard, EhybOrder order, const EhybGhosts& ghosts, const Context& context) : shard_(shard)
     {
         if (shard.rows > 0) {
-            build(order, context, static_cast<cudaStream_t>(context.stream));
+            build(order, ghosts, context, static_cast<cudaStream_t>(context.stream));
         }
     }
 
@@ -358,7 +327,7 @@ private:
                static_cast<std::int64_t>(kernel_attributes.sharedSizeBytes);
     }
 
-    void build(EhybOrder order, const Context& context, cudaStream_t stream)
+    void build(EhybOrder order, const EhybGhosts& ghosts, const Context& context, cudaStream_t stream)
     {
         const std::int64_t columns = shared_limit() / static_cast<std::int64_t>(sizeof(T)) - 1;
         HostVector<std::int32_t> col_idx(static_cast<std::size_t>(shard_.nnz));
@@ -375,9 +344,9 @@ private:
                                        : IndexView(reinterpret_cast<const std::int64_t*>(row_ptr.data()));
         const Pattern pattern{shard_.rows, shard_.cols, shard_.diagonal, pointers, col_idx.data()};
         const std::int64_t parts = part_count(
-            shard_.rows, columns, std::int64_t{ehyb_tuning.blocks_per_multiprocessor} * context.compute_units);
+            shard_.rows, columns, std::int64_t{ehyb_tuning.blocks_per_multiprocessor} * context.compute_units, ghosts);
         const Layout layout = make_layout(pattern, parts_of_rows(pattern, parts, order, context.threads), parts,
-                                          columns, Vector<T>::width, context.threads);
+                                          columns, Vector<T>::width, context.threads, ghosts);
         order_ = copied(layout.order, context, stream);
         first_row_ = copied(layout.first_row, context, stream);
         first_slice_ = copied(layout.first_slice, context, stream);
@@ -424,23 +393,31 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                               const Context& context)
 {
-    if (!has_metis()) {
-        throw NotCompiled("SpMV kernel \"ehyb\" (METIS)");
-    }
-    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, context);
+    require_metis("ehyb");
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, no_ghosts, context);
+}
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_ghosts(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
+                                                     const Context& context)
+{
+    require_metis("ehyb-ghosts");
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, ehyb_ghosts, context);
 }
 
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                                       const Context& context)
 {
-    return std::make_unique<Ehyb<T>>(shard, EhybOrder::natural, context);
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::natural, no_ghosts, context);
 }
 
 #define RMSP_INSTANTIATE(prepare, T) \
     template std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>&, const RowStatistics&, const Context&)
 RMSP_INSTANTIATE(prepare_ehyb, float);
 RMSP_INSTANTIATE(prepare_ehyb, double);
+RMSP_INSTANTIATE(prepare_ehyb_ghosts, float);
+RMSP_INSTANTIATE(prepare_ehyb_ghosts, double);
 RMSP_INSTANTIATE(prepare_ehyb_natural, float);
 RMSP_INSTANTIATE(prepare_ehyb_natural, double);
 #undef RMSP_INSTANTIATE

@@ -9,7 +9,7 @@
 #include <rmsp/host_vector.hpp>
 #include <rmsp/matrix.hpp>
 
-/// The layout of kernels "ehyb" and "ehyb-natural" as data and pure functions. Plain C++: the host body and the tests use it as it is.
+/// The layout of kernels "ehyb", "ehyb-natural" and "ehyb-ghosts" as data and pure functions. Plain C++: the host body and the tests use it as it is.
 ///
 /// C. Chen, "Explicit caching HYB: a new high-performance SpMV framework on GPGPU": the rows are cut into parts, by METIS or as they
 /// come. A thread block multiplies one part with the part's own columns of x in shared memory; the entries in these are stored in
@@ -17,15 +17,30 @@
 /// columns, sorted by length over the whole matrix, which warps take from a queue when their part is done; their sums are added
 /// to y afterwards. A part's own columns are those of its rows (CsrShard::diagonal), as far as it has entries in them.
 /// Bytes an entry, double: 10 in parts, 12 in ER; CSR has 12.
+///
+/// "ehyb-ghosts" goes past the paper: parts are made smaller than the shared memory, and what is left of it keeps the *ghosts*, other
+/// columns in which a part has several entries. Hardly any ER remain.
 namespace rmsp::kernels {
 
 struct EhybTuning {
-    int threads = 1024;
+    int threads = 768;
     int blocks_per_multiprocessor = 1;  ///< among which the shared memory is shared out
+    int entries_in_flight = 16;         ///< that a lane loads before it uses the first, of its row in a part
+    int er_entries_in_flight = 8;       ///< of its piece of ER
     int longest_row = 512;  ///< entries of a row in a slice; more are ER, whose rows are cut into pieces of so many
     bool operator==(const EhybTuning&) const = default;
 };
 inline constexpr EhybTuning ehyb_tuning{};
+
+/// Which foreign columns a part keeps.
+struct EhybGhosts {
+    int fewest_uses =
+        0;  ///< entries of the part in one, from which on it is kept while there is room; 0: never, as published
+    int room_per_cent = 0;  ///< of a part's own columns, that part_count() leaves for foreign ones
+    bool operator==(const EhybGhosts&) const = default;
+};
+inline constexpr EhybGhosts no_ghosts{};
+inline constexpr EhybGhosts ehyb_ghosts{2, 30};
 
 /// How rows get their parts.
 enum class EhybOrder : std::uint8_t { natural, metis };
@@ -47,9 +62,11 @@ inline constexpr int imbalance_per_mille = 30;
 /// Number and size of parts (equations 1 and 2 of the paper): the fewest parts, a multiple of the blocks that run at once, whose
 /// columns fit; but none of less than a slice.
 /// \param columns  of x that a block has room for
-constexpr std::int64_t part_count(std::int64_t rows, std::int64_t columns, std::int64_t blocks)
+constexpr std::int64_t part_count(std::int64_t rows, std::int64_t columns, std::int64_t blocks,
+                                  const EhybGhosts& ghosts = no_ghosts)
 {
-    const std::int64_t average = std::max<std::int64_t>(columns * 1000 / (1000 + imbalance_per_mille), 1);
+    const std::int64_t average =
+        std::max<std::int64_t>(columns * 1000 / (1000 + imbalance_per_mille) * 100 / (100 + ghosts.room_per_cent), 1);
     const std::int64_t waves = std::max<std::int64_t>((rows + blocks * average - 1) / (blocks * average), 1);
     return std::clamp<std::int64_t>((rows + slice_rows - 1) / slice_rows, 1, waves * blocks);
 }
@@ -88,7 +105,7 @@ struct Layout {
     std::vector<std::int32_t> first_row;     ///< of each part, in `order`; and the end
     std::vector<std::int32_t> first_slice;   ///< of each part; and the end
     std::vector<std::int32_t> first_column;  ///< of each part, in `columns`; and the end
-    std::vector<std::int32_t> columns;       ///< of x that parts keep, ascending in each part
+    std::vector<std::int32_t> columns;       ///< of x that parts keep: each part's own, then its ghosts, both ascending
     Sliced<std::uint16_t> inside;
     // ER: rows cut into pieces. Lanes take them by length, sums are kept by row.
     std::vector<std::int32_t> er_piece;  ///< of each lane of the slices
@@ -111,6 +128,9 @@ struct Pattern {
     std::int64_t nnz() const { return rows > 0 ? row_ptr[rows] : 0; }
 };
 
+/// \throws NotCompiled naming the kernel, in a build without METIS
+void require_metis(const char* kernel);
+
 /// The part of each row. \throws Error(usage) and NotCompiled as graph_parts()
 std::vector<std::int32_t> parts_of_rows(const Pattern& a, std::int64_t parts, EhybOrder order, int threads);
 
@@ -119,7 +139,8 @@ std::vector<std::int32_t> parts_of_rows(const Pattern& a, std::int64_t parts, Eh
 /// \param vector   values of a 16-byte load
 /// \throws Error(usage) if there are more entries or slots than 2^32 - 2
 Layout make_layout(const Pattern& a, std::span<const std::int32_t> part, std::int64_t parts, std::int64_t columns,
-                   int vector, int threads, const EhybTuning& tuning = ehyb_tuning);
+                   int vector, int threads, const EhybGhosts& ghosts = no_ghosts,
+                   const EhybTuning& tuning = ehyb_tuning);
 
 }  // namespace ehyb
 

@@ -1,3 +1,4 @@
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -19,17 +20,21 @@ std::int64_t row_of_column(const Pattern& a, std::int32_t column)
     return row >= 0 && row < a.rows ? row : -1;
 }
 
-/// A + A^T without its diagonal, as far as columns belong to rows: first neighbour of each row, and the neighbours.
+/// Rows of one vertex at most: far fewer than those of a part, which METIS could not balance otherwise.
+constexpr std::int32_t most_unknowns = 8;
+
+/// A + A^T, as far as columns belong to rows, with one vertex for each run of rows of the same neighbours: the unknowns of a node
+/// of a mesh. METIS needs a fraction of the time then.
 struct Graph {
-    std::vector<std::int64_t> first;
+    std::vector<std::int32_t> vertex;  ///< of each row
+    std::vector<std::int32_t> rows;    ///< of each vertex
+    std::vector<std::int64_t> first;   ///< neighbour of each vertex; and the end
     std::vector<std::int32_t> neighbours;
 };
 
 Graph symmetrised(const Pattern& a, int threads)
 {
-    Graph g;
-    g.first.assign(at(a.rows + 1), 0);
-    const auto each_edge = [&](std::int64_t row, auto&& f) {
+    const auto each_other = [&](std::int64_t row, auto&& f) {
         for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
             const std::int64_t other = row_of_column(a, a.col_idx[i]);
             if (other >= 0 && other != row) {
@@ -37,50 +42,70 @@ Graph symmetrised(const Pattern& a, int threads)
             }
         }
     };
+    // Each row's own number is among its neighbours here, so that rows of one node have the same ones.
+    std::vector<std::int64_t> first(at(a.rows + 1), 1);
+    first[0] = 0;
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1024)
     for (std::int64_t row = 0; row < a.rows; ++row) {
-        each_edge(row, [&](std::int64_t other) {
-            std::int64_t& own = g.first[at(row + 1)];
-            std::int64_t& others = g.first[at(other + 1)];
+        each_other(row, [&](std::int64_t other) {
+            std::int64_t& own = first[at(row + 1)];
+            std::int64_t& others = first[at(other + 1)];
 #pragma omp atomic
             ++own;
 #pragma omp atomic
             ++others;
         });
     }
-    std::partial_sum(g.first.begin(), g.first.end(), g.first.begin());
-    std::vector<std::int64_t> next(g.first.begin(), g.first.end() - 1);
-    HostVector<std::int32_t> doubled(at(g.first.back()));
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    std::vector<std::int64_t> next(first.begin(), first.end() - 1);
+    HostVector<std::int32_t> neighbours(at(first.back()));
+    const auto append = [&](std::int64_t row, std::int64_t other) {
+        std::int64_t place = 0;
+        std::int64_t& end = next[at(row)];
+#pragma omp atomic capture
+        place = end++;
+        neighbours[at(place)] = static_cast<std::int32_t>(other);
+    };
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1024)
     for (std::int64_t row = 0; row < a.rows; ++row) {
-        each_edge(row, [&](std::int64_t other) {
-            std::int64_t own = 0;
-            std::int64_t others = 0;
-#pragma omp atomic capture
-            own = next[at(row)]++;
-#pragma omp atomic capture
-            others = next[at(other)]++;
-            doubled[at(own)] = static_cast<std::int32_t>(other);
-            doubled[at(others)] = static_cast<std::int32_t>(row);
+        append(row, row);
+        each_other(row, [&](std::int64_t other) {
+            append(row, other);
+            append(other, row);
         });
     }
     // Both directions of an entry may be there, and entries may be repeated.
+    const auto begin_of = [&](std::int64_t row) { return neighbours.begin() + first[at(row)]; };
+    const auto end_of = [&](std::int64_t row) { return neighbours.begin() + next[at(row)]; };
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1024)
     for (std::int64_t row = 0; row < a.rows; ++row) {
-        const auto begin = doubled.begin() + g.first[at(row)];
-        const auto end = doubled.begin() + g.first[at(row + 1)];
-        std::sort(begin, end);
-        next[at(row)] = std::unique(begin, end) - begin;
+        std::sort(begin_of(row), end_of(row));
+        next[at(row)] = std::unique(begin_of(row), end_of(row)) - neighbours.begin();
     }
-    std::int64_t edges = 0;
+    Graph g;
+    g.vertex.resize(at(a.rows));
+    std::vector<std::int64_t> row_of;
     for (std::int64_t row = 0; row < a.rows; ++row) {
-        const std::int64_t from = g.first[at(row)];
-        std::copy_n(doubled.begin() + from, next[at(row)], doubled.begin() + edges);
-        g.first[at(row)] = edges;
-        edges += next[at(row)];
+        if (row == 0 || g.rows.back() == most_unknowns ||
+            !std::equal(begin_of(row), end_of(row), begin_of(row - 1), end_of(row - 1))) {
+            row_of.push_back(row);
+            g.rows.push_back(0);
+        }
+        ++g.rows.back();
+        g.vertex[at(row)] = static_cast<std::int32_t>(row_of.size() - 1);
     }
-    g.first.back() = edges;
-    g.neighbours.assign(doubled.begin(), doubled.begin() + edges);
+    g.first.push_back(0);
+    for (std::size_t v = 0; v < row_of.size(); ++v) {
+        std::int32_t last = -1;
+        std::for_each(begin_of(row_of[v]), end_of(row_of[v]), [&](std::int32_t row) {
+            const std::int32_t other = g.vertex[at(row)];
+            if (other != last && other != static_cast<std::int32_t>(v)) {
+                g.neighbours.push_back(other);
+            }
+            last = other;
+        });
+        g.first.push_back(static_cast<std::int64_t>(g.neighbours.size()));
+    }
     return g;
 }
 
@@ -141,7 +166,7 @@ void put(Sliced<Column>& sliced, std::int64_t slice, int lane, int k, int vector
 class Builder {
 public:
     Builder(const Pattern& a, std::span<const std::int32_t> part, std::int64_t parts, std::int64_t columns, int vector,
-            int threads, const EhybTuning& tuning)
+            int threads, const EhybGhosts& ghosts, const EhybTuning& tuning)
         : a_(a),
           part_(part),
           parts_(parts),
@@ -149,6 +174,9 @@ public:
           vector_(vector),
           threads_(std::max(threads, 1)),
           longest_(tuning.longest_row),
+          fewest_uses_(ghosts.fewest_uses),
+          ghosts_(at(parts)),
+          own_(at(parts)),
           local_(at(a.rows), not_kept),
           inside_(at(a.rows)),
           outside_(at(a.rows))
@@ -168,11 +196,23 @@ public:
     }
 
 private:
+    bool is_own(std::int64_t part, std::int32_t column) const
+    {
+        const std::int64_t row = row_of_column(a_, column);
+        return row >= 0 && part_[at(row)] == part;
+    }
+
     /// Number of a column among those that the part keeps, or not_kept.
     std::int32_t local_column(std::int32_t part, std::int32_t column) const
     {
-        const std::int64_t row = row_of_column(a_, column);
-        return row >= 0 && part_[at(row)] == part ? local_[at(row)] : not_kept;
+        if (is_own(part, column)) {
+            return local_[at(row_of_column(a_, column))];
+        }
+        const auto& ghosts = ghosts_[at(part)];
+        const auto place = std::lower_bound(ghosts.begin(), ghosts.end(), column);
+        return place != ghosts.end() && *place == column
+                   ? own_[at(part)] + static_cast<std::int32_t>(place - ghosts.begin())
+                   : not_kept;
     }
 
     /// Calls inside(k, entry, column of the part) and outside(k, entry) for the entries of a row, which each count from 0.
@@ -208,6 +248,42 @@ private:
         }
     }
 
+    /// The foreign columns in which the part has most entries, at most `room` of them, ascending.
+    std::vector<std::int32_t> find_ghosts(std::int64_t part, std::int64_t room) const
+    {
+        std::vector<std::int32_t> foreign;
+        for (auto i = out_.first_row[at(part)]; i < out_.first_row[at(part + 1)]; ++i) {
+            const std::int64_t row = out_.order[at(i)];
+            std::copy_if(a_.col_idx + a_.row_ptr[row], a_.col_idx + a_.row_ptr[row + 1], std::back_inserter(foreign),
+                         [&](std::int32_t column) { return !is_own(part, column); });
+        }
+        std::sort(foreign.begin(), foreign.end());
+        struct Ghost {
+            std::int64_t uses;
+            std::int32_t column;
+        };
+        std::vector<Ghost> ghosts;
+        for (auto first = foreign.begin(); first != foreign.end();) {
+            const auto end = std::upper_bound(first, foreign.end(), *first);
+            if (end - first >= fewest_uses_) {
+                ghosts.push_back({end - first, *first});
+            }
+            first = end;
+        }
+        if (static_cast<std::int64_t>(ghosts.size()) > room) {
+            std::sort(ghosts.begin(), ghosts.end(), [](const Ghost& left, const Ghost& right) {
+                return left.uses != right.uses ? left.uses > right.uses : left.column < right.column;
+            });
+            ghosts.resize(at(room));
+        }
+        std::vector<std::int32_t> columns;
+        for (const Ghost& ghost : ghosts) {
+            columns.push_back(ghost.column);
+        }
+        std::sort(columns.begin(), columns.end());
+        return columns;
+    }
+
     /// Numbers the columns that each part has entries in, as far as there is room, and counts what is inside.
     void keep_columns()
     {
@@ -220,18 +296,20 @@ private:
             for (auto i = begin; i < end; ++i) {
                 const std::int64_t row = out_.order[at(i)];
                 for (std::int64_t k = a_.row_ptr[row]; k < a_.row_ptr[row + 1]; ++k) {
-                    const std::int64_t other = row_of_column(a_, a_.col_idx[k]);
-                    if (other >= 0 && part_[at(other)] == p) {
-                        local_[at(other)] = used;
+                    if (is_own(p, a_.col_idx[k])) {
+                        local_[at(row_of_column(a_, a_.col_idx[k]))] = used;
                     }
                 }
             }
-            std::int32_t kept = 0;
+            std::int32_t& kept = own_[at(p)];
             for (auto i = begin; i < end; ++i) {
                 std::int32_t& column = local_[at(out_.order[at(i)])];
                 column = column == used && kept < most_columns_ ? kept++ : not_kept;
             }
-            out_.first_column[at(p + 1)] = kept;
+            if (fewest_uses_ > 0) {
+                ghosts_[at(p)] = find_ghosts(p, most_columns_ - kept);
+            }
+            out_.first_column[at(p + 1)] = kept + static_cast<std::int32_t>(ghosts_[at(p)].size());
             for (auto i = begin; i < end; ++i) {
                 const std::int64_t row = out_.order[at(i)];
                 std::int32_t in = 0;
@@ -253,6 +331,8 @@ private:
                         static_cast<std::int32_t>(row + a_.diagonal);
                 }
             }
+            std::copy(ghosts_[at(p)].begin(), ghosts_[at(p)].end(),
+                      out_.columns.begin() + out_.first_column[at(p)] + own_[at(p)]);
         }
     }
 
@@ -363,22 +443,35 @@ private:
     int vector_;
     int threads_;
     int longest_;
-    std::vector<std::int32_t> local_;     ///< of each row: the number of its column in its part
-    std::vector<std::int32_t> inside_;    ///< entries of each row in the slices of its part
-    std::vector<std::uint32_t> outside_;  ///< the others
-    std::vector<std::int32_t> lane_;      ///< of each piece
+    int fewest_uses_;
+    std::vector<std::vector<std::int32_t>> ghosts_;  ///< foreign columns of each part, ascending
+    std::vector<std::int32_t> own_;                  ///< how many of its own columns each part keeps
+    std::vector<std::int32_t> local_;                ///< of each row: the number of its column in its part
+    std::vector<std::int32_t> inside_;               ///< entries of each row in the slices of its part
+    std::vector<std::uint32_t> outside_;             ///< the others
+    std::vector<std::int32_t> lane_;                 ///< of each piece
     Layout out_;
 };
 
 }  // namespace
 
+void require_metis(const char* kernel)
+{
+    if (!has_metis()) {
+        throw NotCompiled(fmt::format("SpMV kernel \"{}\" (METIS)", kernel));
+    }
+}
+
 std::vector<std::int32_t> parts_of_rows(const Pattern& a, std::int64_t parts, EhybOrder order, int threads)
 {
+    std::vector<std::int32_t> part(at(a.rows));
     if (order == EhybOrder::metis && parts > 1) {
         const Graph g = symmetrised(a, std::max(threads, 1));
-        return graph_parts(g.first, g.neighbours, parts, imbalance_per_mille);
+        const auto part_of_vertex = graph_parts(g.first, g.neighbours, g.rows, parts, imbalance_per_mille);
+        std::transform(g.vertex.begin(), g.vertex.end(), part.begin(),
+                       [&](std::int32_t vertex) { return part_of_vertex[at(vertex)]; });
+        return part;
     }
-    std::vector<std::int32_t> part(at(a.rows));
     const std::int64_t each = std::max<std::int64_t>((a.rows + parts - 1) / parts, 1);
     for (std::int64_t row = 0; row < a.rows; ++row) {
         part[at(row)] = static_cast<std::int32_t>(row / each);
@@ -387,12 +480,12 @@ std::vector<std::int32_t> parts_of_rows(const Pattern& a, std::int64_t parts, Eh
 }
 
 Layout make_layout(const Pattern& a, std::span<const std::int32_t> part, std::int64_t parts, std::int64_t columns,
-                   int vector, int threads, const EhybTuning& tuning)
+                   int vector, int threads, const EhybGhosts& ghosts, const EhybTuning& tuning)
 {
     if (a.nnz() >= no_entry) {
         throw Error(ErrorCode::usage, fmt::format("ehyb: {} nonzeros are more than 2^32 - 2 a device", a.nnz()));
     }
-    return Builder(a, part, parts, columns, vector, threads, tuning).build();
+    return Builder(a, part, parts, columns, vector, threads, ghosts, tuning).build();
 }
 
 }  // namespace rmsp::kernels::ehyb

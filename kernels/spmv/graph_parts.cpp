@@ -17,7 +17,8 @@ namespace rmsp::kernels {
 bool has_metis() noexcept { return true; }
 
 std::vector<std::int32_t> graph_parts(std::span<const std::int64_t> first, std::span<const std::int32_t> neighbours,
-                                      std::int64_t parts, int imbalance_per_mille)
+                                      std::span<const std::int32_t> weights, std::int64_t parts,
+                                      int imbalance_per_mille)
 {
     const auto vertices = static_cast<std::int64_t>(first.size()) - 1;
     const auto edges = static_cast<std::int64_t>(neighbours.size());
@@ -32,6 +33,7 @@ std::vector<std::int32_t> graph_parts(std::span<const std::int64_t> first, std::
     }
     std::vector<idx_t> xadj(first.begin(), first.end());
     std::vector<idx_t> adjncy(neighbours.begin(), neighbours.end());
+    std::vector<idx_t> vwgt(weights.begin(), weights.end());
     std::vector<idx_t> part(static_cast<std::size_t>(vertices));
     idx_t n = static_cast<idx_t>(vertices);
     idx_t constraints = 1;
@@ -44,7 +46,7 @@ std::vector<std::int32_t> graph_parts(std::span<const std::int64_t> first, std::
     // METIS draws from rand() and sets signal handlers while it runs, both of the whole process.
     static std::mutex one_at_a_time;
     const std::lock_guard lock(one_at_a_time);
-    const int status = METIS_PartGraphKway(&n, &constraints, xadj.data(), adjncy.data(), nullptr, nullptr, nullptr,
+    const int status = METIS_PartGraphKway(&n, &constraints, xadj.data(), adjncy.data(), vwgt.data(), nullptr, nullptr,
                                            &count, nullptr, nullptr, options, &cut, part.data());
     if (status != METIS_OK) {
         throw Error(status == METIS_ERROR_MEMORY ? ErrorCode::out_of_memory : ErrorCode::internal,
@@ -59,7 +61,8 @@ std::vector<std::int32_t> graph_parts(std::span<const std::int64_t> first, std::
 bool has_metis() noexcept { return false; }
 
 std::vector<std::int32_t> graph_parts(std::span<const std::int64_t> /*first*/,
-                                      std::span<const std::int32_t> /*neighbours*/, std::int64_t /*parts*/,
+                                      std::span<const std::int32_t> /*neighbours*/,
+                                      std::span<const std::int32_t> /*weights*/, std::int64_t /*parts*/,
                                       int /*imbalance_per_mille*/)
 {
     throw NotCompiled("METIS");

@@ -1,4 +1,3 @@
-#include <array>
 #include <limits>
 
 #include <fmt/format.h>
@@ -109,7 +108,7 @@ bool worth_weighing(const KernelInfo& info, const RowStatistics& rows)
 template <class T>
 std::span<const SpmvKernel<T>> spmv_kernels()
 {
-    static const std::array<SpmvKernel<T>, 19> table{{
+    static const std::vector<SpmvKernel<T>> table{
         {host("csr-openmp", Determinism::device_count,
               "ranges of equal nonzeros and rows, one a thread; long rows shared"),
          nullptr, prepare_openmp<T>, true, true},
@@ -121,6 +120,9 @@ std::span<const SpmvKernel<T>> spmv_kernels()
         {with_metis(
              host("ehyb", Determinism::run, "explicit caching HYB, rows in parts by METIS; a copy of the matrix")),
          unsupported_by_ehyb, prepare_ehyb_host<T>, false},
+        {with_metis(host("ehyb-ghosts", Determinism::run,
+                         "explicit caching HYB whose parts keep foreign columns too; a copy of the matrix")),
+         unsupported_by_ehyb, prepare_ehyb_ghosts_host<T>, false},
         {host("ehyb-natural", Determinism::run,
               "explicit caching HYB, rows in parts as they come; a copy of the matrix"),
          unsupported_by_ehyb, prepare_ehyb_natural_host<T>, false},
@@ -143,6 +145,11 @@ std::span<const SpmvKernel<T>> spmv_kernels()
         {with_metis(cuda("ehyb", Determinism::run,
                          "explicit caching HYB: a part's x in shared memory, parts by METIS; a copy of the matrix")),
          unsupported_by_ehyb, prepare_ehyb<T>, false},
+        {with_metis(
+             cuda("ehyb-ghosts", Determinism::run,
+                  "explicit caching HYB whose parts keep foreign columns too, for badly numbered meshes; a copy of "
+                  "the matrix")),
+         unsupported_by_ehyb, prepare_ehyb_ghosts<T>, false},
         {cuda("ehyb-natural", Determinism::run,
               "explicit caching HYB, rows in parts as they come; a copy of the matrix"),
          unsupported_by_ehyb, prepare_ehyb_natural<T>, false},
@@ -160,7 +167,7 @@ std::span<const SpmvKernel<T>> spmv_kernels()
         {cuda("cusparse-bsr", Determinism::none,
               "cuSPARSE, CUSPARSE_SPMV_BSR_ALG1 where blocks of 2 to 4 fill; a copy"),
          unsupported_by_cusparse, prepare_cusparse_bsr<T>, false},
-    }};
+    };
     return table;
 }
 

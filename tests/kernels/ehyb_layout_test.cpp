@@ -9,7 +9,7 @@
 
 #include "matrices.hpp"
 
-// What kernels "ehyb" and "ehyb-natural" store: pure functions.
+// What kernels "ehyb", "ehyb-ghosts" and "ehyb-natural" store: pure functions.
 namespace rmsp::kernels::test {
 namespace {
 
@@ -74,7 +74,11 @@ Stored expect_whole(const Pattern& a, const Layout& layout, std::span<const std:
     for (std::size_t p = 0; p + 1 < layout.first_row.size(); ++p) {
         const std::int32_t columns = layout.first_column[p + 1] - layout.first_column[p];
         const auto kept = layout.columns.begin() + layout.first_column[p];
-        EXPECT_TRUE(std::is_sorted(kept, kept + columns));
+        const auto own = std::partition_point(kept, kept + columns, [&](std::int32_t column) {
+            const std::int64_t row = column - a.diagonal;
+            return row >= 0 && row < a.rows && part[static_cast<std::size_t>(row)] == static_cast<std::int32_t>(p);
+        });
+        EXPECT_TRUE(std::is_sorted(kept, own) && std::is_sorted(own, kept + columns));
         std::vector<std::int32_t> met;
         for (auto i = layout.first_row[p]; i < layout.first_row[p + 1]; ++i) {
             const std::int64_t row = layout.order[static_cast<std::size_t>(i)];
@@ -82,7 +86,8 @@ Stored expect_whole(const Pattern& a, const Layout& layout, std::span<const std:
             met.insert(met.end(), a.col_idx + a.row_ptr[row], a.col_idx + a.row_ptr[row + 1]);
         }
         std::sort(met.begin(), met.end());
-        EXPECT_TRUE(std::includes(met.begin(), met.end(), kept, kept + columns))
+        EXPECT_TRUE(std::includes(met.begin(), met.end(), kept, own) &&
+                    std::includes(met.begin(), met.end(), own, kept + columns))
             << "part " << p << " keeps columns in which it has no entries";
         for (auto slice = layout.first_slice[p]; slice < layout.first_slice[p + 1]; ++slice) {
             visit(layout.inside, static_cast<std::size_t>(slice),
@@ -179,10 +184,10 @@ TEST(EhybLayout, HoldsEveryEntryOnce)
         SCOPED_TRACE(shape.name);
         const HostCsr<double> a = make_matrix<double>(shape, 3);
         const Pattern pattern = pattern_of(a);
-        for (const std::int64_t parts : {1, 3}) {
-            const auto part = runs(a.rows, parts);
-            const Layout layout = make_layout(pattern, part, parts, 20'000, 2, 2, tuning);
-            EXPECT_EQ(layout.parts(), parts);
+        for (const EhybGhosts& ghosts : {no_ghosts, ehyb_ghosts}) {
+            const auto part = runs(a.rows, 3);
+            const Layout layout = make_layout(pattern, part, 3, 20'000, 2, 2, ghosts, tuning);
+            EXPECT_EQ(layout.parts(), 3);
             expect_whole(pattern, layout, part, 2, tuning);
         }
     }
@@ -200,6 +205,29 @@ TEST(EhybLayout, WhatIsOutsideThePartIsExtra)
     EXPECT_EQ(stored.er, 3);
     EXPECT_THAT(layout.columns, testing::ElementsAre(0, 1, 2, 3));
     EXPECT_THAT(layout.er_row, testing::ElementsAre(0, 2, 3));
+}
+
+TEST(EhybLayout, ForeignColumnsOfManyEntriesAreKept)
+{
+    // Part 0 has three entries in column 4, which belongs to no row, two in column 3 and one in column 2.
+    const HostCsr<double> a = matrix_of({{0, 4, 3}, {1, 4, 4, 3, 2}, {2, 0}, {3}}, 5);
+    const Pattern pattern = pattern_of(a);
+    const auto part = runs(4, 2);
+    const auto layout_with = [&](std::int64_t columns) {
+        return make_layout(pattern, part, 2, columns, 2, 1, EhybGhosts{2, 0});
+    };
+    const Layout roomy = layout_with(100);
+    Stored stored = expect_whole(pattern, roomy, part, 2, ehyb_tuning);
+    EXPECT_THAT(roomy.columns, testing::ElementsAre(0, 1, 3, 4, 2, 3));
+    EXPECT_EQ(stored.er, 2);
+    // The one with most entries goes first, and own columns before both.
+    const Layout tight = layout_with(3);
+    stored = expect_whole(pattern, tight, part, 2, ehyb_tuning);
+    EXPECT_THAT(tight.columns, testing::ElementsAre(0, 1, 4, 2, 3));
+    EXPECT_EQ(stored.er, 4);
+    // Parts are smaller where ghosts are expected: 1,000 columns hold 746 rows, 746 ghosts' 30 % and METIS's 3 %.
+    EXPECT_EQ(part_count(746 * 132, 1'000, 132, EhybGhosts{2, 30}), 132);
+    EXPECT_EQ(part_count(747 * 132, 1'000, 132, EhybGhosts{2, 30}), 264);
 }
 
 TEST(EhybLayout, NothingIsExtraInOnePart)
@@ -227,6 +255,13 @@ TEST(EhybLayout, TheDiagonalSaysWhichColumnsAreOwn)
     EXPECT_EQ(stored.inside, 3);
     EXPECT_EQ(stored.er, 2);
     EXPECT_THAT(layout.columns, testing::ElementsAre(10, 11));
+    // Columns numbered from one that is behind the first row's own.
+    const HostCsr<double> behind = matrix_of({{0}, {0, 1}, {1, 2}}, 3);
+    const Pattern cut = pattern_of(behind, -1);
+    const auto all = runs(3, 1);
+    const Layout kept = make_layout(cut, all, 1, 100, 2, 1);
+    EXPECT_EQ(expect_whole(cut, kept, all, 2, ehyb_tuning).inside, 4);
+    EXPECT_THAT(kept.columns, testing::ElementsAre(0, 1));
 }
 
 TEST(EhybLayout, ColumnsThatHaveNoRoomAreExtra)
@@ -263,7 +298,7 @@ TEST(EhybLayout, LongRowsAreCutIntoPieces)
     const HostCsr<double> a = matrix_of(rows, 101);
     const Pattern pattern = pattern_of(a);
     const auto part = runs(40, 1);
-    const Layout layout = make_layout(pattern, part, 1, 100, 2, 1, tuning);
+    const Layout layout = make_layout(pattern, part, 1, 100, 2, 1, no_ghosts, tuning);
     const Stored stored = expect_whole(pattern, layout, part, 2, tuning);
     EXPECT_EQ(stored.inside, 38 + 8);
     EXPECT_EQ(stored.er, 21 + 16);
@@ -294,6 +329,36 @@ TEST(EhybLayout, MetisFindsTheParts)
     EXPECT_LT(expect_whole(pattern, layout, part, 2, ehyb_tuning).er, 40);
     for (std::size_t p = 0; p < 4; ++p) {
         EXPECT_NEAR(layout.first_row[p + 1] - layout.first_row[p], 1000, 50);
+    }
+}
+
+TEST(EhybLayout, UnknownsOfANodeStayTogether)
+{
+    if (!has_metis()) {
+        GTEST_SKIP() << "a build without METIS";
+    }
+    // A chain of nodes with three unknowns each, and one with a hundred, which is more than a part has.
+    for (const std::int32_t unknowns : {3, 100}) {
+        const std::int32_t rows = 2400;
+        std::vector<std::vector<std::int32_t>> chain;
+        for (std::int32_t row = 0; row < rows; ++row) {
+            const std::int32_t node = row / unknowns * unknowns;
+            chain.emplace_back();
+            for (std::int32_t other = node; other < std::min(rows, node + 2 * unknowns); ++other) {
+                chain.back().push_back(other);
+            }
+        }
+        const HostCsr<double> a = matrix_of(chain, rows);
+        const std::int64_t parts = 40;
+        const auto part = parts_of_rows(pattern_of(a), parts, EhybOrder::metis, 2);
+        std::vector<int> sizes(parts, 0);
+        for (std::int32_t row = 0; row < rows; ++row) {
+            ++sizes[static_cast<std::size_t>(part[static_cast<std::size_t>(row)])];
+            if (unknowns == 3) {
+                EXPECT_EQ(part[static_cast<std::size_t>(row)], part[static_cast<std::size_t>(row / 3 * 3)]);
+            }
+        }
+        EXPECT_LE(*std::max_element(sizes.begin(), sizes.end()), 2 * rows / parts);
     }
 }
 
