@@ -517,7 +517,7 @@ void StreamedPart<T>::upload(runtime::Worker& worker, T* to, const T* from, std:
 {
     worker.device().upload(*copies_, to, from, bytes, [&] {
         // Not more than the link needs, since the rest of the vector has to wait for it.
-        if (sent_ < slots_.size() && slot_of(sent_ - pieces_ahead).filled->ready()) {
+        while (sent_ < slots_.size() && slot_of(sent_ - pieces_ahead).filled->ready()) {
             send(worker, sent_++);
         }
     });
