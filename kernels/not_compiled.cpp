@@ -263,6 +263,15 @@ void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::in
 {
     missing("decode_packet for CUDA devices");
 }
+template <class T>
+void multiply_packet(const PacketLayout&, const std::byte*, T, const T*, T, T*, const Context&)
+{
+    missing("multiply_packet for CUDA devices");
+}
+template void multiply_packet(const PacketLayout&, const std::byte*, float, const float*, float, float*,
+                              const Context&);
+template void multiply_packet(const PacketLayout&, const std::byte*, double, const double*, double, double*,
+                              const Context&);
 template void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::int32_t*, float*,
                             const Context&);
 template void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::int32_t*, double*,

@@ -166,7 +166,9 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, 
       results_(worker.device().make_stream(runtime::StreamPriority::normal)),
       results_there_(worker.device().make_event(false)),
       vector_there_(worker.device().make_event(false)),
-      encodes_(options.encoding != StreamEncoding::none)
+      encodes_(options.encoding != StreamEncoding::none),
+      // With determinism device_count a row's bits must not depend on how the piece that it falls into is encoded.
+      may_multiply_packed_(!touched && options.kernel == "auto" && options.determinism != Determinism::device_count)
 {
     const bool automatic = options.chunk_bytes == 0;
     for (std::int64_t chunk_bytes = automatic ? automatic_chunk_bytes : options.chunk_bytes;; chunk_bytes /= 2) {
@@ -277,6 +279,20 @@ void StreamedPart<T>::prepare(runtime::Worker& worker, std::size_t piece_index, 
 }
 
 template <class T>
+bool StreamedPart<T>::multiplies_packed(const StreamPiece& piece, const kernels::PacketLayout& layout) const
+{
+    // One thread a row: enough rows for a GPU, and none that a thread would be at long after the others.
+    constexpr std::int64_t least_rows = 32'768;
+    constexpr std::int64_t longest_row = 512;
+    if (!may_multiply_packed_ || !kernels::multipliable(layout) || piece.rows < least_rows) {
+        return false;
+    }
+    return source_.a.row_ptr.visit([&](const auto* p) {
+        return row_statistics(piece.rows, IndexView(p + piece.first_row)).longest_row <= longest_row;
+    });
+}
+
+template <class T>
 void StreamedPart<T>::encode(runtime::Worker& worker)
 {
     const auto begin = Clock::now();
@@ -305,7 +321,7 @@ void StreamedPart<T>::encode(runtime::Worker& worker)
     std::size_t most_bytes = 0;
     for (std::size_t i = 0; i < packets.size(); ++i) {
         constexpr std::size_t line = 256;
-        encoded_[i] = {packets[i].layout, all_bytes};
+        encoded_[i] = {packets[i].layout, all_bytes, multiplies_packed(pieces_[i], packets[i].layout)};
         all_bytes += (packets[i].bytes.size() + line - 1) / line * line;
         most_bytes = std::max(most_bytes, packets[i].bytes.size());
     }
@@ -447,6 +463,9 @@ void StreamedPart<T>::arrive(runtime::Worker& worker, std::size_t piece_index)
         send(worker, sent_);
     }
     worker.stream().wait(*slot.filled);
+    if (!encoded_.empty() && encoded_[piece_index].multiplied_packed) {
+        return;
+    }
     if (!encoded_.empty() && encoded_[piece_index].layout.encoded()) {
         kernels::decode_packet(encoded_[piece_index].layout, slot.packet.data(), slot.row_ptr.data(),
                                slot.col_idx.data(), slot.values.data(), worker.context());
@@ -463,7 +482,12 @@ void StreamedPart<T>::queue(runtime::Worker& worker, std::size_t piece_index, T 
     arrive(worker, piece_index);
     T* const out = piece.carry ? carry : y + (piece.first_row - first_owned_row_);
     const T out_beta = piece.continues ? T{1} : piece.carry ? T{0} : beta;
-    operators_[piece_index]->apply(alpha, x, out_beta, out, worker.context());
+    if (!encoded_.empty() && encoded_[piece_index].multiplied_packed) {
+        kernels::multiply_packet(encoded_[piece_index].layout, slot_of(piece_index).packet.data(), alpha, x, out_beta,
+                                 out, worker.context());
+    } else {
+        operators_[piece_index]->apply(alpha, x, out_beta, out, worker.context());
+    }
     worker.stream().record(*slot_of(piece_index).free);
 }
 
@@ -493,7 +517,7 @@ void StreamedPart<T>::upload(runtime::Worker& worker, T* to, const T* from, std:
 {
     worker.device().upload(*copies_, to, from, bytes, [&] {
         // Not more than the link needs, since the rest of the vector has to wait for it.
-        if (sent_ < slots_.size() && slot_of(sent_ - pieces_ahead).filled->ready()) {
+        while (sent_ < slots_.size() && slot_of(sent_ - pieces_ahead).filled->ready()) {
             send(worker, sent_++);
         }
     });

@@ -138,6 +138,7 @@ private:
     struct EncodedPiece {
         kernels::PacketLayout layout;
         std::size_t begin = 0;
+        bool multiplied_packed = false;  ///< by kernels::multiply_packet() instead of the piece's operator
     };
 
     Slot& slot_of(std::size_t piece) noexcept { return slots_[piece % slots_.size()]; }
@@ -146,6 +147,7 @@ private:
     void make_slots(runtime::Worker& worker);
     void prepare(runtime::Worker& worker, std::size_t piece, const std::string& kernel, Determinism determinism);
     void encode(runtime::Worker& worker);
+    bool multiplies_packed(const StreamPiece& piece, const kernels::PacketLayout& layout) const;
     /// As they are in the caller's array, or made local on the way.
     void send_row_pointers(runtime::Worker& worker, runtime::Stream& stream, const StreamPiece& piece,
                            Slot& slot) const;
@@ -176,6 +178,7 @@ private:
     std::vector<std::unique_ptr<kernels::SpmvOperator<T>>>
         operators_;  ///< one a piece, for the slot that it passes through
     bool encodes_ = false;
+    bool may_multiply_packed_ = false;  ///< products by rows whose kernel is chosen by the library, bits by nobody
     bool encode_refused_ = false;
     std::vector<EncodedPiece> encoded_;  ///< one a piece, if pieces are encoded
     runtime::PinnedBuffer packets_;

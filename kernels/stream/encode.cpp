@@ -423,11 +423,43 @@ void decode_packet(const PacketLayout& layout, const std::byte* packet, std::int
     }
 }
 
+template <class T>
+void multiply_packet(const PacketLayout& layout, const std::byte* packet, T alpha, const T* x, T beta, T* y,
+                     const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::multiply_packet(layout, packet, alpha, x, beta, y, context);
+        return;
+    }
+    const auto* const words = reinterpret_cast<const std::uint32_t*>(packet + layout.words);
+    const auto integer = [&](std::int64_t blocks, std::int64_t i) {
+        return unpack(reinterpret_cast<const PackedBlock*>(packet + blocks), words, i);
+    };
+    const auto* const start = reinterpret_cast<const std::uint32_t*>(packet + layout.pattern_start);
+    const auto* const offsets = reinterpret_cast<const std::uint32_t*>(packet + layout.pattern_offsets);
+    const int threads = layout.nnz < (1 << 16) ? 1 : std::max(context.threads, 1);
+#pragma omp parallel for num_threads(threads)
+    for (std::int64_t row = 0; row < layout.rows; ++row) {
+        const std::uint32_t begin = integer(layout.row_ptr_blocks, row);
+        const std::uint32_t* const list = offsets + start[integer(layout.column_blocks, row)];
+        T sum = 0;
+        for (std::uint32_t i = begin; i < integer(layout.row_ptr_blocks, row + 1); ++i) {
+            const std::uint32_t column = static_cast<std::uint32_t>(layout.first_row + row) + list[i - begin];
+            sum += decoded_value<T>(layout, packet, integer(layout.value_blocks, i)) * x[column];
+        }
+        y[row] = beta == T{0} ? alpha * sum : alpha * sum + beta * y[row];
+    }
+}
+
 template Packet encode_piece(const CsrPiece<float>&, double);
 template Packet encode_piece(const CsrPiece<double>&, double);
 template void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::int32_t*, float*,
                             const Context&);
 template void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::int32_t*, double*,
                             const Context&);
+template void multiply_packet(const PacketLayout&, const std::byte*, float, const float*, float, float*,
+                              const Context&);
+template void multiply_packet(const PacketLayout&, const std::byte*, double, const double*, double, double*,
+                              const Context&);
 
 }  // namespace rmsp::kernels

@@ -37,8 +37,23 @@ template <class T>
 void decode_packet(const PacketLayout& layout, const std::byte* packet, std::int32_t* row_ptr, std::int32_t* col_idx,
                    T* values, const Context& context);
 
+/// Whether multiply_packet() takes a packet: columns are lists, and values are encoded.
+constexpr bool multipliable(const PacketLayout& layout)
+{
+    return layout.columns == ColumnCode::patterns && layout.values != ValueCode::raw;
+}
+
+/// Queues y = alpha A x + beta y for the rows of such a packet, which is read as it is: nothing is written but y. A row is added up in
+/// the order of its entries; there should be many of them, and none much longer than the others. As decode_packet() otherwise.
+template <class T>
+void multiply_packet(const PacketLayout& layout, const std::byte* packet, T alpha, const T* x, T beta, T* y,
+                     const Context& context);
+
 namespace cuda {
 
+template <class T>
+void multiply_packet(const PacketLayout& layout, const std::byte* packet, T alpha, const T* x, T beta, T* y,
+                     const Context& context);
 template <class T>
 void decode_packet(const PacketLayout& layout, const std::byte* packet, std::int32_t* row_ptr, std::int32_t* col_idx,
                    T* values, const Context& context);

@@ -83,6 +83,47 @@ protected:
         device_ = open_device();
     }
 
+    /// Multiplies the packet as it is, with each kind of beta.
+    template <class T>
+    void check_product(const CsrPiece<T>& piece, const PacketLayout& layout, const std::byte* packet)
+    {
+        std::int64_t cols = 1;
+        for (std::int64_t i = piece.first; i < piece.first + piece.nnz; ++i) {
+            cols = std::max(cols, piece.col_idx[i] + 1);
+            if (cols > (1 << 24) || !std::isfinite(piece.values[i])) {
+                return;
+            }
+        }
+        std::vector<T> x(static_cast<std::size_t>(cols));
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            x[i] = static_cast<T>(static_cast<int>(i % 17) - 8);
+        }
+        const auto rows = static_cast<std::size_t>(piece.rows);
+        const DeviceArray<T> device_x = upload(*device_, x);
+        for (const T beta : {T{0}, T{1}, T(-2)}) {
+            const DeviceArray<T> device_y =
+                upload(*device_, std::vector<T>(rows + 1, beta == T{0} ? std::numeric_limits<T>::quiet_NaN() : T{3}));
+            multiply_packet(layout, packet, T(0.5), device_x.data(), beta, device_y.data(), device_->context());
+            const std::vector<T> y = download(*device_, device_y.data(), rows + 1);
+            for (std::size_t row = 0; row < rows; ++row) {
+                const auto at = piece.first_row + static_cast<std::int64_t>(row);
+                double sum = 0;
+                double size = 0;
+                const std::int64_t end = std::min(piece.row_ptr[at + 1], piece.first + piece.nnz);
+                for (std::int64_t i = std::max(piece.row_ptr[at], piece.first); i < end; ++i) {
+                    const double product = static_cast<double>(piece.values[i]) *
+                                           static_cast<double>(x[static_cast<std::size_t>(piece.col_idx[i])]);
+                    sum += product;
+                    size += std::abs(product);
+                }
+                const double bound = static_cast<double>(end - piece.row_ptr[at] + 8) *
+                                     static_cast<double>(std::numeric_limits<T>::epsilon()) * (size + 10);
+                EXPECT_NEAR(static_cast<double>(y[row]), 0.5 * sum + static_cast<double>(beta) * 3, bound) << row;
+            }
+            EXPECT_EQ(y[rows] == T{3}, beta != T{0});
+        }
+    }
+
     /// Encodes, decodes on the device, and compares every bit; nothing else is written.
     template <class T>
     PacketLayout check(const CsrPiece<T>& piece, double share = any_share)
@@ -126,6 +167,9 @@ protected:
         EXPECT_EQ(download(*device_, out_row_ptr.data(), rows + 2), row_ptr);
         EXPECT_EQ(download(*device_, out_columns.data(), nnz + 1), columns);
         EXPECT_EQ(bytes_of(download(*device_, out_values.data(), nnz + 1)), bytes_of(values));
+        if (multipliable(layout)) {
+            check_product(piece, layout, in.data());
+        }
         return layout;
     }
 

@@ -368,6 +368,22 @@ TEST_P(Streamed, AnEncodedLoopGivesTheBitsOfTheRawOne)
     }
 }
 
+TEST_P(Streamed, PacketsOfManyRowsAreMultipliedAsTheyAre)
+{
+    auto a = stencil27<double>(45, 44, 43);
+    auto o = options();
+    o.chunk_bytes = 0;
+    o.encoding = StreamEncoding::automatic;
+    for (const double unit : {1.0, 0.25, 1.0 / 3}) {
+        for (std::int64_t i = 0; i < a.nnz(); ++i) {
+            a.values[static_cast<std::size_t>(i)] = static_cast<double>(i % 7 - 3) * unit;
+        }
+        check_host_apply("stencil", Wide(a).view(), o);
+    }
+    o.determinism = Determinism::device_count;
+    check_host_apply("stencil, the same bits everywhere", a.view(), o);
+}
+
 TEST_P(Streamed, NewValuesAreEncodedAnew)
 {
     auto a = stencil27<double>(13, 12, 11);
