@@ -58,10 +58,8 @@ struct Counters {
     long long least;               ///< entries that C has at least
     unsigned long long pool_used;  ///< words of the pool; more than it has if there was no room
     int unstored;                  ///< a row whose words are not in the pool
-    long long placed;              ///< products of the groups of rows whose places may be kept
-    unsigned long long places_used;
-    unsigned structure[classes];  ///< rows in each class
-    int widest[classes];          ///< words of the widest row in each class of the symbolic phase
+    unsigned structure[classes];   ///< rows in each class
+    int widest[classes];           ///< words of the widest row in each class of the symbolic phase
     unsigned structure_used[classes];
     unsigned numeric[classes];
     unsigned long long products_of[classes];   ///< of the rows in each class of the numeric phase
@@ -70,6 +68,7 @@ struct Counters {
     int unsorted;       ///< a row of B whose columns do not rise
     unsigned twins;     ///< rows of A with the columns of the row before, if the next is not 0
     int most_in_group;  ///< rows of A that are worked on together
+    int most_products;  ///< of a row
 };
 
 /// Launches of a phase work on rows of their own, so that one may begin as soon as all blocks of the one before have begun.
@@ -179,6 +178,12 @@ struct ScanJob {
 };
 void scan_rows(const ScanJob& job, cudaStream_t stream);
 
+/// A product: the entries of A and of B.
+struct alignas(8) ProductRef {
+    std::int32_t a;
+    std::int32_t b;
+};
+
 /// What a launch of the numeric phase works on.
 template <class T>
 struct NumericJob {
@@ -199,24 +204,35 @@ struct NumericJob {
     const StoredWords* stored;
     const Word* pool;  ///< null: no row's words are there
     T* values;
-    std::uint16_t* places;  ///< of the products, among the entries of their rows; null: not kept
-    long long* places_at;   ///< where those of a row begin
-    Counters* counters;
     std::int32_t* map;  ///< of class scatter: B's columns, for each of map_blocks blocks
     int map_blocks;
+    const std::uint32_t* offsets;  ///< of Work::list: where the products of each entry of C begin
+    ProductRef* products;
 };
-/// What is done with places.
-enum class Places : std::uint8_t {
-    look_up,
-    keep,  ///< looked up and written to job.places
-    read   ///< from job.places
+/// What is done with the products.
+enum class Work : std::uint8_t {
+    sum,  ///< to job.values
+    list  ///< noted in job.products by entries of C, whose columns are there; job.values is overwritten
 };
-/// The listed rows, all of one class; `places` other than look_up for classes that keep them only; `lanes`: lanes_a_row() of these rows.
+/// The listed rows, all of one class; twins and forced accumulators are not listed. `lanes`: lanes_a_row() of these rows.
 template <class T>
-void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Places places, int lanes, const std::int32_t* list,
+void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Work work, int lanes, const std::int32_t* list,
                       std::int64_t count, Overlap overlap, cudaStream_t stream);
 template <class T>
-void run_numeric_block(const NumericJob<T>& job, NumericClass c, Places places, const std::int32_t* list,
+void run_numeric_block(const NumericJob<T>& job, NumericClass c, Work work, const std::int32_t* list,
                        std::int64_t count, Overlap overlap, cudaStream_t stream);
+
+/// Bytes of work space that begin_products() needs.
+std::size_t begin_products_bytes(std::int64_t entries);
+/// Turns how many products each of C's entries has into where they begin; offsets has one more than entries.
+template <class T>
+void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offsets, void* work, std::size_t work_bytes,
+                    cudaStream_t stream);
+/// values = alpha times the sums of the listed products.
+template <class T>
+void sum_products(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries, T alpha,
+                  const T* a_values, const T* b_values, T* values, cudaStream_t stream);
+template <class T>
+void fill_ones(T* to, std::int64_t n, cudaStream_t stream);
 
 }  // namespace rmsp::kernels::spgemm
