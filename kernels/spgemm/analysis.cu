@@ -64,6 +64,8 @@ __global__ void __launch_bounds__(threads)
 /// What analyze_b() finds.
 struct OfB {
     Word* words;
+    Extent* row_words;
+    Extent* row_entries;
     RowOfB* rows;
     std::uint8_t* twins;
     Counters* counters;
@@ -125,6 +127,8 @@ __device__ __forceinline__ bool analyze_row_of_b(const Pattern& b, const OfB& to
     }
     twin = all_of_group<Lanes>(twin);
     if (active && lane == 0) {
+        to.row_words[row] = {begin, count};
+        to.row_entries[row] = {begin, static_cast<std::int32_t>(entries)};
         to.rows[row] = {first, last, count, static_cast<std::int32_t>(entries)};
         to.twins[row] = twin;
     }
@@ -445,19 +449,19 @@ constexpr double mean_for_a_warp_of_b = 16;
 
 }  // namespace
 
-void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, Word* words, RowOfB* rows,
-               std::uint8_t* twins, Counters* counters, cudaStream_t stream)
+void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, Word* words, Extent* row_words,
+               Extent* row_entries, RowOfB* rows, std::uint8_t* twins, Counters* counters, cudaStream_t stream)
 {
     const std::int64_t count = touched.end - touched.first;
     if (count == 0) {
         return;
     }
     if (mean > mean_for_a_warp_of_b) {
-        analyze_b_kernel<32>
-            <<<blocks_for(count, threads / 32), threads, 0, stream>>>(b, touched, of_a, {words, rows, twins, counters});
+        analyze_b_kernel<32><<<blocks_for(count, threads / 32), threads, 0, stream>>>(
+            b, touched, of_a, {words, row_words, row_entries, rows, twins, counters});
     } else {
-        analyze_b_kernel<8>
-            <<<blocks_for(count, threads / 8), threads, 0, stream>>>(b, touched, of_a, {words, rows, twins, counters});
+        analyze_b_kernel<8><<<blocks_for(count, threads / 8), threads, 0, stream>>>(
+            b, touched, of_a, {words, row_words, row_entries, rows, twins, counters});
     }
     RMSP_CUDA_CHECK_LAUNCH("analyze_b_kernel");
 }

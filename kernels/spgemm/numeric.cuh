@@ -14,7 +14,7 @@ struct RowSource {
 template <class T>
 __device__ __forceinline__ RowSource source_of(const NumericJob<T>& job, std::int64_t row)
 {
-    const StoredWords stored = job.stored[row];
+    const Extent stored = job.stored[row];
     const std::int64_t place = job.pool != nullptr ? stored.place() : -1;
     return {place < 0 ? nullptr : job.pool + place, stored.count()};
 }

@@ -243,10 +243,11 @@ __global__ void __launch_bounds__(Threads)
                     __syncthreads();
                     for (int i = thread; i < batch; i += Threads) {
                         const std::int64_t k = __ldg(job.a.col_idx + a_begin + at + i);
-                        const std::int32_t b_entries = __ldg(&job.b_rows[k].entries);
-                        factors[i] = {job.b.row_ptr[k],
-                                      lists ? T{0} : __ldg(job.a_values + a_begin + r * a_entries + at + i), b_entries};
-                        if (b_entries > longest) {
+                        const Extent b_row = load(job.b_entries + k);
+                        factors[i] = {b_row.place(),
+                                      lists ? T{0} : __ldg(job.a_values + a_begin + r * a_entries + at + i),
+                                      b_row.count()};
+                        if (b_row.count() > longest) {
                             long_rows[atomicAdd(&long_count, 1)] = i;
                         }
                     }

@@ -76,15 +76,10 @@ struct WordTable {
     }
 };
 
-/// A row of B that a warp multiplies, in one word: where it begins, and its entries.
-constexpr int length_bits = 18;
-constexpr unsigned long long length_mask = (1u << length_bits) - 1u;
-static_assert(NumericLimits{}.products_of_a_warp < 1 << length_bits);
-
 /// An entry of `Most` rows of A and its row of B.
 template <class T, int Most>
 struct alignas(16) WarpFactor {
-    unsigned long long b_row;
+    Extent b_row;
     T value[Most];
 };
 
@@ -210,9 +205,9 @@ __global__ void __launch_bounds__(warp_threads)
         std::int32_t length = 0;
         if (in) {
             k = __ldg(job.a.col_idx + a_begin + at + lane);
-            length = __ldg(&job.b_rows[k].entries);
-            factors[own][lane].b_row =
-                static_cast<unsigned long long>(job.b.row_ptr[k]) << length_bits | static_cast<unsigned>(length);
+            const Extent b_row = load(job.b_entries + k);
+            length = b_row.count();
+            factors[own][lane].b_row = b_row;
 #pragma unroll
             for (int r = 0; r < Most; ++r) {
                 if (r < group) {
@@ -251,8 +246,8 @@ __global__ void __launch_bounds__(warp_threads)
                         const int step = one_each ? s + u : steps[own][s + u];
                         const WarpFactor<T, Most> f = factors[own][step & 255];
                         const int j = (step >> 8) * Lanes + lane;
-                        if (j < static_cast<int>(f.b_row & length_mask)) {
-                            const std::int64_t from = static_cast<std::int64_t>(f.b_row >> length_bits) + j;
+                        if (j < f.b_row.count()) {
+                            const std::int64_t from = f.b_row.place() + j;
                             column[u] = __ldg(job.b.col_idx + from);
                             if constexpr (lists) {
                                 ref[u] = {static_cast<std::int32_t>(a_begin + at) + (step & 255),
@@ -285,8 +280,8 @@ __global__ void __launch_bounds__(warp_threads)
                 const int t = (__ffs(static_cast<int>(rest)) - 1) % Lanes;
                 const WarpFactor<T, Most> f = factors[own][t];
                 const T factor = f.value[0];
-                const auto b_entries = static_cast<std::int32_t>(f.b_row & length_mask);
-                const auto b_begin = static_cast<std::int64_t>(f.b_row >> length_bits);
+                const std::int32_t b_entries = f.b_row.count();
+                const std::int64_t b_begin = f.b_row.place();
                 for (std::int32_t j = lane; j < b_entries; j += in_flight * Lanes) {
                     std::int32_t column[in_flight];
                     T product[in_flight];
@@ -341,9 +336,9 @@ __global__ void __launch_bounds__(warp_threads)
             const unsigned joined = __ballot_sync(whole_warp, in && lane > 0 && k == left + 1 && job.b_twins[k] != 0);
             __syncwarp();
             for (int t = 0; t < batch;) {
-                const unsigned long long b_row = factors[own][t].b_row;
-                const auto b_entries = static_cast<std::int32_t>(b_row & length_mask);
-                const auto b_begin = static_cast<std::int64_t>(b_row >> length_bits);
+                const Extent b_row = factors[own][t].b_row;
+                const std::int32_t b_entries = b_row.count();
+                const std::int64_t b_begin = b_row.place();
                 const T* const b_values = job.b_values + b_begin;
                 const int together = t == 31 ? 1 : min(__ffs(static_cast<int>(~(joined >> (t + 1)))), Most);
                 // `All` of the twins that there is room for are there, on both sides.

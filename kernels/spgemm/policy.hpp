@@ -493,11 +493,13 @@ std::vector<Launch<Class>> plan_launches(std::span<const unsigned> rows_of_class
     return launches;
 }
 
-/// Where the words of a row of C are in the pool, and how many there are.
-struct StoredWords {
+/// Where the words, or the entries, of a row are, and how many there are.
+struct Extent {
     static constexpr int count_bits = 27;
     std::uint64_t packed;
-    constexpr StoredWords(std::int64_t place, std::int32_t count)
+    Extent() = default;
+    constexpr explicit Extent(std::uint64_t as_packed) : packed(as_packed) {}
+    constexpr Extent(std::int64_t place, std::int32_t count)
         : packed((static_cast<std::uint64_t>(place) << count_bits) | static_cast<std::uint32_t>(count))
     {
     }

@@ -74,6 +74,8 @@ public:
         const std::size_t words = layout.add<Word>(b.nnz);
         const bool all = options.touched.end < 0;
         const RowRange touched = all ? RowRange{0, b.rows} : options.touched;
+        const std::size_t b_words = layout.add<Extent>(touched.end - touched.first);
+        const std::size_t b_entries = layout.add<Extent>(touched.end - touched.first);
         const std::size_t b_rows = layout.add<RowOfB>(touched.end - touched.first);
         const std::size_t b_twins = layout.add<std::uint8_t>(touched.end - touched.first);
         const bool within = options.a_in_b >= 0;
@@ -81,7 +83,7 @@ public:
         const std::size_t groups = layout.add<std::uint8_t>(a.rows);
         const std::size_t bounds = layout.add<RowBounds>(a.rows);
         const std::size_t row_nnz = layout.add<std::int32_t>(a.rows);
-        const std::size_t stored = layout.add<StoredWords>(a.rows);
+        const std::size_t stored = layout.add<Extent>(a.rows);
         const std::size_t tiles = layout.add<long long>(scan_tiles(a.rows));
         const std::size_t structure_list = layout.add<std::int32_t>(a.rows);
         const std::size_t numeric_list = layout.add<std::int32_t>(a.rows);
@@ -92,11 +94,13 @@ public:
         row_ptr_ = array<std::int64_t>(row_ptr);
         words_ = array<Word>(words);
         // Entry 0 of these would be before the first.
+        b_words_ = array<Extent>(b_words) - touched.first;
+        b_entries_ = array<Extent>(b_entries) - touched.first;
         b_rows_ = array<RowOfB>(b_rows) - touched.first;
         b_twins_ = array<std::uint8_t>(b_twins) - touched.first;
         groups_ = array<std::uint8_t>(groups);
         bounds_ = array<RowBounds>(bounds);
-        stored_ = array<StoredWords>(stored);
+        stored_ = array<Extent>(stored);
         structure_list_ = array<std::int32_t>(structure_list);
         numeric_list_ = array<std::int32_t>(numeric_list);
         device_counters_ = array<Counters>(counters);
@@ -113,8 +117,8 @@ public:
         RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
         overlaps_ = generation >= 9;
         const RowRange of_a = within ? RowRange{options.a_in_b, options.a_in_b + a.rows} : RowRange{};
-        analyze_b(b_, touched, of_a, mean(b.nnz, all ? b.rows : options.touched_rows), words_, b_rows_, b_twins_,
-                  device_counters_, stream);
+        analyze_b(b_, touched, of_a, mean(b.nnz, all ? b.rows : options.touched_rows), words_, b_words_, b_entries_,
+                  b_rows_, b_twins_, device_counters_, stream);
         std::uint8_t* const twins_of_a = within ? b_twins_ + options.a_in_b : array<std::uint8_t>(a_twins);
         if (!within) {
             find_twins(a_, mean(a.nnz, a.rows), twins_of_a, device_counters_, stream);
@@ -226,7 +230,7 @@ private:
                 .b_values = b_values,
                 .alpha = alpha,
                 .atomic = counters_.unsorted != 0,
-                .b_rows = b_rows_,
+                .b_entries = b_entries_,
                 .b_twins = b_twins_,
                 .bounds = bounds_,
                 .groups = groups_,
@@ -278,9 +282,8 @@ private:
     StructureJob structure_job() const
     {
         return {.a = a_,
-                .b_ptr = b_.row_ptr,
                 .words = words_,
-                .b_rows = b_rows_,
+                .b_words = b_words_,
                 .bounds = bounds_,
                 .groups = groups_,
                 .row_nnz = nullptr,
@@ -393,13 +396,15 @@ private:
     DeviceArray<std::byte> workspace_;
     std::int64_t* row_ptr_ = nullptr;
     Word* words_ = nullptr;
+    Extent* b_words_ = nullptr;
+    Extent* b_entries_ = nullptr;
     RowOfB* b_rows_ = nullptr;
     std::uint8_t* b_twins_ = nullptr;
     std::uint8_t* groups_ = nullptr;  ///< rows of A from each on that are worked on together
     RowBounds* bounds_ = nullptr;
     std::int32_t* structure_list_ = nullptr;  ///< rows of A by class
     std::int32_t* numeric_list_ = nullptr;
-    StoredWords* stored_ = nullptr;
+    Extent* stored_ = nullptr;
     DeviceArray<Word> pool_;              ///< columns of C, as they were counted
     DeviceArray<ProductRef> products_;    ///< by entries of C, for repeated values
     DeviceArray<std::uint32_t> offsets_;  ///< where those of each entry begin
