@@ -442,8 +442,9 @@ constexpr bool worth_listing(std::int64_t products, std::int64_t entries, std::i
                              int most_in_group, Accumulator accumulator)
 {
     constexpr std::int64_t counted_in_float = 1 << 24;
+    constexpr std::int64_t counted_in_32_bits = (std::int64_t{1} << 32) - 64;  // a thread reads past the last by a few
     return accumulator == Accumulator::automatic && most_in_group <= 1 && products <= 8 * entries &&
-           products < std::numeric_limits<std::uint32_t>::max() && most_products_of_a_row < counted_in_float;
+           products < counted_in_32_bits && most_products_of_a_row < counted_in_float;
 }
 
 /// Classes whose rows may also be worked on as those of the next class: same kernel, less room a row.
