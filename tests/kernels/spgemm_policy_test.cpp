@@ -56,11 +56,11 @@ TEST(SpgemmPolicy, StructureClassHoldsTheRow)
     }
 }
 
-TEST(SpgemmPolicy, StoredWordsKeepPlaceAndCount)
+TEST(SpgemmPolicy, ExtentsKeepPlaceAndCount)
 {
     for (const std::int64_t place : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1} << 35}) {
         for (const std::int32_t count : {0, 1, 1 << 26}) {
-            const StoredWords stored(place, count);
+            const Extent stored(place, count);
             EXPECT_EQ(stored.place(), place);
             EXPECT_EQ(stored.count(), count);
         }
