@@ -64,6 +64,8 @@ __global__ void __launch_bounds__(threads)
 /// What analyze_b() finds.
 struct OfB {
     Word* words;
+    Extent* row_words;
+    Extent* row_entries;
     RowOfB* rows;
     std::uint8_t* twins;
     Counters* counters;
@@ -125,6 +127,8 @@ __device__ __forceinline__ bool analyze_row_of_b(const Pattern& b, const OfB& to
     }
     twin = all_of_group<Lanes>(twin);
     if (active && lane == 0) {
+        to.row_words[row] = {begin, count};
+        to.row_entries[row] = {begin, static_cast<std::int32_t>(entries)};
         to.rows[row] = {first, last, count, static_cast<std::int32_t>(entries)};
         to.twins[row] = twin;
     }
@@ -236,6 +240,7 @@ __global__ void __launch_bounds__(threads)
     long long all_bounds = 0;
     long long all_longest = 0;
     int most_in_group = 0;
+    int most_products = 0;
     // The same number of steps for all threads of a warp.
     for (std::int64_t tile = std::int64_t{blockIdx.x} * (threads / Lanes); tile < a.rows;
          tile += std::int64_t{gridDim.x} * (threads / Lanes)) {
@@ -273,6 +278,7 @@ __global__ void __launch_bounds__(threads)
             const int group = grouping ? group_of(twins, row, a.rows) : 1;
             groups[row] = static_cast<std::uint8_t>(group);
             most_in_group = max(most_in_group, group);
+            most_products = max(most_products, found.products);
             all_products += products;
             all_longest += longest;
             if (group > 0) {
@@ -296,6 +302,10 @@ __global__ void __launch_bounds__(threads)
         atomicAdd(reinterpret_cast<unsigned long long*>(&counters->products),
                   static_cast<unsigned long long>(all_products));
         atomicAdd(reinterpret_cast<unsigned long long*>(&counters->bound), static_cast<unsigned long long>(all_bounds));
+    }
+    most_products = __reduce_max_sync(whole_warp, most_products);
+    if (threadIdx.x % 32 == 0 && most_products > counters->most_products) {
+        atomicMax(&counters->most_products, most_products);
     }
     most_in_group = __reduce_max_sync(whole_warp, most_in_group);
     if (threadIdx.x % 32 == 0 && most_in_group > 1) {
@@ -341,7 +351,6 @@ __global__ void __launch_bounds__(threads) tile_totals_kernel(ScanJob job)
     if (threadIdx.x < 2 * classes) {
         work[threadIdx.x / classes][threadIdx.x % classes] = 0;
     }
-    long long placed = c >= 0 && keeps_places(static_cast<NumericClass>(c)) ? job.bounds[row].products : 0;
     count_classes(c, histogram, job.counters->numeric);
     if (c >= 0) {
         // Of rows for warps, which are short enough for 32 bits.
@@ -354,16 +363,10 @@ __global__ void __launch_bounds__(threads) tile_totals_kernel(ScanJob job)
         atomicAdd(job.counters->a_entries_of + threadIdx.x, static_cast<unsigned long long>(work[1][threadIdx.x]));
     }
     const long long total = cuda::block_sum<threads>(own, sums);
-    __syncthreads();
-    placed = cuda::block_sum<threads>(placed, sums);
     if (threadIdx.x == 0) {
         job.tiles[blockIdx.x] = total;
         atomicAdd(reinterpret_cast<unsigned long long*>(job.tile_groups + blockIdx.x / tiles_a_group),
                   static_cast<unsigned long long>(total));
-    }
-    if (threadIdx.x == 0 && placed > 0) {
-        atomicAdd(reinterpret_cast<unsigned long long*>(&job.counters->placed),
-                  static_cast<unsigned long long>(placed));
     }
 }
 
@@ -446,19 +449,19 @@ constexpr double mean_for_a_warp_of_b = 16;
 
 }  // namespace
 
-void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, Word* words, RowOfB* rows,
-               std::uint8_t* twins, Counters* counters, cudaStream_t stream)
+void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, Word* words, Extent* row_words,
+               Extent* row_entries, RowOfB* rows, std::uint8_t* twins, Counters* counters, cudaStream_t stream)
 {
     const std::int64_t count = touched.end - touched.first;
     if (count == 0) {
         return;
     }
     if (mean > mean_for_a_warp_of_b) {
-        analyze_b_kernel<32>
-            <<<blocks_for(count, threads / 32), threads, 0, stream>>>(b, touched, of_a, {words, rows, twins, counters});
+        analyze_b_kernel<32><<<blocks_for(count, threads / 32), threads, 0, stream>>>(
+            b, touched, of_a, {words, row_words, row_entries, rows, twins, counters});
     } else {
-        analyze_b_kernel<8>
-            <<<blocks_for(count, threads / 8), threads, 0, stream>>>(b, touched, of_a, {words, rows, twins, counters});
+        analyze_b_kernel<8><<<blocks_for(count, threads / 8), threads, 0, stream>>>(
+            b, touched, of_a, {words, row_words, row_entries, rows, twins, counters});
     }
     RMSP_CUDA_CHECK_LAUNCH("analyze_b_kernel");
 }

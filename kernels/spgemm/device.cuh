@@ -18,12 +18,17 @@ static_assert(static_cast<int>(StructureClass::count) <= classes && static_cast<
 
 /// Row pointers of either width; the choice is the same for all threads.
 struct RowPtr {
-    const void* data;
-    bool wide;
-    explicit RowPtr(const IndexView& view) : data(view.data()), wide(view.type() == IndexType::i64) {}
+    const std::int32_t* halves;  ///< of 64-bit pointers the lower half comes first
+    int wide;                    ///< 0 or 1
+    explicit RowPtr(const IndexView& view)
+        : halves(static_cast<const std::int32_t*>(view.data())), wide(view.type() == IndexType::i64 ? 1 : 0)
+    {
+    }
     __device__ __forceinline__ std::int64_t operator[](std::int64_t i) const
     {
-        return wide ? __ldg(static_cast<const long long*>(data) + i) : __ldg(static_cast<const int*>(data) + i);
+        const std::int32_t* const at = halves + (i << wide);
+        const std::int64_t upper = wide != 0 ? __ldg(at + 1) : 0;
+        return upper << 32 | static_cast<std::uint32_t>(__ldg(at));
     }
 };
 
@@ -41,7 +46,7 @@ struct Word {
     std::uint32_t mask;
 };
 
-/// A row of B.
+/// What the analysis of A needs of a row of B.
 struct alignas(16) RowOfB {
     std::int32_t first;  ///< least column; above `last` in an empty row
     std::int32_t last;
@@ -58,10 +63,8 @@ struct Counters {
     long long least;               ///< entries that C has at least
     unsigned long long pool_used;  ///< words of the pool; more than it has if there was no room
     int unstored;                  ///< a row whose words are not in the pool
-    long long placed;              ///< products of the groups of rows whose places may be kept
-    unsigned long long places_used;
-    unsigned structure[classes];  ///< rows in each class
-    int widest[classes];          ///< words of the widest row in each class of the symbolic phase
+    unsigned structure[classes];   ///< rows in each class
+    int widest[classes];           ///< words of the widest row in each class of the symbolic phase
     unsigned structure_used[classes];
     unsigned numeric[classes];
     unsigned long long products_of[classes];   ///< of the rows in each class of the numeric phase
@@ -70,7 +73,13 @@ struct Counters {
     int unsorted;       ///< a row of B whose columns do not rise
     unsigned twins;     ///< rows of A with the columns of the row before, if the next is not 0
     int most_in_group;  ///< rows of A that are worked on together
+    int most_products;  ///< of a row
 };
+
+__device__ __forceinline__ Extent load(const Extent* extent)
+{
+    return Extent(__ldg(reinterpret_cast<const unsigned long long*>(extent)));
+}
 
 /// Launches of a phase work on rows of their own, so that one may begin as soon as all blocks of the one before have begun.
 struct Overlap {
@@ -116,10 +125,10 @@ __device__ __forceinline__ void wait_for_previous()
 #endif
 }
 
-/// Words, bounds, order of the rows of B; words[b.row_ptr[k] + i] is word i of row k. twins[k]: row k has the columns of row
+/// Words, bounds, order of the rows of B; words[b.row_ptr[k] + i] is word i of row k, as row_words[k] says; row_entries[k]: its entries. twins[k]: row k has the columns of row
 /// k - 1. Of the `touched` rows alone; `of_a`, if not empty, is where A is among them, so that its twins are counted.
-void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, Word* words, RowOfB* rows,
-               std::uint8_t* twins, Counters* counters, cudaStream_t stream);
+void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, Word* words, Extent* row_words,
+               Extent* row_entries, RowOfB* rows, std::uint8_t* twins, Counters* counters, cudaStream_t stream);
 /// twins[row]: row has the columns of row - 1.
 void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* counters, cudaStream_t stream);
 /// Bounds of the rows of C, zeros to row_nnz, and how many rows there are in each class; how many rows from each one on are worked on together, 0 if with
@@ -133,13 +142,12 @@ void list_structure(const RowBounds* bounds, const std::uint8_t* groups, std::in
 /// What a launch of the symbolic phase works on.
 struct StructureJob {
     Pattern a;
-    RowPtr b_ptr;
     const Word* words;
-    const RowOfB* b_rows;
+    const Extent* b_words;  ///< where those of a row of B are
     const RowBounds* bounds;
     const std::uint8_t* groups;
     std::int32_t* row_nnz;  ///< written by a count, with what follows
-    StoredWords* stored;
+    Extent* stored;
     Word* pool;  ///< null: no row's words are there
     long long pool_capacity;
     int rows_a_slab;  ///< rows_a_slab() of this launch
@@ -164,7 +172,7 @@ struct ScanJob {
     RowPtr a_row_ptr;
     const std::int32_t* row_nnz;
     const RowBounds* bounds;
-    const StoredWords* stored;
+    const Extent* stored;
     const std::uint8_t* groups;
     std::int64_t value_bytes;
     int twins;  ///< most rows that a warp takes together
@@ -179,6 +187,12 @@ struct ScanJob {
 };
 void scan_rows(const ScanJob& job, cudaStream_t stream);
 
+/// A product: the entries of A and of B.
+struct alignas(8) ProductRef {
+    std::int32_t a;
+    std::int32_t b;
+};
+
 /// What a launch of the numeric phase works on.
 template <class T>
 struct NumericJob {
@@ -187,8 +201,8 @@ struct NumericJob {
     const T* a_values;
     const T* b_values;
     T alpha;
-    bool atomic;  ///< a row of B may hold a column twice
-    const RowOfB* b_rows;
+    bool atomic;              ///< a row of B may hold a column twice
+    const Extent* b_entries;  ///< of each row of B
     const std::uint8_t* b_twins;
     const RowBounds* bounds;
     const std::uint8_t* groups;
@@ -196,27 +210,38 @@ struct NumericJob {
     int virtual_warp;  ///< of blocks' rows: lanes for a row of B; 0: virtual_warp() of the row
     const std::int64_t* row_ptr;
     std::int32_t* col_idx;  ///< written for the rows whose words are stored, otherwise read
-    const StoredWords* stored;
+    const Extent* stored;
     const Word* pool;  ///< null: no row's words are there
     T* values;
-    std::uint16_t* places;  ///< of the products, among the entries of their rows; null: not kept
-    long long* places_at;   ///< where those of a row begin
-    Counters* counters;
     std::int32_t* map;  ///< of class scatter: B's columns, for each of map_blocks blocks
     int map_blocks;
+    const std::uint32_t* offsets;  ///< of Work::list: where the products of each entry of C begin
+    ProductRef* products;
 };
-/// What is done with places.
-enum class Places : std::uint8_t {
-    look_up,
-    keep,  ///< looked up and written to job.places
-    read   ///< from job.places
+/// What is done with the products.
+enum class Work : std::uint8_t {
+    sum,  ///< to job.values
+    list  ///< noted in job.products by entries of C, whose columns are there; job.values is overwritten
 };
-/// The listed rows, all of one class; `places` other than look_up for classes that keep them only; `lanes`: lanes_a_row() of these rows.
+/// The listed rows, all of one class; twins and forced accumulators are not listed. `lanes`: lanes_a_row() of these rows.
 template <class T>
-void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Places places, int lanes, const std::int32_t* list,
+void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Work work, int lanes, const std::int32_t* list,
                       std::int64_t count, Overlap overlap, cudaStream_t stream);
 template <class T>
-void run_numeric_block(const NumericJob<T>& job, NumericClass c, Places places, const std::int32_t* list,
+void run_numeric_block(const NumericJob<T>& job, NumericClass c, Work work, const std::int32_t* list,
                        std::int64_t count, Overlap overlap, cudaStream_t stream);
+
+/// Bytes of work space that begin_products() needs.
+std::size_t begin_products_bytes(std::int64_t entries);
+/// Turns how many products each of C's entries has into where they begin; offsets has one more than entries.
+template <class T>
+void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offsets, void* work, std::size_t work_bytes,
+                    cudaStream_t stream);
+/// values = alpha times the sums of the listed products.
+template <class T>
+void sum_products(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries, T alpha,
+                  const T* a_values, const T* b_values, T* values, cudaStream_t stream);
+template <class T>
+void fill_ones(T* to, std::int64_t n, cudaStream_t stream);
 
 }  // namespace rmsp::kernels::spgemm

@@ -14,7 +14,7 @@ struct RowSource {
 template <class T>
 __device__ __forceinline__ RowSource source_of(const NumericJob<T>& job, std::int64_t row)
 {
-    const StoredWords stored = job.stored[row];
+    const Extent stored = job.stored[row];
     const std::int64_t place = job.pool != nullptr ? stored.place() : -1;
     return {place < 0 ? nullptr : job.pool + place, stored.count()};
 }
@@ -76,14 +76,16 @@ __device__ __forceinline__ void add(T* to, T value, bool atomic)
     }
 }
 
-/// Room for the places of a row's products; called by one thread.
+/// Of an entry of C: where its next product goes, counted there.
 template <class T>
-__device__ __forceinline__ long long take_places(const NumericJob<T>& job, std::int64_t row, std::int32_t products)
+__device__ __forceinline__ std::uint32_t next_place(T* counter, bool atomic)
 {
-    const auto at =
-        static_cast<long long>(atomicAdd(&job.counters->places_used, static_cast<unsigned long long>(products)));
-    job.places_at[row] = at;
-    return at;
+    if (atomic) {
+        return static_cast<std::uint32_t>(atomicAdd(counter, T{1}));
+    }
+    const T place = *counter;
+    *counter = place + T{1};
+    return static_cast<std::uint32_t>(place);
 }
 
 }  // namespace rmsp::kernels::spgemm

@@ -12,7 +12,6 @@ struct Factor {
     std::int64_t begin;
     T value;
     std::int32_t entries;
-    std::int32_t place;  ///< of its first product among those of the row
 };
 
 /// Loads that a thread issues before it uses the first.
@@ -94,25 +93,24 @@ __device__ __forceinline__ std::int32_t entries_below(const std::int32_t* column
     return low;
 }
 
-enum class Lookup { hash, rank, map, chunk, search, read };
+enum class Lookup { hash, rank, map, chunk, search };
 
 /// Rows of C that take a block. Short rows of B are dealt to virtual warps and added atomically; long ones are taken by all threads, one
 /// after the other. Where the sums do not fit beside the ranks, a run of the row's entries, or of its columns, is computed in each pass
 /// over the rows of B. `Far`: they are added up in C itself, in global memory.
-template <Lookup By, bool Far, bool Keeps, int Threads, class T>
+template <Lookup By, bool Far, Work Of, int Threads, class T>
 __global__ void __launch_bounds__(Threads)
     block_kernel(const __grid_constant__ NumericJob<T> job, const std::int32_t* __restrict__ list, std::int64_t count,
                  int capacity)
 {
     constexpr int batch_size = 256;
-    constexpr bool has_places = Keeps || By == Lookup::read;
+    constexpr bool lists = Of == Work::list;
     static_assert(Threads % 32 == 0);
     extern __shared__ __align__(16) unsigned char shared[];
     __shared__ Factor<T> factors[batch_size];
     __shared__ int long_rows[batch_size];
     __shared__ int long_count;
     __shared__ int warp_sums[Threads / 32];
-    __shared__ long long shared_places;
     const int thread = static_cast<int>(threadIdx.x);
     let_next_begin();
     for (std::int64_t index = blockIdx.x; index < count; index += gridDim.x) {
@@ -134,7 +132,7 @@ __global__ void __launch_bounds__(Threads)
         if constexpr (By == Lookup::hash) {
             sums = reinterpret_cast<T*>(shared + 2 * capacity * sizeof(uint2));
             table.clear(thread, Threads);
-        } else if constexpr (By == Lookup::read || By == Lookup::chunk) {
+        } else if constexpr (By == Lookup::chunk) {
             sums = reinterpret_cast<T*>(shared);
             sums_a_pass = capacity / static_cast<int>(sizeof(T));
         } else if constexpr (By == Lookup::rank) {
@@ -144,7 +142,7 @@ __global__ void __launch_bounds__(Threads)
             }
         }
         std::int32_t* const columns = job.col_idx + c_begin;
-        const RowSource source = By == Lookup::read ? RowSource{} : source_of(job, row);
+        const RowSource source = source_of(job, row);
         if (source.words != nullptr) {
             const int lane = thread % 32;
             int before = 0;
@@ -184,25 +182,13 @@ __global__ void __launch_bounds__(Threads)
                 }
             }
         }
-        long long row_places = 0;
-        if constexpr (Keeps) {
-            if (thread == 0) {
-                shared_places = take_places(job, row, bounds.products);
-            }
-            __syncthreads();
-            row_places = shared_places;
-        } else if constexpr (By == Lookup::read) {
-            row_places = job.places_at[row];
-        }
-        std::uint16_t* const places = has_places ? job.places + row_places : nullptr;
+        const std::uint32_t first_product = lists ? job.offsets[c_begin] : 0u;
         std::int64_t pass = 0;  // first sum of this pass
         std::int32_t pass_sums = 0;
-        // `at`: of the product among those of the row.
-        const auto add_up = [&](std::int32_t column, std::int32_t at, T product, bool atomic) {
+        // Of an entry of A and one of B.
+        const auto add_up = [&](std::int32_t column, std::int64_t of_a, std::int64_t of_b, T product, bool atomic) {
             unsigned place;
-            if constexpr (By == Lookup::read) {
-                place = static_cast<unsigned>(column);
-            } else if constexpr (By == Lookup::hash) {
+            if constexpr (By == Lookup::hash) {
                 place = table.find(static_cast<unsigned>(column));
             } else if constexpr (By == Lookup::rank) {
                 const uint2 word = rank[(column >> 5) - first];
@@ -214,24 +200,21 @@ __global__ void __launch_bounds__(Threads)
             } else {
                 place = static_cast<unsigned>(entries_below(columns, entries, column));
             }
-            if constexpr (Keeps) {
-                places[at] = static_cast<std::uint16_t>(place);
-            }
-            if constexpr (!Far && (By == Lookup::rank || By == Lookup::chunk || By == Lookup::read)) {
+            if constexpr (!Far && (By == Lookup::rank || By == Lookup::chunk)) {
                 place -= static_cast<unsigned>(pass);
                 if (place >= static_cast<unsigned>(pass_sums)) {
                     return;
                 }
             }
-            add(sums + place, product, Far || atomic);
-        };
-        // A column of B, or the place that was kept.
-        const auto column_or_place = [&](const Factor<T>& f, std::int32_t j) -> std::int32_t {
-            if constexpr (By == Lookup::read) {
-                return __ldg(places + f.place + j);
+            if constexpr (lists) {
+                job.products[first_product + next_place(sums + place, Far || atomic)] = {
+                    static_cast<std::int32_t>(of_a), static_cast<std::int32_t>(of_b)};
             } else {
-                return __ldg(job.b.col_idx + f.begin + j);
+                add(sums + place, product, Far || atomic);
             }
+        };
+        const auto product_of = [&](const Factor<T>& f, std::int64_t of_b) {
+            return lists ? T{0} : f.value * __ldg(job.b_values + of_b);
         };
         const std::int64_t a_begin = job.a.row_ptr[row];
         const std::int64_t a_entries = job.a.row_ptr[row + 1] - a_begin;
@@ -245,11 +228,10 @@ __global__ void __launch_bounds__(Threads)
                 sums = job.values + c_begin + r * std::int64_t{entries};
             }
             for (pass = 0; pass < all_sums; pass += sums_a_pass) {
-                std::int32_t products_before = 0;
                 pass_sums = static_cast<std::int32_t>(min(all_sums - pass, std::int64_t{sums_a_pass}));
                 __syncthreads();
                 for (int i = thread; i < pass_sums; i += Threads) {
-                    sums[i] = T{0};
+                    sums[i] = lists ? static_cast<T>(job.offsets[c_begin + pass + i] - first_product) : T{0};
                 }
                 for (std::int64_t at = 0; at < a_entries; at += batch_size) {
                     const int batch = static_cast<int>(
@@ -259,33 +241,23 @@ __global__ void __launch_bounds__(Threads)
                         long_count = 0;
                     }
                     __syncthreads();
-                    for (int from = 0; from < batch_size; from += Threads) {
-                        const int i = from + thread;
-                        std::int32_t b_entries = 0;
-                        if (i < batch) {
-                            const std::int64_t k = __ldg(job.a.col_idx + a_begin + at + i);
-                            b_entries = __ldg(&job.b_rows[k].entries);
-                            factors[i] = {job.b.row_ptr[k], __ldg(job.a_values + a_begin + r * a_entries + at + i),
-                                          b_entries, 0};
-                            if (b_entries > longest) {
-                                long_rows[atomicAdd(&long_count, 1)] = i;
-                            }
-                        }
-                        if constexpr (has_places) {
-                            const int2 lengths = block_sum_through<Threads>(b_entries, warp_sums);
-                            if (i < batch) {
-                                factors[i].place = products_before + lengths.x - b_entries;
-                            }
-                            products_before += lengths.y;
-                            __syncthreads();
+                    for (int i = thread; i < batch; i += Threads) {
+                        const std::int64_t k = __ldg(job.a.col_idx + a_begin + at + i);
+                        const Extent b_row = load(job.b_entries + k);
+                        factors[i] = {b_row.place(),
+                                      lists ? T{0} : __ldg(job.a_values + a_begin + r * a_entries + at + i),
+                                      b_row.count()};
+                        if (b_row.count() > longest) {
+                            long_rows[atomicAdd(&long_count, 1)] = i;
                         }
                     }
                     __syncthreads();
                     for (int t = 0; t < long_count; ++t) {
-                        const Factor<T> f = factors[long_rows[t]];
+                        const int own = long_rows[t];
+                        const Factor<T> f = factors[own];
                         for (std::int32_t j = thread; j < f.entries; j += Threads) {
-                            add_up(column_or_place(f, j), f.place + j, f.value * __ldg(job.b_values + f.begin + j),
-                                   job.atomic);
+                            add_up(__ldg(job.b.col_idx + f.begin + j), a_begin + at + own, f.begin + j,
+                                   product_of(f, f.begin + j), job.atomic);
                         }
                         __syncthreads();
                     }
@@ -297,24 +269,29 @@ __global__ void __launch_bounds__(Threads)
                             const int own = t + u * virtual_warps;
                             column[u] = -1;
                             if (own < batch && factors[own].entries <= longest && lane < factors[own].entries) {
-                                column[u] = column_or_place(factors[own], lane);
-                                product[u] = __ldg(job.b_values + factors[own].begin + lane);
+                                column[u] = __ldg(job.b.col_idx + factors[own].begin + lane);
+                                product[u] = lists ? T{0} : __ldg(job.b_values + factors[own].begin + lane);
                             }
                         }
 #pragma unroll
                         for (int u = 0; u < in_flight; ++u) {
                             const int own = t + u * virtual_warps;
                             if (column[u] >= 0) {
-                                add_up(column[u], factors[own].place + lane, factors[own].value * product[u], true);
+                                add_up(column[u], a_begin + at + own, factors[own].begin + lane,
+                                       factors[own].value * product[u], true);
                                 for (std::int32_t j = lane + lanes; j < factors[own].entries; j += lanes) {
-                                    add_up(column_or_place(factors[own], j), factors[own].place + j,
-                                           factors[own].value * __ldg(job.b_values + factors[own].begin + j), true);
+                                    add_up(__ldg(job.b.col_idx + factors[own].begin + j), a_begin + at + own,
+                                           factors[own].begin + j, product_of(factors[own], factors[own].begin + j),
+                                           true);
                                 }
                             }
                         }
                     }
                 }
                 __syncthreads();
+                if constexpr (lists) {
+                    continue;
+                }
                 T* const to = job.values + c_begin + r * std::int64_t{entries};
                 if constexpr (By == Lookup::chunk) {
                     const std::int64_t first_column = bounds.first + pass;
@@ -338,49 +315,49 @@ __global__ void __launch_bounds__(Threads)
 template <class T>
 using Kernel = void (*)(NumericJob<T>, const std::int32_t*, std::int64_t, int);
 
-template <Lookup By, bool Far, bool Keeps, class T>
+template <Lookup By, Work Of, class T>
 Kernel<T> kernel_of(int threads)
 {
     switch (threads) {
         case 128:
-            return block_kernel<By, Far, Keeps, 128, T>;
+            return block_kernel<By, false, Of, 128, T>;
         case 256:
-            return block_kernel<By, Far, Keeps, 256, T>;
+            return block_kernel<By, false, Of, 256, T>;
         case 512:
-            return block_kernel<By, Far, Keeps, 512, T>;
+            return block_kernel<By, false, Of, 512, T>;
         default:
-            return block_kernel<By, Far, Keeps, 1024, T>;
+            return block_kernel<By, false, Of, 1024, T>;
     }
+}
+
+template <Work Of, class T>
+Kernel<T> kernel_of(NumericClass c, int threads)
+{
+    return is_block_hash(c) ? kernel_of<Lookup::hash, Of, T>(threads)
+           : is_rank(c)     ? kernel_of<Lookup::rank, Of, T>(threads)
+           : is_rank_far(c) ? block_kernel<Lookup::rank, true, Of, 1024, T>
+                            : block_kernel<Lookup::search, true, Of, 512, T>;
 }
 
 }  // namespace
 
 template <class T>
-void run_numeric_block(const NumericJob<T>& job, NumericClass c, Places places, const std::int32_t* list,
+void run_numeric_block(const NumericJob<T>& job, NumericClass c, Work work, const std::int32_t* list,
                        std::int64_t count, Overlap overlap, cudaStream_t stream)
 {
     const Shape shape = numeric_shape(c, sizeof(T));
     const std::int64_t blocks = c == NumericClass::scatter ? std::min<std::int64_t>(count, job.map_blocks) : count;
-    const int threads = shape.threads;
-    const bool keeps = places == Places::keep;
-    const bool reads = places == Places::read;
-    const Kernel<T> kernel = reads                        ? kernel_of<Lookup::read, false, false, T>(threads)
-                             : is_block_hash(c) && keeps  ? kernel_of<Lookup::hash, false, true, T>(threads)
-                             : is_block_hash(c)           ? kernel_of<Lookup::hash, false, false, T>(threads)
-                             : is_rank(c) && keeps        ? kernel_of<Lookup::rank, false, true, T>(threads)
-                             : is_rank(c)                 ? kernel_of<Lookup::rank, false, false, T>(threads)
-                             : c == NumericClass::chunks  ? block_kernel<Lookup::chunk, false, false, 512, T>
-                             : is_rank_far(c)             ? block_kernel<Lookup::rank, true, false, 1024, T>
-                             : c == NumericClass::scatter ? block_kernel<Lookup::map, true, false, 512, T>
-                                                          : block_kernel<Lookup::search, true, false, 512, T>;
-    const std::int64_t capacity = reads ? shape.bytes : numeric_capacity(c);
-    launch_overlapping(kernel, blocks, threads, static_cast<unsigned>(shape.bytes), overlap, stream, job, list, count,
-                       static_cast<int>(capacity));
+    const Kernel<T> kernel = work == Work::list           ? kernel_of<Work::list, T>(c, shape.threads)
+                             : c == NumericClass::chunks  ? block_kernel<Lookup::chunk, false, Work::sum, 512, T>
+                             : c == NumericClass::scatter ? block_kernel<Lookup::map, true, Work::sum, 512, T>
+                                                          : kernel_of<Work::sum, T>(c, shape.threads);
+    launch_overlapping(kernel, blocks, shape.threads, static_cast<unsigned>(shape.bytes), overlap, stream, job, list,
+                       count, static_cast<int>(numeric_capacity(c)));
 }
 
-template void run_numeric_block(const NumericJob<float>&, NumericClass, Places, const std::int32_t*, std::int64_t,
+template void run_numeric_block(const NumericJob<float>&, NumericClass, Work, const std::int32_t*, std::int64_t,
                                 Overlap, cudaStream_t);
-template void run_numeric_block(const NumericJob<double>&, NumericClass, Places, const std::int32_t*, std::int64_t,
+template void run_numeric_block(const NumericJob<double>&, NumericClass, Work, const std::int32_t*, std::int64_t,
                                 Overlap, cudaStream_t);
 
 }  // namespace rmsp::kernels::spgemm

@@ -76,15 +76,10 @@ struct WordTable {
     }
 };
 
-/// A row of B that a warp multiplies, in one word: where it begins, and its entries.
-constexpr int length_bits = 18;
-constexpr unsigned long long length_mask = (1u << length_bits) - 1u;
-static_assert(NumericLimits{}.products_of_a_warp < 1 << length_bits);
-
 /// An entry of `Most` rows of A and its row of B.
 template <class T, int Most>
 struct alignas(16) WarpFactor {
-    unsigned long long b_row;
+    Extent b_row;
     T value[Most];
 };
 
@@ -99,22 +94,20 @@ enum class Sums { window, hash };
 /// Rows of C whose sums a group of `Lanes` threads of a warp adds up alone. The lanes take one row of B at a time, whose columns
 /// differ, so that sums need no atomics. `Most`: how many twins are taken together, of rows of A, and of rows of B; of those
 /// `StepsOfTwins` are in flight. `bytes`: of shared memory for a row.
-template <Sums In, Places Kept, int Lanes, int Most, int StepsOfTwins, class T>
+template <Sums In, Work Of, int Lanes, int Most, int StepsOfTwins, class T>
 __global__ void __launch_bounds__(warp_threads)
     warp_kernel(const __grid_constant__ NumericJob<T> job, const std::int32_t* __restrict__ list, std::int64_t count,
                 int bytes)
 {
     static_assert(Most == 1 || Lanes == 32);
     constexpr bool window = In == Sums::window;
-    constexpr bool reads = Kept == Places::read;
-    constexpr bool keeps = Kept == Places::keep;
-    constexpr bool has_places = reads || keeps;
+    constexpr bool lists = Of == Work::list;
+    static_assert(Most == 1 || !lists);
     constexpr int in_flight = 4;                        // loads that a thread issues before it uses the first
     constexpr int rows_a_block = warp_threads / Lanes;  // at most
     constexpr int most_chunks = 4;                      // of a row of B, to be taken among others
     extern __shared__ __align__(16) unsigned char shared[];
     __shared__ WarpFactor<T, Most> factors[rows_a_block][Lanes];
-    __shared__ int places_of[rows_a_block][has_places ? Lanes : 1];
     __shared__ unsigned short steps[rows_a_block][Most == 1 ? most_chunks * Lanes : 1];
     const int own = static_cast<int>(threadIdx.x) / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
@@ -134,143 +127,93 @@ __global__ void __launch_bounds__(warp_threads)
     const int group = Most == 1 ? 1 : job.groups[row];
     unsigned char* const own_shared = shared + static_cast<std::size_t>(own) * bytes;
     const std::int32_t first_word = bounds.first >> 5;
+    const RowSource source = source_of(job, row);
+    WordTable table(own_shared, source.count, bounds.span_words());
+    T* const sums = reinterpret_cast<T*>(own_shared + (window ? 0 : table.size() * sizeof(uint2)));
+    const int plane = window ? static_cast<int>(bounds.span()) : entries;  // sums of a row of the group
+    if (!window) {
+        table.clear(lane, Lanes);
+        __syncwarp();
+    }
+    const int words = active && source.words != nullptr ? source.count : 0;
+    const int most_words = Lanes == 32 ? words : static_cast<int>(most_of_warp(words));
+    // The columns are put together where the sums will be.
+    auto* const columns = reinterpret_cast<std::int32_t*>(sums);
+    int before = 0;
+    for (int i = 0; i < most_words; i += Lanes) {
+        const Word word = i + lane < words ? load(source.words + i + lane) : Word{0, 0};
+        const int has = __popc(word.mask);
+        const int through = before + sum_through<Lanes>(has, lane);
+        if (!window && has > 0) {
+            table.insert(static_cast<unsigned>(word.index - first_word), static_cast<unsigned>(through - has),
+                         word.mask);
+        }
+        spread<Lanes>(word, through - has, columns, lane);
+        before = __shfl_sync(whole_warp, through, Lanes - 1, Lanes);
+    }
+    __syncwarp();
+    if (words > 0) {
+        for (int i = lane; i < entries; i += Lanes) {
+            const std::int32_t column = columns[i];
+            for (int r = 0; r < group; ++r) {
+                job.col_idx[c_begin + std::int64_t{r} * entries + i] = column;
+            }
+        }
+    } else if (!window) {
+        const std::int32_t* const from = job.col_idx + c_begin;
+        for (int i = lane; i < entries; i += Lanes) {
+            const std::int32_t word = from[i] >> 5;
+            if (i == 0 || from[i - 1] >> 5 != word) {
+                table.insert(static_cast<unsigned>(word - first_word), static_cast<unsigned>(i), 0);
+            }
+        }
+        __syncwarp(group_lanes);
+        for (int i = lane; i < entries; i += Lanes) {
+            const std::int32_t column = from[i];
+            atomicOr(&table.slots[table.find(static_cast<unsigned>((column >> 5) - first_word))].y,
+                     1u << (column & 31));
+        }
+    }
+    __syncwarp();
+    if constexpr (lists) {
+        // Where an entry's next product goes.
+        for (int i = lane; i < entries; i += Lanes) {
+            const int place = window ? job.col_idx[c_begin + i] - bounds.first : i;
+            sums[place] = static_cast<T>(job.offsets[c_begin + i] - job.offsets[c_begin]);
+        }
+    } else {
+        for (int i = lane; i < plane * group && active; i += Lanes) {
+            sums[i] = T{0};
+        }
+    }
+    ProductRef* const products = lists ? job.products + job.offsets[c_begin] : nullptr;
+    __syncwarp();
+
+    const auto place_of = [&](std::int32_t column) {
+        if constexpr (window) {
+            return static_cast<unsigned>(column - bounds.first);
+        } else {
+            return table.place(column, first_word);
+        }
+    };
     const std::int64_t a_begin = job.a.row_ptr[row];
     const std::int64_t a_entries = active ? job.a.row_ptr[row + 1] - a_begin : 0;
-    // The entry of A of this lane, and its row of B. The first ones come while the table is made.
-    struct {
+    const std::int64_t most_entries = Lanes == 32 ? a_entries : most_of_warp(a_entries);
+    for (std::int64_t at = 0; at < most_entries; at += Lanes) {
+        const bool in = at + lane < a_entries;
         std::int32_t k = -1;
         std::int32_t length = 0;
-        unsigned long long b_row = 0;
-        T value[Most] = {};
-    } next;
-    const auto load_a = [&](std::int64_t at) {
-        next.k = -1;
-        next.length = 0;
-        if (at + lane < a_entries) {
-            next.k = __ldg(job.a.col_idx + a_begin + at + lane);
-            next.length = __ldg(&job.b_rows[next.k].entries);
-            next.b_row = static_cast<unsigned long long>(job.b.row_ptr[next.k]) << length_bits |
-                         static_cast<unsigned>(next.length);
+        if (in) {
+            k = __ldg(job.a.col_idx + a_begin + at + lane);
+            const Extent b_row = load(job.b_entries + k);
+            length = b_row.count();
+            factors[own][lane].b_row = b_row;
 #pragma unroll
             for (int r = 0; r < Most; ++r) {
                 if (r < group) {
-                    next.value[r] = __ldg(job.a_values + a_begin + r * a_entries + at + lane);
+                    factors[own][lane].value[r] = __ldg(job.a_values + a_begin + r * a_entries + at + lane);
                 }
             }
-        }
-    };
-    load_a(0);
-    const RowSource source = reads ? RowSource{} : source_of(job, row);
-    WordTable table(own_shared, source.count, bounds.span_words());
-    T* const sums = reinterpret_cast<T*>(own_shared + (window || reads ? 0 : table.size() * sizeof(uint2)));
-    const int plane = window ? static_cast<int>(bounds.span()) : entries;  // sums of a row of the group
-    if constexpr (!reads) {
-        if (!window) {
-            table.clear(lane, Lanes);
-            __syncwarp();
-        }
-        const int words = active && source.words != nullptr ? source.count : 0;
-        const int most_words = Lanes == 32 ? words : static_cast<int>(most_of_warp(words));
-        // The columns are put together where the sums will be.
-        auto* const columns = reinterpret_cast<std::int32_t*>(sums);
-        int before = 0;
-        for (int i = 0; i < most_words; i += Lanes) {
-            const Word word = i + lane < words ? load(source.words + i + lane) : Word{0, 0};
-            const int has = __popc(word.mask);
-            const int through = before + sum_through<Lanes>(has, lane);
-            if (!window && has > 0) {
-                table.insert(static_cast<unsigned>(word.index - first_word), static_cast<unsigned>(through - has),
-                             word.mask);
-            }
-            spread<Lanes>(word, through - has, columns, lane);
-            before = __shfl_sync(whole_warp, through, Lanes - 1, Lanes);
-        }
-        __syncwarp();
-        if (words > 0) {
-            for (int i = lane; i < entries; i += Lanes) {
-                const std::int32_t column = columns[i];
-                for (int r = 0; r < group; ++r) {
-                    job.col_idx[c_begin + std::int64_t{r} * entries + i] = column;
-                }
-            }
-        } else if (!window) {
-            const std::int32_t* const from = job.col_idx + c_begin;
-            for (int i = lane; i < entries; i += Lanes) {
-                const std::int32_t word = from[i] >> 5;
-                if (i == 0 || from[i - 1] >> 5 != word) {
-                    table.insert(static_cast<unsigned>(word - first_word), static_cast<unsigned>(i), 0);
-                }
-            }
-            __syncwarp(group_lanes);
-            for (int i = lane; i < entries; i += Lanes) {
-                const std::int32_t column = from[i];
-                atomicOr(&table.slots[table.find(static_cast<unsigned>((column >> 5) - first_word))].y,
-                         1u << (column & 31));
-            }
-        }
-        __syncwarp();
-    }
-    for (int i = lane; i < plane * group && active; i += Lanes) {
-        sums[i] = T{0};
-    }
-    long long row_places = 0;
-    if constexpr (has_places) {
-        if (reads) {
-            row_places = job.places_at[row];
-            // They come from memory, B from the cache.
-            constexpr int places_a_line = 128 / sizeof(std::uint16_t);
-            for (int i = lane * places_a_line; active && i < bounds.products; i += Lanes * places_a_line) {
-                asm volatile("prefetch.global.L2 [%0];" ::"l"(job.places + row_places + i));
-            }
-        } else {
-            if (lane == 0 && active) {
-                row_places = take_places(job, row, bounds.products);
-            }
-            row_places = __shfl_sync(whole_warp, row_places, 0, Lanes);
-        }
-    }
-    std::uint16_t* const places = has_places ? job.places + row_places : nullptr;
-    __syncwarp();
-
-    // Of a product whose place would be kept at `at`.
-    const auto place_of = [&](std::int32_t column, int at) {
-        if constexpr (reads) {
-            return static_cast<unsigned>(column);
-        } else if constexpr (window) {
-            return static_cast<unsigned>(column - bounds.first);
-        } else {
-            const unsigned place = table.place(column, first_word);
-            if constexpr (keeps) {
-                places[at] = static_cast<std::uint16_t>(place);
-            }
-            return place;
-        }
-    };
-    /// A column of B, or the place that was kept.
-    const auto column_or_place = [&](std::int64_t from, int at) -> std::int32_t {
-        if constexpr (reads) {
-            return __ldg(places + at);
-        } else {
-            return __ldg(job.b.col_idx + from);
-        }
-    };
-    const std::int64_t most_entries = Lanes == 32 ? a_entries : most_of_warp(a_entries);
-    int products_before = 0;
-    for (std::int64_t at = 0; at < most_entries; at += Lanes) {
-        const std::int32_t k = next.k;
-        const std::int32_t length = next.length;
-        if (k >= 0) {
-            factors[own][lane].b_row = next.b_row;
-#pragma unroll
-            for (int r = 0; r < Most; ++r) {
-                factors[own][lane].value[r] = next.value[r];
-            }
-        }
-        load_a(at + Lanes);
-        if constexpr (has_places) {
-            const int through = products_before + sum_through<Lanes>(length, lane);
-            places_of[own][lane] = through - length;
-            products_before = __shfl_sync(whole_warp, through, Lanes - 1, Lanes);
         }
         if constexpr (Most == 1) {
             // Steps of `Lanes` entries of a row of B; several are in flight, their sums are added one after the other.
@@ -291,39 +234,44 @@ __global__ void __launch_bounds__(warp_threads)
             for (int s = 0; s < most_steps; s += in_flight) {
                 // A product waits for its loads, so that it comes after all of them.
                 std::int32_t column[in_flight];
-                int kept[in_flight];
                 T value[in_flight];
                 T factor[in_flight];
+                ProductRef ref[in_flight];
 #pragma unroll
                 for (int u = 0; u < in_flight; ++u) {
                     column[u] = -1;
-                    kept[u] = 0;
                     value[u] = T{0};
                     factor[u] = T{0};
                     if (s + u < total) {
                         const int step = one_each ? s + u : steps[own][s + u];
                         const WarpFactor<T, Most> f = factors[own][step & 255];
                         const int j = (step >> 8) * Lanes + lane;
-                        if (j < static_cast<int>(f.b_row & length_mask)) {
-                            const std::int64_t from = static_cast<std::int64_t>(f.b_row >> length_bits) + j;
-                            if constexpr (has_places) {
-                                kept[u] = places_of[own][step & 255] + j;
+                        if (j < f.b_row.count()) {
+                            const std::int64_t from = f.b_row.place() + j;
+                            column[u] = __ldg(job.b.col_idx + from);
+                            if constexpr (lists) {
+                                ref[u] = {static_cast<std::int32_t>(a_begin + at) + (step & 255),
+                                          static_cast<std::int32_t>(from)};
+                            } else {
+                                value[u] = __ldg(job.b_values + from);
+                                factor[u] = f.value[0];
                             }
-                            column[u] = column_or_place(from, kept[u]);
-                            value[u] = __ldg(job.b_values + from);
-                            factor[u] = f.value[0];
                         }
                     }
                 }
                 T* to[in_flight];
 #pragma unroll
                 for (int u = 0; u < in_flight; ++u) {
-                    to[u] = sums + (column[u] >= 0 ? place_of(column[u], kept[u]) : 0u);
+                    to[u] = sums + (column[u] >= 0 ? place_of(column[u]) : 0u);
                 }
 #pragma unroll
                 for (int u = 0; u < in_flight; ++u) {
                     if (column[u] >= 0) {
-                        add(to[u], factor[u] * value[u], job.atomic);
+                        if constexpr (lists) {
+                            products[next_place(to[u], job.atomic)] = ref[u];
+                        } else {
+                            add(to[u], factor[u] * value[u], job.atomic);
+                        }
                     }
                     __syncwarp();
                 }
@@ -332,9 +280,8 @@ __global__ void __launch_bounds__(warp_threads)
                 const int t = (__ffs(static_cast<int>(rest)) - 1) % Lanes;
                 const WarpFactor<T, Most> f = factors[own][t];
                 const T factor = f.value[0];
-                const auto b_entries = static_cast<std::int32_t>(f.b_row & length_mask);
-                const auto b_begin = static_cast<std::int64_t>(f.b_row >> length_bits);
-                const int kept = has_places ? places_of[own][t] : 0;
+                const std::int32_t b_entries = f.b_row.count();
+                const std::int64_t b_begin = f.b_row.place();
                 for (std::int32_t j = lane; j < b_entries; j += in_flight * Lanes) {
                     std::int32_t column[in_flight];
                     T product[in_flight];
@@ -342,14 +289,23 @@ __global__ void __launch_bounds__(warp_threads)
                     for (int u = 0; u < in_flight; ++u) {
                         const std::int32_t at_j = j + u * Lanes;
                         const bool there = at_j < b_entries;
-                        column[u] = there ? column_or_place(b_begin + at_j, kept + at_j) : -1;
-                        product[u] = there ? __ldg(job.b_values + b_begin + at_j) : T{0};
+                        column[u] = there ? __ldg(job.b.col_idx + b_begin + at_j) : -1;
+                        product[u] = there && !lists ? __ldg(job.b_values + b_begin + at_j) : T{0};
                     }
-                    if (job.atomic) {
+                    if constexpr (lists) {
 #pragma unroll
                         for (int u = 0; u < in_flight; ++u) {
                             if (column[u] >= 0) {
-                                atomicAdd(sums + place_of(column[u], kept + j + u * Lanes), factor * product[u]);
+                                products[next_place(sums + place_of(column[u]), job.atomic)] = {
+                                    static_cast<std::int32_t>(a_begin + at) + t,
+                                    static_cast<std::int32_t>(b_begin) + j + u * Lanes};
+                            }
+                        }
+                    } else if (job.atomic) {
+#pragma unroll
+                        for (int u = 0; u < in_flight; ++u) {
+                            if (column[u] >= 0) {
+                                atomicAdd(sums + place_of(column[u]), factor * product[u]);
                             }
                         }
                     } else {
@@ -358,7 +314,7 @@ __global__ void __launch_bounds__(warp_threads)
 #pragma unroll
                         for (int u = 0; u < in_flight; ++u) {
                             if (column[u] >= 0) {
-                                to[u] = sums + place_of(column[u], kept + j + u * Lanes);
+                                to[u] = sums + place_of(column[u]);
                                 product[u] = *to[u] + factor * product[u];
                             }
                         }
@@ -377,15 +333,13 @@ __global__ void __launch_bounds__(warp_threads)
             const int batch = static_cast<int>(min(static_cast<long long>(a_entries - at), 32ll));
             // Entries whose row of B is a twin of that of the entry before.
             const std::int32_t left = __shfl_up_sync(whole_warp, k, 1);
-            const unsigned joined =
-                __ballot_sync(whole_warp, k >= 0 && lane > 0 && k == left + 1 && job.b_twins[k] != 0);
+            const unsigned joined = __ballot_sync(whole_warp, in && lane > 0 && k == left + 1 && job.b_twins[k] != 0);
             __syncwarp();
             for (int t = 0; t < batch;) {
-                const unsigned long long b_row = factors[own][t].b_row;
-                const auto b_entries = static_cast<std::int32_t>(b_row & length_mask);
-                const auto b_begin = static_cast<std::int64_t>(b_row >> length_bits);
+                const Extent b_row = factors[own][t].b_row;
+                const std::int32_t b_entries = b_row.count();
+                const std::int64_t b_begin = b_row.place();
                 const T* const b_values = job.b_values + b_begin;
-                const int kept = has_places ? places_of[own][t] : 0;
                 const int together = t == 31 ? 1 : min(__ffs(static_cast<int>(~(joined >> (t + 1)))), Most);
                 // `All` of the twins that there is room for are there, on both sides.
                 const auto multiply = [&]<bool All>() {
@@ -405,7 +359,7 @@ __global__ void __launch_bounds__(warp_threads)
                         for (int v = 0; v < steps_in_flight; ++v) {
                             const std::int32_t at_j = j + v * 32;
                             const bool there = at_j < b_entries;
-                            column[v] = there ? column_or_place(b_begin + at_j, kept + at_j) : 0;
+                            column[v] = there ? __ldg(job.b.col_idx + b_begin + at_j) : 0;
 #pragma unroll
                             for (int u = 0; u < Most; ++u) {
                                 value[v][u] =
@@ -415,7 +369,7 @@ __global__ void __launch_bounds__(warp_threads)
 #pragma unroll
                         for (int v = 0; v < steps_in_flight; ++v) {
                             if (j + v * 32 < b_entries) {
-                                T* const to = sums + place_of(column[v], kept + j + v * 32);
+                                T* const to = sums + place_of(column[v]);
 #pragma unroll
                                 for (int r = 0; r < Most; ++r) {
                                     if (All || r < group) {
@@ -443,7 +397,7 @@ __global__ void __launch_bounds__(warp_threads)
             }
         }
     }
-    for (int r = 0; r < group; ++r) {
+    for (int r = 0; r < group && !lists; ++r) {
         for (int i = lane; i < entries; i += Lanes) {
             const int place = window ? job.col_idx[c_begin + i] - bounds.first : i;
             job.values[c_begin + std::int64_t{r} * entries + i] = job.alpha * sums[r * plane + place];
@@ -455,47 +409,50 @@ __global__ void __launch_bounds__(warp_threads)
 template <class T>
 using Kernel = void (*)(NumericJob<T>, const std::int32_t*, std::int64_t, int);
 
-template <Sums In, Places Kept, int Steps, class T>
+template <Sums In, int Steps, class T>
 Kernel<T> twin_kernel_of(int most_in_group)
 {
-    return most_in_group == 2   ? warp_kernel<In, Kept, 32, 2, Steps, T>
-           : most_in_group == 3 ? warp_kernel<In, Kept, 32, 3, Steps, T>
-                                : warp_kernel<In, Kept, 32, most_twins, Steps, T>;
+    return most_in_group == 2   ? warp_kernel<In, Work::sum, 32, 2, Steps, T>
+           : most_in_group == 3 ? warp_kernel<In, Work::sum, 32, 3, Steps, T>
+                                : warp_kernel<In, Work::sum, 32, most_twins, Steps, T>;
 }
 
-template <Sums In, Places Kept, class T>
-Kernel<T> kernel_of(const Shape& shape, int most_in_group)
+template <Sums In, class T>
+Kernel<T> kernel_of(const Shape& shape, Work work, int most_in_group)
 {
     if (most_in_group > 1) {
         // Where shared memory lets few warps run, each has more loads in flight.
-        return shape.bytes > 8192 ? twin_kernel_of<In, Kept, 3, T>(most_in_group)
-                                  : twin_kernel_of<In, Kept, 2, T>(most_in_group);
+        return shape.bytes > 8192 ? twin_kernel_of<In, 3, T>(most_in_group) : twin_kernel_of<In, 2, T>(most_in_group);
     }
-    return shape.threads_a_row == 8    ? warp_kernel<In, Kept, 8, 1, 1, T>
-           : shape.threads_a_row == 16 ? warp_kernel<In, Kept, 16, 1, 1, T>
-                                       : warp_kernel<In, Kept, 32, 1, 1, T>;
+    const int lanes = shape.threads_a_row;
+    if (work == Work::list) {
+        return lanes == 8    ? warp_kernel<In, Work::list, 8, 1, 1, T>
+               : lanes == 16 ? warp_kernel<In, Work::list, 16, 1, 1, T>
+                             : warp_kernel<In, Work::list, 32, 1, 1, T>;
+    }
+    return lanes == 8    ? warp_kernel<In, Work::sum, 8, 1, 1, T>
+           : lanes == 16 ? warp_kernel<In, Work::sum, 16, 1, 1, T>
+                         : warp_kernel<In, Work::sum, 32, 1, 1, T>;
 }
 
 }  // namespace
 
 template <class T>
-void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Places places, int lanes, const std::int32_t* list,
+void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Work work, int lanes, const std::int32_t* list,
                       std::int64_t count, Overlap overlap, cudaStream_t stream)
 {
     const Shape shape = numeric_shape(c, sizeof(T), job.most_in_group, lanes);
     const int rows = shape.threads / shape.threads_a_row;
     const int twins = job.most_in_group;
-    const Kernel<T> kernel = is_window(c)             ? kernel_of<Sums::window, Places::look_up, T>(shape, twins)
-                             : places == Places::read ? kernel_of<Sums::hash, Places::read, T>(shape, twins)
-                             : places == Places::keep ? kernel_of<Sums::hash, Places::keep, T>(shape, twins)
-                                                      : kernel_of<Sums::hash, Places::look_up, T>(shape, twins);
+    const Kernel<T> kernel =
+        is_window(c) ? kernel_of<Sums::window, T>(shape, work, twins) : kernel_of<Sums::hash, T>(shape, work, twins);
     launch_overlapping(kernel, (count + rows - 1) / rows, shape.threads, static_cast<unsigned>(rows * shape.bytes),
                        overlap, stream, job, list, count, static_cast<int>(shape.bytes));
 }
 
-template void run_numeric_warp(const NumericJob<float>&, NumericClass, Places, int, const std::int32_t*, std::int64_t,
+template void run_numeric_warp(const NumericJob<float>&, NumericClass, Work, int, const std::int32_t*, std::int64_t,
                                Overlap, cudaStream_t);
-template void run_numeric_warp(const NumericJob<double>&, NumericClass, Places, int, const std::int32_t*, std::int64_t,
+template void run_numeric_warp(const NumericJob<double>&, NumericClass, Work, int, const std::int32_t*, std::int64_t,
                                Overlap, cudaStream_t);
 
 }  // namespace rmsp::kernels::spgemm

@@ -192,9 +192,8 @@ enum class NumericClass : std::uint8_t {
     rank24,  ///< a block: bitmap with the entries before each word, and the sums, in 24 KiB of shared memory, and so on
     rank48,
     rank96,
-    rank216,      ///< the widest that the GPU has room for also takes rows with more, in passes
-    rank_passes,  ///< likewise, rows of more entries than a place of 16 bits counts
-    rank_far64,   ///< the bitmap in shared memory, the sums in C itself
+    rank216,     ///< the widest that the GPU has room for also takes rows with more, in passes
+    rank_far64,  ///< the bitmap in shared memory, the sums in C itself
     rank_far216,
     chunks,  ///< a block: a sum for each of up to so many columns side by side, one such piece of the row after the other
     search,   ///< a block: the columns of C are searched, the sums in C itself
@@ -212,7 +211,6 @@ struct NumericLimits {
     std::int64_t a_entries_of_a_lone_warp = 128;      ///< entries of A,
     std::int64_t bytes_of_a_lone_warp = 8192;         ///< and of shared memory
     std::int64_t most_passes = 8;                     ///< over the rows of B; beyond, sums in global memory cost less
-    std::int64_t entries_of_a_place = 1 << 16;        ///< what a kept place of 16 bits can tell apart
     bool operator==(const NumericLimits&) const = default;
 };
 
@@ -234,7 +232,7 @@ constexpr bool is_block_hash(NumericClass c)
 {
     return c >= NumericClass::block_hash1024 && c <= NumericClass::block_hash8192;
 }
-constexpr bool is_rank(NumericClass c) { return c >= NumericClass::rank24 && c <= NumericClass::rank_passes; }
+constexpr bool is_rank(NumericClass c) { return c >= NumericClass::rank24 && c <= NumericClass::rank216; }
 constexpr bool is_rank_far(NumericClass c) { return c == NumericClass::rank_far64 || c == NumericClass::rank_far216; }
 
 /// Columns of a window, entries of a block's hash table; for the others bytes of shared memory.
@@ -285,7 +283,6 @@ constexpr std::int64_t numeric_capacity(NumericClass c)
         case N::chunks:
             return 96 * kib;
         case N::rank216:
-        case N::rank_passes:
         case N::rank_far216:
             return 216 * kib;
         case N::rank_far64:
@@ -403,14 +400,12 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entrie
     const std::int64_t room = shared_limit - (10 << 10);
     const std::int64_t far = rank_bytes(row.span_words());
     const std::int64_t near = far + entries * value_bytes;
-    const bool has_places =
-        entries <= limits.entries_of_a_place && row.products < std::numeric_limits<std::int32_t>::max();
     std::int64_t slots = 1024;
     while (slots < entries && slots < 8192) {
         slots *= 2;
     }
     const std::int64_t table = block_hash_bytes(slots, value_bytes);
-    if (hashes && has_places && entries <= slots && table <= room && (!windows || table < near)) {
+    if (hashes && entries <= slots && table <= room && (!windows || table < near)) {
         return slots == 1024   ? NumericClass::block_hash1024
                : slots == 2048 ? NumericClass::block_hash2048
                : slots == 4096 ? NumericClass::block_hash4096
@@ -419,17 +414,17 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entrie
     const NumericClass widest = room >= 216 << 10  ? NumericClass::rank216
                                 : room >= 96 << 10 ? NumericClass::rank96
                                                    : NumericClass::rank48;
-    if (windows && (has_places || widest == NumericClass::rank216)) {
+    if (windows) {
         const NumericClass fitting = near <= 24 << 10   ? NumericClass::rank24
                                      : near <= 48 << 10 ? NumericClass::rank48
                                      : near <= 96 << 10 ? NumericClass::rank96
                                                         : NumericClass::rank216;
         if (fitting < widest || near <= numeric_capacity(widest)) {
-            return has_places ? fitting : NumericClass::rank_passes;
+            return fitting;
         }
         const std::int64_t a_pass = numeric_capacity(widest) - far;
         if (a_pass > 0 && entries * value_bytes <= limits.most_passes * (a_pass - value_bytes)) {
-            return has_places ? widest : NumericClass::rank_passes;
+            return widest;
         }
     }
     if (windows && far <= 216 << 10) {
@@ -441,11 +436,15 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entrie
     return NumericClass::search;
 }
 
-/// Whether the place of each product among the entries of its row may be kept for later calls, in 16 bits: where looking it up takes
-/// more than reading it.
-constexpr bool keeps_places(NumericClass c)
+/// Whether products are listed by entries of C for repeated values: 8 bytes each, read in less time than they take to be added up
+/// again, unless rows of twins or many products an entry make that cheap.
+constexpr bool worth_listing(std::int64_t products, std::int64_t entries, std::int64_t most_products_of_a_row,
+                             int most_in_group, Accumulator accumulator)
 {
-    return is_hash(c) || is_block_hash(c) || (is_rank(c) && c != NumericClass::rank_passes);
+    constexpr std::int64_t counted_in_float = 1 << 24;
+    constexpr std::int64_t counted_in_32_bits = (std::int64_t{1} << 32) - 64;  // a thread reads past the last by a few
+    return accumulator == Accumulator::automatic && most_in_group <= 1 && products <= 8 * entries &&
+           products < counted_in_32_bits && most_products_of_a_row < counted_in_float;
 }
 
 /// Classes whose rows may also be worked on as those of the next class: same kernel, less room a row.
@@ -495,11 +494,13 @@ std::vector<Launch<Class>> plan_launches(std::span<const unsigned> rows_of_class
     return launches;
 }
 
-/// Where the words of a row of C are in the pool, and how many there are.
-struct StoredWords {
+/// Where the words, or the entries, of a row are, and how many there are.
+struct Extent {
     static constexpr int count_bits = 27;
     std::uint64_t packed;
-    constexpr StoredWords(std::int64_t place, std::int32_t count)
+    Extent() = default;
+    constexpr explicit Extent(std::uint64_t as_packed) : packed(as_packed) {}
+    constexpr Extent(std::int64_t place, std::int32_t count)
         : packed((static_cast<std::uint64_t>(place) << count_bits) | static_cast<std::uint32_t>(count))
     {
     }

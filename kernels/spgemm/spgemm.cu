@@ -57,9 +57,13 @@ template <class T>
 class Spgemm final : public SpgemmOperator<T> {
 public:
     Spgemm(const CsrShard<T>& a, const CsrShard<T>& b, const SpgemmOptions& options, const Context& context)
-        : a_{a.rows, a.cols, RowPtr(a.row_ptr), a.col_idx}, b_{b.rows, b.cols, RowPtr(b.row_ptr), b.col_idx}
+        : a_{a.rows, a.cols, RowPtr(a.row_ptr), a.col_idx},
+          b_{b.rows, b.cols, RowPtr(b.row_ptr), b.col_idx},
+          a_nnz_(a.nnz),
+          b_nnz_(b.nnz)
     {
         const NamedAccumulator& accumulator = accumulator_of(options.accumulator);
+        accumulator_ = accumulator.accumulator;
         virtual_warp_ = accumulator.virtual_warp;
         workspace_limit_ = options.workspace_limit;
         const auto stream = static_cast<cudaStream_t>(context.stream);
@@ -70,6 +74,8 @@ public:
         const std::size_t words = layout.add<Word>(b.nnz);
         const bool all = options.touched.end < 0;
         const RowRange touched = all ? RowRange{0, b.rows} : options.touched;
+        const std::size_t b_words = layout.add<Extent>(touched.end - touched.first);
+        const std::size_t b_entries = layout.add<Extent>(touched.end - touched.first);
         const std::size_t b_rows = layout.add<RowOfB>(touched.end - touched.first);
         const std::size_t b_twins = layout.add<std::uint8_t>(touched.end - touched.first);
         const bool within = options.a_in_b >= 0;
@@ -77,7 +83,7 @@ public:
         const std::size_t groups = layout.add<std::uint8_t>(a.rows);
         const std::size_t bounds = layout.add<RowBounds>(a.rows);
         const std::size_t row_nnz = layout.add<std::int32_t>(a.rows);
-        const std::size_t stored = layout.add<StoredWords>(a.rows);
+        const std::size_t stored = layout.add<Extent>(a.rows);
         const std::size_t tiles = layout.add<long long>(scan_tiles(a.rows));
         const std::size_t structure_list = layout.add<std::int32_t>(a.rows);
         const std::size_t numeric_list = layout.add<std::int32_t>(a.rows);
@@ -88,11 +94,13 @@ public:
         row_ptr_ = array<std::int64_t>(row_ptr);
         words_ = array<Word>(words);
         // Entry 0 of these would be before the first.
+        b_words_ = array<Extent>(b_words) - touched.first;
+        b_entries_ = array<Extent>(b_entries) - touched.first;
         b_rows_ = array<RowOfB>(b_rows) - touched.first;
         b_twins_ = array<std::uint8_t>(b_twins) - touched.first;
         groups_ = array<std::uint8_t>(groups);
         bounds_ = array<RowBounds>(bounds);
-        stored_ = array<StoredWords>(stored);
+        stored_ = array<Extent>(stored);
         structure_list_ = array<std::int32_t>(structure_list);
         numeric_list_ = array<std::int32_t>(numeric_list);
         device_counters_ = array<Counters>(counters);
@@ -109,8 +117,8 @@ public:
         RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
         overlaps_ = generation >= 9;
         const RowRange of_a = within ? RowRange{options.a_in_b, options.a_in_b + a.rows} : RowRange{};
-        analyze_b(b_, touched, of_a, mean(b.nnz, all ? b.rows : options.touched_rows), words_, b_rows_, b_twins_,
-                  device_counters_, stream);
+        analyze_b(b_, touched, of_a, mean(b.nnz, all ? b.rows : options.touched_rows), words_, b_words_, b_entries_,
+                  b_rows_, b_twins_, device_counters_, stream);
         std::uint8_t* const twins_of_a = within ? b_twins_ + options.a_in_b : array<std::uint8_t>(a_twins);
         if (!within) {
             find_twins(a_, mean(a.nnz, a.rows), twins_of_a, device_counters_, stream);
@@ -142,8 +150,8 @@ public:
     std::int64_t workspace_bytes() const override
     {
         return static_cast<std::int64_t>(workspace_.size() + map_.size() * sizeof(std::int32_t) +
-                                         pool_.size() * sizeof(Word) + places_.size() * sizeof(std::uint16_t) +
-                                         places_at_.size() * sizeof(long long));
+                                         pool_.size() * sizeof(Word) + products_.size() * sizeof(ProductRef) +
+                                         offsets_.size() * sizeof(std::uint32_t));
     }
 
     void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
@@ -160,7 +168,7 @@ public:
         }
         NumericJob<T> job = numeric_job(alpha, a_values, b_values, col_idx, values);
         job.pool = pool_.data();
-        run_numerics(job, Places::look_up, stream);
+        run_numerics(job, Work::sum, stream);
         // Another call computes the columns again.
         pool_.reset();
         all_stored_ = false;
@@ -169,16 +177,20 @@ public:
     void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx, T* values,
                  const Context& context) override
     {
-        // What is kept for later calls is worth it from the first repetition on, if there is room.
-        if (places_mode_ == Places::keep && !make_places(context)) {
-            places_mode_ = Places::look_up;
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        if (counters_.nnz == 0) {
+            return;
         }
-        NumericJob<T> job = numeric_job(alpha, a_values, b_values, const_cast<std::int32_t*>(col_idx), values);
-        job.places = places_.data();
-        job.places_at = places_at_.data();
-        run_numerics(job, places_mode_, static_cast<cudaStream_t>(context.stream));
-        if (places_mode_ == Places::keep) {
-            places_mode_ = Places::read;
+        const NumericJob<T> job = numeric_job(alpha, a_values, b_values, const_cast<std::int32_t*>(col_idx), values);
+        // What is kept for later calls is worth it from the first repetition on.
+        if (!listing_tried_) {
+            list_products(job, context);
+            listing_tried_ = true;
+        }
+        if (products_.size() > 0) {
+            sum_products(offsets_.data(), products_.data(), counters_.nnz, alpha, a_values, b_values, values, stream);
+        } else {
+            run_numerics(job, Work::sum, stream);
         }
     }
 
@@ -218,7 +230,7 @@ private:
                 .b_values = b_values,
                 .alpha = alpha,
                 .atomic = counters_.unsorted != 0,
-                .b_rows = b_rows_,
+                .b_entries = b_entries_,
                 .b_twins = b_twins_,
                 .bounds = bounds_,
                 .groups = groups_,
@@ -229,24 +241,22 @@ private:
                 .stored = stored_,
                 .pool = nullptr,
                 .values = values,
-                .places = nullptr,
-                .places_at = nullptr,
-                .counters = device_counters_,
                 .map = map_.data(),
-                .map_blocks = map_blocks_};
+                .map_blocks = map_blocks_,
+                .offsets = nullptr,
+                .products = nullptr};
     }
 
-    void run_numerics(const NumericJob<T>& job, Places places, cudaStream_t stream) const
+    void run_numerics(const NumericJob<T>& job, Work work, cudaStream_t stream) const
     {
         Overlap overlap{overlaps_, true};
         // Large rows first: small ones fill what they leave.
         for (const auto& launch : plan_launches<NumericClass>(counters_.numeric) | std::views::reverse) {
             const std::int32_t* const list = numeric_list_ + launch.first;
-            const Places of_class = keeps_places(launch.as) ? places : Places::look_up;
             if (is_window(launch.as) || is_hash(launch.as)) {
-                run_numeric_warp(job, launch.as, of_class, lanes_of_launch(launch), list, launch.rows, overlap, stream);
+                run_numeric_warp(job, launch.as, work, lanes_of_launch(launch), list, launch.rows, overlap, stream);
             } else {
-                run_numeric_block(job, launch.as, of_class, list, launch.rows, overlap, stream);
+                run_numeric_block(job, launch.as, work, list, launch.rows, overlap, stream);
             }
             overlap.first = false;
         }
@@ -272,9 +282,8 @@ private:
     StructureJob structure_job() const
     {
         return {.a = a_,
-                .b_ptr = b_.row_ptr,
                 .words = words_,
-                .b_rows = b_rows_,
+                .b_words = b_words_,
                 .bounds = bounds_,
                 .groups = groups_,
                 .row_nnz = nullptr,
@@ -317,21 +326,41 @@ private:
         }
     }
 
-    /// Whether there is room to keep the places of products.
-    bool make_places(const Context& context)
+    /// Lists the products of each entry of C, if that is worth it and there is room.
+    void list_products(NumericJob<T> job, const Context& context)
     {
-        const std::int64_t bytes = counters_.placed * static_cast<std::int64_t>(sizeof(std::uint16_t)) +
-                                   a_.rows * static_cast<std::int64_t>(sizeof(long long));
-        if (counters_.placed == 0 || (workspace_limit_ > 0 && workspace_bytes() + bytes > workspace_limit_)) {
-            return false;
+        if (!worth_listing(counters_.products, counters_.nnz, counters_.most_products, most_in_group(), accumulator_) ||
+            std::max(a_nnz_, b_nnz_) > std::numeric_limits<std::int32_t>::max()) {
+            return;
         }
-        places_ = try_array<std::uint16_t>(context, counters_.placed);
-        places_at_ = places_.size() > 0 ? try_array<long long>(context, a_.rows) : DeviceArray<long long>();
-        if (places_at_.size() == 0) {
-            places_.reset();
-            return false;
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        const std::size_t work_bytes = begin_products_bytes(counters_.nnz);
+        const std::int64_t ones = std::max(a_nnz_, b_nnz_);
+        const std::int64_t bytes = counters_.products * static_cast<std::int64_t>(sizeof(ProductRef)) +
+                                   counters_.nnz * static_cast<std::int64_t>(sizeof(std::uint32_t)) +
+                                   ones * static_cast<std::int64_t>(sizeof(T)) + static_cast<std::int64_t>(work_bytes);
+        if (workspace_limit_ > 0 && workspace_bytes() + bytes > workspace_limit_) {
+            return;
         }
-        return true;
+        auto products = try_array<ProductRef>(context, counters_.products);
+        auto offsets = try_array<std::uint32_t>(context, counters_.nnz + 1);
+        const auto one = try_array<T>(context, ones);
+        const auto work = try_array<std::byte>(context, static_cast<std::int64_t>(work_bytes));
+        if (products.size() == 0 || offsets.size() == 0 || one.size() == 0 || work.size() != work_bytes) {
+            return;
+        }
+        // The product of matrices of ones counts the products of each entry.
+        fill_ones(one.data(), ones, stream);
+        job.alpha = T{1};
+        job.a_values = one.data();
+        job.b_values = one.data();
+        run_numerics(job, Work::sum, stream);
+        begin_products(job.values, counters_.nnz, offsets.data(), work.data(), work_bytes, stream);
+        job.offsets = offsets.data();
+        job.products = products.data();
+        run_numerics(job, Work::list, stream);
+        products_ = std::move(products);
+        offsets_ = std::move(offsets);
     }
 
     void run_structures(StructureJob job, cudaStream_t stream) const
@@ -367,17 +396,22 @@ private:
     DeviceArray<std::byte> workspace_;
     std::int64_t* row_ptr_ = nullptr;
     Word* words_ = nullptr;
+    Extent* b_words_ = nullptr;
+    Extent* b_entries_ = nullptr;
     RowOfB* b_rows_ = nullptr;
     std::uint8_t* b_twins_ = nullptr;
     std::uint8_t* groups_ = nullptr;  ///< rows of A from each on that are worked on together
     RowBounds* bounds_ = nullptr;
     std::int32_t* structure_list_ = nullptr;  ///< rows of A by class
     std::int32_t* numeric_list_ = nullptr;
-    StoredWords* stored_ = nullptr;
-    DeviceArray<Word> pool_;             ///< columns of C, as they were counted
-    DeviceArray<std::uint16_t> places_;  ///< of the products, among the entries of their rows
-    DeviceArray<long long> places_at_;   ///< where those of a row begin
-    Places places_mode_ = Places::keep;  ///< of the next numeric()
+    Extent* stored_ = nullptr;
+    DeviceArray<Word> pool_;              ///< columns of C, as they were counted
+    DeviceArray<ProductRef> products_;    ///< by entries of C, for repeated values
+    DeviceArray<std::uint32_t> offsets_;  ///< where those of each entry begin
+    bool listing_tried_ = false;
+    Accumulator accumulator_ = Accumulator::automatic;
+    std::int64_t a_nnz_;
+    std::int64_t b_nnz_;
     bool all_stored_ = false;
     std::int64_t workspace_limit_ = 0;
     int units_ = 1;

@@ -38,8 +38,9 @@ __device__ __forceinline__ void for_each_word(const StructureJob& job, std::int6
         for (int u = 0; u < in_flight; ++u) {
             count[u] = 0;
             if (k[u] >= 0) {
-                count[u] = __ldg(&job.b_rows[k[u]].words);
-                list[u] = reinterpret_cast<const int2*>(job.words) + job.b_ptr[k[u]];
+                const Extent stored = load(job.b_words + k[u]);
+                count[u] = stored.count();
+                list[u] = reinterpret_cast<const int2*>(job.words) + stored.place();
             }
         }
 #pragma unroll
@@ -54,11 +55,13 @@ __device__ __forceinline__ void for_each_word(const StructureJob& job, std::int6
                 f(word[u].x, static_cast<std::uint32_t>(word[u].y));
             }
         }
+        if (max(max(count[0], count[1]), max(count[2], count[3])) > lane + lanes) {
 #pragma unroll
-        for (int u = 0; u < in_flight; ++u) {
-            for (std::int32_t j = lane + lanes; j < count[u]; j += lanes) {
-                const int2 next = __ldg(list[u] + j);
-                f(next.x, static_cast<std::uint32_t>(next.y));
+            for (int u = 0; u < in_flight; ++u) {
+                for (std::int32_t j = lane + lanes; j < count[u]; j += lanes) {
+                    const int2 next = __ldg(list[u] + j);
+                    f(next.x, static_cast<std::uint32_t>(next.y));
+                }
             }
         }
     }
@@ -343,11 +346,9 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
         int entries = 0;
         for (std::int32_t pass = 0; pass < words; pass += capacity) {
             for_each_word(job, row, bounds.words, thread, Group, [&](std::int32_t word, std::uint32_t mask) {
-                const std::int32_t place = word - first - pass;
-                if (place >= 0 && place < capacity) {
-                    if (atomicOr(bits + place, mask) == 0) {
-                        atomicOr(summary + place / 32, 1u << (place % 32));
-                    }
+                const auto place = static_cast<unsigned>(word - first - pass);
+                if (place < static_cast<unsigned>(capacity) && atomicOr(bits + place, mask) == 0) {
+                    atomicOr(summary + place / 32, 1u << (place % 32));
                 }
             });
             sync_group<Group>();

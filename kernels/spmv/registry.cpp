@@ -1,4 +1,5 @@
 #include <limits>
+#include <vector>
 
 #include <fmt/format.h>
 #include <kernels/choose.hpp>

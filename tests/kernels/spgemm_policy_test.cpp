@@ -56,11 +56,11 @@ TEST(SpgemmPolicy, StructureClassHoldsTheRow)
     }
 }
 
-TEST(SpgemmPolicy, StoredWordsKeepPlaceAndCount)
+TEST(SpgemmPolicy, ExtentsKeepPlaceAndCount)
 {
     for (const std::int64_t place : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{1} << 35}) {
         for (const std::int32_t count : {0, 1, 1 << 26}) {
-            const StoredWords stored(place, count);
+            const Extent stored(place, count);
             EXPECT_EQ(stored.place(), place);
             EXPECT_EQ(stored.count(), count);
         }
@@ -89,7 +89,6 @@ TEST(SpgemmPolicy, NumericClassHoldsTheRow)
                             EXPECT_NE(c, NumericClass::scatter);
                             const Shape shape = numeric_shape(c, bytes);
                             EXPECT_LE(shape.bytes * (shape.threads / shape.threads_a_row), shared - (8 << 10));
-                            EXPECT_TRUE(!keeps_places(c) || entries <= 65536);
                             if (is_window(c)) {
                                 EXPECT_LE(span, capacity);
                                 EXPECT_NE(accumulator, Accumulator::hash);
@@ -120,11 +119,6 @@ TEST(SpgemmPolicy, NumericClassHoldsTheRow)
     EXPECT_TRUE(is_hash(numeric_class(row(0, 9999, 9, 900), 128, 90, 300, 8, 1, Accumulator::automatic, h200_shared)));
     EXPECT_FALSE(is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 1, Accumulator::automatic, h200_shared)));
     EXPECT_TRUE(is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 2, Accumulator::automatic, h200_shared)));
-    // As many products as there are numbers to count them: there may be more.
-    const RowBounds huge = row(0, 99'999, 9, std::numeric_limits<std::int32_t>::max());
-    EXPECT_EQ(numeric_class(huge, 9, 3000, 90'000, 8, 1, Accumulator::automatic, h200_shared),
-              NumericClass::rank_passes);
-    EXPECT_FALSE(keeps_places(numeric_class(huge, 9, 300, 900, 8, 1, Accumulator::automatic, least_shared)));
 }
 
 TEST(SpgemmPolicy, TwinsOfAWarpHaveRoom)
@@ -148,6 +142,18 @@ TEST(SpgemmPolicy, LongRowsAreThoseLongerThanOthers)
     const NumericLimits many = numeric_limits(50'000, 223);
     EXPECT_EQ(many.products_of_a_lone_warp, many.products_of_a_warp);
     EXPECT_EQ(many.a_entries_of_a_lone_warp, 4 * 223);
+}
+
+TEST(SpgemmPolicy, ListsProductsWhereReadingThemIsLess)
+{
+    constexpr std::int64_t million = 1'000'000;
+    constexpr Accumulator automatic = Accumulator::automatic;
+    EXPECT_TRUE(worth_listing(30 * million, 10 * million, 500, 1, automatic));
+    EXPECT_FALSE(worth_listing(30 * million, 10 * million, 500, 3, automatic));
+    EXPECT_FALSE(worth_listing(30 * million, 10 * million, 500, 1, Accumulator::hash));
+    EXPECT_FALSE(worth_listing(90 * million, 10 * million, 500, 1, automatic));
+    EXPECT_FALSE(worth_listing(5000 * million, 1000 * million, 500, 1, automatic));
+    EXPECT_FALSE(worth_listing(30 * million, 10 * million, 20 * million, 1, automatic));
 }
 
 TEST(SpgemmPolicy, SlabsLoseLittle)
