@@ -33,11 +33,14 @@ bool is_timed(const RuntimeState& runtime, const Plan& plan, const DistributeOpt
             options.expected_applies >= least_applies);
 }
 
-/// Least seconds of each device's kernel, all devices at once.
+/// Least seconds of each device's kernel, while the others run theirs.
 template <class T>
 std::vector<double> kernel_seconds(MatrixState<T>& matrix)
 {
-    constexpr int timed = 5;
+    // Short ones more often, as their times vary most.
+    constexpr int least_timed = 5;
+    constexpr int most_timed = 100;
+    constexpr double long_enough = 2e-3;
     RuntimeState& runtime = *matrix.runtime;
     std::vector<double> least(static_cast<std::size_t>(runtime.devices()), std::numeric_limits<double>::infinity());
     runtime
@@ -70,9 +73,12 @@ std::vector<double> kernel_seconds(MatrixState<T>& matrix)
             for (int i = 0; shard.race && i < runtime::Race<T>::applies; ++i) {
                 apply();
             }
-            for (int i = 0; i < timed; ++i) {
-                meeting.arrive_and_wait();
-                least[rank] = std::min(least[rank], apply());
+            meeting.arrive_and_wait();
+            double total = 0;
+            for (int i = 0; i < least_timed || (i < most_timed && total < long_enough); ++i) {
+                const double once = apply();
+                total += once;
+                least[rank] = std::min(least[rank], once);
             }
         })
         .get();
@@ -97,7 +103,8 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
         return nonzeros;
     };
     std::vector<std::int64_t> nonzeros = parts_nonzeros();
-    if (!is_timed(*runtime, matrix->plan, options) || nonzeros.size() < 2 || *std::min_element(nonzeros.begin(), nonzeros.end()) == 0) {
+    if (!is_timed(*runtime, matrix->plan, options) || nonzeros.size() < 2 ||
+        *std::min_element(nonzeros.begin(), nonzeros.end()) == 0) {
         return matrix;
     }
     std::vector<double> seconds = kernel_seconds(*matrix);

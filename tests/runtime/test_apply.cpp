@@ -422,12 +422,12 @@ TEST_P(Apply, OwnColumnsBeforeTheOthers)
         GTEST_SKIP() << "nothing is exchanged";
     }
     // Each device needs so many entries of the others that it multiplies by its own columns while they come.
-    const auto a = random_uniform<float>(16'000'000, 16'000'000, 3);
+    const auto a = random_uniform<float>(6'000'000, 6'000'000, 3);
     DistributeOptions options;
     options.kernel = "column-blocks";
     options.exchange = Exchange::entries;
     auto matrix = runtime_->distribute(a.view(), options);
-    ASSERT_GT(matrix.plan().shards[0].halo_entries, 4 << 20);
+    ASSERT_GT(matrix.plan().shards[0].halo_entries, 6 << 18);
     auto x = matrix.make_x(Layout::rows);
     auto y = matrix.make_y();
     std::vector<float> out(static_cast<std::size_t>(a.rows));

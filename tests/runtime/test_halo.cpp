@@ -80,9 +80,9 @@ TEST(Halo, EntriesPayWhereTheyAreFew)
 
 TEST(Halo, OnlyManyEntriesAreHidden)
 {
-    EXPECT_FALSE(entries_worth_hiding(1'000'000, sizeof(double)));
-    EXPECT_TRUE(entries_worth_hiding(4'000'000, sizeof(double)));
-    EXPECT_FALSE(entries_worth_hiding(4'000'000, sizeof(float)));
+    EXPECT_FALSE(entries_worth_hiding(500'000, sizeof(double)));
+    EXPECT_TRUE(entries_worth_hiding(1'000'000, sizeof(double)));
+    EXPECT_FALSE(entries_worth_hiding(1'000'000, sizeof(float)));
 }
 
 TEST(DeviceCount, GrowsWithTheTraffic)
