@@ -7,7 +7,7 @@ namespace {
 
 // Workers of one job arrive within microseconds of each other when they run in step; sleeping would cost more than
 // that.
-constexpr int spins_before_sleep = 4000;
+constexpr int spins_before_sleep = 20000;
 
 [[noreturn]] void throw_failed() { throw Error(ErrorCode::device, "another device failed in the same job"); }
 
