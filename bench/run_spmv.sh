@@ -101,7 +101,8 @@ if [[ " $steps " == *" scaling "* ]]; then
     for set in "${sets[@]}"; do
         devices+=(--devices "$set")
     done
-    step scaling "${devices[@]}" --cache warm --case replicated,rows,host,streamed --iterations 50 --set kernel.expected_applies=1000 --set partition.balance=time \
+    # So many that parts of unequal time are worth another distribution.
+    step scaling "${devices[@]}" --cache warm --case replicated,rows,host,streamed --iterations 50 --set kernel.expected_applies=10000 \
         "stencil27-$grid,generate=stencil27 $grid $grid $grid" "rmat-$scale,generate=rmat $scale 16" "${files[@]}"
 fi
 exit $failed
