@@ -30,14 +30,6 @@ __device__ __forceinline__ void store_release(std::uint64_t* word, std::uint64_t
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
-/// Adds 1 to a word of this device; what the adders did before is seen by whoever finds their sums.
-__device__ __forceinline__ unsigned arrive(unsigned* word)
-{
-    unsigned before = 0;
-    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(word) : "memory");
-    return before + 1;
-}
-
 __device__ __forceinline__ void wait_for(const std::uint64_t* word, const PeerExchange& exchange)
 {
     // The look at the host's memory takes about as long as a thousand at the word.
@@ -77,6 +69,7 @@ __global__ void __launch_bounds__(threads) exchange_kernel(const __grid_constant
     const bool first = blockIdx.x == 0 && blockIdx.y == 0;
     const int thread = static_cast<int>(threadIdx.x);
     if (first && thread < exchange.links && exchange.link[thread].peer_ready != nullptr) {
+        __threadfence_system();
         store_release(exchange.link[thread].peer_ready, exchange.epoch);
     }
     const PeerLink& link = exchange.link[blockIdx.y];
@@ -94,12 +87,11 @@ __global__ void __launch_bounds__(threads) exchange_kernel(const __grid_constant
         }
         __syncthreads();
         if (thread == 0) {
-            if (link.out.n > 0) {
-                __threadfence_system();  // of what is now in the peer's memory; reads are done once their values are here
-            }
+            __threadfence_system();
             unsigned* const arrived = exchange.arrived + blockIdx.y;
-            if (arrive(arrived) == gridDim.x) {
+            if (atomicAdd(arrived, 1u) + 1 == gridDim.x) {
                 *arrived = 0;
+                __threadfence_system();
                 store_release(link.peer_done, exchange.epoch);
             }
         }
