@@ -214,7 +214,8 @@ std::vector<Key> key_table(Config& c)
          {"auto", "scatter", "scatter-1", "scatter-2", "scatter-4", "scatter-8", "hash", "window", "chunks"}},
         {"spgemm.transport",
          &c.spgemm.transport,
-         "how GPUs get from each other what several of them need of B: peer, nccl, host; none: each gets all of its rows from the host",
+         "how GPUs get from each other what several of them need of B: peer, nccl, host; none: each gets all of its "
+         "rows from the host",
          {"auto", "peer", "nccl", "host", "none"}},
         {"spgemm.memory_limit",
          &c.spgemm.memory_limit,
