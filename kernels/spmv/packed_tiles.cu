@@ -191,7 +191,9 @@ public:
             cudaMemcpyAsync(&entries, first.data() + shard.rows, sizeof entries, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaMemcpyAsync(&together, count.data(), sizeof together, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        spread_ = 3 * static_cast<std::int64_t>(together) < shard.nnz;
+        // Where fewer lie beside each other there is nothing to gather together; where more do, a lane has them itself.
+        const double share = static_cast<double>(together) / static_cast<double>(std::max<std::int64_t>(shard.nnz, 1));
+        spread_ = share >= spread_shares.least && share < spread_shares.most;
         shape_ = packed_shape(entries, context.compute_units);
         if (shape_.tiles() > std::numeric_limits<std::int32_t>::max()) {
             throw Error(ErrorCode::usage, "packed-tiles: " + std::to_string(shard.rows) + " rows and " +

@@ -19,6 +19,12 @@ inline constexpr int warps = packed_tuning.warps();
 inline constexpr int lane_entries = packed_tuning.lane_entries;
 inline constexpr int tile_entries = packed_tuning.tile_entries();
 inline constexpr int beside = 4;  // columns of a sector of doubles
+/// Of the nonzeros whose column lies beside that of the next one, in matrices whose lanes gather for each other.
+struct SpreadShares {
+    double least = 1.0 / 8;
+    double most = 1.0 / 3;
+};
+inline constexpr SpreadShares spread_shares{};
 inline constexpr unsigned whole_warp = 0xffffffffu;
 static_assert(lane_entries == 8, "16 bytes of columns a lane, and rows before a lane in 8 bits");
 

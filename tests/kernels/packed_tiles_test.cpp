@@ -20,7 +20,9 @@ void multiply(bool scattered, std::int64_t rows, std::int64_t (*length)(std::int
     for (std::int64_t row = 0; row < rows; ++row) {
         for (std::int64_t k = 0; k < length(row); ++k) {
             const std::int64_t near = row * 7 + k + (k == 3 ? cols / 2 : 0);
-            a.col_idx.push_back(static_cast<std::int32_t>((scattered ? row * 7919 + k * k * 31 : near) % cols));
+            const std::int64_t pair = k % 4 == 1 ? 1 : 0;  // lies beside the one before
+            a.col_idx.push_back(static_cast<std::int32_t>(
+                (scattered ? row * 7920 + (k - pair) * (k - pair) * 32 + pair : near) % cols));
             a.values.push_back(static_cast<T>((row + k * 7) % 9 - 4));
         }
         a.row_ptr.push_back(static_cast<std::int64_t>(a.col_idx.size()));
@@ -54,7 +56,7 @@ void multiply(bool scattered, std::int64_t rows, std::int64_t (*length)(std::int
     }
 }
 
-/// Columns that lie beside each other, and that do not: lanes gather in another order then.
+/// Columns most of which lie beside each other, and columns of which some do: lanes gather in another order then.
 template <class T>
 void multiply(std::int64_t rows, std::int64_t (*length)(std::int64_t row), std::int64_t cols, int compute_units)
 {
