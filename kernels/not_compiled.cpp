@@ -31,6 +31,11 @@ std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>&, const R
     missing("SpMV kernel \"sell-blocks\" (CUDA)");
 }
 template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_packed_tiles(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"packed-tiles\" (CUDA)");
+}
+template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_column_blocks(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"column-blocks\" (CUDA)");
@@ -136,6 +141,8 @@ RMSP_INSTANTIATE(prepare_sell, float);
 RMSP_INSTANTIATE(prepare_sell, double);
 RMSP_INSTANTIATE(prepare_sell_blocks, float);
 RMSP_INSTANTIATE(prepare_sell_blocks, double);
+RMSP_INSTANTIATE(prepare_packed_tiles, float);
+RMSP_INSTANTIATE(prepare_packed_tiles, double);
 RMSP_INSTANTIATE(prepare_column_blocks, float);
 RMSP_INSTANTIATE(prepare_column_blocks, double);
 RMSP_INSTANTIATE(prepare_row_vector, float);

@@ -1,11 +1,10 @@
 #include <limits>
-#include <span>
 #include <string>
-#include <vector>
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/spmv/gathered_sums.hpp>
+#include <kernels/spmv/pieces.cuh>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/spmv/tiles.hpp>
 
@@ -57,32 +56,8 @@ struct Tiles {
     std::int64_t nnz;
     bool aligned;  ///< columns and values start at 16-byte boundaries
     const TileStart* starts;
-    T* partials;  ///< sum of the piece before each cut; empty_slot() between launches
+    T* partials;  ///< sum of the piece before each cut; empty between launches
 };
-
-/// Marks a partial sum that is not there yet: a NaN that no sum is stored as.
-template <class T>
-struct EmptySlot;
-template <>
-struct EmptySlot<double> {
-    using Bits = unsigned long long;
-    static constexpr Bits bits = 0xfff8'7a11'9e5e'17edull;
-};
-template <>
-struct EmptySlot<float> {
-    using Bits = unsigned;
-    static constexpr Bits bits = 0xffc5'e17du;
-};
-__device__ __forceinline__ unsigned long long to_bits(double v)
-{
-    return static_cast<unsigned long long>(__double_as_longlong(v));
-}
-__device__ __forceinline__ unsigned to_bits(float v) { return __float_as_uint(v); }
-__device__ __forceinline__ double from_bits(unsigned long long v)
-{
-    return __longlong_as_double(static_cast<long long>(v));
-}
-__device__ __forceinline__ float from_bits(unsigned v) { return __uint_as_float(v); }
 
 /// Pieces of rows up to this length are summed by few lanes each, all at once; what is longer by whole warps, so that one
 /// long row does not keep the block waiting.
@@ -102,38 +77,6 @@ template <class T>
 __device__ __forceinline__ void write_row(T alpha, T sum, T beta, T* y)
 {
     *y = beta == T{0} ? alpha * sum : alpha * sum + beta * *y;
-}
-
-/// The sum of a piece that does not end its row, for the tile that does. It is its own flag: no fence and no counter.
-template <class T>
-__device__ __forceinline__ void store_piece(T* slot, T sum)
-{
-    auto bits = to_bits(sum);
-    bits ^= bits == EmptySlot<T>::bits ? 1u : 0u;
-    *reinterpret_cast<volatile typename EmptySlot<T>::Bits*>(slot) = bits;
-}
-
-/// Waits for such a sum, and empties its slot for the next launch. Tiles wait for those before them only, which began earlier.
-template <class T>
-__device__ __forceinline__ T take_piece(T* slot)
-{
-    using Bits = typename EmptySlot<T>::Bits;
-    auto* const from = reinterpret_cast<volatile Bits*>(slot);
-    Bits bits = *from;
-    while (bits == EmptySlot<T>::bits) {
-        bits = *from;
-    }
-    *from = EmptySlot<T>::bits;
-    return from_bits(bits);
-}
-
-template <class T>
-__global__ void empty_slots_kernel(T* slots, std::int64_t n)
-{
-    const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    if (i < n) {
-        reinterpret_cast<typename EmptySlot<T>::Bits*>(slots)[i] = EmptySlot<T>::bits;
-    }
 }
 
 /// One block a tile: all products into shared memory, then the sums of its rows. If `Ones`, there are no values: each is 1.
@@ -215,7 +158,7 @@ __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor
         if (stop.cut >= 0) {
             const T sum = cuda::block_sum<threads>(own, scratch.warp_sums);
             if (thread == 0) {
-                store_piece(tiles.partials + stop.cut, sum);
+                pieces::store(tiles.partials + stop.cut, sum);
             }
         }
         return;
@@ -243,7 +186,7 @@ __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor
         if (piece == 0 && start.cut >= 0) {
             scratch.head = sum;
         } else if (piece == rows) {
-            store_piece(tiles.partials + stop.cut, sum);
+            pieces::store(tiles.partials + stop.cut, sum);
         } else {
             write_row(alpha, sum, beta, y + start.row + piece);
         }
@@ -288,7 +231,7 @@ __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor
         if (thread < 32) {
             T sum = 0;
             for (int piece = thread; piece < start.pieces; piece += 32) {
-                sum += take_piece(tiles.partials + (start.cut - start.pieces + 1) + piece);
+                sum += pieces::take(tiles.partials + (start.cut - start.pieces + 1) + piece);
             }
             sum = cuda::group_sum(sum, 32);
             if (thread == 0) {
@@ -341,7 +284,7 @@ public:
         RMSP_CUDA_CHECK(cudaMemcpyAsync(&cuts, count.data(), sizeof cuts, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
         if (cuts > 0) {
-            prepare_cuts(context, stream);
+            partials_ = pieces::make_slots<T>(starts_, context);
         }
     }
 
@@ -367,21 +310,6 @@ public:
     }
 
 private:
-    void prepare_cuts(const Context& context, cudaStream_t stream)
-    {
-        std::vector<TileStart> starts(starts_.size());
-        const std::size_t bytes = starts.size() * sizeof(TileStart);
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(starts.data(), starts_.data(), bytes, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        partials_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(number_cuts(starts)));
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(starts_.data(), starts.data(), bytes, cudaMemcpyHostToDevice, stream));
-        const auto cuts = static_cast<std::int64_t>(partials_.size());
-        empty_slots_kernel<<<static_cast<unsigned>((cuts + threads - 1) / threads), threads, 0, stream>>>(
-            partials_.data(), cuts);
-        RMSP_CUDA_CHECK_LAUNCH("empty_slots_kernel");
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-    }
-
     CsrShard<T> shard_;
     const Offset* row_ptr_;
     std::int64_t tiles_ = 0;

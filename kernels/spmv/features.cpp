@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <kernels/spmv/features.hpp>
+#include <kernels/spmv/packed_tiles.hpp>
 #include <kernels/spmv/sell.hpp>
 #include <kernels/values.hpp>
 
@@ -158,12 +159,13 @@ struct RunSample {
     SliceCost slice;
     std::array<std::int64_t, shapes> blocks{};
     std::array<std::int64_t, shapes> block_entries{};
+    bool narrow = false;
     std::int64_t sectors = 0;
     std::int64_t gathered = 0;
 };
 
 template <class P, class C>
-RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, int value_bytes,
+RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, std::int64_t last_row, int value_bytes,
                      const ValueAt& value_at)
 {
     constexpr std::int64_t longest_looked_at = 4096;  // a dense row has neither slices nor blocks of its own
@@ -182,6 +184,9 @@ RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, 
     }
     // What neighbouring rows share comes out of the caches that are nearer than the L2.
     const C* const begin = rows.begin(at);
+    const auto [least, most] = std::minmax_element(
+        begin, begin + std::min<std::int64_t>(rows.begin(last_row) - begin, packed_tuning.tile_entries()));
+    sample.narrow = least == most || fits_16_bits(static_cast<std::int64_t>(*least), static_cast<std::int64_t>(*most));
     sample.gathered = std::min<std::int64_t>(rows.end(std::min(end, at + slice_rows) - 1) - begin, longest_looked_at);
     scratch.clear();
     std::transform(begin, begin + sample.gathered, std::back_inserter(scratch),
@@ -203,9 +208,10 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
     for (std::int64_t run = 0; run < runs; ++run) {
         const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2 and 3 begin
         samples[static_cast<std::size_t>(run)] =
-            sample_run(rows, at, std::min(n, at + sort_rows), value_bytes, value_at);
+            sample_run(rows, at, std::min(n, at + sort_rows), n, value_bytes, value_at);
     }
     RunSample total;
+    std::int64_t narrow = 0;
     for (const RunSample& one : samples) {
         total.slice.entries += one.slice.entries;
         total.slice.stored += one.slice.stored;
@@ -215,6 +221,7 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
             total.blocks[s] += one.blocks[s];
             total.block_entries[s] += one.block_entries[s];
         }
+        narrow += one.narrow ? 1 : 0;
         total.sectors += one.sectors;
         total.gathered += one.gathered;
     }
@@ -226,6 +233,7 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
         f.stored_value_bytes = ratio(total.slice.value_bytes, total.slice.stored);
     }
     f.padding = ratio(total.slice.stored - total.slice.entries, total.slice.entries);
+    f.narrow = ratio(narrow, runs);
     f.sectors = total.gathered > 0 ? ratio(total.sectors, total.gathered) : 1;
     double best = value_bytes + static_cast<double>(sizeof(std::int32_t));
     for (std::size_t s = 0; s < shapes; ++s) {

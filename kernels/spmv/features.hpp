@@ -29,6 +29,7 @@ struct Features {
     BlockShape block{1, 1};         ///< of kernel "sell-blocks": the one that takes the fewest bytes; 1 x 1: none does
     double block_fill = 1;          ///< entries of these blocks, a nonzero
     double hub_share = 0;           ///< of the entries in columns that a small sample meets more than once
+    double narrow = 0;              ///< share of the tiles of kernel "packed-tiles" whose columns take 16 bits
     double sectors = 1;             ///< 32-byte sectors of x that 32 neighbouring rows touch, a nonzero
 };
 

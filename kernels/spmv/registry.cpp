@@ -66,6 +66,13 @@ const char* unsupported_by_ehyb(std::int64_t rows, std::int64_t /*cols*/, std::i
                : nullptr;
 }
 
+const char* unsupported_by_packed_tiles(std::int64_t rows, std::int64_t /*cols*/, std::int64_t /*nnz*/)
+{
+    return rows > std::numeric_limits<std::int32_t>::max()
+               ? "packed-tiles numbers rows in 31 bits, so at most 2^31 - 1 rows a device"
+               : nullptr;
+}
+
 KernelInfo host(const char* name, Determinism level, const char* summary)
 {
     return {"spmv", name, DeviceKind::host, level, true, summary};
@@ -101,6 +108,7 @@ bool worth_weighing(const KernelInfo& info, const RowStatistics& rows)
 {
     return automatic(info, rows) || (info.name == "sell-blocks" && prefers_sell(rows, blocked_rows)) ||
            (info.name == "csr-diagonals" && prefers_sell(rows)) ||
+           (info.name == "packed-tiles" && rows.empty_rows <= rows.nnz) ||
            (info.name == "column-blocks" && rows.nnz >= sliced_rows.fewest_nonzeros);
 }
 
@@ -137,6 +145,10 @@ std::span<const SpmvKernel<T>> spmv_kernels()
         {cuda("column-blocks", Determinism::run,
               "blocks of columns whose slice of x stays in shared memory, for power laws; a copy of the matrix"),
          unsupported_by_column_blocks, prepare_column_blocks<T>, false},
+        {cuda("packed-tiles", Determinism::run,
+              "tiles of equal entries with row ends as bits and columns in 2 or 4 bytes, for small graphs; a copy of "
+              "the matrix"),
+         unsupported_by_packed_tiles, prepare_packed_tiles<T>, false},
         {cuda("csr-row-vector", Determinism::run, "2 to 32 lanes a row, for rows of similar length"), nullptr,
          prepare_row_vector<T>, true},
         {cuda("csr-nnz-split", Determinism::run, "tiles of equal nonzeros and rows, for any row lengths"), nullptr,

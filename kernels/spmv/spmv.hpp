@@ -110,6 +110,8 @@ std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>&, const RowStati
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_packed_tiles(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_column_blocks(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>&, const RowStatistics&, const Context&);

@@ -55,8 +55,8 @@ void multiply(std::int64_t rows, std::int64_t cols, const Columns& columns_of)
     const DeviceArray<std::int32_t> columns = upload(*device, a.col_idx);
     const DeviceArray<T> values = upload(*device, a.values);
     for (const auto& [wide, early_cols] : {std::pair(false, early), std::pair(true, std::int64_t{0})}) {
-        const CsrShard<T> shard{a.rows,         a.cols,        a.nnz(),   wide ? IndexView(ptr64.data()) : ptr32.data(),
-                                columns.data(), values.data(), early_cols};
+        const CsrShard<T> shard{a.rows,         a.cols,        a.nnz(), wide ? IndexView(ptr64.data()) : ptr32.data(),
+                                columns.data(), values.data(), 0,       early_cols};
         const auto op = prepare_column_blocks(shard, statistics(a.row_ptr), device->context());
         EXPECT_GE(op->workspace_bytes(), a.nnz() * static_cast<std::int64_t>(sizeof(T) + 2));
         EXPECT_EQ(op->splits_columns(), early_cols > 0);

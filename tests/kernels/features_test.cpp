@@ -43,7 +43,9 @@ TEST(SpmvFeatures, StencilsAreDiagonalsWithoutHubs)
     EXPECT_LT(f.sectors, 0.7);  // runs of three columns
     EXPECT_EQ(best(f, 8), "sell");
     // A band is diagonals but for its ends.
-    EXPECT_LT(features(generate<float>("banded 100000 5")).code_bytes, 0.2);
+    const Features band = features(generate<float>("banded 100000 5"));
+    EXPECT_LT(band.code_bytes, 0.2);
+    EXPECT_EQ(band.narrow, 1);
 }
 
 TEST(SpmvFeatures, ValuesThatTakeFewerBytes)
@@ -81,6 +83,7 @@ TEST(SpmvFeatures, ScatteredColumnsCostFourBytesAndASectorEach)
     EXPECT_EQ(f.padding, 0);
     EXPECT_GT(f.sectors, 0.9);
     EXPECT_LT(f.hub_share, 0.05);
+    EXPECT_EQ(f.narrow, 0);
     EXPECT_EQ(f.block, (BlockShape{1, 1}));
 }
 

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <cuda_runtime.h>
+#include <kernels/context.hpp>
+#include <kernels/cuda_check.cuh>
+#include <kernels/spmv/tiles.hpp>
+
+/// Sums of the pieces of rows that blocks of one launch share, handed from a block to later ones. A slot says by itself
+/// whether it is filled: no fence and no counter. Between launches all slots are empty.
+namespace rmsp::kernels::pieces {
+
+/// Marks a sum that is not there yet: a NaN that no sum is stored as.
+template <class T>
+struct EmptySlot;
+template <>
+struct EmptySlot<double> {
+    using Bits = unsigned long long;
+    static constexpr Bits bits = 0xfff8'7a11'9e5e'17edull;
+};
+template <>
+struct EmptySlot<float> {
+    using Bits = unsigned;
+    static constexpr Bits bits = 0xffc5'e17du;
+};
+__device__ __forceinline__ unsigned long long to_bits(double v)
+{
+    return static_cast<unsigned long long>(__double_as_longlong(v));
+}
+__device__ __forceinline__ unsigned to_bits(float v) { return __float_as_uint(v); }
+__device__ __forceinline__ double from_bits(unsigned long long v)
+{
+    return __longlong_as_double(static_cast<long long>(v));
+}
+__device__ __forceinline__ float from_bits(unsigned v) { return __uint_as_float(v); }
+
+/// The sum of a piece that does not end its row, for the block that does.
+template <class T>
+__device__ __forceinline__ void store(T* slot, T sum)
+{
+    auto bits = to_bits(sum);
+    bits ^= bits == EmptySlot<T>::bits ? 1u : 0u;
+    *reinterpret_cast<volatile typename EmptySlot<T>::Bits*>(slot) = bits;
+}
+
+/// Waits for such a sum, and empties its slot for the next launch. Blocks wait for those before them only, which began earlier.
+template <class T>
+__device__ __forceinline__ T take(T* slot)
+{
+    using Bits = typename EmptySlot<T>::Bits;
+    auto* const from = reinterpret_cast<volatile Bits*>(slot);
+    Bits bits = *from;
+    while (bits == EmptySlot<T>::bits) {
+        bits = *from;
+    }
+    *from = EmptySlot<T>::bits;
+    return from_bits(bits);
+}
+
+template <class T>
+__global__ void empty_kernel(T* slots, std::int64_t n)
+{
+    const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    if (i < n) {
+        reinterpret_cast<typename EmptySlot<T>::Bits*>(slots)[i] = EmptySlot<T>::bits;
+    }
+}
+
+/// Numbers the cuts in `starts`, and makes an empty slot for each. Waits for the stream.
+template <class T>
+DeviceArray<T> make_slots(const DeviceArray<TileStart>& starts, const Context& context)
+{
+    constexpr int threads = 256;
+    const auto stream = static_cast<cudaStream_t>(context.stream);
+    std::vector<TileStart> numbered(starts.size());
+    const std::size_t bytes = numbered.size() * sizeof(TileStart);
+    RMSP_CUDA_CHECK(cudaMemcpyAsync(numbered.data(), starts.data(), bytes, cudaMemcpyDeviceToHost, stream));
+    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+    const std::int64_t cuts = number_cuts(numbered);
+    DeviceArray<T> slots(*context.memory, static_cast<std::size_t>(cuts));
+    if (cuts > 0) {
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(starts.data(), numbered.data(), bytes, cudaMemcpyHostToDevice, stream));
+        empty_kernel<<<static_cast<unsigned>((cuts + threads - 1) / threads), threads, 0, stream>>>(slots.data(), cuts);
+        RMSP_CUDA_CHECK_LAUNCH("empty_kernel");
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+    }
+    return slots;
+}
+
+}  // namespace rmsp::kernels::pieces
