@@ -23,7 +23,7 @@ struct Context {
     void* stream = nullptr;  ///< cudaStream_t; null on host devices, which run at once
     int threads = 1;         ///< size of the OpenMP team: of host devices, and of what is prepared on the host for GPUs
     int compute_units = 1;   ///< GPUs: multiprocessors
-    Memory* memory = nullptr;  ///< used by prepare() only; apply() never allocates
+    Memory* memory = nullptr;  ///< for prepare() and update_values(); apply() never allocates
 };
 
 /// An array in the memory of a device, owned.

@@ -138,8 +138,9 @@ struct Shard {
     /// Owned rows that need no entry of x of another device and are multiplied while those come, if the operator can multiply
     /// some rows alone; empty: there are too few.
     runtime::Range interior;
-    std::unique_ptr<runtime::Event> begun;           ///< where an overlapped apply leaves the worker's stream,
-    std::unique_ptr<runtime::Event> exchanged;       ///< and what that waits for before it needs the others' entries, or ends
+    std::unique_ptr<runtime::Event> begun;  ///< where an overlapped apply leaves the worker's stream,
+    std::unique_ptr<runtime::Event>
+        exchanged;  ///< and what that waits for before it needs the others' entries, or ends
     std::unique_ptr<StreamedPart<T>> streamed;       ///< instead of all of the above but the sizes in `owned`
     kernels::DeviceArray<T> carry_out;               ///< one entry
     kernels::DeviceArray<T> x;                       ///< all of x, where it has to be gathered first
@@ -322,8 +323,7 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
 /// Whether the cuts of such a matrix may be moved to where its parts take equal time.
 inline bool can_move_cuts(Format format, const DistributeOptions& options)
 {
-    return options.mode == Mode::resident && format == Format::csr &&
-           options.strategy == PartitionStrategy::nonzeros;
+    return options.mode == Mode::resident && format == Format::csr && options.strategy == PartitionStrategy::nonzeros;
 }
 /// The same, and moves the cuts as DistributeOptions::balance says.
 template <class T>

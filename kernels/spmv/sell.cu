@@ -392,6 +392,7 @@ private:
         const auto stream = static_cast<cudaStream_t>(context.stream);
         const DeviceArray<ValueSize> sizes(*context.memory, slices_.size());
         const DeviceArray<unsigned long long> totals(*context.memory, 2);
+        const DeviceArray<SellExtent> total(*context.memory, 1);
         const auto examine = [&](bool encode) {
             examine_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(
                 matrix(), slices_count_, encode, sizes.data(), totals.data(), totals.data() + 1);
@@ -412,7 +413,6 @@ private:
             if (!encode) {
                 examine(false);
             }
-            const DeviceArray<SellExtent> total(*context.memory, 1);
             place_kernel<<<1, scan_threads, 0, stream>>>(slices_.data(), sizes.data(), slices_count_, total.data());
             RMSP_CUDA_CHECK_LAUNCH("place_kernel");
         }

@@ -42,7 +42,8 @@ public:
     {
         throw Error(ErrorCode::internal, "apply_late() of an operator that multiplies by all columns at once");
     }
-    /// The shard's values changed in place. Operators that keep a copy of their own renew it, on the context's stream.
+    /// The shard's values changed in place. Operators that keep a copy of their own renew it, on the context's stream; may allocate
+    /// and wait as prepare() does, after which the operator is as it was if there is no room.
     virtual void update_values(const Context& /*context*/) {}
     /// False where the structure that a format is made for is missing: a kernel without a format of its own is faster then, and
     /// the automatic choice takes one.

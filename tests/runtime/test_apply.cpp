@@ -1,7 +1,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <string>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -109,100 +108,6 @@ TEST_P(Apply, EqualRowsAsInTheBaselineOfThePaper)
     for (const auto& [name, a] : hard_matrices<double>()) {
         check_host_apply(name, a, options);
     }
-}
-
-TEST_P(Apply, ValuesAreRoundedToFloats)
-{
-    const bool gpus = runtime_->devices().front().kind == DeviceKind::cuda;
-    DistributeOptions options;
-    options.values = StoredValues::floats;
-    for (const std::string kernel : {"auto", gpus ? "sell" : "csr-openmp"}) {
-        options.kernel = kernel;
-        for (const auto& [name, a] : hard_matrices<double>()) {
-            auto matrix = runtime_->distribute(a.view(), options);
-            const auto x = random_vector<double>(a.cols, 1);
-            std::vector<double> y(static_cast<std::size_t>(a.rows));
-            const auto check = [&](const CsrMatrix<double>& expected) {
-                matrix.apply(1.5, x.data(), 0, y.data());
-                EXPECT_TRUE(
-                    verify_spmv<double>(expected.view(), 1.5, x.data(), 0, nullptr, y.data(), options.values).passed)
-                    << name << ", " << kernel;
-            };
-            check(a);
-            auto renewed = a;
-            for (double& v : renewed.values) {
-                v = 0.7 * v + 0.1;
-            }
-            matrix.update_values(renewed.values.data());
-            check(renewed);
-        }
-    }
-    // The verification itself: of values that are not rounded it is another matrix.
-    const auto third = with_row_lengths<double>({1}, 1);
-    const double one = 1;
-    double y = static_cast<double>(static_cast<float>(third.values[0]));
-    EXPECT_TRUE(verify_spmv<double>(third.view(), 1, &one, 0, nullptr, &y, StoredValues::floats).passed);
-    EXPECT_FALSE(verify_spmv<double>(third.view(), 1, &one, 0, nullptr, &y).passed);
-    // Of a matrix of floats nothing changes.
-    options.kernel = "auto";
-    check_host_apply("floats", with_row_lengths<float>({5, 0, 300, 7}, 400), options);
-}
-
-TEST_P(Apply, ReportsWhatNewValuesTake)
-{
-    if (runtime_->devices().front().kind != DeviceKind::cuda) {
-        GTEST_SKIP() << "values are encoded on GPUs";
-    }
-    GenerateOptions generated;
-    generated.values = ValueKind::laplace;
-    const auto laplace = stencil27<double>(40, 40, 40, generated);
-    const auto random = stencil27<double>(40, 40, 40);
-    DistributeOptions options;
-    options.kernel = "sell";
-    auto matrix = runtime_->distribute(laplace.view(), options);
-    const auto bytes = [&] {
-        std::int64_t sum = 0;
-        for (const ShardPlan& shard : matrix.report().plan.shards) {
-            sum += shard.apply_bytes;
-        }
-        return sum;
-    };
-    const std::int64_t few = bytes();
-    const auto x = random_vector<double>(laplace.cols, 3);
-    std::vector<double> y(x.size());
-    for (const auto* const a : {&random, &laplace}) {
-        matrix.update_values(a->values.data());
-        matrix.apply(1, x.data(), 0, y.data());
-        EXPECT_TRUE(verify_spmv<double>(a->view(), 1, x.data(), 0, nullptr, y.data()).passed);
-        if (a == &random) {
-            EXPECT_GT(bytes(), few + 6 * laplace.nnz());
-        }
-    }
-    EXPECT_EQ(bytes(), few);
-}
-
-TEST_P(Apply, RoundedValuesAreRefusedWhereNothingRoundsThem)
-{
-    const auto a = with_row_lengths<double>({3, 4, 5}, 10);
-    const auto refused = [&](const DistributeOptions& options, const std::string& word) {
-        try {
-            runtime_->distribute(a.view(), options);
-            ADD_FAILURE() << word;
-        } catch (const Error& e) {
-            EXPECT_EQ(e.code(), ErrorCode::usage);
-            EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
-        }
-    };
-    DistributeOptions options;
-    options.values = StoredValues::floats;
-    options.kernel = runtime_->devices().front().kind == DeviceKind::cuda ? "csr-nnz-split" : "csr-reference";
-    refused(options, options.kernel);
-    options.kernel = "auto";
-    options.borrow = true;
-    refused(options, "borrowed");
-    options.borrow = false;
-    options.mode = Mode::streamed;
-    refused(options, "streamed");
 }
 
 TEST_P(Apply, EveryKernelOfTheseDevices)
