@@ -57,6 +57,14 @@ inline NamedMatrix parse_matrix(const std::string& text, std::vector<std::string
     return matrix;
 }
 
+/// The matrix in words.
+inline std::string describe(const NamedMatrix& matrix)
+{
+    return rmsp::describe(matrix.config) +
+           (matrix.top_left > 0 ? ", the first " + std::to_string(matrix.top_left) + " rows and columns" : "") +
+           (matrix.permute > 0 ? ", in random order, seed " + std::to_string(matrix.permute) : "");
+}
+
 /// The entries that `rename` names anew and does not drop (-1), rows in order of their new names.
 template <class T, class Rename>
 rmsp::CsrMatrix<T> renamed(const rmsp::CsrMatrix<T>& a, std::int64_t size, const Rename& rename)

@@ -30,6 +30,7 @@ if [ "$gpus" -gt 0 ]; then
     scale=${RMSP_BENCH_SCALE:-22}
     first=0
     meshes=("stencil27-100,generate=stencil27 100 100 100" "stencil7-120,generate=stencil7 120 120 120"
+        "stencil27-100-shuffled,generate=stencil27 100 100 100,permute=1"
         "elastic-40,generate=stencil27 40 40 40,kron=3,values=random")
     reorderings=ehyb,ehyb-natural,cusparse-csr-alg1,cusparse-csr-alg2,cusparse-coo-alg1,cusparse-sell,cusparse-bsr
     generated=("stencil27-200,generate=stencil27 200 200 200" "stencil7-256,generate=stencil7 256 256 256")
@@ -42,6 +43,7 @@ else
     scale=${RMSP_BENCH_SCALE:-14}
     first=host:1
     meshes=("stencil27-20,generate=stencil27 20 20 20" "stencil7-30,generate=stencil7 30 30 30"
+        "stencil27-20-shuffled,generate=stencil27 20 20 20,permute=1"
         "elastic-10,generate=stencil27 10 10 10,kron=3,values=random")
     reorderings=ehyb,ehyb-natural,csr-openmp
     generated=("stencil27-40,generate=stencil27 40 40 40" "stencil7-60,generate=stencil7 60 60 60")

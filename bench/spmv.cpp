@@ -194,7 +194,7 @@ private:
         entry["run_name"] = name;
         entry["family_index"] = benchmarks_.size();
         entry["matrix"] = matrix.name;
-        entry["source"] = rmsp::describe(matrix.config);
+        entry["source"] = describe(matrix);
         entry["device_set"] = devices;
         entry["device_count"] = plan.at("shards").size();
         entry["precision"] = plan.at("precision");
