@@ -116,7 +116,7 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
         if (options.values == StoredValues::floats && !kernel.stores_floats) {
             throw Error(ErrorCode::usage,
                         fmt::format("SpMV kernel \"{}\" keeps {}-byte values: those that keep floats for products in "
-                                    "double precision are sell (GPUs), csr-openmp and csr-diagonals (host devices)",
+                                    "double precision are sell (GPUs), csr-openmp and diagonals (host devices)",
                                     options.kernel, sizeof(T)));
         }
         shard.kernel = kernel.info.name;

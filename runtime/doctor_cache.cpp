@@ -19,7 +19,11 @@ std::map<std::string, std::string> versions()
 
 std::string doctor_cache_name(const RuntimeState& runtime)
 {
-    std::string key = runtime.topology.to_toml();
+    Topology topology = runtime.topology;
+    for (NumaNode& node : topology.nodes) {
+        node.memory_bytes = 0;  // grows while a virtual machine runs
+    }
+    std::string key = topology.to_toml();
     for (const DeviceInfo& device : runtime.infos) {
         key += fmt::format("\n{}:{} {} {} {}", to_string(device.kind), device.index, device.name, device.pci_bus_id,
                            fmt::join(device.placement.cpus, ","));

@@ -76,7 +76,7 @@ void Race<T>::decide()
         double& least = outcome_->seconds[timed % 2];
         least = std::min(least, events_[2 * timed + 1]->seconds_since(*events_[2 * timed]));
     }
-    leader_ = outcome_->seconds[1] < outcome_->seconds[0] ? 1 : 0;
+    leader_ = outcome_->seconds[1] < (1 - margin) * outcome_->seconds[0] ? 1 : 0;
     runners_[1 - leader_].reset();  // its memory is used again only behind what is queued
     outcome_->winner.store(static_cast<int>(leader_), std::memory_order_release);
 }

@@ -14,7 +14,7 @@ namespace rmsp::runtime {
 /// How a race ended; read by other threads.
 struct RaceOutcome {
     std::array<double, 2> seconds{};  ///< least time of an apply with each runner; valid once there is a winner
-    std::atomic<int> winner{-1};      ///< 0 or 1; -1: not decided yet
+    std::atomic<int> winner{-1};      ///< 0, the favourite, or 1; -1: not decided yet
 };
 
 /// An operator that is two: the first applies run with both in turn and are timed by events on the device, later ones with the
@@ -25,6 +25,9 @@ public:
     /// Applies that the race takes; it is decided at the next one. Each runner: once to warm up, then timed twice, in turn, so that
     /// both meet the same state of the machine.
     static constexpr int applies = 6;
+    /// The challenger wins if it is faster by this share: two samples of a kernel of 10 us between events do not tell smaller
+    /// differences apart, and the model has seen more.
+    static constexpr double margin = 0.05;
 
     /// On the worker's thread, like every other member.
     Race(Worker& worker, std::unique_ptr<kernels::SpmvOperator<T>> favourite,

@@ -107,7 +107,7 @@ struct DistributeOptions {
     RowPointers row_pointers = RowPointers::device;
     std::string kernel = "auto";  ///< a name of list_kernels() for the matrix's format, or "auto"
     /// `floats`: each product is that of the matrix whose values were rounded, in double precision. Resident CSR that is not
-    /// borrowed. Kernels that keep floats read 4 bytes a value: "sell", "csr-openmp", "csr-diagonals"; others are refused if
+    /// borrowed. Kernels that keep floats read 4 bytes a value: "sell", "csr-openmp", "diagonals"; others are refused if
     /// they are named.
     StoredValues values = StoredValues::exact;
     Unsorted unsorted = Unsorted::refuse;

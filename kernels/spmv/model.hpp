@@ -35,7 +35,7 @@ struct KernelModel {
 inline constexpr KernelModel kernel_models[] = {
     {"sell", 0.93, 1.0, 17},          {"sell-blocks", 0.78, 1.0, 35},   {"column-blocks", 0.55, 4.0, 40},
     {"packed-tiles", 0.76, 1.15, 20}, {"csr-row-vector", 0.84, 0.8, 1}, {"csr-nnz-split", 0.78, 0.9, 1},
-    {"csr-openmp", 0.9, 1.0, 1},      {"csr-diagonals", 0.9, 2.0, 6},   {"csr-row-warp", 0.6, 0.6, 1},
+    {"csr-openmp", 0.9, 1.0, 1},      {"diagonals", 0.9, 2.0, 6},       {"csr-row-warp", 0.6, 0.6, 1},
 };
 
 constexpr const KernelModel& kernel_model(std::string_view name)
@@ -65,7 +65,7 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
     const double gathers = nnz * f.sectors;
     if (name == "sell") {
         matrix = nnz * ((1 + f.padding) * (f.stored_value_bytes + 4.0 / 32) + f.code_bytes);
-    } else if (name == "csr-diagonals") {
+    } else if (name == "diagonals") {
         // Slices with codes are those that stay in CSR: two bytes a lane, mostly.
         matrix = nnz * (value_bytes + 4.0 / 16 + std::min(4.0, 2 * f.code_bytes)) + rows * 4;
     } else if (name == "sell-blocks") {

@@ -107,7 +107,7 @@ bool automatic(const KernelInfo& info, const RowStatistics& rows)
 bool worth_weighing(const KernelInfo& info, const RowStatistics& rows)
 {
     return automatic(info, rows) || (info.name == "sell-blocks" && prefers_sell(rows, blocked_rows)) ||
-           (info.name == "csr-diagonals" && prefers_sell(rows)) ||
+           (info.name == "diagonals" && prefers_sell(rows)) ||
            (info.name == "packed-tiles" && rows.empty_rows <= rows.nnz) ||
            (info.name == "column-blocks" && rows.nnz >= sliced_rows.fewest_nonzeros);
 }
@@ -123,7 +123,7 @@ std::span<const SpmvKernel<T>> spmv_kernels()
          nullptr, prepare_openmp<T>, true, true},
         {host("csr-reference", Determinism::device_count, "one serial loop in the next wider type, to compare with"),
          nullptr, prepare_reference<T>, true},
-        {host("csr-diagonals", Determinism::run,
+        {host("diagonals", Determinism::run,
               "slices of 16 rows along diagonals without gathers, the rest as csr-openmp; a copy of the values"),
          nullptr, prepare_diagonals<T>, false, true},
         {with_metis(
