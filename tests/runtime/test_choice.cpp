@@ -71,7 +71,8 @@ TEST_P(Choice, ARaceKeepsResultsRightAndIsRemembered)
                 ASSERT_GE(shard.candidates.size(), 2u);
                 EXPECT_EQ(shard.candidates[0].kernel, shard.kernel);
                 EXPECT_GT(shard.candidates[0].measured_seconds, 0);
-                EXPECT_LE(shard.candidates[0].measured_seconds, shard.candidates[1].measured_seconds);
+                // A challenger has to be faster by a margin.
+                EXPECT_LE(shard.candidates[0].measured_seconds, 1.06 * shard.candidates[1].measured_seconds);
             }
             winners.push_back(shard.kernel);
         }
