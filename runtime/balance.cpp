@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -7,15 +6,12 @@
 #include <kernels/support/support.hpp>
 #include <partition/balance.hpp>
 
+#include "runtime/clock.hpp"
 #include "runtime/state.hpp"
 
 /// Parts of equal time: distributed, timed, cut anew and distributed again.
 namespace rmsp::detail {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Parts within this much of each other are left alone.
 constexpr double good_imbalance = 0.03;
