@@ -1,4 +1,3 @@
-#include <cmath>
 #include <limits>
 
 #include <gmock/gmock.h>
@@ -6,65 +5,22 @@
 #include <kernels/spmv/spmv.hpp>
 #include <rmsp/error.hpp>
 
-#include "matrices.hpp"
-#include "test_device.hpp"
+#include "spmv_fixtures.hpp"
 
 namespace rmsp::kernels::test {
 namespace {
 
 using testing::HasSubstr;
 
-class CuSparseBsr : public testing::Test {
+class CuSparseBsr : public DeviceTest<> {
 protected:
-    void SetUp() override
-    {
-        if (!device_missing().empty()) {
-            GTEST_SKIP() << device_missing();
-        }
-        device_ = open_device();
-    }
-
-    /// The matrix on the device.
-    template <class T>
-    struct OnDevice {
-        OnDevice(TestDevice& device, const HostCsr<T>& a)
-            : row_ptr(upload(device, a.row_ptr)), col_idx(upload(device, a.col_idx)), values(upload(device, a.values))
-        {
-            shard = {a.rows, a.cols, a.nnz(), IndexView(row_ptr.data()), col_idx.data(), values.data()};
-        }
-        DeviceArray<std::int64_t> row_ptr;
-        DeviceArray<std::int32_t> col_idx;
-        DeviceArray<T> values;
-        CsrShard<T> shard;
-    };
-
     template <class T>
     void expect_product(SpmvOperator<T>& op, const HostCsr<T>& a)
     {
         const std::vector<T> x = random_vector<T>(a.cols, 3);
-        std::vector<T> y(static_cast<std::size_t>(a.rows), std::numeric_limits<T>::quiet_NaN());
-        const DeviceArray<T> device_x = upload(*device_, x);
-        const DeviceArray<T> device_y = upload(*device_, y);
-        op.apply(T{1}, device_x.data(), T{0}, device_y.data(), device_->context());
-        y = download(*device_, device_y.data(), y.size());
-        for (std::size_t row = 0; row < y.size(); ++row) {
-            double sum = 0;
-            double magnitude = 0;
-            for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
-                const double product =
-                    static_cast<double>(a.values[static_cast<std::size_t>(i)]) *
-                    static_cast<double>(x[static_cast<std::size_t>(a.col_idx[static_cast<std::size_t>(i)])]);
-                sum += product;
-                magnitude += std::abs(product);
-            }
-            const auto length = static_cast<double>(a.row_ptr[row + 1] - a.row_ptr[row]);
-            ASSERT_LE(std::abs(static_cast<double>(y[row]) - sum),
-                      (length + 4) * std::numeric_limits<T>::epsilon() * magnitude)
-                << "row " << row;
-        }
+        const std::vector<T> y(static_cast<std::size_t>(a.rows), std::numeric_limits<T>::quiet_NaN());
+        expect_close(apply(*device_, op, T{1}, x, T{0}, y), expect(a, T{1}, x, T{0}, y));
     }
-
-    std::unique_ptr<TestDevice> device_;
 };
 
 /// A band of dense blocks, but for the last entry of every row, so that not every block is full.
@@ -103,13 +59,13 @@ TEST_F(CuSparseBsr, MultipliesBlocksAndTakesNewValues)
         for (const int block : {2, 3, 4}) {
             SCOPED_TRACE(block);
             HostCsr<T> a = blocks<T>(block, 301);
-            const OnDevice<T> on_device(*device_, a);
+            DeviceCsr<T> on_device(*device_, a, Offsets::i64);
             const auto op = prepare_cusparse_bsr(on_device.shard, statistics(a.row_ptr), device_->context());
             // Blocks of `block` take the fewest bytes: an index for each, and few zeros.
             EXPECT_LT(op->format_bytes(), a.nnz() * static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t)));
             expect_product(*op, a);
             a.values = random_vector<T>(a.nnz(), 6);
-            device_->copy_in(on_device.values.data(), a.values.data(), a.values.size() * sizeof(T));
+            on_device.renew(*device_, a);
             op->update_values(device_->context());
             expect_product(*op, a);
         }
@@ -125,7 +81,7 @@ TEST_F(CuSparseBsr, AddsEntriesAtTheSamePlace)
     a.row_ptr = {0, 3, 5, 6, 8};
     a.col_idx = {0, 0, 1, 0, 1, 2, 3, 3};
     a.values = {1, 2, 3, 4, 5, 6, 7, 8};
-    const OnDevice<double> on_device(*device_, a);
+    const DeviceCsr<double> on_device(*device_, a, Offsets::i64);
     const auto op = prepare_cusparse_bsr(on_device.shard, statistics(a.row_ptr), device_->context());
     expect_product(*op, a);
 }
@@ -133,7 +89,7 @@ TEST_F(CuSparseBsr, AddsEntriesAtTheSamePlace)
 TEST_F(CuSparseBsr, SaysWhyItRefuses)
 {
     const HostCsr<double> odd = blocks<double>(1, 7);  // 7 x 7: no block size divides it
-    EXPECT_THAT(refusal(OnDevice<double>(*device_, odd).shard, odd, *device_), HasSubstr("7 x 7"));
+    EXPECT_THAT(refusal(DeviceCsr<double>(*device_, odd, Offsets::i64).shard, odd, *device_), HasSubstr("7 x 7"));
 
     HostCsr<double> scattered;
     scattered.rows = scattered.cols = 1200;
@@ -142,12 +98,13 @@ TEST_F(CuSparseBsr, SaysWhyItRefuses)
         scattered.row_ptr.push_back(row + 1);
     }
     scattered.values = random_vector<double>(scattered.row_ptr.back(), 7);
-    EXPECT_THAT(refusal(OnDevice<double>(*device_, scattered).shard, scattered, *device_),
+    EXPECT_THAT(refusal(DeviceCsr<double>(*device_, scattered, Offsets::i64).shard, scattered, *device_),
                 HasSubstr("more than twice the 1200 nonzeros"));
 
     HostCsr<double> unsorted = blocks<double>(2, 50);
     std::swap(unsorted.col_idx[0], unsorted.col_idx[1]);
-    EXPECT_THAT(refusal(OnDevice<double>(*device_, unsorted).shard, unsorted, *device_), HasSubstr("sorted"));
+    EXPECT_THAT(refusal(DeviceCsr<double>(*device_, unsorted, Offsets::i64).shard, unsorted, *device_),
+                HasSubstr("sorted"));
 }
 
 }  // namespace

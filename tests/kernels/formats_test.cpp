@@ -1,7 +1,6 @@
 // SpMV of CSC and COO shards against a serial sum over coordinates that shares nothing with the kernels.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -9,8 +8,7 @@
 #include <gtest/gtest.h>
 #include <kernels/spmv/formats.hpp>
 
-#include "matrices.hpp"
-#include "test_device.hpp"
+#include "spmv_fixtures.hpp"
 
 namespace rmsp::kernels::test {
 namespace {
@@ -166,32 +164,6 @@ struct DeviceCoo {
     CooShard<T> shard;
 };
 
-template <class T>
-std::vector<T> apply(TestDevice& device, SpmvOperator<T>& op, T alpha, const std::vector<T>& x, T beta,
-                     const std::vector<T>& y)
-{
-    constexpr std::size_t padding = 33;
-    constexpr T guard = 12345;
-    std::vector<T> padded(padding, guard);
-    padded.insert(padded.end(), y.begin(), y.end());
-    padded.insert(padded.end(), padding, guard);
-    const DeviceArray<T> device_x = upload(device, x);
-    const DeviceArray<T> device_y = upload(device, padded);
-    op.apply(alpha, device_x.data(), beta, device_y.data() + padding, device.context());
-    const std::vector<T> out = download(device, device_y.data(), padded.size());
-    EXPECT_TRUE(std::all_of(out.begin(), out.begin() + padding, [&](T v) { return v == guard; }) &&
-                std::all_of(out.end() - padding, out.end(), [&](T v) { return v == guard; }))
-        << "entries around y were overwritten";
-    return {out.begin() + padding, out.end() - padding};
-}
-
-template <class T>
-void expect_same_bits(const std::vector<T>& a, const std::vector<T>& b)
-{
-    ASSERT_EQ(a.size(), b.size());
-    EXPECT_TRUE(a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0) << "the bits differ";
-}
-
 /// The orders that a kernel takes: columns for the CSC kernels.
 struct Case {
     std::string kernel;
@@ -219,16 +191,8 @@ std::vector<Case> cases()
     return all;
 }
 
-class SpmvFormats : public testing::TestWithParam<std::tuple<Case, bool>> {
+class SpmvFormats : public DeviceTest<testing::TestWithParam<std::tuple<Case, bool>>> {
 protected:
-    void SetUp() override
-    {
-        if (!device_missing().empty()) {
-            GTEST_SKIP() << device_missing();
-        }
-        device_ = open_device();
-    }
-
     /// Calls f.template operator()<T>() in the precision of this test.
     template <class F>
     void in_precision(const F& f) const
@@ -273,8 +237,6 @@ protected:
         }
         return ready;
     }
-
-    std::unique_ptr<TestDevice> device_;
 };
 
 TEST_P(SpmvFormats, AgreesWithTheSumOfItsEntries)
@@ -309,8 +271,8 @@ TEST_P(SpmvFormats, AgreesWithTheSumOfItsEntries)
                 expect_product(b, T{-2.5}, x, T{0.75}, y, scaled);
                 expect_product(b, T{1}, x, T{1}, y, apply(*device_, *ready.op, T{1}, x, T{1}, y));
                 if (level<T>() >= Determinism::run) {
-                    expect_same_bits(once, apply(*device_, *ready.op, T{1}, x, T{0}, nan));
-                    expect_same_bits(scaled, apply(*device_, *ready.op, T{-2.5}, x, T{0.75}, y));
+                    EXPECT_TRUE(same_bits(once, apply(*device_, *ready.op, T{1}, x, T{0}, nan)));
+                    EXPECT_TRUE(same_bits(scaled, apply(*device_, *ready.op, T{-2.5}, x, T{0.75}, y)));
                 }
                 if (HasFatalFailure()) {
                     return;

@@ -1,20 +1,16 @@
 #include <bit>
-#include <cmath>
-#include <functional>
+#include <limits>
 
 #include <gtest/gtest.h>
 #include <kernels/spmv/sell.hpp>
-#include <kernels/spmv/spmv.hpp>
 #include <kernels/values.hpp>
 
-#include "matrices.hpp"
-#include "test_device.hpp"
+#include "spmv_fixtures.hpp"
 
 // What kernel "sell" does with the structure and the values of a matrix. All numbers are such that results are exact.
 namespace rmsp::kernels::test {
 namespace {
 
-using Columns = std::function<std::vector<std::int32_t>(std::int64_t row)>;
 /// Entry k of a row; `step` counts how often the values were renewed.
 template <class T>
 using Values = std::function<T(std::int64_t row, std::int64_t k, int step)>;
@@ -50,75 +46,28 @@ void renew_values(HostCsr<T>& a, const Values<T>& values, int step)
     }
 }
 
-template <class T>
-HostCsr<T> matrix(std::int64_t rows, std::int64_t cols, const Columns& columns)
-{
-    HostCsr<T> a;
-    a.rows = rows;
-    a.cols = cols;
-    for (std::int64_t row = 0; row < rows; ++row) {
-        for (const std::int32_t column : columns(row)) {
-            a.col_idx.push_back(column);
-        }
-        a.row_ptr.push_back(static_cast<std::int64_t>(a.col_idx.size()));
-    }
-    a.values.resize(a.col_idx.size());
-    return a;
-}
-
-template <class T>
-bool same(T a, T b)
-{
-    return a == b || (std::isnan(a) && std::isnan(b));
-}
-
 /// Multiplies with both widths of row pointers, and `steps` values. Returns the bytes that the operator keeps at each step.
 template <class T>
-std::vector<std::int64_t> multiply_steps(HostCsr<T> a, const Values<T>& entries, int steps)
+std::vector<std::int64_t> multiply_steps(TestDevice& device, HostCsr<T> a, const Values<T>& entries, int steps)
 {
-    const std::unique_ptr<TestDevice> device = open_device();
-    std::vector<T> x(static_cast<std::size_t>(a.cols));
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        x[i] = static_cast<T>(static_cast<std::int64_t>(i * 5 % 17) - 8);
-    }
-    const DeviceArray<T> device_x = upload(*device, x);
-    const DeviceArray<std::int64_t> ptr64 = upload(*device, a.row_ptr);
-    const DeviceArray<std::int32_t> ptr32 =
-        upload(*device, std::vector<std::int32_t>(a.row_ptr.begin(), a.row_ptr.end()));
-    const DeviceArray<std::int32_t> columns = upload(*device, a.col_idx);
-    const DeviceArray<T> values = upload(*device, a.values);
+    const std::vector<T> x = small_integers<T>(a.cols);
     std::vector<std::int64_t> bytes(static_cast<std::size_t>(steps));
-    for (const bool wide_pointers : {false, true}) {
-        const CsrShard<T> shard{a.rows,         a.cols,
-                                a.nnz(),        wide_pointers ? IndexView(ptr64.data()) : ptr32.data(),
-                                columns.data(), values.data()};
+    for (const Offsets offsets : {Offsets::i32, Offsets::i64}) {
+        DeviceCsr<T> d(device, a, offsets);
         std::unique_ptr<SpmvOperator<T>> op;
         for (int step = 0; step < steps; ++step) {
             renew_values(a, entries, step);
-            if (!a.values.empty()) {
-                device->copy_in(values.data(), a.values.data(), a.values.size() * sizeof(T));
-            }
+            d.renew(device, a);
             if (op) {
-                op->update_values(device->context());
+                op->update_values(device.context());
             } else {
-                op = prepare_sell(shard, statistics(a.row_ptr), device->context());
+                op = prepare_sell(d.shard, statistics(a.row_ptr), device.context());
             }
             bytes[static_cast<std::size_t>(step)] = op->workspace_bytes();
-            const std::vector<T> before(static_cast<std::size_t>(a.rows), T{100});
-            const DeviceArray<T> y = upload(*device, before);
-            op->apply(T{2}, device_x.data(), T{-3}, y.data(), device->context());
-            const std::vector<T> after = download(*device, y.data(), before.size());
-            for (std::size_t row = 0; row < before.size(); ++row) {
-                T sum = 0;
-                for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
-                    const auto k = static_cast<std::size_t>(i);
-                    sum += a.values[k] * x[static_cast<std::size_t>(a.col_idx[k])];
-                }
-                EXPECT_PRED2(same<T>, after[row], 2 * sum - 300)
-                    << "row " << row << ", step " << step << (wide_pointers ? ", 64-bit row pointers" : "");
-                if (testing::Test::HasFailure()) {
-                    return bytes;
-                }
+            EXPECT_TRUE(multiplies_exactly(device, *op, a, x))
+                << "step " << step << (offsets == Offsets::i64 ? ", 64-bit row pointers" : "");
+            if (testing::Test::HasFailure()) {
+                return bytes;
             }
         }
     }
@@ -127,10 +76,10 @@ std::vector<std::int64_t> multiply_steps(HostCsr<T> a, const Values<T>& entries,
 
 /// With values that are kept as they are, and with such that are not. Returns the bytes of the former.
 template <class T>
-std::int64_t multiply(const HostCsr<T>& a)
+std::int64_t multiply(TestDevice& device, const HostCsr<T>& a)
 {
-    multiply_steps<T>(a, few<T>, 2);
-    return multiply_steps<T>(a, varied<T>, 2).back();
+    multiply_steps<T>(device, a, few<T>, 2);
+    return multiply_steps<T>(device, a, varied<T>, 2).back();
 }
 
 std::int64_t groups(std::int64_t width) { return (width + slice_group - 1) / slice_group; }
@@ -146,30 +95,22 @@ std::int64_t stored(int width, SliceCode code, SliceValues values = SliceValues:
 }
 
 template <class T>
-class Sell : public testing::Test {
-protected:
-    void SetUp() override
-    {
-        if (!device_missing().empty()) {
-            GTEST_SKIP() << device_missing();
-        }
-    }
+class Sell : public PrecisionTest<T> {
 };
-using Precisions = testing::Types<float, double>;
 TYPED_TEST_SUITE(Sell, Precisions);
 
 TYPED_TEST(Sell, DiagonalsOfAnyWidthTakeNoCodes)
 {
     for (int width = 1; width <= 40; ++width) {
         SCOPED_TRACE(width);
-        const auto a = matrix<TypeParam>(64, 1000, [&](std::int64_t row) {
+        const auto a = matrix_of_rows<TypeParam>(0, 64, 1000, [&](std::int64_t row) {
             std::vector<std::int32_t> columns;
             for (int k = 0; k < width; ++k) {
                 columns.push_back(static_cast<std::int32_t>(row) + k * 20);
             }
             return columns;
         });
-        EXPECT_EQ(multiply(a), 2 * stored<TypeParam>(width, SliceCode::diagonal));
+        EXPECT_EQ(multiply(*this->device_, a), 2 * stored<TypeParam>(width, SliceCode::diagonal));
     }
 }
 
@@ -178,7 +119,7 @@ TYPED_TEST(Sell, CodesAsWideAsTheColumnsAreApart)
     for (const int width : {1, 3, 4, 8, 17, 19, 33}) {
         for (const int apart : {0, 1, 255, 256, 65535, 65536, 2'000'000}) {
             SCOPED_TRACE(std::to_string(width) + " wide, " + std::to_string(apart) + " apart");
-            const auto a = matrix<TypeParam>(32, 2'000'100, [&](std::int64_t row) {
+            const auto a = matrix_of_rows<TypeParam>(0, 32, 2'000'100, [&](std::int64_t row) {
                 std::vector<std::int32_t> columns;
                 for (int k = 0; k < width; ++k) {
                     columns.push_back(row == 13 ? k : k + apart);
@@ -188,7 +129,7 @@ TYPED_TEST(Sell, CodesAsWideAsTheColumnsAreApart)
             const SliceCode code = apart <= 255     ? SliceCode::bytes1
                                    : apart <= 65535 ? SliceCode::bytes2
                                                     : SliceCode::bytes4;
-            EXPECT_EQ(multiply(a), stored<TypeParam>(width, code));
+            EXPECT_EQ(multiply(*this->device_, a), stored<TypeParam>(width, code));
         }
     }
 }
@@ -198,7 +139,7 @@ TYPED_TEST(Sell, EachSliceIsStoredInItsOwnWay)
     // Slices in turn: diagonals of unequal lengths, empty, nearly empty, far apart, one long row among short ones.
     for (const std::int64_t rows : {1, 31, 32, 33, 159, 160, 161, 255, 256, 257, 1000}) {
         SCOPED_TRACE(rows);
-        multiply(matrix<TypeParam>(rows, 70000, [](std::int64_t row) {
+        multiply(*this->device_, matrix_of_rows<TypeParam>(0, rows, 70000, [](std::int64_t row) {
             const auto r = static_cast<std::int32_t>(row);
             std::vector<std::int32_t> columns;
             switch (row / slice_rows % 5) {
@@ -232,7 +173,7 @@ TYPED_TEST(Sell, RowsAroundTheLongestOfASlice)
     constexpr int longest = sell_tuning.longest_row;
     for (const int length : {longest - 1, longest, longest + 1}) {
         SCOPED_TRACE(length);
-        const auto a = matrix<TypeParam>(35, 5000, [&](std::int64_t row) {
+        const auto a = matrix_of_rows<TypeParam>(0, 35, 5000, [&](std::int64_t row) {
             std::vector<std::int32_t> columns;
             for (int k = 0; k < length; ++k) {
                 columns.push_back(static_cast<std::int32_t>(row) * 3 + k);
@@ -240,7 +181,8 @@ TYPED_TEST(Sell, RowsAroundTheLongestOfASlice)
             return columns;
         });
         // The second slice has three rows only.
-        EXPECT_EQ(multiply(a), 2 * (length > longest ? header : stored<TypeParam>(length, SliceCode::bytes1)));
+        EXPECT_EQ(multiply(*this->device_, a),
+                  2 * (length > longest ? header : stored<TypeParam>(length, SliceCode::bytes1)));
     }
 }
 
@@ -249,7 +191,7 @@ TYPED_TEST(Sell, RowsAreSortedInBlocks)
     for (const std::int64_t rows : {sort_rows - 1, sort_rows, sort_rows + 1, 3 * sort_rows + 70}) {
         SCOPED_TRACE(rows);
         // Every other block has rows of one length; in the others every third is longer, and a few are very long.
-        const auto a = matrix<TypeParam>(rows, 4000, [](std::int64_t row) {
+        const auto a = matrix_of_rows<TypeParam>(0, rows, 4000, [](std::int64_t row) {
             const bool mixed = row / sort_rows % 2 == 0;
             const int length = mixed && row % 400 == 7 ? 700 : mixed && row % 3 == 0 ? 12 : 4;
             std::vector<std::int32_t> columns;
@@ -259,7 +201,7 @@ TYPED_TEST(Sell, RowsAreSortedInBlocks)
             return columns;
         });
         const auto entries = static_cast<std::int64_t>(a.col_idx.size());
-        const std::int64_t bytes = multiply(a);
+        const std::int64_t bytes = multiply(*this->device_, a);
         if (rows == sort_rows) {
             EXPECT_LT(bytes, entries * (static_cast<std::int64_t>(sizeof(TypeParam)) + 4));
         }
@@ -268,7 +210,7 @@ TYPED_TEST(Sell, RowsAreSortedInBlocks)
 
 TYPED_TEST(Sell, MoreSlicesThanAreCountedInOneStep)
 {
-    multiply(matrix<TypeParam>(4096 * slice_rows + 40, 200'000, [](std::int64_t row) {
+    multiply(*this->device_, matrix_of_rows<TypeParam>(0, 4096 * slice_rows + 40, 200'000, [](std::int64_t row) {
         const auto r = static_cast<std::int32_t>(row);
         return r / slice_rows % 3 == 0 ? std::vector<std::int32_t>{r, r + 2, r + 5}
                                        : std::vector<std::int32_t>{r / 2, r * 31 % 900};
@@ -319,11 +261,13 @@ TYPED_TEST(Sell, ValuesInAsFewBytesAsTheyAllow)
     }
     for (const SliceCode code : {SliceCode::diagonal, SliceCode::bytes1, SliceCode::bytes2, SliceCode::bytes4}) {
         for (const int width : {24, 27, 33}) {
-            const auto a = matrix<T>(64, 300'000, [&](std::int64_t row) { return columns_of(row, width, code); });
+            const auto a =
+                matrix_of_rows<T>(0, 64, 300'000, [&](std::int64_t row) { return columns_of(row, width, code); });
             for (const Case& c : cases) {
                 SCOPED_TRACE(testing::Message() << width << " wide, column code " << static_cast<int>(code)
                                                 << ", stored " << static_cast<int>(c.stored) << ", " << c.distinct);
-                EXPECT_EQ(multiply_steps(a, c.values, 2).back(), 2 * stored<T>(width, code, c.stored, c.distinct));
+                EXPECT_EQ(multiply_steps(*this->device_, a, c.values, 2).back(),
+                          2 * stored<T>(width, code, c.stored, c.distinct));
             }
         }
     }
@@ -334,7 +278,7 @@ TYPED_TEST(Sell, EachSliceStoresItsValuesInItsOwnWay)
     using T = TypeParam;
     for (const int width : {1, 2, 3, 4, 5, 7, 8, 9, 16, 100}) {
         SCOPED_TRACE(width);
-        const auto a = matrix<T>(1000, 2000, [&](std::int64_t row) {
+        const auto a = matrix_of_rows<T>(0, 1000, 2000, [&](std::int64_t row) {
             std::vector<std::int32_t> columns(static_cast<std::size_t>(width - row % 400 / 300));
             for (std::size_t k = 0; k < columns.size(); ++k) {
                 columns[k] = static_cast<std::int32_t>((row + static_cast<std::int64_t>(k * k)) % 2000);
@@ -342,7 +286,7 @@ TYPED_TEST(Sell, EachSliceStoresItsValuesInItsOwnWay)
             return columns;
         });
         multiply_steps<T>(
-            a,
+            *this->device_, a,
             [](std::int64_t row, std::int64_t k, int step) {
                 switch ((row / slice_rows + step) % 5) {
                     case 0:
@@ -365,9 +309,10 @@ TYPED_TEST(Sell, NewValuesAreStoredAsTheyAllow)
 {
     using T = TypeParam;
     constexpr int width = 27;
-    const auto a = matrix<T>(64, 4000, [](std::int64_t row) { return columns_of(row, width, SliceCode::diagonal); });
+    const auto a =
+        matrix_of_rows<T>(0, 64, 4000, [](std::int64_t row) { return columns_of(row, width, SliceCode::diagonal); });
     const auto bytes = multiply_steps<T>(
-        a,
+        *this->device_, a,
         [](std::int64_t row, std::int64_t k, int step) {
             return step % 2 == 0 ? varied<T>(row, k, step) : step == 1 ? wide<T>(k) : wide<T>((row + k) % 10);
         },
@@ -386,25 +331,28 @@ TYPED_TEST(Sell, ValuesThatAreNotFinite)
     constexpr int width = 8;
     const T odd = std::bit_cast<T>(~BitsOf<T>{0});  // what marks a free place among the distinct values
     const T infinite = std::numeric_limits<T>::infinity();
-    const auto a = matrix<T>(64, 64, [](std::int64_t row) {
+    const auto a = matrix_of_rows<T>(0, 64, 64, [](std::int64_t row) {
         return std::vector<std::int32_t>(width, static_cast<std::int32_t>(row / 2 * 2 + 1));
     });
     for (const T special : {odd, infinite, std::numeric_limits<T>::quiet_NaN(), T{-0.0}}) {
         multiply_steps<T>(
-            a,
+            *this->device_, a,
             [&](std::int64_t row, std::int64_t k, int step) {
                 return row == 40 && k == 3 ? special : row == 7 && k == 2 ? -infinite : T(k % (2 + step));
             },
             2);
         multiply_steps<T>(
-            a, [&](std::int64_t, std::int64_t, int) { return special; }, 1);
+            *this->device_, a, [&](std::int64_t, std::int64_t, int) { return special; }, 1);
     }
 }
 
 TYPED_TEST(Sell, NothingToMultiply)
 {
-    EXPECT_EQ(multiply(matrix<TypeParam>(0, 5, [](std::int64_t) { return std::vector<std::int32_t>{}; })), 0);
-    multiply(matrix<TypeParam>(100, 0, [](std::int64_t) { return std::vector<std::int32_t>{}; }));
+    EXPECT_EQ(multiply(*this->device_,
+                       matrix_of_rows<TypeParam>(0, 0, 5, [](std::int64_t) { return std::vector<std::int32_t>{}; })),
+              0);
+    multiply(*this->device_,
+             matrix_of_rows<TypeParam>(0, 100, 0, [](std::int64_t) { return std::vector<std::int32_t>{}; }));
 }
 
 }  // namespace

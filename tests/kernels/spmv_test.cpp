@@ -1,129 +1,13 @@
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include <gtest/gtest.h>
 #include <kernels/spmv/spmv.hpp>
 
-#include "matrices.hpp"
-#include "test_device.hpp"
+#include "spmv_fixtures.hpp"
 
 namespace rmsp::kernels::test {
 namespace {
-
-enum class Offsets { i32, i64 };
-
-template <class T>
-std::vector<T> narrowed(const std::vector<std::int64_t>& v)
-{
-    return {v.begin(), v.end()};
-}
-
-/// Rows [first, end) of a matrix on the device. `shift` entries lie before columns and values, to try arrays that are not aligned.
-template <class T>
-struct DeviceCsr {
-    DeviceCsr(TestDevice& device, const HostCsr<T>& a, Offsets offsets, std::int64_t first, std::int64_t end,
-              std::size_t shift = 0)
-    {
-        const std::int64_t begin_nnz = a.row_ptr[static_cast<std::size_t>(first)];
-        const std::int64_t end_nnz = a.row_ptr[static_cast<std::size_t>(end)];
-        for (std::int64_t row = first; row <= end; ++row) {
-            row_ptr.push_back(a.row_ptr[static_cast<std::size_t>(row)] - begin_nnz);
-        }
-        ptr32 = upload(device, narrowed<std::int32_t>(row_ptr));
-        ptr64 = upload(device, row_ptr);
-        std::vector<std::int32_t> shifted_columns(shift, -1);
-        shifted_columns.insert(shifted_columns.end(), a.col_idx.begin() + begin_nnz, a.col_idx.begin() + end_nnz);
-        std::vector<T> shifted_values(shift, std::numeric_limits<T>::quiet_NaN());
-        shifted_values.insert(shifted_values.end(), a.values.begin() + begin_nnz, a.values.begin() + end_nnz);
-        columns = upload(device, shifted_columns);
-        values = upload(device, shifted_values);
-        shard.rows = end - first;
-        shard.cols = a.cols;
-        shard.nnz = end_nnz - begin_nnz;
-        shard.row_ptr = offsets == Offsets::i32 ? IndexView(ptr32.data()) : IndexView(ptr64.data());
-        shard.col_idx = columns.data() + (columns.data() != nullptr ? shift : 0);
-        shard.values = values.data() + (values.data() != nullptr ? shift : 0);
-    }
-    DeviceCsr(TestDevice& device, const HostCsr<T>& a, Offsets offsets) : DeviceCsr(device, a, offsets, 0, a.rows) {}
-
-    std::vector<std::int64_t> row_ptr;
-    DeviceArray<std::int32_t> ptr32;
-    DeviceArray<std::int64_t> ptr64;
-    DeviceArray<std::int32_t> columns;
-    DeviceArray<T> values;
-    CsrShard<T> shard;
-};
-
-/// alpha A x + beta y, and how far a result may be from it in each row.
-template <class T>
-struct Expected {
-    std::vector<T> y;
-    std::vector<double> bound;
-};
-
-template <class T>
-Expected<T> expect(const HostCsr<T>& a, T alpha, const std::vector<T>& x, T beta, const std::vector<T>& y)
-{
-    Expected<T> e{y, {}};
-    CsrShard<T> shard{a.rows, a.cols, a.nnz(), IndexView(a.row_ptr.data()), a.col_idx.data(), a.values.data()};
-    prepare_reference(shard, statistics(a.row_ptr), Context{})->apply(alpha, x.data(), beta, e.y.data(), Context{});
-    for (std::size_t row = 0; row < y.size(); ++row) {
-        double magnitude = 0;
-        for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
-            const auto k = static_cast<std::size_t>(i);
-            magnitude += std::abs(static_cast<double>(a.values[k]) *
-                                  static_cast<double>(x[static_cast<std::size_t>(a.col_idx[k])]));
-        }
-        magnitude *= std::abs(static_cast<double>(alpha));
-        if (beta != T{0}) {
-            magnitude += std::abs(static_cast<double>(beta) * static_cast<double>(y[row]));
-        }
-        const auto length = static_cast<double>(a.row_ptr[row + 1] - a.row_ptr[row]);
-        e.bound.push_back((length + 4) * std::numeric_limits<T>::epsilon() * magnitude);
-    }
-    return e;
-}
-
-template <class T>
-void expect_close(const std::vector<T>& y, const Expected<T>& expected)
-{
-    ASSERT_EQ(y.size(), expected.y.size());
-    for (std::size_t row = 0; row < y.size(); ++row) {
-        const double error = std::abs(static_cast<double>(y[row]) - static_cast<double>(expected.y[row]));
-        ASSERT_TRUE(error <= expected.bound[row])
-            << "row " << row << " of " << y.size() << ": " << y[row] << ", reference " << expected.y[row] << ", bound "
-            << expected.bound[row];
-    }
-}
-
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b)
-{
-    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
-
-/// Applies once; entries around y must stay as they are.
-template <class T>
-std::vector<T> apply(TestDevice& device, SpmvOperator<T>& op, T alpha, const std::vector<T>& x, T beta,
-                     const std::vector<T>& y)
-{
-    constexpr std::size_t padding = 33;
-    constexpr T guard = 12345;
-    std::vector<T> padded(padding, guard);
-    padded.insert(padded.end(), y.begin(), y.end());
-    padded.insert(padded.end(), padding, guard);
-    const DeviceArray<T> device_x = upload(device, x);
-    const DeviceArray<T> device_y = upload(device, padded);
-    op.apply(alpha, device_x.data(), beta, device_y.data() + padding, device.context());
-    const std::vector<T> out = download(device, device_y.data(), padded.size());
-    for (std::size_t i = 0; i < padding; ++i) {
-        EXPECT_EQ(out[i], guard) << "y[" << static_cast<std::int64_t>(i) - static_cast<std::int64_t>(padding)
-                                 << "] was overwritten";
-        EXPECT_EQ(out[padding + y.size() + i], guard) << "y[" << y.size() + i << "] was overwritten";
-    }
-    return {out.begin() + padding, out.end() - padding};
-}
 
 #ifdef RMSP_HAVE_CUDA
 constexpr bool has_cuda = true;
@@ -144,16 +28,8 @@ std::vector<std::string> names_of_kind()
     return names;
 }
 
-class SpmvKernels : public testing::TestWithParam<std::tuple<std::string, bool>> {
+class SpmvKernels : public DeviceTest<testing::TestWithParam<std::tuple<std::string, bool>>> {
 protected:
-    void SetUp() override
-    {
-        if (!device_missing().empty()) {
-            GTEST_SKIP() << device_missing();
-        }
-        device_ = open_device();
-    }
-
     /// Calls f(kernel) with the kernel in the precision of this test.
     template <class F>
     void visit(F&& f)
@@ -175,8 +51,6 @@ protected:
         }
         throw std::logic_error("not in the registry");
     }
-
-    std::unique_ptr<TestDevice> device_;
 };
 
 TEST_P(SpmvKernels, AgreesWithTheReference)
@@ -306,11 +180,11 @@ TEST_P(SpmvKernels, SeesNewValues)
         HostCsr<T> a = make_matrix<T>({"", 3000, {3, 0, 6000, 1, 27, 0}}, 51);
         const std::vector<T> x = random_vector<T>(a.cols, 52);
         const std::vector<T> y(6, T{0});
-        const DeviceCsr<T> d(*device_, a, Offsets::i32);
+        DeviceCsr<T> d(*device_, a, Offsets::i32);
         const auto op = kernel.prepare(d.shard, statistics(d.row_ptr), device_->context());
         expect_close(apply(*device_, *op, T{1}, x, T{0}, y), expect(a, T{1}, x, T{0}, y));
         a.values = random_vector<T>(a.nnz(), 53);
-        device_->copy_in(d.values.data(), a.values.data(), a.values.size() * sizeof(T));
+        d.renew(*device_, a);
         op->update_values(device_->context());
         expect_close(apply(*device_, *op, T{1}, x, T{0}, y), expect(a, T{1}, x, T{0}, y));
     });
@@ -334,9 +208,7 @@ TEST_P(SpmvKernels, ReadsFloatsInProductsOfDoubles)
             for (double& v : a.values) {
                 v = static_cast<double>(static_cast<float>(factor * v));
             }
-            if (!a.values.empty()) {
-                device_->copy_in(d.values.data(), a.values.data(), a.values.size() * sizeof(double));
-            }
+            d.renew(*device_, a);
             if (op) {
                 op->update_values(device_->context());
             } else {

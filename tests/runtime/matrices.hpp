@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <numeric>
 #include <ostream>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -77,6 +80,25 @@ std::vector<std::pair<const char*, CsrMatrix<T>>> hard_matrices()
     return all;
 }
 
+/// The entries of coordinates in a random order.
+template <class T>
+CooMatrix<T> shuffled(const CooMatrix<T>& a)
+{
+    std::vector<std::int64_t> from(static_cast<std::size_t>(a.nnz()));
+    std::iota(from.begin(), from.end(), std::int64_t{0});
+    std::shuffle(from.begin(), from.end(), std::mt19937_64(11));
+    CooMatrix<T> out = a;
+    const auto permute = [&](auto& to, const auto& entries) {
+        for (std::size_t i = 0; i < from.size(); ++i) {
+            to[i] = static_cast<std::remove_cvref_t<decltype(to[i])>>(entries[from[i]]);
+        }
+    };
+    permute(out.values, a.values.data());
+    out.row_idx.visit([&](auto& to) { permute(to, a.row_idx); });
+    out.col_idx.visit([&](auto& to) { permute(to, a.col_idx); });
+    return out;
+}
+
 /// Whether CUDA offers this process at least n GPUs.
 inline bool have_gpus(int n)
 {
@@ -99,6 +121,17 @@ struct Machine {
 
 inline void PrintTo(const Machine& machine, std::ostream* out) { *out << machine.devices << ' ' << machine.transport; }
 
+/// Skipped where the machine's GPUs are missing.
+class MachineTest : public testing::TestWithParam<Machine> {
+protected:
+    void SetUp() override
+    {
+        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
+            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
+        }
+    }
+};
+
 inline RuntimeOptions options_for(const Machine& machine)
 {
     RuntimeOptions options;
@@ -108,6 +141,20 @@ inline RuntimeOptions options_for(const Machine& machine)
     }
     return options;
 }
+
+/// With a runtime on the machine.
+class RuntimeTest : public MachineTest {
+protected:
+    void SetUp() override
+    {
+        MachineTest::SetUp();
+        if (!IsSkipped()) {
+            runtime_ = std::make_unique<Runtime>(options_for(GetParam()));
+        }
+    }
+
+    std::unique_ptr<Runtime> runtime_;
+};
 
 inline const std::vector<Machine>& machines()
 {

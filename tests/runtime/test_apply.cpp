@@ -11,16 +11,8 @@
 namespace rmsp::test {
 namespace {
 
-class Apply : public testing::TestWithParam<Machine> {
+class Apply : public RuntimeTest {
 protected:
-    void SetUp() override
-    {
-        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
-            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
-        }
-        runtime_ = std::make_unique<Runtime>(options_for(GetParam()));
-    }
-
     template <class T>
     void check_host_apply(const char* name, const CsrMatrix<T>& a, const DistributeOptions& options)
     {
@@ -37,8 +29,6 @@ protected:
             EXPECT_TRUE(v.passed) << name << ", beta " << beta << ", row " << v.worst_row << ", error " << v.error;
         }
     }
-
-    std::unique_ptr<Runtime> runtime_;
 };
 
 /// The same matrix with 64-bit columns, which devices count from the first that their parts touch.

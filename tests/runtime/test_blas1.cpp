@@ -8,15 +8,7 @@
 namespace rmsp::test {
 namespace {
 
-class Blas1 : public testing::TestWithParam<Machine> {
-protected:
-    void SetUp() override
-    {
-        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
-            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
-        }
-    }
-};
+class Blas1 : public MachineTest {};
 
 template <class T>
 std::vector<T> downloaded(const DistributedVector<T>& v)

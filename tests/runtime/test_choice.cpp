@@ -10,13 +10,11 @@ namespace rmsp::test {
 namespace {
 
 /// The automatic choice where a race is allowed: GPUs have more than one kernel for a stencil, host devices have not.
-class Choice : public testing::TestWithParam<Machine> {
+class Choice : public MachineTest {
 protected:
     void SetUp() override
     {
-        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
-            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
-        }
+        MachineTest::SetUp();
         folder_ = testing::TempDir() + "rmsp-choice-" + std::to_string(::getpid());
     }
     ~Choice() override

@@ -19,35 +19,6 @@ const char* name_of(Given given)
     return names[static_cast<int>(given)];
 }
 
-template <class T>
-CooMatrix<T> shuffled(const CsrMatrix<T>& a)
-{
-    CooMatrix<T> coo = to_coo(a.view());
-    std::vector<std::size_t> order(coo.values.size());
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        order[i] = i;
-    }
-    std::shuffle(order.begin(), order.end(), std::mt19937_64(11));
-    CooMatrix<T> out = to_coo(a.view());
-    const auto permute = [&](auto& to, const auto& from) {
-        for (std::size_t i = 0; i < order.size(); ++i) {
-            to[i] = from[order[i]];
-        }
-    };
-    permute(out.values, coo.values);
-    const auto permute_indices = [&](IndexArray& to, const IndexArray& from) {
-        to.visit([&](auto& typed) {
-            for (std::size_t i = 0; i < order.size(); ++i) {
-                typed[i] =
-                    static_cast<std::remove_cvref_t<decltype(typed[i])>>(from[static_cast<std::int64_t>(order[i])]);
-            }
-        });
-    };
-    permute_indices(out.row_idx, coo.row_idx);
-    permute_indices(out.col_idx, coo.col_idx);
-    return out;
-}
-
 /// A matrix in one of the formats, with arrays of its own.
 template <class T>
 class Arrays {
@@ -68,7 +39,7 @@ public:
                 coo_ = to_coo(csc_.view());
                 break;
             case Given::coo_unsorted:
-                coo_ = shuffled(a);
+                coo_ = shuffled(to_coo(a.view()));
                 break;
         }
     }
@@ -107,16 +78,8 @@ std::vector<std::pair<std::string, CsrMatrix<T>>> matrices()
     return all;
 }
 
-class Formats : public testing::TestWithParam<Machine> {
+class Formats : public RuntimeTest {
 protected:
-    void SetUp() override
-    {
-        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
-            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
-        }
-        runtime_ = std::make_unique<Runtime>(options_for(GetParam()));
-    }
-
     /// A x and A^T x (products: whether transposed) with vectors in host memory.
     template <class T>
     void check_host_vectors(const std::string& name, const CsrMatrix<T>& a, DistributedMatrix<T>& matrix,
@@ -184,8 +147,6 @@ protected:
         return GetParam().gpus > 1 ? std::vector<std::string>{"auto", "peer", "nccl", "host"}
                                    : std::vector<std::string>{"auto"};
     }
-
-    std::unique_ptr<Runtime> runtime_;
 };
 
 TEST_P(Formats, EveryFormatOfHardMatrices)

@@ -8,15 +8,7 @@ namespace rmsp::test {
 namespace {
 
 /// The three versions that MSREP compares, and each of their differences alone.
-class Presets : public testing::TestWithParam<Machine> {
-protected:
-    void SetUp() override
-    {
-        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
-            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
-        }
-    }
-};
+class Presets : public MachineTest {};
 
 void check_all(const Config& config, const Machine& machine)
 {

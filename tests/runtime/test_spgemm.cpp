@@ -67,18 +67,7 @@ CsrMatrix<T> small(std::int64_t rows, std::int64_t cols, const std::vector<std::
     return a;
 }
 
-class Spgemm : public testing::TestWithParam<Machine> {
-protected:
-    void SetUp() override
-    {
-        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
-            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
-        }
-        runtime_ = std::make_unique<Runtime>(options_for(GetParam()));
-    }
-
-    std::unique_ptr<Runtime> runtime_;
-};
+class Spgemm : public RuntimeTest {};
 
 TEST_P(Spgemm, HardMatrices)
 {

@@ -13,16 +13,8 @@ namespace {
 
 constexpr std::int64_t small_chunk = 2048;
 
-class Streamed : public testing::TestWithParam<Machine> {
+class Streamed : public RuntimeTest {
 protected:
-    void SetUp() override
-    {
-        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
-            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
-        }
-        runtime_ = std::make_unique<Runtime>(options_for(GetParam()));
-    }
-
     static DistributeOptions options()
     {
         DistributeOptions options;
@@ -50,8 +42,6 @@ protected:
             EXPECT_TRUE(v.passed) << "beta " << beta << ", row " << v.worst_row << ", error " << v.error;
         }
     }
-
-    std::unique_ptr<Runtime> runtime_;
 };
 
 /// The same matrix with wide columns, which host devices stream in pieces as well.

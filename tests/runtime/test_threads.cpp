@@ -8,15 +8,7 @@
 namespace rmsp::test {
 namespace {
 
-class Threads : public testing::TestWithParam<Machine> {
-protected:
-    void SetUp() override
-    {
-        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
-            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
-        }
-    }
-};
+class Threads : public MachineTest {};
 
 TEST_P(Threads, ShareAMatrix)
 {

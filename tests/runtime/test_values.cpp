@@ -10,18 +10,7 @@
 namespace rmsp::test {
 namespace {
 
-class Values : public testing::TestWithParam<Machine> {
-protected:
-    void SetUp() override
-    {
-        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
-            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
-        }
-        runtime_ = std::make_unique<Runtime>(options_for(GetParam()));
-    }
-
-    std::unique_ptr<Runtime> runtime_;
-};
+class Values : public RuntimeTest {};
 
 TEST_P(Values, AreRoundedToFloats)
 {

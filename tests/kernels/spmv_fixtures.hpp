@@ -1,0 +1,234 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <kernels/spmv/spmv.hpp>
+
+#include "matrices.hpp"
+#include "test_device.hpp"
+
+/// What the tests of SpMV kernels share.
+namespace rmsp::kernels::test {
+
+/// Opens a device for each test; where there is none, the test is skipped.
+template <class Base = testing::Test>
+class DeviceTest : public Base {
+protected:
+    void SetUp() override
+    {
+        if (!device_missing().empty()) {
+            GTEST_SKIP() << device_missing();
+        }
+        device_ = open_device();
+    }
+
+    std::unique_ptr<TestDevice> device_;
+};
+
+/// A suite typed by precision, which is all that its fixture is for.
+template <class T>
+class PrecisionTest : public DeviceTest<> {
+};
+using Precisions = testing::Types<float, double>;
+
+enum class Offsets { i32, i64 };
+
+/// Rows [first, end) of a matrix on the device. `shift` entries lie before columns and values, to try arrays that are not aligned.
+template <class T>
+struct DeviceCsr {
+    DeviceCsr(TestDevice& device, const HostCsr<T>& a, Offsets offsets, std::int64_t first, std::int64_t end,
+              std::size_t shift = 0)
+    {
+        const std::int64_t begin_nnz = a.row_ptr[static_cast<std::size_t>(first)];
+        const std::int64_t end_nnz = a.row_ptr[static_cast<std::size_t>(end)];
+        for (std::int64_t row = first; row <= end; ++row) {
+            row_ptr.push_back(a.row_ptr[static_cast<std::size_t>(row)] - begin_nnz);
+        }
+        ptr32 = upload(device, std::vector<std::int32_t>(row_ptr.begin(), row_ptr.end()));
+        ptr64 = upload(device, row_ptr);
+        std::vector<std::int32_t> shifted_columns(shift, -1);
+        shifted_columns.insert(shifted_columns.end(), a.col_idx.begin() + begin_nnz, a.col_idx.begin() + end_nnz);
+        std::vector<T> shifted_values(shift, std::numeric_limits<T>::quiet_NaN());
+        shifted_values.insert(shifted_values.end(), a.values.begin() + begin_nnz, a.values.begin() + end_nnz);
+        columns = upload(device, shifted_columns);
+        values = upload(device, shifted_values);
+        shard.rows = end - first;
+        shard.cols = a.cols;
+        shard.nnz = end_nnz - begin_nnz;
+        shard.row_ptr = offsets == Offsets::i32 ? IndexView(ptr32.data()) : IndexView(ptr64.data());
+        shard.col_idx = columns.data() + (columns.data() != nullptr ? shift : 0);
+        shard.values = values.data() + (values.data() != nullptr ? shift : 0);
+    }
+    DeviceCsr(TestDevice& device, const HostCsr<T>& a, Offsets offsets) : DeviceCsr(device, a, offsets, 0, a.rows) {}
+
+    /// Values of a whole matrix that is not shifted, in place.
+    void renew(TestDevice& device, const HostCsr<T>& a)
+    {
+        if (!a.values.empty()) {
+            device.copy_in(values.data(), a.values.data(), a.values.size() * sizeof(T));
+        }
+    }
+
+    std::vector<std::int64_t> row_ptr;
+    DeviceArray<std::int32_t> ptr32;
+    DeviceArray<std::int64_t> ptr64;
+    DeviceArray<std::int32_t> columns;
+    DeviceArray<T> values;
+    CsrShard<T> shard;
+};
+
+/// Applies once; entries around y must stay as they are.
+template <class T>
+std::vector<T> apply(TestDevice& device, SpmvOperator<T>& op, T alpha, const std::vector<T>& x, T beta,
+                     const std::vector<T>& y)
+{
+    constexpr std::size_t padding = 33;
+    constexpr T guard = 12345;
+    std::vector<T> padded(padding, guard);
+    padded.insert(padded.end(), y.begin(), y.end());
+    padded.insert(padded.end(), padding, guard);
+    const DeviceArray<T> device_x = upload(device, x);
+    const DeviceArray<T> device_y = upload(device, padded);
+    op.apply(alpha, device_x.data(), beta, device_y.data() + padding, device.context());
+    const std::vector<T> out = download(device, device_y.data(), padded.size());
+    for (std::size_t i = 0; i < padding; ++i) {
+        EXPECT_EQ(out[i], guard) << "y[" << static_cast<std::int64_t>(i) - static_cast<std::int64_t>(padding)
+                                 << "] was overwritten";
+        EXPECT_EQ(out[padding + y.size() + i], guard) << "y[" << y.size() + i << "] was overwritten";
+    }
+    return {out.begin() + padding, out.end() - padding};
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b)
+{
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+/// alpha A x + beta y, and how far a result may be from it in each row.
+template <class T>
+struct Expected {
+    std::vector<T> y;
+    std::vector<double> bound;
+};
+
+template <class T>
+Expected<T> expect(const HostCsr<T>& a, T alpha, const std::vector<T>& x, T beta, const std::vector<T>& y)
+{
+    Expected<T> e{y, {}};
+    CsrShard<T> shard{a.rows, a.cols, a.nnz(), IndexView(a.row_ptr.data()), a.col_idx.data(), a.values.data()};
+    prepare_reference(shard, statistics(a.row_ptr), Context{})->apply(alpha, x.data(), beta, e.y.data(), Context{});
+    for (std::size_t row = 0; row < y.size(); ++row) {
+        double magnitude = 0;
+        for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
+            const auto k = static_cast<std::size_t>(i);
+            magnitude += std::abs(static_cast<double>(a.values[k]) *
+                                  static_cast<double>(x[static_cast<std::size_t>(a.col_idx[k])]));
+        }
+        magnitude *= std::abs(static_cast<double>(alpha));
+        if (beta != T{0}) {
+            magnitude += std::abs(static_cast<double>(beta) * static_cast<double>(y[row]));
+        }
+        const auto length = static_cast<double>(a.row_ptr[row + 1] - a.row_ptr[row]);
+        e.bound.push_back((length + 4) * std::numeric_limits<T>::epsilon() * magnitude);
+    }
+    return e;
+}
+
+template <class T>
+void expect_close(const std::vector<T>& y, const Expected<T>& expected)
+{
+    ASSERT_EQ(y.size(), expected.y.size());
+    for (std::size_t row = 0; row < y.size(); ++row) {
+        const double error = std::abs(static_cast<double>(y[row]) - static_cast<double>(expected.y[row]));
+        ASSERT_TRUE(error <= expected.bound[row])
+            << "row " << row << " of " << y.size() << ": " << y[row] << ", reference " << expected.y[row] << ", bound "
+            << expected.bound[row];
+    }
+}
+
+// Products of small integers, which are exact in any order.
+
+/// The columns of a row's entries.
+using Columns = std::function<std::vector<std::int32_t>(std::int64_t row)>;
+
+/// Rows [first, end) of a matrix; the values are 0.
+template <class T>
+HostCsr<T> matrix_of_rows(std::int64_t first, std::int64_t end, std::int64_t cols, const Columns& columns_of)
+{
+    HostCsr<T> a;
+    a.rows = end - first;
+    a.cols = cols;
+    for (std::int64_t row = first; row < end; ++row) {
+        const auto columns = columns_of(row);
+        a.col_idx.insert(a.col_idx.end(), columns.begin(), columns.end());
+        a.row_ptr.push_back(static_cast<std::int64_t>(a.col_idx.size()));
+    }
+    a.values.resize(a.col_idx.size());
+    return a;
+}
+
+template <class T>
+void renew_values(HostCsr<T>& a, std::int64_t seed)
+{
+    for (std::size_t i = 0; i < a.values.size(); ++i) {
+        a.values[i] = static_cast<T>((static_cast<std::int64_t>(i) * 7 + seed) % 9 - 4);
+    }
+}
+
+template <class T>
+T small_integer(std::int64_t i)
+{
+    return static_cast<T>(i * 5 % 17 - 8);
+}
+
+template <class T>
+std::vector<T> small_integers(std::int64_t n)
+{
+    std::vector<T> x(static_cast<std::size_t>(n));
+    for (std::int64_t i = 0; i < n; ++i) {
+        x[static_cast<std::size_t>(i)] = small_integer<T>(i);
+    }
+    return x;
+}
+
+/// What y holds before exact products 2 A x - 3 y.
+template <class T>
+std::vector<T> hundreds(std::int64_t rows)
+{
+    return std::vector<T>(static_cast<std::size_t>(rows), T{100});
+}
+
+template <class T>
+testing::AssertionResult is_exact(const std::vector<T>& y, const HostCsr<T>& a, const std::vector<T>& x)
+{
+    for (std::size_t row = 0; row < y.size(); ++row) {
+        T sum = 0;
+        for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
+            const auto k = static_cast<std::size_t>(i);
+            sum += a.values[k] * x[static_cast<std::size_t>(a.col_idx[k])];
+        }
+        const T expected = 2 * sum - 300;
+        if (y[row] != expected && !(std::isnan(y[row]) && std::isnan(expected))) {
+            return testing::AssertionFailure() << "row " << row << ": " << y[row] << ", not " << expected;
+        }
+    }
+    return testing::AssertionSuccess();
+}
+
+/// Whether an operator's 2 A x - 3 y is.
+template <class T>
+testing::AssertionResult multiplies_exactly(TestDevice& device, SpmvOperator<T>& op, const HostCsr<T>& a,
+                                            const std::vector<T>& x)
+{
+    return is_exact(apply(device, op, T{2}, x, T{-3}, hundreds<T>(a.rows)), a, x);
+}
+
+}  // namespace rmsp::kernels::test
