@@ -159,13 +159,34 @@ struct RunSample {
     SliceCost slice;
     std::array<std::int64_t, shapes> blocks{};
     std::array<std::int64_t, shapes> block_entries{};
-    bool narrow = false;
-    std::int64_t sectors = 0;
-    std::int64_t gathered = 0;
 };
 
+/// What a stretch of neighbouring entries shows.
+struct StretchSample {
+    bool narrow = false;
+    std::int64_t sectors = 0;
+};
+
+/// Entries whose sectors of x are counted together: what a multiprocessor gathers at about the same time.
+constexpr std::int64_t stretch_entries = 4096;
+
+template <class C>
+StretchSample sample_stretch(const C* col_idx, std::int64_t count, int value_bytes)
+{
+    StretchSample sample;
+    const auto [least, most] =
+        std::minmax_element(col_idx, col_idx + std::min<std::int64_t>(count, packed_tuning.tile_entries()));
+    sample.narrow = fits_16_bits(static_cast<std::int64_t>(*least), static_cast<std::int64_t>(*most));
+    std::vector<std::int64_t> sectors(static_cast<std::size_t>(count));
+    std::transform(col_idx, col_idx + count, sectors.begin(),
+                   [&](C column) { return static_cast<std::int64_t>(column) * value_bytes / 32; });
+    std::sort(sectors.begin(), sectors.end());
+    sample.sectors = std::unique(sectors.begin(), sectors.end()) - sectors.begin();
+    return sample;
+}
+
 template <class P, class C>
-RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, std::int64_t last_row, int value_bytes,
+RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, int value_bytes,
                      const ValueAt& value_at)
 {
     constexpr std::int64_t longest_looked_at = 4096;  // a dense row has neither slices nor blocks of its own
@@ -182,17 +203,6 @@ RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, 
             }
         }
     }
-    // What neighbouring rows share comes out of the caches that are nearer than the L2.
-    const C* const begin = rows.begin(at);
-    const auto [least, most] = std::minmax_element(
-        begin, begin + std::min<std::int64_t>(rows.begin(last_row) - begin, packed_tuning.tile_entries()));
-    sample.narrow = least == most || fits_16_bits(static_cast<std::int64_t>(*least), static_cast<std::int64_t>(*most));
-    sample.gathered = std::min<std::int64_t>(rows.end(std::min(end, at + slice_rows) - 1) - begin, longest_looked_at);
-    scratch.clear();
-    std::transform(begin, begin + sample.gathered, std::back_inserter(scratch),
-                   [&](C column) { return static_cast<std::int64_t>(column) * value_bytes / 32; });
-    std::sort(scratch.begin(), scratch.end());
-    sample.sectors = std::unique(scratch.begin(), scratch.end()) - scratch.begin();
     return sample;
 }
 
@@ -208,10 +218,9 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
     for (std::int64_t run = 0; run < runs; ++run) {
         const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2 and 3 begin
         samples[static_cast<std::size_t>(run)] =
-            sample_run(rows, at, std::min(n, at + sort_rows), n, value_bytes, value_at);
+            sample_run(rows, at, std::min(n, at + sort_rows), value_bytes, value_at);
     }
     RunSample total;
-    std::int64_t narrow = 0;
     for (const RunSample& one : samples) {
         total.slice.entries += one.slice.entries;
         total.slice.stored += one.slice.stored;
@@ -221,9 +230,20 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
             total.blocks[s] += one.blocks[s];
             total.block_entries[s] += one.block_entries[s];
         }
+    }
+    // At equal distances among the entries, not the rows: the few long rows of a graph have most of its entries.
+    const std::int64_t count = std::min(f.rows.nnz, stretch_entries);
+    std::vector<StretchSample> stretches(static_cast<std::size_t>(sample.slices));
+#pragma omp parallel for schedule(dynamic, 1) if (f.rows.nnz > 100000)
+    for (int i = 0; i < sample.slices; ++i) {
+        const auto first = static_cast<std::int64_t>(static_cast<double>(f.rows.nnz - count) * i / sample.slices);
+        stretches[static_cast<std::size_t>(i)] = sample_stretch(rows.begin(0) + first, count, value_bytes);
+    }
+    std::int64_t narrow = 0;
+    std::int64_t sectors = 0;
+    for (const StretchSample& one : stretches) {
         narrow += one.narrow ? 1 : 0;
-        total.sectors += one.sectors;
-        total.gathered += one.gathered;
+        sectors += one.sectors;
     }
     const auto ratio = [](std::int64_t a, std::int64_t b) {
         return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 0.0;
@@ -233,8 +253,8 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
         f.stored_value_bytes = ratio(total.slice.value_bytes, total.slice.stored);
     }
     f.padding = ratio(total.slice.stored - total.slice.entries, total.slice.entries);
-    f.narrow = ratio(narrow, runs);
-    f.sectors = total.gathered > 0 ? ratio(total.sectors, total.gathered) : 1;
+    f.narrow = ratio(narrow, sample.slices);
+    f.sectors = ratio(sectors, sample.slices * count);
     double best = value_bytes + static_cast<double>(sizeof(std::int32_t));
     for (std::size_t s = 0; s < shapes; ++s) {
         const double each = ratio(total.blocks[s], total.block_entries[s]);

@@ -12,7 +12,7 @@ namespace rmsp::kernels {
 
 /// Rows and entries that are looked at: enough for shares of a few per cent, and less work than the kernels' own first look.
 struct FeatureSample {
-    int slices = 32;        ///< runs of sort_rows rows, of each of which one slice is looked at
+    int slices = 32;  ///< runs of sort_rows rows, of each of which one slice is looked at; as many stretches of entries
     int entries = 1 << 13;  ///< whose columns are counted, to find the hubs
     bool operator==(const FeatureSample&) const = default;
 };
@@ -30,7 +30,7 @@ struct Features {
     double block_fill = 1;          ///< entries of these blocks, a nonzero
     double hub_share = 0;           ///< of the entries in columns that a small sample meets more than once
     double narrow = 0;              ///< share of the tiles of kernel "packed-tiles" whose columns take 16 bits
-    double sectors = 1;             ///< 32-byte sectors of x that 32 neighbouring rows touch, a nonzero
+    double sectors = 1;             ///< 32-byte sectors of x that a few thousand neighbouring entries touch, a nonzero
 };
 
 /// Value i of the matrix, as the devices will have it; of the precision that `value_bytes` says.
