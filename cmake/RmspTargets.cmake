@@ -76,8 +76,11 @@ function(rmsp_finish_library)
         target_sources(rmsp PRIVATE $<TARGET_OBJECTS:${folder}>)
     endforeach()
     target_link_libraries(rmsp PRIVATE $<BUILD_INTERFACE:rmsp_options> ${links} Threads::Threads)
-    # The CUDA runtime inside librmsp.so stays its own: an application may bring another version.
-    target_link_options(rmsp PRIVATE LINKER:--exclude-libs,ALL)
+    if(BUILD_SHARED_LIBS)
+        set(map "${PROJECT_SOURCE_DIR}/cmake/rmsp.map")
+        target_link_options(rmsp PRIVATE "LINKER:--version-script=${map}")
+        set_property(TARGET rmsp PROPERTY LINK_DEPENDS "${map}")
+    endif()
     target_compile_features(rmsp PUBLIC cxx_std_20)
     target_include_directories(rmsp PUBLIC
         $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
