@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include <rmsp/config.hpp>
+
+namespace rmsp {
+
+RuntimeOptions runtime_options(const Config& config)
+{
+    RuntimeOptions options;
+    options.devices = config.runtime.devices;
+    options.bind = parse_bind_policy(config.runtime.bind);
+    options.one_thread = config.runtime.threads == "one";
+    options.weights = config.runtime.weights;
+    options.transports = config.runtime.transports;
+    options.limit_gbs = config.runtime.limit_gbs;
+    options.topology_file = config.runtime.topology;
+    options.cache = config.runtime.cache;
+    return options;
+}
+
+DistributeOptions distribute_options(const Config& config)
+{
+    DistributeOptions options;
+    options.strategy = config.partition.strategy == "rows" ? PartitionStrategy::rows : PartitionStrategy::nonzeros;
+    options.alignment = config.partition.alignment == "exact" ? RowAlignment::exact
+                        : config.partition.alignment == "row" ? RowAlignment::row
+                                                              : RowAlignment::automatic;
+    options.devices = static_cast<int>(std::min<std::int64_t>(config.partition.devices, INT32_MAX));
+    options.balance = config.partition.balance == "nonzeros" ? Balance::nonzeros
+                      : config.partition.balance == "time"   ? Balance::time
+                                                             : Balance::automatic;
+    options.exchange = config.partition.exchange == "ranges"    ? Exchange::ranges
+                       : config.partition.exchange == "entries" ? Exchange::entries
+                                                                : Exchange::automatic;
+    options.x_layout = config.run.vectors == "replicated" ? Layout::replicated : Layout::rows;
+    options.row_pointers = config.partition.pointers == "host" ? RowPointers::host : RowPointers::device;
+    options.unsorted = config.partition.unsorted == "sort"    ? Unsorted::sort
+                       : config.partition.unsorted == "split" ? Unsorted::split
+                                                              : Unsorted::refuse;
+    options.kernel = config.kernel.spmv;
+    options.values = config.kernel.values == "float" ? StoredValues::floats : StoredValues::exact;
+    options.merge = config.run.merge;
+    options.expected_applies =
+        config.kernel.expected_applies > 0 ? config.kernel.expected_applies : config.run.warmup + config.run.iterations;
+    options.mode = config.run.mode == "streamed" ? Mode::streamed : Mode::resident;
+    constexpr std::int64_t most_mib = std::numeric_limits<std::int64_t>::max() >> 20;
+    options.chunk_bytes = std::min(config.run.chunk_mib, most_mib) << 20;
+    options.encoding = config.stream.encoding == "auto" ? StreamEncoding::automatic : StreamEncoding::none;
+    options.device_bytes = std::min(config.stream.device_mib, most_mib) << 20;
+    options.determinism = config.kernel.determinism == "run"            ? Determinism::run
+                          : config.kernel.determinism == "device_count" ? Determinism::device_count
+                                                                        : Determinism::none;
+    return options;
+}
+
+SpgemmOptions spgemm_options(const Config& config)
+{
+    SpgemmOptions options;
+    options.kernel = config.spgemm.kernel;
+    options.accumulator = config.spgemm.accumulator;
+    options.memory_limit = config.spgemm.memory_limit;
+    options.transport = config.spgemm.transport;
+    options.determinism = config.kernel.determinism == "run"            ? Determinism::run
+                          : config.kernel.determinism == "device_count" ? Determinism::device_count
+                                                                        : Determinism::none;
+    return options;
+}
+
+}  // namespace rmsp
