@@ -292,12 +292,13 @@ std::vector<PhaseTimes> PhaseProbe::medians() const
             place->seconds.back() +=
                 mark.seconds >= 0 ? mark.seconds : mark.event->seconds_since(*marks_[rank][mark.since].event);
         }
-        for (auto& [name, seconds, last_apply] : samples) {
-            auto place = std::find_if(phases.begin(), phases.end(), [&](const auto& p) { return p.name == name; });
+        for (auto& sample : samples) {
+            auto place =
+                std::find_if(phases.begin(), phases.end(), [&](const auto& p) { return p.name == sample.name; });
             if (place == phases.end()) {
-                place = phases.insert(phases.end(), PhaseTimes{name, std::vector<double>(devices), false});
+                place = phases.insert(phases.end(), PhaseTimes{sample.name, std::vector<double>(devices), false});
             }
-            place->seconds[rank] = median(std::move(seconds));
+            place->seconds[rank] = median(std::move(sample.seconds));
         }
     }
     return phases;
