@@ -19,14 +19,14 @@ constexpr std::int64_t least_raced_applies = 100;
 // A kernel that is predicted to take longer than this, in times of the best, is not raced.
 constexpr double most_predicted_ratio = 1.5;
 
-/// Of what the choice depends on: matrix, precision, how well values compress, device and build. Of the structure it takes a sample, since a wrong kernel
-/// costs time, not correctness.
+/// Of what the choice depends on: matrix, precision, how well values compress, device and build. Of the structure it takes a sample, since
+/// a wrong kernel costs time, not correctness.
 template <class T>
-std::uint64_t structure_of(const ShardPlan& shard, const CsrView<T>& a, double stored_value_bytes)
+std::uint64_t structure_of(const ShardPlan& shard, const CsrView<T>& a, const kernels::Features& features)
 {
-    const std::string where =
-        fmt::format("{} {} {} {} {} {} {} {} {:.1f}", version(), commit(), shard.device_name, a.rows, a.cols,
-                    shard.part.start_idx, shard.part.end_idx, sizeof(T), stored_value_bytes);
+    const std::string where = fmt::format("{} {} {} {} {} {} {} {} {:.1f} {:d} {:d}", version(), commit(),
+                                          shard.device_name, a.rows, a.cols, shard.part.start_idx, shard.part.end_idx,
+                                          sizeof(T), features.stored_value_bytes, features.floats, features.constant);
     std::uint64_t hash = runtime::fingerprint(where);
     constexpr std::int64_t samples = 4096;
     const auto add = [&](IndexView indices, std::int64_t first, std::int64_t count) {
@@ -116,7 +116,9 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
         if (options.values == StoredValues::floats && !kernel.stores_floats) {
             throw Error(ErrorCode::usage,
                         fmt::format("SpMV kernel \"{}\" keeps {}-byte values: those that keep floats for products in "
-                                    "double precision are sell (GPUs), csr-openmp and diagonals (host devices)",
+                                    "double precision are sell, sell-blocks, column-blocks and packed-tiles (GPUs), "
+                                    "csr-openmp and diagonals "
+                                    "(host devices)",
                                     options.kernel, sizeof(T)));
         }
         shard.kernel = kernel.info.name;
@@ -156,7 +158,7 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
     shard.kernel_reason = "predicted";
     // A remembered winner could differ from one process to the next, and its bits with it.
     if (options.determinism == Determinism::none) {
-        shard.structure = structure_of(shard, a, features.stored_value_bytes);
+        shard.structure = structure_of(shard, a, features);
         if (recall(shard, runtime.cache)) {
             shard.kernel_reason = "won a race before";
         }

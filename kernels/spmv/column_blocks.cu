@@ -12,12 +12,12 @@
 #include <kernels/spmv/column_blocks_build.cuh>
 #include <kernels/spmv/gathered_sums.hpp>
 #include <kernels/spmv/spmv.hpp>
+#include <kernels/spmv/stored_values.cuh>
 
 namespace rmsp::kernels {
 namespace {
 
 using namespace column_blocks;
-using cuda::unpack;
 using cuda::Vector;
 
 template <class T>
@@ -27,7 +27,8 @@ struct Blocks {
     std::uint32_t columns;               ///< a block
     std::int64_t used_columns;           ///< places up to the last column that has entries
     const std::int64_t* shares;          ///< first tile of each thread block, and the end
-    const T* values;                     ///< block_tile_entries a tile
+    const void* values;                  ///< block_tile_entries a tile
+    T constant;                          ///< all values, where there are none
     const uint4* codes;                  ///< one a lane of each tile
     const std::uint32_t* first_stretch;  ///< of each tile
     T* sums;                             ///< one a stretch
@@ -59,19 +60,18 @@ __global__ void __launch_bounds__(build_threads)
     }
 }
 
-/// One warp a tile: products, then sums over stretches, each written once.
-template <class T>
+/// One warp a tile: products, then sums over stretches, each written once. Values are stored as V.
+template <class V, class T>
 __device__ __forceinline__ void multiply_tile(const Blocks<T>& a, std::int64_t tile, int lane, const T* slice)
 {
     constexpr int n = tile_lane_entries;
-    constexpr int width = Vector<T>::width;
-    using V = typename Vector<T>::type;
     const uint4 packed = __ldcs(a.codes + tile * 32 + lane);
-    const V* vectors = reinterpret_cast<const V*>(a.values + tile * block_tile_entries) + lane;
+    LaneValues<V, n> stored;
+    stored.load(a.values, tile, lane);
     T value[n];
 #pragma unroll
-    for (int v = 0; v < n / width; ++v) {
-        unpack(__ldcs(vectors + v * 32), value + v * width);
+    for (int j = 0; j < n; ++j) {
+        value[j] = stored.get(j, a.constant);
     }
     const std::uint32_t first = __ldg(a.first_stretch + tile);
     const std::uint32_t words[4] = {packed.x, packed.y, packed.z, packed.w};
@@ -122,7 +122,7 @@ __device__ __forceinline__ void multiply_tile(const Blocks<T>& a, std::int64_t t
 }
 
 /// A thread block goes through its tiles, with the slice of their block of columns in shared memory.
-template <class T>
+template <class V, class T>
 __global__ void __launch_bounds__(column_block_tuning<T>.threads, column_block_tuning<T>.blocks_per_multiprocessor)
     column_blocks_kernel(const Blocks<T> a, const T* __restrict__ ordered)
 {
@@ -151,17 +151,17 @@ __global__ void __launch_bounds__(column_block_tuning<T>.threads, column_block_t
         const std::int64_t block_end = min(a.first_tile[block + 1], end);
         const std::int64_t base = std::int64_t{block} * a.columns;
         const int here = static_cast<int>(min(std::int64_t{a.columns}, a.used_columns - base));
-        using V = typename Vector<T>::type;
+        using XVector = typename Vector<T>::type;
         constexpr int width = Vector<T>::width;
-        const V* from = reinterpret_cast<const V*>(ordered + base);
+        const auto* from = reinterpret_cast<const XVector*>(ordered + base);
 #pragma unroll 4
         for (int i = static_cast<int>(threadIdx.x); i < (here + width - 1) / width; i += static_cast<int>(blockDim.x)) {
-            reinterpret_cast<V*>(slice)[i] = __ldcg(from + i);
+            reinterpret_cast<XVector*>(slice)[i] = __ldcg(from + i);
         }
         __syncthreads();
         const int warps = static_cast<int>(blockDim.x / 32);
         for (std::int64_t t = tile + threadIdx.x / 32; t < block_end; t += warps) {
-            multiply_tile(a, t, lane, slice);
+            multiply_tile<V>(a, t, lane, slice);
         }
         tile = block_end;
         __syncthreads();
@@ -210,9 +210,16 @@ public:
             return;
         }
         const std::int64_t slots = tiles_ * block_tile_entries;
-        tile_values_kernel<<<build_blocks(slots), build_threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
-            shard_.values, entry_of_slot_.data(), slots, values_.data());
-        RMSP_CUDA_CHECK_LAUNCH("tile_values_kernel");
+        values_.renew(shard_, slots, context, [&]<class V>(V* values) {
+            tile_values_kernel<<<build_blocks(slots), build_threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
+                shard_.values, entry_of_slot_.data(), slots, values);
+            RMSP_CUDA_CHECK_LAUNCH("tile_values_kernel");
+        });
+        values_.visit([&]<class V>(V) {
+            RMSP_CUDA_CHECK(cudaFuncSetAttribute((column_blocks_kernel<V, T>),
+                                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                 static_cast<int>(shared_bytes())));
+        });
     }
 
     bool worthwhile() const override
@@ -222,15 +229,15 @@ public:
 
     std::int64_t format_bytes() const override
     {
-        return bytes(values_) + bytes(codes_) + bytes(first_stretch_) + bytes(order_) + 2 * bytes(ordered_) +
+        return values_.bytes() + bytes(codes_) + bytes(first_stretch_) + bytes(order_) + 2 * bytes(ordered_) +
                2 * bytes(sums_) + bytes(refs_) + bytes(row_ptr_) + (row_sums_ ? row_sums_->workspace_bytes() : 0);
     }
 
     std::int64_t workspace_bytes() const override
     {
-        return bytes(values_) + bytes(codes_) + bytes(first_stretch_) + bytes(order_) + bytes(ordered_) + bytes(sums_) +
-               bytes(refs_) + bytes(row_ptr_) + bytes(entry_of_slot_) + bytes(first_tile_) + bytes(columns_[0].shares) +
-               bytes(columns_[1].shares) + (row_sums_ ? row_sums_->workspace_bytes() : 0);
+        return values_.bytes() + bytes(codes_) + bytes(first_stretch_) + bytes(order_) + bytes(ordered_) +
+               bytes(sums_) + bytes(refs_) + bytes(row_ptr_) + bytes(entry_of_slot_) + bytes(first_tile_) +
+               bytes(columns_[0].shares) + bytes(columns_[1].shares) + (row_sums_ ? row_sums_->workspace_bytes() : 0);
     }
 
 private:
@@ -257,12 +264,16 @@ private:
                                columns.first + columns.used,
                                columns.shares.data(),
                                values_.data(),
+                               values_.constant(),
                                reinterpret_cast<const uint4*>(codes_.data()),
                                first_stretch_.data(),
                                sums_.data()};
-        column_blocks_kernel<<<static_cast<unsigned>(columns.shares.size() - 1), static_cast<unsigned>(tuning_.threads),
-                               shared_bytes(), stream>>>(blocks, ordered_.data());
-        RMSP_CUDA_CHECK_LAUNCH("column-blocks");
+        values_.visit([&]<class V>(V) {
+            column_blocks_kernel<V>
+                <<<static_cast<unsigned>(columns.shares.size() - 1), static_cast<unsigned>(tuning_.threads),
+                   shared_bytes(), stream>>>(blocks, ordered_.data());
+            RMSP_CUDA_CHECK_LAUNCH("column-blocks");
+        });
     }
 
     template <class U>
@@ -387,10 +398,7 @@ private:
             sort_pairs(row_of.data(), sorted_rows.data(), index.data(), refs_.data(), stretches,
                        bits_of(shard_.rows - 1), context);
             sums_ = DeviceArray<T>(memory, static_cast<std::size_t>(stretches));
-            values_ = DeviceArray<T>(memory, static_cast<std::size_t>(slots));
             update_values(context);
-            RMSP_CUDA_CHECK(cudaFuncSetAttribute(column_blocks_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                 static_cast<int>(shared_bytes())));
         }
         const CsrShard<T> sums{shard_.rows,
                                stretches,
@@ -470,7 +478,7 @@ private:
     DeviceArray<T> ordered_;                ///< x in that order
     DeviceArray<std::int64_t> first_tile_;  ///< of each block, and the end
     DeviceArray<std::uint16_t> codes_;
-    DeviceArray<T> values_;
+    CopiedValues<T> values_;
     DeviceArray<std::uint32_t> entry_of_slot_;  ///< for new values
     DeviceArray<std::uint32_t> first_stretch_;  ///< of each tile, and the end
     DeviceArray<T> sums_;                       ///< one a stretch

@@ -164,17 +164,17 @@ static __global__ void stretch_rows_kernel(std::int64_t tiles, const std::uint16
     }
 }
 
-/// Values into the tiles; padding is 0.
-template <class T>
-__global__ void tile_values_kernel(const T* entries, const std::uint32_t* entry_of_slot, std::int64_t slots, T* values)
+/// Values into the tiles, stored as V; padding is 0.
+template <class V, class T>
+__global__ void tile_values_kernel(const T* entries, const std::uint32_t* entry_of_slot, std::int64_t slots, V* values)
 {
     const std::int64_t slot = build_index();
     if (slot < slots) {
         const std::uint32_t entry = entry_of_slot[slot];
         const std::int64_t tile = slot / block_tile_entries;
         values[tile * block_tile_entries +
-               tile_value_place(static_cast<int>(slot % block_tile_entries), 16 / static_cast<int>(sizeof(T)))] =
-            entry == ~0u ? T{0} : entries[entry];
+               tile_value_place(static_cast<int>(slot % block_tile_entries), 16 / static_cast<int>(sizeof(V)))] =
+            entry == ~0u ? V{0} : static_cast<V>(entries[entry]);
     }
 }
 

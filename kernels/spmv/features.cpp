@@ -152,6 +152,21 @@ double hub_share(const C* col_idx, std::int64_t nnz, int sample)
     return tries > 0 ? static_cast<double>(hits) / static_cast<double>(tries) : 0;
 }
 
+/// What values [first, first + nnz) have in common, as far as a sample shows.
+void compare_values(Features& f, const ValueAt& value_at, std::int64_t first, int sample)
+{
+    const std::int64_t count = std::min<std::int64_t>(f.rows.nnz, sample);
+    const std::int64_t step = (f.rows.nnz / count - 1) | 1;  // odd: values may come in pairs
+    const auto common = bits_of(value_at(first));
+    f.floats = true;
+    f.constant = true;
+    for (std::int64_t i = 0; i < count && (f.floats || f.constant); ++i) {
+        const double value = value_at(first + i * step);
+        f.floats = f.floats && is_float(value);
+        f.constant = f.constant && bits_of(value) == common;
+    }
+}
+
 constexpr std::size_t shapes = std::size(block_shapes);
 
 /// What one run of rows shows.
@@ -267,6 +282,9 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
         }
     }
     f.hub_share = hub_share(col_idx + row_ptr[0], f.rows.nnz, sample.entries);
+    if (value_at) {
+        compare_values(f, value_at, rows.index(0), sample.values);
+    }
 }
 
 }  // namespace

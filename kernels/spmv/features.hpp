@@ -14,6 +14,7 @@ namespace rmsp::kernels {
 struct FeatureSample {
     int slices = 32;  ///< runs of sort_rows rows, of each of which one slice is looked at; as many stretches of entries
     int entries = 1 << 13;  ///< whose columns are counted, to find the hubs
+    int values = 1 << 10;   ///< that are compared
     bool operator==(const FeatureSample&) const = default;
 };
 inline constexpr FeatureSample feature_sample{};
@@ -26,6 +27,8 @@ struct Features {
     double code_bytes = 4;          ///< of kernel "sell": codes, a nonzero
     double padding = 0;             ///< of kernel "sell": entries that are stored beyond the nonzeros, a nonzero
     double stored_value_bytes = 8;  ///< of kernel "sell": values, an entry that it stores
+    bool floats = false;            ///< all values are exactly floats, so that formats that keep them alike can
+    bool constant = false;          ///< all values are one
     BlockShape block{1, 1};         ///< of kernel "sell-blocks": the one that takes the fewest bytes; 1 x 1: none does
     double block_fill = 1;          ///< entries of these blocks, a nonzero
     double hub_share = 0;           ///< of the entries in columns that a small sample meets more than once

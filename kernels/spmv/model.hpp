@@ -62,6 +62,9 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
     const auto nnz = static_cast<double>(f.rows.nnz);
     const auto rows = static_cast<double>(f.rows.rows);
     const double x_bytes = static_cast<double>(std::min(f.x_entries, f.rows.nnz)) * value_bytes;
+    // Where all values are stored alike.
+    const int narrowed = f.floats ? static_cast<int>(sizeof(float)) : value_bytes;
+    const int tile_values = f.constant ? 0 : narrowed;
     double matrix = nnz * (value_bytes + 4) + rows * 4;
     const double gathers = nnz * f.sectors;
     if (name == "sell") {
@@ -72,14 +75,14 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
     } else if (name == "sell-blocks") {
         // Without dense blocks each entry is one of 2 x 2.
         const bool blocks = f.block.entries() > 1;
-        matrix = nnz * (blocks ? f.block_fill : 4.0) * (value_bytes + 4.0 / (blocks ? f.block.entries() : 4));
+        matrix = nnz * (blocks ? f.block_fill : 4.0) * (narrowed + 4.0 / (blocks ? f.block.entries() : 4));
     } else if (name == "column-blocks") {
         // 16-bit columns; the partial sums of what lies outside the hubs, of which a sample meets only the hottest, are written
         // and read again.
-        matrix = nnz * (value_bytes + 2 + (1 - std::sqrt(f.hub_share)) * (value_bytes + 4));
+        matrix = nnz * (tile_values + 2 + (1 - std::sqrt(f.hub_share)) * (value_bytes + 4));
     } else if (name == "packed-tiles") {
         // An entry without a value for each empty row; a bit and a share of a lane's count and of the header for each.
-        matrix = (nnz + static_cast<double>(f.rows.empty_rows)) * (value_bytes + 4 - 2 * f.narrow + 0.3);
+        matrix = (nnz + static_cast<double>(f.rows.empty_rows)) * (tile_values + 4 - 2 * f.narrow + 0.3);
     }
     const KernelModel& kernel = kernel_model(name);
     const double per_gather = x_bytes <= device.l2_bytes ? device.bytes_per_gather : device.bytes_per_far_gather;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
@@ -46,12 +47,11 @@ __device__ __forceinline__ T from_before(T running, int lane)
 }
 
 /// One block a stretch of entries. A warp writes the rows that end in it, but leaves the first, which may have begun before, to the
-/// block.
-template <bool Overwrite, bool Spread, class T>
+/// block. Values are stored as V.
+template <bool Overwrite, bool Spread, class V, class T>
 __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocessor)
     packed_tiles_kernel(const Matrix<T> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
 {
-    constexpr int width = Vector<T>::width;
     __shared__ T heads[warps];
     __shared__ T rests[warps];
     __shared__ std::int32_t head_rows[warps];
@@ -78,13 +78,8 @@ __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocess
     }
     for (; tile < end_tile; ++tile) {
         const Codes codes = next;
-        T value[lane_entries];
-        const auto* vectors =
-            reinterpret_cast<const typename Vector<T>::type*>(a.values + std::int64_t{tile} * tile_entries) + lane;
-#pragma unroll
-        for (int v = 0; v < lane_entries / width; ++v) {
-            unpack(__ldcs(vectors + 32 * v), value + width * v);
-        }
+        LaneValues<V, lane_entries> values;
+        values.load(a.values, tile, lane);
         std::int32_t column[lane_entries];
         unpack(codes, column);
         T gathered[lane_entries];
@@ -108,7 +103,7 @@ __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocess
         T sum = lane == 0 ? rest : T{0};
 #pragma unroll
         for (int k = 0; k < lane_entries; ++k) {
-            sum += value[k] * gathered[k];
+            sum += values.get(k, a.constant) * gathered[k];
             if ((other_ends >> k & 1u) != 0) {
                 ++row;
                 write_row<Overwrite>(alpha, sum, beta, y + row);
@@ -172,8 +167,7 @@ __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocess
 template <class T, class Offset>
 class PackedTiles final : public SpmvOperator<T> {
 public:
-    PackedTiles(const CsrShard<T>& shard, const Offset* row_ptr, const Context& context)
-        : source_(shard.values), rows_(shard.rows)
+    PackedTiles(const CsrShard<T>& shard, const Offset* row_ptr, const Context& context) : shard_(shard)
     {
         if (shard.rows == 0) {
             return;
@@ -208,7 +202,6 @@ public:
         headers_ = DeviceArray<PackedHeader>(*context.memory, tiles);
         ends_ = DeviceArray<std::uint16_t>(*context.memory, tiles * 32);
         columns_ = DeviceArray<std::int32_t>(*context.memory, tiles * tile_entries);
-        values_ = DeviceArray<T>(*context.memory, tiles * tile_entries);
         sources_ = DeviceArray<Offset>(*context.memory, tiles);
         const DeviceArray<unsigned> wide(*context.memory, 1);
         RMSP_CUDA_CHECK(cudaMemsetAsync(wide.data(), 0, sizeof(unsigned), stream));
@@ -222,26 +215,31 @@ public:
 
     void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
     {
-        if (rows_ == 0) {
+        if (shard_.rows == 0) {
             return;
         }
-        const auto kernel =
-            beta == T{0} ? (spread_ ? packed_tiles_kernel<true, true, T> : packed_tiles_kernel<true, false, T>)
-                         : (spread_ ? packed_tiles_kernel<false, true, T> : packed_tiles_kernel<false, false, T>);
-        kernel<<<static_cast<unsigned>(shape_.blocks), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
-            matrix(), alpha, x, beta, y);
-        RMSP_CUDA_CHECK_LAUNCH("packed-tiles");
+        values_.visit([&]<class V>(V) {
+            const auto kernel =
+                beta == T{0}
+                    ? (spread_ ? packed_tiles_kernel<true, true, V, T> : packed_tiles_kernel<true, false, V, T>)
+                    : (spread_ ? packed_tiles_kernel<false, true, V, T> : packed_tiles_kernel<false, false, V, T>);
+            kernel<<<static_cast<unsigned>(shape_.blocks), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
+                matrix(), alpha, x, beta, y);
+            RMSP_CUDA_CHECK_LAUNCH("packed-tiles");
+        });
     }
 
     void update_values(const Context& context) override
     {
-        if (rows_ == 0) {
+        if (shard_.rows == 0) {
             return;
         }
-        values_kernel<<<static_cast<unsigned>(blocks_for(shape_.tiles())), threads, 0,
-                        static_cast<cudaStream_t>(context.stream)>>>(matrix(), source_, sources_.data(),
-                                                                     shape_.tiles());
-        RMSP_CUDA_CHECK_LAUNCH("values_kernel");
+        values_.renew(shard_, shape_.tiles() * tile_entries, context, [&]<class V>(V* values) {
+            values_kernel<<<static_cast<unsigned>(blocks_for(shape_.tiles())), threads, 0,
+                            static_cast<cudaStream_t>(context.stream)>>>(matrix(), shard_.values, sources_.data(),
+                                                                         shape_.tiles(), values);
+            RMSP_CUDA_CHECK_LAUNCH("values_kernel");
+        });
     }
 
     std::int64_t format_bytes() const override
@@ -255,9 +253,9 @@ public:
     std::int64_t workspace_bytes() const override
     {
         return static_cast<std::int64_t>(headers_.size() * sizeof(PackedHeader) + ends_.size() * sizeof(std::uint16_t) +
-                                         columns_.size() * sizeof(std::int32_t) + values_.size() * sizeof(T) +
-                                         sources_.size() * sizeof(Offset) + starts_.size() * sizeof(TileStart) +
-                                         slots_.size() * sizeof(T));
+                                         columns_.size() * sizeof(std::int32_t) + sources_.size() * sizeof(Offset) +
+                                         starts_.size() * sizeof(TileStart) + slots_.size() * sizeof(T)) +
+               values_.bytes();
     }
 
 private:
@@ -265,20 +263,26 @@ private:
 
     Matrix<T> matrix() const
     {
-        return {headers_.data(),    ends_.data(),   columns_.data(),
-                values_.data(),     starts_.data(), slots_.data(),
-                shape_.block_tiles, spread_,        2 * std::int64_t{wide_tiles_} > shape_.tiles()};
+        return {headers_.data(),
+                ends_.data(),
+                columns_.data(),
+                values_.data(),
+                values_.constant(),
+                starts_.data(),
+                slots_.data(),
+                shape_.block_tiles,
+                spread_,
+                2 * std::int64_t{wide_tiles_} > shape_.tiles()};
     }
 
-    const T* source_;
-    std::int64_t rows_;
+    CsrShard<T> shard_;
     PackedShape shape_;
     bool spread_ = false;
     unsigned wide_tiles_ = 0;
     DeviceArray<PackedHeader> headers_;
     DeviceArray<std::uint16_t> ends_;
     DeviceArray<std::int32_t> columns_;
-    DeviceArray<T> values_;
+    CopiedValues<T> values_;
     DeviceArray<Offset> sources_;  ///< first nonzero of each tile
     DeviceArray<TileStart> starts_;
     DeviceArray<T> slots_;

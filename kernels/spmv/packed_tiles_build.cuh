@@ -10,6 +10,7 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/packed_tiles.hpp>
+#include <kernels/spmv/stored_values.cuh>
 
 /// The arrays of kernel "packed-tiles" and the kernels that make them from CSR.
 namespace rmsp::kernels::packed {
@@ -28,9 +29,7 @@ inline constexpr SpreadShares spread_shares{};
 inline constexpr unsigned whole_warp = 0xffffffffu;
 static_assert(lane_entries == 8, "16 bytes of columns a lane, and rows before a lane in 8 bits");
 
-using cuda::pack;
 using cuda::unpack;
-using cuda::Vector;
 
 /// Tile t has headers[t], ends[32 t + lane], and 32 lane_entries of values and columns, in vectors of 16 bytes: the first of each
 /// lane, then the second of each.
@@ -39,7 +38,8 @@ struct Matrix {
     PackedHeader* headers;
     std::uint16_t* ends;
     std::int32_t* columns;
-    T* values;
+    const void* values;
+    T constant;               ///< all values, where none are stored
     const TileStart* starts;  ///< of each block, and the end
     T* slots;                 ///< of pieces of rows: pieces.cuh
     int block_tiles;
@@ -241,11 +241,10 @@ __global__ void __launch_bounds__(threads)
 }
 
 /// Values, one warp a tile. The structure is there.
-template <class T, class Offset>
+template <class V, class T, class Offset>
 __global__ void __launch_bounds__(threads)
-    values_kernel(const Matrix<T> a, const T* values, const Offset* sources, std::int64_t tiles)
+    values_kernel(const Matrix<T> a, const T* values, const Offset* sources, std::int64_t tiles, V* stored)
 {
-    constexpr int width = Vector<T>::width;
     const std::int64_t tile = std::int64_t{blockIdx.x} * warps + threadIdx.x / 32;
     const int lane = static_cast<int>(threadIdx.x % 32);
     if (tile >= tiles) {
@@ -267,19 +266,15 @@ __global__ void __launch_bounds__(threads)
         before += lane >= offset ? left : 0;
     }
     const T* from = values + sources[tile] + (before - own);
-    T value[lane_entries];
+    LaneValues<V, lane_entries> own_values;
 #pragma unroll
     for (int k = 0; k < lane_entries; ++k) {
-        value[k] = T{0};
+        own_values.stored[k] = V{0};
         if (column[k] != no_column32) {
-            value[k] = *from++;
+            own_values.stored[k] = static_cast<V>(*from++);
         }
     }
-    auto* vectors = reinterpret_cast<typename Vector<T>::type*>(a.values + tile * tile_entries) + lane;
-#pragma unroll
-    for (int v = 0; v < lane_entries / width; ++v) {
-        vectors[32 * v] = pack(value + width * v);
-    }
+    own_values.store(stored, tile, lane);
 }
 
 }  // namespace rmsp::kernels::packed

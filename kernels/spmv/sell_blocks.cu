@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_vector.cuh>
+#include <kernels/spmv/common_values.hpp>
 #include <kernels/spmv/sell_blocks.hpp>
 #include <kernels/spmv/sell_blocks_build.cuh>
 #include <kernels/spmv/spmv.hpp>
@@ -41,6 +43,17 @@ __device__ __forceinline__ void unpack(const uint4& v, std::uint32_t* p)
     p[3] = v.w;
 }
 
+/// The values of a lane's line of as many blocks: 16 bytes, or 8 if doubles are stored as floats.
+template <class V, class T>
+using ValueVector = std::conditional_t<sizeof(V) == sizeof(T), typename cuda::Vector<T>::type, float2>;
+__device__ __forceinline__ void unpack(const double2& v, double* p) { cuda::unpack(v, p); }
+__device__ __forceinline__ void unpack(const float4& v, float* p) { cuda::unpack(v, p); }
+__device__ __forceinline__ void unpack(const float2& v, float* p)
+{
+    p[0] = v.x;
+    p[1] = v.y;
+}
+
 /// Sums that a lane keeps: of the rows of its column, or of its row.
 template <int R, int C>
 constexpr int lane_sums = BlockShape{R, C}.by_column() ? R : 1;
@@ -74,8 +87,8 @@ __device__ __forceinline__ void gather(std::uint32_t code, int line, const T* __
 }
 
 /// Adds a lane's line of a block, times its x. What is not an entry is never multiplied: x may hold what is not finite.
-template <int R, int C, bool Full, class T>
-__device__ __forceinline__ void add_line(T (&sums)[lane_sums<R, C>], const T* value, const T* gathered,
+template <int R, int C, bool Full, class V, class T>
+__device__ __forceinline__ void add_line(T (&sums)[lane_sums<R, C>], const V* value, const T* gathered,
                                          std::uint32_t code, int line)
 {
     constexpr BlockShape shape{R, C};
@@ -83,14 +96,14 @@ __device__ __forceinline__ void add_line(T (&sums)[lane_sums<R, C>], const T* va
     for (int i = 0; i < shape.lane_values(); ++i) {
         if (Full || (code & entry_bit<R, C, Full>(line, i)) != 0) {
             T& sum = sums[shape.by_column() ? i : 0];
-            sum = fma(value[i], gathered[shape.by_column() ? 0 : i], sum);
+            sum = fma(static_cast<T>(value[i]), gathered[shape.by_column() ? 0 : i], sum);
         }
     }
 }
 
 /// Adds to `sums` the groups that begin at blocks k, k + step, ...: `Groups` of them.
-template <int R, int C, bool Full, int Groups, class T>
-__device__ __forceinline__ void add_groups(T (&sums)[lane_sums<R, C>], const T* values, const std::uint32_t* codes,
+template <int R, int C, bool Full, int Groups, class V, class T>
+__device__ __forceinline__ void add_groups(T (&sums)[lane_sums<R, C>], const V* values, const std::uint32_t* codes,
                                            int k, int step, int own, int lane, const T* __restrict__ x)
 {
     constexpr BlockShape shape{R, C};
@@ -99,19 +112,18 @@ __device__ __forceinline__ void add_groups(T (&sums)[lane_sums<R, C>], const T* 
     constexpr int group = block_group<T>;
     constexpr int each = shape.lane_values();
     constexpr int gathers = shape.by_column() ? 1 : C;
-    using Values = typename cuda::Vector<T>::type;
+    using Values = ValueVector<V, T>;
     using Codes = typename CodeVector<T>::type;
     std::uint32_t code[Groups][group];
-    T value[Groups][group * each];
+    V value[Groups][group * each];
 #pragma unroll
     for (int g = 0; g < Groups; ++g) {
         // Each is used once: evicted first, so that x stays in the caches.
         unpack(__ldcs(reinterpret_cast<const Codes*>(codes + (k + g * step) * nodes) + own), code[g]);
 #pragma unroll
         for (int i = 0; i < each; ++i) {
-            cuda::unpack(
-                __ldcs(reinterpret_cast<const Values*>(values + (k + g * step) * (lanes * each)) + i * lanes + lane),
-                value[g] + i * group);
+            unpack(__ldcs(reinterpret_cast<const Values*>(values + (k + g * step) * (lanes * each)) + i * lanes + lane),
+                   value[g] + i * group);
         }
     }
     const int line = lane % shape.lanes();
@@ -130,16 +142,21 @@ __device__ __forceinline__ void add_groups(T (&sums)[lane_sums<R, C>], const T* 
 }
 
 /// This part's and lane's share of the sums of a node of a slice that is stored.
-template <int R, int C, bool Full, class T>
-__device__ __forceinline__ void add_blocks(T (&sums)[lane_sums<R, C>], const T* values, const std::uint32_t* codes,
+template <int R, int C, bool Full, class V, class T>
+__device__ __forceinline__ void add_blocks(T (&sums)[lane_sums<R, C>], const V* values, const std::uint32_t* codes,
                                            int width, int part, int parts, int own, int lane, const T* __restrict__ x)
 {
-    constexpr int in_flight = sell_blocks_tuning.groups_in_flight;
-    static_assert(in_flight == 3, "one or two groups are left behind the last three");
+    constexpr int few = sell_blocks_tuning.groups_in_flight;
+    static_assert(few == 3, "one or two groups are left behind the last three");
+    constexpr int in_flight = few * static_cast<int>(sizeof(T) / sizeof(V));  // of the same bytes
     const int step = parts * block_group<T>;
     int k = part * block_group<T>;
     for (; k + (in_flight - 1) * step < width; k += in_flight * step) {
         add_groups<R, C, Full, in_flight>(sums, values, codes, k, step, own, lane, x);
+    }
+    if (in_flight > few && k + (few - 1) * step < width) {
+        add_groups<R, C, Full, few>(sums, values, codes, k, step, own, lane, x);
+        k += few * step;
     }
     if (k + step < width) {
         add_groups<R, C, Full, 2>(sums, values, codes, k, step, own, lane, x);
@@ -181,7 +198,7 @@ struct Slices {
     std::int64_t slices;
     const std::uint32_t* node_of;
     const BlockSlice* info;
-    const T* values;
+    const void* values;
     const std::uint32_t* codes;
 };
 
@@ -192,8 +209,8 @@ __device__ __forceinline__ BlockSlice load_slice(const BlockSlice* info)
     return {raw.x, raw.y};
 }
 
-/// `parts` warps a slice.
-template <int R, int C, class T>
+/// `parts` warps a slice, whose values are stored as V.
+template <int R, int C, class V, class T>
 __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multiprocessor)
     sell_blocks_kernel(const Slices<T> a, int parts, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
 {
@@ -224,7 +241,8 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
                 }
             }
         } else {
-            const T* const values = a.values + std::int64_t{slice.first} * (lanes * shape.lane_values());
+            const V* const values =
+                static_cast<const V*>(a.values) + std::int64_t{slice.first} * (lanes * shape.lane_values());
             const std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
             T sums[lane_sums<R, C>] = {};
             if (slice.full()) {
@@ -272,26 +290,32 @@ public:
         const auto stream = static_cast<cudaStream_t>(context.stream);
         with_shape([&]<int R, int C>() {
             const int slices_per_block = warps / parts_;
-            sell_blocks_kernel<R, C>
-                <<<static_cast<unsigned>((slices_ + slices_per_block - 1) / slices_per_block), threads, 0, stream>>>(
-                    slices(), parts_, alpha, x, beta, y);
-            RMSP_CUDA_CHECK_LAUNCH("sell-blocks");
+            with_stored([&]<class V>(V) {
+                sell_blocks_kernel<R, C, V>
+                    <<<static_cast<unsigned>((slices_ + slices_per_block - 1) / slices_per_block), threads, 0,
+                       stream>>>(slices(), parts_, alpha, x, beta, y);
+                RMSP_CUDA_CHECK_LAUNCH("sell-blocks");
+            });
         });
     }
 
     void update_values(const Context& context) override
     {
-        with_shape([&]<int R, int C>() { fill<R, C, false>(static_cast<cudaStream_t>(context.stream)); });
+        with_shape([&]<int R, int C>() { fill<R, C>(false, context); });
     }
 
     bool worthwhile() const override { return worthwhile_; }
 
-    std::int64_t format_bytes() const override { return workspace_bytes() + csr_entries_ * entry_bytes; }
+    std::int64_t format_bytes() const override
+    {
+        // At least so many are left in CSR.
+        return workspace_bytes() + std::max<std::int64_t>(0, shard_.nnz - stored_entries_) * entry_bytes;
+    }
 
     std::int64_t workspace_bytes() const override
     {
         return static_cast<std::int64_t>((node_of_.size() + codes_.size()) * sizeof(std::uint32_t) +
-                                         info_.size() * sizeof(BlockSlice) + values_.size() * sizeof(T));
+                                         info_.size() * sizeof(BlockSlice) + values_.size());
     }
 
 private:
@@ -309,12 +333,23 @@ private:
         }
     }
 
+    /// Calls f with a value of the type that the values are stored as.
+    template <class F>
+    void with_stored(F&& f) const
+    {
+        if (floats_) {
+            f(float{});
+        } else {
+            f(T{});
+        }
+    }
+
     static unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
 
     Matrix<T, Offset> matrix() const
     {
-        return {shard_.rows, row_ptr_,        shard_.col_idx, shard_.values,  nodes_,       shift_,
-                slices_,     node_of_.data(), info_.data(),   values_.data(), codes_.data()};
+        return {shard_.rows, row_ptr_, shard_.col_idx,  shard_.values, nodes_,
+                shift_,      slices_,  node_of_.data(), info_.data(),  codes_.data()};
     }
 
     Slices<T> slices() const
@@ -409,24 +444,34 @@ private:
         std::uint32_t room = 0;
         RMSP_CUDA_CHECK(cudaMemcpyAsync(&room, firsts.data() + slices, sizeof room, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        values_ =
-            DeviceArray<T>(memory, std::size_t{room} * slice_lanes(BlockShape{R, C}) * BlockShape{R, C}.lane_values());
+        stored_entries_ = std::int64_t{room} * slice_lanes(BlockShape{R, C}) * BlockShape{R, C}.lane_values();
         codes_ = DeviceArray<std::uint32_t>(memory, std::size_t{room} * each);
-        csr_entries_ = std::max<std::int64_t>(0, shard_.nnz - static_cast<std::int64_t>(values_.size()));
         parts_ = slice_parts(slices_, context.compute_units, static_cast<double>(room) / static_cast<double>(slices_),
                              block_group<T>);
-        fill<R, C, true>(stream);
+        fill<R, C>(true, context);
     }
 
-    template <int R, int C, bool Structure>
-    void fill(cudaStream_t stream) const
+    /// Decides how the values are stored, makes room for them, and copies them, with the codes if `structure`.
+    template <int R, int C>
+    void fill(bool structure, const Context& context)
     {
-        if (values_.size() == 0) {
+        if (stored_entries_ == 0) {
             return;
         }
-        fill_blocks_kernel<R, C, Structure>
-            <<<blocks_for(slices_ * slice_nodes(BlockShape{R, C})), threads, 0, stream>>>(matrix());
-        RMSP_CUDA_CHECK_LAUNCH("fill_blocks_kernel");
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        const bool floats = sizeof(T) > sizeof(float) && common_values(shard_, context).floats;
+        const std::size_t bytes = static_cast<std::size_t>(stored_entries_) * (floats ? sizeof(float) : sizeof(T));
+        if (values_.size() != bytes) {
+            values_ = DeviceArray<std::byte>(*context.memory, bytes);
+            // Of padding, which nobody writes.
+            RMSP_CUDA_CHECK(cudaMemsetAsync(values_.data(), 0, bytes, stream));
+        }
+        floats_ = floats;
+        with_stored([&]<class V>(V) {
+            fill_blocks_kernel<R, C><<<blocks_for(slices_ * slice_nodes(BlockShape{R, C})), threads, 0, stream>>>(
+                matrix(), structure, reinterpret_cast<V*>(values_.data()));
+            RMSP_CUDA_CHECK_LAUNCH("fill_blocks_kernel");
+        });
     }
 
     CsrShard<T> shard_;
@@ -437,10 +482,11 @@ private:
     std::int64_t slices_ = 0;
     int parts_ = 1;
     bool worthwhile_ = false;
-    std::int64_t csr_entries_ = 0;  ///< at least so many are left in CSR
+    std::int64_t stored_entries_ = 0;  ///< of the slices, with their padding
+    bool floats_ = false;              ///< how they are stored
     DeviceArray<std::uint32_t> node_of_;
     DeviceArray<BlockSlice> info_;
-    DeviceArray<T> values_;
+    DeviceArray<std::byte> values_;
     DeviceArray<std::uint32_t> codes_;
 };
 

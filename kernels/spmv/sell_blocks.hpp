@@ -7,13 +7,13 @@
 /// Matrices of several unknowns a node consist of small dense blocks. Sliced rows as in "sell", where the entries of a block share one
 /// 32-bit code: which columns, and a bit for each entry that there is. Bytes an entry of full blocks of 3 x 3, double: values 8, codes
 /// 4/9; CSR has 12. A lane has a line of each block of a node: a column, so that it gathers one x for all of the block's rows, or a row
-/// where blocks are wider than high.
+/// where blocks are wider than high. Doubles that are all exactly floats are stored as such, in the same places.
 namespace rmsp::kernels {
 
 struct SellBlocksTuning {
     int threads = 256;
     int blocks_per_multiprocessor = 4;
-    int groups_in_flight = 3;       ///< groups of blocks that a lane loads before it uses the first
+    int groups_in_flight = 3;       ///< groups of blocks that a lane loads before it uses the first; twice of floats
     int sorted_padding = 3;         ///< per cent of padding above which the nodes of a window are sorted
     int least_fill = 50;            ///< per cent of a slice that must be blocks; emptier slices are left in CSR
     double most_index_bytes = 1.5;  ///< an entry, padding inside blocks counted; with more, "sell" does better

@@ -23,7 +23,6 @@ struct Matrix {
     std::int64_t slices;
     std::uint32_t* node_of;  ///< slice_nodes for each slice; `nodes` behind the last
     BlockSlice* info;
-    T* values;
     std::uint32_t* codes;
 };
 
@@ -192,9 +191,10 @@ static __global__ void __launch_bounds__(threads)
     }
 }
 
-/// Copies values, and codes if `Structure`, from CSR into the slices, one thread a node.
-template <int R, int C, bool Structure, class T, class Offset>
-__global__ void __launch_bounds__(threads) fill_blocks_kernel(const Matrix<T, Offset> a)
+/// Copies values, stored as V, and codes if `structure`, from CSR into the slices, one thread a node. Values of padding are left alone.
+template <int R, int C, class V, class T, class Offset>
+__global__ void __launch_bounds__(threads)
+    fill_blocks_kernel(const Matrix<T, Offset> a, bool structure, V* __restrict__ out)
 {
     constexpr BlockShape shape{R, C};
     constexpr int nodes = slice_nodes(shape);
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(threads) fill_blocks_kernel(const Matrix<T, Of
     }
     const BlockSlice slice = a.info[index];
     const int width = slice.blocks();
-    T* const values = a.values + std::int64_t{slice.first} * slice_lanes(shape) * shape.lane_values();
+    V* const values = out + std::int64_t{slice.first} * slice_lanes(shape) * shape.lane_values();
     std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
     const std::int64_t node = a.node_of[slot];
     std::uint32_t filled = 0;
@@ -220,21 +220,18 @@ __global__ void __launch_bounds__(threads) fill_blocks_kernel(const Matrix<T, Of
                     const bool is = place[r][c] >= 0;
                     entries |= is ? 1u << (r * C + c) : 0u;
                     values[block_entry_place<T>(shape, static_cast<int>(k), own, r, c)] =
-                        is ? a.entries[place[r][c]] : T{0};
+                        is ? static_cast<V>(a.entries[place[r][c]]) : V{0};
                 }
             }
-            if constexpr (Structure) {
+            if (structure) {
                 codes[block_code_place<T>(shape, static_cast<int>(k), own)] =
                     block_code(shape, static_cast<std::uint32_t>(block), entries);
             }
         });
     }
-    if constexpr (Structure) {
+    if (structure) {
         for (int k = static_cast<int>(filled); k < width; ++k) {
             codes[block_code_place<T>(shape, k, own)] = 0;
-            for (int i = 0; i < R * C; ++i) {
-                values[block_entry_place<T>(shape, k, own, i / C, i % C)] = T{0};
-            }
         }
     }
 }

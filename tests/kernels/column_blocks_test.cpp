@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -29,13 +30,17 @@ void multiply(TestDevice& device, std::int64_t rows, std::int64_t cols, const Co
         DeviceCsr<T> d(device, a, offsets);
         d.shard.early_cols = early_cols;
         const auto op = prepare_column_blocks(d.shard, statistics(a.row_ptr), device.context());
-        EXPECT_GE(op->workspace_bytes(), a.nnz() * static_cast<std::int64_t>(sizeof(T) + 2));
         EXPECT_EQ(op->splits_columns(), early_cols > 0);
-        for (const std::int64_t seed : {4, 5}) {
-            renew_values(a, seed);
+        std::map<Stored, std::int64_t> bytes;
+        std::int64_t seed = 4;
+        for (const Stored stored :
+             {Stored::whole, Stored::constant, Stored::constant, Stored::floats, Stored::whole, Stored::floats}) {
+            SCOPED_TRACE(static_cast<int>(stored));
+            renew_values(a, ++seed, stored);
             d.renew(device, a);
             op->update_values(device.context());
-            if (early_cols > 0 && seed == 5) {
+            EXPECT_EQ(bytes.try_emplace(stored, op->format_bytes()).first->second, op->format_bytes());
+            if (early_cols > 0 && seed % 2 == 0) {
                 const DeviceArray<T> y = upload(device, hundreds<T>(rows));
                 op->apply_early(device_part.data(), device.context());
                 op->apply_late(T{2}, device_x.data(), T{-3}, y.data(), device.context());
@@ -44,6 +49,10 @@ void multiply(TestDevice& device, std::int64_t rows, std::int64_t cols, const Co
                 ASSERT_TRUE(multiplies_exactly(device, *op, a, x));
             }
         }
+        const std::int64_t floats = bytes[Stored::floats] - bytes[Stored::constant];
+        EXPECT_GE(floats, a.nnz() * static_cast<std::int64_t>(sizeof(float)));
+        EXPECT_EQ(bytes[Stored::whole] - bytes[Stored::constant], floats * static_cast<int>(sizeof(T) / sizeof(float)));
+        EXPECT_GE(bytes[Stored::constant], a.nnz() * 2);
     }
 }
 
@@ -97,6 +106,20 @@ TYPED_TEST(ColumnBlocks, UnusedColumnsAreLeftOut)
     multiply<TypeParam>(*this->device_, 64, 2'000'000, [&](std::int64_t row) {
         return std::vector<std::int32_t>{static_cast<std::int32_t>(row * 31'000), 1'999'999};
     });
+}
+
+TYPED_TEST(ColumnBlocks, OneValueThatIsNotFinite)
+{
+    using T = TypeParam;
+    HostCsr<T> a = matrix_of_rows<T>(0, 64, 3, [](std::int64_t row) {
+        return std::vector<std::int32_t>{0, static_cast<std::int32_t>(row % 3)};
+    });
+    for (const T value : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {
+        std::fill(a.values.begin(), a.values.end(), value);
+        const DeviceCsr<T> d(*this->device_, a, Offsets::i64);
+        const auto op = prepare_column_blocks(d.shard, statistics(a.row_ptr), this->device_->context());
+        EXPECT_TRUE(multiplies_exactly(*this->device_, *op, a, {T{1}, T{0}, T{2}}));
+    }
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 #include <kernels/spmv/features.hpp>
 #include <kernels/spmv/model.hpp>
@@ -64,6 +66,36 @@ TEST(SpmvFeatures, ValuesThatTakeFewerBytes)
         v = static_cast<double>(static_cast<float>(v));
     }
     EXPECT_EQ(features(rounded).stored_value_bytes, 4);
+}
+
+TEST(SpmvFeatures, ValuesThatAreAllFloatsOrAllOne)
+{
+    const Features random = features(generate<double>("rmat 14 16"));
+    EXPECT_FALSE(random.floats || random.constant);
+    GenerateOptions options;
+    options.values = ValueKind::ones;
+    const auto matrix = generate<double>("rmat 14 16", options);
+    const Features ones = features(matrix);
+    EXPECT_TRUE(ones.floats && ones.constant);
+    const auto saved = [&](const char* kernel, const Features& f) {
+        return (predict_spmv(kernel, random, 8).bytes - predict_spmv(kernel, f, 8).bytes) /
+               static_cast<double>(matrix.nnz());
+    };
+    EXPECT_NEAR(saved("column-blocks", ones), 8, 1e-6);
+    EXPECT_GT(saved("packed-tiles", ones), 8);  // entries of empty rows too
+    EXPECT_GE(saved("sell-blocks", ones), 4);
+    auto a = matrix;
+    for (std::size_t i = 0; i < a.values.size(); i += 2) {
+        a.values[i] = 3;
+    }
+    const Features integers = features(a);
+    EXPECT_TRUE(integers.floats && !integers.constant);
+    EXPECT_NEAR(saved("column-blocks", integers), 4, 1e-6);
+    std::fill(a.values.begin(), a.values.end(), 0.1);
+    const Features tenths = features(a);
+    EXPECT_TRUE(!tenths.floats && tenths.constant);
+    EXPECT_NEAR(saved("column-blocks", tenths), 8, 1e-6);
+    EXPECT_EQ(saved("sell-blocks", tenths), 0);
 }
 
 TEST(SpmvFeatures, DiagonalsPayOnHosts)

@@ -1,3 +1,5 @@
+#include <map>
+
 #include <gtest/gtest.h>
 #include <kernels/spmv/packed_tiles.hpp>
 
@@ -29,12 +31,24 @@ protected:
                 return columns;
             });
             renew_values(a, 3);
-            const DeviceCsr<T> d(*this->device_, a, Offsets::i64);
+            DeviceCsr<T> d(*this->device_, a, Offsets::i64);
             const auto op = prepare_packed_tiles(d.shard, statistics(a.row_ptr), this->device_->context());
             const std::vector<T> x = small_integers<T>(cols);
-            for (int call = 0; call < 2; ++call) {
-                ASSERT_TRUE(multiplies_exactly(*this->device_, *op, a, x)) << "call " << call;
+            std::map<Stored, std::int64_t> bytes;
+            std::int64_t seed = 3;
+            for (const Stored stored : {Stored::floats, Stored::floats, Stored::whole, Stored::constant, Stored::whole,
+                                        Stored::constant, Stored::floats}) {
+                SCOPED_TRACE(static_cast<int>(stored));
+                renew_values(a, ++seed, stored);
+                d.renew(*this->device_, a);
+                op->update_values(this->device_->context());
+                ASSERT_TRUE(multiplies_exactly(*this->device_, *op, a, x));
+                EXPECT_EQ(bytes.try_emplace(stored, op->format_bytes()).first->second, op->format_bytes());
             }
+            const std::int64_t floats = bytes[Stored::floats] - bytes[Stored::constant];
+            EXPECT_GE(floats, a.nnz() * static_cast<std::int64_t>(sizeof(float)));
+            EXPECT_EQ(bytes[Stored::whole] - bytes[Stored::constant],
+                      floats * static_cast<int>(sizeof(T) / sizeof(float)));
         }
     }
 };

@@ -31,7 +31,7 @@ template <class T>
 class SellBlocks : public PrecisionTest<T> {
 protected:
     /// Multiplies before and after new values; x is not finite in the columns that have no entries. Returns the operator's bytes an
-    /// entry, 0 if it says that it is not worth its format.
+    /// entry of values that are no floats, 0 if it says that it is not worth its format.
     double multiply(std::int64_t rows, std::int64_t cols, const Columns& columns_of)
     {
         TestDevice& device = *this->device_;
@@ -43,17 +43,24 @@ protected:
         renew_values(a, 3);
         DeviceCsr<T> d(device, a, Offsets::i64);
         const auto op = prepare_sell_blocks(d.shard, statistics(a.row_ptr), device.context());
-        for (const std::int64_t seed : {4, 5}) {
-            renew_values(a, seed);
+        const auto bytes_an_entry = [&] {
+            return static_cast<double>(op->format_bytes()) / static_cast<double>(a.nnz());
+        };
+        std::int64_t seed = 4;
+        for (const Stored stored : {Stored::floats, Stored::constant, Stored::floats, Stored::whole}) {
+            renew_values(a, ++seed, stored);
             d.renew(device, a);
             op->update_values(device.context());
-            EXPECT_TRUE(multiplies_exactly(device, *op, a, x));
+            bytes_of_floats_ = stored == Stored::floats ? bytes_an_entry() : bytes_of_floats_;
+            EXPECT_TRUE(multiplies_exactly(device, *op, a, x)) << "stored " << static_cast<int>(stored);
             if (testing::Test::HasFailure()) {
                 return 0;
             }
         }
-        return op->worthwhile() ? static_cast<double>(op->format_bytes()) / static_cast<double>(a.nnz()) : 0;
+        return op->worthwhile() ? bytes_an_entry() : 0;
     }
+
+    double bytes_of_floats_ = 0;  ///< an entry, of the last one that was multiplied
 };
 TYPED_TEST_SUITE(SellBlocks, Precisions);
 
@@ -65,6 +72,7 @@ TYPED_TEST(SellBlocks, FullBlocksOfEachShape)
                          std::to_string(blocks) + " a node");
             const double bytes = this->multiply(600, 3000, full_blocks(shape, 3000, blocks));
             EXPECT_GT(bytes, static_cast<double>(sizeof(TypeParam)));
+            EXPECT_GE(bytes - this->bytes_of_floats_, 0.999 * static_cast<double>(sizeof(TypeParam) - sizeof(float)));
             // Slices have room for whole groups, and a few bytes of their own.
             const double room = (blocks + block_group<TypeParam> - 1) / block_group<TypeParam> * block_group<TypeParam>;
             EXPECT_LT(bytes, room / blocks * static_cast<double>(sizeof(TypeParam) + 1) * 1.05 + 3.0 / blocks);

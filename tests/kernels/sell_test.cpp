@@ -15,13 +15,6 @@ namespace {
 template <class T>
 using Values = std::function<T(std::int64_t row, std::int64_t k, int step)>;
 
-/// A number that is not a float if T is double.
-template <class T>
-T wide(std::int64_t n)
-{
-    return sizeof(T) == sizeof(double) ? static_cast<T>(n) * static_cast<T>(1 + 0x1p-24) : static_cast<T>(n);
-}
-
 /// Values of which no slice has few, nor floats.
 template <class T>
 T varied(std::int64_t row, std::int64_t k, int step)

@@ -175,11 +175,22 @@ HostCsr<T> matrix_of_rows(std::int64_t first, std::int64_t end, std::int64_t col
     return a;
 }
 
+/// A number that is not a float if T is double.
 template <class T>
-void renew_values(HostCsr<T>& a, std::int64_t seed)
+T wide(std::int64_t n)
+{
+    return sizeof(T) == sizeof(double) ? static_cast<T>(n) * static_cast<T>(1 + 0x1p-24) : static_cast<T>(n);
+}
+
+/// Values that can be stored in fewer bytes, and such that cannot.
+enum class Stored { constant, floats, whole };
+
+template <class T>
+void renew_values(HostCsr<T>& a, std::int64_t seed, Stored stored = Stored::floats)
 {
     for (std::size_t i = 0; i < a.values.size(); ++i) {
-        a.values[i] = static_cast<T>((static_cast<std::int64_t>(i) * 7 + seed) % 9 - 4);
+        const std::int64_t n = stored == Stored::constant ? seed : (static_cast<std::int64_t>(i) * 7 + seed) % 9 - 4;
+        a.values[i] = stored == Stored::floats ? static_cast<T>(n) : wide<T>(n);
     }
 }
 
