@@ -6,7 +6,7 @@ namespace rmsp::runtime {
 
 /// What an apply on several GPUs costs besides its memory traffic, in seconds. Measured with H200s.
 struct ApplyCosts {
-    double exchange_by_peers = 11e-6;   ///< of an x by rows, by flags in peer memory
+    double exchange_by_peers = 6e-6;    ///< of an x by rows, through peer memory
     double exchange_by_copies = 30e-6;  ///< through NCCL or the host
     double device = 0.2e-6;             ///< of each device more: they do not start and end together
     double assumed_gbs = 4000;          ///< read by a GPU whose bandwidth is not known

@@ -47,9 +47,9 @@ std::vector<std::int32_t> Halo::packed(int device, std::span<const std::vector<s
 
 bool entries_pay(std::int64_t entries, std::int64_t range, std::size_t entry_bytes)
 {
-    // Packing costs a launch and reads an index for each entry; where a range is small, it moves in less time than that.
-    constexpr std::int64_t bytes_in_a_launch = std::int64_t{1} << 20;
-    return 2 * entries + bytes_in_a_launch / static_cast<std::int64_t>(entry_bytes) <= range;
+    // Each entry costs the read of an index; and there is nothing to gain where a range moves in half a microsecond.
+    constexpr std::int64_t least_bytes = std::int64_t{1} << 17;
+    return 2 * entries + least_bytes / static_cast<std::int64_t>(entry_bytes) <= range;
 }
 
 bool entries_worth_hiding(std::int64_t entries, std::size_t entry_bytes)

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_launch.cuh>
 #include <kernels/support/copy_part.cuh>
 #include <kernels/support/exchange.hpp>
 #include <rmsp/error.hpp>
@@ -101,7 +102,113 @@ __global__ void __launch_bounds__(threads) exchange_kernel(const __grid_constant
     }
 }
 
+/// 12 bytes of data and a tag, written and read at once: who finds the tag has the data (as in NCCL's protocol LL, there with 4 bytes
+/// of data to a tag).
+struct alignas(16) Line {
+    std::uint32_t word[3];
+    std::uint32_t tag;
+};
+
+__device__ __forceinline__ void store_line(Line* place, const Line& line)
+{
+    const std::uint64_t low = std::uint64_t{line.word[1]} << 32 | line.word[0];
+    const std::uint64_t high = std::uint64_t{line.tag} << 32 | line.word[2];
+    asm volatile("{ .reg .b128 line; mov.b128 line, {%1, %2}; st.relaxed.sys.global.b128 [%0], line; }" ::"l"(place),
+                 "l"(low), "l"(high)
+                 : "memory");
+}
+
+__device__ __forceinline__ Line load_line(const Line* place)
+{
+    std::uint64_t low = 0;
+    std::uint64_t high = 0;
+    asm volatile("{ .reg .b128 line; ld.relaxed.sys.global.b128 line, [%2]; mov.b128 {%0, %1}, line; }"
+                 : "=l"(low), "=l"(high)
+                 : "l"(place)
+                 : "memory");
+    return {{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(high)},
+            static_cast<std::uint32_t>(high >> 32)};
+}
+
+/// blockIdx.y is the link. Every thread sends its lines before it waits for any, so that the devices' kernels need not run whole
+/// at once.
+__global__ void __launch_bounds__(threads) lines_kernel(const __grid_constant__ LineExchange exchange)
+{
+    cuda::wait_for_kernel_before();
+    const LineLink& link = exchange.link[blockIdx.y];
+    const auto tag = static_cast<std::uint32_t>(exchange.epoch);
+    const std::int64_t first = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const std::int64_t step = std::int64_t{gridDim.x} * threads;
+    const auto* const from = static_cast<const std::uint32_t*>(link.from);
+    auto* const out = static_cast<Line*>(link.lines_out);
+    const bool doubles = exchange.entry_bytes == sizeof(double);
+    const std::int64_t words_out = link.bytes_out / 4;
+    for (std::int64_t i = first; i == 0 || 3 * i < words_out; i += step) {
+        Line line{{0, 0, 0}, tag};
+#pragma unroll
+        for (int k = 0; k < 3; ++k) {
+            const std::int64_t word = 3 * i + k;
+            if (word < words_out) {
+                line.word[k] = link.list == nullptr ? from[word]
+                               : doubles            ? from[2 * std::int64_t{link.list[word / 2]} + word % 2]
+                                                    : from[link.list[word]];
+            }
+        }
+        store_line(out + i, line);
+    }
+    // Devices in step wait a few microseconds. Longer ones must not take the issue slots of a product that runs beside.
+    constexpr unsigned looks_at_once = 16;
+    constexpr unsigned sleep = 100;  // ns
+    // With the sleep, a look at the host's memory each fraction of a millisecond.
+    constexpr unsigned looks_between = 1u << 10;
+    auto* const to = static_cast<std::uint32_t*>(link.to);
+    const std::int64_t words_in = link.bytes_in / 4;
+    for (std::int64_t i = first; i == 0 || 3 * i < words_in; i += step) {
+        Line line{};
+        for (unsigned looks = 1;; ++looks) {
+            // Whichever set the peer has used: devices that failed at different exchanges do not count them alike.
+            const Line one = load_line(static_cast<const Line*>(link.lines_in[0]) + i);
+            const Line other = load_line(static_cast<const Line*>(link.lines_in[1]) + i);
+            line = one.tag == tag ? one : other;
+            if (line.tag == tag) {
+                break;
+            }
+            if (looks % looks_between == 0 && *exchange.given_up >= exchange.epoch) {
+                return;
+            }
+            if (looks > looks_at_once) {
+                __nanosleep(sleep);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < 3; ++k) {
+            if (3 * i + k < words_in) {
+                to[3 * i + k] = line.word[k];
+            }
+        }
+    }
+}
+
 }  // namespace
+
+void exchange_lines(const LineExchange& exchange, const Context& context)
+{
+    if (exchange.links == 0) {
+        return;
+    }
+    constexpr std::int64_t block_bytes = std::int64_t{threads} * 16;
+    std::int64_t blocks = 1;
+    for (int i = 0; i < exchange.links; ++i) {
+        const LineLink& link = exchange.link[i];
+        blocks =
+            std::max(blocks, (line_bytes(std::max(link.bytes_in, link.bytes_out)) + block_bytes - 1) / block_bytes);
+    }
+    const std::int64_t most = std::int64_t{std::max(context.compute_units, 1)} * copying_blocks / exchange.links;
+    blocks = std::clamp<std::int64_t>(blocks, 1, std::max<std::int64_t>(1, most));
+    cuda::launch_early("launch of exchange_lines", lines_kernel,
+                       dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(exchange.links)), threads,
+                       static_cast<cudaStream_t>(context.stream), exchange);
+}
 
 void exchange_with_peers(const PeerExchange& exchange, const Context& context)
 {

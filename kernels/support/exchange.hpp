@@ -50,4 +50,38 @@ struct PeerExchange {
 /// \throws Error(internal) for parts that are not aligned alike to 16 bytes
 void exchange_with_peers(const PeerExchange& exchange, const Context& context);
 
+/// Bytes of the lines that carry `bytes` of data: 12 bytes and a tag each, at least one.
+constexpr std::int64_t line_bytes(std::int64_t bytes)
+{
+    constexpr std::int64_t carried = 12;
+    return 16 * (bytes > carried ? (bytes + carried - 1) / carried : 1);
+}
+
+/// One device's dealings with one peer by lines, which say themselves that they have arrived. Bytes are multiples of 4, places
+/// aligned to 4. Where nothing is sent or received, an empty line is.
+struct LineLink {
+    const void* from = nullptr;                    ///< here: what the peer needs,
+    const std::int32_t* list = nullptr;            ///< entries of it, or null: all, in their order
+    std::int64_t bytes_out = 0;                    ///< of the data
+    void* lines_out = nullptr;                     ///< there: lines of this exchange
+    const void* lines_in[2] = {nullptr, nullptr};  ///< here: those of the peer's, which uses them in turn; 0 at first
+    void* to = nullptr;                            ///< here: where the data go
+    std::int64_t bytes_in = 0;                     ///< of the data
+};
+
+/// One exchange of a device with its peers by lines.
+struct LineExchange {
+    LineLink link[most_peer_links];
+    int links = 0;
+    int entry_bytes = 0;      ///< of listed entries: 4 or 8
+    std::uint64_t epoch = 0;  ///< as PeerExchange::epoch; its low 32 bits, not all 0, are the tag
+    const volatile std::uint64_t* given_up = nullptr;  ///< as PeerExchange::given_up
+};
+
+/// The same as exchange_with_peers() for little data: each device writes what a peer needs into lines of the peer's memory and takes
+/// what it needs out of its own, so that nothing is asked for and no fence waits for what was written. A peer's lines must have been
+/// taken before they are written again: a device uses two sets of them in turn, and each exchange waits for a line of every peer
+/// of the one before.
+void exchange_lines(const LineExchange& exchange, const Context& context);
+
 }  // namespace rmsp::kernels

@@ -74,8 +74,9 @@ TEST(Halo, EntriesPayWhereTheyAreFew)
     const std::int64_t million = 1'000'000;
     EXPECT_TRUE(entries_pay(million, 4 * million, sizeof(double)));
     EXPECT_FALSE(entries_pay(2 * million, 4 * million, sizeof(double)));
-    // Two planes of a grid: they move faster than they are packed.
-    EXPECT_FALSE(entries_pay(0, 120'000, sizeof(double)));
+    // A mesh of 156,000 nodes on two devices; a range that moves in no time.
+    EXPECT_TRUE(entries_pay(10'600, 78'000, sizeof(double)));
+    EXPECT_FALSE(entries_pay(0, 16'000, sizeof(double)));
 }
 
 TEST(Halo, OnlyManyEntriesAreHidden)

@@ -272,12 +272,9 @@ TEST(Transports, GathersMoreThanItsMemoryTakesAndFromOtherArrays)
     jobs.submit([&](Worker& worker, Rendezvous&) { channel->close(worker.rank()); }).get();
 }
 
-TEST(Transports, ADeviceThatFailsLeavesNoPeerWaiting)
+/// The first two GPUs.
+std::vector<std::unique_ptr<Worker>> gpu_workers(const std::vector<GpuDescription>& gpus)
 {
-    const auto gpus = cuda_gpus();
-    if (gpus.size() < 2) {
-        GTEST_SKIP() << "needs 2 GPUs";
-    }
     std::vector<std::unique_ptr<Worker>> workers;
     for (int i = 0; i < 2; ++i) {
         DeviceInfo info;
@@ -289,6 +286,134 @@ TEST(Transports, ADeviceThatFailsLeavesNoPeerWaiting)
     for (auto& worker : workers) {
         worker->wait_until_open();
     }
+    return workers;
+}
+
+/// Two devices exchange again and again, other data each time, and neither waits for the other but inside the exchange.
+template <class T>
+void exchange_often(const std::vector<std::int64_t>& slices, const std::vector<Range>& needed,
+                    const std::vector<std::vector<std::int32_t>>& ghosts)
+{
+    const auto gpus = cuda_gpus();
+    if (gpus.size() < 2) {
+        GTEST_SKIP() << "needs 2 GPUs";
+    }
+    const auto workers = gpu_workers(gpus);
+    const Connection connection = connect(workers, {"peer"});
+    Transport& transport = *connection.transport;
+    JobQueue jobs(workers, false, [&](std::uint64_t job) { transport.give_up(job); });
+    const bool by_entries = !ghosts.empty();
+    const auto size = static_cast<std::size_t>(slices.back());
+    constexpr int rounds = 40;
+    const auto channel = transport.make_channel(2, slices.back() * static_cast<std::int64_t>(sizeof(T)));
+    const Halo halo = by_entries ? Halo(ghosts, slices, sizeof(T)) : Halo();
+    std::vector<kernels::DeviceArray<T>> x(2);
+    std::vector<void*> entry_zero(2);
+    jobs.submit([&](Worker& worker, Rendezvous&) {
+            const auto rank = static_cast<std::size_t>(worker.rank());
+            transport.open(*channel, worker);
+            x[rank] = kernels::DeviceArray<T>(worker.device(), 2 * size);
+            entry_zero[rank] = x[rank].data();
+        })
+        .get();
+    jobs.submit([&](Worker& worker, Rendezvous& meeting) {
+            const auto rank = static_cast<std::size_t>(worker.rank());
+            Stream& stream = worker.stream();
+            const std::int64_t own = slices[rank + 1] - slices[rank];
+            std::vector<T> sources;
+            for (int round = 0; round < rounds; ++round) {
+                for (std::int64_t i = slices[rank]; i < slices[rank + 1]; ++i) {
+                    sources.push_back(static_cast<T>(i + 7 * round));
+                }
+            }
+            kernels::DeviceArray<T> source(worker.device(), sources.size());
+            worker.device().upload(stream, source.data(), sources.data(), sources.size() * sizeof(T));
+            kernels::DeviceArray<T> seen(worker.device(), rounds * 2 * size);
+            kernels::DeviceArray<std::int32_t> list;
+            Gather gather{entry_zero, slices, needed, sizeof(T)};
+            T* const slice = x[rank].data() + slices[rank];
+            if (by_entries) {
+                const auto packed = halo.packed(worker.rank(), ghosts, slices);
+                list = kernels::DeviceArray<std::int32_t>(worker.device(), packed.size());
+                worker.device().upload(stream, list.data(), packed.data(), packed.size() * sizeof(std::int32_t));
+                gather.halo = &halo;
+                gather.packed = entry_zero;  // only its size is asked for
+                gather.packed_list = list.data();
+                gather.slice = slice;
+            }
+            stream.synchronize();
+            for (int round = 0; round < rounds; ++round) {
+                channel->gather(worker, stream, meeting, gather, [&] {
+                    stream.copy(slice, source.data() + round * own, static_cast<std::size_t>(own) * sizeof(T));
+                });
+                channel->settle(worker, stream, meeting);
+                stream.copy(seen.data() + static_cast<std::size_t>(round) * 2 * size, x[rank].data(),
+                            2 * size * sizeof(T));
+            }
+            std::vector<T> all(rounds * 2 * size);
+            worker.device().download(stream, all.data(), seen.data(), all.size() * sizeof(T));
+            stream.synchronize();
+            for (int round = 0; round < rounds; ++round) {
+                const T* const found = all.data() + static_cast<std::size_t>(round) * 2 * size;
+                const auto expect = [&](std::int64_t at, std::int64_t entry) {
+                    if (found[at] != static_cast<T>(entry + 7 * round)) {
+                        throw std::runtime_error("round " + std::to_string(round) + ", entry " + std::to_string(entry) +
+                                                 ": " + std::to_string(found[at]));
+                    }
+                };
+                for (std::int64_t i = needed[rank].first; !by_entries && i < needed[rank].end; ++i) {
+                    expect(i, i);
+                }
+                for (std::size_t i = 0; by_entries && i < ghosts[rank].size(); ++i) {
+                    expect(slices[rank + 1] + static_cast<std::int64_t>(i), ghosts[rank][i]);
+                }
+            }
+        })
+        .get();
+    jobs.submit([&](Worker& worker, Rendezvous&) {
+            channel->close(worker.rank());
+            x[static_cast<std::size_t>(worker.rank())] = {};
+        })
+        .get();
+}
+
+TEST(Transports, PeersExchangeRangesOften)
+{
+    exchange_often<double>({0, 1000, 2001}, {{0, 2001}, {0, 2001}}, {});
+    exchange_often<float>({0, 1000, 2001}, {{0, 2001}, {999, 2001}}, {});
+}
+
+TEST(Transports, PeersExchangeInOneDirectionOften)
+{
+    exchange_often<double>({0, 1000, 2001}, {{0, 2001}, {1000, 2001}}, {});
+    exchange_often<float>({0, 1000, 2001}, {{0, 1000}, {3, 2001}}, {});
+}
+
+TEST(Transports, PeersExchangeMoreThanFitsLines)
+{
+    exchange_often<double>({0, 140'000, 280'000}, {{0, 280'000}, {0, 280'000}}, {});
+}
+
+TEST(Transports, PeersExchangeEntriesOften)
+{
+    std::vector<std::vector<std::int32_t>> ghosts(2);
+    for (std::int32_t i = 0; i < 1000; i += 3) {
+        ghosts[1].push_back(i);
+        ghosts[0].push_back(1000 + i);
+    }
+    exchange_often<double>({0, 1000, 2000}, {{}, {}}, ghosts);
+    exchange_often<float>({0, 1000, 2000}, {{}, {}}, ghosts);
+    ghosts[0].clear();
+    exchange_often<double>({0, 1000, 2000}, {{}, {}}, ghosts);
+}
+
+TEST(Transports, ADeviceThatFailsLeavesNoPeerWaiting)
+{
+    const auto gpus = cuda_gpus();
+    if (gpus.size() < 2) {
+        GTEST_SKIP() << "needs 2 GPUs";
+    }
+    const auto workers = gpu_workers(gpus);
     const Connection connection = connect(workers, {"peer"});
     Transport& transport = *connection.transport;
     const std::vector<std::int64_t> offsets{0, 1000, 2000};

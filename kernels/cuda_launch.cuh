@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <kernels/cuda_check.cuh>
+
+namespace rmsp::kernels::cuda {
+
+/// Waits until the kernel before this one in the stream is done and what it wrote can be seen. In a kernel launched by launch_early(),
+/// before anything is read or written that another kernel may have to do with; elsewhere it does nothing.
+__device__ __forceinline__ void wait_for_kernel_before()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+inline bool device_launches_early()
+{
+    int device = 0;
+    int major = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+    return major >= 9;
+}
+
+/// Launches a kernel whose thread blocks may be placed while the last ones of the kernel before it in the stream still run, which
+/// hides the launch behind them (CUDA's programmatic dependent launch). It must call wait_for_kernel_before(). On the current device.
+/// \throws as check(), naming the kernel
+template <class... Parameters, class... Arguments>
+void launch_early(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, cudaStream_t stream,
+                  const Arguments&... arguments)
+{
+    cudaLaunchAttribute early{};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = blocks;
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = device_launches_early() ? 1 : 0;
+    check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), name);
+}
+
+}  // namespace rmsp::kernels::cuda
