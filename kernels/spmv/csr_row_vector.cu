@@ -3,6 +3,7 @@
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_launch.cuh>
 #include <kernels/spmv/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 
@@ -18,6 +19,7 @@ __global__ void __launch_bounds__(threads)
     row_vector_kernel(std::int64_t rows, const Offset* __restrict__ row_ptr, const std::int32_t* __restrict__ col_idx,
                       const T* __restrict__ values, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
 {
+    cuda::wait_for_kernel_before();
     const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     const bool active = row < rows;
@@ -104,9 +106,9 @@ private:
     void launch(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y, cudaStream_t stream) const
     {
         const std::int64_t rows = end - first;
-        row_vector_kernel<Lanes><<<static_cast<unsigned>(blocks_for(rows)), threads, 0, stream>>>(
-            rows, row_ptr_ + first, shard_.col_idx, shard_.values, alpha, x, beta, y + first);
-        RMSP_CUDA_CHECK_LAUNCH("csr-row-vector");
+        cuda::launch_early("launch of csr-row-vector", row_vector_kernel<Lanes, T, Offset>,
+                           dim3(static_cast<unsigned>(blocks_for(rows))), threads, stream, rows, row_ptr_ + first,
+                           shard_.col_idx, shard_.values, alpha, x, beta, y + first);
     }
 
     CsrShard<T> shard_;
