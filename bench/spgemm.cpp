@@ -49,11 +49,24 @@ public:
         }
     }
 
+    /// Where the time of the program goes.
+    enum Spent { loading, preparing, timing, downloading, verifying, all_spent };
+
+    /// Runs f, whose time goes to `to`.
+    template <class F>
+    auto spend(Spent to, const F& f)
+    {
+        const auto begin = Clock::now();
+        auto result = f();
+        spent_[to] += std::chrono::duration<double>(Clock::now() - begin).count();
+        return result;
+    }
+
     void run(const std::string& name, const Csr& a, const Csr& b)
     {
         for (auto& [devices, runtime] : runtimes_) {
             for (const auto& [kernel, accumulator] : variants(runtime)) {
-                if (!late()) {
+                if (!late() && !broken_) {
                     measure(name, a, b, runtime, devices, kernel, accumulator);
                 }
             }
@@ -67,6 +80,11 @@ public:
 
     Json document() const
     {
+        constexpr const char* phases[all_spent] = {"load", "prepare", "measure", "download", "verify"};
+        Json spent = Json::object();
+        for (int i = 0; i < all_spent; ++i) {
+            spent[phases[i]] = spent_[i];
+        }
         const std::time_t now = std::time(nullptr);
         char host[256] = {};
         static_cast<void>(::gethostname(host, sizeof host - 1));
@@ -76,6 +94,7 @@ public:
                         {"library_version", rmsp::version()},
                         {"commit", rmsp::commit()},
                         {"features", rmsp::build_features()},
+                        {"seconds", std::move(spent)},
                         {"devices", Json::object()}};
         for (const auto& [name, runtime] : runtimes_) {
             Json names = Json::array();
@@ -135,11 +154,14 @@ private:
             rmsp::SpgemmOptions options;
             options.kernel = kernel;
             options.accumulator = accumulator;
-            rmsp::SparseProduct<double> product(runtime, a.view(), b.view(), options);
-            const auto measured = product.measure(options_.warmup, options_.iterations);
+            auto product =
+                spend(preparing, [&] { return rmsp::SparseProduct<double>(runtime, a.view(), b.view(), options); });
+            const auto measured = spend(timing, [&] { return product.measure(options_.warmup, options_.iterations); });
             rmsp::Verification verified;
             if (!options_.no_verify) {
-                verified = rmsp::verify_spgemm<double>(a.view(), b.view(), 1.0, product.download().view(), 200);
+                const Csr c = spend(downloading, [&] { return product.download(); });
+                verified = spend(verifying,
+                                 [&] { return rmsp::verify_spgemm<double>(a.view(), b.view(), 1.0, c.view(), 200); });
                 failed_ = failed_ || !verified.passed;
             }
             const auto seconds_of = [&](std::size_t of, const char* phase) {
@@ -188,7 +210,9 @@ private:
                 static_cast<double>(peak) / static_cast<double>(std::max<std::int64_t>(operands, 1)),
                 verified.passed || !verified.done ? "" : "  WRONG");
         } catch (const rmsp::Error& e) {
-            // Not every kernel takes, or has room for, every product.
+            // Not every kernel takes, or has room for, every product. After an error of the device all that follows would fail.
+            broken_ = e.code() != rmsp::ErrorCode::usage && e.code() != rmsp::ErrorCode::out_of_memory;
+            failed_ = failed_ || broken_;
             entry["error_occurred"] = true;
             entry["error_message"] = e.what();
             fmt::print("{:28} {:28} {:10} {}\n", name, variant, devices, e.what());
@@ -200,7 +224,9 @@ private:
     Clock::time_point begin_ = Clock::now();
     std::vector<std::pair<std::string, rmsp::Runtime>> runtimes_;
     Json benchmarks_ = Json::array();
+    double spent_[all_spent] = {};
     bool failed_ = false;
+    bool broken_ = false;
 };
 
 int run(const Options& options)
@@ -213,7 +239,7 @@ int run(const Options& options)
     if (options.pairs) {
         std::vector<Csr> all;
         for (const NamedMatrix& c : cases) {
-            all.push_back(load<double>(c));
+            all.push_back(bench.spend(Bench::loading, [&] { return load<double>(c); }));
         }
         for (std::size_t i = 0; i < all.size(); ++i) {
             for (std::size_t j = 0; j < all.size(); ++j) {
@@ -223,14 +249,16 @@ int run(const Options& options)
     } else {
         for (const NamedMatrix& c : cases) {
             if (!bench.late()) {
-                const Csr a = load<double>(c);
+                const Csr a = bench.spend(Bench::loading, [&] { return load<double>(c); });
                 bench.run(c.name, a, a);
             }
         }
     }
+    const Json document = bench.document();
+    fmt::print("seconds: {}\n", document["context"]["seconds"].dump());
     if (!options.json.empty()) {
         std::ofstream file(options.json);
-        file << bench.document().dump(1) << '\n';
+        file << document.dump(1) << '\n';
         if (!file.flush()) {
             throw rmsp::Error(rmsp::ErrorCode::io, options.json + ": cannot write");
         }
