@@ -128,7 +128,8 @@ __global__ void __launch_bounds__(warp_threads)
     unsigned char* const own_shared = shared + static_cast<std::size_t>(own) * bytes;
     const std::int32_t first_word = bounds.first >> 5;
     const RowSource source = source_of(job, row);
-    WordTable table(own_shared, source.count, bounds.span_words());
+    // A group without a row has room for the smallest table, not for that of row 0.
+    WordTable table(own_shared, active ? source.count : 0, bounds.span_words());
     T* const sums = reinterpret_cast<T*>(own_shared + (window ? 0 : table.size() * sizeof(uint2)));
     const int plane = window ? static_cast<int>(bounds.span()) : entries;  // sums of a row of the group
     if (!window) {

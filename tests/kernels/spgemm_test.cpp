@@ -137,6 +137,10 @@ std::vector<Pair<T>> pairs()
         const HostCsr<T> wide = with_unknowns(band<T>(40, 3000, 75, 4), unknowns);
         add("unknowns far apart", wide, with_unknowns(matrix<T>(9000, lengths(3000, 20, 3), 1), unknowns));
     }
+    // The last block of the short rows is not full, and row 0 needs more room than it has.
+    std::vector<std::int64_t> short_rows = repeated(2005, 1);
+    short_rows[0] = 30;
+    add("short rows behind a long one", matrix<T>(400, short_rows, 1), matrix<T>(40000, repeated(400, 20), 2));
     add("power law", matrix<T>(1500, power_law(1500, 700, 3), 1), matrix<T>(1500, power_law(1500, 700, 4), 2));
     add("a row of A meets every row of B", matrix<T>(2000, {1, 0, 9000, 2, 1}, 1),
         matrix<T>(3000, lengths(2000, 7, 4), 2));
