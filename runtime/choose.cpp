@@ -135,7 +135,7 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
     const bool floats = options.values == StoredValues::floats;
     const kernels::Features features = kernels::spmv_features(
         rows, row_ptr, shard.indices, shard.end_column - shard.first_column, a.col_idx, static_cast<int>(sizeof(T)),
-        [&](std::int64_t i) {
+        a.values == nullptr ? kernels::ValueAt{} : [&](std::int64_t i) {
             const T value = a.values[i];
             return static_cast<double>(floats ? static_cast<T>(static_cast<float>(value)) : value);
         });

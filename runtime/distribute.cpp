@@ -284,7 +284,8 @@ void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
 }
 
 template <class T>
-void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const Stored<T>& a, UploadProgress& progress)
+void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting, const Stored<T>& a,
+                 UploadProgress& progress)
 {
     const DistributeOptions& options = matrix.options;
     const auto rank = static_cast<std::size_t>(worker.rank());
@@ -329,7 +330,11 @@ void build_shard(MatrixState<T>& matrix, runtime::Worker& worker, const Stored<T
             rows = shard.row_idx.data();
         }
         progress.add(static_cast<double>(nnz) * sizeof(std::int32_t));
-        upload_values(shard, worker, a.values);
+        if (a.resident != nullptr) {
+            a.resident->gather(worker, meeting, shard.values.data());
+        } else {
+            upload_values(shard, worker, a.values);
+        }
         progress.add(static_cast<double>(nnz) * sizeof(T));
         columns = shard.col_idx.data();
         values = shard.values.data();
@@ -524,6 +529,9 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
         options.progress("partition", 1.0);
     }
 
+    if (a.resident != nullptr) {
+        a.resident->split(matrix->plan.partition);
+    }
     for (const auto& part : matrix->plan.partition.parts) {
         matrix->any_carry = matrix->any_carry || part.start_flag;
     }
@@ -565,9 +573,9 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
     double total_bytes = static_cast<double>(a.nnz) * (sizeof(T) + sizeof(std::int32_t));
     UploadProgress progress(options.progress, total_bytes);
     runtime
-        ->submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+        ->submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
             const auto begin = Clock::now();
-            build_shard(*matrix, worker, a, progress);
+            build_shard(*matrix, worker, meeting, a, progress);
             upload[static_cast<std::size_t>(worker.rank())] = seconds_since(begin);
         })
         .get();
@@ -598,18 +606,20 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
 }
 
 template <class T>
-void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values)
+void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values, ResidentValues<T>* resident)
 {
     matrix->runtime
         ->submit(
-            [&](runtime::Worker& worker, runtime::Rendezvous&) {
+            [&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
                 Shard<T>& shard = *matrix->shards[static_cast<std::size_t>(worker.rank())];
                 if (matrix->sorted_copy) {
                     throw Error(ErrorCode::usage,
                                 "the entries of this matrix were sorted when it was distributed, so new values have no "
                                 "place: sort them first, or distribute again");
                 }
-                if (matrix->source) {
+                if (resident != nullptr) {
+                    resident->gather(worker, meeting, shard.values.data());
+                } else if (matrix->source) {
                     if (values != matrix->source->a.values) {
                         throw Error(
                             ErrorCode::usage,
@@ -650,6 +660,7 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
             },
             {}, true)
         .get();
+    ++matrix->round;
 }
 
 template std::shared_ptr<MatrixState<float>> distribute_parts(const std::shared_ptr<RuntimeState>&,
@@ -660,8 +671,8 @@ template std::shared_ptr<MatrixState<double>> distribute_parts(const std::shared
                                                                const std::vector<double>&);
 template void prepare_apply(MatrixState<float>&, bool);
 template void prepare_apply(MatrixState<double>&, bool);
-template void update_values(const std::shared_ptr<MatrixState<float>>&, const float*);
-template void update_values(const std::shared_ptr<MatrixState<double>>&, const double*);
+template void update_values(const std::shared_ptr<MatrixState<float>>&, const float*, ResidentValues<float>*);
+template void update_values(const std::shared_ptr<MatrixState<double>>&, const double*, ResidentValues<double>*);
 
 }  // namespace detail
 }  // namespace rmsp

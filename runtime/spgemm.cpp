@@ -24,7 +24,18 @@ void build_whole(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& 
     } else {
         upload_rows(worker, part.budget, state.b, part.b_rows, 0, state.b.rows, part.b);
     }
-    upload_a(worker, part.budget, state.a, state.b, part.first_row, part.end_row, part.b_rows, part.b, part.a);
+    if (state.resident_a) {
+        const auto rank = static_cast<std::size_t>(worker.rank());
+        const auto& there = state.resident_a->parts[rank];
+        part.a.shard = {part.end_row - part.first_row,
+                        state.a.cols,
+                        state.plan.shards[rank].a_nnz,
+                        there.row_ptr,
+                        there.col_idx,
+                        there.values};
+    } else {
+        upload_a(worker, part.budget, state.a, state.b, part.first_row, part.end_row, part.b_rows, part.b, part.a);
+    }
     worker.stream().synchronize();
     upload = seconds_since(begin);
     part.product = prepare_product(worker, part.budget, state.options, part.a, part.b);
@@ -61,7 +72,7 @@ void build_part(ProductState<T>& state, runtime::Worker& worker, runtime::Rendez
             exchange_columns(state, worker, meeting);
             exchange_values(state, worker, meeting, state.b.values);
             worker.stream().synchronize();
-        } else if (state.exchange->of_product()) {
+        } else if (state.exchange->of_resident()) {
             plan.chunks = runs_of(plan);
         }
         gather = seconds_since(begin);
@@ -257,9 +268,6 @@ ProductState<T>::~ProductState()
             delete part;
         });
     }
-    if (operand) {
-        --operand->borrowers;
-    }
 }
 
 namespace {
@@ -290,7 +298,8 @@ CsrMatrix<T> empty_c(const SpgemmPlan& plan)
     return c;
 }
 
-/// All of C, as it was computed.
+}  // namespace
+
 template <class T>
 CsrMatrix<T> download_c(ProductState<T>& state)
 {
@@ -329,24 +338,7 @@ CsrMatrix<T> download_c(ProductState<T>& state)
     return c;
 }
 
-/// C's row pointers alone.
-template <class T>
-CsrMatrix<T> structure_of_c(ProductState<T>& state)
-{
-    CsrMatrix<T> c = empty_c<T>(state.plan);
-    on_devices<T>(state, [&](runtime::Worker& worker, ProductPart<T>& part, runtime::Rendezvous&) {
-        download_row_pointers(state, part, worker, entries_before(state, worker.rank()), c.row_ptr.data());
-    });
-    return c;
-}
-
-/// B, which is a product.
-template <class T>
-void bring_operand_to_host(ProductState<T>& state)
-{
-    state.b_host = download_c(*state.operand);
-    state.b = state.b_host.view();
-}
+namespace {
 
 template <class T>
 bool all_on_devices(const ProductState<T>& state)
@@ -361,12 +353,7 @@ void connect_devices(ProductState<T>& state, const std::vector<RowSelection>& se
 {
     std::vector<runtime::Range> needed = needed_entries(selections, state.b.row_ptr);
     if (b_is_on_devices(state.b)) {
-        std::vector<std::int64_t> slices;
-        for (const auto& part : state.operand->parts) {
-            slices.push_back(state.b.row_ptr[part->first_row]);
-        }
-        slices.push_back(state.b.nnz);
-        open_exchange(state, std::move(slices), std::move(needed));
+        open_exchange(state, state.resident_b->slices, std::move(needed));
     } else if (state.plan.exchange != "none") {
         std::vector<std::int64_t> slices = entry_slices(needed);
         open_exchange(state, std::move(slices), std::move(needed));
@@ -387,11 +374,15 @@ void build(ProductState<T>& state)
         .get();
     std::vector<RowSelection> selections;
     const auto plan = [&] {
-        state.plan = make_spgemm_plan(*state.runtime, state.a, state.b, state.options, limits, state.work, &selections);
+        const bool a_is_there = state.resident_a && !state.resident_a->parts.empty();
+        state.plan =
+            make_spgemm_plan(*state.runtime, state.a, state.b, state.options,
+                             a_is_there ? &state.resident_a->first_rows : nullptr, limits, state.work, &selections);
     };
     plan();
     if (b_is_on_devices(state.b) && (state.plan.chunked() || (devices > 1 && state.plan.exchange == "none"))) {
-        bring_operand_to_host(state);
+        state.resident_b->bring_all(*state.runtime);
+        state.b = state.resident_b->view();
         plan();
     }
     state.parts.resize(devices);
@@ -418,7 +409,7 @@ void build(ProductState<T>& state)
         set_phase(state, "gather", gather);
         // A part in runs has no room for its slice, if that is not another product's.
         state.exchange->given_up =
-            state.exchange->given_up || (!all_on_devices(state) && !state.exchange->of_product());
+            state.exchange->given_up || (!all_on_devices(state) && !state.exchange->of_resident());
         for (std::size_t rank = 0; rank < devices; ++rank) {
             if (!state.parts[rank]->product) {
                 state.exchange->needed[rank] = {};
@@ -430,66 +421,51 @@ void build(ProductState<T>& state)
     finish_counts(state);
 }
 
-/// Whether the values of B, which is a product, are newer than those here; if they are needed on the host, they are there.
+/// Looks for newer values of the factors that are on the devices; where they are needed on the host, they are there. Whether those of B
+/// are newer than what the devices gathered.
 template <class T>
-bool operand_renewed(ProductState<T>& state)
+bool factors_renewed(ProductState<T>& state)
 {
-    if (!state.operand) {
-        return false;
+    const bool in_runs = !all_on_devices(state);
+    const auto look = [&](ResidentFactor<T>& factor, CsrView<T>& view) {
+        const std::int64_t round = factor.round();
+        const bool renewed = factor.taken != round;
+        const bool here = view.values != nullptr;
+        if (here ? renewed : in_runs) {
+            factor.bring_all(*state.runtime);
+            view = factor.view();
+        }
+        factor.taken = round;
+        return renewed;
+    };
+    if (state.resident_a) {
+        look(*state.resident_a, state.a);
     }
-    if (!state.operand->computed) {
-        throw Error(ErrorCode::usage, "B is a product that has no values now: compute it first");
-    }
-    const bool renewed = state.operand_round != state.operand->round;
-    const bool here = !b_is_on_devices(state.b);
-    if ((renewed && here) || (!here && !all_on_devices(state))) {
-        bring_operand_to_host(state);
-    }
-    return renewed;
+    return state.resident_b && look(*state.resident_b, state.b);
 }
 
 }  // namespace
 }  // namespace detail
 
 template <class T>
-SparseProduct<T>::SparseProduct(Runtime& runtime, const CsrView<T>& a, const CsrView<T>& b,
+SparseProduct<T>::SparseProduct(Runtime& runtime, const SpgemmOperand<T>& a, const SpgemmOperand<T>& b,
                                 const SpgemmOptions& options)
 {
     auto state = std::make_shared<detail::ProductState<T>>();
     state->runtime = runtime.state_;
     state->runtime->require_live();
-    state->a = a;
-    state->b = b;
+    state->a = a.view_;
+    state->b = b.view_;
     state->options = options;
-    detail::build(*state);
-    state_ = std::move(state);
-}
-
-template <class T>
-SparseProduct<T>::SparseProduct(Runtime& runtime, const CsrView<T>& a, const SparseProduct<T>& b,
-                                const SpgemmOptions& options)
-{
-    detail::ProductState<T>& operand = detail::checked(b.state_);
-    if (operand.runtime != runtime.state_) {
-        throw Error(ErrorCode::usage, "B is a product of another runtime");
+    state->resident_a = detail::ResidentFactor<T>::make(*state->runtime, a, "A");
+    state->resident_b = detail::ResidentFactor<T>::make(*state->runtime, b, "B");
+    if (state->resident_a) {
+        state->resident_a->bring_structure(*state->runtime, true);
+        state->a = state->resident_a->view();
     }
-    if (!operand.computed) {
-        throw Error(ErrorCode::usage, "B is a product that has not been computed: its entries are not there yet");
-    }
-    auto state = std::make_shared<detail::ProductState<T>>();
-    state->runtime = runtime.state_;
-    state->runtime->require_live();
-    state->a = a;
-    state->options = options;
-    state->operand = b.state_;
-    state->operand_round = operand.round;
-    ++operand.borrowers;
-    if (operand.plan.chunked()) {
-        detail::bring_operand_to_host(*state);
-    } else {
-        state->b_host = detail::structure_of_c(operand);
-        state->b = {
-            operand.plan.rows, operand.plan.cols, operand.plan.c_nnz, state->b_host.row_ptr.data(), {}, nullptr};
+    if (state->resident_b) {
+        state->resident_b->bring_structure(*state->runtime, false);
+        state->b = state->resident_b->view();
     }
     detail::build(*state);
     state_ = std::move(state);
@@ -504,7 +480,7 @@ SpgemmPlan SparseProduct<T>::plan(const Runtime& runtime, const CsrView<T>& a, c
         limits.push_back(detail::spgemm_limit(options, info.kind == DeviceKind::cuda ? info.memory_bytes : 0));
     }
     HostVector<std::int64_t> work;
-    return detail::make_spgemm_plan(*runtime.state_, a, b, options, limits, work, nullptr);
+    return detail::make_spgemm_plan(*runtime.state_, a, b, options, nullptr, limits, work, nullptr);
 }
 
 template <class T>
@@ -535,7 +511,7 @@ template <class T>
 void SparseProduct<T>::compute(T alpha)
 {
     detail::ProductState<T>& state = detail::checked(state_);
-    const bool renewed = detail::operand_renewed(state);
+    const bool renewed = detail::factors_renewed(state);
     state.computed = false;
     const auto seconds = detail::on_devices<T>(
         state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous& meeting) {
@@ -550,7 +526,6 @@ void SparseProduct<T>::compute(T alpha)
         });
     state.computed = true;
     ++state.round;
-    state.operand_round = state.operand ? state.operand->round : 0;
     detail::set_phase(state, "numeric", seconds);
     detail::finish_counts(state);
 }
@@ -559,12 +534,14 @@ template <class T>
 void SparseProduct<T>::update_values(const T* a_values, const T* b_values)
 {
     detail::ProductState<T>& state = detail::checked(state_);
-    if (state.operand && b_values != nullptr) {
-        throw Error(ErrorCode::usage, "update_values(): B is a product, whose values are taken as they are");
+    if ((state.resident_a && a_values != nullptr) || (state.resident_b && b_values != nullptr)) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("update_values(): {} is on the devices, where its values are taken as they are",
+                                state.resident_a && a_values != nullptr ? "A" : "B"));
     }
     const auto seconds = detail::on_devices<T>(
         state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous& meeting) {
-            if (part.product) {
+            if (part.product && !state.resident_a) {
                 detail::renew_a(state, part, worker, a_values, b_values);
             }
             if (b_values != nullptr) {
@@ -597,6 +574,7 @@ std::vector<PhaseTimes> SparseProduct<T>::phases() const
 #define RMSP_INSTANTIATE(T)                                                                                 \
     template class SparseProduct<T>;                                                                        \
     template struct detail::ProductState<T>;                                                                \
+    template CsrMatrix<T> detail::download_c(ProductState<T>&);                                             \
     template std::unique_ptr<kernels::SpgemmOperator<T>> detail::prepare_product(                           \
         runtime::Worker&, MemoryBudget&, const SpgemmOptions&, const DeviceRows<T>&, const DeviceRows<T>&); \
     template void detail::check_counts(const kernels::SpgemmOperator<T>&, std::int64_t, std::int64_t);      \

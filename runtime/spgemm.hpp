@@ -147,29 +147,75 @@ struct EntryExchange {
     std::unique_ptr<runtime::Channel> channel;  ///< null: host devices, which read each other's memory
     std::atomic<bool> given_up = false;         ///< some device has no room: each takes B from the host
 
-    bool of_product() const noexcept { return !col_idx.held.empty(); }
+    /// Whether the slices are in other arrays than the copies: B was on the devices before.
+    bool of_resident() const noexcept { return !values.held.empty(); }
 };
 
-/// Whether B is a product whose entries the host does not have.
+/// Whether B is on the devices, and its entries not on the host.
 template <class T>
 bool b_is_on_devices(const CsrView<T>& b)
 {
     return b.col_idx.data() == nullptr && b.nnz > 0;
 }
 
+/// A matrix that is on the devices as a factor of a product: a product, or a distributed matrix. Each device has consecutive rows.
+template <class T>
+class ResidentFactor {
+public:
+    /// Rows of one device.
+    struct Part {
+        IndexView row_ptr;  ///< local
+        const std::int32_t* col_idx = nullptr;
+        const T* values = nullptr;
+    };
+
+    /// Null where the operand is in the caller's arrays.
+    /// \throws Error(usage) as SparseProduct's constructor; `name` says which operand it is
+    static std::unique_ptr<ResidentFactor> make(const RuntimeState& runtime, const SpgemmOperand<T>& operand,
+                                                const char* name);
+    ~ResidentFactor();
+    ResidentFactor(const ResidentFactor&) = delete;
+    ResidentFactor& operator=(const ResidentFactor&) = delete;
+
+    /// What the host has of it so far.
+    CsrView<T> view() const;
+    /// Brings row pointers to the host, and columns if they are asked for; of a product that was computed in runs all of it.
+    void bring_structure(RuntimeState& runtime, bool columns);
+    void bring_all(RuntimeState& runtime);
+    /// How often its values were renewed.
+    /// \throws Error(usage) if it has none now
+    std::int64_t round() const;
+
+    std::vector<std::int64_t> first_rows;  ///< of each device, and the rows at the end
+    std::vector<std::int64_t> slices;      ///< entries before those of each device, and all at the end
+    std::vector<Part> parts;               ///< of each device; empty: a product that was computed in runs
+    std::int64_t taken = 0;                ///< the round whose values were multiplied last
+
+private:
+    ResidentFactor(const SpgemmOperand<T>& operand, const char* name);
+    void take(const MatrixState<T>& matrix);
+    void take(const ProductState<T>& product);
+    void bring(RuntimeState& runtime, bool columns, bool values);
+
+    SpgemmOperand<T> operand_;
+    const char* name_;
+    std::int64_t rows_ = 0;
+    std::int64_t cols_ = 0;
+    CsrMatrix<T> host_;
+};
+
 template <class T>
 struct ProductState {
     ~ProductState();
 
     std::shared_ptr<RuntimeState> runtime;
-    CsrView<T> a;                           ///< the caller's; read after construction by chunked parts only
-    CsrView<T> b;                           ///< likewise, or of b_host
-    std::shared_ptr<ProductState> operand;  ///< the product that is B
-    std::int64_t operand_round = 0;         ///< whose values are here
-    CsrMatrix<T> b_host;  ///< of `operand`: row pointers, and the rest where a part is computed in runs
+    CsrView<T> a;  ///< the caller's, or of resident_a; read after construction by chunked parts only
+    CsrView<T> b;  ///< likewise
+    std::unique_ptr<ResidentFactor<T>> resident_a;  ///< null: A is in the caller's arrays
+    std::unique_ptr<ResidentFactor<T>> resident_b;
     std::unique_ptr<EntryExchange> exchange;  ///< null: B came from the host, to each device all that it needs
     std::int64_t round = 0;                   ///< how often C was computed
-    std::atomic<int> borrowers = 0;           ///< products whose B is this C
+    std::atomic<int> borrowers = 0;           ///< products of which this C is a factor
     SpgemmOptions options;
     SpgemmPlan plan;
     HostVector<std::int64_t> work;
@@ -188,6 +234,20 @@ std::vector<std::int64_t> entry_slices(const std::vector<runtime::Range>& needed
 bool exchange_pays(const std::vector<RowSelection>& from_host, const std::vector<runtime::Range>& needed);
 /// How devices would exchange rows of B: a transport, "shared", or "none". \throws Error(usage) for an unknown option
 std::string exchange_transport(const RuntimeState& runtime, const SpgemmOptions& options);
+/// Opens the exchange's channel, for arrays with so many bytes an entry, where the devices need one; not on a worker.
+void connect(RuntimeState& runtime, const std::string& transport, std::size_t entry_bytes, EntryExchange& exchange);
+/// Queues what brings the entries of an array from where they are held to the copies. All workers of the job call it.
+template <class E>
+void gather_held(runtime::Worker& worker, runtime::Rendezvous& meeting, const EntryExchange& exchange,
+                 const EntryExchange::Places& places);
+/// Where entry 0 of an array would be whose first entry is number `first`.
+template <class E>
+void* entry_zero(const E* array, std::int64_t first)
+{
+    // Not a pointer into the array: counted in bytes.
+    return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(array) -
+                                   static_cast<std::uintptr_t>(first) * sizeof(E));
+}
 /// Connects the devices and makes state.exchange; not on a worker.
 template <class T>
 void open_exchange(ProductState<T>& state, std::vector<std::int64_t> slices, std::vector<runtime::Range> needed);
@@ -203,12 +263,14 @@ void exchange_values(ProductState<T>& state, runtime::Worker& worker, runtime::R
 template <class T>
 void take_exchanged(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& worker);
 
-/// Counts, cuts and estimates; touches no device. `limits` are of each device's memory, 0 where there is none; `selections`, if not
+/// Counts, cuts and estimates; touches no device. `first_rows`: of each device, and the rows at the end, where A's rows are on the
+/// devices; null: A is cut. `limits` are of each device's memory, 0 where there is none; `selections`, if not
 /// null, gets the rows of B for each device.
 template <class T>
 SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
-                            const SpgemmOptions& options, const std::vector<std::int64_t>& limits,
-                            HostVector<std::int64_t>& work, std::vector<RowSelection>* selections);
+                            const SpgemmOptions& options, const std::vector<std::int64_t>* first_rows,
+                            const std::vector<std::int64_t>& limits, HostVector<std::int64_t>& work,
+                            std::vector<RowSelection>* selections);
 
 /// Work on one device's part; every worker of the job calls it.
 template <class T>
@@ -242,6 +304,10 @@ void compute_chunked(ProductState<T>& state, ProductPart<T>& part, runtime::Work
 /// Queues the values of C, and its columns if they are not there yet.
 template <class T>
 void fill_or_renew(ProductPart<T>& part, runtime::Worker& worker, T alpha);
+
+/// All of C on the host, as it was computed.
+template <class T>
+CsrMatrix<T> download_c(ProductState<T>& state);
 
 /// \throws Error(usage) for a product that was never made
 template <class T>

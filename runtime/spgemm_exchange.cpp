@@ -12,13 +12,6 @@ namespace {
 /// Bytes of pinned memory a device for transports that need some.
 constexpr std::int64_t window_bytes = std::int64_t{32} << 20;
 
-/// Entry 0 of an array whose first entry is number `first`.
-void* entry_zero(const void* array, std::int64_t first, std::size_t entry_bytes)
-{
-    return static_cast<std::byte*>(const_cast<void*>(array)) -
-           static_cast<std::ptrdiff_t>(first) * static_cast<std::ptrdiff_t>(entry_bytes);
-}
-
 template <class E>
 E* at(void* zero, std::int64_t entry)
 {
@@ -76,6 +69,33 @@ void copy_own(runtime::Worker& worker, const EntryExchange& exchange, const Entr
 }
 
 }  // namespace
+
+template <class E>
+void gather_held(runtime::Worker& worker, runtime::Rendezvous& meeting, const EntryExchange& exchange,
+                 const EntryExchange::Places& places)
+{
+    gather(worker, meeting, exchange, places, sizeof(E), [&] { copy_own<E>(worker, exchange, places); });
+}
+
+void connect(RuntimeState& runtime, const std::string& transport, std::size_t entry_bytes, EntryExchange& exchange)
+{
+    if (runtime.shared_memory() || runtime.devices() == 1) {
+        return;
+    }
+    runtime::Transport& between = runtime.transport(transport);
+    std::int64_t most = 0;
+    for (std::size_t rank = 0; rank + 1 < exchange.slices.size(); ++rank) {
+        most = std::max(most, exchange.slices[rank + 1] - exchange.slices[rank]);
+    }
+    exchange.channel = between.make_channel(
+        runtime.devices(), std::min<std::int64_t>(most * static_cast<std::int64_t>(entry_bytes), window_bytes));
+    runtime
+        .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+            between.open(*exchange.channel, worker);
+            between.open_pool(worker);
+        })
+        .get();
+}
 
 std::vector<runtime::Range> needed_entries(const std::vector<RowSelection>& selections, IndexView row_ptr)
 {
@@ -169,17 +189,17 @@ void open_exchange(ProductState<T>& state, std::vector<std::int64_t> slices, std
     auto exchange = std::make_unique<EntryExchange>();
     exchange->slices = std::move(slices);
     exchange->needed = std::move(needed);
-    const bool of_product = b_is_on_devices(state.b);
+    const bool resident = b_is_on_devices(state.b);
     for (EntryExchange::Places* places : {&exchange->col_idx, &exchange->values}) {
         places->copies.resize(devices);
-        places->held.resize(of_product ? devices : 0);
+        places->held.resize(resident ? devices : 0);
     }
-    if (of_product) {
+    if (resident) {
         for (std::size_t rank = 0; rank < devices; ++rank) {
-            const ProductPart<T>& part = *state.operand->parts[rank];
+            const auto& part = state.resident_b->parts[rank];
             const std::int64_t first = exchange->slices[rank];
-            exchange->col_idx.held[rank] = entry_zero(part.col_idx.data(), first, sizeof(std::int32_t));
-            exchange->values.held[rank] = entry_zero(part.values.data(), first, sizeof(T));
+            exchange->col_idx.held[rank] = entry_zero(part.col_idx, first);
+            exchange->values.held[rank] = entry_zero(part.values, first);
             runtime::Range& range = exchange->needed[rank];
             if (first <= range.first && range.end <= exchange->slices[rank + 1]) {
                 exchange->col_idx.copies[rank] = exchange->col_idx.held[rank];
@@ -188,21 +208,7 @@ void open_exchange(ProductState<T>& state, std::vector<std::int64_t> slices, std
             }
         }
     }
-    if (!runtime.shared_memory() && devices > 1) {
-        runtime::Transport& transport = runtime.transport(state.plan.exchange);
-        std::int64_t most = 0;
-        for (std::size_t rank = 0; rank < devices; ++rank) {
-            most = std::max(most, exchange->slices[rank + 1] - exchange->slices[rank]);
-        }
-        exchange->channel = transport.make_channel(
-            runtime.devices(), std::min<std::int64_t>(most * std::int64_t{sizeof(T)}, window_bytes));
-        runtime
-            .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
-                transport.open(*exchange->channel, worker);
-                transport.open_pool(worker);
-            })
-            .get();
-    }
+    connect(runtime, state.plan.exchange, sizeof(T), *exchange);
     state.exchange = std::move(exchange);
 }
 
@@ -217,8 +223,8 @@ bool make_room(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& wo
         part.b.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, n);
         part.b.values = kernels::DeviceArray<T>(part.budget, n);
         if (n > 0) {
-            exchange.col_idx.copies[rank] = entry_zero(part.b.col_idx.data(), range.first, sizeof(std::int32_t));
-            exchange.values.copies[rank] = entry_zero(part.b.values.data(), range.first, sizeof(T));
+            exchange.col_idx.copies[rank] = entry_zero(part.b.col_idx.data(), range.first);
+            exchange.values.copies[rank] = entry_zero(part.b.values.data(), range.first);
         }
     } catch (const Error& e) {
         if (e.code() != ErrorCode::out_of_memory) {
@@ -239,14 +245,14 @@ void exchange_columns(ProductState<T>& state, runtime::Worker& worker, runtime::
 {
     const EntryExchange& exchange = *state.exchange;
     const auto rank = static_cast<std::size_t>(worker.rank());
+    if (exchange.of_resident()) {
+        gather_held<std::int32_t>(worker, meeting, exchange, exchange.col_idx);
+        return;
+    }
     gather(worker, meeting, exchange, exchange.col_idx, sizeof(std::int32_t), [&] {
-        if (exchange.of_product()) {
-            copy_own<std::int32_t>(worker, exchange, exchange.col_idx);
-        } else {
-            state.b.col_idx.visit([&](const auto* columns) {
-                upload_slice<std::int32_t>(worker, exchange, columns, exchange.col_idx.copies[rank]);
-            });
-        }
+        state.b.col_idx.visit([&](const auto* columns) {
+            upload_slice<std::int32_t>(worker, exchange, columns, exchange.col_idx.copies[rank]);
+        });
     });
 }
 
@@ -254,14 +260,13 @@ template <class T>
 void exchange_values(ProductState<T>& state, runtime::Worker& worker, runtime::Rendezvous& meeting, const T* from)
 {
     const EntryExchange& exchange = *state.exchange;
+    if (exchange.of_resident()) {
+        gather_held<T>(worker, meeting, exchange, exchange.values);
+        return;
+    }
     const auto rank = static_cast<std::size_t>(worker.rank());
-    gather(worker, meeting, exchange, exchange.values, sizeof(T), [&] {
-        if (exchange.of_product()) {
-            copy_own<T>(worker, exchange, exchange.values);
-        } else {
-            upload_slice<T>(worker, exchange, from, exchange.values.copies[rank]);
-        }
-    });
+    gather(worker, meeting, exchange, exchange.values, sizeof(T),
+           [&] { upload_slice<T>(worker, exchange, from, exchange.values.copies[rank]); });
 }
 
 template <class T>
@@ -278,6 +283,8 @@ void take_exchanged(ProductState<T>& state, ProductPart<T>& part, runtime::Worke
 }
 
 #define RMSP_INSTANTIATE(T)                                                                                \
+    template void gather_held<T>(runtime::Worker&, runtime::Rendezvous&, const EntryExchange&,             \
+                                 const EntryExchange::Places&);                                            \
     template void open_exchange(ProductState<T>&, std::vector<std::int64_t>, std::vector<runtime::Range>); \
     template bool make_room(ProductState<T>&, ProductPart<T>&, runtime::Worker&, runtime::Rendezvous&);    \
     template void exchange_columns(ProductState<T>&, runtime::Worker&, runtime::Rendezvous&);              \

@@ -261,13 +261,14 @@ CsrMatrix<T> multiply_add(Runtime& runtime, T alpha, const CsrView<T>& a, const 
 }
 
 template <class T>
-TripleProduct<T>::TripleProduct(Runtime& runtime, const CsrView<T>& r, const CsrView<T>& a, const CsrView<T>& p,
-                                const SpgemmOptions& options)
+TripleProduct<T>::TripleProduct(Runtime& runtime, const SpgemmOperand<T>& r, const SpgemmOperand<T>& a,
+                                const SpgemmOperand<T>& p, const SpgemmOptions& options)
+    : outdated_(a.on_devices() || p.on_devices())
 {
-    if (r.cols != a.rows) {
+    if (r.cols() != a.rows()) {
         throw Error(ErrorCode::usage,
                     fmt::format("R is {} x {} and A is {} x {}: the columns of R must be as many as the rows of A",
-                                r.rows, r.cols, a.rows, a.cols));
+                                r.rows(), r.cols(), a.rows(), a.cols()));
     }
     SpgemmOptions whole = options;
     whole.prune_below = 0;
@@ -277,13 +278,21 @@ TripleProduct<T>::TripleProduct(Runtime& runtime, const CsrView<T>& r, const Csr
 }
 
 template <class T>
-CsrMatrix<T> TripleProduct<T>::compute(const T* a_values)
+void TripleProduct<T>::renew(const T* a_values)
 {
     if (a_values != nullptr) {
         ap_.update_values(a_values, nullptr);
+    }
+    if (a_values != nullptr || outdated_) {
         ap_.compute();
     }
     rap_.compute();
+}
+
+template <class T>
+CsrMatrix<T> TripleProduct<T>::compute(const T* a_values)
+{
+    renew(a_values);
     return rap_.download();
 }
 

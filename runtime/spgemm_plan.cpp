@@ -100,7 +100,8 @@ std::int64_t pointer_bytes(std::int64_t nnz) { return nnz > std::numeric_limits<
 
 /// What each device takes with these rows of B, and whether it computes in runs.
 template <class T>
-void count_bytes(SpgemmPlan& plan, const CsrView<T>& a, const CsrView<T>& b, const std::vector<RowSelection>& of_b)
+void count_bytes(SpgemmPlan& plan, const CsrView<T>& a, bool a_is_resident, const CsrView<T>& b,
+                 const std::vector<RowSelection>& of_b)
 {
     constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
     for (std::size_t rank = 0; rank < plan.shards.size(); ++rank) {
@@ -109,7 +110,8 @@ void count_bytes(SpgemmPlan& plan, const CsrView<T>& a, const CsrView<T>& b, con
         const bool came_with_b = position_in_b(a, b, shard.first_row, shard.end_row, of_b[rank]) >= 0;
         shard.b_rows = of_b[rank].rows;
         shard.b_nnz = of_b[rank].nnz;
-        shard.a_bytes = (came_with_b ? 0 : shard.a_nnz * entry_bytes) + (rows + 1) * pointer_bytes(shard.a_nnz);
+        shard.a_bytes =
+            a_is_resident ? 0 : (came_with_b ? 0 : shard.a_nnz * entry_bytes) + (rows + 1) * pointer_bytes(shard.a_nnz);
         shard.b_bytes = shard.b_nnz * entry_bytes + (b.rows + 1) * pointer_bytes(shard.b_nnz);
         shard.c_bytes = shard.c_nnz * entry_bytes + (rows + 1) * 8;
         // A bound may be far above C: whether it fits is then tried.
@@ -118,6 +120,21 @@ void count_bytes(SpgemmPlan& plan, const CsrView<T>& a, const CsrView<T>& b, con
             shard.chunks = runs_of(shard);
         }
     }
+}
+
+/// Parts that begin at these rows.
+Partition partition_at(const std::vector<std::int64_t>& first_rows, const HostVector<std::int64_t>& work)
+{
+    Partition partition;
+    partition.rows = first_rows.back();
+    partition.nnz = work.back();
+    for (std::size_t i = 0; i + 1 < first_rows.size(); ++i) {
+        const std::int64_t first = first_rows[i];
+        const std::int64_t end = first_rows[i + 1];
+        partition.parts.push_back(
+            {work[static_cast<std::size_t>(first)], work[static_cast<std::size_t>(end)], first, end, false});
+    }
+    return partition;
 }
 
 template <class T>
@@ -193,15 +210,18 @@ std::int64_t spgemm_limit(const SpgemmOptions& options, std::int64_t free_bytes)
 
 template <class T>
 SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
-                            const SpgemmOptions& options, const std::vector<std::int64_t>& limits,
-                            HostVector<std::int64_t>& work, std::vector<RowSelection>* selections)
+                            const SpgemmOptions& options, const std::vector<std::int64_t>* first_rows,
+                            const std::vector<std::int64_t>& limits, HostVector<std::int64_t>& work,
+                            std::vector<RowSelection>* selections)
 {
     check_dimensions(a, b);
-    validate(a);
-    const bool b_is_product = b_is_on_devices(b);
-    if (b_is_product) {
-        // Its columns are on the devices, and good.
-    } else if (a.col_idx.data() != b.col_idx.data() || a.row_ptr.data() != b.row_ptr.data() || a.nnz != b.nnz) {
+    // What is on the devices is good.
+    if (first_rows == nullptr) {
+        validate(a);
+    }
+    const bool b_is_resident = b_is_on_devices(b);
+    if (!b_is_resident &&
+        (a.col_idx.data() != b.col_idx.data() || a.row_ptr.data() != b.row_ptr.data() || a.nnz != b.nnz)) {
         validate(b);
     }
     const kernels::SpgemmKernel<T>& kernel =
@@ -223,8 +243,9 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
         split.nodes.push_back(std::max(0, info.placement.node));
     }
     // The work of a row takes the place of its nonzeros; there is some even where A has no columns.
-    const Partition partition =
-        partition_csr(a.rows, std::max<std::int64_t>(a.cols, 1), IndexView(work.data()), runtime.devices(), split);
+    const Partition partition = first_rows != nullptr ? partition_at(*first_rows, work)
+                                                      : partition_csr(a.rows, std::max<std::int64_t>(a.cols, 1),
+                                                                      IndexView(work.data()), runtime.devices(), split);
     plan.product_imbalance = partition.imbalance(split.weights);
     std::vector<RowSelection> chosen;
     for (int i = 0; i < runtime.devices(); ++i) {
@@ -247,7 +268,7 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
         }
         shard.c_nnz_most = most;
         shard.c_nnz = most;
-        if (!b_is_product) {
+        if (!b_is_resident) {
             const double estimate =
                 sampled_compression(a, b, work, shard.first_row, shard.end_row) * static_cast<double>(shard.products);
             shard.c_nnz = std::min(most, static_cast<std::int64_t>(estimate));
@@ -256,9 +277,9 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
         plan.c_nnz += shard.c_nnz;
         plan.shards.push_back(std::move(shard));
     }
-    count_bytes(plan, a, b, chosen);
+    count_bytes(plan, a, first_rows != nullptr, b, chosen);
     const std::string transport = exchange_transport(runtime, options);
-    if (b_is_product) {
+    if (b_is_resident) {
         plan.exchange = transport;
     } else if (transport != "none" && !plan.chunked() && (transport != "host" || options.transport == "host")) {
         // Copies through the host would take the links that slices spare.
@@ -268,7 +289,7 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
         }
         SpgemmPlan exchanging = plan;
         exchanging.exchange = transport;
-        count_bytes(exchanging, a, b, all_between);
+        count_bytes(exchanging, a, first_rows != nullptr, b, all_between);
         if (!exchanging.chunked() && exchange_pays(chosen, needed_entries(all_between, b.row_ptr))) {
             plan = std::move(exchanging);
             chosen = std::move(all_between);
@@ -280,11 +301,12 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
     return plan;
 }
 
-#define RMSP_INSTANTIATE(T)                                                                         \
-    template HostVector<std::int64_t> count_work(const CsrView<T>&, const CsrView<T>&);             \
-    template SpgemmPlan make_spgemm_plan(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, \
-                                         const SpgemmOptions&, const std::vector<std::int64_t>&,    \
-                                         HostVector<std::int64_t>&, std::vector<RowSelection>*);
+#define RMSP_INSTANTIATE(T)                                                                           \
+    template HostVector<std::int64_t> count_work(const CsrView<T>&, const CsrView<T>&);               \
+    template SpgemmPlan make_spgemm_plan(const RuntimeState&, const CsrView<T>&, const CsrView<T>&,   \
+                                         const SpgemmOptions&, const std::vector<std::int64_t>*,      \
+                                         const std::vector<std::int64_t>&, HostVector<std::int64_t>&, \
+                                         std::vector<RowSelection>*);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE

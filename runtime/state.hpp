@@ -30,6 +30,17 @@ class ColumnProduct;
 template <class T>
 struct ColumnShard;
 
+/// Values of a matrix that are on the devices already.
+template <class T>
+class ResidentValues {
+public:
+    virtual ~ResidentValues() = default;
+    /// Gets ready to bring them to the parts of a split, which are of whole rows; not on a worker.
+    virtual void split(const Partition& partition) = 0;
+    /// Queues those of the worker's part to where its first one goes. Every worker of the job calls it.
+    virtual void gather(runtime::Worker& worker, runtime::Rendezvous& meeting, T* to) = 0;
+};
+
 /// A matrix M as it is split and stored, in the caller's arrays: by rows, so that a matrix by columns is its transpose.
 /// Coordinates have row indices instead of row pointers, unless they are streamed.
 template <class T>
@@ -39,16 +50,17 @@ struct Stored : CsrView<T> {
     bool transposed = false;            ///< M is the transpose of the caller's matrix
     bool coordinates = false;           ///< row indices instead of row pointers
     IndexView row_idx;
+    ResidentValues<T>* resident = nullptr;  ///< where the values are if `values` is null
 };
 template <class T>
 Stored<T> stored(const CsrView<T>& a)
 {
-    return {a, Format::csr, CooOrder::by_row, false, false, {}};
+    return {a, Format::csr, CooOrder::by_row, false, false, {}, nullptr};
 }
 template <class T>
 Stored<T> stored(const CscView<T>& a)
 {
-    return {transpose(a), Format::csc, CooOrder::by_row, true, false, {}};
+    return {transpose(a), Format::csc, CooOrder::by_row, true, false, {}, nullptr};
 }
 /// Finds the order of the entries, which must be valid.
 template <class T>
@@ -56,9 +68,15 @@ Stored<T> stored(const CooView<T>& a)
 {
     const CooOrder order = coo_order(a.nnz, a.row_idx, a.col_idx);
     if (order == CooOrder::by_column) {
-        return {{a.cols, a.rows, a.nnz, {}, a.row_idx, a.values}, Format::coo, CooOrder::by_row, true, true, a.col_idx};
+        return {{a.cols, a.rows, a.nnz, {}, a.row_idx, a.values},
+                Format::coo,
+                CooOrder::by_row,
+                true,
+                true,
+                a.col_idx,
+                nullptr};
     }
-    return {{a.rows, a.cols, a.nnz, {}, a.col_idx, a.values}, Format::coo, order, false, true, a.row_idx};
+    return {{a.rows, a.cols, a.nnz, {}, a.col_idx, a.values}, Format::coo, order, false, true, a.row_idx, nullptr};
 }
 
 struct RuntimeState {
@@ -254,7 +272,8 @@ struct MatrixState {
         return column_products[of_transpose ? 1 : 0];
     }
     std::mutex preparing;
-    std::vector<PhaseTimes> setup;  ///< under runtime->mutex
+    std::atomic<std::int64_t> round{0};  ///< how often the values were renewed
+    std::vector<PhaseTimes> setup;       ///< under runtime->mutex
     std::vector<Measurement> measurements;
 
     explicit MatrixState(int devices)
@@ -300,6 +319,20 @@ struct RuntimeAccess {
     static const std::shared_ptr<RuntimeState>& state(const Runtime& runtime) { return runtime.state_; }
 };
 
+/// What a matrix's handle points to.
+struct MatrixAccess {
+    template <class T>
+    static const std::shared_ptr<MatrixState<T>>& state(const DistributedMatrix<T>& matrix)
+    {
+        return matrix.state_;
+    }
+    template <class T>
+    static DistributedMatrix<T> handle(std::shared_ptr<MatrixState<T>> state)
+    {
+        return DistributedMatrix<T>(std::move(state));
+    }
+};
+
 /// What a vector's handle points to.
 struct VectorAccess {
     template <class T>
@@ -335,9 +368,10 @@ std::unique_ptr<MemoryBudget> make_budget(runtime::Device& device, const Distrib
 /// \throws Error(usage) for A^T of a streamed matrix, or if no kernel keeps the determinism asked for
 template <class T>
 void prepare_apply(MatrixState<T>& matrix, bool of_transpose);
-/// New values, same structure.
+/// New values, same structure; from the devices if `resident` is not null.
 template <class T>
-void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values);
+void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values,
+                   ResidentValues<T>* resident = nullptr);
 
 /// Memory for a vector of `size` entries; offsets say which entries each device holds (replicated: which it brings to the host),
 /// needed which ones it will be sent, if the vector is an x by rows, ghosts how many others behind those.

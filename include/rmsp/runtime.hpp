@@ -162,6 +162,7 @@ struct MatrixState;
 template <class T>
 struct VectorState;
 struct VectorAccess;
+struct MatrixAccess;
 struct RuntimeAccess;
 }  // namespace detail
 
@@ -255,6 +256,7 @@ public:
 
 private:
     friend class Runtime;
+    friend struct detail::MatrixAccess;
     explicit DistributedMatrix(std::shared_ptr<detail::MatrixState<T>> state) : state_(std::move(state)) {}
     std::shared_ptr<detail::MatrixState<T>> state_;
 };

@@ -78,7 +78,37 @@ struct SpgemmPlan {
 namespace detail {
 template <class T>
 struct ProductState;
+template <class T>
+class ResidentFactor;
 }  // namespace detail
+
+template <class T>
+class SparseProduct;
+
+/// A factor of a product. What is on the devices of the same runtime stays there, and must not be measured (a product) as long as
+/// products of it are there: its values are read or gathered where they are, and only its structure, without the columns of B, passes
+/// through the host, once. Each compute() takes the values that it has then.
+template <class T>
+class SpgemmOperand {
+public:
+    /// In the caller's arrays.
+    SpgemmOperand(const CsrView<T>& view) : view_(view) {}  // NOLINT(google-explicit-constructor)
+    /// Resident, of CSR with 32-bit columns that kept their numbers (see Exchange), in whole rows (see RowAlignment) and exact values.
+    SpgemmOperand(const DistributedMatrix<T>& matrix);  // NOLINT(google-explicit-constructor)
+    /// A product that has been computed. Its options.prune_below does not count.
+    SpgemmOperand(const SparseProduct<T>& product);  // NOLINT(google-explicit-constructor)
+
+    std::int64_t rows() const;
+    std::int64_t cols() const;
+    bool on_devices() const { return matrix_ || product_; }
+
+private:
+    friend class SparseProduct<T>;
+    friend class detail::ResidentFactor<T>;
+    CsrView<T> view_;
+    std::shared_ptr<detail::MatrixState<T>> matrix_;
+    std::shared_ptr<detail::ProductState<T>> product_;
+};
 
 /// C = alpha A B, split by rows over the devices of a runtime. Its structure is found once; its values as often as A and B get new
 /// ones. Where A, B and C fit together, all three stay on the devices; where they do not, C is computed in runs of rows that go
@@ -88,16 +118,15 @@ class SparseProduct {
 public:
     SparseProduct() = default;
     /// Plans, sends each device its rows of A and the rows of B that they touch, and counts the entries of C. Where
-    /// the plan is chunked, the arrays of A and B must outlive this; otherwise they are read during the call only.
-    /// \throws Error(usage) for bad matrices, dimensions or options, Error(out_of_memory) naming the bytes if not even one
-    ///         row fits; the runtime stays usable
-    SparseProduct(Runtime& runtime, const CsrView<T>& a, const CsrView<T>& b, const SpgemmOptions& options = {});
-    /// The same where B is a product that has been computed on the same runtime: its rows go from device to device, and
-    /// compute() takes the values that it has then. Its entries pass through host memory only where one of both is chunked. C's entries are
-    /// bounded, not estimated, and options.prune_below of B does not count. B stays what it is as long as this is there, but cannot
-    /// be measured.
-    /// \throws Error(usage) if B has not been computed, or belongs to another runtime; else as above
-    SparseProduct(Runtime& runtime, const CsrView<T>& a, const SparseProduct<T>& b, const SpgemmOptions& options = {});
+    /// the plan is chunked, the caller's arrays of A and B must outlive this; otherwise they are read during the call only.
+    /// An A that is on the devices is multiplied where its rows are, however many products that gives each device. Of a B that is, rows
+    /// go from device to device, and C's entries are bounded, not estimated; where one of both, or C, is computed in runs, values pass
+    /// through host memory.
+    /// \throws Error(usage) for bad matrices, dimensions or options, for an operand that SpgemmOperand excludes, that has not been
+    ///         computed or belongs to another runtime, Error(out_of_memory) naming the bytes if not even one row fits; the runtime
+    ///         stays usable
+    SparseProduct(Runtime& runtime, const SpgemmOperand<T>& a, const SpgemmOperand<T>& b,
+                  const SpgemmOptions& options = {});
 
     /// What the constructor would decide; touches no device. Works on described machines.
     static SpgemmPlan plan(const Runtime& runtime, const CsrView<T>& a, const CsrView<T>& b,
@@ -110,8 +139,8 @@ public:
 
     /// Computes C from the values that A and B have now.
     void compute(T alpha = T{1});
-    /// New values for the same structure, in the order of the arrays given to the constructor; null: as before, and where B is a
-    /// product always. Chunked: the arrays must stay until the next update.
+    /// New values for the same structure, in the order of the arrays given to the constructor; null: as before, and always for an
+    /// operand that is on the devices. Chunked: the arrays must stay until the next update.
     void update_values(const T* a_values, const T* b_values);
     /// C, once computed.
     /// \throws Error(usage) before compute()
@@ -126,7 +155,17 @@ public:
     /// \throws Error(usage) for iterations < 1, a chunked plan, or while C is the B of another product
     std::vector<Measurement> measure(std::int64_t warmup, std::int64_t iterations, T alpha = T{1});
 
+    /// C as a matrix to multiply vectors with, once computed: split by its nonzeros, at row boundaries, in memory of its own. Its structure
+    /// passes through the host, its values go from device to device. options.prune_below does not count.
+    /// \throws Error(usage) before compute(), for a chunked plan and for options of matrices in the caller's memory (streamed,
+    ///         borrowed, rounded values, exact cuts), else as Runtime::distribute()
+    DistributedMatrix<T> distribute(const DistributeOptions& options = {}) const;
+    /// Gives a matrix that distribute() made the values that C has now.
+    /// \throws Error(usage) before compute(), and for a matrix of other dimensions or split
+    void renew(DistributedMatrix<T>& matrix) const;
+
 private:
+    friend class SpgemmOperand<T>;
     std::shared_ptr<detail::ProductState<T>> state_;
 };
 
@@ -151,16 +190,20 @@ public:
     TripleProduct(TripleProduct&&) noexcept = default;
     TripleProduct& operator=(TripleProduct&&) noexcept = default;
     /// The arrays of R, A and P must outlive this where a plan is chunked. \throws Error as SparseProduct
-    TripleProduct(Runtime& runtime, const CsrView<T>& r, const CsrView<T>& a, const CsrView<T>& p,
+    TripleProduct(Runtime& runtime, const SpgemmOperand<T>& r, const SpgemmOperand<T>& a, const SpgemmOperand<T>& p,
                   const SpgemmOptions& options = {});
     const SpgemmPlan& inner_plan() const { return ap_.plan(); }
     const SpgemmPlan& outer_plan() const { return rap_.plan(); }
-    /// R A P with new values of A, in its structure; null: as before.
+    /// R A P with new values of A, in its structure; null: as before, or as they are on the devices.
     CsrMatrix<T> compute(const T* a_values = nullptr);
+    /// The same, but it stays on the devices: in product().
+    void renew(const T* a_values = nullptr);
+    const SparseProduct<T>& product() const { return rap_; }
 
 private:
     SparseProduct<T> ap_;
     SparseProduct<T> rap_;
+    bool outdated_ = false;  ///< A or P is on the devices, where its values may have been renewed
 };
 
 /// A^T as CSR, in parallel; columns rise within each row.
