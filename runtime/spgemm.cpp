@@ -24,7 +24,7 @@ void build_whole(ProductState<T>& state, ProductPart<T>& part, runtime::Worker& 
     } else {
         upload_rows(worker, part.budget, state.b, part.b_rows, 0, state.b.rows, part.b);
     }
-    if (state.resident_a) {
+    if (state.resident_a && state.resident_a->in_place()) {
         const auto rank = static_cast<std::size_t>(worker.rank());
         const auto& there = state.resident_a->parts[rank];
         part.a.shard = {part.end_row - part.first_row,
@@ -374,7 +374,7 @@ void build(ProductState<T>& state)
         .get();
     std::vector<RowSelection> selections;
     const auto plan = [&] {
-        const bool a_is_there = state.resident_a && !state.resident_a->parts.empty();
+        const bool a_is_there = state.resident_a && state.resident_a->in_place();
         state.plan =
             make_spgemm_plan(*state.runtime, state.a, state.b, state.options,
                              a_is_there ? &state.resident_a->first_rows : nullptr, limits, state.work, &selections);
@@ -421,27 +421,35 @@ void build(ProductState<T>& state)
     finish_counts(state);
 }
 
-/// Looks for newer values of the factors that are on the devices; where they are needed on the host, they are there. Whether those of B
-/// are newer than what the devices gathered.
+/// Which factors have newer values than what the devices were sent, or gathered, of them.
+struct Renewed {
+    bool a = false;
+    bool b = false;
+};
+
+/// Where values of a factor that is on the devices are needed on the host, they are there afterwards.
 template <class T>
-bool factors_renewed(ProductState<T>& state)
+Renewed look_for_values(ProductState<T>& state)
 {
     const bool in_runs = !all_on_devices(state);
     const auto look = [&](ResidentFactor<T>& factor, CsrView<T>& view) {
         const std::int64_t round = factor.round();
-        const bool renewed = factor.taken != round;
+        const bool renewed = std::exchange(factor.taken, round) != round;
         const bool here = view.values != nullptr;
         if (here ? renewed : in_runs) {
             factor.bring_all(*state.runtime);
             view = factor.view();
         }
-        factor.taken = round;
         return renewed;
     };
+    Renewed renewed;
     if (state.resident_a) {
-        look(*state.resident_a, state.a);
+        renewed.a = look(*state.resident_a, state.a) && !state.resident_a->in_place();
     }
-    return state.resident_b && look(*state.resident_b, state.b);
+    if (state.resident_b) {
+        renewed.b = look(*state.resident_b, state.b);
+    }
+    return renewed;
 }
 
 }  // namespace
@@ -511,11 +519,14 @@ template <class T>
 void SparseProduct<T>::compute(T alpha)
 {
     detail::ProductState<T>& state = detail::checked(state_);
-    const bool renewed = detail::factors_renewed(state);
+    const detail::Renewed renewed = detail::look_for_values(state);
     state.computed = false;
     const auto seconds = detail::on_devices<T>(
         state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous& meeting) {
-            if (renewed) {
+            if (renewed.a && part.product) {
+                detail::renew_a(state, part, worker, state.a.values, static_cast<const T*>(nullptr));
+            }
+            if (renewed.b) {
                 detail::renew_b(state, part, worker, meeting, state.b.values);
             }
             if (part.product) {

@@ -177,6 +177,8 @@ public:
     ResidentFactor(const ResidentFactor&) = delete;
     ResidentFactor& operator=(const ResidentFactor&) = delete;
 
+    /// Whether its entries are on the devices; else it was computed in runs, which are on the host.
+    bool in_place() const noexcept { return !parts.empty(); }
     /// What the host has of it so far.
     CsrView<T> view() const;
     /// Brings row pointers to the host, and columns if they are asked for; of a product that was computed in runs all of it.
@@ -188,7 +190,7 @@ public:
 
     std::vector<std::int64_t> first_rows;  ///< of each device, and the rows at the end
     std::vector<std::int64_t> slices;      ///< entries before those of each device, and all at the end
-    std::vector<Part> parts;               ///< of each device; empty: a product that was computed in runs
+    std::vector<Part> parts;               ///< of each device; empty: not in place
     std::int64_t taken = 0;                ///< the round whose values were multiplied last
 
 private:

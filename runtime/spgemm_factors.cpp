@@ -138,7 +138,7 @@ CsrView<T> ResidentFactor<T>::view() const
 template <class T>
 void ResidentFactor<T>::bring_structure(RuntimeState& runtime, bool columns)
 {
-    if (parts.empty()) {
+    if (!in_place()) {
         bring_all(runtime);
     } else {
         bring(runtime, columns, false);
@@ -148,7 +148,7 @@ void ResidentFactor<T>::bring_structure(RuntimeState& runtime, bool columns)
 template <class T>
 void ResidentFactor<T>::bring_all(RuntimeState& runtime)
 {
-    if (parts.empty()) {
+    if (!in_place()) {
         host_ = download_c(*operand_.product_);
     } else {
         bring(runtime, true, true);
@@ -252,7 +252,7 @@ std::unique_ptr<ResidentFactor<T>> c_on_devices(const std::shared_ptr<ProductSta
                                                 const SparseProduct<T>& product)
 {
     auto c = ResidentFactor<T>::make(*checked(state).runtime, product, "C");
-    if (c->parts.empty()) {
+    if (!c->in_place()) {
         throw Error(ErrorCode::usage,
                     "C was computed in runs of rows, which are on the host: distribute what download() returns");
     }
