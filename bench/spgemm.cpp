@@ -31,6 +31,7 @@ struct Options {
     std::vector<std::string> devices{"auto"};
     std::vector<std::string> kernels{"auto"};
     bool pairs = false;
+    std::int64_t parts = 1;
     bool no_verify = false;
     std::int64_t iterations = 10;
     std::int64_t warmup = 2;
@@ -62,7 +63,7 @@ public:
         return result;
     }
 
-    void run(const std::string& name, const Csr& a, const Csr& b)
+    void run(const std::string& name, const rmsp::CsrView<double>& a, const rmsp::CsrView<double>& b)
     {
         for (auto& [devices, runtime] : runtimes_) {
             for (const auto& [kernel, accumulator] : variants(runtime)) {
@@ -142,8 +143,9 @@ private:
         return out;
     }
 
-    void measure(const std::string& name, const Csr& a, const Csr& b, rmsp::Runtime& runtime,
-                 const std::string& devices, const std::string& kernel, const std::string& accumulator)
+    void measure(const std::string& name, const rmsp::CsrView<double>& a, const rmsp::CsrView<double>& b,
+                 rmsp::Runtime& runtime, const std::string& devices, const std::string& kernel,
+                 const std::string& accumulator)
     {
         const std::string variant = accumulator == "auto" ? kernel : kernel + '/' + accumulator;
         Json entry = {{"name", fmt::format("spgemm/{}/{}@{}", name, variant, devices)},
@@ -154,14 +156,12 @@ private:
             rmsp::SpgemmOptions options;
             options.kernel = kernel;
             options.accumulator = accumulator;
-            auto product =
-                spend(preparing, [&] { return rmsp::SparseProduct<double>(runtime, a.view(), b.view(), options); });
+            auto product = spend(preparing, [&] { return rmsp::SparseProduct<double>(runtime, a, b, options); });
             const auto measured = spend(timing, [&] { return product.measure(options_.warmup, options_.iterations); });
             rmsp::Verification verified;
             if (!options_.no_verify) {
                 const Csr c = spend(downloading, [&] { return product.download(); });
-                verified = spend(verifying,
-                                 [&] { return rmsp::verify_spgemm<double>(a.view(), b.view(), 1.0, c.view(), 200); });
+                verified = spend(verifying, [&] { return rmsp::verify_spgemm<double>(a, b, 1.0, c.view(), 200); });
                 failed_ = failed_ || !verified.passed;
             }
             const auto seconds_of = [&](std::size_t of, const char* phase) {
@@ -188,8 +188,8 @@ private:
                           {"cpu_time", whole * 1e6},
                           {"time_unit", "us"},
                           {"rows", a.rows},
-                          {"nonzeros_a", a.nnz()},
-                          {"nonzeros_b", b.nnz()},
+                          {"nonzeros_a", a.nnz},
+                          {"nonzeros_b", b.nnz},
                           {"nonzeros_c", product.nnz()},
                           {"products", product.plan().products},
                           {"gflops", whole > 0 ? flops / whole * 1e-9 : 0},
@@ -229,6 +229,42 @@ private:
     bool broken_ = false;
 };
 
+/// A A, with the rows of the left one cut into parts of equal products, each of which is a product of its own, as one of so many
+/// devices would compute it.
+void run_parts(Bench& bench, const std::string& name, const Csr& a, std::int64_t parts)
+{
+    if (parts == 1) {
+        bench.run(name, a.view(), a.view());
+        return;
+    }
+    std::vector<std::int64_t> products{0};
+    for (std::int64_t row = 0; row < a.rows; ++row) {
+        std::int64_t sum = products.back();
+        for (std::int64_t i = a.row_ptr[static_cast<std::size_t>(row)];
+             i < a.row_ptr[static_cast<std::size_t>(row) + 1]; ++i) {
+            const auto k = static_cast<std::size_t>(a.col_idx[i]);
+            sum += a.row_ptr[k + 1] - a.row_ptr[k];
+        }
+        products.push_back(sum);
+    }
+    auto begin = products.begin();
+    for (std::int64_t part = 1; part <= parts; ++part) {
+        const auto end = part == parts ? products.end() - 1
+                                       : std::lower_bound(begin, products.end() - 1, products.back() / parts * part);
+        const std::int64_t first = begin - products.begin();
+        const std::int64_t nonzero = a.row_ptr[static_cast<std::size_t>(first)];
+        std::vector<std::int64_t> row_ptr;
+        for (auto at = begin; at <= end; ++at) {
+            row_ptr.push_back(a.row_ptr[static_cast<std::size_t>(at - products.begin())] - nonzero);
+        }
+        const auto* const columns = static_cast<const std::int32_t*>(a.col_idx.view().data());
+        bench.run(fmt::format("{}, part {} of {}", name, part, parts),
+                  {end - begin, a.cols, row_ptr.back(), row_ptr.data(), columns + nonzero, a.values.data() + nonzero},
+                  a.view());
+        begin = end;
+    }
+}
+
 int run(const Options& options)
 {
     Bench bench(options);
@@ -243,14 +279,14 @@ int run(const Options& options)
         }
         for (std::size_t i = 0; i < all.size(); ++i) {
             for (std::size_t j = 0; j < all.size(); ++j) {
-                bench.run(cases[i].name + " * " + cases[j].name, all[i], all[j]);
+                bench.run(cases[i].name + " * " + cases[j].name, all[i].view(), all[j].view());
             }
         }
     } else {
         for (const NamedMatrix& c : cases) {
             if (!bench.late()) {
                 const Csr a = bench.spend(Bench::loading, [&] { return load<double>(c); });
-                bench.run(c.name, a, a);
+                run_parts(bench, c.name, a, options.parts);
             }
         }
     }
@@ -278,6 +314,8 @@ int main(int argc, char** argv)
         ->delimiter(',')
         ->capture_default_str();
     app.add_flag("--pairs", options.pairs, "A B of every two of the matrices instead of A A of each");
+    app.add_option("--parts", options.parts, "A A of each of so many parts of A's rows, as that many devices would")
+        ->check(CLI::PositiveNumber);
     app.add_flag("--no-verify", options.no_verify, "do not check the products");
     app.add_option("--iterations", options.iterations, "timed products")->capture_default_str();
     app.add_option("--warmup", options.warmup, "products before them")->capture_default_str();
