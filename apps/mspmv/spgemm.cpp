@@ -152,7 +152,7 @@ SpgemmReport multiply(Runtime& runtime, const Config& config, const Factors<T>& 
             multiply_with(runtime, config, factors, options, '/' + kernel.name, report);
         } catch (const Error& e) {
             // Not every algorithm takes, or has room for, every product.
-            if (e.code() == ErrorCode::internal) {
+            if (e.code() != ErrorCode::usage && e.code() != ErrorCode::out_of_memory) {
                 throw;
             }
             report.notes.push_back(fmt::format("{} was not timed: {}", kernel.name, e.what()));
