@@ -1,7 +1,9 @@
-// A coarse operator R A P as algebraic multigrid makes it: pairs of neighbours become one unknown each. The structure of both
-// products is kept, so that a new A costs the values alone. RMSP_DEVICES=0,1 or RMSP_DEVICES=host:4 chooses the devices.
+// A coarse operator R A P as algebraic multigrid makes and uses it: pairs of neighbours become one unknown each. The fine operator is on
+// the devices, and so is what is made of it. The structure of both products is kept, so that a new A costs the values alone.
+// RMSP_DEVICES=0,1 or RMSP_DEVICES=host:4 chooses the devices.
 #include <cmath>
 #include <cstdio>
+#include <vector>
 
 #include <rmsp/rmsp.hpp>
 
@@ -25,25 +27,31 @@ int main()
     const rmsp::CsrMatrix<double> r = rmsp::transposed<double>(p.view());
 
     rmsp::Runtime runtime(rmsp::RuntimeOptions::from_environment({}));
-    rmsp::TripleProduct<double> galerkin(runtime, r.view(), a.view(), p.view());
+    // Whole rows, and columns that keep their numbers: so a matrix can be a factor where it is.
+    auto fine = runtime.distribute<double>(a.view(),
+                                           {.alignment = rmsp::RowAlignment::row, .exchange = rmsp::Exchange::ranges});
+    rmsp::TripleProduct<double> galerkin(runtime, r.view(), fine, p.view());
     std::fputs(galerkin.outer_plan().to_text().c_str(), stdout);
+    galerkin.renew();
+    auto coarse = galerkin.product().distribute();
 
+    const std::vector<double> ones(static_cast<std::size_t>(coarse.cols()), 1.0);
+    std::vector<double> sums(static_cast<std::size_t>(coarse.rows()));
     bool good = true;
     for (int step = 1; step <= 3; ++step) {
-        const rmsp::CsrMatrix<double> coarse = galerkin.compute(a.values.data());
         // The rows of a graph Laplacian add up to zero, on every grid.
-        for (std::size_t row = 0; row < static_cast<std::size_t>(coarse.rows); ++row) {
-            double sum = 0;
-            for (auto i = coarse.row_ptr[row]; i < coarse.row_ptr[row + 1]; ++i) {
-                sum += coarse.values[static_cast<std::size_t>(i)];
-            }
+        coarse.apply(1.0, ones.data(), 0.0, sums.data());
+        for (const double sum : sums) {
             good = good && std::abs(sum) < 1e-9;
         }
-        std::printf("step %d: %lld x %lld, %lld nonzeros\n", step, static_cast<long long>(coarse.rows),
-                    static_cast<long long>(coarse.cols), static_cast<long long>(coarse.nnz()));
+        std::printf("step %d: %lld x %lld, %lld nonzeros\n", step, static_cast<long long>(coarse.rows()),
+                    static_cast<long long>(coarse.cols()), static_cast<long long>(coarse.nnz()));
         for (double& value : a.values) {
             value *= 1.5;
         }
+        fine.update_values(a.values.data());
+        galerkin.renew();
+        galerkin.product().renew(coarse);
     }
     return good ? 0 : 1;
 }

@@ -46,7 +46,7 @@ struct SpgemmShardPlan {
     std::int64_t b_nnz = 0;
     std::int64_t c_nnz = 0;       ///< estimated from sampled rows; exact once prepared
     std::int64_t c_nnz_most = 0;  ///< a bound: no row has more entries than products or columns
-    std::int64_t a_bytes = 0;     ///< of a square whose rows came with B, row pointers alone
+    std::int64_t a_bytes = 0;     ///< of a square whose rows came with B, row pointers alone; 0: used where it is
     std::int64_t b_bytes = 0;
     std::int64_t c_bytes = 0;      ///< for c_nnz
     std::int64_t limit_bytes = 0;  ///< 0: none
