@@ -207,6 +207,7 @@ enum class Accumulator : std::uint8_t { automatic, scatter, hash, window, chunks
 struct NumericLimits {
     std::int64_t window_columns_per_entry = 4;  ///< emptier windows spoil more of the cache than a hash table costs
     std::int64_t products_of_a_warp = (1 << 17) - 1;  ///< a row, or group of twins, with more takes a block
+    std::int64_t a_entries_of_a_warp = 512;           ///< likewise, of A: short rows of B are taken one after the other
     std::int64_t products_of_a_lone_warp = 1 << 13;   ///< likewise a row without twins, or with more of what follows:
     std::int64_t a_entries_of_a_lone_warp = 128;      ///< entries of A,
     std::int64_t bytes_of_a_lone_warp = 8192;         ///< and of shared memory
@@ -222,6 +223,7 @@ constexpr NumericLimits numeric_limits(std::int64_t mean_products, std::int64_t 
     NumericLimits limits;
     limits.products_of_a_lone_warp =
         std::min(std::max(limits.products_of_a_lone_warp, times * mean_products), limits.products_of_a_warp);
+    limits.a_entries_of_a_warp = std::max(limits.a_entries_of_a_warp, times * mean_a_entries);
     limits.a_entries_of_a_lone_warp = std::max(limits.a_entries_of_a_lone_warp, times * mean_a_entries);
     return limits;
 }
@@ -379,7 +381,7 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entrie
     const std::int64_t span = row.span();
     // A warp takes the rows of B one after the other: a row of C with many of them would keep all others waiting.
     const bool for_a_warp =
-        twins > 1 ? row.products <= limits.products_of_a_warp
+        twins > 1 ? row.products <= limits.products_of_a_warp && a_entries <= limits.a_entries_of_a_warp
                   : row.products <= limits.products_of_a_lone_warp && a_entries <= limits.a_entries_of_a_lone_warp;
     if (for_a_warp && windows && span <= 2048 && (!hashes || span <= limits.window_columns_per_entry * entries)) {
         return span <= 256    ? NumericClass::window256

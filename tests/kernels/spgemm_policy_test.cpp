@@ -119,6 +119,7 @@ TEST(SpgemmPolicy, NumericClassHoldsTheRow)
     EXPECT_TRUE(is_hash(numeric_class(row(0, 9999, 9, 900), 128, 90, 300, 8, 1, Accumulator::automatic, h200_shared)));
     EXPECT_FALSE(is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 1, Accumulator::automatic, h200_shared)));
     EXPECT_TRUE(is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 2, Accumulator::automatic, h200_shared)));
+    EXPECT_FALSE(is_hash(numeric_class(row(0, 9999, 9, 900), 513, 90, 300, 8, 2, Accumulator::automatic, h200_shared)));
 }
 
 TEST(SpgemmPolicy, TwinsOfAWarpHaveRoom)
