@@ -84,24 +84,9 @@ __device__ __forceinline__ bool analyze_row_of_b(const Pattern& b, const OfB& to
     std::int32_t count = 0;
     std::int32_t before = -1;  // the column before this group's
     bool rising = true;
-    // Loads of the steps to come are under way: a row of many steps would keep one warp for longer than all others together take.
-    constexpr int ahead = 4;
-    std::int32_t next[ahead];
-    const auto load = [&](std::int64_t at) {
-        return at + lane < entries ? __ldg(b.col_idx + begin + at + lane) : most;
-    };
-#pragma unroll
-    for (int u = 0; u < ahead; ++u) {
-        next[u] = load(u * Lanes);
-    }
     for (std::int64_t at = 0; __any_sync(whole_warp, at < entries); at += Lanes) {
         const bool in = at + lane < entries;
-        const std::int32_t column = next[0];
-#pragma unroll
-        for (int u = 1; u < ahead; ++u) {
-            next[u - 1] = next[u];
-        }
-        next[ahead - 1] = load(at + ahead * Lanes);
+        const std::int32_t column = in ? __ldg(b.col_idx + begin + at + lane) : most;
         const std::int32_t left = __shfl_up_sync(whole_warp, column, 1, Lanes);
         twin = twin && (!in || column == __ldg(b.col_idx + begin - entries + at + lane));
         rising = rising && (!in || column > (lane == 0 ? before : left));
