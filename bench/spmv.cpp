@@ -67,7 +67,7 @@ public:
         for (auto& [devices, runtime] : runtimes_) {
             for (const std::string& kernel : kernels_for(runtime)) {
                 for (const std::string& which : options_.cases) {
-                    if (!late() && !(which == "rows" && a.rows != a.cols)) {
+                    if (!late() && !((which == "rows" || which == "kernel-order") && a.rows != a.cols)) {
                         measure<T>(matrix, a, runtime, devices, kernel, which, x, y);
                     }
                 }
@@ -157,7 +157,7 @@ private:
             rmsp::Config config = rmsp::parse_config("", "--set", with_matrix(options_.sets));
             config.kernel.spmv = kernel;
             config.run.mode = which == "streamed" ? "streamed" : "resident";
-            config.run.vectors = which == "rows" ? "rows" : "replicated";
+            config.run.vectors = which == "rows" || which == "kernel-order" ? "rows" : "replicated";
             config.run.iterations = options_.iterations;
             config.run.warmup = options_.warmup;
             const auto begin = Clock::now();
@@ -166,6 +166,7 @@ private:
             const double setup = std::chrono::duration<double>(Clock::now() - begin).count();
             const auto vectors = which == "host" || which == "streamed" ? Distributed::Vectors::host
                                  : which == "rows"                      ? Distributed::Vectors::rows
+                                 : which == "kernel-order"              ? Distributed::Vectors::kernel_order
                                                                         : Distributed::Vectors::replicated;
             for (const std::string& cache : options_.caches) {
                 distributed.measure(vectors, options_.warmup, options_.iterations, T{1}, x.data(), T{0}, nullptr,
@@ -269,9 +270,11 @@ int main(int argc, char** argv)
         ->delimiter(',')
         ->check(CLI::IsMember({"cold", "warm"}))
         ->allow_extra_args(false);
-    app.add_option("--case", options.cases, "replicated, rows, host (vectors of a resident matrix), streamed")
+    app.add_option("--case", options.cases,
+                   "replicated, rows, kernel-order (by rows, in the kernel's order), host (vectors of a resident "
+                   "matrix), streamed")
         ->delimiter(',')
-        ->check(CLI::IsMember({"replicated", "rows", "host", "streamed"}))
+        ->check(CLI::IsMember({"replicated", "rows", "kernel-order", "host", "streamed"}))
         ->allow_extra_args(false);
     app.add_option("--kernels", options.kernels, "names, or all: auto, and on one device each but ehyb")
         ->delimiter(',')

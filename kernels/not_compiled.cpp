@@ -1,5 +1,6 @@
 #include <kernels/spgemm/bodies.hpp>
 #include <kernels/spmv/formats.hpp>
+#include <kernels/spmv/reorder.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/stream/stream.hpp>
 #include <kernels/support/bodies.hpp>
@@ -24,6 +25,11 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>&, const RowStatistics&, const Context&)
 {
     missing("SpMV kernel \"sell\" (CUDA)");
+}
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell_reordered(const CsrShard<T>&, const RowStatistics&, const Context&)
+{
+    missing("SpMV kernel \"sell-reordered\" (CUDA)");
 }
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>&, const RowStatistics&, const Context&)
@@ -97,6 +103,14 @@ std::unique_ptr<SpmvOperator<T>> prepare_cusparse_bsr(const CsrShard<T>&, const 
 }
 
 template <class T>
+Ordering order_rows(const CsrShard<T>&, const Context&, const ReorderTuning&)
+{
+    missing("order of rows (CUDA)");
+}
+template Ordering order_rows(const CsrShard<float>&, const Context&, const ReorderTuning&);
+template Ordering order_rows(const CsrShard<double>&, const Context&, const ReorderTuning&);
+
+template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_csc_atomic(const CscShard<T>&, const Context&)
 {
     missing("SpMV kernel \"csc-atomic\" (CUDA)");
@@ -139,6 +153,8 @@ RMSP_INSTANTIATE(prepare_nnz_split, float);
 RMSP_INSTANTIATE(prepare_nnz_split, double);
 RMSP_INSTANTIATE(prepare_sell, float);
 RMSP_INSTANTIATE(prepare_sell, double);
+RMSP_INSTANTIATE(prepare_sell_reordered, float);
+RMSP_INSTANTIATE(prepare_sell_reordered, double);
 RMSP_INSTANTIATE(prepare_sell_blocks, float);
 RMSP_INSTANTIATE(prepare_sell_blocks, double);
 RMSP_INSTANTIATE(prepare_packed_tiles, float);

@@ -159,16 +159,28 @@ PlacedX<T> place_x(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Ren
     return placed;
 }
 
+/// Whether entries are in the order of the matrix's kernel.
+template <class T>
+bool in_order(const std::shared_ptr<VectorState<T>>& vector)
+{
+    return vector && vector->order;
+}
+
 /// The whole shard's product on the worker's stream.
 template <class T>
-void multiply(Shard<T>& shard, runtime::Worker& worker, T alpha, const T* x, T beta, T* y)
+void multiply(Shard<T>& shard, runtime::Worker& worker, T alpha, const T* x, bool x_in_order, T beta, T* y,
+              bool y_in_order)
 {
     const auto context = worker.context();
     if (shard.streamed) {
         shard.streamed->apply(worker, alpha, x, beta, y, shard.carry_out.data());
         return;
     }
-    shard.owned_operator->apply(alpha, x, beta, y, context);
+    if (x_in_order || y_in_order) {
+        shard.owned_operator->apply_in_order(alpha, x, x_in_order, beta, y, y_in_order, context);
+    } else {
+        shard.owned_operator->apply(alpha, x, beta, y, context);
+    }
     if (shard.carry_operator) {
         shard.carry_operator->apply(alpha, x, T{0}, shard.carry_out.data(), context);
     }
@@ -291,7 +303,7 @@ void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rende
             }
         }
         const std::size_t begin = probe != nullptr ? probe->last(worker) : 0;
-        multiply(shard, worker, alpha, x_place.data, beta, y_place);
+        multiply(shard, worker, alpha, x_place.data, in_order(x.vector), beta, y_place, in_order(y.vector));
         if (x_place.gathered) {
             matrix.channel->settle(worker, stream, meeting);
         }

@@ -123,6 +123,16 @@ void check_alike(const VectorState<T>& x, const VectorState<T>& y, const char* o
         throw Error(ErrorCode::usage, fmt::format("{}: x is {}, y is {}; both must be laid out alike", operation,
                                                   to_string(x.layout), to_string(y.layout)));
     }
+    const auto matrix_of = [](const VectorState<T>& vector) {
+        return vector.order ? vector.order->matrix.get() : nullptr;
+    };
+    if (matrix_of(x) != matrix_of(y)) {
+        throw Error(
+            ErrorCode::usage,
+            fmt::format("{}: x and y hold their entries in different orders; make both with Order::matrix, or both "
+                        "for one matrix with Order::kernel",
+                        operation));
+    }
     const auto different = std::mismatch(x.offsets.begin(), x.offsets.end(), y.offsets.begin()).first;
     if (different != x.offsets.end()) {
         const auto device = different - x.offsets.begin();

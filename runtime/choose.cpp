@@ -144,6 +144,9 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
         device.bytes_per_second = shard.limit_gbs * 1e9;
     }
     for (const auto* kernel : eligible) {
+        if (!kernels::suits(kernel->info.name, features)) {
+            continue;
+        }
         const kernels::Prediction p =
             kernels::predict_spmv(kernel->info.name, features, static_cast<int>(sizeof(T)), device);
         shard.candidates.push_back(

@@ -315,7 +315,7 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     if (iterations < 1 || warmup < 0) {
         throw Error(ErrorCode::usage, fmt::format("{} timed applies after {} to warm up", iterations, warmup));
     }
-    if (vectors == Vectors::rows && plan.rows != plan.cols) {
+    if ((vectors == Vectors::rows || vectors == Vectors::kernel_order) && plan.rows != plan.cols) {
         throw Error(ErrorCode::usage,
                     fmt::format("x by rows needs a square matrix; this one is {} x {}", plan.rows, plan.cols));
     }
@@ -327,21 +327,15 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     std::shared_ptr<VectorState<T>> device_x;
     std::shared_ptr<VectorState<T>> device_y;
     const auto set_y = [&] {
-        if (device_y) {
+        if (device_y && y_in != nullptr) {
+            upload_vector(device_y, y_in);
+        } else if (device_y) {
             runtime
-                .submit(
-                    [&](runtime::Worker& worker, runtime::Rendezvous&) {
-                        const auto rank = static_cast<std::size_t>(worker.rank());
-                        const std::int64_t first = device_y->offsets[rank];
-                        const std::int64_t count = device_y->offsets[rank + 1] - first;
-                        if (y_in != nullptr) {
-                            worker.device().upload(worker.stream(), device_y->slices[rank], y_in + first,
-                                                   static_cast<std::size_t>(count) * sizeof(T));
-                        } else {
-                            kernels::fill(device_y->slices[rank], count, T{0}, worker.context());
-                        }
-                    },
-                    {}, true)
+                .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+                    const auto rank = static_cast<std::size_t>(worker.rank());
+                    kernels::fill(device_y->slices[rank], device_y->offsets[rank + 1] - device_y->offsets[rank], T{0},
+                                  worker.context());
+                })
                 .get();
         } else if (y_in != nullptr) {
             std::copy_n(y_in, plan.rows, host_y.data());
@@ -354,9 +348,10 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
         source.host = x;
         target.host = host_y.data();
     } else {
-        const bool replicated = vectors == Vectors::replicated;
-        device_x = make_vector(*matrix, x_side(*matrix, false), replicated ? Layout::replicated : Layout::rows);
-        device_y = make_vector(*matrix, x_side(*matrix, true), Layout::rows);
+        const Layout layout = vectors == Vectors::replicated ? Layout::replicated : Layout::rows;
+        const Order order = vectors == Vectors::kernel_order ? Order::kernel : Order::matrix;
+        device_x = make_vector(matrix, x_side(*matrix, false), layout, order);
+        device_y = make_vector(matrix, x_side(*matrix, true), Layout::rows, order);
         upload_vector(device_x, x);
         source.vector = device_x;
         target.vector = device_y;
@@ -479,7 +474,8 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     m.name = fmt::format("spmv/{}/{}/{}", to_string(plan.format), plan.precision, plan.mode);
     m.layout = vectors == Vectors::host         ? "x host -> y host"
                : vectors == Vectors::replicated ? "x replicated -> y by rows"
-                                                : "x by rows -> y by rows";
+               : vectors == Vectors::rows       ? "x by rows -> y by rows"
+                                                : "x by rows -> y by rows, in the kernel's order";
     m.min_seconds = *std::min_element(times.begin(), times.end());
     m.max_seconds = *std::max_element(times.begin(), times.end());
     m.median_seconds = median(std::move(times));

@@ -69,6 +69,19 @@ void Race<T>::apply_late(T alpha, const T* x, T beta, T* y, const kernels::Conte
 }
 
 template <class T>
+const kernels::RowOrder* Race<T>::order() const
+{
+    return outcome_->winner.load(std::memory_order_relaxed) < 0 ? nullptr : runners_[leader_]->order();
+}
+
+template <class T>
+void Race<T>::apply_in_order(T alpha, const T* x, bool x_in_order, T beta, T* y, bool y_in_order,
+                             const kernels::Context& context)
+{
+    runners_[leader_]->apply_in_order(alpha, x, x_in_order, beta, y, y_in_order, context);
+}
+
+template <class T>
 void Race<T>::decide()
 {
     outcome_->seconds.fill(std::numeric_limits<double>::infinity());

@@ -42,6 +42,10 @@ public:
     bool splits_columns() const override;
     void apply_early(const T* x, const kernels::Context& context) override;
     void apply_late(T alpha, const T* x, T beta, T* y, const kernels::Context& context) override;
+    /// As row_granule().
+    const kernels::RowOrder* order() const override;
+    void apply_in_order(T alpha, const T* x, bool x_in_order, T beta, T* y, bool y_in_order,
+                        const kernels::Context& context) override;
     void update_values(const kernels::Context& context) override;
     /// Of the favourite, then of the winner.
     std::int64_t format_bytes() const override { return runners_[leader_]->format_bytes(); }

@@ -369,6 +369,15 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
     if (x == y) {
         throw Error(ErrorCode::usage, "x and y are the same vector");
     }
+    for (const auto& [name, vector] : {std::pair{"x", &x}, {"y", &y}}) {
+        const auto& order = (*vector)->order;
+        if (order && (of_transpose || order->matrix != matrix)) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("{} is in the order of {}; make it with Order::matrix", name,
+                                    of_transpose ? "a kernel, which products with the transpose do not take"
+                                                 : "another matrix's kernel"));
+        }
+    }
     if (!detail::multiplies_by_rows(matrix->plan, of_transpose) && matrix->runtime->connection.transport) {
         if (x->layout == Layout::rows && !has_room(*x, side.touched)) {
             throw Error(ErrorCode::usage, fmt::format("x has no room for what the devices need of it; make it with {}",
@@ -601,17 +610,17 @@ void DistributedMatrix<T>::update_values(const T* values)
 }
 
 template <class T>
-DistributedVector<T> DistributedMatrix<T>::make_x(Layout layout) const
+DistributedVector<T> DistributedMatrix<T>::make_x(Layout layout, Order order) const
 {
     const auto& matrix = checked(state_);
-    return DistributedVector<T>(detail::make_vector(*matrix, detail::x_side(*matrix, false), layout));
+    return DistributedVector<T>(detail::make_vector(matrix, detail::x_side(*matrix, false), layout, order));
 }
 
 template <class T>
-DistributedVector<T> DistributedMatrix<T>::make_y() const
+DistributedVector<T> DistributedMatrix<T>::make_y(Order order) const
 {
     const auto& matrix = checked(state_);
-    return DistributedVector<T>(detail::make_vector(*matrix, detail::x_side(*matrix, true), Layout::rows));
+    return DistributedVector<T>(detail::make_vector(matrix, detail::x_side(*matrix, true), Layout::rows, order));
 }
 
 template <class T>

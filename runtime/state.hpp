@@ -296,6 +296,12 @@ const Side& x_side(const MatrixState<T>& matrix, bool of_transpose)
     return of_transpose == transposed(matrix.plan) ? matrix.columns : matrix.rows;
 }
 
+/// An order that is not the matrix's, of vectors on one device.
+struct VectorOrder {
+    kernels::RowOrder rows;
+    std::shared_ptr<const void> matrix;  ///< whose kernel's it is
+};
+
 template <class T>
 struct VectorState {
     ~VectorState();
@@ -311,7 +317,8 @@ struct VectorState {
     std::vector<runtime::Range> held;
     std::vector<void*> entry_zero;
     std::vector<std::int64_t>
-        ghost_room;  ///< entries that each device has room for behind its slice and all that is held
+        ghost_room;                    ///< entries that each device has room for behind its slice and all that is held
+    std::optional<VectorOrder> order;  ///< none: the matrix's
 };
 
 /// What a runtime's handle points to.
@@ -384,6 +391,11 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
 /// A vector of one side of a matrix, with room for what products with it need.
 template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const Side& side, Layout layout);
+
+/// The same in the order of the matrix's kernel, if it has one of its own and vectors can be in it; blocks.
+template <class T>
+std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>& matrix, const Side& side,
+                                            Layout layout, Order order);
 
 /// Copies all entries from, or to, host memory of any kind; blocks.
 template <class T>

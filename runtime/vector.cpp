@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <kernels/support/ghosts.hpp>
 #include <kernels/support/support.hpp>
 
 #include "runtime/state.hpp"
@@ -89,11 +90,33 @@ std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const 
     return make_vector<T>(matrix.runtime, layout, side.size(), side.slices, needed);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                    \
-    template std::shared_ptr<VectorState<T>> make_vector(                                      \
-        const std::shared_ptr<RuntimeState>&, Layout, std::int64_t, std::vector<std::int64_t>, \
-        const std::vector<runtime::Range>&, const std::vector<std::int64_t>&);                 \
-    template std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>&, const Side&, Layout);
+template <class T>
+std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>& matrix, const Side& side,
+                                            Layout layout, Order order)
+{
+    auto vector = make_vector(*matrix, side, layout);
+    if (order == Order::matrix || layout != Layout::rows) {
+        return vector;
+    }
+    // An operator that has an order holds the whole matrix, so it is the first device's. On its thread, since it may be a race.
+    matrix->runtime
+        ->submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+            const auto* const shard = worker.rank() == 0 ? matrix->shards[0].get() : nullptr;
+            if (shard != nullptr && shard->owned_operator && shard->owned_operator->order() != nullptr) {
+                vector->order = VectorOrder{*shard->owned_operator->order(), matrix};
+            }
+        })
+        .get();
+    return vector;
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                           \
+    template std::shared_ptr<VectorState<T>> make_vector(                                                             \
+        const std::shared_ptr<RuntimeState>&, Layout, std::int64_t, std::vector<std::int64_t>,                        \
+        const std::vector<runtime::Range>&, const std::vector<std::int64_t>&);                                        \
+    template std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>&, const Side&, Layout);                 \
+    template std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>&, const Side&, Layout, \
+                                                         Order);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
@@ -138,8 +161,17 @@ void upload_vector(const std::shared_ptr<VectorState<T>>& vector, const T* host)
         ->submit(
             [&](runtime::Worker& worker, runtime::Rendezvous&) {
                 const auto part = part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
-                worker.device().upload(worker.stream(), part.place, host + part.first,
-                                       static_cast<std::size_t>(part.count) * sizeof(T));
+                const auto copy_to = [&](T* place) {
+                    worker.device().upload(worker.stream(), place, host + part.first,
+                                           static_cast<std::size_t>(part.count) * sizeof(T));
+                };
+                if (!vector->order) {
+                    copy_to(part.place);
+                    return;
+                }
+                const kernels::DeviceArray<T> entries(worker.device(), static_cast<std::size_t>(part.count));
+                copy_to(entries.data());
+                kernels::pack(entries.data(), vector->order->rows.row, part.count, part.place, worker.context());
             },
             {}, true)
         .get();
@@ -154,10 +186,17 @@ void download_vector(const std::shared_ptr<VectorState<T>>& vector, T* host)
                 // Each device brings its slice, also of a replicated vector.
                 const auto rank = static_cast<std::size_t>(worker.rank());
                 const std::int64_t first = vector->offsets[rank];
-                const T* const from =
+                const std::int64_t count = vector->offsets[rank + 1] - first;
+                const T* from =
                     vector->layout == Layout::replicated ? vector->slices[rank] + first : vector->slices[rank];
+                kernels::DeviceArray<T> entries;
+                if (vector->order) {
+                    entries = kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(count));
+                    kernels::pack(from, vector->order->rows.place, count, entries.data(), worker.context());
+                    from = entries.data();
+                }
                 worker.device().download(worker.stream(), host + first, from,
-                                         static_cast<std::size_t>(vector->offsets[rank + 1] - first) * sizeof(T));
+                                         static_cast<std::size_t>(count) * sizeof(T));
             },
             {}, true)
         .get();
@@ -180,6 +219,12 @@ template <class T>
 Layout DistributedVector<T>::layout() const
 {
     return detail::checked(state_)->layout;
+}
+
+template <class T>
+Order DistributedVector<T>::order() const
+{
+    return detail::checked(state_)->order ? Order::kernel : Order::matrix;
 }
 
 template <class T>

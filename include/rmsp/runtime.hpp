@@ -58,6 +58,14 @@ enum class Layout : std::uint8_t {
     replicated,  ///< each device holds all entries
 };
 
+/// The order in which the devices hold the entries of a vector. What is uploaded and downloaded is always in the matrix's.
+enum class Order : std::uint8_t {
+    matrix,  ///< as its rows and columns are numbered
+    /// As the kernel numbers them, if it has an order of its own ("sell-reordered"): products with such vectors spare the copies of
+    /// x and y in the other order.
+    kernel,
+};
+
 /// What distribute() does with coordinates that are sorted neither by row nor by column.
 enum class Unsorted : std::uint8_t {
     refuse,  ///< throws
@@ -174,6 +182,7 @@ public:
     DistributedVector() = default;
     std::int64_t size() const;
     Layout layout() const;
+    Order order() const;
     /// First entry of each device's slice, and size() at the end (devices + 1 entries).
     std::span<const std::int64_t> offsets() const;
     /// Copies all size() entries in from host memory; returns when they are on the devices.
@@ -235,22 +244,30 @@ public:
 
     /// A vector of cols() entries for x, or by rows also for the y of apply_transposed(), uninitialised. By rows: sliced as
     /// make_y() slices if the matrix is square; else evenly, or, of entries by column, as their columns are split.
-    DistributedVector<T> make_x(Layout layout) const;
+    /// Order::kernel, for both: vectors for products with this matrix alone, whose kernel's order they are in, and for operations
+    /// with each other; they keep the matrix's memory. Blocks. Vectors in the matrix's order where the kernel has none of its own, does not
+    /// hold the whole of a square matrix on one device, or takes turns with another one still (see DistributeOptions::expected_applies).
+    DistributedVector<T> make_x(Layout layout, Order order = Order::matrix) const;
     /// A vector of rows() entries for y, or for the x of apply_transposed(), by rows: each device holds the rows it owns.
-    DistributedVector<T> make_y() const;
+    DistributedVector<T> make_y(Order order = Order::matrix) const;
 
     /// Plan, set-up times, and what was measured by measure() so far.
     Report report() const;
 
     /// Where x and y live in measure().
-    enum class Vectors : std::uint8_t { host, replicated, rows };
+    enum class Vectors : std::uint8_t {
+        host,
+        replicated,
+        rows,
+        kernel_order,  ///< by rows, in Order::kernel
+    };
     /// What a timed apply finds in the devices' caches: what the one before left there, or nothing, since they are flushed
     /// before each, outside its time. An apply of several devices then also waits for the slowest flush.
     enum class Caches : std::uint8_t { warm, cold };
     /// Times `iterations` applies y = alpha A x + beta y after `warmup` ones, then profiles the phases of a few more. The result
     /// is also kept for report(). x is the given host vector, copied to where it is to live first. y_out, if not null, receives
     /// the result of one more apply, which starts from y_in (the timed ones continue from each other's y).
-    /// \throws Error(usage) for iterations < 1, or Vectors::rows with a matrix that is not square
+    /// \throws Error(usage) for iterations < 1, or an x by rows with a matrix that is not square
     Measurement measure(Vectors vectors, std::int64_t warmup, std::int64_t iterations, T alpha, const T* x, T beta,
                         const T* y_in, T* y_out, Caches caches = Caches::warm);
 

@@ -34,9 +34,10 @@ struct KernelModel {
 
 /// Fitted to runs on an H200; the host's relative to each other. A kernel that is not listed counts as the last.
 inline constexpr KernelModel kernel_models[] = {
-    {"sell", 0.93, 0.9, 17},         {"sell-blocks", 0.78, 0.9, 35},   {"column-blocks", 0.72, 4.0, 40},
-    {"packed-tiles", 0.76, 1.0, 20}, {"csr-row-vector", 0.84, 0.7, 1}, {"csr-nnz-split", 0.74, 0.87, 1},
-    {"csr-openmp", 0.9, 1.0, 1},     {"diagonals", 0.9, 2.0, 6},       {"csr-row-warp", 0.6, 0.5, 1},
+    {"sell", 0.93, 0.9, 17},           {"sell-blocks", 0.78, 0.9, 35},   {"column-blocks", 0.72, 4.0, 40},
+    {"packed-tiles", 0.76, 1.0, 20},   {"csr-row-vector", 0.84, 0.7, 1}, {"csr-nnz-split", 0.74, 0.87, 1},
+    {"sell-reordered", 0.93, 0.9, 90}, {"csr-openmp", 0.9, 1.0, 1},      {"diagonals", 0.9, 2.0, 6},
+    {"csr-row-warp", 0.6, 0.5, 1},
 };
 
 constexpr const KernelModel& kernel_model(std::string_view name)
@@ -47,6 +48,23 @@ constexpr const KernelModel& kernel_model(std::string_view name)
         }
     }
     return kernel_models[std::size(kernel_models) - 1];
+}
+
+/// What kernel "sell-reordered" makes of a mesh whose numbering is bad.
+struct ReorderedMesh {
+    double sectors = 0.1;        ///< Features::sectors of the columns that belong to rows
+    double code_bytes = 1.6;     ///< of kernel "sell"
+    double most_hubs = 0.1;      ///< Features::hub_share of what may be a mesh
+    double least_sectors = 0.5;  ///< Features::sectors of what is numbered badly
+    bool operator==(const ReorderedMesh&) const = default;
+};
+inline constexpr ReorderedMesh reordered_mesh{};
+
+/// Whether a kernel's format has a chance, by the sample: the others are neither made ready nor raced.
+inline bool suits(std::string_view name, const Features& f)
+{
+    return name != "sell-reordered" ||
+           (f.sectors >= reordered_mesh.least_sectors && f.hub_share <= reordered_mesh.most_hubs);
 }
 
 struct Prediction {
@@ -66,9 +84,18 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
     const int narrowed = f.floats ? static_cast<int>(sizeof(float)) : value_bytes;
     const int tile_values = f.constant ? 0 : narrowed;
     double matrix = nnz * (value_bytes + 4) + rows * 4;
-    const double gathers = nnz * f.sectors;
+    double gathers = nnz * f.sectors;
+    double code_bytes = 0;
     if (name == "sell") {
-        matrix = nnz * ((1 + f.padding) * (f.stored_value_bytes + 4.0 / 32) + f.code_bytes);
+        code_bytes = f.code_bytes;
+        matrix = nnz * ((1 + f.padding) * (f.stored_value_bytes + 4.0 / 32) + code_bytes);
+    } else if (name == "sell-reordered") {
+        // The columns that belong to rows come near each other, the others stay as they are. x and the sums are permuted on their
+        // way, which gathers each entry by itself.
+        const double own = f.x_entries > 0 ? std::min(1.0, rows / static_cast<double>(f.x_entries)) : 1.0;
+        code_bytes = own * reordered_mesh.code_bytes + (1 - own) * f.code_bytes;
+        gathers = nnz * (own * reordered_mesh.sectors + (1 - own) * f.sectors);
+        matrix = nnz * ((1 + f.padding) * (f.stored_value_bytes + 4.0 / 32) + code_bytes) + 8 * rows;
     } else if (name == "diagonals") {
         // Slices with codes are those that stay in CSR: two bytes a lane, mostly.
         matrix = nnz * (value_bytes + 4.0 / 16 + std::min(4.0, 2 * f.code_bytes)) + rows * 4;
@@ -87,12 +114,15 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
     const KernelModel& kernel = kernel_model(name);
     const double per_gather = x_bytes <= device.l2_bytes ? device.bytes_per_gather : device.bytes_per_far_gather;
     // What is not a diagonal of kernel "sell" gathers from 32 rows at once, and reads codes before columns are known.
-    const double bandwidth_share = kernel.bandwidth_share - (name == "sell" ? 0.08 * f.code_bytes : 0);
+    const double bandwidth_share = kernel.bandwidth_share - 0.08 * code_bytes;
     Prediction p;
     p.bytes = matrix + x_bytes + rows * value_bytes;
     p.seconds =
         device.launch_seconds +
         std::max(p.bytes / bandwidth_share, gathers * per_gather / kernel.gather_share) / device.bytes_per_second;
+    if (name == "sell-reordered") {
+        p.seconds += 2 * rows * per_gather / device.bytes_per_second;
+    }
     p.prepare_seconds = kernel.prepare_products * p.seconds;
     return p;
 }

@@ -66,6 +66,13 @@ const char* unsupported_by_ehyb(std::int64_t rows, std::int64_t /*cols*/, std::i
                : nullptr;
 }
 
+const char* unsupported_by_sell_reordered(std::int64_t rows, std::int64_t /*cols*/, std::int64_t /*nnz*/)
+{
+    return rows > std::numeric_limits<std::int32_t>::max()
+               ? "sell-reordered numbers rows in 31 bits, so at most 2^31 - 1 rows a device"
+               : nullptr;
+}
+
 const char* unsupported_by_packed_tiles(std::int64_t rows, std::int64_t /*cols*/, std::int64_t /*nnz*/)
 {
     return rows > std::numeric_limits<std::int32_t>::max()
@@ -107,7 +114,7 @@ bool automatic(const KernelInfo& info, const RowStatistics& rows)
 bool worth_weighing(const KernelInfo& info, const RowStatistics& rows)
 {
     return automatic(info, rows) || (info.name == "sell-blocks" && prefers_sell(rows, blocked_rows)) ||
-           (info.name == "diagonals" && prefers_sell(rows)) ||
+           (info.name == "diagonals" && prefers_sell(rows)) || (info.name == "sell-reordered" && prefers_sell(rows)) ||
            (info.name == "packed-tiles" && rows.empty_rows <= rows.nnz) ||
            (info.name == "column-blocks" && rows.nnz >= sliced_rows.fewest_nonzeros);
 }
@@ -142,6 +149,10 @@ std::span<const SpmvKernel<T>> spmv_kernels()
         {cuda("sell", Determinism::device_count,
               "sliced rows with columns in 0 to 4 bytes, for rows of similar length; a copy of the matrix"),
          nullptr, prepare_sell<T>, false, true},
+        {cuda("sell-reordered", Determinism::run,
+              "the same after Cuthill and McKee's order of rows and columns, for badly numbered meshes; two copies of "
+              "the matrix"),
+         unsupported_by_sell_reordered, prepare_sell_reordered<T>, false, true},
         {cuda("column-blocks", Determinism::run,
               "blocks of columns whose slice of x stays in shared memory, for power laws; a copy of the matrix"),
          unsupported_by_column_blocks, prepare_column_blocks<T>, false, true},

@@ -5,6 +5,7 @@
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/spmv/reorder.hpp>
 #include <kernels/spmv/sell.hpp>
 #include <kernels/spmv/sell_build.cuh>
 #include <kernels/spmv/sell_values.cuh>
@@ -241,6 +242,24 @@ __device__ T add_long_rows(const Stored<T>& a, unsigned long_rows, std::int64_t 
     return sum;
 }
 
+/// Stores one entry of lines that other warps fill later: until then the L2 keeps them, rather than have the memory merge parts.
+__device__ __forceinline__ void store_lasting(double* to, double value)
+{
+    asm volatile(
+        "{ .reg .b64 last; createpolicy.fractional.L2::evict_last.b64 last, 1.0;"
+        " st.global.L2::cache_hint.f64 [%0], %1, last; }" ::"l"(to),
+        "d"(value)
+        : "memory");
+}
+__device__ __forceinline__ void store_lasting(float* to, float value)
+{
+    asm volatile(
+        "{ .reg .b64 last; createpolicy.fractional.L2::evict_last.b64 last, 1.0;"
+        " st.global.L2::cache_hint.f32 [%0], %1, last; }" ::"l"(to),
+        "f"(value)
+        : "memory");
+}
+
 /// One warp a slice of [first, slices). The additions of a row depend on the row alone, neither on its slice nor on how that is stored.
 /// What is not there costs registers if it is compiled in, so values are raw unless `Encoded`, and nothing is left in CSR unless
 /// `Left`.
@@ -248,7 +267,7 @@ template <bool Encoded, bool Left, class T>
 __global__ void __launch_bounds__(threads, Encoded&& Left ? sell_tuning.blocks_with_everything
                                                           : sell_tuning.blocks_per_multiprocessor)
     sell_kernel(const Stored<T> a, std::int64_t first, std::int64_t slices, T alpha, const T* __restrict__ x, T beta,
-                T* __restrict__ y)
+                T* __restrict__ y, const std::int32_t* __restrict__ y_row)
 {
     const std::int64_t index = first + std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
     const int lane = static_cast<int>(threadIdx.x) % slice_rows;
@@ -277,13 +296,19 @@ __global__ void __launch_bounds__(threads, Encoded&& Left ? sell_tuning.blocks_w
     if (Left && long_rows != 0) {
         sum = add_long_rows(a, long_rows, row, sum, lane, x);
     }
-    if (row < a.rows) {
+    if (row >= a.rows) {
+        return;
+    }
+    if (y_row == nullptr) {
         y[row] = beta == T{0} ? alpha * sum : alpha * sum + beta * y[row];
+    } else {
+        T* const to = y + __ldg(y_row + row);
+        store_lasting(to, beta == T{0} ? alpha * sum : alpha * sum + beta * *to);
     }
 }
 
 template <class T, class Offset>
-class Sell final : public SpmvOperator<T> {
+class Sell final : public ScatteringSpmv<T> {
 public:
     Sell(const CsrShard<T>& shard, const Offset* row_ptr, const Context& context)
         : shard_(shard), row_ptr_(row_ptr), slices_count_((shard.rows + slice_rows - 1) / slice_rows)
@@ -327,7 +352,12 @@ public:
 
     void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
     {
-        launch(0, slices_count_, alpha, x, beta, y, context);
+        launch(0, slices_count_, alpha, x, beta, y, nullptr, context);
+    }
+
+    void apply_to(T alpha, const T* x, T beta, T* y, const std::int32_t* y_row, const Context& context) override
+    {
+        launch(0, slices_count_, alpha, x, beta, y, y_row, context);
     }
 
     std::int64_t row_granule() const override { return sort_rows; }
@@ -335,7 +365,7 @@ public:
     void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
                     const Context& context) override
     {
-        launch(first / slice_rows, (end + slice_rows - 1) / slice_rows, alpha, x, beta, y, context);
+        launch(first / slice_rows, (end + slice_rows - 1) / slice_rows, alpha, x, beta, y, nullptr, context);
     }
 
     void update_values(const Context& context) override
@@ -363,7 +393,8 @@ private:
     static std::int64_t blocks_for(std::int64_t slices) { return (slices + slices_per_block - 1) / slices_per_block; }
     std::int64_t blocks() const { return blocks_for(slices_count_); }
 
-    void launch(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y, const Context& context) const
+    void launch(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y, const std::int32_t* y_row,
+                const Context& context) const
     {
         if (first >= end) {
             return;
@@ -371,7 +402,7 @@ private:
         const auto kernel = encoded_ ? (left_ ? sell_kernel<true, true, T> : sell_kernel<true, false, T>)
                                      : (left_ ? sell_kernel<false, true, T> : sell_kernel<false, false, T>);
         kernel<<<static_cast<unsigned>(blocks_for(end - first)), threads, 0,
-                 static_cast<cudaStream_t>(context.stream)>>>(stored(), first, end, alpha, x, beta, y);
+                 static_cast<cudaStream_t>(context.stream)>>>(stored(), first, end, alpha, x, beta, y, y_row);
         RMSP_CUDA_CHECK_LAUNCH("sell");
     }
 
@@ -445,8 +476,7 @@ private:
 }  // namespace
 
 template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
-                                              const Context& context)
+std::unique_ptr<ScatteringSpmv<T>> prepare_scattering_sell(const CsrShard<T>& shard, const Context& context)
 {
     if (shard.row_ptr.type() == IndexType::i32) {
         return std::make_unique<Sell<T, std::int32_t>>(shard, static_cast<const std::int32_t*>(shard.row_ptr.data()),
@@ -456,6 +486,15 @@ std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>& shard, const Ro
                                                    context);
 }
 
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
+                                              const Context& context)
+{
+    return prepare_scattering_sell(shard, context);
+}
+
+template std::unique_ptr<ScatteringSpmv<float>> prepare_scattering_sell(const CsrShard<float>&, const Context&);
+template std::unique_ptr<ScatteringSpmv<double>> prepare_scattering_sell(const CsrShard<double>&, const Context&);
 template std::unique_ptr<SpmvOperator<float>> prepare_sell(const CsrShard<float>&, const RowStatistics&,
                                                            const Context&);
 template std::unique_ptr<SpmvOperator<double>> prepare_sell(const CsrShard<double>&, const RowStatistics&,

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 #include <kernels/cuda_vector.cuh>
+#include <kernels/spmv/row_pointers.cuh>
 #include <kernels/spmv/sell.hpp>
 
 /// The arrays of kernel "sell" and the kernels that make them from CSR.
@@ -19,19 +20,6 @@ inline constexpr int scan_threads = 1024;
 using cuda::pack;
 using cuda::unpack;
 using cuda::Vector;
-
-/// Row pointers of either width, for kernels that read few of them.
-struct EitherPointers {
-    const void* data;
-    bool wide;
-};
-__device__ __forceinline__ std::int64_t fetch(const std::int32_t* p, std::int64_t i) { return __ldg(p + i); }
-__device__ __forceinline__ std::int64_t fetch(const std::int64_t* p, std::int64_t i) { return __ldg(p + i); }
-__device__ __forceinline__ std::int64_t fetch(const EitherPointers& p, std::int64_t i)
-{
-    return p.wide ? fetch(static_cast<const std::int64_t*>(p.data), i)
-                  : fetch(static_cast<const std::int32_t*>(p.data), i);
-}
 
 template <class T, class Pointers>
 struct Matrix {

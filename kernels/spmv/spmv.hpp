@@ -13,6 +13,12 @@
 
 namespace rmsp::kernels {
 
+/// A numbering of the rows of a square matrix, and of its columns alike, in the memory of a device.
+struct RowOrder {
+    const std::int32_t* row = nullptr;    ///< of each place
+    const std::int32_t* place = nullptr;  ///< of each row
+};
+
 /// A kernel made ready for one shard: y = alpha A x + beta y.
 template <class T>
 class SpmvOperator {
@@ -41,6 +47,15 @@ public:
     virtual void apply_late(T /*alpha*/, const T* /*x*/, T /*beta*/, T* /*y*/, const Context& /*context*/)
     {
         throw Error(ErrorCode::internal, "apply_late() of an operator that multiplies by all columns at once");
+    }
+    /// The order in which the operator multiplies rows and columns of a square matrix, if that is not the matrix's; it lives as long
+    /// as the operator does. Null: it is, or the shard is not the whole of a square matrix.
+    virtual const RowOrder* order() const { return nullptr; }
+    /// apply() with x, y or both in that order.
+    virtual void apply_in_order(T /*alpha*/, const T* /*x*/, bool /*x_in_order*/, T /*beta*/, T* /*y*/,
+                                bool /*y_in_order*/, const Context& /*context*/)
+    {
+        throw Error(ErrorCode::internal, "apply_in_order() of an operator that keeps the matrix's order");
     }
     /// The shard's values changed in place. Operators that keep a copy of their own renew it, on the context's stream; may allocate
     /// and wait as prepare() does, after which the operator is as it was if there is no room.
@@ -108,6 +123,8 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>&, const RowStatistics&, const Context&);
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell_reordered(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>&, const RowStatistics&, const Context&);
 template <class T>

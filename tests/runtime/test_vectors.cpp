@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <rmsp/vector_operations.hpp>
+
 #include "matrices.hpp"
 
 namespace rmsp::test {
@@ -54,6 +56,58 @@ TEST_P(Vectors, MayOutliveMatrixAndRuntime)
     EXPECT_EQ(y.size(), 64);
     EXPECT_THROW(y.fill(1), Error);
     EXPECT_THROW(matrix.update_values(nullptr), Error);
+}
+
+TEST_P(Vectors, InTheOrderOfTheKernel)
+{
+    Runtime runtime(options_for(GetParam()));
+    const bool reorders = GetParam().gpus == 1;
+    const auto a = stencil7<double>(17, 15, 13);
+    DistributeOptions options;
+    options.kernel = GetParam().gpus > 0 ? "sell-reordered" : "auto";
+    auto matrix = runtime.distribute(a.view(), options);
+    const auto other = runtime.distribute(a.view(), options);
+    const auto host_x = random_vector<double>(a.cols, 1);
+    const auto host_y = random_vector<double>(a.rows, 2);
+    auto expected = host_y;
+    matrix.apply(2.0, host_x.data(), 0.5, expected.data());
+    auto plain_x = matrix.make_x(Layout::rows);
+    auto plain_y = matrix.make_y();
+    EXPECT_EQ(plain_x.order(), Order::matrix);
+    auto x = matrix.make_x(Layout::rows, Order::kernel);
+    auto y = matrix.make_y(Order::kernel);
+    EXPECT_EQ(x.order(), reorders ? Order::kernel : Order::matrix);
+    EXPECT_EQ(y.order(), x.order());
+    EXPECT_EQ(matrix.make_x(Layout::replicated, Order::kernel).order(), Order::matrix);
+    std::vector<double> out(host_y.size());
+    for (auto* const from : {&plain_x, &x}) {
+        for (auto* const to : {&plain_y, &y}) {
+            from->upload(host_x.data());
+            to->upload(host_y.data());
+            to->download(out.data());
+            EXPECT_EQ(out, host_y);
+            matrix.apply(2.0, *from, 0.5, *to).get();
+            to->download(out.data());
+            EXPECT_EQ(out, expected);
+        }
+    }
+    EXPECT_NEAR(dot(x, y).get(), dot(plain_x, plain_y).get(), 1e-9);
+    axpy(3.0, x, y);
+    if (reorders) {
+        EXPECT_THROW(axpy(1.0, x, plain_y), Error);
+        EXPECT_THROW(static_cast<void>(dot(plain_x, y)), Error);
+        EXPECT_THROW(matrix.apply_transposed(1.0, x, 0.0, plain_y), Error);
+        auto foreign = other.make_x(Layout::rows, Order::kernel);
+        EXPECT_THROW(matrix.apply(1.0, foreign, 0.0, plain_y), Error);
+    }
+    matrix.measure(DistributedMatrix<double>::Vectors::kernel_order, 1, 3, 2.0, host_x.data(), 0.5, host_y.data(),
+                   out.data());
+    EXPECT_EQ(out, expected);
+    x = {};
+    matrix = {};
+    y.fill(1);
+    y.download(out.data());
+    EXPECT_EQ(out, std::vector<double>(out.size(), 1));
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, Vectors, testing::ValuesIn(machines()), machine_name);

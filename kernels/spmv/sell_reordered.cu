@@ -1,0 +1,297 @@
+#include <algorithm>
+#include <limits>
+
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <cub/device/device_scan.cuh>
+#include <kernels/cuda_check.cuh>
+#include <kernels/spmv/reorder.hpp>
+#include <kernels/spmv/sell.hpp>
+#include <kernels/spmv/spmv.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+constexpr int threads = 256;
+
+/// Entries of the row at each place.
+template <class Offset>
+struct LengthAt {
+    const Offset* row_ptr;
+    const std::int32_t* row;
+    std::int64_t rows;
+
+    __device__ Offset operator()(std::int64_t place) const
+    {
+        return place < rows ? row_ptr[row[place] + 1] - row_ptr[row[place]] : Offset{0};
+    }
+};
+
+template <class T, class Offset>
+struct Rows {
+    const Offset* row_ptr;
+    const std::int32_t* col_idx;
+    const T* values;
+};
+
+/// Copies each row to its place, with the columns' new numbers, ascending; several lanes a row. Rows that "sell" leaves in CSR keep
+/// the order of their entries.
+template <int Lanes, class T, class Offset>
+__global__ void __launch_bounds__(threads)
+    permute_kernel(std::int64_t rows, std::int64_t diagonal, const std::int32_t* __restrict__ row,
+                   const std::int32_t* __restrict__ place, const Rows<T, Offset> from,
+                   const Offset* __restrict__ to_ptr, std::int32_t* __restrict__ to_columns, T* __restrict__ to_values)
+{
+    const std::int64_t at = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / Lanes;
+    if (at >= rows) {
+        return;
+    }
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    const unsigned mask = Lanes == 32 ? 0xffffffffu : ((1u << Lanes) - 1) << (threadIdx.x % 32 / Lanes * Lanes);
+    const std::int64_t begin = from.row_ptr[row[at]];
+    const std::int64_t length = from.row_ptr[row[at] + 1] - begin;
+    const std::int64_t to = to_ptr[at];
+    constexpr std::int32_t none = std::numeric_limits<std::int32_t>::max();
+    const auto column_at = [&](std::int64_t k) {
+        if (k >= length) {
+            return none;
+        }
+        const std::int64_t column = __ldg(from.col_idx + begin + k);
+        const std::int64_t own = column - diagonal;
+        return static_cast<std::int32_t>(own >= 0 && own < rows ? diagonal + __ldg(place + own) : column);
+    };
+    const bool sorted = length <= sell_tuning.longest_row;
+    for (std::int64_t first = 0; first < length; first += Lanes) {
+        const std::int64_t k = first + lane;
+        const std::int32_t column = column_at(k);
+        std::int64_t rank = k;
+        if (sorted) {
+            rank = 0;
+            for (std::int64_t others = 0; others < length; others += Lanes) {
+                const std::int32_t theirs = others == first ? column : column_at(others + lane);
+#pragma unroll 8
+                for (int i = 0; i < Lanes; ++i) {
+                    const std::int32_t other = __shfl_sync(mask, theirs, i, Lanes);
+                    rank += other < column || (other == column && others + i < k) ? 1 : 0;
+                }
+            }
+        }
+        if (k < length) {
+            to_columns[to + rank] = column;
+            to_values[to + rank] = __ldcs(from.values + begin + k);
+        }
+    }
+}
+
+constexpr int gathers = 4;  // of a thread, in flight at once
+
+/// out[i] = alpha in[index[i]] + beta out[i] for i < n.
+template <class T>
+__global__ void __launch_bounds__(threads) gather_kernel(std::int64_t n, const std::int32_t* __restrict__ index,
+                                                         T alpha, const T* __restrict__ in, T beta, T* __restrict__ out)
+{
+    const std::int64_t first = std::int64_t{blockIdx.x} * threads * gathers + threadIdx.x;
+    std::int32_t from[gathers];
+    T value[gathers];
+#pragma unroll
+    for (int k = 0; k < gathers; ++k) {
+        from[k] = first + k * threads < n ? __ldcs(index + first + k * threads) : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < gathers; ++k) {
+        value[k] = first + k * threads < n ? alpha * __ldg(in + from[k]) : T{0};
+    }
+#pragma unroll
+    for (int k = 0; k < gathers; ++k) {
+        if (T* const to = out + first + k * threads; first + k * threads < n) {
+            *to = beta == T{0} ? value[k] : value[k] + beta * *to;
+        }
+    }
+}
+
+unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
+
+/// A copy of the shard in the order of order_rows(), multiplied by "sell-blocks" where blocks fill, else by "sell". Where there is no
+/// order, the shard as it comes by "sell".
+template <class T, class Offset>
+class SellReordered final : public SpmvOperator<T> {
+public:
+    SellReordered(const CsrShard<T>& shard, const Offset* row_ptr, const RowStatistics& rows, const Context& context)
+        : shard_(shard), row_ptr_(row_ptr)
+    {
+        if (has_square_block(shard)) {
+            order_ = order_rows(shard, context);
+        }
+        if (!reordered()) {
+            sell_ = prepare_scattering_sell(shard, context);
+            return;
+        }
+        row_order_ = {order_.row.data(), order_.place.data()};
+        permuted_ptr_ = DeviceArray<Offset>(*context.memory, static_cast<std::size_t>(shard.rows) + 1);
+        columns_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(shard.nnz));
+        values_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(shard.nnz));
+        x_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(shard.cols));
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        const auto lengths = thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}),
+                                                             LengthAt<Offset>{row_ptr, order_.row.data(), shard.rows});
+        std::size_t bytes = 0;
+        RMSP_CUDA_CHECK(
+            cub::DeviceScan::ExclusiveSum(nullptr, bytes, lengths, permuted_ptr_.data(), shard.rows + 1, stream));
+        const DeviceArray<std::byte> space(*context.memory, bytes);
+        RMSP_CUDA_CHECK(
+            cub::DeviceScan::ExclusiveSum(space.data(), bytes, lengths, permuted_ptr_.data(), shard.rows + 1, stream));
+        permute(context);
+        CsrShard<T> permuted = shard;
+        permuted.row_ptr = IndexView(permuted_ptr_.data());
+        permuted.col_idx = columns_.data();
+        permuted.values = values_.data();
+        permuted.early_cols = 0;
+        if (order_.twins * 100 >= shard.rows * reorder_tuning.least_twins) {
+            blocks_ = prepare_sell_blocks(permuted, rows, context);
+            if (blocks_->worthwhile()) {
+                sums_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(shard.rows));
+                return;
+            }
+            blocks_.reset();
+        }
+        sell_ = prepare_scattering_sell(permuted, context);
+    }
+
+    void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
+    {
+        if (reordered()) {
+            apply_in_order(alpha, x, false, beta, y, false, context);
+        } else {
+            sell_->apply(alpha, x, beta, y, context);
+        }
+    }
+
+    const RowOrder* order() const override
+    {
+        const bool whole = shard_.diagonal == 0 && shard_.rows == shard_.cols;
+        return whole && reordered() ? &row_order_ : nullptr;
+    }
+
+    void apply_in_order(T alpha, const T* x, bool x_in_order, T beta, T* y, bool y_in_order,
+                        const Context& context) override
+    {
+        if (!x_in_order) {
+            permute_x(x, context);
+            x = x_.data();
+        }
+        if (y_in_order) {
+            inner().apply(alpha, x, beta, y, context);
+        } else if (sell_) {
+            sell_->apply_to(alpha, x, beta, y, row_order_.row, context);
+        } else {
+            blocks_->apply(T{1}, x, T{0}, sums_.data(), context);
+            gather(row_order_.place, alpha, sums_.data(), beta, y, context);
+        }
+    }
+
+    void update_values(const Context& context) override
+    {
+        if (reordered()) {
+            permute(context);
+        }
+        inner().update_values(context);
+    }
+
+    bool worthwhile() const override { return reordered(); }
+
+    std::int64_t format_bytes() const override
+    {
+        return inner().format_bytes() + 2 * static_cast<std::int64_t>(order_.row.size() * sizeof(std::int32_t));
+    }
+
+    std::int64_t workspace_bytes() const override
+    {
+        return inner().workspace_bytes() +
+               static_cast<std::int64_t>(
+                   (order_.row.size() + order_.place.size() + columns_.size()) * sizeof(std::int32_t) +
+                   permuted_ptr_.size() * sizeof(Offset) + (values_.size() + x_.size() + sums_.size()) * sizeof(T));
+    }
+
+private:
+    bool reordered() const { return order_.row.size() > 0; }
+    SpmvOperator<T>& inner() const { return blocks_ ? *blocks_ : *sell_; }
+
+    /// out[i] = alpha in[index[i]] + beta out[i] for all rows.
+    void gather(const std::int32_t* index, T alpha, const T* in, T beta, T* out, const Context& context) const
+    {
+        gather_kernel<<<blocks_for((shard_.rows + gathers - 1) / gathers), threads, 0,
+                        static_cast<cudaStream_t>(context.stream)>>>(shard_.rows, index, alpha, in, beta, out);
+        RMSP_CUDA_CHECK_LAUNCH("gather_kernel");
+    }
+
+    /// x in the order of the permuted columns: those that belong to rows by their places, the others as they are.
+    void permute_x(const T* x, const Context& context) const
+    {
+        gather(row_order_.row, T{1}, x + shard_.diagonal, T{0}, x_.data() + shard_.diagonal, context);
+        const auto copy = [&](std::int64_t first, std::int64_t end) {
+            if (first < end) {
+                RMSP_CUDA_CHECK(cudaMemcpyAsync(x_.data() + first, x + first,
+                                                static_cast<std::size_t>(end - first) * sizeof(T),
+                                                cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(context.stream)));
+            }
+        };
+        copy(0, shard_.diagonal);
+        copy(shard_.diagonal + shard_.rows, shard_.cols);
+    }
+
+    void permute(const Context& context)
+    {
+        const std::int64_t mean = shard_.nnz / shard_.rows;
+        if (mean <= 8) {
+            permute_by<8>(context);
+        } else if (mean <= 16) {
+            permute_by<16>(context);
+        } else {
+            permute_by<32>(context);
+        }
+    }
+
+    template <int Lanes>
+    void permute_by(const Context& context)
+    {
+        permute_kernel<Lanes>
+            <<<blocks_for(shard_.rows * Lanes), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
+                shard_.rows, shard_.diagonal, order_.row.data(), order_.place.data(),
+                Rows<T, Offset>{row_ptr_, shard_.col_idx, shard_.values}, permuted_ptr_.data(), columns_.data(),
+                values_.data());
+        RMSP_CUDA_CHECK_LAUNCH("permute_kernel");
+    }
+
+    CsrShard<T> shard_;
+    const Offset* row_ptr_;
+    Ordering order_;  ///< empty: as it comes
+    RowOrder row_order_;
+    DeviceArray<Offset> permuted_ptr_;
+    DeviceArray<std::int32_t> columns_;
+    DeviceArray<T> values_;
+    DeviceArray<T> x_;     ///< in the order
+    DeviceArray<T> sums_;  ///< in the order, of `blocks_`
+    std::unique_ptr<ScatteringSpmv<T>> sell_;
+    std::unique_ptr<SpmvOperator<T>> blocks_;  ///< or this one
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell_reordered(const CsrShard<T>& shard, const RowStatistics& rows,
+                                                        const Context& context)
+{
+    if (shard.row_ptr.type() == IndexType::i32) {
+        return std::make_unique<SellReordered<T, std::int32_t>>(
+            shard, static_cast<const std::int32_t*>(shard.row_ptr.data()), rows, context);
+    }
+    return std::make_unique<SellReordered<T, std::int64_t>>(
+        shard, static_cast<const std::int64_t*>(shard.row_ptr.data()), rows, context);
+}
+
+template std::unique_ptr<SpmvOperator<float>> prepare_sell_reordered(const CsrShard<float>&, const RowStatistics&,
+                                                                     const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_sell_reordered(const CsrShard<double>&, const RowStatistics&,
+                                                                      const Context&);
+
+}  // namespace rmsp::kernels
