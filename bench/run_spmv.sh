@@ -32,7 +32,7 @@ if [ "$gpus" -gt 0 ]; then
     meshes=("stencil27-100,generate=stencil27 100 100 100" "stencil7-120,generate=stencil7 120 120 120"
         "stencil27-100-shuffled,generate=stencil27 100 100 100,permute=1"
         "elastic-40,generate=stencil27 40 40 40,kron=3,values=random")
-    reorderings=ehyb,ehyb-natural,cusparse-csr-alg1,cusparse-csr-alg2,cusparse-coo-alg1,cusparse-sell,cusparse-bsr
+    reorderings=sell-reordered,ehyb,ehyb-natural,cusparse-csr-alg1,cusparse-csr-alg2,cusparse-coo-alg1,cusparse-sell,cusparse-bsr
     generated=("stencil27-200,generate=stencil27 200 200 200" "stencil7-256,generate=stencil7 256 256 256")
     sets=()
     for ((n = 1; n <= gpus; n *= 2)); do

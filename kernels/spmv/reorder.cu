@@ -83,21 +83,42 @@ struct Group {
     __device__ int before(unsigned ballot) const { return __popc(ballot & ((1u << (threadIdx.x % 32)) - 1)); }
 };
 
+/// The entries of a row that a group looks at.
+struct Neighbours {
+    std::int64_t begin = 0;
+    std::int64_t length = 0;
+    std::int64_t first = -1;  ///< this lane's first vertex; -1: none
+};
+
+__device__ __forceinline__ std::int64_t vertex_at(const Graph& graph, const Neighbours& row, std::int64_t k)
+{
+    if (k >= row.length) {
+        return -1;
+    }
+    const std::int64_t vertex = __ldg(graph.col_idx + row.begin + k) - graph.diagonal;
+    return vertex >= 0 && vertex < graph.rows ? vertex : -1;
+}
+
+template <int Lanes>
+__device__ __forceinline__ Neighbours neighbours_of(const Graph& graph, const Group<Lanes>& group, std::int64_t row)
+{
+    Neighbours n;
+    n.begin = fetch(graph.row_ptr, row);
+    n.length = fetch(graph.row_ptr, row + 1) - n.begin;
+    n.first = vertex_at(graph, n, group.lane);
+    return n;
+}
+
 /// Calls visit(vertex or -1, entry of the row) for each entry, by all lanes of the group together.
 template <int Lanes, class Visit>
-__device__ __forceinline__ void each_neighbour(const Graph& graph, const Group<Lanes>& group, std::int64_t row,
+__device__ __forceinline__ void each_neighbour(const Graph& graph, const Group<Lanes>& group, const Neighbours& row,
                                                const Visit& visit)
 {
-    const std::int64_t begin = fetch(graph.row_ptr, row);
-    const std::int64_t length = fetch(graph.row_ptr, row + 1) - begin;
-    for (std::int64_t first = 0; first < length; first += Lanes) {
-        const std::int64_t k = first + group.lane;
-        std::int64_t vertex = -1;
-        if (k < length) {
-            vertex = __ldg(graph.col_idx + begin + k) - graph.diagonal;
-            vertex = vertex < graph.rows ? vertex : -1;
-        }
-        visit(vertex < 0 ? std::int64_t{-1} : vertex, k);
+    if (row.length > 0) {
+        visit(row.first, std::int64_t{group.lane});
+    }
+    for (std::int64_t first = Lanes; first < row.length; first += Lanes) {
+        visit(vertex_at(graph, row, first + group.lane), first + group.lane);
     }
 }
 
@@ -127,7 +148,7 @@ __device__ void find_farthest(const Arrays& a, const ReorderTuning& tuning, Grid
         unsigned* const found_here = search.found + levels % 3;
         ++levels;
         for (std::int64_t i = begin + own; i < end; i += groups) {
-            each_neighbour(a.graph, group, a.row[i], [&](std::int64_t v, std::int64_t) {
+            each_neighbour(a.graph, group, neighbours_of(a.graph, group, a.row[i]), [&](std::int64_t v, std::int64_t) {
                 const bool found = v >= 0 && __ldcg(a.place + v) < 0 && atomicExch(a.place + v, 0) < 0;
                 const unsigned ballot = __ballot_sync(group.mask, found);
                 unsigned at = 0;
@@ -223,10 +244,10 @@ __device__ void place_starts(const Arrays& a, std::int64_t& cursor, std::int64_t
 
 /// Children of the vertex at `place`; all lanes of the group.
 template <int Lanes>
-__device__ int count_children(const Arrays& a, const Group<Lanes>& group, std::int64_t place)
+__device__ int count_children(const Arrays& a, const Group<Lanes>& group, std::int64_t place, const Neighbours& row)
 {
     int count = 0;
-    each_neighbour(a.graph, group, a.row[place], [&](std::int64_t v, std::int64_t k) {
+    each_neighbour(a.graph, group, row, [&](std::int64_t v, std::int64_t k) {
         const bool child = v >= 0 && a.parent[v] == (static_cast<Key>(place + 1) << 32 | static_cast<Key>(k));
         count += __popc(__ballot_sync(group.mask, child));
     });
@@ -235,11 +256,11 @@ __device__ int count_children(const Arrays& a, const Group<Lanes>& group, std::i
 
 /// Places the children of the vertex at `place` at `at` and behind; all lanes of the group.
 template <int Lanes>
-__device__ void place_children(const Arrays& a, const Group<Lanes>& group, std::int64_t place, std::int64_t at,
-                               int count)
+__device__ void place_children(const Arrays& a, const Group<Lanes>& group, std::int64_t place, const Neighbours& row,
+                               std::int64_t at, int count)
 {
     int before = 0;
-    each_neighbour(a.graph, group, a.row[place], [&](std::int64_t v, std::int64_t k) {
+    each_neighbour(a.graph, group, row, [&](std::int64_t v, std::int64_t k) {
         const bool child = v >= 0 && a.parent[v] == (static_cast<Key>(place + 1) << 32 | static_cast<Key>(k));
         const unsigned ballot = __ballot_sync(group.mask, child);
         if (child) {
@@ -322,8 +343,16 @@ __global__ void __launch_bounds__(threads, reorder_tuning.blocks_per_multiproces
                                  (grid_warps * Group<Lanes>::in_warp) * Group<Lanes>::in_warp;
         const std::int64_t first = begin + own_warp * run;
         const std::int64_t last = min(first + run, end);
+        // Small levels have one parent a group, whose row is loaded once.
+        Neighbours mine;
+        if (first + group.index < last) {
+            mine = neighbours_of(a.graph, group, a.row[first + group.index]);
+        }
+        const auto row_of = [&](std::int64_t p) {
+            return p == first + group.index ? mine : neighbours_of(a.graph, group, a.row[p]);
+        };
         for (std::int64_t p = first + group.index; p < last; p += Group<Lanes>::in_warp) {
-            each_neighbour(a.graph, group, a.row[p], [&](std::int64_t v, std::int64_t k) {
+            each_neighbour(a.graph, group, row_of(p), [&](std::int64_t v, std::int64_t k) {
                 const Key key = static_cast<Key>(p + 1) << 32 | static_cast<Key>(k);
                 if (v >= 0 && __ldcg(a.parent + v) > key) {
                     atomicMin(a.parent + v, key);
@@ -332,8 +361,11 @@ __global__ void __launch_bounds__(threads, reorder_tuning.blocks_per_multiproces
         }
         barrier.wait();
         int children = 0;
+        int own_children = 0;
         for (std::int64_t p = first + group.index; p < last; p += Group<Lanes>::in_warp) {
-            children += count_children(a, group, p);
+            const int count = count_children(a, group, p, row_of(p));
+            own_children = p == first + group.index ? count : own_children;
+            children += count;
         }
         children = static_cast<int>(__reduce_add_sync(whole_warp, group.lane == 0 ? children : 0));
         if (lane == 0) {
@@ -368,7 +400,8 @@ __global__ void __launch_bounds__(threads, reorder_tuning.blocks_per_multiproces
         std::int64_t at = end + before_block + warp_totals[warp];
         for (std::int64_t p0 = first; p0 < last && children > 0; p0 += Group<Lanes>::in_warp) {
             const std::int64_t p = p0 + group.index;
-            const int count = p < last ? count_children(a, group, p) : 0;
+            const Neighbours row = p < last ? row_of(p) : Neighbours{};
+            const int count = p0 == first ? own_children : count_children(a, group, p, row);
             __syncwarp();
             int before = 0;
             int sum = 0;
@@ -379,7 +412,7 @@ __global__ void __launch_bounds__(threads, reorder_tuning.blocks_per_multiproces
                 sum += of_group;
             }
             if (count > 0) {
-                place_children(a, group, p, at + before, count);
+                place_children(a, group, p, row, at + before, count);
             }
             __syncwarp();
             at += sum;
