@@ -114,12 +114,13 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
         const auto& kernel =
             kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, rows, shard.indices);
         if (options.values == StoredValues::floats && !kernel.stores_floats) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("SpMV kernel \"{}\" keeps {}-byte values: those that keep floats for products in "
-                                    "double precision are sell, sell-blocks, column-blocks and packed-tiles (GPUs), "
-                                    "csr-openmp and diagonals "
-                                    "(host devices)",
-                                    options.kernel, sizeof(T)));
+            throw Error(
+                ErrorCode::usage,
+                fmt::format(
+                    "SpMV kernel \"{}\" keeps {}-byte values: those that keep floats for products in double precision "
+                    "are sell, sell-blocks, sell-reordered, column-blocks and packed-tiles (GPUs), csr-openmp and "
+                    "diagonals (host devices)",
+                    options.kernel, sizeof(T)));
         }
         shard.kernel = kernel.info.name;
         shard.kernel_reason = "asked for";
