@@ -166,24 +166,75 @@ bool in_order(const std::shared_ptr<VectorState<T>>& vector)
     return vector && vector->order;
 }
 
-/// The whole shard's product on the worker's stream.
+/// Stretches of the shard's rows that leave for a host y one by one; empty: its operator multiplies all rows at once, or they are few.
+template <class T>
+std::vector<runtime::Range> host_stretches(const Shard<T>& shard)
+{
+    // What a link carries in 10 us: an event and another kernel cost that.
+    constexpr std::int64_t least_bytes = std::int64_t{512} << 10;
+    std::vector<runtime::Range> stretches;
+    const std::int64_t rows = shard.owned.rows;
+    const std::int64_t count =
+        std::min<std::int64_t>(host_y_stretches, rows * static_cast<std::int64_t>(sizeof(T)) / least_bytes);
+    const std::int64_t granule = shard.streamed || count < 2 ? 0 : shard.owned_operator->row_granule();
+    if (granule == 0) {
+        return stretches;
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+        stretches.push_back(
+            {rows * i / count / granule * granule, i + 1 == count ? rows : rows * (i + 1) / count / granule * granule});
+    }
+    return stretches;
+}
+
+/// The whole shard's product on the worker's stream; that of each stretch of rows by itself if there are any.
 template <class T>
 void multiply(Shard<T>& shard, runtime::Worker& worker, T alpha, const T* x, bool x_in_order, T beta, T* y,
-              bool y_in_order)
+              bool y_in_order, const std::vector<runtime::Range>& stretches)
 {
     const auto context = worker.context();
     if (shard.streamed) {
         shard.streamed->apply(worker, alpha, x, beta, y, shard.carry_out.data());
         return;
     }
+    for (std::size_t i = 0; i < stretches.size(); ++i) {
+        shard.owned_operator->apply_rows(stretches[i].first, stretches[i].end, alpha, x, beta, y, context);
+        worker.stream().record(*shard.y_done[i]);
+    }
     if (x_in_order || y_in_order) {
         shard.owned_operator->apply_in_order(alpha, x, x_in_order, beta, y, y_in_order, context);
-    } else {
+    } else if (stretches.empty()) {
         shard.owned_operator->apply(alpha, x, beta, y, context);
     }
     if (shard.carry_operator) {
         shard.carry_operator->apply(alpha, x, T{0}, shard.carry_out.data(), context);
     }
+}
+
+/// Brings the rows of a host y there; stretches as multiply() has them. Pageable: returns when they are there.
+template <class T>
+void download_rows(Shard<T>& shard, runtime::Worker& worker, T* host, const T* y,
+                   const std::vector<runtime::Range>& stretches)
+{
+    runtime::Device& device = worker.device();
+    if (shard.streamed) {
+        shard.streamed->download(worker, host, y);
+        return;
+    }
+    if (stretches.empty()) {
+        device.download(worker.stream(), host, y, static_cast<std::size_t>(shard.owned.rows) * sizeof(T));
+        return;
+    }
+    std::vector<runtime::Download> parts;
+    for (std::size_t i = 0; i < stretches.size(); ++i) {
+        const runtime::Range& rows = stretches[i];
+        parts.push_back({host + rows.first, y + rows.first, static_cast<std::size_t>(rows.end - rows.first) * sizeof(T),
+                         shard.y_done[i].get()});
+    }
+    runtime::Stream& results = worker.side_stream();
+    device.download(results, parts);
+    results.record(*shard.y_there);
+    worker.stream().wait(*shard.y_there);
 }
 
 /// The shard's interior as far as its operator can multiply it alone.
@@ -281,6 +332,7 @@ void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rende
     const auto context = worker.context();
     const bool copy_y = !y.vector && !device.shares_host_memory();
     const auto y_bytes = static_cast<std::size_t>(shard.owned.rows) * sizeof(T);
+    const auto stretches = copy_y && !in_order(x.vector) ? host_stretches(shard) : std::vector<runtime::Range>{};
     T* const host_rows = y.vector ? nullptr : y.host + shard.part.first_owned_row();
 
     T* const y_place = copy_y ? shard.y.data() : y.vector ? y.vector->slices[rank] : host_rows;
@@ -289,9 +341,7 @@ void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rende
         (!matrix.by_entries || has_ghost_room(matrix, *x.vector))) {
         multiply_overlapped(matrix, worker, meeting, interior, alpha, *x.vector, beta, y_place, probe);
     } else {
-        if (probe != nullptr) {
-            probe->mark(worker, "");
-        }
+        const std::size_t started = probe != nullptr ? probe->mark(worker, "") : 0;
         if (shard.streamed) {
             shard.streamed->start(worker, probe);
         }
@@ -302,8 +352,9 @@ void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rende
                 probe->mark(worker, "y upload");
             }
         }
-        const std::size_t begin = probe != nullptr ? probe->last(worker) : 0;
-        multiply(shard, worker, alpha, x_place.data, in_order(x.vector), beta, y_place, in_order(y.vector));
+        // Pieces are on their way from the start on.
+        const std::size_t begin = probe == nullptr || shard.streamed ? started : probe->last(worker);
+        multiply(shard, worker, alpha, x_place.data, in_order(x.vector), beta, y_place, in_order(y.vector), stretches);
         if (x_place.gathered) {
             matrix.channel->settle(worker, stream, meeting);
         }
@@ -330,10 +381,8 @@ void apply_steps(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rende
             matrix.carry_order->settle(worker.rank(), stream, meeting);
         }
     }
-    if (copy_y && shard.streamed) {
-        shard.streamed->download(worker, host_rows, y_place);
-    } else if (copy_y) {
-        device.download(stream, host_rows, y_place, y_bytes);
+    if (copy_y) {
+        download_rows(shard, worker, host_rows, y_place, stretches);
     }
     if (probe != nullptr && (copy_y || matrix.any_carry)) {
         probe->mark(worker, "merge");

@@ -258,7 +258,7 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
             probe->mark(worker, phase);
         }
     };
-    mark("");
+    const std::size_t started = probe != nullptr ? probe->mark(worker, "") : 0;
     if (own.streamed != nullptr) {
         own.streamed->start(worker, probe);
     }
@@ -273,7 +273,8 @@ void ColumnProduct<T>::apply(runtime::Worker& worker, runtime::Rendezvous& meeti
         mark("y upload");
     }
 
-    const std::size_t begin = probe != nullptr ? probe->last(worker) : 0;
+    // Pieces are on their way from the start on.
+    const std::size_t begin = probe == nullptr || own.streamed != nullptr ? started : probe->last(worker);
     if (shared && !alone) {
         multiply(worker, alpha, placed.zero, T{0}, own.partial.zero, {});
     } else {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include <kernels/context.hpp>
@@ -88,6 +89,14 @@ Filler localized(const In* row_ptr, std::int64_t start, std::int64_t nnz, const 
     };
 }
 
+/// Bytes on their way to host memory.
+struct Download {
+    void* to = nullptr;
+    const void* from = nullptr;
+    std::size_t bytes = 0;
+    const Event* after = nullptr;  ///< has been recorded; null: after what is in the stream
+};
+
 /// Memory, streams and events of one place. A device belongs to one Worker, whose thread calls everything here, except
 /// that deallocate() and make_current() may also be called by another thread once the worker has stopped.
 class Device : public kernels::Memory {
@@ -125,8 +134,14 @@ public:
     /// The same for data that is made on the way (converted columns): `fill` has been called for everything when this returns.
     virtual void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill,
                         const Between& between = {}) = 0;
-    /// Copies device memory to host memory of any kind. Pageable: returns when the data are there. Pinned: when queued.
-    virtual void download(Stream& stream, void* dst, const void* src, std::size_t bytes) = 0;
+    /// Copies device memory to host memory of any kind, in this order, each as soon as it is there. If any of it is pageable, returns
+    /// when all the data are there; else when queued.
+    virtual void download(Stream& stream, std::span<const Download> parts) = 0;
+    void download(Stream& stream, void* dst, const void* src, std::size_t bytes)
+    {
+        const Download whole{dst, src, bytes};
+        download(stream, {&whole, 1});
+    }
 
     kernels::Context context(const Stream& stream)
     {

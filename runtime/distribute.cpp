@@ -181,6 +181,10 @@ void open_shard(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker
     if (!device.shares_host_memory()) {
         shard.x = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(matrix.columns.size()));
         shard.y = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(shard.owned.rows));
+        shard.y_there = worker.device().make_event(false);
+        for (int i = 0; i < host_y_stretches; ++i) {
+            shard.y_done.push_back(worker.device().make_event(false));
+        }
         matrix.x_buffers[static_cast<std::size_t>(worker.rank())] = shard.x.data();
     }
     matrix.carry_order->open(worker.rank(), device);

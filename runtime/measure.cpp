@@ -21,8 +21,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Applies whose phases are recorded, after the timed ones: events between phases cost about a microsecond each.
-constexpr int profiled_applies = 11;
+// Applies whose phases are recorded, after the timed ones, unless fewer are timed: events between phases cost about a microsecond
+// each.
+constexpr std::int64_t most_profiled_applies = 11;
+constexpr std::int64_t least_profiled_applies = 3;
 // What kernels::read_all() writes.
 constexpr std::int64_t sink_entries = 4096;
 // Of an apply: begin, x upload, x exchange, x packing, boundary, interior, y upload, kernel, merge.
@@ -446,6 +448,8 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
             .get();
     }
 
+    const auto profiled_applies =
+        static_cast<int>(std::clamp(iterations, least_profiled_applies, most_profiled_applies));
     PhaseProbe probe(runtime, profiled_applies, marks_each);
     for (int i = 0; i < profiled_applies; ++i) {
         if (cold) {

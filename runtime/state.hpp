@@ -166,8 +166,14 @@ struct Shard {
     kernels::DeviceArray<T> local_x;                 ///< room for slice and ghosts, for an x that has none,
     kernels::DeviceArray<std::int32_t> packed_list;  ///< what others need of the slice,
     kernels::DeviceArray<T> packed;                  ///< and where it is packed
-    kernels::DeviceArray<T> y;                       ///< owned rows of y, where y lives on the host
+    kernels::DeviceArray<T> y;                       ///< owned rows of y, where y lives on the host,
+    std::vector<std::unique_ptr<runtime::Event>>
+        y_done;                               ///< for each stretch of them that leaves as one: its product has ended,
+    std::unique_ptr<runtime::Event> y_there;  ///< and all of them are in host memory
 };
+
+/// Stretches in which the rows of a resident part leave for a host y, each while the next is multiplied.
+inline constexpr int host_y_stretches = 8;
 
 /// Rounds up to whole 256-byte lines of the smallest entries, so that what follows starts aligned for the widest loads.
 constexpr std::int64_t whole_lines(std::int64_t n)

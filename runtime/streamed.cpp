@@ -542,15 +542,16 @@ void StreamedPart<T>::apply(runtime::Worker& worker, T alpha, const T* x, T beta
 template <class T>
 void StreamedPart<T>::download(runtime::Worker& worker, T* host, const T* y)
 {
+    std::vector<runtime::Download> parts;
     std::int64_t row = first_owned_row_;
     for (const Stretch& stretch : stretches_) {
         const StreamPiece& last = pieces_[stretch.end - 1];
         const std::int64_t end_row = last.carry ? row : last.first_row + last.rows;
-        results_->wait(*stretch.done);
-        worker.device().download(*results_, host + (row - first_owned_row_), y + (row - first_owned_row_),
-                                 static_cast<std::size_t>(end_row - row) * sizeof(T));
+        parts.push_back({host + (row - first_owned_row_), y + (row - first_owned_row_),
+                         static_cast<std::size_t>(end_row - row) * sizeof(T), stretch.done.get()});
         row = end_row;
     }
+    worker.device().download(*results_, parts);
     results_->record(*results_there_);
     worker.stream().wait(*results_there_);
 }

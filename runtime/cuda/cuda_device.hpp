@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/copy_team.hpp"
 #include "runtime/device.hpp"
 #include "runtime/worker.hpp"
 
@@ -75,7 +76,7 @@ public:
 
     void upload(Stream& stream, void* dst, const void* src, std::size_t bytes, const Between& between) override;
     void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill, const Between& between) override;
-    void download(Stream& stream, void* dst, const void* src, std::size_t bytes) override;
+    void download(Stream& stream, std::span<const Download> parts) override;
 
 private:
     struct Slot {
@@ -86,8 +87,8 @@ private:
     void open_pool();
 
     int ordinal_;
-    int copy_threads_;
     std::vector<Slot> ring_;  // made at the first pageable copy
+    std::unique_ptr<CopyTeam> team_;
     cudaMemPool_t pool_ = nullptr;
     bool pool_shared_ = false;
     std::size_t next_ = 0;  // the slot that was used longest ago

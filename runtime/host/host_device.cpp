@@ -93,9 +93,11 @@ public:
         parallel_ranges(info().compute_units, bytes,
                         [&](std::size_t first, std::size_t n) { fill(to + first, first, n); });
     }
-    void download(Stream& stream, void* dst, const void* src, std::size_t bytes) override
+    void download(Stream& stream, std::span<const Download> parts) override
     {
-        stream.copy(dst, src, bytes);
+        for (const Download& part : parts) {
+            stream.copy(part.to, part.from, part.bytes);
+        }
     }
 
 private:

@@ -186,7 +186,7 @@ public:
         fill(static_cast<std::byte*>(dst), 0, bytes);
         staged += bytes;
     }
-    void download(runtime::Stream&, void*, const void*, std::size_t) override {}
+    void download(runtime::Stream&, std::span<const runtime::Download>) override {}
 
     bool pinned_before = false;
     Bytes pinned_pages{};
