@@ -115,6 +115,19 @@ TEST_P(Apply, EveryKernelOfTheseDevices)
     }
 }
 
+TEST_P(Apply, RowsOfALongHostVectorLeaveInStretches)
+{
+    // 3.3 MB of y.
+    const auto a = stencil7<double>(75, 75, 73);
+    const bool gpus = runtime_->devices().front().kind == DeviceKind::cuda;
+    DistributeOptions options;
+    options.alignment = RowAlignment::exact;
+    for (const char* kernel : {"csr-row-vector", "sell", "csr-nnz-split"}) {
+        options.kernel = gpus ? kernel : "auto";
+        check_host_apply(options.kernel.c_str(), a, options);
+    }
+}
+
 TEST_P(Apply, VectorsOnTheDevices)
 {
     for (const auto& [name, a] : hard_matrices<double>()) {
