@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws what bench_msrep kept, one SVG for each figure of the paper that it repeats, with the paper's claim below. Needs matplotlib.
+"""Draws what bench_msrep kept, one SVG for each figure of the paper that it repeats, with the paper's claim below, and prints a table of
+the versions on each matrix. Needs matplotlib.
 
 usage: bench/plot_msrep.py RESULTS.json OUT_FOLDER
 """
@@ -155,6 +156,18 @@ class Figures:
         self.save(figure, "fig21-speed-up", "Figure 21: total speed-up, HV15R's stand-in, streamed",
                   "p*-opt 5.5 on 6 GPUs (Summit), 6.2 on 8 (DGX-1); p* falls behind, the baseline is worst")
 
+    def skewed(self):
+        """Every matrix, by rows: the three versions on as many devices each."""
+        counts = self.counts
+        print("| matrix | nonzeros | " + " | ".join(f"{VERSIONS[v][0]}, {n}" for n in counts for v in VERSIONS) + " | "
+              + " | ".join(f"p*-opt over baseline, {n}" for n in counts) + " |")
+        print("|---|" + "--:|" * (1 + len(counts) * (len(VERSIONS) + 1)))
+        for matrix in self.data["matrices"]:
+            ms = {(v, n): 1e3 * self.seconds(v, n, matrix=matrix["name"]) for v in VERSIONS for n in counts}
+            print(f"| {matrix['name']} | {matrix['nonzeros'] / 1e6:.1f} M | "
+                  + " | ".join(f"{ms[v, n]:.2f} ms" for n in counts for v in VERSIONS) + " | "
+                  + " | ".join(f"{ms['baseline', n] / ms['pstar-opt', n]:.2f}" for n in counts) + " |")
+
     def fig22(self):
         figure, axes = plt.subplots(figsize=(8, 4.5))
         for matrix in self.data["matrices"]:
@@ -170,6 +183,7 @@ def main(source, folder):
     figures = Figures(json.loads(pathlib.Path(source).read_text()), folder)
     for name in sorted(name for name in dir(figures) if name.startswith("fig")):
         getattr(figures, name)()
+    figures.skewed()
 
 
 if __name__ == "__main__":

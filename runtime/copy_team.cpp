@@ -8,8 +8,12 @@
 #include <immintrin.h>
 #endif
 
+#include <rmsp/error.hpp>
+
 namespace rmsp::runtime {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 /// Of a thread that looks at an atomic again and again.
 void pause() noexcept
@@ -51,7 +55,11 @@ void CopyTeam::run(std::span<const std::size_t> chunk_bytes,
                    const std::function<bool()>& lead)
 {
     // A helper that is asleep comes too late for less.
-    constexpr std::size_t blocks_worth_waking = 4;
+    constexpr std::size_t blocks_worth_waking = 8;
+    if (leading_) {
+        throw Error(ErrorCode::internal, "a copy inside another one of the same device");
+    }
+    leading_ = true;
     bytes_ = chunk_bytes;
     work_ = &work;
     first_block_.assign(1, 0);
@@ -77,6 +85,7 @@ void CopyTeam::run(std::span<const std::size_t> chunk_bytes,
         std::unique_lock lock(mutex_);
         ends_.store(true, std::memory_order_release);
         left_alone_.wait(lock, [&] { return busy_ == 0; });
+        leading_ = false;
     };
     try {
         while (!lead()) {
@@ -110,9 +119,11 @@ bool CopyTeam::work_on_next()
 
 void CopyTeam::help()
 {
-    // Looks for blocks without a break for some 50 us, then every now and then, since the next chunk may be far away.
-    constexpr int looks = 1000;
+    // Looks for blocks without a break for as long as a link takes for a chunk, then every now and then, since the next chunk may be far
+    // away.
+    constexpr std::chrono::microseconds watch{200};
     constexpr std::chrono::microseconds nap{50};
+    constexpr int looks_a_time = 64;
     std::uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -124,9 +135,12 @@ void CopyTeam::help()
         while (!stop_ && run_ == seen && !ends_.load(std::memory_order_acquire)) {
             ++busy_;
             lock.unlock();
-            for (int idle = 0; idle < looks && !ends_.load(std::memory_order_acquire); ++idle) {
+            auto idle_since = Clock::now();
+            for (int look = 0; !ends_.load(std::memory_order_acquire); ++look) {
                 if (work_on_next()) {
-                    idle = 0;
+                    idle_since = Clock::now();
+                } else if (look % looks_a_time == 0 && Clock::now() - idle_since > watch) {
+                    break;
                 } else {
                     pause();
                 }

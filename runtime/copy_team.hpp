@@ -18,7 +18,7 @@ namespace rmsp::runtime {
 class CopyTeam {
 public:
     /// Bytes of a block: 64 times some number, so that no two threads write to a line.
-    static constexpr std::size_t block_bytes = std::size_t{128} << 10;
+    static constexpr std::size_t block_bytes = std::size_t{64} << 10;
 
     /// Starts the helpers, which may run where the calling thread may; as many as the system grants.
     explicit CopyTeam(int helpers);
@@ -29,6 +29,7 @@ public:
     /// Calls work(chunk, first, bytes), which must not throw, for every block of the chunks, once they are open. The calling thread calls lead()
     /// again and again until that returns true; then all chunks must be done. An exception of lead() ends it as well. Empty chunks
     /// are not worked on.
+    /// \throws Error(internal) if lead() calls this
     void run(std::span<const std::size_t> chunk_bytes,
              const std::function<void(std::size_t, std::size_t, std::size_t)>& work, const std::function<bool()>& lead);
     /// In lead(): chunks [0, end) may be worked on, as well as those that were.
@@ -55,6 +56,7 @@ private:
     std::uint64_t run_ = 0;
     int busy_ = 0;  // helpers that look at the work
     bool stop_ = false;
+    bool leading_ = false;  // the leader's
     std::vector<std::thread> helpers_;
 };
 

@@ -48,7 +48,8 @@ enum class StreamPriority : std::uint8_t { normal, high };
 /// ends are multiples of 64 bytes.
 using Filler = std::function<void(std::byte* out, std::size_t begin, std::size_t bytes)>;
 
-/// Called between the parts of an upload of pageable memory, for work that uses the link while the cores prepare the next one.
+/// Called between the parts of an upload of pageable memory, for work that uses the link while the cores prepare the next one. Copies
+/// only what is pinned.
 using Between = std::function<void()>;
 
 /// Writes 64-bit indices as 32-bit ones, counted from `base`; the caller has checked the range.

@@ -26,6 +26,8 @@ public:
     void send(runtime::Device& device, runtime::Stream& stream, void* dst, const void* src, std::size_t bytes) const;
     /// The caller wrote to the array.
     void refresh();
+    /// Whether it goes through the device's pinned ring.
+    bool staged() const noexcept { return bytes_ > 0 && begin_ == end_; }
     /// Whether the system refused to lock it.
     bool refused() const noexcept { return refused_; }
     /// What of the `bytes` at `src` in this array devices may copy directly.

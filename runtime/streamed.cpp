@@ -515,12 +515,17 @@ void StreamedPart<T>::start(runtime::Worker& worker, PhaseProbe* probe)
 template <class T>
 void StreamedPart<T>::upload(runtime::Worker& worker, T* to, const T* from, std::size_t bytes)
 {
-    worker.device().upload(*copies_, to, from, bytes, [&] {
-        // Not more than the link needs, since the rest of the vector has to wait for it.
-        while (sent_ < slots_.size() && slot_of(sent_ - pieces_ahead).filled->ready()) {
-            send(worker, sent_++);
-        }
-    });
+    runtime::Between between;
+    // Pieces that go through the pinned ring themselves follow the vector.
+    if (row_pointers_ == RowPointers::device && !source_.staged()) {
+        between = [&] {
+            // Not more than the link needs, since the rest of the vector has to wait for it.
+            while (sent_ < slots_.size() && slot_of(sent_ - pieces_ahead).filled->ready()) {
+                send(worker, sent_++);
+            }
+        };
+    }
+    worker.device().upload(*copies_, to, from, bytes, between);
     copies_->record(*vector_there_);
     worker.stream().wait(*vector_there_);
 }

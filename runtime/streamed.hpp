@@ -65,6 +65,7 @@ template <class T>
 struct StreamSource {
     StreamSource(LockedArrays& arrays, runtime::Device& device, const CsrView<T>& matrix, bool lock);
     bool refused() const noexcept { return row_ptr->refused() || col_idx->refused() || values->refused(); }
+    bool staged() const noexcept { return row_ptr->staged() || col_idx->staged() || values->staged(); }
 
     CsrView<T> a;
     std::shared_ptr<LockedArray> row_ptr;

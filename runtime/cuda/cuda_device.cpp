@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,18 +15,22 @@
 namespace rmsp::runtime {
 namespace {
 
-// A copy costs 3 us more than its bytes, 2 MiB take 38 at 55 GB/s. Slots are filled, on the link, and waiting for it.
-constexpr std::size_t ring_slot_bytes = std::size_t{4} << 20;
-constexpr int ring_slots = 6;
-// One core copies about 10 GB/s; a PCIe 5 link takes 55.
+// A copy costs 3 us more than its bytes, which take 150 at 55 GB/s; three slots keep one being filled, one in flight and one draining.
+constexpr std::size_t ring_slot_bytes = std::size_t{8} << 20;
+constexpr int ring_slots = 3;
+// One core copies 5 to 10 GB/s; a PCIe 5 link takes 55.
 constexpr int max_copy_threads = 8;
 
-/// Small copies in several chunks too, so that the cores and the copy engine work at the same time.
-std::size_t chunk_for(std::size_t bytes)
+/// Cuts what goes through the ring. If they grow, each of the first chunks is at most all before it, so that the link begins soon.
+std::vector<std::size_t> chunks_of(std::size_t bytes, bool grow)
 {
-    constexpr std::size_t least = 2 * CopyTeam::block_bytes;
-    constexpr std::size_t page = 4096;
-    return std::clamp((bytes / 4 + page - 1) / page * page, least, ring_slot_bytes);
+    constexpr std::size_t least = 4 * CopyTeam::block_bytes;
+    std::vector<std::size_t> chunks;
+    for (std::size_t begin = 0; begin < bytes; begin += chunks.back()) {
+        const std::size_t most = grow ? std::clamp(begin, least, ring_slot_bytes) : ring_slot_bytes;
+        chunks.push_back(std::min(most, bytes - begin));
+    }
+    return chunks;
 }
 
 bool is_registered(const void* p)
@@ -355,11 +360,9 @@ void CudaDevice::upload(Stream& stream, void* dst, std::size_t bytes, const Fill
     }
     open_ring();
     auto* const to = static_cast<std::byte*>(dst);
-    const std::size_t chunk = chunk_for(bytes);
-    std::vector<std::size_t> chunks;
-    for (std::size_t begin = 0; begin < bytes; begin += chunk) {
-        chunks.push_back(std::min(chunk, bytes - begin));
-    }
+    const std::vector<std::size_t> chunks = chunks_of(bytes, true);
+    std::vector<std::size_t> begin(chunks.size());
+    std::exclusive_scan(chunks.begin(), chunks.end(), begin.begin(), std::size_t{0});
     // Each call goes on where the one before stopped, so that successive ones do not wait for each other's first slot.
     const std::size_t first_slot = next_;
     const auto slot = [&](std::size_t c) -> Slot& { return ring_[(first_slot + c) % ring_.size()]; };
@@ -368,11 +371,11 @@ void CudaDevice::upload(Stream& stream, void* dst, std::size_t bytes, const Fill
     team_->run(
         chunks,
         [&](std::size_t c, std::size_t first, std::size_t n) {
-            fill(static_cast<std::byte*>(slot(c).memory.data()) + first, c * chunk + first, n);
+            fill(static_cast<std::byte*>(slot(c).memory.data()) + first, begin[c] + first, n);
         },
         [&] {
             for (; queued < opened && team_->done(queued); ++queued) {
-                stream.copy(to + queued * chunk, slot(queued).memory.data(), chunks[queued]);
+                stream.copy(to + begin[queued], slot(queued).memory.data(), chunks[queued]);
                 stream.record(*slot(queued).free);
                 if (between) {
                     between();
@@ -399,20 +402,21 @@ void CudaDevice::download(Stream& stream, std::span<const Download> parts)
         return;
     }
     open_ring();
-    std::size_t bytes = 0;
-    for (const Download& part : parts) {
-        bytes += part.bytes;
-    }
-    const std::size_t most = chunk_for(bytes);
     std::vector<Download> chunks;
     std::vector<std::size_t> sizes;
-    for (const Download& part : parts) {
-        for (std::size_t begin = 0; begin < part.bytes; begin += most) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const Download& part = parts[i];
+        // The last ones are small, since the cores are at them when the link is done.
+        std::vector<std::size_t> cuts = chunks_of(part.bytes, i + 1 == parts.size());
+        std::reverse(cuts.begin(), cuts.end());
+        std::size_t begin = 0;
+        for (const std::size_t bytes : cuts) {
             chunks.push_back({static_cast<std::byte*>(part.to) + begin,
-                              static_cast<const std::byte*>(part.from) + begin, std::min(most, part.bytes - begin),
+                              static_cast<const std::byte*>(part.from) + begin, bytes,
                               begin == 0 ? part.after : nullptr});
-            sizes.push_back(chunks.back().bytes);
+            begin += bytes;
         }
+        sizes.insert(sizes.end(), cuts.begin(), cuts.end());
     }
     const std::size_t first_slot = next_;
     const auto slot = [&](std::size_t c) -> Slot& { return ring_[(first_slot + c) % ring_.size()]; };
