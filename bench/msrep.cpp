@@ -75,7 +75,7 @@ void say(fmt::format_string<Args...> format, Args&&... args)
 /// The best of three runs, or of fewer that take long.
 double best_seconds(const std::function<void()>& f)
 {
-    constexpr double enough_seconds = 0.2;
+    constexpr double enough_seconds = 0.1;
     const auto begin = Clock::now();
     double best = 1e300;
     for (int i = 0; i < 3 && (i == 0 || seconds_since(begin) < enough_seconds); ++i) {
