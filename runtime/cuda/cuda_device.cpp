@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,16 +16,18 @@
 namespace rmsp::runtime {
 namespace {
 
-// A copy costs 3 us more than its bytes, which take 150 at 55 GB/s; three slots keep one being filled, one in flight and one draining.
-constexpr std::size_t ring_slot_bytes = std::size_t{8} << 20;
-constexpr int ring_slots = 3;
+// A copy costs 3 us more than its bytes, which take 75 at 55 GB/s. Slots wait for the cores, for the link and on it; a vector of 16 MiB has
+// room in all of them, so that nobody waits for what is before it on the link.
+constexpr std::size_t ring_slot_bytes = std::size_t{4} << 20;
+constexpr int ring_slots = 6;
 // One core copies 5 to 10 GB/s; a PCIe 5 link takes 55.
-constexpr int max_copy_threads = 8;
+constexpr int max_copy_threads = 12;
 
 /// Cuts what goes through the ring. If they grow, each of the first chunks is at most all before it, so that the link begins soon.
 std::vector<std::size_t> chunks_of(std::size_t bytes, bool grow)
 {
-    constexpr std::size_t least = 4 * CopyTeam::block_bytes;
+    const std::size_t least =
+        std::clamp(bytes / 8 / CopyTeam::block_bytes, std::size_t{4}, std::size_t{16}) * CopyTeam::block_bytes;
     std::vector<std::size_t> chunks;
     for (std::size_t begin = 0; begin < bytes; begin += chunks.back()) {
         const std::size_t most = grow ? std::clamp(begin, least, ring_slot_bytes) : ring_slot_bytes;
