@@ -336,8 +336,10 @@ void CudaDevice::open_ring()
         slot.memory = PinnedBuffer(*this, ring_slot_bytes);
         slot.free = make_event(false);
     }
-    team_ =
-        std::make_unique<CopyTeam>(std::clamp(static_cast<int>(info().placement.cpus.size()), 1, max_copy_threads) - 1);
+    // An unbound worker may use them all.
+    const std::size_t cpus =
+        info().placement.cpus.empty() ? std::thread::hardware_concurrency() : info().placement.cpus.size();
+    team_ = std::make_unique<CopyTeam>(std::clamp(static_cast<int>(cpus), 1, max_copy_threads) - 1);
     ring_ = std::move(ring);
 }
 
