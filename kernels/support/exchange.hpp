@@ -80,8 +80,8 @@ struct LineExchange {
 
 /// The same as exchange_with_peers() for little data: each device writes what a peer needs into lines of the peer's memory and takes
 /// what it needs out of its own, so that nothing is asked for and no fence waits for what was written. A peer's lines must have been
-/// taken before they are written again: a device uses two sets of them in turn, and each exchange waits for a line of every peer
-/// of the one before.
+/// taken before they are written again: a device uses two sets of them in turn with each peer, and before an exchange with a peer
+/// ends, that has ended the one before.
 void exchange_lines(const LineExchange& exchange, const Context& context);
 
 }  // namespace rmsp::kernels

@@ -1,8 +1,10 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -49,6 +51,7 @@ public:
                    "cudaMemsetAsync");
         end.lines = kernels::DeviceArray<std::byte>(worker.device(), 2 * ends_.size() * line_set());
         cuda_check(cudaMemsetAsync(end.lines.data(), 0, end.lines.size(), stream), "cudaMemsetAsync");
+        end.line_set.assign(ends_.size(), 0);
         hand_over_.open(worker.rank(), worker.device());
         worker.stream().synchronize();
     }
@@ -133,7 +136,7 @@ private:
         kernels::DeviceArray<std::uint64_t> words;
         kernels::DeviceArray<unsigned> arrived;
         kernels::DeviceArray<std::byte> lines;  ///< from each device, two sets
-        int line_set = 0;                       ///< which one this device writes next, on each of the others
+        std::vector<int> line_set;              ///< which one this device writes next, on each of the others
         std::uint64_t by_lines = 0;             ///< epoch of its last exchange by lines
         std::uint64_t job = 0;
         std::uint64_t exchanges = 0;  ///< of that job so far
@@ -195,6 +198,7 @@ private:
         exchange.epoch = next_epoch(rank, meeting);
         exchange.given_up = given_up_;
         exchange.entry_bytes = static_cast<int>(gather.entry_bytes);
+        std::array<int, kernels::most_peer_links> written{};
         for (int step = 1; step < gather.devices(); ++step) {
             const int other = (rank + step) % gather.devices();
             const Transfer in = gather.transfer(other, rank);
@@ -202,6 +206,7 @@ private:
             if (in.empty() && out.empty()) {
                 continue;
             }
+            written[exchange.links] = other;
             kernels::LineLink& link = exchange.link[exchange.links++];
             link.from = out.from;
             if (gather.halo != nullptr) {
@@ -209,14 +214,17 @@ private:
                 link.list = gather.packed_list + gather.halo->sent_at(rank, other);
             }
             link.bytes_out = static_cast<std::int64_t>(out.bytes);
-            link.lines_out = lines(other, rank, end.line_set);
+            link.lines_out = lines(other, rank, end.line_set[other]);
             link.lines_in[0] = lines(rank, other, 0);
             link.lines_in[1] = lines(rank, other, 1);
             link.to = in.to;
             link.bytes_in = static_cast<std::int64_t>(in.bytes);
         }
         queue(meeting, [&] { kernels::exchange_lines(exchange, worker.device().context(stream)); });
-        end.line_set = 1 - end.line_set;
+        // With these devices alone: a set may be written again once an exchange with the same device has used the other.
+        for (int i = 0; i < exchange.links; ++i) {
+            end.line_set[written[i]] = 1 - end.line_set[written[i]];
+        }
         end.by_lines = exchange.epoch;
     }
     std::uint64_t* ready(int on, int of) const noexcept { return ends_[on].words.data() + of; }
