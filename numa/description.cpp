@@ -113,12 +113,13 @@ private:
     void check_keys(const toml::table& table, std::string_view place, Keys known) const
     {
         for (const auto& [key, value] : table) {
-            if (std::find(known.begin(), known.end(), key.str()) == known.end()) {
+            const std::string_view name = key.str();
+            if (std::find(known.begin(), known.end(), name) == known.end()) {
                 const auto* const nearest =
                     std::min_element(known.begin(), known.end(), [&](std::string_view a, std::string_view b) {
-                        return edit_distance(a, key.str()) < edit_distance(b, key.str());
+                        return edit_distance(a, name) < edit_distance(b, name);
                     });
-                fail(value, fmt::format("unknown key `{}` in {}; did you mean `{}`?", key.str(), place, *nearest));
+                fail(value, fmt::format("unknown key `{}` in {}; did you mean `{}`?", name, place, *nearest));
             }
         }
     }
