@@ -18,7 +18,7 @@ struct ColumnBlockTuning {
     int columns = 28 * 1024;  ///< a block, at most 2^15 - 1
     int threads = 1024;
     int blocks_per_multiprocessor = 1;  ///< of threads: as many as their slices of x leave room for
-    int slice_weight = 90;              ///< tiles that take as long as loading one slice of x
+    int slice_weight = 180;             ///< tiles that take as long as loading a slice of x, all warps waiting
     int stretches_a_tile = 128;         ///< whose sums take as long to write as one tile to read
     int fewest_entries_a_stretch = 3;   ///< on average; with fewer, gathers of x cost less than the sums of stretches
     bool operator==(const ColumnBlockTuning&) const = default;
@@ -26,7 +26,7 @@ struct ColumnBlockTuning {
 template <class T>
 inline constexpr ColumnBlockTuning column_block_tuning = sizeof(T) == sizeof(double)
                                                              ? ColumnBlockTuning{}
-                                                             : ColumnBlockTuning{28 * 1024, 512, 2, 45};
+                                                             : ColumnBlockTuning{28 * 1024, 512, 2};
 
 /// Entries that a lane multiplies: one 16-byte load of codes.
 inline constexpr int tile_lane_entries = 8;
