@@ -17,8 +17,6 @@ namespace {
 
 using namespace sell_blocks;
 
-constexpr int warps = threads / 32;
-
 /// The codes of as many blocks as 16 bytes hold values.
 template <class T>
 struct CodeVector;
@@ -224,7 +222,7 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
     const bool has_row = static_cast<int>(threadIdx.x) % 32 < lanes;
     const int part = warp % parts;
     const int own = lane / shape.lanes();  // node
-    const std::int64_t index = std::int64_t{blockIdx.x} * (warps / parts) + warp / parts;
+    const std::int64_t index = std::int64_t{blockIdx.x} * (static_cast<int>(blockDim.x) / (32 * parts)) + warp / parts;
     std::int64_t row = -1;
     T sum = 0;
     if (index < a.slices) {
@@ -289,11 +287,12 @@ public:
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
         with_shape([&]<int R, int C>() {
-            const int slices_per_block = warps / parts_;
+            const int block = slice_threads(parts_);
+            const int slices_per_block = block / (32 * parts_);
             with_stored([&]<class V>(V) {
                 sell_blocks_kernel<R, C, V>
-                    <<<static_cast<unsigned>((slices_ + slices_per_block - 1) / slices_per_block), threads, 0,
-                       stream>>>(slices(), parts_, alpha, x, beta, y);
+                    <<<static_cast<unsigned>((slices_ + slices_per_block - 1) / slices_per_block), block, 0, stream>>>(
+                        slices(), parts_, alpha, x, beta, y);
                 RMSP_CUDA_CHECK_LAUNCH("sell-blocks");
             });
         });
@@ -447,7 +446,7 @@ private:
         stored_entries_ = std::int64_t{room} * slice_lanes(BlockShape{R, C}) * BlockShape{R, C}.lane_values();
         codes_ = DeviceArray<std::uint32_t>(memory, std::size_t{room} * each);
         parts_ = slice_parts(slices_, context.compute_units, static_cast<double>(room) / static_cast<double>(slices_),
-                             block_group<T>);
+                             block_group<T>, BlockShape{R, C}.lane_values());
         fill<R, C>(true, context);
     }
 

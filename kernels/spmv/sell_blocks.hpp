@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 /// The layout of kernel "sell-blocks" as data and pure functions. Plain C++, so that the host tests it.
@@ -19,6 +20,10 @@ struct SellBlocksTuning {
     double most_index_bytes = 1.5;  ///< an entry, padding inside blocks counted; with more, "sell" does better
     int fewest_warps = 32;          ///< a multiprocessor; where there are fewer slices, several warps share each
     int few_warps = 160;  ///< up to so many, the last ones to finish matter: slices are shared if they are wide
+    /// Up to so many, slices are shared if a lane could not load all of it at once; in lanes of `full_line` values a block, or more.
+    int one_step_warps = 64;
+    int full_line = 3;
+    int least_threads = 128;  ///< smaller thread blocks leave less idle at the end
     bool operator==(const SellBlocksTuning&) const = default;
 };
 inline constexpr SellBlocksTuning sell_blocks_tuning{};
@@ -112,18 +117,26 @@ constexpr double block_bytes(const BlockShape& shape, const BlockCount& count, s
 }
 
 /// Warps that share a slice.
-constexpr int slice_parts(std::int64_t slices, int multiprocessors, double mean_width, int group,
+constexpr int slice_parts(std::int64_t slices, int multiprocessors, double mean_width, int group, int lane_values,
                           const SellBlocksTuning& tuning = sell_blocks_tuning)
 {
     constexpr int most = 8;
     const double in_flight = static_cast<double>(group) * tuning.groups_in_flight;
     int parts = 1;
     const auto short_of = [&](std::int64_t warps) { return slices * parts < warps * multiprocessors; };
-    while (parts < most && ((short_of(tuning.fewest_warps) && mean_width >= parts * group) ||
-                            (short_of(tuning.few_warps) && mean_width >= 2 * parts * in_flight))) {
+    while (parts < most &&
+           ((short_of(tuning.fewest_warps) && mean_width >= parts * group) ||
+            (short_of(tuning.few_warps) && mean_width >= 2 * parts * in_flight) ||
+            (short_of(tuning.one_step_warps) && mean_width > parts * in_flight && lane_values >= tuning.full_line))) {
         parts *= 2;
     }
     return parts;
+}
+
+/// Threads of a thread block, which has whole slices.
+constexpr int slice_threads(int parts, const SellBlocksTuning& tuning = sell_blocks_tuning)
+{
+    return std::max(tuning.least_threads, 32 * parts);
 }
 
 }  // namespace rmsp::kernels

@@ -59,15 +59,32 @@ TEST(SellBlocksLayout, FewSlicesAreSharedByWarps)
     SellBlocksTuning tuning;
     tuning.fewest_warps = 10;
     tuning.few_warps = 40;
-    EXPECT_EQ(slice_parts(1000, 100, 10, 2, tuning), 1);
-    EXPECT_EQ(slice_parts(999, 100, 10, 2, tuning), 2);
-    EXPECT_EQ(slice_parts(499, 100, 10, 2, tuning), 4);
-    EXPECT_EQ(slice_parts(1, 100, 10, 2, tuning), 8);
-    EXPECT_EQ(slice_parts(1, 100, 7, 2, tuning), 4) << "each part has about a group";
+    EXPECT_EQ(slice_parts(1000, 100, 10, 2, 2, tuning), 1);
+    EXPECT_EQ(slice_parts(999, 100, 10, 2, 2, tuning), 2);
+    EXPECT_EQ(slice_parts(499, 100, 10, 2, 2, tuning), 4);
+    EXPECT_EQ(slice_parts(1, 100, 10, 2, 2, tuning), 8);
+    EXPECT_EQ(slice_parts(1, 100, 7, 2, 2, tuning), 4) << "each part has about a group";
     // Wide slices: each part still has all that it loads at once.
-    EXPECT_EQ(slice_parts(3999, 100, 12, 2, tuning), 2);
-    EXPECT_EQ(slice_parts(3999, 100, 11, 2, tuning), 1);
-    EXPECT_EQ(slice_parts(4000, 100, 100, 2, tuning), 1);
+    EXPECT_EQ(slice_parts(3999, 100, 12, 2, 2, tuning), 2);
+    EXPECT_EQ(slice_parts(3999, 100, 11, 2, 2, tuning), 1);
+    EXPECT_EQ(slice_parts(4000, 100, 100, 2, 2, tuning), 1);
+}
+
+TEST(SellBlocksLayout, LanesOfFewWarpsLoadAllAtOnce)
+{
+    // wrenchnut_p2 in double and in float, and slices of 2 x 2, as measured on an H200 with 1 to 8 warps a slice
+    EXPECT_EQ(slice_parts(1559, 132, 25.0, 2, 3), 8);
+    EXPECT_EQ(slice_parts(1559, 132, 26.0, 4, 3), 4);
+    EXPECT_EQ(slice_parts(1532, 132, 26.3, 2, 2), 4);
+    EXPECT_EQ(slice_parts(5233, 132, 4.0, 2, 3), 1);
+}
+
+TEST(SellBlocksLayout, ThreadBlocksHaveWholeSlices)
+{
+    for (const int parts : {1, 2, 4, 8}) {
+        EXPECT_EQ(slice_threads(parts) % (32 * parts), 0);
+        EXPECT_LE(slice_threads(parts), sell_blocks_tuning.threads);
+    }
 }
 
 }  // namespace
