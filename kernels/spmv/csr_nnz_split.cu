@@ -229,11 +229,8 @@ __global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor
         // The sums of the pieces before, in an order that depends on their number alone.
         __syncthreads();
         if (thread < 32) {
-            T sum = 0;
-            for (int piece = thread; piece < start.pieces; piece += 32) {
-                sum += pieces::take(tiles.partials + (start.cut - start.pieces + 1) + piece);
-            }
-            sum = cuda::group_sum(sum, 32);
+            const T sum = cuda::group_sum(
+                pieces::take_share(tiles.partials + (start.cut - start.pieces + 1), start.pieces, thread), 32);
             if (thread == 0) {
                 write_row(alpha, sum + scratch.head, beta, y + start.row);
             }

@@ -2,7 +2,9 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <vector>
 
+#include <cuda_pipeline_primitives.h>
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/spmv/packed_tiles_build.cuh>
@@ -46,8 +48,8 @@ __device__ __forceinline__ T from_before(T running, int lane)
     return lane == 0 ? T{0} : before;
 }
 
-/// One block a stretch of entries. A warp writes the rows that end in it, but leaves the first, which may have begun before, to the
-/// block. Values are stored as V.
+/// One block a stretch of entries. A warp writes the rows that end in it; the first, which may have begun before, when the other warps are
+/// done. Values are stored as V.
 template <bool Overwrite, bool Spread, class V, class T>
 __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocessor)
     packed_tiles_kernel(const Matrix<T> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
@@ -55,23 +57,20 @@ __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocess
     __shared__ T heads[warps];
     __shared__ T rests[warps];
     __shared__ std::int32_t head_rows[warps];
+    __shared__ alignas(sizeof(PackedCuts)) PackedCuts warp_cuts[warps];
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32;
 
-    // In flight together with the tiles.
-    std::int32_t cut = -1;
-    std::int32_t pieces_before = 0;
-    std::int32_t end_cut = -1;
-    if (warp == 0) {
-        cut = a.starts[blockIdx.x].cut;
-        pieces_before = a.starts[blockIdx.x].pieces;
-        end_cut = a.starts[blockIdx.x + 1].cut;
+    if (lane == 0) {
+        // Not needed before the end, until then in no registers: those that a kernel of doubles has are all taken.
+        __pipeline_memcpy_async(&warp_cuts[warp], a.cuts + blockIdx.x, sizeof(PackedCuts));
+        __pipeline_commit();
     }
     T rest = 0;  // of this warp: behind the last row that ended
     std::int32_t head_row = -1;
     const int first_tile = static_cast<int>(blockIdx.x) * a.block_tiles;
-    const int end_tile = first_tile + (warp + 1) * a.block_tiles / warps;
-    int tile = first_tile + warp * a.block_tiles / warps;
+    const int end_tile = first_tile + packed_first_tile(warp + 1, warps, a.block_tiles);
+    int tile = first_tile + packed_first_tile(warp, warps, a.block_tiles);
     Codes next;
     if (tile < end_tile) {
         next = load_codes(a, tile, lane);
@@ -91,10 +90,21 @@ __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocess
             next = load_codes(a, tile + 1, lane);
         }
 
+        const unsigned ends = codes.ends & ((1u << lane_entries) - 1);
         if constexpr (Spread) {
+            // In the middle of a long row, the order of its entries does not matter. (Elsewhere this costs more than it saves.)
+            if (__all_sync(whole_warp, ends == 0)) {
+                T sum = 0;
+#pragma unroll
+                for (int k = 0; k < lane_entries; ++k) {
+                    sum += values.get(k, a.constant) * gathered[k];
+                }
+                rest += cuda::group_sum(sum, 32);
+                rest = __shfl_sync(whole_warp, rest, 0);
+                continue;
+            }
             transpose(gathered, lane);
         }
-        const unsigned ends = codes.ends & ((1u << lane_entries) - 1);
         const unsigned first_end = ends & (0u - ends);
         const unsigned other_ends = ends ^ first_end;
         const std::int32_t first_row = codes.header.first_row + static_cast<std::int32_t>(codes.ends >> lane_entries);
@@ -136,31 +146,29 @@ __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocess
     if (lane == 0) {
         rests[warp] = rest;
         head_rows[warp] = head_row;
+        __pipeline_wait_prior(0);
+        const PackedCuts cuts = warp_cuts[warp];
+        if (cuts.own_piece >= 0) {
+            pieces::store(a.slots + cuts.own_piece * warps + warp, warp >= cuts.first_warp ? rest : T{0});
+        }
     }
     __syncthreads();
-    if (warp > 0) {
+    if (head_row < 0) {
         return;
     }
-    head_row = lane < warps ? head_rows[lane] : -1;
-    const unsigned ending = __ballot_sync(whole_warp, head_row >= 0);
-    const T sum = running_sum(lane < warps ? rests[lane] : T{0}, ending, lane);
-    T before = from_before(sum, lane);
-    if (end_cut >= 0 && lane == 31) {
-        pieces::store(a.slots + end_cut, sum);
+    // What the warps before have of the row, back to the last one in which a row ended.
+    const unsigned ended = __ballot_sync(whole_warp, lane < warp && head_rows[lane] >= 0);
+    const int from = 31 - __clz(static_cast<int>(ended | 1));
+    T before = lane >= from && lane < warp ? rests[lane] : T{0};
+    if (ended == 0) {
+        const PackedCuts cuts = warp_cuts[warp];
+        before += pieces::take_share(a.slots + cuts.first_piece * warps, cuts.pieces * warps, lane);
+        before = cuda::group_sum(before, 32);
+    } else {
+        before = cuda::group_sum(before, warps);
     }
-    if (cut >= 0 && ending != 0) {
-        // The sums of the pieces before, in an order that depends on their number alone.
-        T pieces_sum = 0;
-        for (int piece = lane; piece < pieces_before; piece += 32) {
-            pieces_sum += pieces::take(a.slots + (cut - pieces_before + 1) + piece);
-        }
-        pieces_sum = __shfl_sync(whole_warp, cuda::group_sum(pieces_sum, 32), 0);
-        if (lane == __ffs(static_cast<int>(ending)) - 1) {
-            before += pieces_sum;
-        }
-    }
-    if (head_row >= 0) {
-        write_row<Overwrite>(alpha, heads[lane] + before, beta, y + head_row);
+    if (lane == 0) {
+        write_row<Overwrite>(alpha, heads[warp] + before, beta, y + head_row);
     }
 }
 
@@ -174,39 +182,45 @@ public:
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
         const DeviceArray<std::int64_t> first = first_entries(row_ptr, shard.rows, context);
-        const DeviceArray<unsigned long long> count(*context.memory, 1);
-        RMSP_CUDA_CHECK(cudaMemsetAsync(count.data(), 0, sizeof(unsigned long long), stream));
+        const DeviceArray<unsigned long long> beside_next(*context.memory, 1);
+        RMSP_CUDA_CHECK(cudaMemsetAsync(beside_next.data(), 0, sizeof(unsigned long long), stream));
         neighbours_kernel<<<static_cast<unsigned>(8 * std::max(context.compute_units, 1)), threads, 0, stream>>>(
-            shard.col_idx, shard.nnz, count.data());
+            shard.col_idx, shard.nnz, beside_next.data());
         RMSP_CUDA_CHECK_LAUNCH("neighbours_kernel");
         std::int64_t entries = 0;
         unsigned long long together = 0;
         RMSP_CUDA_CHECK(
             cudaMemcpyAsync(&entries, first.data() + shard.rows, sizeof entries, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&together, count.data(), sizeof together, cudaMemcpyDeviceToHost, stream));
+        RMSP_CUDA_CHECK(
+            cudaMemcpyAsync(&together, beside_next.data(), sizeof together, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
         // Where fewer lie beside each other there is nothing to gather together; where more do, a lane has them itself.
         const double share = static_cast<double>(together) / static_cast<double>(std::max<std::int64_t>(shard.nnz, 1));
         spread_ = share >= spread_shares.least && share < spread_shares.most;
         shape_ = packed_shape(entries, context.compute_units);
-        if (shape_.tiles() > std::numeric_limits<std::int32_t>::max()) {
+        const DeviceArray<PackedStart> starts(*context.memory, static_cast<std::size_t>(shape_.blocks) + 1);
+        const std::vector<PackedStart> host_starts = choose_starts(first, shard.rows, starts, context);
+        block_tiles_ = packed_block_tiles(host_starts);
+        if (tiles() > std::numeric_limits<std::int32_t>::max()) {
             throw Error(ErrorCode::usage, "packed-tiles: " + std::to_string(shard.rows) + " rows and " +
                                               std::to_string(shard.nnz) + " nonzeros are more than one launch takes");
         }
-        starts_ = DeviceArray<TileStart>(*context.memory, static_cast<std::size_t>(shape_.blocks) + 1);
-        starts_kernel<<<static_cast<unsigned>(shape_.blocks / threads + 1), threads, 0, stream>>>(
-            first.data(), shard.rows, shape_, starts_.data());
-        RMSP_CUDA_CHECK_LAUNCH("starts_kernel");
-        slots_ = pieces::make_slots<T>(starts_, context);
-        const auto tiles = static_cast<std::size_t>(shape_.tiles());
-        headers_ = DeviceArray<PackedHeader>(*context.memory, tiles);
-        ends_ = DeviceArray<std::uint16_t>(*context.memory, tiles * 32);
-        columns_ = DeviceArray<std::int32_t>(*context.memory, tiles * tile_entries);
-        sources_ = DeviceArray<Offset>(*context.memory, tiles);
+        std::int32_t pieces = 0;
+        const std::vector<PackedCuts> cuts = packed_cuts(host_starts, block_tiles_, pieces);
+        cuts_ = DeviceArray<PackedCuts>(*context.memory, cuts.size());
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(cuts_.data(), cuts.data(), cuts.size() * sizeof(PackedCuts),
+                                        cudaMemcpyHostToDevice, stream));
+        slots_ = pieces::empty_slots<T>(std::int64_t{pieces} * warps, context);
+        const auto count = static_cast<std::size_t>(tiles());
+        headers_ = DeviceArray<PackedHeader>(*context.memory, count);
+        ends_ = DeviceArray<std::uint16_t>(*context.memory, count * 32);
+        columns_ = DeviceArray<std::int32_t>(*context.memory, count * tile_entries);
+        sources_ = DeviceArray<Offset>(*context.memory, count);
         const DeviceArray<unsigned> wide(*context.memory, 1);
         RMSP_CUDA_CHECK(cudaMemsetAsync(wide.data(), 0, sizeof(unsigned), stream));
-        structure_kernel<<<static_cast<unsigned>(blocks_for(shape_.tiles())), threads, 0, stream>>>(
-            matrix(), row_ptr, shard.col_idx, first.data(), shard.rows, shape_.tiles(), sources_.data(), wide.data());
+        structure_kernel<<<static_cast<unsigned>(blocks_for(tiles())), threads, 0, stream>>>(
+            matrix(), row_ptr, shard.col_idx, first.data(), shard.rows, starts.data(), tiles(), sources_.data(),
+            wide.data());
         RMSP_CUDA_CHECK_LAUNCH("structure_kernel");
         RMSP_CUDA_CHECK(cudaMemcpyAsync(&wide_tiles_, wide.data(), sizeof wide_tiles_, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
@@ -234,10 +248,10 @@ public:
         if (shard_.rows == 0) {
             return;
         }
-        values_.renew(shard_, shape_.tiles() * tile_entries, context, [&]<class V>(V* values) {
-            values_kernel<<<static_cast<unsigned>(blocks_for(shape_.tiles())), threads, 0,
+        values_.renew(shard_, tiles() * tile_entries, context, [&]<class V>(V* values) {
+            values_kernel<<<static_cast<unsigned>(blocks_for(tiles())), threads, 0,
                             static_cast<cudaStream_t>(context.stream)>>>(matrix(), shard_.values, sources_.data(),
-                                                                         shape_.tiles(), values);
+                                                                         tiles(), values);
             RMSP_CUDA_CHECK_LAUNCH("values_kernel");
         });
     }
@@ -245,7 +259,7 @@ public:
     std::int64_t format_bytes() const override
     {
         // 16-bit columns take the first half of the room for them.
-        const std::int64_t narrow_tiles = shape_.tiles() - wide_tiles_;
+        const std::int64_t narrow_tiles = tiles() - wide_tiles_;
         return workspace_bytes() - static_cast<std::int64_t>(sources_.size() * sizeof(Offset)) -
                narrow_tiles * tile_entries * static_cast<std::int64_t>(sizeof(std::int16_t));
     }
@@ -254,29 +268,53 @@ public:
     {
         return static_cast<std::int64_t>(headers_.size() * sizeof(PackedHeader) + ends_.size() * sizeof(std::uint16_t) +
                                          columns_.size() * sizeof(std::int32_t) + sources_.size() * sizeof(Offset) +
-                                         starts_.size() * sizeof(TileStart) + slots_.size() * sizeof(T)) +
+                                         cuts_.size() * sizeof(PackedCuts) + slots_.size() * sizeof(T)) +
                values_.bytes();
     }
 
 private:
     static std::int64_t blocks_for(std::int64_t tiles) { return (tiles + warps - 1) / warps; }
 
+    std::int64_t tiles() const { return shape_.blocks * block_tiles_; }
+
+    /// Where blocks begin. A cut row makes a block wait for others, so even long ones stay whole as long as no block needs another tile
+    /// for that.
+    std::vector<PackedStart> choose_starts(const DeviceArray<std::int64_t>& first, std::int64_t rows,
+                                           const DeviceArray<PackedStart>& starts, const Context& context) const
+    {
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        std::vector<PackedStart> chosen;
+        std::vector<PackedStart> next(starts.size());
+        for (std::int64_t whole_row = packed_tuning.longest_whole_row;; whole_row *= 2) {
+            starts_kernel<<<static_cast<unsigned>(shape_.blocks / threads + 1), threads, 0, stream>>>(
+                first.data(), rows, shape_, whole_row, starts.data());
+            RMSP_CUDA_CHECK_LAUNCH("starts_kernel");
+            const std::size_t bytes = next.size() * sizeof(PackedStart);
+            RMSP_CUDA_CHECK(cudaMemcpyAsync(next.data(), starts.data(), bytes, cudaMemcpyDeviceToHost, stream));
+            RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+            const bool larger = !chosen.empty() && packed_block_tiles(next) > packed_block_tiles(chosen);
+            if (larger) {
+                RMSP_CUDA_CHECK(cudaMemcpyAsync(starts.data(), chosen.data(), bytes, cudaMemcpyHostToDevice, stream));
+                RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+                return chosen;
+            }
+            chosen = next;
+            if (std::none_of(chosen.begin(), chosen.end(), [](const PackedStart& s) { return s.cuts_row(); })) {
+                return chosen;
+            }
+        }
+    }
+
     Matrix<T> matrix() const
     {
-        return {headers_.data(),
-                ends_.data(),
-                columns_.data(),
-                values_.data(),
-                values_.constant(),
-                starts_.data(),
-                slots_.data(),
-                shape_.block_tiles,
-                spread_,
-                2 * std::int64_t{wide_tiles_} > shape_.tiles()};
+        return {
+            headers_.data(), ends_.data(),  columns_.data(), values_.data(), values_.constant(),
+            cuts_.data(),    slots_.data(), block_tiles_,    spread_,        2 * std::int64_t{wide_tiles_} > tiles()};
     }
 
     CsrShard<T> shard_;
     PackedShape shape_;
+    int block_tiles_ = 0;
     bool spread_ = false;
     unsigned wide_tiles_ = 0;
     DeviceArray<PackedHeader> headers_;
@@ -284,7 +322,7 @@ private:
     DeviceArray<std::int32_t> columns_;
     CopiedValues<T> values_;
     DeviceArray<Offset> sources_;  ///< first nonzero of each tile
-    DeviceArray<TileStart> starts_;
+    DeviceArray<PackedCuts> cuts_;
     DeviceArray<T> slots_;
 };
 

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include <kernels/spmv/search.hpp>
-#include <kernels/spmv/tiles.hpp>
 
 /// How kernel "packed-tiles" lays out a matrix. Plain C++, so that the host tests it.
 ///
 /// Entries are the nonzeros by rows, and one without a value for each empty row, so that rows follow each other without gaps. A
-/// tile is what one warp multiplies in one step: 32 lanes of `lane_entries` consecutive entries each. A block has a stretch of entries and `block_tiles` tiles for
-/// them. Everything in a tile is where its number says, so that all of its loads start at once: there are no row pointers, but a bit for
+/// tile is what one warp multiplies in one step: 32 lanes of `lane_entries` consecutive entries each. A block has a stretch of entries, and
+/// as many tiles as the largest of them. Everything in a tile is where its number says, so that all of its loads start at once: there are no row pointers, but a bit for
 /// each entry that ends a row.
 namespace rmsp::kernels {
 
@@ -18,8 +19,9 @@ struct PackedTuning {
     int threads = 256;
     int lane_entries = 8;
     int blocks_per_multiprocessor = 4;
-    int longest_whole_row = 128;  ///< entries; longer rows may be shared by blocks
-    int most_warp_tiles = 16;     ///< of larger matrices, whose blocks come in several waves
+    int longest_whole_row =
+        128;                   ///< entries; longer rows may be shared by blocks, unless there is room for them anyway
+    int most_warp_tiles = 16;  ///< of larger matrices, whose blocks come in several waves
 
     constexpr int warps() const { return threads / 32; }
     constexpr int tile_entries() const { return 32 * lane_entries; }
@@ -53,9 +55,6 @@ constexpr std::uint16_t packed_ends(unsigned ends, int rows_before)
 struct PackedShape {
     std::int64_t blocks = 0;
     std::int64_t block_entries = 0;  ///< from one cut to the next, before cuts move back to the start of their row
-    int block_tiles = 0;             ///< room for them, and for a row
-
-    constexpr std::int64_t tiles() const { return blocks * block_tiles; }
 };
 
 /// As many blocks as run at once, if the matrix has a tile for each of their warps.
@@ -72,25 +71,84 @@ constexpr PackedShape packed_shape(std::int64_t entries, int compute_units, cons
     PackedShape shape;
     shape.blocks = std::min(blocks_of(1), std::max(at_once, blocks_of(tuning.most_warp_tiles)));
     shape.block_entries = (entries + shape.blocks - 1) / shape.blocks;
-    shape.block_tiles = static_cast<int>((shape.block_entries + tuning.longest_whole_row + tuning.tile_entries() - 1) /
-                                         tuning.tile_entries());
     return shape;
 }
 
-/// The cut at `entry`; cut is 0 if it is inside a row. `nonzero` of what is returned counts entries.
+/// Where a block begins; inside a row if `entry` is not that row's first.
+struct PackedStart {
+    std::int64_t row = 0;
+    std::int64_t entry = 0;
+    std::int64_t row_begin = 0;  ///< first entry of the row
+
+    constexpr bool cuts_row() const { return entry > row_begin; }
+};
+
+/// The cut at `entry`.
 /// \param first_entry  of each row, and their number behind the last
-constexpr TileStart packed_start(std::int64_t entry, std::int64_t rows, const std::int64_t* first_entry,
-                                 std::int64_t whole_row = packed_tuning.longest_whole_row)
+/// \param whole_row  rows of at most this many entries are not cut: the cut moves back to their start
+constexpr PackedStart packed_start(std::int64_t entry, std::int64_t rows, const std::int64_t* first_entry,
+                                   std::int64_t whole_row)
 {
     if (entry >= first_entry[rows]) {
-        return {rows, first_entry[rows], -1, 0};
+        return {rows, first_entry[rows], first_entry[rows]};
     }
     const std::int64_t row = find_column(first_entry, 0, rows - 1, entry);
     const std::int64_t first = first_entry[row];
-    if (entry == first || first_entry[row + 1] - first <= whole_row) {
-        return {row, first, -1, 0};
+    return {row, first_entry[row + 1] - first <= whole_row ? first : entry, first};
+}
+
+/// Tiles of the largest block.
+/// \param starts  of each block, and the end
+inline int packed_block_tiles(std::span<const PackedStart> starts, const PackedTuning& tuning = packed_tuning)
+{
+    std::int64_t most = 0;
+    for (std::size_t block = 0; block + 1 < starts.size(); ++block) {
+        most = std::max(most, starts[block + 1].entry - starts[block].entry);
     }
-    return {row, entry, 0, 0};
+    return static_cast<int>((most + tuning.tile_entries() - 1) / tuning.tile_entries());
+}
+
+/// First of a warp's tiles, of those of its block.
+constexpr int packed_first_tile(int warp, int warps, int block_tiles) { return warp * block_tiles / warps; }
+
+/// What a block shares of rows with others. A row that is cut has a piece in each of its blocks; the last adds them up. A piece is handed
+/// over by the warps that have a part of it, each in a slot of its own, so that none of them waits for the block.
+struct PackedCuts {
+    std::int32_t first_piece = 0;  ///< of the row that began before and ends here: so many pieces from this one on
+    std::int32_t pieces = 0;
+    std::int32_t own_piece = -1;  ///< number of the piece that this block leaves; -1: its last row ends
+    std::int32_t first_warp = 0;  ///< that has a part of it
+};
+
+/// \param starts  as packed_block_tiles()
+/// \param pieces  how many there are
+inline std::vector<PackedCuts> packed_cuts(std::span<const PackedStart> starts, int block_tiles, std::int32_t& pieces,
+                                           const PackedTuning& tuning = packed_tuning)
+{
+    std::vector<PackedCuts> all(starts.size() - 1);
+    pieces = 0;
+    std::int32_t before = 0;  // pieces of the row in which the block begins
+    for (std::size_t block = 0; block < all.size(); ++block) {
+        const PackedStart& next = starts[block + 1];
+        const bool ends_row = next.row > starts[block].row;
+        PackedCuts& cuts = all[block];
+        if (ends_row) {
+            cuts.first_piece = pieces - before;
+            cuts.pieces = before;
+            before = 0;
+        }
+        if (next.cuts_row()) {
+            cuts.own_piece = pieces++;
+            ++before;
+            if (ends_row) {
+                const auto tile = static_cast<int>((next.row_begin - 1 - starts[block].entry) / tuning.tile_entries());
+                while (packed_first_tile(cuts.first_warp + 1, tuning.warps(), block_tiles) <= tile) {
+                    ++cuts.first_warp;
+                }
+            }
+        }
+    }
+    return all;
 }
 
 }  // namespace rmsp::kernels

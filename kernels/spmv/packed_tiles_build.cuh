@@ -32,16 +32,17 @@ static_assert(lane_entries == 8, "16 bytes of columns a lane, and rows before a 
 using cuda::unpack;
 
 /// Tile t has headers[t], ends[32 t + lane], and 32 lane_entries of values and columns, in vectors of 16 bytes: the first of each
-/// lane, then the second of each.
+/// lane, then the second of each. Where lanes gather for each other, columns are transposed, and so are the values of tiles in which no row
+/// ends.
 template <class T>
 struct Matrix {
     PackedHeader* headers;
     std::uint16_t* ends;
     std::int32_t* columns;
     const void* values;
-    T constant;               ///< all values, where none are stored
-    const TileStart* starts;  ///< of each block, and the end
-    T* slots;                 ///< of pieces of rows: pieces.cuh
+    T constant;              ///< all values, where none are stored
+    const PackedCuts* cuts;  ///< of each block
+    T* slots;                ///< of pieces of rows, one a warp: pieces.cuh
     int block_tiles;
     bool spread;  ///< lanes gather for each other, so that eight neighbours gather entries that follow each other
     bool wide;    ///< most tiles have 32-bit columns: their second half is loaded before the header says so
@@ -139,11 +140,11 @@ DeviceArray<std::int64_t> first_entries(const Offset* row_ptr, std::int64_t rows
 }
 
 static __global__ void starts_kernel(const std::int64_t* first_entry, std::int64_t rows, PackedShape shape,
-                                     TileStart* starts)
+                                     std::int64_t whole_row, PackedStart* starts)
 {
     const std::int64_t block = std::int64_t{blockIdx.x} * threads + threadIdx.x;
     if (block <= shape.blocks) {
-        starts[block] = packed_start(block * shape.block_entries, rows, first_entry);
+        starts[block] = packed_start(block * shape.block_entries, rows, first_entry, whole_row);
     }
 }
 
@@ -167,8 +168,8 @@ static __global__ void __launch_bounds__(threads)
 template <class T, class Offset>
 __global__ void __launch_bounds__(threads)
     structure_kernel(const Matrix<T> a, const Offset* row_ptr, const std::int32_t* col_idx,
-                     const std::int64_t* first_entry, std::int64_t rows, std::int64_t tiles, Offset* sources,
-                     unsigned* wide)
+                     const std::int64_t* first_entry, std::int64_t rows, const PackedStart* starts, std::int64_t tiles,
+                     Offset* sources, unsigned* wide)
 {
     const std::int64_t tile = std::int64_t{blockIdx.x} * warps + threadIdx.x / 32;
     const int lane = static_cast<int>(threadIdx.x % 32);
@@ -176,8 +177,8 @@ __global__ void __launch_bounds__(threads)
         return;
     }
     const std::int64_t block = tile / a.block_tiles;
-    const std::int64_t stop = a.starts[block + 1].nonzero;
-    const std::int64_t begin = a.starts[block].nonzero + tile % a.block_tiles * tile_entries;
+    const std::int64_t stop = starts[block + 1].entry;
+    const std::int64_t begin = starts[block].entry + tile % a.block_tiles * tile_entries;
     const std::int64_t own = begin + lane * lane_entries;
     // Behind the end of the block's entries come some that neither have a column nor end a row.
     const std::int64_t last_row = rows - 1;
@@ -251,7 +252,8 @@ __global__ void __launch_bounds__(threads)
         return;
     }
     std::int32_t column[lane_entries];
-    unpack(load_codes(a, tile, lane), column);
+    const Codes codes = load_codes(a, tile, lane);
+    unpack(codes, column);
     if (a.spread) {
         transpose(column, lane);
     }
@@ -273,6 +275,9 @@ __global__ void __launch_bounds__(threads)
         if (column[k] != no_column32) {
             own_values.stored[k] = static_cast<V>(*from++);
         }
+    }
+    if (a.spread && __all_sync(whole_warp, (codes.ends & ((1u << lane_entries) - 1)) == 0)) {
+        transpose(own_values.stored, lane);
     }
     own_values.store(stored, tile, lane);
 }

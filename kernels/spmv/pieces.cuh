@@ -46,17 +46,41 @@ __device__ __forceinline__ void store(T* slot, T sum)
 }
 
 /// Waits for such a sum, and empties its slot for the next launch. Blocks wait for those before them only, which began earlier.
+/// \param bits  what was found in the slot
 template <class T>
-__device__ __forceinline__ T take(T* slot)
+__device__ __forceinline__ T take(T* slot, typename EmptySlot<T>::Bits bits)
 {
-    using Bits = typename EmptySlot<T>::Bits;
-    auto* const from = reinterpret_cast<volatile Bits*>(slot);
-    Bits bits = *from;
+    auto* const from = reinterpret_cast<volatile typename EmptySlot<T>::Bits*>(slot);
     while (bits == EmptySlot<T>::bits) {
         bits = *from;
     }
     *from = EmptySlot<T>::bits;
     return from_bits(bits);
+}
+
+/// A lane's share of the sum of `n` slots, in an order that depends on n alone: take() of each, a few of them in flight.
+template <class T>
+__device__ __forceinline__ T take_share(T* slots, int n, int lane)
+{
+    constexpr int in_flight = 4;
+    using Bits = typename EmptySlot<T>::Bits;
+    T sum = 0;
+    for (int first = lane; first < n; first += 32 * in_flight) {
+        Bits bits[in_flight];
+#pragma unroll
+        for (int k = 0; k < in_flight; ++k) {
+            if (first + 32 * k < n) {
+                bits[k] = *reinterpret_cast<volatile Bits*>(slots + first + 32 * k);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < in_flight; ++k) {
+            if (first + 32 * k < n) {
+                sum += take(slots + first + 32 * k, bits[k]);
+            }
+        }
+    }
+    return sum;
 }
 
 template <class T>
@@ -68,24 +92,32 @@ __global__ void empty_kernel(T* slots, std::int64_t n)
     }
 }
 
+/// So many empty slots.
+template <class T>
+DeviceArray<T> empty_slots(std::int64_t n, const Context& context)
+{
+    constexpr int threads = 256;
+    DeviceArray<T> slots(*context.memory, static_cast<std::size_t>(n));
+    if (n > 0) {
+        empty_kernel<<<static_cast<unsigned>((n + threads - 1) / threads), threads, 0,
+                       static_cast<cudaStream_t>(context.stream)>>>(slots.data(), n);
+        RMSP_CUDA_CHECK_LAUNCH("empty_kernel");
+    }
+    return slots;
+}
+
 /// Numbers the cuts in `starts`, and makes an empty slot for each. Waits for the stream.
 template <class T>
 DeviceArray<T> make_slots(const DeviceArray<TileStart>& starts, const Context& context)
 {
-    constexpr int threads = 256;
     const auto stream = static_cast<cudaStream_t>(context.stream);
     std::vector<TileStart> numbered(starts.size());
     const std::size_t bytes = numbered.size() * sizeof(TileStart);
     RMSP_CUDA_CHECK(cudaMemcpyAsync(numbered.data(), starts.data(), bytes, cudaMemcpyDeviceToHost, stream));
     RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-    const std::int64_t cuts = number_cuts(numbered);
-    DeviceArray<T> slots(*context.memory, static_cast<std::size_t>(cuts));
-    if (cuts > 0) {
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(starts.data(), numbered.data(), bytes, cudaMemcpyHostToDevice, stream));
-        empty_kernel<<<static_cast<unsigned>((cuts + threads - 1) / threads), threads, 0, stream>>>(slots.data(), cuts);
-        RMSP_CUDA_CHECK_LAUNCH("empty_kernel");
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-    }
+    DeviceArray<T> slots = empty_slots<T>(number_cuts(numbered), context);
+    RMSP_CUDA_CHECK(cudaMemcpyAsync(starts.data(), numbered.data(), bytes, cudaMemcpyHostToDevice, stream));
+    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
     return slots;
 }
 

@@ -15,33 +15,92 @@ std::vector<std::int64_t> first_entries(const Shape& shape)
     return first;
 }
 
-TEST(PackedTiles, BlocksCoverEachEntryOnceAndHaveRoom)
+std::vector<PackedStart> starts_of(const PackedShape& shape, const std::vector<std::int64_t>& first,
+                                   std::int64_t whole_row)
+{
+    std::vector<PackedStart> starts;
+    for (std::int64_t block = 0; block <= shape.blocks; ++block) {
+        starts.push_back(packed_start(block * shape.block_entries, static_cast<std::int64_t>(first.size()) - 1,
+                                      first.data(), whole_row));
+    }
+    return starts;
+}
+
+TEST(PackedTiles, BlocksCoverEachEntryOnce)
 {
     for (const Shape& matrix : shapes()) {
         SCOPED_TRACE(matrix.name);
         const auto first = first_entries(matrix);
         const auto rows = static_cast<std::int64_t>(matrix.lengths.size());
+        if (rows == 0) {
+            continue;
+        }
         for (const int compute_units : {1, 7, 132}) {
-            const PackedShape shape = packed_shape(first.back(), compute_units);
-            TileStart before{};
-            for (std::int64_t block = 0; rows > 0 && block <= shape.blocks; ++block) {
-                const TileStart start = packed_start(block * shape.block_entries, rows, first.data());
-                const auto row = static_cast<std::size_t>(start.row);
-                if (start.cut < 0) {
-                    ASSERT_EQ(start.nonzero, first[row]);
-                } else {
-                    ASSERT_GT(start.nonzero, first[row]);
-                    ASSERT_LT(start.nonzero, first[row + 1]);
-                    ASSERT_GT(first[row + 1] - first[row], packed_tuning.longest_whole_row);
+            for (const int whole_row : {packed_tuning.longest_whole_row, 1000}) {
+                const PackedShape shape = packed_shape(first.back(), compute_units);
+                const auto starts = starts_of(shape, first, whole_row);
+                PackedStart before{};
+                for (const PackedStart& start : starts) {
+                    ASSERT_EQ(start.row_begin, first[static_cast<std::size_t>(start.row)]);
+                    ASSERT_GE(start.entry, start.row_begin);
+                    if (start.cuts_row()) {
+                        const std::int64_t row_end = first[static_cast<std::size_t>(start.row) + 1];
+                        ASSERT_LT(start.entry, row_end);
+                        ASSERT_GT(row_end - start.row_begin, whole_row);
+                    }
+                    ASSERT_GE(start.row, before.row);
+                    ASSERT_GE(start.entry, before.entry);
+                    ASSERT_LE(start.entry - before.entry, shape.block_entries + whole_row);
+                    before = start;
                 }
-                ASSERT_GE(start.row, before.row);
-                ASSERT_GE(start.nonzero, before.nonzero);
-                ASSERT_LE(start.nonzero - before.nonzero,
-                          std::int64_t{shape.block_tiles} * packed_tuning.tile_entries());
-                before = start;
+                EXPECT_EQ(before.entry, first.back());
+                EXPECT_EQ(before.row, rows);
             }
-            EXPECT_EQ(before.nonzero, first.back());
-            EXPECT_EQ(before.row, rows);
+        }
+    }
+}
+
+TEST(PackedTiles, EachCutRowIsAddedUpOnceOfAllItsPieces)
+{
+    for (const Shape& matrix : shapes()) {
+        SCOPED_TRACE(matrix.name);
+        const auto first = first_entries(matrix);
+        if (first.size() == 1) {
+            continue;
+        }
+        for (const int compute_units : {1, 7, 132}) {
+            const auto starts =
+                starts_of(packed_shape(first.back(), compute_units), first, packed_tuning.longest_whole_row);
+            const int block_tiles = packed_block_tiles(starts);
+            std::int32_t pieces = -1;
+            const auto all = packed_cuts(starts, block_tiles, pieces);
+            std::int32_t left = 0;
+            std::int32_t added = 0;
+            for (std::size_t block = 0; block < all.size(); ++block) {
+                const PackedCuts& cuts = all[block];
+                const PackedStart& next = starts[block + 1];
+                const bool ends_row = next.row > starts[block].row;
+                ASSERT_LE(next.entry - starts[block].entry, std::int64_t{block_tiles} * packed_tuning.tile_entries());
+                if (cuts.pieces > 0) {
+                    ASSERT_TRUE(ends_row && starts[block].cuts_row());
+                    ASSERT_EQ(cuts.first_piece, added);
+                    ASSERT_EQ(cuts.first_piece + cuts.pieces, left);
+                    added += cuts.pieces;
+                } else {
+                    ASSERT_FALSE(ends_row && starts[block].cuts_row());
+                }
+                ASSERT_EQ(cuts.own_piece, next.cuts_row() ? left++ : -1);
+                if (cuts.own_piece >= 0 && ends_row) {
+                    // The warp in which the last row before the piece ends.
+                    const auto tile = (next.row_begin - 1 - starts[block].entry) / packed_tuning.tile_entries();
+                    ASSERT_LE(packed_first_tile(cuts.first_warp, packed_tuning.warps(), block_tiles), tile);
+                    ASSERT_GT(packed_first_tile(cuts.first_warp + 1, packed_tuning.warps(), block_tiles), tile);
+                } else {
+                    ASSERT_EQ(cuts.first_warp, 0);
+                }
+            }
+            EXPECT_EQ(left, pieces);
+            EXPECT_EQ(added, pieces);
         }
     }
 }
@@ -50,14 +109,15 @@ TEST(PackedTiles, FewEntriesTakeFewBlocksAndManyTakeSeveralWaves)
 {
     const int tile = packed_tuning.tile_entries();
     const std::int64_t at_once = std::int64_t{132} * packed_tuning.blocks_per_multiprocessor;
-    EXPECT_EQ(packed_shape(0, 132).tiles(), 0);
+    EXPECT_EQ(packed_shape(0, 132).blocks, 0);
     EXPECT_EQ(packed_shape(1, 132).blocks, 1);
     EXPECT_LE(packed_shape(packed_tuning.warps() * tile, 132).blocks, 2);
     EXPECT_EQ(packed_shape(3'000'000, 132).blocks, at_once);
     const PackedShape large = packed_shape(std::int64_t{5} << 32, 132);
     EXPECT_GT(large.blocks, at_once);
-    EXPECT_LE(large.block_tiles, packed_tuning.most_warp_tiles * packed_tuning.warps());
-    EXPECT_GE(large.tiles() * tile, std::int64_t{5} << 32);
+    EXPECT_LE(large.block_entries + packed_tuning.longest_whole_row,
+              std::int64_t{packed_tuning.most_warp_tiles} * packed_tuning.warps() * tile);
+    EXPECT_GE(large.blocks * large.block_entries, std::int64_t{5} << 32);
 }
 
 TEST(PackedTiles, CodesLeaveRoomForTheColumnThatStandsForNone)
