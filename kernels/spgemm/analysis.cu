@@ -223,8 +223,8 @@ __device__ __forceinline__ int group_of(const std::uint8_t* twins, std::int64_t 
 template <int Lanes>
 __global__ void __launch_bounds__(threads)
     analyze_a_kernel(Pattern a, const RowOfB* __restrict__ b_rows, const std::uint8_t* __restrict__ twins,
-                     std::int64_t shared_limit, RowBounds* __restrict__ bounds, std::uint8_t* __restrict__ groups,
-                     std::int32_t* __restrict__ row_nnz, Counters* counters)
+                     std::int64_t shared_limit, int few, RowBounds* __restrict__ bounds,
+                     std::uint8_t* __restrict__ groups, std::int32_t* __restrict__ row_nnz, Counters* counters)
 {
     __shared__ unsigned histogram[classes];
     __shared__ int widest[classes];
@@ -236,6 +236,7 @@ __global__ void __launch_bounds__(threads)
     __syncthreads();
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     const bool grouping = worth_grouping(counters->twins, a.rows);
+    few = few_products(counters->twins, a.rows, few);
     long long all_products = 0;
     long long all_bounds = 0;
     long long all_longest = 0;
@@ -282,12 +283,13 @@ __global__ void __launch_bounds__(threads)
             all_products += products;
             all_longest += longest;
             if (group > 0) {
-                const int c = static_cast<int>(structure_class(found, shared_limit));
+                const StructureClass as = structure_class(found, shared_limit, few);
+                const int c = static_cast<int>(as);
                 atomicAdd(histogram + c, 1u);
                 if (const int words_of_span = static_cast<int>(found.span_words()); words_of_span > widest[c]) {
                     atomicMax(widest + c, words_of_span);
                 }
-                all_bounds += min(words, static_cast<long long>(found.span_words()));
+                all_bounds += is_few(as) ? 0 : min(words, static_cast<long long>(found.span_words()));
             }
         }
     }
@@ -319,12 +321,14 @@ __global__ void __launch_bounds__(threads)
 
 __global__ void __launch_bounds__(threads)
     list_structure_kernel(const RowBounds* __restrict__ bounds, const std::uint8_t* __restrict__ groups,
-                          std::int64_t rows, std::int64_t shared_limit, Counters* counters,
+                          std::int64_t rows, std::int64_t shared_limit, int few, Counters* counters,
                           std::int32_t* __restrict__ list)
 {
     __shared__ unsigned places[classes];
     const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    const int c = row < rows && groups[row] > 0 ? static_cast<int>(structure_class(bounds[row], shared_limit)) : -1;
+    few = few_products(counters->twins, rows, few);
+    const int c =
+        row < rows && groups[row] > 0 ? static_cast<int>(structure_class(bounds[row], shared_limit, few)) : -1;
     list_row(c, static_cast<std::int32_t>(row), counters->structure, counters->structure_used, places, list);
 }
 
@@ -333,7 +337,8 @@ __device__ __forceinline__ int numeric_class_of(const ScanJob& job, std::int64_t
     return row < job.rows && job.groups[row] > 0
                ? static_cast<int>(numeric_class(job.bounds[row], job.a_row_ptr[row + 1] - job.a_row_ptr[row],
                                                 job.stored[row].count(), job.row_nnz[row], job.value_bytes, job.twins,
-                                                job.accumulator, job.shared_limit, job.limits))
+                                                job.accumulator, job.shared_limit,
+                                                few_products(job.counters->twins, job.rows, job.few), job.limits))
                : -1;
 }
 
@@ -477,23 +482,28 @@ void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* co
 }
 
 void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::uint8_t* twins,
-               std::int64_t shared_limit, RowBounds* bounds, std::uint8_t* groups, std::int32_t* row_nnz,
-               Counters* counters, cudaStream_t stream)
+               std::int64_t shared_limit, int few, RowBounds* bounds, std::uint8_t* groups, std::int32_t* row_nnz,
+               Counters* counters, int units, cudaStream_t stream)
 {
+    // What a block counts is added to the counters once.
+    const std::int64_t most_blocks = std::int64_t{8} * std::max(units, 1);
+    const auto blocks = [&](int lanes) {
+        return static_cast<unsigned>(std::min<std::int64_t>(blocks_for(a.rows, threads / lanes), most_blocks));
+    };
     if (mean > mean_for_a_warp) {
-        analyze_a_kernel<32><<<blocks_for(a.rows, threads / 32), threads, 0, stream>>>(
-            a, b_rows, twins, shared_limit, bounds, groups, row_nnz, counters);
+        analyze_a_kernel<32><<<blocks(32), threads, 0, stream>>>(a, b_rows, twins, shared_limit, few, bounds, groups,
+                                                                 row_nnz, counters);
     } else {
-        analyze_a_kernel<8><<<blocks_for(a.rows, threads / 8), threads, 0, stream>>>(a, b_rows, twins, shared_limit,
-                                                                                     bounds, groups, row_nnz, counters);
+        analyze_a_kernel<8>
+            <<<blocks(8), threads, 0, stream>>>(a, b_rows, twins, shared_limit, few, bounds, groups, row_nnz, counters);
     }
     RMSP_CUDA_CHECK_LAUNCH("analyze_a_kernel");
 }
 
 void list_structure(const RowBounds* bounds, const std::uint8_t* groups, std::int64_t rows, std::int64_t shared_limit,
-                    Counters* counters, std::int32_t* list, cudaStream_t stream)
+                    int few, Counters* counters, std::int32_t* list, cudaStream_t stream)
 {
-    list_structure_kernel<<<blocks_for(rows, threads), threads, 0, stream>>>(bounds, groups, rows, shared_limit,
+    list_structure_kernel<<<blocks_for(rows, threads), threads, 0, stream>>>(bounds, groups, rows, shared_limit, few,
                                                                              counters, list);
     RMSP_CUDA_CHECK_LAUNCH("list_structure_kernel");
 }

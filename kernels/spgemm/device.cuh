@@ -13,7 +13,7 @@
 namespace rmsp::kernels::spgemm {
 
 inline constexpr unsigned whole_warp = 0xffffffffu;
-inline constexpr int classes = 32;  ///< room in the tables of classes
+inline constexpr int classes = 40;  ///< room in the tables of classes
 static_assert(static_cast<int>(StructureClass::count) <= classes && static_cast<int>(NumericClass::count) <= classes);
 
 /// Row pointers of either width; the choice is the same for all threads.
@@ -117,11 +117,14 @@ __device__ __forceinline__ void let_next_begin()
     cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
-/// At its end: waits for the launch before, so that who waits for the last launch of a phase waits for all.
+/// At its end: waits for the launch before, so that who waits for the last launch of a phase waits for all. One block does; the others
+/// leave their place to rows that wait for one.
 __device__ __forceinline__ void wait_for_previous()
 {
 #if __CUDA_ARCH__ >= 900
-    cudaGridDependencySynchronize();
+    if (blockIdx.x == 0) {
+        cudaGridDependencySynchronize();
+    }
 #endif
 }
 
@@ -134,16 +137,18 @@ void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* co
 /// Bounds of the rows of C, zeros to row_nnz, and how many rows there are in each class; how many rows from each one on are worked on together, 0 if with
 /// one before.
 void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::uint8_t* twins,
-               std::int64_t shared_limit, RowBounds* bounds, std::uint8_t* groups, std::int32_t* row_nnz,
-               Counters* counters, cudaStream_t stream);
+               std::int64_t shared_limit, int few, RowBounds* bounds, std::uint8_t* groups, std::int32_t* row_nnz,
+               Counters* counters, int units, cudaStream_t stream);
 /// Lists the first rows of the groups of each class of the symbolic phase, in classes' order.
 void list_structure(const RowBounds* bounds, const std::uint8_t* groups, std::int64_t rows, std::int64_t shared_limit,
-                    Counters* counters, std::int32_t* list, cudaStream_t stream);
+                    int few, Counters* counters, std::int32_t* list, cudaStream_t stream);
 /// What a launch of the symbolic phase works on.
 struct StructureJob {
     Pattern a;
     const Word* words;
     const Extent* b_words;  ///< where those of a row of B are
+    const std::int32_t* b_columns;
+    const Extent* b_entries;  ///< of each row of B
     const RowBounds* bounds;
     const std::uint8_t* groups;
     std::int32_t* row_nnz;  ///< written by a count, with what follows
@@ -178,6 +183,7 @@ struct ScanJob {
     int twins;  ///< most rows that a warp takes together
     std::int64_t shared_limit;
     Accumulator accumulator;
+    int few;  ///< few_products() of it
     NumericLimits limits;
     long long* tiles;        ///< scan_tiles(rows)
     long long* tile_groups;  ///< scan_groups(rows); zero at first
@@ -209,7 +215,8 @@ struct NumericJob {
     int most_in_group;
     int virtual_warp;  ///< of blocks' rows: lanes for a row of B; 0: virtual_warp() of the row
     const std::int64_t* row_ptr;
-    std::int32_t* col_idx;  ///< written for the rows whose words are stored, otherwise read
+    std::int32_t* col_idx;  ///< of C
+    bool fills;             ///< columns of rows whose words are stored, and of those with few products, are written
     const Extent* stored;
     const Word* pool;  ///< null: no row's words are there
     T* values;
@@ -231,16 +238,63 @@ template <class T>
 void run_numeric_block(const NumericJob<T>& job, NumericClass c, Work work, const std::int32_t* list,
                        std::int64_t count, Overlap overlap, cudaStream_t stream);
 
-/// Bytes of work space that begin_products() needs.
-std::size_t begin_products_bytes(std::int64_t entries);
-/// Turns how many products each of C's entries has into where they begin; offsets has one more than entries.
+/// Likewise rows of the classes few, in both phases.
+void run_structure_few(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
+                       Overlap overlap, cudaStream_t stream);
+template <class T>
+void run_numeric_few(const NumericJob<T>& job, NumericClass c, Work work, const std::int32_t* list, std::int64_t count,
+                     Overlap overlap, cudaStream_t stream);
+
+/// Bytes of work space that a running sum of n numbers needs.
+std::size_t scan_bytes(std::int64_t n);
+/// Turns how many products each of C's entries has into where they begin; offsets has one more than entries, work scan_bytes(entries + 1).
 template <class T>
 void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offsets, void* work, std::size_t work_bytes,
                     cudaStream_t stream);
-/// values = alpha times the sums of the listed products.
+
+/// Entries of C whose products are packed together, and ordered by how many they have: then the 32 of a slice have about as many.
+inline constexpr int products_window = 2048;
+inline constexpr int slices_a_bundle = 4;
+
+/// What is packed of a window's products: the places of both factors from `a` and `b` on, the latter in the lower bits of a word.
+struct alignas(16) ProductWindow {
+    static constexpr std::int32_t wide = -1;  ///< they do not fit one word: another has the place in B
+    std::int32_t a;
+    std::int32_t b;
+    std::int32_t a_range;
+    std::int32_t how;  ///< bits of a place in B, or wide
+};
+
+/// Products of four slices of 32 entries of C each, in rows of 32 words (wide: of places in A, each with one of places in B): the first
+/// product of each entry of the slices in turn, then the second, and so on, of the slices that have so many. What entries have beyond
+/// follows densely, 32 products side by side, with a row of whose they are.
+struct alignas(16) ProductBundle {
+    std::uint32_t begin;                   ///< row
+    std::uint32_t rest;                    ///< times 32 products
+    std::uint16_t steps[slices_a_bundle];  ///< rows of each slice; they fall
+};
+
+/// The list of products, to be read fast.
+struct PackedProducts {
+    ProductWindow* windows;  ///< product_windows() of them
+    ProductBundle* bundles;  ///< product_bundles() of them
+    std::uint16_t* order;  ///< 128 a bundle: places of the entries in their window, of the four of a lane side by side
+    std::uint32_t* words;
+};
+std::int64_t product_windows(std::int64_t entries);
+std::int64_t product_bundles(std::int64_t entries);
+/// packed.windows, packed.bundles but their begin, packed.order; begins: of the rows of each bundle, and of all, in product_bundles() + 1 numbers; `work`
+/// has the scan_bytes() of these.
+void plan_bundles(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
+                  const PackedProducts& packed, std::uint32_t* begins, void* work, std::size_t work_bytes,
+                  cudaStream_t stream);
+/// packed.words, and the begin of each bundle.
+void pack_products(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
+                   const std::uint32_t* begins, const PackedProducts& packed, cudaStream_t stream);
+/// values = alpha times the sums of the packed products.
 template <class T>
-void sum_products(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries, T alpha,
-                  const T* a_values, const T* b_values, T* values, cudaStream_t stream);
+void sum_products(const PackedProducts& packed, std::int64_t entries, T alpha, const T* a_values, const T* b_values,
+                  T* values, cudaStream_t stream);
 template <class T>
 void fill_ones(T* to, std::int64_t n, cudaStream_t stream);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <kernels/spgemm/device.cuh>
+#include <kernels/spgemm/sort.cuh>
 
 /// What the kernels of the numeric phase share.
 namespace rmsp::kernels::spgemm {
@@ -28,41 +28,11 @@ __device__ __forceinline__ Word load(const Word* word)
 /// Bits below that of a column in its word.
 __device__ __forceinline__ std::uint32_t bits_below(std::int32_t column) { return (1u << (column & 31)) - 1u; }
 
-/// Sum of the lanes of a group up to and with this one. The whole warp takes part.
-template <int Lanes>
-__device__ __forceinline__ int sum_through(int own, int lane)
+/// Writes the columns of a word to `to` and on.
+__device__ __forceinline__ void write_columns(Word word, std::int32_t* to)
 {
-    int through = own;
-#pragma unroll
-    for (int d = 1; d < Lanes; d *= 2) {
-        const int left = __shfl_up_sync(whole_warp, through, d, Lanes);
-        through += lane >= d ? left : 0;
-    }
-    return through;
-}
-
-/// Writes the columns of a word of each lane (mask 0: none) to to[place] and on. The whole warp takes part.
-template <int Lanes>
-__device__ __forceinline__ void spread(Word word, int place, std::int32_t* to, int lane)
-{
-    constexpr unsigned few = 8;  // columns of a word: then each lane writes those of its own
-    if (__reduce_max_sync(whole_warp, static_cast<unsigned>(__popc(word.mask))) <= few) {
-        to += place;
-        for (std::uint32_t rest = word.mask; rest != 0; rest &= rest - 1, ++to) {
-            *to = word.index * 32 + __ffs(static_cast<int>(rest)) - 1;
-        }
-        return;
-    }
-    for (int source = 0; source < Lanes; ++source) {
-        const std::int32_t index = __shfl_sync(whole_warp, word.index, source, Lanes);
-        const std::uint32_t mask = __shfl_sync(whole_warp, word.mask, source, Lanes);
-        const int begin = __shfl_sync(whole_warp, place, source, Lanes);
-#pragma unroll
-        for (int bit = lane; bit < 32; bit += Lanes) {
-            if ((mask >> bit & 1u) != 0) {
-                to[begin + __popc(mask & bits_below(bit))] = index * 32 + bit;
-            }
-        }
+    for (std::uint32_t rest = word.mask; rest != 0; rest &= rest - 1, ++to) {
+        *to = word.index * 32 + __ffs(static_cast<int>(rest)) - 1;
     }
 }
 

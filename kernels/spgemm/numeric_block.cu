@@ -77,6 +77,24 @@ __device__ __forceinline__ int2 block_sum_through(int own, int* sums)
     return {through, total};
 }
 
+/// Writes the columns of a word of each lane (mask 0: none) to to[place] and on, in global memory. The whole warp takes part.
+__device__ __forceinline__ void spread(Word word, int place, std::int32_t* to, int lane)
+{
+    constexpr unsigned few = 8;  // columns of a word: then each lane writes those of its own
+    if (__reduce_max_sync(whole_warp, static_cast<unsigned>(__popc(word.mask))) <= few) {
+        write_columns(word, to + place);
+        return;
+    }
+    for (int source = 0; source < 32; ++source) {
+        const std::int32_t index = __shfl_sync(whole_warp, word.index, source);
+        const std::uint32_t mask = __shfl_sync(whole_warp, word.mask, source);
+        const int begin = __shfl_sync(whole_warp, place, source);
+        if ((mask >> lane & 1u) != 0) {
+            to[begin + __popc(mask & bits_below(lane))] = index * 32 + lane;
+        }
+    }
+}
+
 /// Of rising columns.
 __device__ __forceinline__ std::int32_t entries_below(const std::int32_t* columns, std::int32_t entries,
                                                       std::int64_t column)
@@ -154,8 +172,8 @@ __global__ void __launch_bounds__(Threads)
                 if (By == Lookup::rank && has > 0) {
                     rank[word.index - first] = {word.mask, static_cast<unsigned>(place)};
                 }
-                for (int r = 0; r < group; ++r) {
-                    spread<32>(word, place, columns + std::int64_t{r} * entries, lane);
+                for (int r = 0; r < group && job.fills; ++r) {
+                    spread(word, place, columns + std::int64_t{r} * entries, lane);
                 }
                 before += sums_of_words.y;
                 __syncthreads();

@@ -136,7 +136,8 @@ __global__ void __launch_bounds__(warp_threads)
         table.clear(lane, Lanes);
         __syncwarp();
     }
-    const int words = active && source.words != nullptr ? source.count : 0;
+    // A window needs the words for C's columns alone.
+    const int words = active && source.words != nullptr && (!window || job.fills) ? source.count : 0;
     const int most_words = Lanes == 32 ? words : static_cast<int>(most_of_warp(words));
     // The columns are put together where the sums will be.
     auto* const columns = reinterpret_cast<std::int32_t*>(sums);
@@ -149,12 +150,14 @@ __global__ void __launch_bounds__(warp_threads)
             table.insert(static_cast<unsigned>(word.index - first_word), static_cast<unsigned>(through - has),
                          word.mask);
         }
-        spread<Lanes>(word, through - has, columns, lane);
+        if (job.fills) {
+            write_columns(word, columns + through - has);
+        }
         before = __shfl_sync(whole_warp, through, Lanes - 1, Lanes);
     }
     __syncwarp();
     if (words > 0) {
-        for (int i = lane; i < entries; i += Lanes) {
+        for (int i = lane; i < entries && job.fills; i += Lanes) {
             const std::int32_t column = columns[i];
             for (int r = 0; r < group; ++r) {
                 job.col_idx[c_begin + std::int64_t{r} * entries + i] = column;

@@ -31,7 +31,11 @@ struct Shape {
 
 /// The symbolic phase. A row's columns are collected as bits of words of 32 columns.
 enum class StructureClass : std::uint8_t {
-    none,    ///< no products
+    none,  ///< no products
+    few8,  ///< part of a warp: up to 8 products, sorted in registers; their columns are not stored, and so on
+    few16,
+    few32,
+    few64,
     sort32,  ///< a warp: hash table of words, then sorted; up to 32 pairs, and so on
     sort64,
     sort128,
@@ -53,10 +57,18 @@ struct StructureLimits {
     bool operator==(const StructureLimits&) const = default;
 };
 
-/// Pairs that a class of kind sort takes, words that a bitmap holds.
+/// Products that a class of kind few takes, pairs that one of kind sort takes, words that a bitmap holds.
 constexpr int structure_capacity(StructureClass c)
 {
     switch (c) {
+        case StructureClass::few8:
+            return 8;
+        case StructureClass::few16:
+            return 16;
+        case StructureClass::few32:
+            return 32;
+        case StructureClass::few64:
+            return 64;
         case StructureClass::sort32:
         case StructureClass::bits32:
             return 32;
@@ -83,6 +95,7 @@ constexpr int structure_capacity(StructureClass c)
             return 0;
     }
 }
+constexpr bool is_few(StructureClass c) { return c >= StructureClass::few8 && c <= StructureClass::few64; }
 constexpr bool sorts(StructureClass c) { return c >= StructureClass::sort32 && c <= StructureClass::sort256; }
 
 /// Words of the summary of a bitmap: a bit for each word.
@@ -123,10 +136,27 @@ constexpr Shape structure_shape(StructureClass c, int capacity)
     }
 }
 
-constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shared_limit, StructureLimits limits = {})
+/// Rows of so few products are neither collected as words nor looked up: the products are sorted by column, in both phases.
+inline constexpr std::int32_t most_few = 64;
+/// `few`: what is few here, at most most_few.
+constexpr bool has_few(const RowBounds& row, int few)
+{
+    // A column's distance from the first and the product's number are sorted as one 32-bit key, and no key has all bits set.
+    return row.products <= few && row.span() < (std::int64_t{1} << 32) / most_few;
+}
+
+/// `few`: products of rows that have classes of their own; 0: none have.
+constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shared_limit, int few,
+                                         StructureLimits limits = {})
 {
     if (row.words == 0) {
         return StructureClass::none;
+    }
+    if (has_few(row, few)) {
+        return row.products <= 8    ? StructureClass::few8
+               : row.products <= 16 ? StructureClass::few16
+               : row.products <= 32 ? StructureClass::few32
+                                    : StructureClass::few64;
     }
     const std::int64_t words = row.span_words();
     if (words <= 2048 && row.words <= limits.pairs_of_a_warp &&
@@ -167,7 +197,11 @@ constexpr std::int64_t pool_words(std::int64_t bound) { return bound / 4 * 3 + b
 
 /// The numeric phase. The columns of C are known: what is looked up is a column's place among them.
 enum class NumericClass : std::uint8_t {
-    none,       ///< no entries
+    none,  ///< no entries
+    few8,  ///< as in the symbolic phase
+    few16,
+    few32,
+    few64,
     window256,  ///< a warp: a sum for each of up to 256 columns side by side, and so on
     window512,
     window1024,
@@ -228,6 +262,7 @@ constexpr NumericLimits numeric_limits(std::int64_t mean_products, std::int64_t 
     return limits;
 }
 
+constexpr bool is_few(NumericClass c) { return c >= NumericClass::few8 && c <= NumericClass::few64; }
 constexpr bool is_window(NumericClass c) { return c >= NumericClass::window256 && c <= NumericClass::window2048; }
 constexpr bool is_hash(NumericClass c) { return c >= NumericClass::hash512 && c <= NumericClass::hash65536; }
 constexpr bool is_block_hash(NumericClass c)
@@ -237,12 +272,20 @@ constexpr bool is_block_hash(NumericClass c)
 constexpr bool is_rank(NumericClass c) { return c >= NumericClass::rank24 && c <= NumericClass::rank216; }
 constexpr bool is_rank_far(NumericClass c) { return c == NumericClass::rank_far64 || c == NumericClass::rank_far216; }
 
-/// Columns of a window, entries of a block's hash table; for the others bytes of shared memory.
+/// Products of the classes few, columns of a window, entries of a block's hash table; for the others bytes of shared memory.
 constexpr std::int64_t numeric_capacity(NumericClass c)
 {
     using N = NumericClass;
     constexpr std::int64_t kib = 1024;
     switch (c) {
+        case N::few8:
+            return 8;
+        case N::few16:
+            return 16;
+        case N::few32:
+            return 32;
+        case N::few64:
+            return 64;
         case N::window256:
             return 256;
         case N::window512:
@@ -365,10 +408,16 @@ constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twin
 /// `a_entries`: of A in the row; `words`: of 32 columns that the row of C has entries in; `twins`: most rows that a warp takes together.
 constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entries, std::int32_t words,
                                      std::int64_t entries, std::int64_t value_bytes, int twins, Accumulator accumulator,
-                                     std::int64_t shared_limit, const NumericLimits& limits = {})
+                                     std::int64_t shared_limit, int few, const NumericLimits& limits = {})
 {
     if (entries == 0) {
         return NumericClass::none;
+    }
+    if (has_few(row, few)) {
+        return row.products <= 8    ? NumericClass::few8
+               : row.products <= 16 ? NumericClass::few16
+               : row.products <= 32 ? NumericClass::few32
+                                    : NumericClass::few64;
     }
     if (accumulator == Accumulator::scatter) {
         return NumericClass::scatter;
@@ -452,12 +501,13 @@ constexpr bool worth_listing(std::int64_t products, std::int64_t entries, std::i
 /// Classes whose rows may also be worked on as those of the next class: same kernel, less room a row.
 constexpr bool grows_into_next(StructureClass c)
 {
-    return c != StructureClass::none && c != StructureClass::sort256 && c != StructureClass::bits2048 &&
-           c < StructureClass::bits4096;
+    return c != StructureClass::none && c != StructureClass::few64 && c != StructureClass::sort256 &&
+           c != StructureClass::bits2048 && c < StructureClass::bits4096;
 }
 constexpr bool grows_into_next(NumericClass c)
 {
-    return (is_window(c) && c != NumericClass::window2048) || (is_hash(c) && c != NumericClass::hash65536);
+    return (is_few(c) && c != NumericClass::few64) || (is_window(c) && c != NumericClass::window2048) ||
+           (is_hash(c) && c != NumericClass::hash65536);
 }
 
 /// Classes with fewer rows than this do not fill a GPU: they join the next class, so that there are fewer launches.
@@ -518,6 +568,13 @@ inline constexpr int most_twins = 4;
 inline constexpr int twin_tile = 48;
 /// Whether there are enough to pay for it.
 constexpr bool worth_grouping(std::int64_t twins, std::int64_t rows) { return twins * 2 >= rows; }
+
+/// Products of rows that have classes of their own: twins are cheaper together, and who asks for an accumulator gets it.
+constexpr int few_products(Accumulator accumulator) { return accumulator == Accumulator::automatic ? most_few : 0; }
+constexpr int few_products(std::int64_t twins, std::int64_t rows, int few)
+{
+    return worth_grouping(twins, rows) ? 0 : few;
+}
 
 /// Lanes of a warp for each row of C, if its rows of B have that many entries on average.
 constexpr int lanes_a_row(std::int64_t products, std::int64_t rows_of_b)

@@ -116,6 +116,7 @@ public:
         int generation = 0;
         RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
         overlaps_ = generation >= 9;
+        const int few = few_products(accumulator_);
         const RowRange of_a = within ? RowRange{options.a_in_b, options.a_in_b + a.rows} : RowRange{};
         analyze_b(b_, touched, of_a, mean(b.nnz, all ? b.rows : options.touched_rows), words_, b_words_, b_entries_,
                   b_rows_, b_twins_, device_counters_, stream);
@@ -123,9 +124,9 @@ public:
         if (!within) {
             find_twins(a_, mean(a.nnz, a.rows), twins_of_a, device_counters_, stream);
         }
-        analyze_a(a_, mean(a.nnz, a.rows), b_rows_, twins_of_a, shared_limit, bounds_, groups_, nnz_of_rows,
-                  device_counters_, stream);
-        list_structure(bounds_, groups_, a.rows, shared_limit, device_counters_, structure_list_, stream);
+        analyze_a(a_, mean(a.nnz, a.rows), b_rows_, twins_of_a, shared_limit, few, bounds_, groups_, nnz_of_rows,
+                  device_counters_, context.compute_units, stream);
+        list_structure(bounds_, groups_, a.rows, shared_limit, few, device_counters_, structure_list_, stream);
         read(device_counters_, stream);
         units_ = context.compute_units;
         make_pool(a, b, options, context);
@@ -133,9 +134,10 @@ public:
         job.row_nnz = nnz_of_rows;
         job.counters = device_counters_;
         run_structures(job, stream);
+        const NumericLimits limits = numeric_limits(counters_.products / a.rows, a.nnz / a.rows);
         scan_rows({a.rows, a_.row_ptr, nnz_of_rows, bounds_, stored_, groups_, sizeof(T), most_in_group(), shared_limit,
-                   accumulator.accumulator, numeric_limits(counters_.products / a.rows, a.nnz / a.rows),
-                   array<long long>(tiles), array<long long>(tile_groups), row_ptr_, numeric_list_, device_counters_},
+                   accumulator.accumulator, few, limits, array<long long>(tiles), array<long long>(tile_groups),
+                   row_ptr_, numeric_list_, device_counters_},
                   stream);
         read(device_counters_, stream);
         all_stored_ = counters_.unstored == 0;
@@ -149,9 +151,10 @@ public:
     const std::int64_t* row_ptr() const override { return row_ptr_; }
     std::int64_t workspace_bytes() const override
     {
-        return static_cast<std::int64_t>(workspace_.size() + map_.size() * sizeof(std::int32_t) +
-                                         pool_.size() * sizeof(Word) + products_.size() * sizeof(ProductRef) +
-                                         offsets_.size() * sizeof(std::uint32_t));
+        return static_cast<std::int64_t>(
+            workspace_.size() + map_.size() * sizeof(std::int32_t) + pool_.size() * sizeof(Word) +
+            product_words_.size() * sizeof(std::uint32_t) + product_windows_.size() * sizeof(ProductWindow) +
+            product_bundles_.size() * sizeof(ProductBundle) + product_order_.size() * sizeof(std::uint16_t));
     }
 
     void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
@@ -167,11 +170,13 @@ public:
             run_structures(job, stream);
         }
         NumericJob<T> job = numeric_job(alpha, a_values, b_values, col_idx, values);
-        job.pool = pool_.data();
+        job.fills = true;
         run_numerics(job, Work::sum, stream);
-        // Another call computes the columns again.
-        pool_.reset();
-        all_stored_ = false;
+        // Repeated values of twins look columns up in the words again; others go without, and another call computes the columns again.
+        if (most_in_group() == 1) {
+            pool_.reset();
+            all_stored_ = false;
+        }
     }
 
     void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx, T* values,
@@ -187,8 +192,10 @@ public:
             list_products(job, context);
             listing_tried_ = true;
         }
-        if (products_.size() > 0) {
-            sum_products(offsets_.data(), products_.data(), counters_.nnz, alpha, a_values, b_values, values, stream);
+        if (product_words_.size() > 0) {
+            sum_products(
+                {product_windows_.data(), product_bundles_.data(), product_order_.data(), product_words_.data()},
+                counters_.nnz, alpha, a_values, b_values, values, stream);
         } else {
             run_numerics(job, Work::sum, stream);
         }
@@ -238,8 +245,9 @@ private:
                 .virtual_warp = virtual_warp_,
                 .row_ptr = row_ptr_,
                 .col_idx = col_idx,
+                .fills = false,
                 .stored = stored_,
-                .pool = nullptr,
+                .pool = pool_.data(),
                 .values = values,
                 .map = map_.data(),
                 .map_blocks = map_blocks_,
@@ -253,7 +261,9 @@ private:
         // Large rows first: small ones fill what they leave.
         for (const auto& launch : plan_launches<NumericClass>(counters_.numeric) | std::views::reverse) {
             const std::int32_t* const list = numeric_list_ + launch.first;
-            if (is_window(launch.as) || is_hash(launch.as)) {
+            if (is_few(launch.as)) {
+                run_numeric_few(job, launch.as, work, list, launch.rows, overlap, stream);
+            } else if (is_window(launch.as) || is_hash(launch.as)) {
                 run_numeric_warp(job, launch.as, work, lanes_of_launch(launch), list, launch.rows, overlap, stream);
             } else {
                 run_numeric_block(job, launch.as, work, list, launch.rows, overlap, stream);
@@ -284,6 +294,8 @@ private:
         return {.a = a_,
                 .words = words_,
                 .b_words = b_words_,
+                .b_columns = b_.col_idx,
+                .b_entries = b_entries_,
                 .bounds = bounds_,
                 .groups = groups_,
                 .row_nnz = nullptr,
@@ -334,11 +346,17 @@ private:
             return;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        const std::size_t work_bytes = begin_products_bytes(counters_.nnz);
+        const std::size_t work_bytes =
+            scan_bytes(std::max<std::int64_t>(counters_.nnz, product_bundles(counters_.nnz)) + 1);
         const std::int64_t ones = std::max(a_nnz_, b_nnz_);
-        const std::int64_t bytes = counters_.products * static_cast<std::int64_t>(sizeof(ProductRef)) +
-                                   counters_.nnz * static_cast<std::int64_t>(sizeof(std::uint32_t)) +
-                                   ones * static_cast<std::int64_t>(sizeof(T)) + static_cast<std::int64_t>(work_bytes);
+        const std::int64_t bundles = product_bundles(counters_.nnz);
+        // Packed, a product takes 4 bytes, at times 8.
+        const std::int64_t bytes =
+            counters_.products * static_cast<std::int64_t>(2 * sizeof(ProductRef)) +
+            bundles *
+                static_cast<std::int64_t>(sizeof(ProductBundle) + 32 * slices_a_bundle * sizeof(std::uint16_t) + 4) +
+            counters_.nnz * static_cast<std::int64_t>(sizeof(std::uint32_t)) +
+            ones * static_cast<std::int64_t>(sizeof(T)) + static_cast<std::int64_t>(work_bytes);
         if (workspace_limit_ > 0 && workspace_bytes() + bytes > workspace_limit_) {
             return;
         }
@@ -346,7 +364,13 @@ private:
         auto offsets = try_array<std::uint32_t>(context, counters_.nnz + 1);
         const auto one = try_array<T>(context, ones);
         const auto work = try_array<std::byte>(context, static_cast<std::int64_t>(work_bytes));
-        if (products.size() == 0 || offsets.size() == 0 || one.size() == 0 || work.size() != work_bytes) {
+        const std::int64_t windows = product_windows(counters_.nnz);
+        auto of_windows = try_array<ProductWindow>(context, windows);
+        auto of_bundles = try_array<ProductBundle>(context, bundles);
+        auto order = try_array<std::uint16_t>(context, bundles * 32 * slices_a_bundle);
+        const auto begins = try_array<std::uint32_t>(context, bundles + 1);
+        if (products.size() == 0 || offsets.size() == 0 || one.size() == 0 || work.size() != work_bytes ||
+            of_windows.size() == 0 || of_bundles.size() == 0 || order.size() == 0 || begins.size() == 0) {
             return;
         }
         // The product of matrices of ones counts the products of each entry.
@@ -359,16 +383,37 @@ private:
         job.offsets = offsets.data();
         job.products = products.data();
         run_numerics(job, Work::list, stream);
-        products_ = std::move(products);
-        offsets_ = std::move(offsets);
+        PackedProducts packed{of_windows.data(), of_bundles.data(), order.data(), nullptr};
+        plan_bundles(offsets.data(), products.data(), counters_.nnz, packed, begins.data(), work.data(), work_bytes,
+                     stream);
+        std::uint32_t rows = 0;
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(&rows, begins.data() + bundles, sizeof rows, cudaMemcpyDeviceToHost, stream));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        auto words = try_array<std::uint32_t>(context, std::int64_t{rows} * 32);
+        packed.words = words.data();
+        if (words.size() == 0) {
+            return;
+        }
+        pack_products(offsets.data(), products.data(), counters_.nnz, begins.data(), packed, stream);
+        product_words_ = std::move(words);
+        product_windows_ = std::move(of_windows);
+        product_bundles_ = std::move(of_bundles);
+        product_order_ = std::move(order);
     }
 
     void run_structures(StructureJob job, cudaStream_t stream) const
     {
         Overlap overlap{overlaps_, true};
         for (const auto& launch : plan_launches<StructureClass>(counters_.structure) | std::views::reverse) {
+            const std::int32_t* const list = structure_list_ + launch.first;
             job.widest = counters_.widest[static_cast<int>(launch.as)];
-            run_structure(job, launch.as, structure_list_ + launch.first, launch.rows, overlap, stream);
+            if (!is_few(launch.as)) {
+                run_structure(job, launch.as, list, launch.rows, overlap, stream);
+            } else if (job.col_idx == nullptr) {
+                run_structure_few(job, launch.as, list, launch.rows, overlap, stream);
+            } else {
+                continue;  // the numeric phase writes their columns
+            }
             overlap.first = false;
         }
     }
@@ -405,9 +450,11 @@ private:
     std::int32_t* structure_list_ = nullptr;  ///< rows of A by class
     std::int32_t* numeric_list_ = nullptr;
     Extent* stored_ = nullptr;
-    DeviceArray<Word> pool_;              ///< columns of C, as they were counted
-    DeviceArray<ProductRef> products_;    ///< by entries of C, for repeated values
-    DeviceArray<std::uint32_t> offsets_;  ///< where those of each entry begin
+    DeviceArray<Word> pool_;                    ///< columns of C, as they were counted
+    DeviceArray<std::uint32_t> product_words_;  ///< for repeated values; empty: there are none
+    DeviceArray<ProductWindow> product_windows_;
+    DeviceArray<ProductBundle> product_bundles_;
+    DeviceArray<std::uint16_t> product_order_;
     bool listing_tried_ = false;
     Accumulator accumulator_ = Accumulator::automatic;
     std::int64_t a_nnz_;

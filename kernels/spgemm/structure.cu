@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include <kernels/cuda_check.cuh>
-#include <kernels/spgemm/device.cuh>
+#include <kernels/spgemm/sort.cuh>
 
 namespace rmsp::kernels::spgemm {
 namespace {
@@ -107,39 +107,6 @@ struct Target {
     int group;
 };
 
-/// Ascending order over the 32 * Keys numbers of a warp; number i is key[i / 32] of lane i % 32 (Batcher's bitonic sort).
-template <int Keys>
-__device__ __forceinline__ void sort_warp(std::uint32_t (&key)[Keys], int lane)
-{
-#pragma unroll
-    for (int size = 2; size <= 32 * Keys; size *= 2) {
-#pragma unroll
-        for (int stride = size / 2; stride > 0; stride /= 2) {
-            if (stride >= 32) {
-#pragma unroll
-                for (int r = 0; r < Keys; ++r) {
-                    const int partner = r ^ (stride / 32);
-                    if (partner > r) {
-                        const bool up = ((r * 32) & size) == 0;
-                        const std::uint32_t low = min(key[r], key[partner]);
-                        const std::uint32_t high = max(key[r], key[partner]);
-                        key[r] = up ? low : high;
-                        key[partner] = up ? high : low;
-                    }
-                }
-            } else {
-#pragma unroll
-                for (int r = 0; r < Keys; ++r) {
-                    const std::uint32_t other = __shfl_xor_sync(whole_warp, key[r], stride);
-                    const bool up = ((r * 32 + lane) & size) == 0;
-                    const bool lower = (lane & stride) == 0;
-                    key[r] = up == lower ? min(key[r], other) : max(key[r], other);
-                }
-            }
-        }
-    }
-}
-
 template <bool Write>
 __device__ __forceinline__ bool is_stored(const StructureJob& job, std::int64_t row)
 {
@@ -229,7 +196,7 @@ __global__ void __launch_bounds__(warp_threads)
         for (int r = 0; r < Keys; ++r) {
             sorted[r] = r * 32 + lane < used ? packed[r * 32 + lane] : 0xffffffffu;
         }
-        sort_warp<Keys>(sorted, lane);
+        sort_group<32>(sorted, lane);
 #pragma unroll
         for (int r = 0; r < Keys; ++r) {
             const bool in = r * 32 + lane < used;

@@ -34,7 +34,7 @@ TEST(SpgemmPolicy, StructureClassHoldsTheRow)
         for (const std::int32_t span : {1, 33, 1000, 1025, 20'000, 70'000, 140'000, 1'000'000, 2'000'000'000}) {
             for (const std::int32_t words : {0, 1, 31, 32, 33, 64, 65, 128, 256, 257, 4096, 5000, 10'000'000}) {
                 const RowBounds r = row(17, 16 + span, words, words);
-                const StructureClass c = structure_class(r, shared);
+                const StructureClass c = structure_class(r, shared, 0);
                 const int capacity = sorts(c) ? structure_capacity(c) : bitmap_words(c, r.span_words());
                 const Shape shape = structure_shape(c, capacity);
                 SCOPED_TRACE(testing::Message() << span << " columns, " << words << " words, class " << int(c));
@@ -54,6 +54,31 @@ TEST(SpgemmPolicy, StructureClassHoldsTheRow)
             }
         }
     }
+}
+
+TEST(SpgemmPolicy, FewProductsAreSortedAsOneKeyEach)
+{
+    for (const std::int32_t products : {1, 8, 9, 16, 17, 32, 33, 64, 65}) {
+        for (const std::int32_t span : {1, 64, 100'000, (1 << 26) - 1, 1 << 26, 2'000'000'000}) {
+            const RowBounds r = row(3, 2 + span, products, products);
+            const StructureClass structure = structure_class(r, h200_shared, most_few);
+            const NumericClass numeric = numeric_class(r, 9, 0, 1, 8, 1, Accumulator::automatic, h200_shared, most_few);
+            SCOPED_TRACE(testing::Message() << products << " products, " << span << " columns");
+            EXPECT_EQ(is_few(structure), products <= 64 && span < 1 << 26);
+            EXPECT_EQ(is_few(numeric), is_few(structure));
+            if (is_few(structure)) {
+                const int capacity = structure_capacity(structure);
+                EXPECT_EQ(capacity, numeric_capacity(numeric));
+                EXPECT_LE(products, capacity);
+                EXPECT_LT((r.span() - 1) * capacity + products - 1, (std::int64_t{1} << 32) - 1);
+            }
+            EXPECT_FALSE(is_few(structure_class(r, h200_shared, 0)));
+        }
+    }
+    EXPECT_EQ(few_products(Accumulator::automatic), most_few);
+    EXPECT_EQ(few_products(Accumulator::hash), 0);
+    EXPECT_EQ(few_products(49, 100, most_few), most_few);
+    EXPECT_EQ(few_products(50, 100, most_few), 0);
 }
 
 TEST(SpgemmPolicy, ExtentsKeepPlaceAndCount)
@@ -81,7 +106,7 @@ TEST(SpgemmPolicy, NumericClassHoldsTheRow)
                         for (const int twins : {1, most_twins}) {
                             const RowBounds r = row(5, 4 + span, 1, 1000);
                             const NumericClass c =
-                                numeric_class(r, 9, words, entries, bytes, twins, accumulator, shared);
+                                numeric_class(r, 9, words, entries, bytes, twins, accumulator, shared, 0);
                             const std::int64_t capacity = numeric_capacity(c);
                             SCOPED_TRACE(testing::Message()
                                          << span << " columns, " << entries << " entries, class " << int(c));
@@ -114,12 +139,18 @@ TEST(SpgemmPolicy, NumericClassHoldsTheRow)
             }
         }
     }
-    EXPECT_EQ(numeric_class(row(0, 99, 9, 9), 3, 4, 9, 8, 1, Accumulator::scatter, h200_shared), NumericClass::scatter);
-    EXPECT_EQ(numeric_class(row(0, 99, 9, 9), 3, 4, 9, 8, 1, Accumulator::chunks, h200_shared), NumericClass::chunks);
-    EXPECT_TRUE(is_hash(numeric_class(row(0, 9999, 9, 900), 128, 90, 300, 8, 1, Accumulator::automatic, h200_shared)));
-    EXPECT_FALSE(is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 1, Accumulator::automatic, h200_shared)));
-    EXPECT_TRUE(is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 2, Accumulator::automatic, h200_shared)));
-    EXPECT_FALSE(is_hash(numeric_class(row(0, 9999, 9, 900), 513, 90, 300, 8, 2, Accumulator::automatic, h200_shared)));
+    EXPECT_EQ(numeric_class(row(0, 99, 9, 9), 3, 4, 9, 8, 1, Accumulator::scatter, h200_shared, 0),
+              NumericClass::scatter);
+    EXPECT_EQ(numeric_class(row(0, 99, 9, 9), 3, 4, 9, 8, 1, Accumulator::chunks, h200_shared, 0),
+              NumericClass::chunks);
+    EXPECT_TRUE(
+        is_hash(numeric_class(row(0, 9999, 9, 900), 128, 90, 300, 8, 1, Accumulator::automatic, h200_shared, 0)));
+    EXPECT_FALSE(
+        is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 1, Accumulator::automatic, h200_shared, 0)));
+    EXPECT_TRUE(
+        is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 2, Accumulator::automatic, h200_shared, 0)));
+    EXPECT_FALSE(
+        is_hash(numeric_class(row(0, 9999, 9, 900), 513, 90, 300, 8, 2, Accumulator::automatic, h200_shared, 0)));
 }
 
 TEST(SpgemmPolicy, TwinsOfAWarpHaveRoom)
@@ -179,7 +210,7 @@ TEST(SpgemmPolicy, VirtualWarpTakesARowOfMeanLengthInOneStep)
 TEST(SpgemmPolicy, SmallClassesJoinTheNext)
 {
     using N = NumericClass;
-    std::array<unsigned, 32> rows{};
+    std::array<unsigned, static_cast<std::size_t>(N::count)> rows{};
     rows[static_cast<int>(N::none)] = 100;
     EXPECT_TRUE(plan_launches<N>(rows).empty());
     rows[static_cast<int>(N::window2048)] = 3;

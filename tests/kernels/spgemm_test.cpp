@@ -147,6 +147,12 @@ std::vector<Pair<T>> pairs()
     add("rows of C with every column", band<T>(9, 40, 3, 20), band<T>(40, 30000, 750, 800));
     add("many products for few columns", matrix<T>(300, {40000, 5, 9000}, 1), matrix<T>(17, repeated(300, 9), 2));
     add("a row of B of 60000", matrix<T>(5, {2, 0, 1, 4}, 1), matrix<T>(100000, {3, 60000, 0, 1, 700}, 2));
+    // Neighbours in the row of C come from places far apart in A and in B.
+    HostCsr<T> in_disorder = band<T>(70000, 70000, 1, 0);
+    for (std::int32_t& column : in_disorder.col_idx) {
+        column = static_cast<std::int32_t>(std::int64_t{column} * 30011 % 70000);
+    }
+    add("a row of A meets 70000 rows of B", matrix<T>(70000, {70000, 3}, 1), std::move(in_disorder));
     add("2^31 - 1 columns", matrix<T>(50, lengths(60, 6, 3), 1), matrix<T>(widest, lengths(50, 300, 4), 2));
     add("2^31 - 1 columns, long rows", matrix<T>(30, {30, 2, 60}, 1), matrix<T>(widest, repeated(30, 1500), 2));
     return all;
