@@ -50,7 +50,7 @@ public:
     virtual void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
                       const Context& context) = 0;
     /// The values alone, for the columns that fill() wrote. Queued likewise. The first call may take memory, through
-    /// context.memory, for what makes later ones faster; it does without where there is none.
+    /// context.memory, for what makes later ones faster, and wait; it does without where there is none.
     virtual void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx, T* values,
                          const Context& context) = 0;
 };
