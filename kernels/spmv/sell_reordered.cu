@@ -3,6 +3,7 @@
 
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
+#include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/spmv/reorder.hpp>
@@ -85,28 +86,55 @@ __global__ void __launch_bounds__(threads)
 
 constexpr int gathers = 4;  // of a thread, in flight at once
 
-/// out[i] = alpha in[index[i]] + beta out[i] for i < n.
+/// Columns [first, end).
+struct Columns {
+    std::int64_t first = 0;
+    std::int64_t end = 0;
+};
+
+/// out[i] = alpha in[index[i]] + beta out[i] for those of i < n whose index is in `there`, which begins at 0 or later.
 template <class T>
-__global__ void __launch_bounds__(threads) gather_kernel(std::int64_t n, const std::int32_t* __restrict__ index,
-                                                         T alpha, const T* __restrict__ in, T beta, T* __restrict__ out)
+__global__ void __launch_bounds__(threads)
+    gather_kernel(std::int64_t n, const std::int32_t* __restrict__ index, Columns there, T alpha,
+                  const T* __restrict__ in, T beta, T* __restrict__ out)
 {
     const std::int64_t first = std::int64_t{blockIdx.x} * threads * gathers + threadIdx.x;
     std::int32_t from[gathers];
     T value[gathers];
 #pragma unroll
     for (int k = 0; k < gathers; ++k) {
-        from[k] = first + k * threads < n ? __ldcs(index + first + k * threads) : 0;
+        from[k] = first + k * threads < n ? __ldcs(index + first + k * threads) : -1;
+    }
+    const auto takes = [&](int k) { return from[k] >= there.first && from[k] < there.end; };
+#pragma unroll
+    for (int k = 0; k < gathers; ++k) {
+        value[k] = takes(k) ? alpha * __ldg(in + from[k]) : T{0};
     }
 #pragma unroll
     for (int k = 0; k < gathers; ++k) {
-        value[k] = first + k * threads < n ? alpha * __ldg(in + from[k]) : T{0};
-    }
-#pragma unroll
-    for (int k = 0; k < gathers; ++k) {
-        if (T* const to = out + first + k * threads; first + k * threads < n) {
+        if (takes(k)) {
+            T* const to = out + first + k * threads;
             *to = beta == T{0} ? value[k] : value[k] + beta * *to;
         }
     }
+}
+
+/// From the first to the last column in which the shard has entries: what it may read of x. Waits for the stream.
+template <class T>
+Columns touched_columns(const CsrShard<T>& shard, const Context& context)
+{
+    const auto stream = static_cast<cudaStream_t>(context.stream);
+    const DeviceArray<std::int32_t> found(*context.memory, 2);
+    std::size_t bytes[2] = {0, 0};
+    RMSP_CUDA_CHECK(cub::DeviceReduce::Min(nullptr, bytes[0], shard.col_idx, found.data(), shard.nnz, stream));
+    RMSP_CUDA_CHECK(cub::DeviceReduce::Max(nullptr, bytes[1], shard.col_idx, found.data() + 1, shard.nnz, stream));
+    const DeviceArray<std::byte> space(*context.memory, std::max(bytes[0], bytes[1]));
+    RMSP_CUDA_CHECK(cub::DeviceReduce::Min(space.data(), bytes[0], shard.col_idx, found.data(), shard.nnz, stream));
+    RMSP_CUDA_CHECK(cub::DeviceReduce::Max(space.data(), bytes[1], shard.col_idx, found.data() + 1, shard.nnz, stream));
+    std::int32_t columns[2] = {0, -1};
+    RMSP_CUDA_CHECK(cudaMemcpyAsync(columns, found.data(), sizeof columns, cudaMemcpyDeviceToHost, stream));
+    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+    return {columns[0], std::int64_t{columns[1]} + 1};
 }
 
 unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
@@ -127,6 +155,7 @@ public:
             return;
         }
         row_order_ = {order_.row.data(), order_.place.data()};
+        touched_ = touched_columns(shard, context);
         permuted_ptr_ = DeviceArray<Offset>(*context.memory, static_cast<std::size_t>(shard.rows) + 1);
         columns_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(shard.nnz));
         values_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(shard.nnz));
@@ -185,7 +214,7 @@ public:
             sell_->apply_to(alpha, x, beta, y, row_order_.row, context);
         } else {
             blocks_->apply(T{1}, x, T{0}, sums_.data(), context);
-            gather(row_order_.place, alpha, sums_.data(), beta, y, context);
+            gather(row_order_.place, {0, shard_.rows}, alpha, sums_.data(), beta, y, context);
         }
     }
 
@@ -216,18 +245,22 @@ private:
     bool reordered() const { return order_.row.size() > 0; }
     SpmvOperator<T>& inner() const { return blocks_ ? *blocks_ : *sell_; }
 
-    /// out[i] = alpha in[index[i]] + beta out[i] for all rows.
-    void gather(const std::int32_t* index, T alpha, const T* in, T beta, T* out, const Context& context) const
+    /// out[i] = alpha in[index[i]] + beta out[i] for the rows whose index is in `there`.
+    void gather(const std::int32_t* index, Columns there, T alpha, const T* in, T beta, T* out,
+                const Context& context) const
     {
         gather_kernel<<<blocks_for((shard_.rows + gathers - 1) / gathers), threads, 0,
-                        static_cast<cudaStream_t>(context.stream)>>>(shard_.rows, index, alpha, in, beta, out);
+                        static_cast<cudaStream_t>(context.stream)>>>(shard_.rows, index, there, alpha, in, beta, out);
         RMSP_CUDA_CHECK_LAUNCH("gather_kernel");
     }
 
-    /// x in the order of the permuted columns: those that belong to rows by their places, the others as they are.
+    /// x in the order of the permuted columns: those that belong to rows by their places, the others as they are. There may be no
+    /// more of x than what the shard touches.
     void permute_x(const T* x, const Context& context) const
     {
-        gather(row_order_.row, T{1}, x + shard_.diagonal, T{0}, x_.data() + shard_.diagonal, context);
+        gather(row_order_.row,
+               {std::max<std::int64_t>(touched_.first - shard_.diagonal, 0), touched_.end - shard_.diagonal}, T{1},
+               x + shard_.diagonal, T{0}, x_.data() + shard_.diagonal, context);
         const auto copy = [&](std::int64_t first, std::int64_t end) {
             if (first < end) {
                 RMSP_CUDA_CHECK(cudaMemcpyAsync(x_.data() + first, x + first,
@@ -235,8 +268,8 @@ private:
                                                 cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(context.stream)));
             }
         };
-        copy(0, shard_.diagonal);
-        copy(shard_.diagonal + shard_.rows, shard_.cols);
+        copy(touched_.first, std::min(touched_.end, shard_.diagonal));
+        copy(std::max(touched_.first, shard_.diagonal + shard_.rows), touched_.end);
     }
 
     void permute(const Context& context)
@@ -266,6 +299,7 @@ private:
     const Offset* row_ptr_;
     Ordering order_;  ///< empty: as it comes
     RowOrder row_order_;
+    Columns touched_;
     DeviceArray<Offset> permuted_ptr_;
     DeviceArray<std::int32_t> columns_;
     DeviceArray<T> values_;
