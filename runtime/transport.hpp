@@ -100,8 +100,9 @@ struct Gather {
     }
     std::byte* at(std::span<void* const> places, int device, std::int64_t entry) const noexcept
     {
-        return static_cast<std::byte*>(places[static_cast<std::size_t>(device)]) +
-               static_cast<std::ptrdiff_t>(entry) * static_cast<std::ptrdiff_t>(entry_bytes);
+        // Entry 0 need not be in the array, of which there may be nothing: counted in bytes.
+        return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(places[static_cast<std::size_t>(device)]) +
+                                            static_cast<std::uintptr_t>(entry) * entry_bytes);
     }
 };
 
