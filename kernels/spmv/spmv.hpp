@@ -24,9 +24,9 @@ template <class T>
 class SpmvOperator {
 public:
     virtual ~SpmvOperator() = default;
-    /// Queues the product on the context's stream (host: runs it). Allocates nothing, waits for nothing. x has cols
-    /// entries, y has rows entries; y is not read if beta == 0. May not be called on two streams at once: workspaces
-    /// are the operator's own.
+    /// Queues the product on the context's stream (host: runs it). Allocates nothing, waits for nothing. x begins at column 0, but
+    /// a device that has part of it may have no more than what lies between the first and the last column with entries; y has rows
+    /// entries and is not read if beta == 0. May not be called on two streams at once: workspaces are the operator's own.
     virtual void apply(T alpha, const T* x, T beta, T* y, const Context& context) = 0;
     /// Rows at whose multiples apply_rows() may begin and end; 0: this operator multiplies whole shards only.
     virtual std::int64_t row_granule() const { return 0; }
