@@ -18,6 +18,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t least_raced_applies = 100;
 // A kernel that is predicted to take longer than this, in times of the best, is not raced.
 constexpr double most_predicted_ratio = 1.5;
+// Reasons for a kernel.
+constexpr const char* won = "won the race";
+constexpr const char* won_in_order = "won the race with vectors in the kernel's order";
 
 /// Of what the choice depends on: matrix, precision, how well values compress, device and build. Of the structure it takes a sample, since
 /// a wrong kernel costs time, not correctness.
@@ -247,6 +250,14 @@ void prepare_kernel(ShardPlan& plan, Shard<T>& shard, runtime::Worker& worker, c
 }
 
 template <class T>
+void end_race_in_order(Shard<T>& shard)
+{
+    if (shard.race) {
+        static_cast<runtime::Race<T>&>(*shard.owned_operator).decide_in_order(shard.owned.rows);
+    }
+}
+
+template <class T>
 Plan current_plan(const MatrixState<T>& matrix)
 {
     Plan plan = matrix.plan;
@@ -261,7 +272,7 @@ Plan current_plan(const MatrixState<T>& matrix)
             std::rotate(shard.candidates.begin(), shard.candidates.begin() + winner,
                         shard.candidates.begin() + winner + 1);
             shard.kernel = shard.candidates.front().kernel;
-            shard.kernel_reason = "won the race";
+            shard.kernel_reason = race->outcome->in_order ? won_in_order : won;
             shard.apply_bytes = race->apply_bytes[static_cast<std::size_t>(winner)];
             shard.break_even_applies = break_even(shard.candidates, shard.kernel);
         }
@@ -278,7 +289,7 @@ void remember_races(const MatrixState<T>& matrix)
 {
     const Plan plan = current_plan(matrix);
     for (const ShardPlan& shard : plan.shards) {
-        if (shard.kernel_reason == "won the race") {
+        if (shard.kernel_reason == won) {
             std::string text;
             for (const KernelCandidate& candidate : shard.candidates) {
                 if (candidate.measured_seconds > 0) {
@@ -295,6 +306,7 @@ void remember_races(const MatrixState<T>& matrix)
                                const RowStatistics&, std::int64_t);                                          \
     template void prepare_kernel(ShardPlan&, Shard<T>&, runtime::Worker&, const DistributeOptions&,          \
                                  const RowStatistics&);                                                      \
+    template void end_race_in_order(Shard<T>&);                                                              \
     template Plan current_plan(const MatrixState<T>&);                                                       \
     template void remember_races(const MatrixState<T>&);
 RMSP_INSTANTIATE(float)

@@ -21,11 +21,16 @@ template <class T>
 void prepare_kernel(ShardPlan& plan, Shard<T>& shard, runtime::Worker& worker, const DistributeOptions& options,
                     const RowStatistics& rows);
 
+/// Decides the shard's race, if there is one still and it is over a kernel with an order of its own, for vectors of that order. On the
+/// worker's thread; see Race::decide_in_order().
+template <class T>
+void end_race_in_order(Shard<T>& shard);
+
 /// The plan with what races have found so far.
 template <class T>
 Plan current_plan(const MatrixState<T>& matrix);
 
-/// Keeps the results of decided races for later processes.
+/// Keeps the results of decided races for later processes, but of those for vectors in the kernel's order, which these may not use.
 template <class T>
 void remember_races(const MatrixState<T>& matrix);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <kernels/support/support.hpp>
+
 namespace rmsp::runtime {
 
 template <class T>
@@ -20,7 +22,7 @@ void Race<T>::apply(T alpha, const T* x, T beta, T* y, const kernels::Context& c
 {
     if (turn_ == applies && outcome_->winner.load(std::memory_order_relaxed) < 0 &&
         std::all_of(events_.begin(), events_.end(), [](const auto& event) { return event->ready(); })) {
-        decide();
+        decide(applies - untimed);
     }
     if (turn_ == applies) {
         runners_[leader_]->apply(alpha, x, beta, y, context);
@@ -82,10 +84,43 @@ void Race<T>::apply_in_order(T alpha, const T* x, bool x_in_order, T beta, T* y,
 }
 
 template <class T>
-void Race<T>::decide()
+void Race<T>::decide_in_order(std::int64_t entries)
+{
+    const auto ordered = [](const auto& runner) { return runner && runner->order() != nullptr; };
+    if (outcome_->winner.load(std::memory_order_relaxed) >= 0 ||
+        std::none_of(runners_.begin(), runners_.end(), ordered)) {
+        return;
+    }
+    const kernels::DeviceArray<T> x(worker_.device(), static_cast<std::size_t>(entries));
+    const kernels::DeviceArray<T> y(worker_.device(), static_cast<std::size_t>(entries));
+    const auto context = worker_.context();
+    kernels::fill(x.data(), entries, T{1}, context);
+    for (std::size_t turn = 0; turn < 4; ++turn) {
+        auto& runner = runners_[turn % 2];
+        const bool timed = turn >= 2;
+        if (timed) {
+            worker_.stream().record(*events_[2 * (turn - 2)]);
+        }
+        if (ordered(runner)) {
+            runner->apply_in_order(T{1}, x.data(), true, T{0}, y.data(), true, context);
+        } else {
+            runner->apply(T{1}, x.data(), T{0}, y.data(), context);
+        }
+        if (timed) {
+            worker_.stream().record(*events_[2 * (turn - 2) + 1]);
+        }
+    }
+    worker_.stream().synchronize();
+    turn_ = applies;
+    outcome_->in_order = true;
+    decide(2);
+}
+
+template <class T>
+void Race<T>::decide(std::size_t timed_applies)
 {
     outcome_->seconds.fill(std::numeric_limits<double>::infinity());
-    for (std::size_t timed = 0; timed < applies - untimed; ++timed) {
+    for (std::size_t timed = 0; timed < timed_applies; ++timed) {
         double& least = outcome_->seconds[timed % 2];
         least = std::min(least, events_[2 * timed + 1]->seconds_since(*events_[2 * timed]));
     }

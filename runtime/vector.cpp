@@ -6,6 +6,7 @@
 #include <kernels/support/ghosts.hpp>
 #include <kernels/support/support.hpp>
 
+#include "runtime/choose.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp {
@@ -98,12 +99,17 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>
     if (order == Order::matrix || layout != Layout::rows) {
         return vector;
     }
-    // An operator that has an order holds the whole matrix, so it is the first device's. On its thread, since it may be a race.
+    // An operator that has an order holds the whole matrix, so it is the first device's. On its thread, since it may be a race, which
+    // ends here: there is no order before that.
     matrix->runtime
         ->submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
-            const auto* const shard = worker.rank() == 0 ? matrix->shards[0].get() : nullptr;
-            if (shard != nullptr && shard->owned_operator && shard->owned_operator->order() != nullptr) {
-                vector->order = VectorOrder{*shard->owned_operator->order(), matrix};
+            auto* const shard = worker.rank() == 0 ? matrix->shards[0].get() : nullptr;
+            if (shard == nullptr || !shard->owned_operator) {
+                return;
+            }
+            end_race_in_order(*shard);
+            if (const auto* const rows = shard->owned_operator->order()) {
+                vector->order = VectorOrder{*rows, matrix};
             }
         })
         .get();

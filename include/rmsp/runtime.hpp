@@ -245,8 +245,10 @@ public:
     /// A vector of cols() entries for x, or by rows also for the y of apply_transposed(), uninitialised. By rows: sliced as
     /// make_y() slices if the matrix is square; else evenly, or, of entries by column, as their columns are split.
     /// Order::kernel, for both: vectors for products with this matrix alone, whose kernel's order they are in, and for operations
-    /// with each other; they keep the matrix's memory. Blocks. Vectors in the matrix's order where the kernel has none of its own, does not
-    /// hold the whole of a square matrix on one device, or takes turns with another one still (see DistributeOptions::expected_applies).
+    /// with each other; they keep the matrix's memory. Blocks. Vectors in the matrix's order where the kernel has none of its own, or does
+    /// not hold the whole of a square matrix on one device. While two kernels are raced (see DistributeOptions::expected_applies) and one of
+    /// them has an order, this ends the race: four products with scratch vectors, of each kernel's order, decide it.
+    /// \throws Error(out_of_memory) if there is no room for the vector, or for two more that such a race takes meanwhile
     DistributedVector<T> make_x(Layout layout, Order order = Order::matrix) const;
     /// A vector of rows() entries for y, or for the x of apply_transposed(), by rows: each device holds the rows it owns.
     DistributedVector<T> make_y(Order order = Order::matrix) const;

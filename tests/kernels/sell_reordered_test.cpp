@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -362,37 +361,6 @@ TYPED_TEST(SellReordered, PartOfAMatrix)
     for (const auto& [first, end] : {std::pair{0, 1000}, {1000, 3000}, {3000, 4096}}) {
         SCOPED_TRACE(first);
         this->multiply(Rows(whole.begin() + first, whole.begin() + end), 4096, first);
-    }
-}
-
-TYPED_TEST(SellReordered, ReadsNoMoreOfXThanThePartTouches)
-{
-    constexpr std::int64_t diagonal = 500;
-    Rows rows = shuffled(grid(30, 2), 8);
-    for (auto& row : rows) {
-        std::for_each(row.begin(), row.end(), [](std::int32_t& column) { column += diagonal; });
-    }
-    Rows shorter = rows;
-    rows[5].push_back(450);
-    rows[7].push_back(1450);
-    // Rows and columns without entries at both ends.
-    for (std::size_t r = 0; r < shorter.size(); ++r) {
-        std::erase_if(shorter[r], [&](std::int32_t c) { return r < 60 || r >= 800 || c < 560 || c >= 1300; });
-    }
-    for (const auto& [part, first, end] :
-         {std::tuple{rows, std::int64_t{450}, std::int64_t{1451}}, {shorter, std::int64_t{560}, std::int64_t{1300}}}) {
-        SCOPED_TRACE(first);
-        HostCsr<TypeParam> a = matrix<TypeParam>(part, 2000);
-        renew_values(a, 3);
-        DeviceCsr<TypeParam> d(*this->device_, a, Offsets::i64);
-        d.shard.diagonal = diagonal;
-        const auto op = prepare_sell_reordered(d.shard, statistics(a.row_ptr), this->device_->context());
-        EXPECT_TRUE(op->worthwhile());
-        const auto x = small_integers<TypeParam>(a.cols);
-        const auto there = upload(*this->device_, std::vector<TypeParam>(x.begin() + first, x.begin() + end));
-        const auto y = upload(*this->device_, hundreds<TypeParam>(a.rows));
-        op->apply(TypeParam{2}, there.data() - first, TypeParam{-3}, y.data(), this->device_->context());
-        EXPECT_TRUE(is_exact(download(*this->device_, y.data(), static_cast<std::size_t>(a.rows)), a, x));
     }
 }
 

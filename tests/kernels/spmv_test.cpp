@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -136,6 +137,56 @@ TEST_P(SpmvKernels, ReadsOnlyTheEntriesOfXThatItNeeds)
         const std::vector<T> y = apply(*device_, *op, T{1}, x, T{0}, std::vector<T>(5, T{0}));
         EXPECT_TRUE(std::isfinite(y[0]) && std::isfinite(y[3]) && std::isfinite(y[4]));
         EXPECT_TRUE(std::isinf(y[1]));
+    });
+}
+
+// With a checker of memory accesses: x is no longer than that.
+TEST_P(SpmvKernels, ReadsNoMoreOfXThanTheShardTouches)
+{
+    visit([&]<class T>(const SpmvKernel<T>& kernel) {
+        // Rows of a larger matrix, whose own columns begin at 500: a badly numbered grid of 30 x 30 points.
+        constexpr std::int64_t side = 30;
+        constexpr std::int64_t points = side * side;
+        constexpr std::int64_t diagonal = 500;
+        const auto neighbours = [](std::int64_t row) {
+            const std::int64_t point = row * 643 % points;
+            std::vector<std::int32_t> columns;
+            for (std::int64_t i = std::max<std::int64_t>(point / side - 1, 0);
+                 i <= std::min(point / side + 1, side - 1); ++i) {
+                for (std::int64_t j = std::max<std::int64_t>(point % side - 1, 0);
+                     j <= std::min(point % side + 1, side - 1); ++j) {
+                    columns.push_back(static_cast<std::int32_t>(diagonal + (i * side + j) * 7 % points));
+                }
+            }
+            return columns;
+        };
+        // Columns of other rows on both sides; and rows and columns without entries at both ends.
+        const auto more = [&](std::int64_t row) {
+            auto columns = neighbours(row);
+            if (row == 5 || row == 7) {
+                columns.push_back(row == 5 ? 450 : 1450);
+            }
+            return columns;
+        };
+        const auto fewer = [&](std::int64_t row) {
+            auto columns = neighbours(row);
+            std::erase_if(columns, [&](std::int32_t c) { return row < 60 || row >= 800 || c < 560 || c >= 1300; });
+            return columns;
+        };
+        for (const Columns& columns : {Columns(more), Columns(fewer)}) {
+            HostCsr<T> a = matrix_of_rows<T>(0, points, 2000, columns);
+            renew_values(a, 3);
+            DeviceCsr<T> d(*device_, a, Offsets::i64);
+            d.shard.diagonal = diagonal;
+            device_->context().threads = 2;
+            const auto op = kernel.prepare(d.shard, statistics(a.row_ptr), device_->context());
+            const auto [least, most] = std::minmax_element(a.col_idx.begin(), a.col_idx.end());
+            const auto x = small_integers<T>(a.cols);
+            const auto there = upload(*device_, std::vector<T>(x.begin() + *least, x.begin() + *most + 1));
+            const auto y = upload(*device_, hundreds<T>(a.rows));
+            op->apply(T{2}, there.data() - *least, T{-3}, y.data(), device_->context());
+            EXPECT_TRUE(is_exact(download(*device_, y.data(), static_cast<std::size_t>(a.rows)), a, x));
+        }
     });
 }
 

@@ -87,6 +87,48 @@ TEST_P(Choice, ARaceKeepsResultsRightAndIsRemembered)
     }
 }
 
+TEST_P(Choice, VectorsInTheKernelsOrderEndTheRace)
+{
+    const auto a = gpus() ? renumbered(stencil7<double>(64, 64, 64), 3) : renumbered(stencil7<double>(9, 8, 7), 3);
+    DistributeOptions options;
+    options.expected_applies = 1000;
+    const auto rt = runtime();
+    const auto x_host = random_vector<double>(a.cols, 3);
+    auto matrix = rt->distribute(a.view(), options);
+    const auto check = [&](DistributedVector<double>& x, DistributedVector<double>& y) {
+        x.upload(x_host.data());
+        matrix.apply(2.0, x, 0.0, y).get();
+        std::vector<double> out(static_cast<std::size_t>(a.rows), 99);
+        y.download(out.data());
+        const auto v = verify_spmv<double>(a.view(), 2.0, x_host.data(), 0.0, nullptr, out.data());
+        EXPECT_TRUE(v.passed) << "row " << v.worst_row << ", error " << v.error;
+    };
+    auto old_x = matrix.make_x(Layout::rows);
+    auto old_y = matrix.make_y();
+    check(old_x, old_y);
+    auto x = matrix.make_x(Layout::rows, Order::kernel);
+    auto y = matrix.make_y(Order::kernel);
+    EXPECT_EQ(x.order(), y.order());
+    const Plan plan = matrix.report().plan;
+    for (const ShardPlan& shard : plan.shards) {
+        if (x.order() == Order::kernel) {
+            EXPECT_EQ(shard.kernel, "sell-reordered");
+            EXPECT_TRUE(shard.kernel_reason.find("order") != std::string::npos || shard.kernel_reason == "predicted");
+        }
+        if (GetParam().gpus == 1) {
+            ASSERT_GE(shard.candidates.size(), 2u);
+            const bool undecided = shard.kernel_reason == "predicted" && x.order() == Order::matrix;
+            EXPECT_FALSE(undecided && (shard.candidates[0].kernel == "sell-reordered" ||
+                                       shard.candidates[1].kernel == "sell-reordered"));
+        }
+    }
+    for (auto* const from : {&old_x, &x}) {
+        for (auto* const to : {&old_y, &y}) {
+            check(*from, *to);
+        }
+    }
+}
+
 TEST_P(Choice, DeterminismAndFewAppliesNeedNoRace)
 {
     const auto a = stencil27<double>(20, 20, 20);

@@ -1,5 +1,6 @@
 #include <chrono>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -16,27 +17,46 @@ struct Log {
     bool alive = true;
 };
 
-/// Adds `value` to y[0], and takes its time.
+/// Adds `value` to y[0], and takes its time; with an order if there is a time for vectors in it.
 class Runner final : public kernels::SpmvOperator<double> {
 public:
-    Runner(Log& log, double value, std::chrono::microseconds time) : log_(log), value_(value), time_(time) {}
+    Runner(Log& log, double value, std::chrono::microseconds time,
+           std::optional<std::chrono::microseconds> time_in_order = {})
+        : log_(log), value_(value), time_(time), time_in_order_(time_in_order)
+    {
+    }
     ~Runner() override { log_.alive = false; }
     void apply(double /*alpha*/, const double* /*x*/, double /*beta*/, double* y, const kernels::Context&) override
     {
-        ++log_.applies;
-        const auto end = std::chrono::steady_clock::now() + time_;
-        while (std::chrono::steady_clock::now() < end) {
-        }
+        take(time_);
         y[0] += value_;
+    }
+    const kernels::RowOrder* order() const override { return time_in_order_ ? &order_ : nullptr; }
+    void apply_in_order(double /*alpha*/, const double* x, bool x_in_order, double /*beta*/, double* y, bool y_in_order,
+                        const kernels::Context&) override
+    {
+        EXPECT_TRUE(x_in_order && y_in_order);
+        take(*time_in_order_);
+        y[7] = x[7];
     }
     void update_values(const kernels::Context&) override { ++log_.updates; }
     std::int64_t format_bytes() const override { return static_cast<std::int64_t>(value_); }
     std::int64_t workspace_bytes() const override { return 100; }
 
 private:
+    void take(std::chrono::microseconds time)
+    {
+        ++log_.applies;
+        const auto end = std::chrono::steady_clock::now() + time;
+        while (std::chrono::steady_clock::now() < end) {
+        }
+    }
+
     Log& log_;
     double value_;
     std::chrono::microseconds time_;
+    std::optional<std::chrono::microseconds> time_in_order_;
+    kernels::RowOrder order_;
 };
 
 class RaceTest : public testing::Test {
@@ -96,6 +116,51 @@ TEST_F(RaceTest, TheFasterStaysAndTheOtherIsFreed)
         EXPECT_EQ(outcome->seconds[0] < outcome->seconds[1], favourite_wins);
         EXPECT_EQ(first.updates + second.updates, 3);
     }
+}
+
+TEST_F(RaceTest, VectorsInAnOrderEndItAtOnce)
+{
+    using namespace std::chrono_literals;
+    // The second is slower, but for vectors in its order.
+    for (const int before : {0, 1, 5, 6}) {
+        Log first;
+        Log second;
+        const auto outcome = std::make_shared<RaceOutcome>();
+        on_worker([&] {
+            Race<double> race(*worker_, std::make_unique<Runner>(first, 1, 1000us),
+                              std::make_unique<Runner>(second, 100, 3000us, 100us), outcome);
+            double y = 0;
+            for (int i = 0; i < before; ++i) {
+                race.apply(1, nullptr, 0, &y, worker_->context());
+            }
+            EXPECT_EQ(race.order(), nullptr);
+            race.decide_in_order(8);
+            EXPECT_EQ(outcome->winner.load(), 1);
+            EXPECT_TRUE(outcome->in_order);
+            EXPECT_LT(outcome->seconds[1], outcome->seconds[0]);
+            EXPECT_EQ(first.applies + second.applies, before + 4);
+            EXPECT_NE(race.order(), nullptr);
+            EXPECT_FALSE(first.alive);
+            race.decide_in_order(8);
+            race.apply(1, nullptr, 0, &y, worker_->context());
+            EXPECT_EQ(second.applies, before / 2 + 3);
+        });
+    }
+}
+
+TEST_F(RaceTest, WithoutAnOrderItGoesOn)
+{
+    using namespace std::chrono_literals;
+    Log first;
+    Log second;
+    const auto outcome = std::make_shared<RaceOutcome>();
+    on_worker([&] {
+        Race<double> race(*worker_, std::make_unique<Runner>(first, 1, 10us),
+                          std::make_unique<Runner>(second, 100, 10us), outcome);
+        race.decide_in_order(8);
+        EXPECT_EQ(first.applies + second.applies, 0);
+    });
+    EXPECT_EQ(outcome->winner.load(), -1);
 }
 
 }  // namespace
