@@ -54,7 +54,7 @@ constexpr const KernelModel& kernel_model(std::string_view name)
 
 /// What kernel "sell-reordered" makes of a mesh whose numbering is bad.
 struct ReorderedMesh {
-    double sectors = 0.1;        ///< Features::sectors of the columns that belong to rows
+    double sectors = 0.1;        ///< Features::sectors
     double code_bytes = 1.6;     ///< of kernel "sell"
     double most_hubs = 0.1;      ///< Features::hub_share of what may be a mesh
     double least_sectors = 0.5;  ///< Features::sectors of what is numbered badly
@@ -81,7 +81,8 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
 {
     const auto nnz = static_cast<double>(f.rows.nnz);
     const auto rows = static_cast<double>(f.rows.rows);
-    const double x_bytes = static_cast<double>(std::min(f.x_entries, f.rows.nnz)) * value_bytes;
+    const auto x_entries = static_cast<double>(std::min(f.x_entries, f.rows.nnz));
+    const double x_bytes = x_entries * value_bytes;
     // Where all values are stored alike.
     const int narrowed = f.floats ? static_cast<int>(sizeof(float)) : value_bytes;
     const int tile_values = f.constant ? 0 : narrowed;
@@ -92,12 +93,11 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
         code_bytes = f.code_bytes;
         matrix = nnz * ((1 + f.padding) * (f.stored_value_bytes + 4.0 / 32) + code_bytes);
     } else if (name == "sell-reordered") {
-        // The columns that belong to rows come near each other, the others stay as they are. x and the sums are permuted on their
-        // way, which gathers each entry by itself.
-        const double own = f.x_entries > 0 ? std::min(1.0, rows / static_cast<double>(f.x_entries)) : 1.0;
-        code_bytes = own * reordered_mesh.code_bytes + (1 - own) * f.code_bytes;
-        gathers = nnz * (own * reordered_mesh.sectors + (1 - own) * f.sectors);
-        matrix = nnz * ((1 + f.padding) * (f.stored_value_bytes + 4.0 / 32) + code_bytes) + 8 * rows;
+        // Rows of a part of the mesh are farther apart, by its share of the columns.
+        const double apart = std::sqrt(std::max(1.0, x_entries / rows));
+        code_bytes = std::min(4.0, reordered_mesh.code_bytes * apart);
+        gathers = nnz * std::min(f.sectors, reordered_mesh.sectors * apart);
+        matrix = nnz * ((1 + f.padding) * (f.stored_value_bytes + 4.0 / 32) + code_bytes) + 4 * (rows + x_entries);
     } else if (name == "diagonals") {
         // Slices with codes are those that stay in CSR: two bytes a lane, mostly.
         matrix = nnz * (value_bytes + 4.0 / 16 + std::min(4.0, 2 * f.code_bytes)) + rows * 4;
@@ -123,7 +123,8 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
                                                   nnz * kernel.entry_bytes}) /
                                             device.bytes_per_second;
     if (name == "sell-reordered") {
-        p.seconds += 2 * rows * per_gather / device.bytes_per_second;
+        // x and the sums are permuted on their way, which gathers each entry by itself.
+        p.seconds += (rows + x_entries) * per_gather / device.bytes_per_second;
     }
     p.prepare_seconds = kernel.prepare_products * p.seconds;
     return p;

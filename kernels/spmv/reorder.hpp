@@ -68,6 +68,19 @@ constexpr bool has_square_block(const CsrShard<T>& shard)
 template <class T>
 Ordering order_rows(const CsrShard<T>& shard, const Context& context, const ReorderTuning& tuning = reorder_tuning);
 
+/// Numbers of the columns of a part of a matrix, after which its rows in an order find what they need of x near each other.
+struct ColumnNumbers {
+    DeviceArray<std::int32_t> column;  ///< of each number
+    DeviceArray<std::int32_t> number;  ///< of each column with entries
+    std::int64_t touched = 0;          ///< columns with entries, whose numbers come first
+};
+
+/// Columns that belong to rows follow each other as those do; each of the others comes where the first row is that has an entry in
+/// it. Waits for the context's stream.
+/// \throws Error(out_of_memory), Error(device)
+template <class T>
+ColumnNumbers number_columns(const CsrShard<T>& shard, const Ordering& order, const Context& context);
+
 /// An operator that can permute y while it writes it.
 template <class T>
 class ScatteringSpmv : public SpmvOperator<T> {

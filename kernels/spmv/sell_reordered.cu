@@ -39,9 +39,9 @@ struct Rows {
 /// the order of their entries.
 template <int Lanes, class T, class Offset>
 __global__ void __launch_bounds__(threads)
-    permute_kernel(std::int64_t rows, std::int64_t diagonal, const std::int32_t* __restrict__ row,
-                   const std::int32_t* __restrict__ place, const Rows<T, Offset> from,
-                   const Offset* __restrict__ to_ptr, std::int32_t* __restrict__ to_columns, T* __restrict__ to_values)
+    permute_kernel(std::int64_t rows, const std::int32_t* __restrict__ row, const std::int32_t* __restrict__ number,
+                   const Rows<T, Offset> from, const Offset* __restrict__ to_ptr, std::int32_t* __restrict__ to_columns,
+                   T* __restrict__ to_values)
 {
     const std::int64_t at = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / Lanes;
     if (at >= rows) {
@@ -54,12 +54,7 @@ __global__ void __launch_bounds__(threads)
     const std::int64_t to = to_ptr[at];
     constexpr std::int32_t none = std::numeric_limits<std::int32_t>::max();
     const auto column_at = [&](std::int64_t k) {
-        if (k >= length) {
-            return none;
-        }
-        const std::int64_t column = __ldg(from.col_idx + begin + k);
-        const std::int64_t own = column - diagonal;
-        return static_cast<std::int32_t>(own >= 0 && own < rows ? diagonal + __ldg(place + own) : column);
+        return k < length ? __ldg(number + __ldg(from.col_idx + begin + k)) : none;
     };
     const bool sorted = length <= sell_tuning.longest_row;
     for (std::int64_t first = 0; first < length; first += Lanes) {
@@ -139,7 +134,7 @@ Columns touched_columns(const CsrShard<T>& shard, const Context& context)
 
 unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
 
-/// A copy of the shard in the order of order_rows(), multiplied by "sell-blocks" where blocks fill, else by "sell". Where there is no
+/// A copy of the shard in the order of order_rows(), a part of a matrix with the columns of number_columns(), multiplied by "sell-blocks" where blocks fill, else by "sell". Where there is no
 /// order, the shard as it comes by "sell".
 template <class T, class Offset>
 class SellReordered final : public SpmvOperator<T> {
@@ -155,7 +150,11 @@ public:
             return;
         }
         row_order_ = {order_.row.data(), order_.place.data()};
-        touched_ = touched_columns(shard, context);
+        if (is_whole()) {
+            touched_ = touched_columns(shard, context);
+        } else {
+            numbers_ = number_columns(shard, order_, context);
+        }
         permuted_ptr_ = DeviceArray<Offset>(*context.memory, static_cast<std::size_t>(shard.rows) + 1);
         columns_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(shard.nnz));
         values_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(shard.nnz));
@@ -195,11 +194,7 @@ public:
         }
     }
 
-    const RowOrder* order() const override
-    {
-        const bool whole = shard_.diagonal == 0 && shard_.rows == shard_.cols;
-        return whole && reordered() ? &row_order_ : nullptr;
-    }
+    const RowOrder* order() const override { return is_whole() && reordered() ? &row_order_ : nullptr; }
 
     void apply_in_order(T alpha, const T* x, bool x_in_order, T beta, T* y, bool y_in_order,
                         const Context& context) override
@@ -214,7 +209,7 @@ public:
             sell_->apply_to(alpha, x, beta, y, row_order_.row, context);
         } else {
             blocks_->apply(T{1}, x, T{0}, sums_.data(), context);
-            gather(row_order_.place, {0, shard_.rows}, alpha, sums_.data(), beta, y, context);
+            gather(shard_.rows, row_order_.place, {0, shard_.rows}, alpha, sums_.data(), beta, y, context);
         }
     }
 
@@ -230,46 +225,45 @@ public:
 
     std::int64_t format_bytes() const override
     {
-        return inner().format_bytes() + 2 * static_cast<std::int64_t>(order_.row.size() * sizeof(std::int32_t));
+        return inner().format_bytes() +
+               static_cast<std::int64_t>((order_.row.size() + (is_whole() ? order_.row : numbers_.column).size()) *
+                                         sizeof(std::int32_t));
     }
 
     std::int64_t workspace_bytes() const override
     {
         return inner().workspace_bytes() +
-               static_cast<std::int64_t>(
-                   (order_.row.size() + order_.place.size() + columns_.size()) * sizeof(std::int32_t) +
-                   permuted_ptr_.size() * sizeof(Offset) + (values_.size() + x_.size() + sums_.size()) * sizeof(T));
+               static_cast<std::int64_t>((order_.row.size() + order_.place.size() + numbers_.column.size() +
+                                          numbers_.number.size() + columns_.size()) *
+                                             sizeof(std::int32_t) +
+                                         permuted_ptr_.size() * sizeof(Offset) +
+                                         (values_.size() + x_.size() + sums_.size()) * sizeof(T));
     }
 
 private:
     bool reordered() const { return order_.row.size() > 0; }
+    bool is_whole() const { return shard_.diagonal == 0 && shard_.rows == shard_.cols; }
     SpmvOperator<T>& inner() const { return blocks_ ? *blocks_ : *sell_; }
 
-    /// out[i] = alpha in[index[i]] + beta out[i] for the rows whose index is in `there`.
-    void gather(const std::int32_t* index, Columns there, T alpha, const T* in, T beta, T* out,
-                const Context& context) const
+    /// out[i] = alpha in[index[i]] + beta out[i] for those of i < n whose index is in `there`.
+    static void gather(std::int64_t n, const std::int32_t* index, Columns there, T alpha, const T* in, T beta, T* out,
+                       const Context& context)
     {
-        gather_kernel<<<blocks_for((shard_.rows + gathers - 1) / gathers), threads, 0,
-                        static_cast<cudaStream_t>(context.stream)>>>(shard_.rows, index, there, alpha, in, beta, out);
-        RMSP_CUDA_CHECK_LAUNCH("gather_kernel");
+        if (n > 0) {
+            gather_kernel<<<blocks_for((n + gathers - 1) / gathers), threads, 0,
+                            static_cast<cudaStream_t>(context.stream)>>>(n, index, there, alpha, in, beta, out);
+            RMSP_CUDA_CHECK_LAUNCH("gather_kernel");
+        }
     }
 
-    /// x in the order of the permuted columns: those that belong to rows by their places, the others as they are. There may be no
-    /// more of x than what the shard touches.
+    /// x in the order of the permuted columns. There may be no more of x than what the shard touches.
     void permute_x(const T* x, const Context& context) const
     {
-        gather(row_order_.row,
-               {std::max<std::int64_t>(touched_.first - shard_.diagonal, 0), touched_.end - shard_.diagonal}, T{1},
-               x + shard_.diagonal, T{0}, x_.data() + shard_.diagonal, context);
-        const auto copy = [&](std::int64_t first, std::int64_t end) {
-            if (first < end) {
-                RMSP_CUDA_CHECK(cudaMemcpyAsync(x_.data() + first, x + first,
-                                                static_cast<std::size_t>(end - first) * sizeof(T),
-                                                cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(context.stream)));
-            }
-        };
-        copy(touched_.first, std::min(touched_.end, shard_.diagonal));
-        copy(std::max(touched_.first, shard_.diagonal + shard_.rows), touched_.end);
+        if (is_whole()) {
+            gather(shard_.rows, row_order_.row, touched_, T{1}, x, T{0}, x_.data(), context);
+        } else {
+            gather(numbers_.touched, numbers_.column.data(), {0, shard_.cols}, T{1}, x, T{0}, x_.data(), context);
+        }
     }
 
     void permute(const Context& context)
@@ -289,7 +283,7 @@ private:
     {
         permute_kernel<Lanes>
             <<<blocks_for(shard_.rows * Lanes), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
-                shard_.rows, shard_.diagonal, order_.row.data(), order_.place.data(),
+                shard_.rows, order_.row.data(), is_whole() ? order_.place.data() : numbers_.number.data(),
                 Rows<T, Offset>{row_ptr_, shard_.col_idx, shard_.values}, permuted_ptr_.data(), columns_.data(),
                 values_.data());
         RMSP_CUDA_CHECK_LAUNCH("permute_kernel");
@@ -299,7 +293,8 @@ private:
     const Offset* row_ptr_;
     Ordering order_;  ///< empty: as it comes
     RowOrder row_order_;
-    Columns touched_;
+    Columns touched_;        ///< of a whole matrix
+    ColumnNumbers numbers_;  ///< of a part of one
     DeviceArray<Offset> permuted_ptr_;
     DeviceArray<std::int32_t> columns_;
     DeviceArray<T> values_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -335,6 +336,42 @@ TEST_F(RowOrder, WideLevelsAreNotOrdered)
     }
     EXPECT_TRUE(order_of(star, tuning).empty());
     EXPECT_EQ(order_of(shuffled(grid(32, 2), 1), tuning).size(), 1024U);
+}
+
+TEST_F(RowOrder, ColumnsOfAPartComeWhereTheyAreNeeded)
+{
+    const Rows whole = shuffled(grid(20, 2), 4);
+    constexpr std::int64_t diagonal = 100;
+    Rows rows(whole.begin() + diagonal, whole.begin() + 260);
+    rows[3].clear();
+    DeviceCsr<double> d(*device_, matrix<double>(rows, 400), Offsets::i32);
+    d.shard.diagonal = diagonal;
+    const Ordering order = order_rows(d.shard, device_->context());
+    const ColumnNumbers numbers = number_columns(d.shard, order, device_->context());
+    const Order place = download(*device_, order.place.data(), order.place.size());
+    // Place and column of what has entries.
+    std::map<std::int32_t, std::int32_t> first;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+        for (const std::int32_t c : rows[r]) {
+            const std::int64_t own = c - diagonal;
+            const bool is_own = own >= 0 && own < static_cast<std::int64_t>(rows.size());
+            const std::int32_t at_least = is_own ? place[at(own)] : place[r];
+            const auto [entry, is_new] = first.emplace(c, at_least);
+            entry->second = std::min(entry->second, at_least);
+        }
+    }
+    std::vector<std::pair<std::int32_t, std::int32_t>> expected;
+    for (const auto& [column, at_least] : first) {
+        expected.emplace_back(at_least, column);
+    }
+    std::sort(expected.begin(), expected.end());
+    ASSERT_EQ(numbers.touched, static_cast<std::int64_t>(expected.size()));
+    const Order column = download(*device_, numbers.column.data(), at(numbers.touched));
+    const Order number = download(*device_, numbers.number.data(), numbers.number.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(column[i], expected[i].second);
+        EXPECT_EQ(number[at(expected[i].second)], static_cast<std::int32_t>(i));
+    }
 }
 
 TYPED_TEST(SellReordered, Products)
