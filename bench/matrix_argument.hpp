@@ -16,12 +16,13 @@ struct NamedMatrix {
     rmsp::Config::Matrix config;
     std::int64_t top_left = 0;  ///< rows and columns that are kept, the first ones; 0: all
     std::int64_t permute = 0;   ///< seed of a random symmetric permutation; 0: none
+    bool renumber = false;      ///< Cuthill and McKee's order, after that
 };
 
 inline constexpr const char* matrix_argument_help =
     "file, generator (\"rmat 22 16\"), or NAME,key=value,... with keys of [matrix], top_left=N (the first rows and "
     "columns "
-    "only) and permute=SEED (rows and columns in random order): "
+    "only), permute=SEED (rows and columns in random order) and renumber=true (in Cuthill and McKee's, after that): "
     "wave3,file=wave.mtx.xz,plus_identity=true,kron=3,values=random";
 
 /// "NAME,key=value,...", or just a file or a generator's words. `defaults` are settings of [matrix] that the text may replace.
@@ -48,6 +49,8 @@ inline NamedMatrix parse_matrix(const std::string& text, std::vector<std::string
                 matrix.top_left = std::stoll(words[i].substr(9));
             } else if (words[i].starts_with("permute=")) {
                 matrix.permute = std::stoll(words[i].substr(8));
+            } else if (words[i] == "renumber=true") {
+                matrix.renumber = true;
             } else {
                 overrides.push_back("matrix." + words[i]);
             }
@@ -62,7 +65,8 @@ inline std::string describe(const NamedMatrix& matrix)
 {
     return rmsp::describe(matrix.config) +
            (matrix.top_left > 0 ? ", the first " + std::to_string(matrix.top_left) + " rows and columns" : "") +
-           (matrix.permute > 0 ? ", in random order, seed " + std::to_string(matrix.permute) : "");
+           (matrix.permute > 0 ? ", in random order, seed " + std::to_string(matrix.permute) : "") +
+           (matrix.renumber ? ", numbered anew" : "");
 }
 
 /// The entries that `rename` names anew and does not drop (-1), rows in order of their new names.
@@ -115,6 +119,9 @@ rmsp::CsrMatrix<T> load(const NamedMatrix& matrix)
         std::shuffle(name.begin(), name.end(), std::mt19937_64(static_cast<std::uint64_t>(matrix.permute)));
         a = renamed(a, static_cast<std::int64_t>(name.size()),
                     [&](std::int64_t i) { return name[static_cast<std::size_t>(i)]; });
+    }
+    if (matrix.renumber) {
+        a = rmsp::renumbered(a.view(), rmsp::mesh_order(a.view()));
     }
     return a;
 }

@@ -35,6 +35,8 @@ std::vector<Key> key_table(Config& c)
          "node of a mesh",
          {},
          1},
+        {"matrix.renumber", &c.matrix.renumber,
+         "multiply P A P^T instead: rows and columns in the order of Cuthill and McKee, for badly numbered meshes"},
         {"matrix.seed", &c.matrix.seed, "seed of the generated matrix and of the random x and y", {}, 0},
 
         {"runtime.devices", &c.runtime.devices,

@@ -1,5 +1,7 @@
 #include <rmsp/config.hpp>
 
+#include <rmsp/renumber.hpp>
+
 #include <fmt/format.h>
 
 namespace rmsp {
@@ -34,6 +36,9 @@ CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress)
     if (config.file.empty() ? changed : config.values != "auto") {
         set_values(matrix, kind, seed);
     }
+    if (config.renumber) {
+        matrix = renumbered(matrix.view(), mesh_order(matrix.view()));
+    }
     return matrix;
 }
 
@@ -46,6 +51,7 @@ std::string describe(const Config::Matrix& config)
     if (!file || config.values != "auto") {
         text += fmt::format(", values {}, seed {}", config.values == "auto" ? "random" : config.values, config.seed);
     }
+    text += config.renumber ? ", numbered anew" : "";
     return text;
 }
 

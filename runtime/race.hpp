@@ -19,14 +19,14 @@ struct RaceOutcome {
 };
 
 /// An operator that is two: the first applies run with both in turn and are timed by events on the device, later ones with the
-/// faster. Nobody waits for that: until the events are ready, the favourite runs. The loser costs three applies.
+/// faster. Nobody waits for that: until the events are ready, the favourite runs. The loser costs five applies.
 template <class T>
 class Race final : public kernels::SpmvOperator<T> {
 public:
-    /// Applies that the race takes; it is decided at the next one. Each runner: once to warm up, then timed twice, in turn, so that
-    /// both meet the same state of the machine.
-    static constexpr int applies = 6;
-    /// The challenger wins if it is faster by this share: two samples of a kernel of 10 us between events do not tell smaller
+    /// Applies that the race takes; it is decided at the next one. Each runner: once to warm up, then timed four times, in turn, so
+    /// that both meet the same state of the machine.
+    static constexpr int applies = 10;
+    /// The challenger wins if it is faster by this share: a few samples of a kernel of 10 us between events do not tell smaller
     /// differences apart, and the model has seen more.
     static constexpr double margin = 0.05;
 

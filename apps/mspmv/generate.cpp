@@ -50,6 +50,7 @@ void add_structure_options(CLI::App& command, Config::Matrix& matrix)
         ->type_name("N")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
+    command.add_flag("--renumber", matrix.renumber, "write rows and columns in the order of Cuthill and McKee");
 }
 
 void add_generate(CLI::App& app, Action& action)

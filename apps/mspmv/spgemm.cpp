@@ -36,6 +36,7 @@ Config::Matrix second_matrix(const Config& config)
     b.generate = config.spgemm.generate;
     b.plus_identity = false;
     b.kron = 1;
+    b.renumber = false;
     return b;
 }
 

@@ -21,6 +21,7 @@ struct Config {
         std::string values = "auto";       ///< matrix.values: auto, random, ones, laplace
         bool plus_identity = false;        ///< matrix.plus_identity
         std::int64_t kron = 1;             ///< matrix.kron, at least 1
+        bool renumber = false;             ///< matrix.renumber
         std::int64_t seed = 1;             ///< matrix.seed
     } matrix;
     struct RuntimeKeys {

@@ -13,6 +13,7 @@
 #include <rmsp/matrix.hpp>
 #include <rmsp/partition.hpp>
 #include <rmsp/plan.hpp>
+#include <rmsp/renumber.hpp>
 #include <rmsp/report.hpp>
 #include <rmsp/runtime.hpp>
 #include <rmsp/spgemm.hpp>

@@ -8,7 +8,6 @@
 #include <random>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -81,36 +80,14 @@ std::vector<std::pair<const char*, CsrMatrix<T>>> hard_matrices()
     return all;
 }
 
-/// Rows and columns of a square matrix in the same random order, columns ascending.
+/// Rows and columns of a square matrix in the same random order.
 template <class T>
-CsrMatrix<T> renumbered(const CsrMatrix<T>& a, unsigned seed)
+CsrMatrix<T> shuffled(const CsrMatrix<T>& a, unsigned seed)
 {
     std::vector<std::int64_t> row_at(static_cast<std::size_t>(a.rows));
     std::iota(row_at.begin(), row_at.end(), std::int64_t{0});
     std::shuffle(row_at.begin(), row_at.end(), std::mt19937_64(seed));
-    std::vector<std::int32_t> name(row_at.size());
-    for (std::size_t i = 0; i < name.size(); ++i) {
-        name[static_cast<std::size_t>(row_at[i])] = static_cast<std::int32_t>(i);
-    }
-    CsrMatrix<T> out;
-    out.rows = a.rows;
-    out.cols = a.cols;
-    out.row_ptr.push_back(0);
-    HostVector<std::int32_t> columns;
-    for (const std::int64_t row : row_at) {
-        std::vector<std::pair<std::int32_t, T>> entries;
-        for (auto i = a.row_ptr[static_cast<std::size_t>(row)]; i < a.row_ptr[static_cast<std::size_t>(row) + 1]; ++i) {
-            entries.emplace_back(name[static_cast<std::size_t>(a.col_idx[i])], a.values[static_cast<std::size_t>(i)]);
-        }
-        std::sort(entries.begin(), entries.end());
-        for (const auto& [column, value] : entries) {
-            columns.push_back(column);
-            out.values.push_back(value);
-        }
-        out.row_ptr.push_back(static_cast<std::int64_t>(columns.size()));
-    }
-    out.col_idx = IndexArray(std::move(columns));
-    return out;
+    return renumbered(a.view(), row_at);
 }
 
 /// The entries of coordinates in a random order.

@@ -89,7 +89,7 @@ TEST_P(Choice, ARaceKeepsResultsRightAndIsRemembered)
 
 TEST_P(Choice, VectorsInTheKernelsOrderEndTheRace)
 {
-    const auto a = gpus() ? renumbered(stencil7<double>(64, 64, 64), 3) : renumbered(stencil7<double>(9, 8, 7), 3);
+    const auto a = gpus() ? shuffled(stencil7<double>(64, 64, 64), 3) : shuffled(stencil7<double>(9, 8, 7), 3);
     DistributeOptions options;
     options.expected_applies = 1000;
     const auto rt = runtime();

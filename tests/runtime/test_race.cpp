@@ -96,16 +96,16 @@ TEST_F(RaceTest, TheFasterStaysAndTheOtherIsFreed)
             EXPECT_EQ(race.format_bytes(), 1);
             EXPECT_EQ(race.workspace_bytes(), 200);
             double y = 0;
-            for (int i = 0; i < 6; ++i) {
+            for (int i = 0; i < 10; ++i) {
                 race.apply(1, nullptr, 0, &y, worker_->context());
                 EXPECT_EQ(outcome->winner.load(), -1);
             }
-            EXPECT_EQ(y, 303);  // three applies of each
+            EXPECT_EQ(y, 505);  // five applies of each
             race.update_values(worker_->context());
             for (int i = 0; i < 4; ++i) {
                 race.apply(1, nullptr, 0, &y, worker_->context());
             }
-            EXPECT_EQ(y, favourite_wins ? 307 : 703);
+            EXPECT_EQ(y, favourite_wins ? 509 : 905);
             EXPECT_EQ(race.format_bytes(), favourite_wins ? 1 : 100);
             EXPECT_EQ(race.workspace_bytes(), 100);
             EXPECT_EQ(first.alive, favourite_wins);
@@ -122,7 +122,7 @@ TEST_F(RaceTest, VectorsInAnOrderEndItAtOnce)
 {
     using namespace std::chrono_literals;
     // The second is slower, but for vectors in its order.
-    for (const int before : {0, 1, 5, 6}) {
+    for (const int before : {0, 1, 9, 10}) {
         Log first;
         Log second;
         const auto outcome = std::make_shared<RaceOutcome>();
