@@ -178,6 +178,10 @@ TEST(SpmvFeatures, FewBytesAnEntryDoNotMakeTilesFaster)
     f.narrow = 1;
     f.floats = f.constant = true;
     EXPECT_LT(predict_spmv("sell-blocks", f, 8).seconds, predict_spmv("packed-tiles", f, 8).seconds);
+    // "sell" 49 us.
+    f.code_bytes = 3.6;
+    f.stored_value_bytes = 0.25;
+    EXPECT_NEAR(predict_spmv("sell", f, 8).seconds, 49e-6, 3e-6);
     f.floats = f.constant = false;
     EXPECT_LT(predict_spmv("sell-blocks", f, 8).seconds, predict_spmv("packed-tiles", f, 8).seconds);
 }
