@@ -59,6 +59,19 @@ TEST(Files, EveryLayoutPrecisionAndFormatIsVerified)
     }
 }
 
+TEST(Files, MatricesAreNumberedAnew)
+{
+    const Scratch scratch;
+    ASSERT_EQ(mspmv({"generate", "stencil7", "9", "8", "7", "--renumber", "-o", scratch / "a.npz"}).exit_code, 0);
+    const Outcome outcome = small_run({"--matrix", scratch / "a.npz", "--set", "matrix.renumber=true"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("numbered anew"));
+    EXPECT_THAT(outcome.out, HasSubstr("Verified      passed"));
+    const Outcome wide = small_run({"--set", "matrix.generate=random 20 30 4", "--set", "matrix.renumber=true"});
+    EXPECT_EQ(wide.exit_code, 2);
+    EXPECT_THAT(wide.err, HasSubstr("20 x 30"));
+}
+
 TEST(Files, SmallAndEmptyMatricesRun)
 {
     const Scratch scratch;
