@@ -2,7 +2,9 @@
 #include <bit>
 #include <limits>
 #include <string>
+#include <utility>
 
+#include <cub/device/device_scan.cuh>
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/spmv/reorder.hpp>
@@ -87,21 +89,22 @@ struct TableValues {
     }
 };
 
-/// Columns of the entries k, ..., k + 3 of this lane.
+/// Columns of the entries k, ..., k + 3 of this lane. `place`: of its slot, modulo 2^32.
 template <SliceCode Code>
-__device__ __forceinline__ void load_columns(const int4* bases, const unsigned char* codes, int k, int lane,
+__device__ __forceinline__ void load_columns(const int4* bases, const unsigned char* codes, int k, std::uint32_t place,
                                              std::int32_t* column)
 {
+    const std::uint32_t lane = place % slice_rows;
     const int group = k / slice_group;
     const unsigned char* block = codes + group * slice_block_bytes * code_bytes(Code);
     if constexpr (Code == SliceCode::bytes4) {
         unpack(__ldcs(reinterpret_cast<const int4*>(block) + lane), column);
     } else {
         unpack(__ldg(bases + group), column);
-        if constexpr (Code == SliceCode::diagonal) {
+        if constexpr (Code == SliceCode::diagonal || Code == SliceCode::masked) {
 #pragma unroll
             for (int j = 0; j < slice_group; ++j) {
-                column[j] += lane;
+                column[j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(column[j]) + place);
             }
         } else if constexpr (Code == SliceCode::bytes1) {
             const unsigned code = __ldcs(reinterpret_cast<const unsigned*>(block) + lane);
@@ -109,7 +112,7 @@ __device__ __forceinline__ void load_columns(const int4* bases, const unsigned c
             for (int j = 0; j < slice_group; ++j) {
                 column[j] += static_cast<std::int32_t>(code >> 8 * j & 0xffu);
             }
-        } else {
+        } else if constexpr (Code == SliceCode::bytes2) {
             const uint2 code = __ldcs(reinterpret_cast<const uint2*>(block) + lane);
             column[0] += static_cast<std::int32_t>(code.x & 0xffffu);
             column[1] += static_cast<std::int32_t>(code.x >> 16);
@@ -119,24 +122,34 @@ __device__ __forceinline__ void load_columns(const int4* bases, const unsigned c
     }
 }
 
+/// Whether the row of a lane has entry k.
+/// \param own  length of the row, or a bit for each entry
+template <SliceCode Code>
+__device__ __forceinline__ bool has_entry(int own, int k)
+{
+    return Code == SliceCode::masked ? (own >> k & 1) != 0 : k < own;
+}
+
 /// Adds the entries k, ..., k + 3 of this lane to `sum`, in their order; all of them are inside the slice if `Whole`.
 /// Padding is never multiplied: x may hold what is not finite.
 template <SliceCode Code, bool Whole, class Values, class T>
 __device__ __forceinline__ T add_group(T sum, const Values& values, const int4* bases, const unsigned char* codes,
-                                       int k, int width, int length, int lane, const T* __restrict__ x)
+                                       int k, int width, int own, std::uint32_t place, const T* __restrict__ x)
 {
     T value[slice_group];
     T gathered[slice_group];
     std::int32_t column[slice_group];
-    values.template load<Whole>(k, width, lane, value);
-    load_columns<Code>(bases, codes, k, lane, column);
+    bool in[slice_group];
+    values.template load<Whole>(k, width, static_cast<int>(place % slice_rows), value);
+    load_columns<Code>(bases, codes, k, place, column);
 #pragma unroll
     for (int j = 0; j < slice_group; ++j) {
-        gathered[j] = k + j < length ? __ldg(x + column[j]) : T{0};
+        in[j] = has_entry<Code>(own, k + j);
+        gathered[j] = in[j] ? __ldg(x + column[j]) : T{0};
     }
 #pragma unroll
     for (int j = 0; j < slice_group; ++j) {
-        if (k + j < length) {
+        if (in[j]) {
             sum = fma(value[j], gathered[j], sum);
         }
     }
@@ -144,8 +157,8 @@ __device__ __forceinline__ T add_group(T sum, const Values& values, const int4* 
 }
 
 template <SliceCode Code, class Values, class T>
-__device__ __forceinline__ T slice_row_sum(const Stored<T>& a, const Slice& slice, const Values& values, int length,
-                                           int lane, const T* __restrict__ x)
+__device__ __forceinline__ T slice_row_sum(const Stored<T>& a, const Slice& slice, const Values& values, int own,
+                                           std::uint32_t place, const T* __restrict__ x)
 {
     const int4* bases = a.bases + slice.bases;
     const unsigned char* codes = slice_codes(a, slice);
@@ -153,33 +166,35 @@ __device__ __forceinline__ T slice_row_sum(const Stored<T>& a, const Slice& slic
     T sum = 0;
     int k = 0;
     for (; k + slice_group <= width; k += slice_group) {
-        sum = add_group<Code, true>(sum, values, bases, codes, k, width, length, lane, x);
+        sum = add_group<Code, true>(sum, values, bases, codes, k, width, own, place, x);
     }
     if (k < width) {
-        sum = add_group<Code, false>(sum, values, bases, codes, k, width, length, lane, x);
+        sum = add_group<Code, false>(sum, values, bases, codes, k, width, own, place, x);
     }
     return sum;
 }
 
 template <class Values, class T>
-__device__ __forceinline__ T row_sum(const Stored<T>& a, const Slice& slice, const Values& values, int length, int lane,
-                                     const T* __restrict__ x)
+__device__ __forceinline__ T row_sum(const Stored<T>& a, const Slice& slice, const Values& values, int own,
+                                     std::uint32_t place, const T* __restrict__ x)
 {
     switch (slice.code) {
         case SliceCode::diagonal:
-            return slice_row_sum<SliceCode::diagonal>(a, slice, values, length, lane, x);
+            return slice_row_sum<SliceCode::diagonal>(a, slice, values, own, place, x);
+        case SliceCode::masked:
+            return slice_row_sum<SliceCode::masked>(a, slice, values, own, place, x);
         case SliceCode::bytes1:
-            return slice_row_sum<SliceCode::bytes1>(a, slice, values, length, lane, x);
+            return slice_row_sum<SliceCode::bytes1>(a, slice, values, own, place, x);
         case SliceCode::bytes2:
-            return slice_row_sum<SliceCode::bytes2>(a, slice, values, length, lane, x);
+            return slice_row_sum<SliceCode::bytes2>(a, slice, values, own, place, x);
         default:
-            return slice_row_sum<SliceCode::bytes4>(a, slice, values, length, lane, x);
+            return slice_row_sum<SliceCode::bytes4>(a, slice, values, own, place, x);
     }
 }
 
 /// row_sum() of a slice whose values may be encoded.
 template <class T>
-__device__ __forceinline__ T decoded_row_sum(const Stored<T>& a, const Slice& slice, int length, int lane,
+__device__ __forceinline__ T decoded_row_sum(const Stored<T>& a, const Slice& slice, int own, std::uint32_t place,
                                              const T* __restrict__ x)
 {
     const unsigned char* const values = slice_values(a, slice);
@@ -189,20 +204,20 @@ __device__ __forceinline__ T decoded_row_sum(const Stored<T>& a, const Slice& sl
     };
     switch (slice.stored) {
         case SliceValues::uniform:
-            return row_sum(a, slice, UniformValues<T>{reinterpret_cast<const T*>(values)}, length, lane, x);
+            return row_sum(a, slice, UniformValues<T>{reinterpret_cast<const T*>(values)}, own, place, x);
         case SliceValues::nibbles:
             return row_sum(a, slice,
                            TableValues<T, unsigned short>{reinterpret_cast<const unsigned short*>(values), table()},
-                           length, lane, x);
+                           own, place, x);
         case SliceValues::bytes:
-            return row_sum(a, slice, TableValues<T, unsigned>{reinterpret_cast<const unsigned*>(values), table()},
-                           length, lane, x);
+            return row_sum(a, slice, TableValues<T, unsigned>{reinterpret_cast<const unsigned*>(values), table()}, own,
+                           place, x);
         case SliceValues::floats:
             if constexpr (sizeof(T) > sizeof(float)) {
-                return row_sum(a, slice, PlainValues<float>{reinterpret_cast<const float*>(values)}, length, lane, x);
+                return row_sum(a, slice, PlainValues<float>{reinterpret_cast<const float*>(values)}, own, place, x);
             }
         default:
-            return row_sum(a, slice, PlainValues<T>{reinterpret_cast<const T*>(values)}, length, lane, x);
+            return row_sum(a, slice, PlainValues<T>{reinterpret_cast<const T*>(values)}, own, place, x);
     }
 }
 
@@ -276,22 +291,27 @@ __global__ void __launch_bounds__(threads, Encoded&& Left ? sell_tuning.blocks_w
     }
     // One load: the compiler would make one of each of the short members.
     const auto slice = std::bit_cast<Slice>(__ldg(reinterpret_cast<const uint4*>(a.slices + index)));
+    const auto place = static_cast<std::uint32_t>(index * slice_rows + lane);
     std::int64_t row = index * slice_rows + lane;
-    int length = slice.width;
+    int own = slice.width;  // entries, or a bit for each
     unsigned long_rows = 0;
     if (!slice.plain) {
         const Slot slot = a.slots[row];
-        row = row_of(index, slot);
-        length = stored_length(slot);
-        long_rows = Left ? __ballot_sync(whole_warp, slot.length == long_row) : 0;
+        if (slice.code == SliceCode::masked) {
+            own = std::bit_cast<int>(slot);
+        } else {
+            row = row_of(index, slot);
+            own = stored_length(slot);
+            long_rows = Left ? __ballot_sync(whole_warp, slot.length == long_row) : 0;
+        }
     }
     T sum = 0;
     if (Left && slice.code == SliceCode::csr) {
-        sum = csr_row_sum(a, row, length, x);
+        sum = csr_row_sum(a, row, own, x);
     } else if constexpr (Encoded) {
-        sum = decoded_row_sum(a, slice, length, lane, x);
+        sum = decoded_row_sum(a, slice, own, place, x);
     } else {
-        sum = row_sum(a, slice, PlainValues<T>{reinterpret_cast<const T*>(slice_values(a, slice))}, length, lane, x);
+        sum = row_sum(a, slice, PlainValues<T>{reinterpret_cast<const T*>(slice_values(a, slice))}, own, place, x);
     }
     if (Left && long_rows != 0) {
         sum = add_long_rows(a, long_rows, row, sum, lane, x);
@@ -348,6 +368,7 @@ public:
         codes_ =
             DeviceArray<unsigned char>(*context.memory, static_cast<std::size_t>(extent.codes) * slice_block_bytes);
         store_values<true>(context);
+        share_bases(extent.bases, context);
     }
 
     void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
@@ -458,6 +479,37 @@ private:
             encode_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(matrix(), slices_count_);
             RMSP_CUDA_CHECK_LAUNCH("encode_kernel");
         }
+    }
+
+    /// Stores the bases of neighbouring slices that have the same ones once. Waits for the stream.
+    void share_bases(std::int64_t groups, const Context& context)
+    {
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        Memory& memory = *context.memory;
+        const DeviceArray<std::uint32_t> positions(memory, slices_.size() + 1);
+        compare_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(slices_.data(), slices_count_,
+                                                                                bases_.data(), positions.data());
+        RMSP_CUDA_CHECK_LAUNCH("compare_kernel");
+        std::size_t bytes = 0;
+        RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, positions.data(), positions.data(),
+                                                      slices_count_ + 1, stream));
+        const DeviceArray<std::byte> space(memory, bytes);
+        RMSP_CUDA_CHECK(cudaMemsetAsync(positions.data() + slices_count_, 0, sizeof(std::uint32_t), stream));
+        RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(space.data(), bytes, positions.data(), positions.data(),
+                                                      slices_count_ + 1, stream));
+        std::uint32_t left = 0;
+        RMSP_CUDA_CHECK(
+            cudaMemcpyAsync(&left, positions.data() + slices_count_, sizeof left, cudaMemcpyDeviceToHost, stream));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        if (left == groups) {
+            return;
+        }
+        DeviceArray<int4> shared(memory, left);
+        move_bases_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(
+            slices_.data(), slices_count_, bases_.data(), positions.data(), shared.data());
+        RMSP_CUDA_CHECK_LAUNCH("move_bases_kernel");
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        bases_ = std::move(shared);
     }
 
     CsrShard<T> shard_;

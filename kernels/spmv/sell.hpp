@@ -7,8 +7,11 @@
 /// Slices of 32 rows, one lane a row, each as wide as its longest row (SELL-C-sigma: Kreutzer et al., "A unified sparse matrix data
 /// format for efficient general sparse matrix-vector multiply", SISC 2014). Entry k of the 32 rows of a slice lies in few
 /// neighbouring columns wherever the rows have similar shape, so its columns are one 32-bit base and a small code a lane.
-/// Bytes an entry, double: values 8, bases 4/32, codes 0 (diagonals), 1, 2 or 4; CSR has 12. A 27-point stencil of 200^3 in natural
-/// order is 80 % diagonals and 20 % 2-byte codes, 8.6 bytes; a 7-point one of 256^3 75 % and 25 %, 8.8; plus x and y, 16 a row.
+/// Where rows lack entries here and there, as those at the ends of a line of a grid do, the slice has all their diagonals, and a row
+/// says by bits which it has. Bases of diagonals count from the row, and neighbouring slices that have the same ones, as most of a
+/// stencil do, share them.
+/// Bytes an entry, double: values 8, bases 4/32 or nearly none, codes 0 (diagonals), 1, 2 or 4; CSR has 12. Stencils in natural order
+/// take 8 bytes an entry, and a byte a row; plus x and y, 16 a row.
 /// Values are kept in fewer bytes, to the bit, where enough slices allow it (SliceValues): constant coefficients take 1/4 to 1 byte.
 namespace rmsp::kernels {
 
@@ -35,8 +38,9 @@ inline constexpr int slice_block_bytes = slice_rows * slice_group;
 /// How the columns of a slice are stored.
 enum class SliceCode : std::uint8_t {
     csr,       ///< the slice is not stored: its lanes read the CSR arrays
-    diagonal,  ///< column = base + lane
-    bytes1,    ///< column = base + code
+    diagonal,  ///< column = row + base
+    masked,  ///< the same of rows in their order, which need not have all entries: bit l of word k says whether row l has entry k
+    bytes1,  ///< column = first row of the slice + base + code
     bytes2,
     bytes4,  ///< column = code; no bases
 };
@@ -71,13 +75,19 @@ constexpr int code_bytes(SliceCode code)
     return code == SliceCode::bytes1 ? 1 : code == SliceCode::bytes2 ? 2 : code == SliceCode::bytes4 ? 4 : 0;
 }
 
+/// Whether a slice is stored as that many diagonals, rather than in as many entries as its longest row has, `width`, and codes.
+constexpr bool takes_masks(int diagonals, int width, SliceCode code, int value_bytes)
+{
+    return diagonals <= slice_rows && diagonals * value_bytes <= width * (value_bytes + code_bytes(code));
+}
+
 /// Whether a block of rows is sorted: `widths` is the sum of the widths of its slices as they are.
 constexpr bool rows_are_sorted(int entries, int widths, int sorted_padding = sell_tuning.sorted_padding)
 {
     return std::int64_t{widths} * slice_rows * 100 > std::int64_t{entries} * (100 + sorted_padding);
 }
 
-/// The row of a lane of a slice.
+/// The row of a lane of a slice. Of a slice with masks it is the mask instead: bit k says whether the row has entry k.
 struct alignas(4) Slot {
     std::uint16_t row = 0;     ///< counted from the first row of the block
     std::uint16_t length = 0;  ///< long_row: left in CSR; 0 behind the last row
@@ -89,6 +99,14 @@ inline constexpr std::uint16_t long_row = 0xffff;
 constexpr bool slice_is_stored(int entries, int width, int rows = slice_rows, int least_fill = sell_tuning.least_fill)
 {
     return width > 0 && entries * 100 >= rows * width * least_fill;
+}
+
+constexpr int slice_groups(int width) { return (width + slice_group - 1) / slice_group; }
+
+/// Groups of 4 bases that a slice has.
+constexpr int base_groups(int width, SliceCode code)
+{
+    return code == SliceCode::csr || code == SliceCode::bytes4 ? 0 : slice_groups(width);
 }
 
 /// A slice as the kernel reads it: one 16-byte load. The positions are those where its parts begin; while the slices are being
@@ -105,7 +123,6 @@ struct alignas(16) Slice {
 };
 static_assert(sizeof(Slice) == 16);
 
-constexpr int slice_groups(int width) { return (width + slice_group - 1) / slice_group; }
 constexpr int whole_blocks(int bytes) { return (bytes + slice_block_bytes - 1) / slice_block_bytes; }
 
 /// Bytes before the table of a slice, which begins with the indices of its entries: a group's of each lane side by side.
@@ -167,11 +184,10 @@ constexpr bool values_are_encoded(std::int64_t encoded, std::int64_t raw, int le
 constexpr Slice sized_slice(int width, SliceCode code, bool plain, int value_bytes)
 {
     const bool stored = code != SliceCode::csr;
-    const auto groups = static_cast<std::uint32_t>(slice_groups(width));
     Slice slice;
     slice.values = stored ? static_cast<std::uint32_t>(value_blocks(SliceValues::raw, width, 0, value_bytes)) : 0u;
-    slice.bases = stored && code != SliceCode::bytes4 ? groups : 0u;
-    slice.codes = groups * static_cast<std::uint32_t>(code_bytes(code));
+    slice.bases = static_cast<std::uint32_t>(base_groups(width, code));
+    slice.codes = static_cast<std::uint32_t>(slice_groups(width)) * static_cast<std::uint32_t>(code_bytes(code));
     slice.width = static_cast<std::uint16_t>(width);
     slice.code = code;
     slice.plain = plain;

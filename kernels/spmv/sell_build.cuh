@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 
@@ -58,6 +59,30 @@ __device__ __forceinline__ std::int64_t row_of(std::int64_t slice, const Slot& s
 }
 __device__ __forceinline__ int stored_length(const Slot& slot) { return slot.length == long_row ? 0 : slot.length; }
 
+/// Of a lane, in the order of its slice: which entries its row has, and where they are.
+struct LaneEntries {
+    Row row;
+    int own;  ///< length, or a bit for each entry
+    bool masked;
+
+    __device__ bool in(int k) const { return masked ? k < slice_rows && (own >> k & 1) != 0 : k < own; }
+    /// Of an entry that is in.
+    __device__ std::int64_t place(int k) const
+    {
+        return row.begin + (masked ? __popc(static_cast<unsigned>(own) & ((1u << k) - 1)) : k);
+    }
+};
+template <class T, class Pointers>
+__device__ __forceinline__ LaneEntries lane_entries(const Matrix<T, Pointers>& a, std::int64_t index,
+                                                    const Slice& slice, int lane)
+{
+    const Slot slot = a.slots[index * slice_rows + lane];
+    if (slice.code == SliceCode::masked) {
+        return {load_row(a, index * slice_rows + lane), std::bit_cast<int>(slot), true};
+    }
+    return {load_row(a, row_of(index, slot)), stored_length(slot), false};
+}
+
 /// Gives each row of a block its slot: the longest first where the order of the matrix would leave much padding.
 template <class T, class Pointers>
 __global__ void __launch_bounds__(sort_rows) sort_kernel(const Matrix<T, Pointers> a, std::int64_t slices)
@@ -98,6 +123,33 @@ __global__ void __launch_bounds__(sort_rows) sort_kernel(const Matrix<T, Pointer
     }
 }
 
+/// Counts the diagonals in which the rows of a slice, in their order, have entries, and finds which of them this lane's row has; all
+/// lanes. More than slice_rows if there are more, or if columns do not ascend, so that entries would change their order.
+__device__ __forceinline__ int find_diagonals(const std::int32_t* columns, int length, int lane, unsigned& mask)
+{
+    constexpr std::int32_t none = std::numeric_limits<std::int32_t>::max();
+    const auto diagonal = [&](int k) { return k < length ? __ldg(columns + k) - lane : none; };
+    int k = 0;
+    std::int32_t own = diagonal(0);
+    mask = 0;
+    for (int count = 0; count <= slice_rows; ++count) {
+        const std::int32_t least = __reduce_min_sync(whole_warp, own);
+        if (least == none) {
+            return count;
+        }
+        bool descends = false;
+        if (own == least) {
+            mask |= 1u << count % slice_rows;
+            own = diagonal(++k);
+            descends = own <= least;
+        }
+        if (__any_sync(whole_warp, descends) != 0) {
+            break;
+        }
+    }
+    return slice_rows + 1;
+}
+
 /// Finds width and code of each slice, one warp a slice, and whether anything is left in CSR, which sets `left`.
 template <class T, class Pointers>
 __global__ void __launch_bounds__(threads)
@@ -111,7 +163,7 @@ __global__ void __launch_bounds__(threads)
     const Slot slot = a.slots[slice * slice_rows + lane];
     const Row row = load_row(a, row_of(slice, slot));
     const int length = stored_length(slot);
-    const int width = static_cast<int>(__reduce_max_sync(whole_warp, static_cast<unsigned>(length)));
+    int width = static_cast<int>(__reduce_max_sync(whole_warp, static_cast<unsigned>(length)));
     const int entries = static_cast<int>(__reduce_add_sync(whole_warp, static_cast<unsigned>(length)));
     const bool in_place = slot.row == slice * slice_rows % sort_rows + lane;
     const bool plain = __all_sync(whole_warp, in_place && slot.length == width) != 0;
@@ -144,9 +196,18 @@ __global__ void __launch_bounds__(threads)
             }
         }
         code = slice_code(common);
+        if (__all_sync(whole_warp, in_place) != 0 && !any_long && !(plain && code == SliceCode::diagonal)) {
+            unsigned mask = 0;
+            const int diagonals = find_diagonals(columns, length, lane, mask);
+            if (takes_masks(diagonals, width, code, sizeof(T))) {
+                width = diagonals;
+                code = SliceCode::masked;
+                a.slots[slice * slice_rows + lane] = std::bit_cast<Slot>(mask);
+            }
+        }
     }
     if (lane == 0) {
-        a.slices[slice] = sized_slice(width, code, plain, sizeof(T));
+        a.slices[slice] = sized_slice(width, code, plain && code != SliceCode::masked, sizeof(T));
         if (any_long || (width > 0 && code == SliceCode::csr)) {
             *left = 1;
         }
@@ -291,9 +352,9 @@ __global__ void __launch_bounds__(threads) fill_kernel(const Matrix<T, Pointers>
     if (slice.code == SliceCode::csr || (!Structure && !copied)) {
         return;
     }
-    const Slot slot = a.slots[index * slice_rows + lane];
-    const Row row = load_row(a, row_of(index, slot));
-    const int length = stored_length(slot);
+    const LaneEntries entries = lane_entries(a, index, slice, lane);
+    const bool diagonals = slice.code == SliceCode::diagonal || slice.code == SliceCode::masked;
+    const auto first_row = static_cast<std::uint32_t>(diagonals ? index * slice_rows : 0);
     const int width = slice.width;
     unsigned char* const values = slice_values(a, slice);
     for (int k = 0; k < width; k += slice_group) {
@@ -301,7 +362,7 @@ __global__ void __launch_bounds__(threads) fill_kernel(const Matrix<T, Pointers>
             T value[slice_group];
 #pragma unroll
             for (int j = 0; j < slice_group; ++j) {
-                value[j] = k + j < length ? __ldcs(a.entries + row.begin + (k + j)) : T{0};
+                value[j] = entries.in(k + j) ? __ldcs(a.entries + entries.place(k + j)) : T{0};
             }
             if (slice.stored == SliceValues::raw) {
                 store_values(reinterpret_cast<T*>(values), value, k, width, lane);
@@ -316,14 +377,16 @@ __global__ void __launch_bounds__(threads) fill_kernel(const Matrix<T, Pointers>
 #pragma unroll
             for (int j = 0; j < slice_group; ++j) {
                 if (k + j < width) {
-                    const bool in = k + j < length;
-                    const std::int32_t column = in ? __ldcs(a.col_idx + row.begin + (k + j)) : 0;
-                    const std::int32_t shifted = slice.code == SliceCode::diagonal ? column - lane : column;
+                    const bool in = entries.in(k + j);
+                    const std::int32_t column = in ? __ldcs(a.col_idx + entries.place(k + j)) : 0;
+                    const std::int32_t shifted = diagonals ? column - lane : column;
                     base[j] =
                         slice.code == SliceCode::bytes4
                             ? 0
                             : __reduce_min_sync(whole_warp, in ? shifted : std::numeric_limits<std::int32_t>::max());
                     code[j] = in ? static_cast<std::uint32_t>(shifted - base[j]) : 0u;
+                    // Modulo 2^32, as the product adds the row again.
+                    base[j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(base[j]) - first_row);
                 }
             }
             unsigned char* codes = slice_codes(a, slice) + group * slice_block_bytes * code_bytes(slice.code);
@@ -338,6 +401,56 @@ __global__ void __launch_bounds__(threads) fill_kernel(const Matrix<T, Pointers>
                 a.bases[std::int64_t{slice.bases} + group] = {base[0], base[1], base[2], base[3]};
             }
         }
+    }
+}
+
+/// Groups of bases that each slice needs room for: none where the one before has the same. One warp a slice.
+static __global__ void __launch_bounds__(threads)
+    compare_kernel(const Slice* slices, std::int64_t count, const int4* bases, std::uint32_t* groups_of)
+{
+    const std::int64_t index = std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
+    const int lane = static_cast<int>(threadIdx.x) % slice_rows;
+    if (index >= count) {
+        return;
+    }
+    const Slice slice = slices[index];
+    const int groups = base_groups(slice.width, slice.code);
+    bool same = false;
+    if (index > 0) {
+        const Slice before = slices[index - 1];
+        same = base_groups(before.width, before.code) == groups;
+        for (int g = lane; same && g < groups; g += slice_rows) {
+            const int4 a = bases[std::int64_t{slice.bases} + g];
+            const int4 b = bases[std::int64_t{before.bases} + g];
+            same = a.x == b.x && a.y == b.y && a.z == b.z && a.w == b.w;
+        }
+    }
+    same = __all_sync(whole_warp, same) != 0;
+    if (lane == 0) {
+        groups_of[index] = same ? 0u : static_cast<std::uint32_t>(groups);
+    }
+}
+
+/// Moves the bases of the slices to `shared`, where those of a slice end at the latest before `positions` of the next. One warp a
+/// slice.
+static __global__ void __launch_bounds__(threads)
+    move_bases_kernel(Slice* slices, std::int64_t count, const int4* bases, const std::uint32_t* positions,
+                      int4* shared)
+{
+    const std::int64_t index = std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
+    const int lane = static_cast<int>(threadIdx.x) % slice_rows;
+    if (index >= count) {
+        return;
+    }
+    const Slice slice = slices[index];
+    const auto groups = static_cast<std::uint32_t>(base_groups(slice.width, slice.code));
+    const std::uint32_t end = positions[index + 1];
+    for (std::uint32_t g = positions[index] + static_cast<std::uint32_t>(lane); g < end; g += slice_rows) {
+        shared[g] = bases[slice.bases + g - positions[index]];
+    }
+    __syncwarp();
+    if (lane == 0) {
+        slices[index].bases = end - groups;
     }
 }
 

@@ -126,16 +126,14 @@ __global__ void __launch_bounds__(threads)
         }
         return;
     }
-    const Slot slot = a.slots[index * slice_rows + lane];
-    const Row row = load_row(a, row_of(index, slot));
-    const int length = stored_length(slot);
+    const LaneEntries entries = lane_entries(a, index, slice, lane);
     const int width = slice.width;
     ValueTraits traits;
     if (encode) {
         ValueSet<T> set(storage[warp], lane);
         for (int k = 0; k < width; ++k) {
-            const bool in = k < length;
-            const T value = in ? __ldg(a.entries + row.begin + k) : T{0};
+            const bool in = entries.in(k);
+            const T value = in ? __ldg(a.entries + entries.place(k)) : T{0};
             const unsigned has = __ballot_sync(whole_warp, in);
             const T first = __shfl_sync(whole_warp, value, __ffs(static_cast<int>(has)) - 1);
             traits.uniform = traits.uniform && __all_sync(whole_warp, !in || bits_of(value) == bits_of(first)) != 0;
@@ -173,16 +171,14 @@ __global__ void __launch_bounds__(threads) encode_kernel(const Matrix<T, Pointer
     if (slice.code == SliceCode::csr || slice.stored == SliceValues::raw || slice.stored == SliceValues::floats) {
         return;
     }
-    const Slot slot = a.slots[index * slice_rows + lane];
-    const Row row = load_row(a, row_of(index, slot));
-    const int length = stored_length(slot);
+    const LaneEntries entries = lane_entries(a, index, slice, lane);
     const int width = slice.width;
     unsigned char* const at = slice_values(a, slice);
-    const auto value = [&](int k) { return k < length ? __ldg(a.entries + row.begin + k) : T{0}; };
+    const auto value = [&](int k) { return entries.in(k) ? __ldg(a.entries + entries.place(k)) : T{0}; };
     if (slice.stored == SliceValues::uniform) {
         T* const table = reinterpret_cast<T*>(at);
         for (int k = 0; k < width; ++k) {
-            const unsigned has = __ballot_sync(whole_warp, k < length);
+            const unsigned has = __ballot_sync(whole_warp, entries.in(k));
             const T own = value(k);
             const T common = __shfl_sync(whole_warp, own, __ffs(static_cast<int>(has)) - 1);
             if (lane == 0) {
@@ -193,14 +189,14 @@ __global__ void __launch_bounds__(threads) encode_kernel(const Matrix<T, Pointer
     }
     ValueSet<T> set(storage[warp], lane);
     for (int k = 0; k < width; ++k) {
-        set.insert(value(k), k < length);
+        set.insert(value(k), entries.in(k));
     }
     set.number(reinterpret_cast<T*>(at + whole_blocks(index_bytes(slice.stored, width)) * slice_block_bytes), lane);
     const int bits = slice.stored == SliceValues::nibbles ? 4 : 8;
     for (int k = 0; k < width; k += slice_group) {
         unsigned indices = 0;
         for (int j = 0; j < slice_group; ++j) {
-            indices |= k + j < length ? set.index_of(value(k + j)) << bits * j : 0u;
+            indices |= entries.in(k + j) ? set.index_of(value(k + j)) << bits * j : 0u;
         }
         const int group = k / slice_group;
         if (bits == 4) {

@@ -16,6 +16,18 @@ TEST(SellLayout, ShortestCodeThatHoldsTheSpread)
     EXPECT_EQ(slice_code({0x7fffffff, 1}), SliceCode::bytes4);
 }
 
+TEST(SellLayout, MasksWhereTheyTakeNoMoreThanCodes)
+{
+    EXPECT_TRUE(takes_masks(7, 7, SliceCode::bytes2, 8));
+    EXPECT_TRUE(takes_masks(7, 7, SliceCode::diagonal, 8)) << "rows of different lengths";
+    EXPECT_FALSE(takes_masks(8, 7, SliceCode::diagonal, 8));
+    EXPECT_TRUE(takes_masks(8, 7, SliceCode::bytes2, 8)) << "64 bytes a row, and 70";
+    EXPECT_FALSE(takes_masks(9, 7, SliceCode::bytes2, 8));
+    EXPECT_TRUE(takes_masks(10, 7, SliceCode::bytes2, 4)) << "40 bytes a row, and 42";
+    EXPECT_TRUE(takes_masks(32, 32, SliceCode::bytes1, 4));
+    EXPECT_FALSE(takes_masks(33, 33, SliceCode::bytes4, 4)) << "a row has 32 bits";
+}
+
 TEST(SellLayout, EmptySlicesStayInCsr)
 {
     EXPECT_FALSE(slice_is_stored(0, 0));
@@ -49,6 +61,7 @@ TEST(SellLayout, SizesOfSlices)
     };
     EXPECT_EQ(sized_slice(9, SliceCode::csr, false, 8), slice(0, 0, 0, 9, SliceCode::csr, false));
     EXPECT_EQ(sized_slice(27, SliceCode::diagonal, true, 8), slice(54, 7, 0, 27, SliceCode::diagonal, true));
+    EXPECT_EQ(sized_slice(7, SliceCode::masked, false, 8), slice(14, 2, 0, 7, SliceCode::masked, false));
     EXPECT_EQ(sized_slice(8, SliceCode::bytes1, false, 4), slice(8, 2, 2, 8, SliceCode::bytes1, false));
     EXPECT_EQ(sized_slice(9, SliceCode::bytes2, false, 8), slice(18, 3, 6, 9, SliceCode::bytes2, false));
     EXPECT_EQ(sized_slice(9, SliceCode::bytes4, false, 4), slice(9, 0, 12, 9, SliceCode::bytes4, false));
