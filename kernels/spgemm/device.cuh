@@ -255,22 +255,26 @@ void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offset
 /// Entries of C whose products are packed together, and ordered by how many they have: then the 32 of a slice have about as many.
 inline constexpr int products_window = 2048;
 inline constexpr int slices_a_bundle = 4;
+/// Products that an entry has in its slice, at most; what is beyond is added up by others, so that nobody waits for a long entry.
+inline constexpr int most_in_slice = 8;
+/// Products that a lane takes of what is beyond.
+inline constexpr int products_a_piece = 8;
 
 /// What is packed of a window's products: the places of both factors from `a` and `b` on, the latter in the lower bits of a word.
 struct alignas(16) ProductWindow {
     static constexpr std::int32_t wide = -1;  ///< they do not fit one word: another has the place in B
     std::int32_t a;
     std::int32_t b;
-    std::int32_t a_range;
     std::int32_t how;  ///< bits of a place in B, or wide
 };
 
 /// Products of four slices of 32 entries of C each, in rows of 32 words (wide: of places in A, each with one of places in B): the first
-/// product of each entry of the slices in turn, then the second, and so on, of the slices that have so many. What entries have beyond
-/// follows densely, 32 products side by side, with a row of whose they are.
+/// product of each entry of the slices in turn, then the second, and so on, of the slices that have so many. The last bundle of a window
+/// has what entries have beyond, in pieces of products of one entry: for each 32 of them a row of whose they are, then their products
+/// likewise.
 struct alignas(16) ProductBundle {
     std::uint32_t begin;                   ///< row
-    std::uint32_t rest;                    ///< times 32 products
+    std::uint32_t pieces;                  ///< of the last bundle, in times 32
     std::uint16_t steps[slices_a_bundle];  ///< rows of each slice; they fall
 };
 
@@ -278,7 +282,8 @@ struct alignas(16) ProductBundle {
 struct PackedProducts {
     ProductWindow* windows;  ///< product_windows() of them
     ProductBundle* bundles;  ///< product_bundles() of them
-    std::uint16_t* order;  ///< 128 a bundle: places of the entries in their window, of the four of a lane side by side
+    std::uint16_t*
+        order;  ///< products_window a window: places of the entries there, of the four of a lane of a bundle side by side
     std::uint32_t* words;
 };
 std::int64_t product_windows(std::int64_t entries);
@@ -291,10 +296,10 @@ void plan_bundles(const std::uint32_t* offsets, const ProductRef* products, std:
 /// packed.words, and the begin of each bundle.
 void pack_products(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
                    const std::uint32_t* begins, const PackedProducts& packed, cudaStream_t stream);
-/// values = alpha times the sums of the packed products.
+/// values = alpha times the sums of the packed products, on so many multiprocessors.
 template <class T>
-void sum_products(const PackedProducts& packed, std::int64_t entries, T alpha, const T* a_values, const T* b_values,
-                  T* values, cudaStream_t stream);
+void sum_products(const PackedProducts& packed, std::int64_t entries, int units, T alpha, const T* a_values,
+                  const T* b_values, T* values, cudaStream_t stream);
 template <class T>
 void fill_ones(T* to, std::int64_t n, cudaStream_t stream);
 

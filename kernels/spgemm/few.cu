@@ -18,17 +18,14 @@ struct Entries {
 /// The entry of A of each product of a row, so that product r * Lanes + lane has one in of[r]; returns how many products there are.
 /// note(n, i): entry n of those in `to` is entry i of the row. The whole warp takes part.
 template <int Lanes, int Keys, class Note>
-__device__ __forceinline__ int deal_products(const Pattern& a, const Extent* b_entries, std::int64_t row, bool active,
+__device__ __forceinline__ int deal_products(const Pattern& a, const Extent* b_entries, const LaneGroup<Lanes>& group,
                                              Entries<Lanes * Keys>& to, int (&of)[Keys], const Note& note)
 {
     static_assert(Keys == 1 || Lanes == 32);
-    const int lane = static_cast<int>(threadIdx.x) % Lanes;
-    const int in_warp = static_cast<int>(threadIdx.x) % 32;
-    const int group = in_warp - lane;
-    const unsigned lanes = (Lanes == 32 ? whole_warp : (1u << Lanes % 32) - 1u) << group;
-    const unsigned below = (1u << in_warp) - 1u;
-    const std::int64_t begin = active ? a.row_ptr[row] : 0;
-    const std::int64_t entries = active ? a.row_ptr[row + 1] - begin : 0;
+    const int lane = group.lane;
+    const unsigned below = (1u << lane) - 1u;
+    const std::int64_t begin = group.active ? a.row_ptr[group.row] : 0;
+    const std::int64_t entries = group.active ? a.row_ptr[group.row + 1] - begin : 0;
     unsigned firsts[Keys] = {};  // of an entry, the place of its first product
     int products = 0;
     int found = 0;
@@ -42,7 +39,7 @@ __device__ __forceinline__ int deal_products(const Pattern& a, const Extent* b_e
         }
         const int through = sum_through<Lanes>(count, lane);
         const int first = products + through - count;
-        const unsigned there = __ballot_sync(whole_warp, count > 0) & lanes;
+        const unsigned there = group.ballot(count > 0);
         if (count > 0) {
             const int n = found + __popc(there & below);
             to.b[n] = place - first;
@@ -51,8 +48,8 @@ __device__ __forceinline__ int deal_products(const Pattern& a, const Extent* b_e
         }
 #pragma unroll
         for (int r = 0; r < Keys; ++r) {
-            firsts[r] |=
-                __reduce_or_sync(whole_warp, count > 0 && first / Lanes == r ? 1u << (group + first % Lanes) : 0u);
+            firsts[r] |= __reduce_or_sync(whole_warp,
+                                          count > 0 && first / Lanes == r ? 1u << (group.first + first % Lanes) : 0u);
         }
         products += __shfl_sync(whole_warp, through, Lanes - 1, Lanes);
         found += __popc(there);
@@ -60,8 +57,9 @@ __device__ __forceinline__ int deal_products(const Pattern& a, const Extent* b_e
     int before = -1;
 #pragma unroll
     for (int r = 0; r < Keys; ++r) {
-        of[r] = before + __popc(firsts[r] & lanes & (below << 1 | 1u));
-        before += __popc(firsts[r] & lanes);
+        const unsigned own = (firsts[r] & group.mask()) >> group.first;
+        of[r] = before + __popc(own & (below << 1 | 1u));
+        before += __popc(own);
     }
     __syncwarp();
     return products;
@@ -74,17 +72,15 @@ __global__ void __launch_bounds__(threads)
     constexpr int groups = threads / Lanes;
     constexpr std::uint32_t capacity = Lanes * Keys;
     __shared__ Entries<capacity> shared[groups];
-    const int own = static_cast<int>(threadIdx.x) / Lanes;
-    const int lane = static_cast<int>(threadIdx.x) % Lanes;
-    const int group = static_cast<int>(threadIdx.x) % 32 - lane;
-    const std::int64_t index = std::int64_t{blockIdx.x} * groups + own;
-    const bool active = index < count;
     let_next_begin();
-    const std::int64_t row = active ? list[index] : 0;
+    const LaneGroup<Lanes> group(list, count);
+    const int own = group.own;
+    const int lane = group.lane;
+    const std::int64_t row = group.row;
     const std::int32_t first = job.bounds[row].first;
     int of[Keys];
     const int products =
-        deal_products<Lanes, Keys>(job.a, job.b_entries, row, active, shared[own], of, [](int, std::int64_t) {});
+        deal_products<Lanes, Keys>(job.a, job.b_entries, group, shared[own], of, [](int, std::int64_t) {});
     std::uint32_t key[Keys];
 #pragma unroll
     for (int r = 0; r < Keys; ++r) {
@@ -100,11 +96,10 @@ __global__ void __launch_bounds__(threads)
     for (int r = 0; r < Keys; ++r) {
         const std::uint32_t left = __shfl_up_sync(whole_warp, key[r], 1, Lanes);
         const bool is_new = key[r] != 0xffffffffu && key[r] != (lane == 0 ? last : left);
-        const unsigned heads = __ballot_sync(whole_warp, is_new) >> group;
-        entries += __popc(Lanes == 32 ? heads : heads & ((1u << Lanes % 32) - 1u));
+        entries += __popc(group.ballot(is_new));
         last = __shfl_sync(whole_warp, key[r], Lanes - 1, Lanes);
     }
-    if (active && lane == 0) {
+    if (group.active && lane == 0) {
         job.row_nnz[row] = entries;
         job.stored[row] = {-1, 0};
     }
@@ -122,18 +117,16 @@ __global__ void __launch_bounds__(threads)
     __shared__ T values[groups][capacity];  // of the entries of A, then of the products
     __shared__ std::uint32_t keys[groups][capacity];
     __shared__ ProductRef refs[lists ? groups : 1][lists ? capacity : 1];
-    const int own = static_cast<int>(threadIdx.x) / Lanes;
-    const int lane = static_cast<int>(threadIdx.x) % Lanes;
-    const int group = static_cast<int>(threadIdx.x) % 32 - lane;
-    const std::int64_t index = std::int64_t{blockIdx.x} * groups + own;
-    const bool active = index < count;
     let_next_begin();
-    const std::int64_t row = active ? list[index] : 0;
+    const LaneGroup<Lanes> group(list, count);
+    const int own = group.own;
+    const int lane = group.lane;
+    const std::int64_t row = group.row;
     const std::int32_t first = job.bounds[row].first;
     std::int64_t to = job.row_ptr[row];
     int of[Keys];
     const int products =
-        deal_products<Lanes, Keys>(job.a, job.b_entries, row, active, shared[own], of, [&](int n, std::int64_t entry) {
+        deal_products<Lanes, Keys>(job.a, job.b_entries, group, shared[own], of, [&](int n, std::int64_t entry) {
             if (!lists) {
                 values[own][n] = __ldg(job.a_values + entry);
             }
@@ -177,10 +170,7 @@ __global__ void __launch_bounds__(threads)
         }
         const std::uint32_t column = key[r] / capacity;
         const bool head = there && (at == 0 || keys[own][max(at - 1, 0)] / capacity != column);
-        unsigned heads = __ballot_sync(whole_warp, head) >> group;
-        if constexpr (Lanes < 32) {
-            heads &= (1u << Lanes % 32) - 1u;
-        }
+        const unsigned heads = group.ballot(head);
         if (head) {
             T sum = values[own][key[r] % capacity];
             for (int i = at + 1; i < products; ++i) {

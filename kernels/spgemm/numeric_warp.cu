@@ -27,7 +27,7 @@ struct WordTable {
     /// As word_slots(), without its loop.
     static __device__ __forceinline__ int word_slots_of(std::int32_t words)
     {
-        return words <= 8 ? 16 : 1 << (32 - __clz(2 * words - 1));
+        return words <= 4 ? 16 : 1 << (32 - __clz(slots_a_word(words) * words - 1));
     }
     __device__ __forceinline__ bool direct() const { return shift == 0; }
     __device__ __forceinline__ unsigned size() const { return last + 1u; }
@@ -109,18 +109,17 @@ __global__ void __launch_bounds__(warp_threads)
     extern __shared__ __align__(16) unsigned char shared[];
     __shared__ WarpFactor<T, Most> factors[rows_a_block][Lanes];
     __shared__ unsigned short steps[rows_a_block][Most == 1 ? most_chunks * Lanes : 1];
-    const int own = static_cast<int>(threadIdx.x) / Lanes;
-    const int lane = static_cast<int>(threadIdx.x) % Lanes;
-    const unsigned group_lanes =
-        Lanes == 32 ? whole_warp : ((1u << Lanes % 32) - 1u) << (threadIdx.x % 32 / Lanes * Lanes);
-    const std::int64_t index = std::int64_t{blockIdx.x} * (blockDim.x / Lanes) + own;
-    const bool active = index < count;
     let_next_begin();
+    const LaneGroup<Lanes> of_row(list, count);
+    const int own = of_row.own;
+    const int lane = of_row.lane;
+    const bool active = of_row.active;
+    const unsigned group_lanes = of_row.mask();
     if (Lanes == 32 && !active) {
         wait_for_previous();
         return;
     }
-    const std::int64_t row = active ? list[index] : 0;
+    const std::int64_t row = of_row.row;
     const std::int64_t c_begin = job.row_ptr[row];
     const int entries = active ? static_cast<int>(job.row_ptr[row + 1] - c_begin) : 0;
     const RowBounds bounds = job.bounds[row];

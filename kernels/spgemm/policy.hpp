@@ -345,11 +345,12 @@ inline constexpr std::int64_t most_hashed_span = (std::int64_t{1} << (32 - place
 inline constexpr std::int64_t word_slot_bytes = 8;
 inline constexpr std::int64_t column_slot_bytes = 8;
 
-/// Slots of a warp's hash table: at least two a word.
+/// Slots of a warp's hash table, at least so many a word: small tables have room for more, so that fewer look-ups meet another word.
+constexpr std::int32_t slots_a_word(std::int32_t words) { return words <= 64 ? 4 : 2; }
 constexpr std::int32_t word_slots(std::int32_t words)
 {
     std::int32_t slots = 16;
-    while (slots < 2 * words) {
+    while (slots < slots_a_word(words) * words) {
         slots *= 2;
     }
     return slots;

@@ -1,5 +1,3 @@
-#include <limits>
-
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
@@ -11,7 +9,15 @@ namespace {
 constexpr int threads = 256;
 constexpr std::uint32_t no_product = 0xffffffffu;
 constexpr std::uint32_t no_entry = 0xffffffffu;
-constexpr int bundles_a_window = products_window / (32 * slices_a_bundle);
+constexpr int slice_bundles = products_window / (32 * slices_a_bundle);
+constexpr int bundles_a_window = slice_bundles + 1;
+
+/// Rows of 32 pieces, and of whose they are.
+constexpr int rows_of_pieces(int planes) { return 1 + products_a_piece * planes; }
+constexpr unsigned pieces_beyond(unsigned products)
+{
+    return products <= most_in_slice ? 0 : (products - most_in_slice + products_a_piece - 1) / products_a_piece;
+}
 
 unsigned blocks_for(std::int64_t work) { return static_cast<unsigned>((work + threads - 1) / threads); }
 
@@ -63,26 +69,38 @@ __global__ void __launch_bounds__(threads)
                         std::int64_t entries, PackedProducts to, std::uint32_t* __restrict__ rows)
 {
     constexpr int each = products_window / threads;
-    constexpr int key_bits = 10;
+    constexpr int key_bits = 4;
+    static_assert(most_in_slice < 1 << key_bits);
     using Sort = cub::BlockRadixSort<std::uint32_t, threads, each, std::uint16_t>;
     __shared__ typename Sort::TempStorage storage;
     __shared__ std::uint16_t sorted[products_window];
     __shared__ unsigned most;
+    __shared__ unsigned all_pieces;
     const std::int64_t window = std::int64_t{blockIdx.x} * products_window;
     const auto here = static_cast<int>(min(entries - window, std::int64_t{products_window}));
     const auto count_of = [&](int at) { return at < here ? offsets[window + at + 1] - offsets[window + at] : 0u; };
+    if (threadIdx.x == 0) {
+        all_pieces = 0;
+    }
     std::uint32_t key[each];
     std::uint16_t place[each];
+    unsigned pieces = 0;
 #pragma unroll
     for (int i = 0; i < each; ++i) {
         const int at = static_cast<int>(threadIdx.x) * each + i;
+        const unsigned count = count_of(at);
         place[i] = static_cast<std::uint16_t>(at);
-        key[i] = min(count_of(at), (1u << key_bits) - 1u);
+        key[i] = min(count, static_cast<unsigned>(most_in_slice));
+        pieces += pieces_beyond(count);
     }
     Sort(storage).SortDescending(key, place, 0, key_bits);
 #pragma unroll
     for (int i = 0; i < each; ++i) {
         sorted[static_cast<int>(threadIdx.x) * each + i] = place[i];
+    }
+    pieces = __reduce_add_sync(whole_warp, pieces);
+    if (threadIdx.x % 32 == 0) {
+        atomicAdd(&all_pieces, pieces);
     }
     constexpr unsigned top = 0x7fffffffu;
     unsigned last_a = 0;
@@ -98,58 +116,42 @@ __global__ void __launch_bounds__(threads)
     }
     const unsigned first_a = top - block_max(before_a, &most);
     const unsigned first_b = top - block_max(before_b, &most);
-    const unsigned a_range = block_max(last_a, &most) - first_a + 1;
     // One more than the greatest distance, so that no product has all bits set.
-    const unsigned a_bits = bits_of(a_range);
+    const unsigned a_bits = bits_of(block_max(last_a, &most) - first_a + 1);
     const unsigned b_bits = bits_of(block_max(last_b, &most) - first_b);
     const bool wide = a_bits + b_bits > 32;
+    const int planes = wide ? 2 : 1;
     if (threadIdx.x == 0) {
         to.windows[blockIdx.x] =
-            wide ? ProductWindow{0, 0, 0, ProductWindow::wide}
+            wide ? ProductWindow{0, 0, ProductWindow::wide}
                  : ProductWindow{static_cast<std::int32_t>(first_a), static_cast<std::int32_t>(first_b),
-                                 static_cast<std::int32_t>(a_range), static_cast<std::int32_t>(b_bits)};
+                                 static_cast<std::int32_t>(b_bits)};
     }
-    const int planes = wide ? 2 : 1;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    for (int i = static_cast<int>(threadIdx.x) / 32; i < bundles_a_window; i += threads / 32) {
-        const std::int64_t bundle = std::int64_t{blockIdx.x} * bundles_a_window + i;
-        int steps[slices_a_bundle];
+    const std::int64_t first_bundle = std::int64_t{blockIdx.x} * bundles_a_window;
+    if (threadIdx.x < bundles_a_window) {
+        const int i = static_cast<int>(threadIdx.x);
+        ProductBundle found{};
         int all_steps = 0;
-        int rest = 0;
-#pragma unroll
-        for (int e = 0; e < slices_a_bundle; ++e) {
-            const std::uint16_t entry = sorted[(i * slices_a_bundle + e) * 32 + lane];
-            to.order[(bundle * 32 + lane) * slices_a_bundle + e] = entry;
-            const auto count = static_cast<int>(count_of(entry));
-            // Where few entries have more than the others, what they have beyond is packed densely. Steps fall, and fit 16 bits; beyond the bits
-            // of a key, the longest are in any order.
-            constexpr int cost_of_rest = 2;
-            constexpr int cost_of_any = 64;
-            constexpr int most_steps = 65535;
-            const int longest = static_cast<int>(__reduce_max_sync(whole_warp, static_cast<unsigned>(count)));
-            int least = std::numeric_limits<int>::max();
-            for (int l = 0; l < 32; l = l == 0 ? 1 : 2 * l) {
-                const int most_here = min(l == 0 ? longest : __shfl_sync(whole_warp, count, l), most_steps);
-                const int these = e > 0 ? min(most_here, steps[max(e - 1, 0)]) : most_here;
-                const int beyond = __reduce_add_sync(whole_warp, max(count - these, 0));
-                const int cost = these * 32 + cost_of_rest * beyond + (beyond > 0 ? cost_of_any : 0);
-                if (cost < least) {
-                    least = cost;
-                    steps[e] = these;
-                }
-            }
-            all_steps += steps[e];
-            rest += __reduce_add_sync(whole_warp, max(count - steps[e], 0));
-        }
-        if (lane == 0) {
-            ProductBundle found{0, static_cast<std::uint32_t>((rest + 31) / 32), {}};
+        if (i < slice_bundles) {
 #pragma unroll
             for (int e = 0; e < slices_a_bundle; ++e) {
-                found.steps[e] = static_cast<std::uint16_t>(steps[e]);
+                const unsigned longest = count_of(sorted[(i * slices_a_bundle + e) * 32]);
+                found.steps[e] = static_cast<std::uint16_t>(min(longest, static_cast<unsigned>(most_in_slice)));
+                all_steps += found.steps[e];
             }
-            to.bundles[bundle] = found;
-            rows[bundle] = static_cast<std::uint32_t>(all_steps) * planes + found.rest * (planes + 1);
+        } else {
+            found.pieces = (all_pieces + 31) / 32;
         }
+        to.bundles[first_bundle + i] = found;
+        rows[first_bundle + i] = static_cast<std::uint32_t>(all_steps * planes) +
+                                 found.pieces * static_cast<std::uint32_t>(rows_of_pieces(planes));
+    }
+    for (int i = static_cast<int>(threadIdx.x); i < products_window; i += threads) {
+        // Slice e of a bundle, lane l: side by side are the entries of a lane.
+        const int bundle = i / (32 * slices_a_bundle);
+        const int lane = i / slices_a_bundle % 32;
+        const int e = i % slices_a_bundle;
+        to.order[window + i] = sorted[(bundle * slices_a_bundle + e) * 32 + lane];
     }
 }
 
@@ -163,14 +165,16 @@ __global__ void __launch_bounds__(threads)
     if (index >= count) {
         return;
     }
+    const std::int64_t window = index / bundles_a_window;
+    const int in_window = static_cast<int>(index % bundles_a_window);
     ProductBundle bundle = to.bundles[index];
     bundle.begin = begins[index];
     __syncwarp();
     if (lane == 0) {
         to.bundles[index].begin = bundle.begin;
     }
-    const ProductWindow window = to.windows[index / bundles_a_window];
-    const int planes = window.how == ProductWindow::wide ? 2 : 1;
+    const ProductWindow from_where = to.windows[window];
+    const int planes = from_where.how == ProductWindow::wide ? 2 : 1;
     // Product `product`, if there is one.
     const auto put = [&](std::uint32_t* place, bool there, std::uint32_t product) {
         const ProductRef ref = there ? products[product] : ProductRef{0, 0};
@@ -178,48 +182,63 @@ __global__ void __launch_bounds__(threads)
             place[0] = there ? static_cast<std::uint32_t>(ref.a) : no_product;
             place[32] = static_cast<std::uint32_t>(ref.b);
         } else {
-            place[0] = there ? static_cast<std::uint32_t>(ref.a - window.a) << window.how |
-                                   static_cast<std::uint32_t>(ref.b - window.b)
+            place[0] = there ? static_cast<std::uint32_t>(ref.a - from_where.a) << from_where.how |
+                                   static_cast<std::uint32_t>(ref.b - from_where.b)
                              : no_product;
         }
     };
-    std::uint32_t from[slices_a_bundle];
-    int own[slices_a_bundle];
-#pragma unroll
-    for (int e = 0; e < slices_a_bundle; ++e) {
-        const std::int64_t entry =
-            index / bundles_a_window * products_window + to.order[(index * 32 + lane) * slices_a_bundle + e];
-        from[e] = entry < entries ? offsets[entry] : 0u;
-        own[e] = entry < entries ? static_cast<int>(offsets[entry + 1] - from[e]) : 0;
-    }
     std::uint32_t* row = to.words + std::int64_t{bundle.begin} * 32;
-    for (int u = 0; u < bundle.steps[0]; ++u) {
+    if (in_window < slice_bundles) {
+        std::uint32_t from[slices_a_bundle];
+        int own[slices_a_bundle];
 #pragma unroll
         for (int e = 0; e < slices_a_bundle; ++e) {
-            if (u < bundle.steps[e]) {
-                put(row + lane, u < own[e], from[e] + u);
-                row += 32 * planes;
+            const std::int64_t entry =
+                window * products_window +
+                to.order[window * products_window + (in_window * 32 + lane) * slices_a_bundle + e];
+            from[e] = entry < entries ? offsets[entry] : 0u;
+            own[e] = entry < entries ? static_cast<int>(offsets[entry + 1] - from[e]) : 0;
+        }
+        for (int u = 0; u < bundle.steps[0]; ++u) {
+#pragma unroll
+            for (int e = 0; e < slices_a_bundle; ++e) {
+                if (u < bundle.steps[e]) {
+                    put(row + lane, u < own[e], from[e] + u);
+                    row += 32 * planes;
+                }
             }
         }
+        return;
     }
-    if (bundle.rest > 0) {
-        const auto place_of = [&](int at) { return row + at / 32 * 32 * (planes + 1) + at % 32; };
-        int before = 0;
-#pragma unroll
-        for (int e = 0; e < slices_a_bundle; ++e) {
-            const int rest = max(own[e] - bundle.steps[e], 0);
-            const int through = before + sum_through<32>(rest, lane);
-            for (int i = 0; i < rest; ++i) {
-                std::uint32_t* const place = place_of(through - rest + i);
-                put(place, true, from[e] + bundle.steps[e] + i);
-                place[32 * planes] = static_cast<std::uint32_t>(e * 32 + lane);
-            }
-            before = __shfl_sync(whole_warp, through, 31);
+    const auto place_of = [&](std::uint32_t piece) {
+        return row + std::int64_t{piece / 32} * (32 * rows_of_pieces(planes)) + piece % 32;
+    };
+    const auto put_piece = [&](std::uint32_t piece, std::uint32_t owner, std::uint32_t from,
+                               std::uint32_t products_of) {
+        std::uint32_t* const place = place_of(piece);
+        *place = owner;
+        for (int u = 0; u < products_a_piece; ++u) {
+            put(place + 32 * (1 + u * planes), u < static_cast<int>(products_of), from + u);
         }
-        if (before + lane < static_cast<int>(bundle.rest) * 32) {
-            put(place_of(before + lane), false, 0);
-            place_of(before + lane)[32 * planes] = no_entry;
+    };
+    const auto here = static_cast<int>(min(entries - window * products_window, std::int64_t{products_window}));
+    std::uint32_t before = 0;
+    for (int at = 0; at < here && bundle.pieces > 0; at += 32) {
+        const std::int64_t entry = window * products_window + at + lane;
+        const bool in = at + lane < here;
+        std::uint32_t from = in ? offsets[entry] : 0u;
+        const std::uint32_t end = in ? offsets[entry + 1] : 0u;
+        const auto pieces = static_cast<int>(pieces_beyond(end - from));
+        const int through = sum_through<32>(pieces, lane);
+        from += most_in_slice;
+        for (int i = 0; i < pieces; ++i, from += products_a_piece) {
+            put_piece(before + static_cast<std::uint32_t>(through - pieces + i), static_cast<std::uint32_t>(at + lane),
+                      from, end - from);
         }
+        before += static_cast<std::uint32_t>(__shfl_sync(whole_warp, through, 31));
+    }
+    if (before + lane < bundle.pieces * 32) {
+        put_piece(before + lane, no_entry, 0, 0);
     }
 }
 
@@ -245,23 +264,41 @@ __device__ __forceinline__ T sum_of_run(T value, std::uint32_t owner, int lane)
     return value;
 }
 
+/// Asks for bytes, a multiple of 16 from a multiple of 16 on, to be in the L2 soon.
+__device__ __forceinline__ void prefetch(const void* from, std::uint32_t bytes)
+{
+#if __CUDA_ARCH__ >= 900
+    if (bytes > 0) {
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)), "r"(bytes));
+    }
+#endif
+}
+
+/// What a warp has of an entry that an earlier one began with.
+template <class T>
+struct Carry {
+    std::uint32_t owner;
+    T sum;
+};
+
 /// A block for each window, a warp for each of its bundles, so that neighbours read the same values of A and B. The first products of the
-/// next step, or of the next bundle, are loaded while a step's values are on their way.
+/// next step, or of the next bundle, are loaded while a step's values are on their way. The list of the window `ahead` of this one is asked
+/// for, so that it is in the L2 when it is read.
 template <class T>
 __global__ void __launch_bounds__(threads, 4)
-    sum_products_kernel(const PackedProducts packed, std::int64_t entries, T alpha, const T* __restrict__ a_values,
-                        const T* __restrict__ b_values, T* __restrict__ values)
+    sum_products_kernel(const PackedProducts packed, std::int64_t entries, std::int64_t windows, int ahead, T alpha,
+                        const T* __restrict__ a_values, const T* __restrict__ b_values, T* __restrict__ values)
 {
     constexpr int warps = threads / 32;
-    constexpr int rounds = bundles_a_window / warps;
+    constexpr int rounds = slice_bundles / warps;
     constexpr int slices = slices_a_bundle;
-    __shared__ T rests[warps][32 * slices];
+    __shared__ T sums[products_window];
+    __shared__ Carry<T> carry[warps];
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
+    const ProductBundle* const bundles = packed.bundles + std::int64_t{blockIdx.x} * bundles_a_window;
     // Bundles become shorter: there and back again, each warp has about the same work.
-    const auto bundle_of = [&](int round) {
-        return std::int64_t{blockIdx.x} * bundles_a_window + round * warps + (round % 2 == 0 ? warp : warps - 1 - warp);
-    };
+    const auto bundle_of = [&](int round) { return round * warps + (round % 2 == 0 ? warp : warps - 1 - warp); };
     std::uint32_t word[slices];
     const auto load_words = [&](const ProductBundle& bundle, std::uint32_t row, int step) {
 #pragma unroll
@@ -270,22 +307,31 @@ __global__ void __launch_bounds__(threads, 4)
         }
     };
     const int4 raw = __ldg(reinterpret_cast<const int4*>(packed.windows) + blockIdx.x);
-    ProductBundle next = load(packed.bundles + bundle_of(0));
+    ProductBundle next = load(bundles + bundle_of(0));
+    const ProductBundle beyond = load(bundles + slice_bundles);
+    if (const std::int64_t of = std::int64_t{blockIdx.x} + ahead; threadIdx.x == 0 && of < windows) {
+        const ProductBundle* const its = packed.bundles + of * bundles_a_window;
+        const std::uint32_t begin = load(its).begin;
+        const ProductBundle last = load(its + slice_bundles);
+        prefetch(its, bundles_a_window * sizeof(ProductBundle));
+        prefetch(packed.order + of * products_window, products_window * sizeof(std::uint16_t));
+        prefetch(packed.words + std::int64_t{begin} * 32, (last.begin + last.pieces * rows_of_pieces(1) - begin) * 128);
+    }
     const T* const a = a_values + raw.x;
     const T* const b = b_values + raw.y;
-    const bool wide = raw.w == ProductWindow::wide;
-    const int bits = wide ? 0 : raw.w;
+    const bool wide = raw.z == ProductWindow::wide;
+    const int bits = wide ? 0 : raw.z;
     const unsigned mask = (1u << bits) - 1u;
     load_words(next, next.begin, 0);
     const auto left_of = [&](std::uint32_t both) { return __ldg(a + (both >> bits)); };
 #pragma unroll 1
     for (int round = 0; round < rounds; ++round) {
         const ProductBundle bundle = next;
-        const std::int64_t index = bundle_of(round);
         if (round + 1 < rounds) {
-            next = load(packed.bundles + bundle_of(round + 1));
+            next = load(bundles + bundle_of(round + 1));
         }
-        const ushort4 order = __ldcs(reinterpret_cast<const ushort4*>(packed.order) + index * 32 + lane);
+        const ushort4 order = __ldcs(reinterpret_cast<const ushort4*>(packed.order) +
+                                     (std::int64_t{blockIdx.x} * slice_bundles + bundle_of(round)) * 32 + lane);
         std::uint32_t row = bundle.begin;
         T sum[slices] = {};
         const int steps = bundle.steps[0];
@@ -324,58 +370,64 @@ __global__ void __launch_bounds__(threads, 4)
         if (steps == 0 && round + 1 < rounds) {
             load_words(next, next.begin, 0);
         }
-        if (bundle.rest > 0) {
-#pragma unroll
-            for (int e = 0; e < slices; ++e) {
-                rests[warp][e * 32 + lane] = T{0};
-            }
-            __syncwarp();
-            const std::uint32_t* place = packed.words + std::int64_t{row} * 32 + lane;
-            const int planes = wide ? 2 : 1;
-            constexpr unsigned in_flight = 2;
-            for (unsigned r = 0; r < bundle.rest; r += in_flight) {
-                std::uint32_t both[in_flight];
-                std::uint32_t owner[in_flight];
-                T product[in_flight];
-#pragma unroll
-                for (unsigned i = 0; i < in_flight; ++i, place += 32 * (planes + 1)) {
-                    const bool in = r + i < bundle.rest;
-                    both[i] = in ? __ldcs(place) : no_product;
-                    owner[i] = in ? __ldcs(place + 32 * planes) : no_entry;
-                }
-#pragma unroll
-                for (unsigned i = 0; i < in_flight; ++i) {
-                    product[i] = T{0};
-                    if (both[i] != no_product) {
-                        const std::uint32_t* const second = place - 32 * (planes + 1) * (in_flight - i) + 32;
-                        product[i] = wide ? __ldg(a_values + both[i]) * __ldg(b_values + *second)
-                                          : left_of(both[i]) * __ldg(b + (both[i] & mask));
-                    }
-                }
-#pragma unroll
-                for (unsigned i = 0; i < in_flight; ++i) {
-                    const T of_run = sum_of_run(product[i], owner[i], lane);
-                    const std::uint32_t right = __shfl_down_sync(whole_warp, owner[i], 1);
-                    if (owner[i] != no_entry && (lane == 31 || right != owner[i])) {
-                        rests[warp][owner[i]] += of_run;
-                    }
-                    __syncwarp();
-                }
-            }
-#pragma unroll
-            for (int e = 0; e < slices; ++e) {
-                sum[e] += rests[warp][e * 32 + lane];
-            }
-        }
-        T* const to = values + index / bundles_a_window * products_window;
-        const std::int64_t here = entries - index / bundles_a_window * products_window;
         const unsigned short places[slices] = {order.x, order.y, order.z, order.w};
 #pragma unroll
         for (int e = 0; e < slices; ++e) {
-            if (places[e] < here) {
-                to[places[e]] = alpha * sum[e];
+            sums[places[e]] = sum[e];
+        }
+    }
+    __syncthreads();
+    if (beyond.pieces > 0) {
+        // A warp adds up all pieces of an entry but those that an earlier one began with, so that the order is always the same.
+        const int planes = wide ? 2 : 1;
+        const unsigned first = beyond.pieces * warp / warps;
+        const unsigned end = beyond.pieces * (warp + 1) / warps;
+        const auto slice_of = [&](unsigned i) {
+            return packed.words + (std::int64_t{beyond.begin} + i * rows_of_pieces(planes)) * 32;
+        };
+        const std::uint32_t begun = 0 < first && first < end ? __ldg(slice_of(first - 1) + 31) : no_entry;
+        if (lane == 0) {
+            carry[warp] = {begun, T{0}};
+        }
+        __syncwarp();
+        for (unsigned i = first; i < end; ++i) {
+            const std::uint32_t* const place = slice_of(i) + lane;
+            const std::uint32_t owner = __ldcs(place);
+            std::uint32_t of_a[products_a_piece];
+            std::uint32_t of_b[products_a_piece];
+#pragma unroll
+            for (int u = 0; u < products_a_piece; ++u) {
+                of_a[u] = __ldcs(place + 32 * (1 + u * planes));
+                of_b[u] = wide ? __ldcs(place + 32 * (2 + u * planes)) : of_a[u] & mask;
+            }
+            T sum{0};
+#pragma unroll
+            for (int u = 0; u < products_a_piece; ++u) {
+                if (of_a[u] != no_product) {
+                    sum += left_of(of_a[u]) * __ldg(b + of_b[u]);
+                }
+            }
+            const T of_run = sum_of_run(sum, owner, lane);
+            const std::uint32_t right = __shfl_down_sync(whole_warp, owner, 1);
+            if (owner != no_entry && (lane == 31 || right != owner)) {
+                (owner == begun ? carry[warp].sum : sums[owner]) += of_run;
+            }
+            __syncwarp();
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            for (const Carry<T>& c : carry) {
+                if (c.owner != no_entry) {
+                    sums[c.owner] += c.sum;
+                }
             }
         }
+        __syncthreads();
+    }
+    T* const to = values + std::int64_t{blockIdx.x} * products_window;
+    const std::int64_t here = entries - std::int64_t{blockIdx.x} * products_window;
+    for (int i = static_cast<int>(threadIdx.x); i < min(here, std::int64_t{products_window}); i += threads) {
+        __stcs(to + i, alpha * sums[i]);
     }
 }
 
@@ -422,11 +474,14 @@ void pack_products(const std::uint32_t* offsets, const ProductRef* products, std
 }
 
 template <class T>
-void sum_products(const PackedProducts& packed, std::int64_t entries, T alpha, const T* a_values, const T* b_values,
-                  T* values, cudaStream_t stream)
+void sum_products(const PackedProducts& packed, std::int64_t entries, int units, T alpha, const T* a_values,
+                  const T* b_values, T* values, cudaStream_t stream)
 {
-    const auto windows = static_cast<unsigned>(product_windows(entries));
-    sum_products_kernel<<<windows, threads, 0, stream>>>(packed, entries, alpha, a_values, b_values, values);
+    // Half of those that run at a time: farther ahead, lists leave the L2 again.
+    const int ahead = 2 * units;
+    const std::int64_t windows = product_windows(entries);
+    sum_products_kernel<<<static_cast<unsigned>(windows), threads, 0, stream>>>(packed, entries, windows, ahead, alpha,
+                                                                                a_values, b_values, values);
     RMSP_CUDA_CHECK_LAUNCH("sum_products_kernel");
 }
 
@@ -437,9 +492,9 @@ void fill_ones(T* to, std::int64_t n, cudaStream_t stream)
     RMSP_CUDA_CHECK_LAUNCH("ones_kernel");
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                   \
-    template void begin_products(const T*, std::int64_t, std::uint32_t*, void*, std::size_t, cudaStream_t);   \
-    template void sum_products(const PackedProducts&, std::int64_t, T, const T*, const T*, T*, cudaStream_t); \
+#define RMSP_INSTANTIATE(T)                                                                                        \
+    template void begin_products(const T*, std::int64_t, std::uint32_t*, void*, std::size_t, cudaStream_t);        \
+    template void sum_products(const PackedProducts&, std::int64_t, int, T, const T*, const T*, T*, cudaStream_t); \
     template void fill_ones(T*, std::int64_t, cudaStream_t);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

@@ -4,6 +4,35 @@
 
 namespace rmsp::kernels::spgemm {
 
+/// `Lanes` threads of a warp that take a row of a list, which other groups of the warp do not.
+template <int Lanes>
+struct LaneGroup {
+    int own;           ///< number of the group in its block
+    int lane;          ///< of this thread in the group
+    int first;         ///< lane of the warp
+    bool active;       ///< there is a row
+    std::int64_t row;  ///< 0: none
+    __device__ __forceinline__ LaneGroup(const std::int32_t* list, std::int64_t count)
+        : own(static_cast<int>(threadIdx.x) / Lanes),
+          lane(static_cast<int>(threadIdx.x) % Lanes),
+          first(static_cast<int>(threadIdx.x) % 32 - lane)
+    {
+        const std::int64_t index = std::int64_t{blockIdx.x} * (blockDim.x / Lanes) + own;
+        active = index < count;
+        row = active ? list[index] : 0;
+    }
+    /// In the warp.
+    __device__ __forceinline__ unsigned mask() const
+    {
+        return (Lanes == 32 ? whole_warp : (1u << Lanes % 32) - 1u) << first;
+    }
+    /// Of the group. The whole warp takes part.
+    __device__ __forceinline__ unsigned ballot(bool is) const
+    {
+        return (__ballot_sync(whole_warp, is) & mask()) >> first;
+    }
+};
+
 /// Ascending order over the Lanes * Keys numbers of each group of `Lanes` threads of a warp; number i is key[i / Lanes] of lane i % Lanes
 /// (Batcher's bitonic sort). The whole warp takes part.
 template <int Lanes, int Keys>

@@ -195,7 +195,7 @@ public:
         if (product_words_.size() > 0) {
             sum_products(
                 {product_windows_.data(), product_bundles_.data(), product_order_.data(), product_words_.data()},
-                counters_.nnz, alpha, a_values, b_values, values, stream);
+                counters_.nnz, units_, alpha, a_values, b_values, values, stream);
         } else {
             run_numerics(job, Work::sum, stream);
         }
@@ -349,12 +349,13 @@ private:
         const std::size_t work_bytes =
             scan_bytes(std::max<std::int64_t>(counters_.nnz, product_bundles(counters_.nnz)) + 1);
         const std::int64_t ones = std::max(a_nnz_, b_nnz_);
+        const std::int64_t windows = product_windows(counters_.nnz);
         const std::int64_t bundles = product_bundles(counters_.nnz);
         // Packed, a product takes 4 bytes, at times 8.
         const std::int64_t bytes =
             counters_.products * static_cast<std::int64_t>(2 * sizeof(ProductRef)) +
-            bundles *
-                static_cast<std::int64_t>(sizeof(ProductBundle) + 32 * slices_a_bundle * sizeof(std::uint16_t) + 4) +
+            bundles * static_cast<std::int64_t>(sizeof(ProductBundle) + sizeof(std::uint32_t)) +
+            windows * static_cast<std::int64_t>(sizeof(ProductWindow) + products_window * sizeof(std::uint16_t)) +
             counters_.nnz * static_cast<std::int64_t>(sizeof(std::uint32_t)) +
             ones * static_cast<std::int64_t>(sizeof(T)) + static_cast<std::int64_t>(work_bytes);
         if (workspace_limit_ > 0 && workspace_bytes() + bytes > workspace_limit_) {
@@ -364,10 +365,9 @@ private:
         auto offsets = try_array<std::uint32_t>(context, counters_.nnz + 1);
         const auto one = try_array<T>(context, ones);
         const auto work = try_array<std::byte>(context, static_cast<std::int64_t>(work_bytes));
-        const std::int64_t windows = product_windows(counters_.nnz);
         auto of_windows = try_array<ProductWindow>(context, windows);
         auto of_bundles = try_array<ProductBundle>(context, bundles);
-        auto order = try_array<std::uint16_t>(context, bundles * 32 * slices_a_bundle);
+        auto order = try_array<std::uint16_t>(context, windows * products_window);
         const auto begins = try_array<std::uint32_t>(context, bundles + 1);
         if (products.size() == 0 || offsets.size() == 0 || one.size() == 0 || work.size() != work_bytes ||
             of_windows.size() == 0 || of_bundles.size() == 0 || order.size() == 0 || begins.size() == 0) {
