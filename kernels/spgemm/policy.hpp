@@ -241,7 +241,7 @@ enum class Accumulator : std::uint8_t { automatic, scatter, hash, window, chunks
 struct NumericLimits {
     std::int64_t window_columns_per_entry = 4;  ///< emptier windows spoil more of the cache than a hash table costs
     std::int64_t products_of_a_warp = (1 << 17) - 1;  ///< a row, or group of twins, with more takes a block
-    std::int64_t a_entries_of_a_warp = 512;           ///< likewise, of A: short rows of B are taken one after the other
+    std::int64_t a_entries_of_a_warp = 256;           ///< likewise, of A: short rows of B are taken one after the other
     std::int64_t products_of_a_lone_warp = 1 << 13;   ///< likewise a row without twins, or with more of what follows:
     std::int64_t a_entries_of_a_lone_warp = 128;      ///< entries of A,
     std::int64_t bytes_of_a_lone_warp = 8192;         ///< and of shared memory
