@@ -358,6 +358,22 @@ void apply_override(Config& config, const std::vector<Key>& keys, const std::str
 
 }  // namespace
 
+RuntimeOptions RuntimeOptions::from_environment(RuntimeOptions base)
+{
+    // Through the keys that the variables stand for, so that both are checked alike.
+    Config config;
+    config.runtime.devices = base.devices;
+    config.runtime.bind.clear();
+    config.runtime.transports = base.transports;
+    config.runtime.cache = base.cache;
+    apply_environment(key_table(config));
+    base.devices = config.runtime.devices;
+    base.bind = config.runtime.bind.empty() ? base.bind : parse_bind_policy(config.runtime.bind);
+    base.transports = config.runtime.transports;
+    base.cache = config.runtime.cache;
+    return base;
+}
+
 Config parse_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides)
 {
     Config config;

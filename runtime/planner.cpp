@@ -140,7 +140,8 @@ std::pair<int, std::string> used_devices(const RuntimeState& runtime, const Stor
 {
     const int all = runtime.devices();
     if (options.devices < 0 || options.devices > all) {
-        throw Error(ErrorCode::usage, fmt::format("parts for {} devices; the runtime has {}", options.devices, all));
+        throw Error(ErrorCode::usage,
+                    fmt::format("partition.devices: parts for {} devices; the runtime has {}", options.devices, all));
     }
     if (options.mode == Mode::streamed) {
         return {all, ""};

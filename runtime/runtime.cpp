@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <numeric>
 #include <optional>
 #include <type_traits>
@@ -82,9 +81,11 @@ DeviceChoice parse_devices(const std::string& text, const Topology& topology, st
         if (cross != std::string_view::npos) {
             choice.threads_each = parse_number(text, counts.substr(cross + 1), 1);
         }
-        constexpr int most = 1024;
-        if (choice.host_devices > most || choice.threads_each > most) {
-            throw_bad_devices(text, fmt::format("more than {} devices or threads", most));
+        constexpr int most_devices = 1024;
+        constexpr int most_threads = 4096;
+        if (choice.host_devices > most_devices ||
+            std::int64_t{choice.host_devices} * std::max(1, choice.threads_each) > most_threads) {
+            throw_bad_devices(text, fmt::format("more than {} devices, or {} threads of all of them", most_devices, most_threads));
         }
         return choice;
     }
@@ -163,7 +164,7 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
     }
     const std::size_t count = placements.size();
     if (!options.weights.empty() && options.weights.size() != count) {
-        throw Error(ErrorCode::usage, fmt::format("{} weights for {} devices", options.weights.size(), count));
+        throw Error(ErrorCode::usage, fmt::format("runtime.weights: {} weights for {} devices", options.weights.size(), count));
     }
 
     for (std::size_t i = 0; i < count; ++i) {
@@ -409,39 +410,6 @@ BindPolicy parse_bind_policy(const std::string& text)
         return BindPolicy::strict;
     }
     throw Error(ErrorCode::usage, fmt::format("bind policy \"{}\" is not one of auto, none, strict", text));
-}
-
-RuntimeOptions RuntimeOptions::from_environment(RuntimeOptions base)
-{
-    if (const char* devices = std::getenv("RMSP_DEVICES")) {
-        base.devices = devices;
-    }
-    if (const char* bind = std::getenv("RMSP_BIND")) {
-        try {
-            base.bind = parse_bind_policy(bind);
-        } catch (const Error& e) {
-            throw Error(ErrorCode::usage, std::string("RMSP_BIND: ") + e.what());
-        }
-    }
-    if (const char* cache = std::getenv("RMSP_CACHE_DIR"); cache != nullptr && *cache != '\0') {
-        base.cache = cache;
-    }
-    if (const char* transports = std::getenv("RMSP_TRANSPORT")) {
-        base.transports.clear();
-        std::string_view rest = transports;
-        while (!rest.empty()) {
-            const std::size_t end = std::min(rest.find(','), rest.size());
-            const auto name = rest.substr(0, end);
-            const auto known = runtime::transport_names();
-            if (std::find(known.begin(), known.end(), name) == known.end()) {
-                throw Error(ErrorCode::usage, fmt::format("RMSP_TRANSPORT: unknown transport \"{}\"; known: {}", name,
-                                                          fmt::join(known, ", ")));
-            }
-            base.transports.emplace_back(name);
-            rest.remove_prefix(std::min(rest.size(), end + 1));
-        }
-    }
-    return base;
 }
 
 Runtime::Runtime(const RuntimeOptions& options) : state_(detail::open_devices(options))

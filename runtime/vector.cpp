@@ -240,15 +240,35 @@ std::span<const std::int64_t> DistributedVector<T>::offsets() const
 }
 
 template <class T>
-void DistributedVector<T>::upload(const T* host)
+std::span<T> DistributedVector<T>::local(int device)
 {
-    detail::upload_vector(detail::checked(state_), host);
+    const auto& vector = *detail::checked(state_);
+    const int devices = vector.runtime->devices();
+    if (device < 0 || device >= devices) {
+        throw Error(ErrorCode::usage, fmt::format("the vector is on devices 0 to {}, not on {}", devices - 1, device));
+    }
+    const auto rank = static_cast<std::size_t>(device);
+    const std::int64_t count =
+        vector.layout == Layout::replicated ? vector.size : vector.offsets[rank + 1] - vector.offsets[rank];
+    return {vector.slices[rank], static_cast<std::size_t>(count)};
 }
 
 template <class T>
-void DistributedVector<T>::download(T* host) const
+std::span<const T> DistributedVector<T>::local(int device) const
 {
-    detail::download_vector(detail::checked(state_), host);
+    return DistributedVector(*this).local(device);
+}
+
+template <class T>
+void DistributedVector<T>::upload(const T* entries)
+{
+    detail::upload_vector(detail::checked(state_), entries);
+}
+
+template <class T>
+void DistributedVector<T>::download(T* entries) const
+{
+    detail::download_vector(detail::checked(state_), entries);
 }
 
 template <class T>

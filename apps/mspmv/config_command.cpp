@@ -1,14 +1,13 @@
 #include "apps/mspmv/config_command.hpp"
 
+#include <cmath>
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-namespace rmsp::mspmv {
+#include "apps/mspmv/output.hpp"
 
-void add_text(CLI::App& command, const char* name, std::string& target, const char* type, const char* meaning)
-{
-    command.add_option(name, target, meaning)->type_name(type)->take_last();
-}
+namespace rmsp::mspmv {
 
 void ConfigOptions::add_inputs(CLI::App& command)
 {
@@ -61,6 +60,7 @@ Config configuration(const ConfigOptions& options, const char* command,
                     fmt::format("runtime.topology (\"{}\") describes another machine: only --dry-run can use it",
                                 config.runtime.topology));
     }
+    require_writable(config.output.json);
     return config;
 }
 
@@ -69,12 +69,25 @@ double seconds_since(std::chrono::steady_clock::time_point begin)
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+void combine(Verification& all, const Verification& one)
+{
+    const bool passed = one.passed && (all.passed || !all.done);
+    // Not a plain maximum: an error that is not a number is the worst.
+    if (!all.done || !(one.error <= all.error)) {
+        all = one;
+    }
+    all.passed = passed;
+}
+
 void require_verified(const Verification& verification)
 {
     if (verification.done && !verification.passed) {
         throw Error(ErrorCode::verification,
-                    fmt::format("verification failed: error {:.3e} exceeds the bound {:.3e}, worst in row {}",
-                                verification.error, verification.bound, verification.worst_row));
+                    fmt::format("verification failed: error {:.3e} exceeds the bound {:.3e}, worst in row {}{}",
+                                verification.error, verification.bound, verification.worst_row,
+                                std::isfinite(verification.error)
+                                    ? ""
+                                    : " (NaN, infinity or an overflow, in the matrix or in what was computed)"));
     }
 }
 

@@ -9,6 +9,8 @@
 
 #include <rmsp/config.hpp>
 
+#include "apps/mspmv/options.hpp"
+
 /// What commands that read a configuration have in common.
 namespace rmsp::mspmv {
 
@@ -27,15 +29,16 @@ struct ConfigOptions {
     void add_others(CLI::App& command);
 };
 
-/// An option whose last value counts.
-void add_text(CLI::App& command, const char* name, std::string& target, const char* type, const char* meaning);
-
 /// The file with the options over it, and `more` of the command's own: keys and values, of which empty ones do not count. Sets the log
-/// level. \throws Error(usage) if there is nothing to multiply, or if it is another machine's and no dry run
+/// level. \throws Error(usage) if there is nothing to multiply, or if it is another machine's and no dry run, Error(io) if output.json
+/// cannot be written
 Config configuration(const ConfigOptions& options, const char* command,
                      const std::vector<std::pair<const char*, std::string>>& more);
 
 double seconds_since(std::chrono::steady_clock::time_point begin);
+
+/// The worst of several comparisons.
+void combine(Verification& all, const Verification& one);
 
 /// \throws Error(verification) if it failed
 void require_verified(const Verification& verification);

@@ -4,6 +4,7 @@
 #include <rmsp/config.hpp>
 
 #include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/options.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
@@ -19,6 +20,7 @@ struct Options {
 template <class T>
 int convert(const Options& options)
 {
+    require_writable(options.output);
     const ProgressBar bar;
     const CsrMatrix<T> matrix = load_matrix<T>(options.matrix, bar.callback());
 
@@ -40,24 +42,9 @@ void add_convert(CLI::App& app, Action& action)
     command->add_option("IN", options->matrix.file, "Matrix Market (.mtx, plain or .gz, .xz, .zst) or SciPy's .npz")
         ->type_name("FILE")
         ->required();
-    command
-        ->add_option("OUT", options->output, "file to write; its name ends in .mtx, .mtx.gz, .mtx.xz, .mtx.zst or .npz")
-        ->type_name("FILE")
-        ->required();
-    command
-        ->add_option("--values", options->matrix.values,
-                     "auto (those of the file), or in their place random, ones or laplace")
-        ->type_name("KIND")
-        ->check(CLI::IsMember({"auto", "random", "ones", "laplace"}))
-        ->capture_default_str();
-    command->add_option("--seed", options->matrix.seed, "seed of random values")
-        ->check(CLI::NonNegativeNumber)
-        ->capture_default_str();
-    add_structure_options(*command, options->matrix);
-    command->add_option("--precision", options->matrix.precision, "precision of the values: double or float")
-        ->type_name("TYPE")
-        ->check(CLI::IsMember({"double", "float"}))
-        ->capture_default_str();
+    add_output(*command, "OUT", options->output);
+    add_matrix_options(*command, options->matrix, {"auto", "random", "ones", "laplace"},
+                       "auto (those of the file), or in their place random, ones or laplace");
     command->footer(
         "Symmetric files come out expanded, with entries at the same place added together.\n"
         "Examples:\n"

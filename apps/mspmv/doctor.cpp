@@ -6,6 +6,7 @@
 #include <rmsp/doctor.hpp>
 
 #include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/options.hpp"
 #include "apps/mspmv/output.hpp"
 
 namespace rmsp::mspmv {
@@ -21,6 +22,7 @@ struct Options {
 
 int examine(const Options& options)
 {
+    require_writable(options.json);
     DoctorOptions doctor;
     doctor.runtime.cache = "auto";
     doctor.runtime = RuntimeOptions::from_environment(doctor.runtime);
@@ -50,10 +52,8 @@ void add_doctor(CLI::App& app, Action& action)
     CLI::App* command = app.add_subcommand(
         "doctor",
         "Test the devices: binding, every link with data and for speed, NCCL; exit code 5 if something is broken");
-    command
-        ->add_option("--devices", options->devices,
-                     "test these: auto, CUDA ordinals (0,1), host devices (host:4); RMSP_DEVICES")
-        ->type_name("LIST");
+    add_text(*command, "--devices", options->devices, "LIST",
+             "test these: auto, CUDA ordinals (0,1), host devices (host:4); RMSP_DEVICES");
     command->add_flag("--refresh", options->refresh,
                       "test anew, even if a result for this machine is kept (RMSP_CACHE_DIR)");
     const auto* const mib = command->add_option("--mib", options->mib, "MiB of each copy; implies --refresh")
@@ -67,10 +67,8 @@ void add_doctor(CLI::App& app, Action& action)
             ->type_name("S")
             ->check(CLI::Range(0.001, 3600.0))
             ->capture_default_str();
-    command
-        ->add_option("--json", options->json,
-                     "write the result as JSON to this file; \"-\" prints it instead of the text")
-        ->type_name("FILE");
+    add_text(*command, "--json", options->json, "FILE",
+             "also write the result as JSON; - : print it instead of the text");
     command->footer(
         "Examples:\n"
         "  mspmv doctor\n"

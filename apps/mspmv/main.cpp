@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <string>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <rmsp/version.hpp>
 
 #include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
 
@@ -19,7 +21,7 @@ namespace {
 int fail(rmsp::ErrorCode code, const std::string& message)
 {
     rmsp::mspmv::clear_progress_line();
-    fmt::print(stderr, "mspmv: error: {}\n", message);
+    rmsp::mspmv::print_error(fmt::format("mspmv: error: {}\n", message));
     return static_cast<int>(code);
 }
 
@@ -47,9 +49,19 @@ int run(int argc, char** argv)
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& e) {  // --help and --version
-        return app.exit(e);
+        std::ostringstream text;
+        const int code = app.exit(e, text, text);
+        rmsp::mspmv::print(text.str());
+        return code;
     } catch (const CLI::ParseError& e) {
-        return fail(rmsp::ErrorCode::usage, fmt::format("{} (see mspmv --help)", e.what()));
+        const auto commands = app.get_subcommands();
+        const auto unknown = app.remaining();
+        if (commands.empty() && !unknown.empty()) {
+            return fail(rmsp::ErrorCode::usage,
+                        fmt::format("\"{}\" is no command (see mspmv --help)", unknown.front()));
+        }
+        return fail(rmsp::ErrorCode::usage, fmt::format("{} (see mspmv {}--help)", e.what(),
+                                                        commands.empty() ? "" : commands.front()->get_name() + ' '));
     }
     return action();
 }

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include <rmsp/error.hpp>
@@ -18,6 +20,28 @@ void print(std::string_view text)
 {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
         throw Error(ErrorCode::io, fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+    }
+}
+
+void print_error(std::string_view text) noexcept
+{
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+}
+
+void require_writable(const std::string& path)
+{
+    if (path.empty() || path == "-") {
+        return;
+    }
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    const fs::path target = fs::weakly_canonical(fs::absolute(path, ignored), ignored);
+    const bool folder = fs::is_directory(target, ignored);
+    const bool replaced = folder || !fs::exists(target, ignored) || fs::is_regular_file(target, ignored);
+    // A regular file is replaced by a new one in its folder.
+    if (folder || ::access((replaced ? target.parent_path() : target).c_str(), W_OK) != 0) {
+        throw Error(ErrorCode::io, fmt::format("{}: cannot create: {}", path, std::strerror(folder ? EISDIR : errno)));
     }
 }
 
@@ -47,7 +71,7 @@ void write_text(const std::string& path, std::string_view text)
 void write_report(const std::string& text, const std::string& json_text, const std::string& json)
 {
     if (json == "-") {
-        fmt::print(stderr, "{}", text);
+        print_error(text);
         print(json_text);
         return;
     }

@@ -11,6 +11,13 @@ namespace rmsp::mspmv {
 /// Writes to standard output and flushes. \throws Error(io) if that fails (a full disk, a closed pipe)
 void print(std::string_view text);
 
+/// Writes to standard error; that it may be closed or full is no error.
+void print_error(std::string_view text) noexcept;
+
+/// What can be known before there is anything to write. "" and "-" are no files.
+/// \throws Error(io) if `path` is a folder or in none, or may not be written
+void require_writable(const std::string& path);
+
 /// Writes a text file that appears under its name only when it is whole. \throws Error(io)
 void write_text(const std::string& path, std::string_view text);
 

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/mspmv/output.hpp"
+
 namespace rmsp::mspmv {
 namespace {
 
@@ -33,9 +35,8 @@ void draw(std::string_view phase, double done)
     drawn = true;
     const double share = std::clamp(done, 0.0, 1.0);
     const int filled = static_cast<int>(share * bar_width);
-    fmt::print(stderr, "\r\033[K{:<10} [{:#<{}}{:.<{}}] {:3.0f} %", phase, "", filled, "", bar_width - filled,
-               100 * share);
-    std::fflush(stderr);
+    print_error(fmt::format("\r\033[K{:<10} [{:#<{}}{:.<{}}] {:3.0f} %", phase, "", filled, "", bar_width - filled,
+                            100 * share));
 }
 
 }  // namespace
@@ -44,8 +45,7 @@ void clear_progress_line() noexcept
 {
     const std::lock_guard lock(mutex);
     if (drawn) {
-        std::fputs("\r\033[K", stderr);
-        std::fflush(stderr);
+        print_error("\r\033[K");
         drawn = false;
     }
 }

@@ -143,17 +143,6 @@ private:
     std::variant<std::monostate, CscMatrix<T>, CooMatrix<T>> other_;
 };
 
-/// The worst of several comparisons.
-void combine(Verification& all, const Verification& one)
-{
-    const bool passed = one.passed && (all.passed || !all.done);
-    // Not a plain maximum: an error that is not a number is the worst.
-    if (!all.done || !(one.error <= all.error)) {
-        all = one;
-    }
-    all.passed = passed;
-}
-
 /// The matrix, the vectors and the options of one run; multiplies and compares with any kernel.
 template <class T>
 class Multiplication {

@@ -101,13 +101,8 @@ void multiply_with(Runtime& runtime, const Config& config, const Factors<T>& fac
     }
     clear_progress_line();
     if (config.run.verify) {
-        const Verification one =
-            verify_spgemm<T>(factors.left(), factors.right(), alpha, c.view(), config.spgemm.sampled_rows);
-        const bool passed = one.passed && (report.verification.passed || !report.verification.done);
-        if (!report.verification.done || !(one.error <= report.verification.error)) {
-            report.verification = one;
-        }
-        report.verification.passed = passed;
+        combine(report.verification,
+                verify_spgemm<T>(factors.left(), factors.right(), alpha, c.view(), config.spgemm.sampled_rows));
     }
     std::vector<Measurement> measured{call};
     if (product.plan().chunked()) {
@@ -194,6 +189,10 @@ int run(const Config& config, bool dry_run)
 int start(const Options& options)
 {
     const bool other_b = options.product.empty() && !options.b.empty();
+    if (!options.b.empty() && !options.product.empty() && options.product != "ab") {
+        throw Error(ErrorCode::usage, fmt::format("--b {} names a second matrix, which --product {} does not have",
+                                                  options.b, options.product));
+    }
     const Config config = configuration(options, "spgemm",
                                         {{"spgemm.file", options.b},
                                          {"spgemm.product", other_b ? "ab" : options.product},

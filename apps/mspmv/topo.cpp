@@ -6,6 +6,7 @@
 #include <rmsp/runtime.hpp>
 
 #include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/options.hpp"
 #include "apps/mspmv/output.hpp"
 
 namespace rmsp::mspmv {
@@ -46,13 +47,10 @@ void add_topo(CLI::App& app, Action& action)
     auto options = std::make_shared<Options>();
     CLI::App* command =
         app.add_subcommand("topo", "Show the NUMA nodes, the GPUs, and where each device's thread is placed and why");
-    command
-        ->add_option("--topology", options->topology, "show the machine that this file describes (hwloc XML or TOML)")
-        ->type_name("FILE");
-    command
-        ->add_option("--devices", options->devices,
-                     "place these: auto, CUDA ordinals (0,1), host devices (host:4); RMSP_DEVICES")
-        ->type_name("LIST");
+    add_text(*command, "--topology", options->topology, "FILE",
+             "show the machine that this file describes (hwloc XML or TOML)");
+    add_text(*command, "--devices", options->devices, "LIST",
+             "place these: auto, CUDA ordinals (0,1), host devices (host:4); RMSP_DEVICES");
     command->add_flag("--toml", options->toml,
                       "print the TOML description instead, to be edited or planned for elsewhere");
     command->footer(

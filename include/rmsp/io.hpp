@@ -27,7 +27,7 @@ struct ReadOptions {
 template <class T>
 CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options = {});
 
-/// Parses Matrix Market text that is already in memory; `name` stands for the file in messages.
+/// Parses Matrix Market text that is already in memory; `name` stands for the file in messages. \throws as read_matrix()
 template <class T>
 CsrMatrix<T> parse_matrix_market(std::string_view text, const std::string& name, const ReadOptions& options = {});
 
@@ -39,7 +39,7 @@ struct WriteOptions {
 /// Writes by the name's ending: .mtx, .mtx.gz, .mtx.xz, .mtx.zst (coordinate real general), or .npz (CSR, stored, so that
 /// it loads at disk speed; SciPy's load_npz reads it).
 /// The file appears under its name only when it is whole.
-/// \throws Error(io)
+/// \throws Error(io) naming the file, also for another ending
 template <class T>
 void write_matrix(const std::string& path, const CsrView<T>& a, const WriteOptions& options = {});
 

@@ -38,7 +38,7 @@ struct RuntimeOptions {
     /// Where findings are kept for later processes: a folder, "auto" ($XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp), or "off".
     std::string cache = "off";
 
-    /// Options with RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR applied over `base`.
+    /// Options with RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR applied over `base`; an empty one counts as not set.
     /// \throws Error(usage) naming the variable
     static RuntimeOptions from_environment(RuntimeOptions base);
 };
@@ -174,8 +174,8 @@ struct MatrixAccess;
 struct RuntimeAccess;
 }  // namespace detail
 
-/// A vector whose entries live on the devices of a runtime. Movable handle; the memory is freed with the last handle, after
-/// the jobs that use it. Create one with DistributedMatrix::make_x() or make_y(), so that its slices fit the matrix.
+/// A vector whose entries live on the devices of a runtime. A handle, whose copies are the same vector; the memory is freed with the
+/// last one, after the jobs that use it. Create one with DistributedMatrix::make_x() or make_y(), so that its slices fit the matrix.
 template <class T>
 class DistributedVector {
 public:
@@ -185,10 +185,18 @@ public:
     Order order() const;
     /// First entry of each device's slice, and size() at the end (devices + 1 entries).
     std::span<const std::int64_t> offsets() const;
-    /// Copies all size() entries in from host memory; returns when they are on the devices.
-    void upload(const T* host);
-    /// Copies all entries out to host memory, after every job submitted before; blocks.
-    void download(T* host) const;
+    /// What a device, by its position in Runtime::devices(), holds: its slice, or all entries of a replicated vector, in memory of that device
+    /// (host devices: of the process, in which a replicated vector is there once), for the caller's own kernels. The caller orders
+    /// them with librmsp's work: Runtime::synchronize() before they begin, and they have ended before the next call that uses the
+    /// vector. Entries are in order(). Valid as long as the vector.
+    /// \throws Error(usage) if there is no such device
+    std::span<T> local(int device);
+    std::span<const T> local(int device) const;
+    /// Copies all size() entries in, from host memory of any kind or from that of a GPU of this process, where what writes them has ended;
+    /// returns when they are on the devices.
+    void upload(const T* entries);
+    /// Copies all entries out, to such memory, after every job submitted before; blocks.
+    void download(T* entries) const;
     /// Sets every entry. Asynchronous, in order with applies.
     void fill(T value);
 
@@ -298,7 +306,8 @@ struct DeviceInfo {
 class Runtime {
 public:
     /// Reads the topology, starts and binds the workers, opens the devices and tests the transports with data.
-    /// \throws Error(device) if a device cannot be opened; threads already started are joined first
+    /// \throws Error(usage) for options that are wrong, Error(io) for a topology_file that is, Error(device) if a device is not there or
+    ///         cannot be opened; threads already started are joined first
     explicit Runtime(const RuntimeOptions& options = {});
     /// Finishes the jobs accepted so far, then stops the workers. Matrices and vectors may outlive the runtime: their
     /// functions then throw Error(usage).
@@ -324,6 +333,7 @@ public:
     DistributedMatrix<T> distribute(const CooView<T>& a, const DistributeOptions& options = {});
 
     /// What distribute() would do; touches no device. Works on described machines.
+    /// \throws Error(usage) as distribute()
     template <class T>
     Plan plan(const CsrView<T>& a, const DistributeOptions& options = {}) const;
     template <class T>

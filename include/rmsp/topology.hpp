@@ -34,8 +34,8 @@ struct Topology {
     std::vector<NumaNode> nodes;
     std::vector<GpuDescription> gpus;
 
-    /// The machine the process runs on, restricted to the process's own cpuset. GPUs are those hwloc sees on the PCI bus.
-    /// RMSP_TOPOLOGY is not read here; callers pass what they want (see load()).
+    /// The machine the process runs on, restricted to the process's own cpuset.
+    /// GPUs are those hwloc sees on the PCI bus.
     static Topology detect();
     /// Reads an hwloc XML file (by content) or a TOML description.
     /// \throws Error(io) with file and line

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include <rmsp/vector_operations.hpp>
@@ -7,15 +9,7 @@
 namespace rmsp::test {
 namespace {
 
-class Vectors : public testing::TestWithParam<Machine> {
-protected:
-    void SetUp() override
-    {
-        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
-            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
-        }
-    }
-};
+class Vectors : public MachineTest {};
 
 TEST_P(Vectors, RoundTripAndFill)
 {
@@ -38,6 +32,46 @@ TEST_P(Vectors, RoundTripAndFill)
         v.download(out.data());
         EXPECT_EQ(out, std::vector<float>(host.size(), 3.5F));
     }
+}
+
+TEST_P(Vectors, GiveOutWhatEachDeviceHolds)
+{
+    Runtime runtime(options_for(GetParam()));
+    const int devices = static_cast<int>(runtime.devices().size());
+    const auto a = stencil7<double>(17, 5, 3);
+    const auto matrix = runtime.distribute(a.view());
+    const auto host = random_vector<double>(a.cols, 1);
+    auto by_rows = matrix.make_x(Layout::rows);
+    auto replicated = matrix.make_x(Layout::replicated);
+    by_rows.upload(host.data());
+    replicated.upload(host.data());
+    // Memory of a device is where entries may come from, and go to.
+    for (int device = 0; device < devices; ++device) {
+        ASSERT_EQ(replicated.local(device).size(), host.size());
+        auto copy = matrix.make_x(Layout::rows);
+        copy.upload(std::as_const(replicated).local(device).data());
+        std::vector<double> out(host.size());
+        copy.download(out.data());
+        EXPECT_EQ(out, host);
+
+        auto whole = matrix.make_x(Layout::replicated);
+        by_rows.download(whole.local(device).data());
+        copy.fill(0);
+        copy.upload(whole.local(device).data());
+        copy.download(out.data());
+        EXPECT_EQ(out, host);
+
+        const auto slice = by_rows.local(device);
+        EXPECT_EQ(static_cast<std::int64_t>(slice.size()), by_rows.offsets()[static_cast<std::size_t>(device) + 1] -
+                                                               by_rows.offsets()[static_cast<std::size_t>(device)]);
+        if (GetParam().gpus == 0) {
+            EXPECT_TRUE(std::equal(slice.begin(), slice.end(),
+                                   host.begin() + by_rows.offsets()[static_cast<std::size_t>(device)]));
+        }
+    }
+    EXPECT_THROW(static_cast<void>(by_rows.local(-1)), Error);
+    EXPECT_THROW(static_cast<void>(by_rows.local(devices)), Error);
+    EXPECT_THROW(static_cast<void>(DistributedVector<double>().local(0)), Error);
 }
 
 TEST_P(Vectors, MayOutliveMatrixAndRuntime)
