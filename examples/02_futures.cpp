@@ -10,19 +10,6 @@
 
 #include <rmsp/rmsp.hpp>
 
-namespace {
-
-double dot(const std::vector<double>& a, const std::vector<double>& b)
-{
-    double sum = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        sum += a[i] * b[i];
-    }
-    return sum;
-}
-
-}  // namespace
-
 int main()
 {
     constexpr int side = 8;
@@ -59,13 +46,8 @@ int main()
         matrix.apply(1.0 / 27.0, v, 0.0, w);  // in order with the step before
         std::swap(v, w);
     }
-    matrix.apply(1.0, v, 0.0, w).get();
-
-    std::vector<double> v_host(n);
-    std::vector<double> w_host(n);
-    v.download(v_host.data());
-    w.download(w_host.data());
-    const double eigenvalue = dot(v_host, w_host) / dot(v_host, v_host);
+    matrix.apply(1.0, v, 0.0, w);
+    const double eigenvalue = rmsp::dot(v, w).get() / rmsp::dot(v, v).get();
     const double exact = std::pow(1.0 + 2.0 * std::cos(std::numbers::pi / (side + 1)), 3);
     std::printf("largest eigenvalue: %.12f, exact %.12f\n", eigenvalue, exact);
     return good && std::abs(eigenvalue - exact) < 1e-9 * exact ? 0 : 1;

@@ -33,7 +33,7 @@ int run(int argc, char** argv)
                                                   rmsp::build_features()));
     app.footer(
         "Exit codes: 0 success, 1 internal error, 2 usage or configuration, 3 input or output, 4 out of memory,\n"
-        "5 device or communication, 6 not converged, 7 verification failed.\n"
+        "5 device or communication, 7 verification failed.\n"
         "Examples:\n"
         "  mspmv generate stencil27 100 100 100 -o stencil.npz\n"
         "  mspmv run configs/quickstart.toml --matrix stencil.npz\n"

@@ -1,6 +1,9 @@
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
+
+#include <sys/wait.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,18 +40,47 @@ void expect_failure(int exit_code, const std::string& message, const std::vector
 TEST(ExitCode, UsageIsTwo)
 {
     expect_failure(2, "subcommand", {});
-    expect_failure(2, "", {"multiply"});
+    expect_failure(2, "\"multiply\" is no command", {"multiply"});
     expect_failure(2, "--fast", {"kernels", "--fast"});
     expect_failure(2, "CONFIG.toml", {"run"});
     expect_failure(2, "--output", {"generate", "banded", "5", "1"});
     expect_failure(2, "precision", {"generate", "banded", "5", "1", "-o", "x.mtx", "--precision", "half"});
     expect_failure(2, "hexagon", {"generate", "hexagon", "5", "-o", "x.mtx"});
+    expect_failure(2, "\"-1\" is not an integer of at least 0",
+                   {"generate", "banded", "5", "1", "-o", "x.mtx", "--seed", "-1"});
+    expect_failure(2, "does not end in .mtx", {"generate", "banded", "5", "1", "-o", "x.txt"});
+    expect_failure(2, "does not end in .mtx", {"convert", "no-such.mtx", "x.npy"});
     expect_failure(2, "the nearest known key is \"run.iterations\"", small_run_with({"--set", "run.iteration=5"}));
     expect_failure(2, "run.merge", small_run_with({"--format", "csc", "--merge", "mpi"}));
     expect_failure(2, "ell", small_run_with({"--format", "ell"}));
     expect_failure(2, "no-such-kernel", small_run_with({"--set", "kernel.spmv=no-such-kernel"}));
     expect_failure(2, "tpu", small_run_with({"--devices", "tpu:2"}));
     expect_failure(2, "--dry-run", small_run_with({"--topology", "tests/topologies/summit.toml"}));
+    expect_failure(2, "or 4096 threads", small_run_with({"--devices", "host:1000x1000"}));
+    expect_failure(2, "runtime.weights", small_run_with({"--set", "runtime.weights=1,2,3"}));
+    expect_failure(2, "partition.devices", small_run_with({"--set", "partition.devices=5"}));
+}
+
+TEST(ExitCode, EmptyOptionsAreUsage)
+{
+    // A variable of a script that is not set would otherwise leave the default.
+    for (const char* option : {"--matrix", "--devices", "--json", "--topology"}) {
+        expect_failure(2, std::string(option) + ": must not be empty", small_run_with({option, ""}));
+    }
+    expect_failure(2, "must not be empty", {"topo", "--devices", ""});
+    expect_failure(2, "must not be empty", {"doctor", "--json", ""});
+}
+
+TEST(ExitCode, StreamsThatTakeNothing)
+{
+    const auto exit_code = [](const std::string& words) {
+        const int status = std::system(("'" RMSP_MSPMV "' " + words).c_str());
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    };
+    EXPECT_EQ(exit_code("multiply 2>&-"), 2);
+    EXPECT_EQ(exit_code("multiply 2>/dev/full"), 2);
+    EXPECT_EQ(exit_code("--help >/dev/full 2>/dev/null"), 3);
+    EXPECT_EQ(exit_code("kernels >&- 2>/dev/null"), 3);
 }
 
 TEST(ExitCode, CoordinatesInNoOrderNeedAnAnswer)
@@ -86,6 +118,7 @@ TEST(ExitCode, SpgemmSaysWhatIsWrong)
     expect_failure(2, "A is 64 x 64 and B is 65 x 9",
                    with({"--product", "ab", "--set", "spgemm.generate=random 65 9 3"}));
     expect_failure(2, "spgemm.memory_limit", with({"--memory-limit", "0"}));
+    expect_failure(2, "--product ata does not have", with({"--product", "ata", "--b", "b.npz"}));
     expect_failure(2, "no-such-kernel", with({"--set", "spgemm.kernel=no-such-kernel"}));
     expect_failure(2, "\"chunks\"", with({"--set", "spgemm.accumulator=chunks"}));
     expect_failure(2, "--dry-run", with({"--topology", "tests/topologies/summit.toml"}));
@@ -110,10 +143,11 @@ TEST(ExitCode, InputAndOutputAreThree)
     expect_failure(3, "no-such-folder", {"generate", "banded", "5", "1", "-o", scratch / "no-such-folder/a.mtx"});
     std::ofstream(scratch / "bad.mtx") << "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1.0\n";
     expect_failure(3, "bad.mtx:3:", {"run", "--matrix", scratch / "bad.mtx", "--devices", "host:2"});
-
-    const Outcome outcome = mspmv(small_run_with({"--json", scratch / "no-such-folder/r.json"}));
-    EXPECT_EQ(outcome.exit_code, 3);
-    EXPECT_THAT(outcome.err, HasSubstr("r.json"));
+    // Nothing is read or multiplied first.
+    expect_failure(3, "r.json: cannot create", small_run_with({"--json", scratch / "no-such-folder/r.json"}));
+    expect_failure(3, "Is a directory", small_run_with({"--json", scratch.path().string()}));
+    expect_failure(3, "a.npz: cannot create", {"convert", scratch / "no-such.mtx", scratch / "no-such-folder/a.npz"});
+    expect_failure(3, "r.json: cannot create", {"doctor", "--json", scratch / "no-such-folder/r.json"});
 }
 
 TEST(ExitCode, MemoryIsFourAndDevicesAreFive)
@@ -125,6 +159,8 @@ TEST(ExitCode, MemoryIsFourAndDevicesAreFive)
 TEST(ExitCode, EnvironmentIsReadAndCheckedAndOverridden)
 {
     EXPECT_EQ(mspmv({"topo"}, {"RMSP_DEVICES=host:3"}).exit_code, 0);
+    EXPECT_EQ(mspmv({"topo"}, {"RMSP_DEVICES=", "RMSP_BIND=", "RMSP_TRANSPORT="}).exit_code, 0);
+    EXPECT_EQ(mspmv({"topo"}, {"RMSP_TRANSPORT=mpi"}).exit_code, 2);
     const Outcome bad = mspmv(small_run, {"RMSP_BIND=tight"});
     EXPECT_EQ(bad.exit_code, 2);
     EXPECT_THAT(bad.err, HasSubstr("RMSP_BIND"));
@@ -139,6 +175,7 @@ TEST(ExitCode, VerificationFailureIsSeven)
     EXPECT_EQ(outcome.exit_code, 7) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("FAILED"));
     EXPECT_THAT(outcome.err, HasSubstr("mspmv: error: verification failed"));
+    EXPECT_THAT(outcome.err, HasSubstr("NaN, infinity or an overflow"));
     const Outcome unverified =
         mspmv(small_run_with({"--set", "matrix.precision=float", "--set", "run.alpha=1e39", "--no-verify"}));
     EXPECT_EQ(unverified.exit_code, 0) << unverified.err;

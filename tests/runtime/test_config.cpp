@@ -11,10 +11,12 @@
 
 namespace {
 
+using rmsp::BindPolicy;
 using rmsp::Config;
 using rmsp::Error;
 using rmsp::ErrorCode;
 using rmsp::parse_config;
+using rmsp::RuntimeOptions;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -278,6 +280,28 @@ TEST_F(ConfigTest, BadEnvironmentIsNamed)
                 StartsWith("environment variable RMSP_BIND: runtime.bind is \"tight\""));
     const Variable empty("RMSP_BIND", "");
     EXPECT_EQ(parse_config(with_matrix, "a.toml").runtime.bind, "auto");
+}
+
+TEST_F(ConfigTest, EnvironmentOverAProgramsOptions)
+{
+    RuntimeOptions base;
+    base.devices = "host:2";
+    base.bind = BindPolicy::strict;
+    base.transports = {"nccl"};
+    const Variable devices("RMSP_DEVICES", "");
+    const Variable bind("RMSP_BIND", "");
+    const Variable transport("RMSP_TRANSPORT", "host, peer");
+    const Variable cache("RMSP_CACHE_DIR", "/nowhere");
+    const RuntimeOptions options = RuntimeOptions::from_environment(base);
+    EXPECT_EQ(options.devices, "host:2");
+    EXPECT_EQ(options.bind, BindPolicy::strict);
+    EXPECT_THAT(options.transports, ElementsAre("host", "peer"));
+    EXPECT_EQ(options.cache, "/nowhere");
+    const Variable none("RMSP_BIND", "none");
+    EXPECT_EQ(RuntimeOptions::from_environment(base).bind, BindPolicy::none);
+    const Variable bad("RMSP_TRANSPORT", "mpi");
+    EXPECT_THAT(usage_error([&] { RuntimeOptions::from_environment(base); }),
+                StartsWith("environment variable RMSP_TRANSPORT: runtime.transports is \"mpi\""));
 }
 
 TEST_F(ConfigTest, FilesAreReadOrNamed)
