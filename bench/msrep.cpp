@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -15,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -26,6 +24,8 @@
 #include <nlohmann/json.hpp>
 
 #include <rmsp/rmsp.hpp>
+
+#include "context.hpp"
 
 namespace {
 
@@ -334,20 +334,12 @@ void run_all(const Options& options, const std::vector<std::string>& devices, do
     const auto opt = experiment.config("pstar-opt");
     {
         rmsp::Runtime& machine = experiment.runtime(opt, devices.back());
-        std::vector<std::string> names;
-        for (const auto& device : machine.devices()) {
-            names.push_back(fmt::format("{}:{} {}", rmsp::to_string(device.kind), device.index, device.name));
-        }
-        const std::time_t now = std::time(nullptr);
-        result["context"] = {{"date", fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(now))},
-                             {"library_version", rmsp::version()},
-                             {"commit", rmsp::commit()},
-                             {"features", rmsp::build_features()},
-                             {"devices", names},
-                             {"device_sets", devices},
-                             {"numa_nodes", machine.topology().nodes.size()},
-                             {"transport", machine.transport()},
-                             {"scale", scale}};
+        result["context"] = run_context("bench_msrep");
+        result["context"].update({{"devices", device_names(machine)},
+                                  {"device_sets", devices},
+                                  {"numa_nodes", machine.topology().nodes.size()},
+                                  {"transport", machine.transport()},
+                                  {"scale", scale}});
     }
     result["imbalance"] = imbalance(experiment, devices.back(), scale, !devices.back().starts_with("host:"));
 

@@ -6,18 +6,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <fstream>
 #include <string>
 #include <vector>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <rmsp/rmsp.hpp>
+
+#include "context.hpp"
 
 namespace {
 
@@ -132,17 +132,10 @@ Json run_all(const Options& options)
         runtimes.emplace_back(wanted);
     }
     Json result;
-    std::vector<std::string> names;
-    for (const auto& device : runtimes.back().devices()) {
-        names.push_back(fmt::format("{}:{} {}", rmsp::to_string(device.kind), device.index, device.name));
-    }
-    const std::time_t now = std::time(nullptr);
-    result["context"] = {{"date", fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(now))},
-                         {"library_version", rmsp::version()},
-                         {"commit", rmsp::commit()},
-                         {"devices", names},
-                         {"scale", options.scale},
-                         {"transport", runtimes.back().transport()}};
+    result["context"] = run_context("bench_scaling");
+    result["context"].update({{"devices", device_names(runtimes.back())},
+                              {"scale", options.scale},
+                              {"transport", runtimes.back().transport()}});
     Json runs = Json::array();
     for (const Case& test : cases(options.scale)) {
         const auto a = rmsp::generate<double>(test.matrix);

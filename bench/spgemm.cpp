@@ -2,22 +2,19 @@
 /// verifies each. One JSON document in Google Benchmark's shape; bench/plot_spgemm.py draws it.
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <exception>
 #include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <rmsp/rmsp.hpp>
 
+#include "context.hpp"
 #include "matrix_argument.hpp"
 
 namespace {
@@ -86,23 +83,11 @@ public:
         for (int i = 0; i < all_spent; ++i) {
             spent[phases[i]] = spent_[i];
         }
-        const std::time_t now = std::time(nullptr);
-        char host[256] = {};
-        static_cast<void>(::gethostname(host, sizeof host - 1));
-        Json context = {{"date", fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(now))},
-                        {"host_name", host},
-                        {"executable", "bench_spgemm"},
-                        {"library_version", rmsp::version()},
-                        {"commit", rmsp::commit()},
-                        {"features", rmsp::build_features()},
-                        {"seconds", std::move(spent)},
-                        {"devices", Json::object()}};
+        Json context = run_context("bench_spgemm");
+        context["seconds"] = std::move(spent);
+        context["devices"] = Json::object();
         for (const auto& [name, runtime] : runtimes_) {
-            Json names = Json::array();
-            for (const rmsp::DeviceInfo& info : runtime.devices()) {
-                names.push_back(info.name);
-            }
-            context["devices"][name] = std::move(names);
+            context["devices"][name] = device_names(runtime);
         }
         return {{"context", std::move(context)}, {"benchmarks", benchmarks_}};
     }

@@ -2,21 +2,18 @@
 /// result. One JSON document in Google Benchmark's shape; bench/plot_spmv.py draws it.
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <exception>
 #include <fstream>
 #include <string>
 #include <vector>
 
-#include <unistd.h>
-
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <rmsp/rmsp.hpp>
 
+#include "context.hpp"
 #include "matrix_argument.hpp"
 
 namespace {
@@ -78,22 +75,11 @@ public:
     /// Context, then one measurement a line.
     std::string document() const
     {
-        const std::time_t now = std::time(nullptr);
-        char host[256] = {};
-        static_cast<void>(::gethostname(host, sizeof host - 1));
-        Json context = {{"date", fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(now))},
-                        {"host_name", host},
-                        {"executable", "bench_spmv"},
-                        {"library_version", rmsp::version()},
-                        {"commit", rmsp::commit()},
-                        {"features", rmsp::build_features()},
-                        {"devices", Json::array()}};
+        Json context = run_context("bench_spmv");
+        context["devices"] = Json::array();
         for (const auto& [name, runtime] : runtimes_) {
-            Json names = Json::array();
-            for (const rmsp::DeviceInfo& info : runtime.devices()) {
-                names.push_back(info.name);
-            }
-            context["devices"].push_back({{"set", name}, {"names", names}, {"transport", runtime.transport()}});
+            context["devices"].push_back(
+                {{"set", name}, {"names", device_names(runtime)}, {"transport", runtime.transport()}});
         }
         std::string lines;
         for (const Json& entry : benchmarks_) {
