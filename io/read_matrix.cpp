@@ -55,6 +55,7 @@ void write_matrix(const std::string& path, const CsrView<T>& a, const WriteOptio
                                 ".mtx.xz, .mtx.zst or .npz",
                                 path));
     }
+    validate(a);
     io::OutputFile file(path);
     if (npz) {
         io::write_npz(file, a, options);

@@ -35,6 +35,7 @@ CsrMatrix<T> plus_identity(const CsrView<T>& a)
         throw Error(ErrorCode::usage,
                     fmt::format("the identity can be added to square matrices; this one is {} x {}", a.rows, a.cols));
     }
+    validate(a);
     HostVector<std::int64_t> row_ptr(static_cast<std::size_t>(a.rows) + 1);
     row_ptr.front() = 0;
     CsrMatrix<T> out;
@@ -87,6 +88,7 @@ CsrMatrix<T> kronecker_ones(const CsrView<T>& a, std::int64_t block)
                                 "product's sizes do not fit 64 bits",
                                 a.rows, a.cols, a.nnz, block));
     }
+    validate(a);
     CsrMatrix<T> out = io::allocate_csr<T>(a.rows * block, a.cols * block, a.nnz * block * block);
     out.row_ptr.front() = 0;
     a.col_idx.visit([&](const auto* col) {

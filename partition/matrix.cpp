@@ -66,25 +66,22 @@ void validate_compressed(const CsrView<T>& a, Format format)
     if (a.rows < 0 || a.cols < 0 || a.nnz < 0) {
         fail("sizes must not be negative");
     }
-    if (a.rows > 0 && a.row_ptr.data() == nullptr) {
+    if (a.row_ptr.data() == nullptr) {
         fail(fmt::format("the {} pointers are null", line));
     }
     if (a.nnz > 0 && (a.col_idx.data() == nullptr || a.values == nullptr)) {
         fail(a.values == nullptr ? "the values are null" : fmt::format("the {} indices are null", other));
     }
-    if (a.row_ptr.data() != nullptr) {
-        if (a.row_ptr[0] != 0) {
-            fail(fmt::format("{}[0] is {}, not 0", pointers, a.row_ptr[0]));
-        }
-        const std::int64_t falling = first_falling_line(a.rows, a.row_ptr);
-        if (falling != none) {
-            fail(fmt::format("{} {} starts at entry {} and ends at entry {}", line, falling, a.row_ptr[falling],
-                             a.row_ptr[falling + 1]));
-        }
+    if (a.row_ptr[0] != 0) {
+        fail(fmt::format("{}[0] is {}, not 0", pointers, a.row_ptr[0]));
     }
-    const std::int64_t last = a.row_ptr.data() == nullptr ? 0 : a.row_ptr[a.rows];
-    if (last != a.nnz) {
-        fail(fmt::format("{}[{}] is {}", pointers, a.rows, last));
+    const std::int64_t falling = first_falling_line(a.rows, a.row_ptr);
+    if (falling != none) {
+        fail(fmt::format("{} {} starts at entry {} and ends at entry {}", line, falling, a.row_ptr[falling],
+                         a.row_ptr[falling + 1]));
+    }
+    if (a.row_ptr[a.rows] != a.nnz) {
+        fail(fmt::format("{}[{}] is {}", pointers, a.rows, a.row_ptr[a.rows]));
     }
     const std::int64_t entry = first_bad_index(a.nnz, a.cols, a.col_idx);
     if (entry != none) {

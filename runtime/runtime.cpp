@@ -13,6 +13,7 @@
 
 #include <kernels/support/support.hpp>
 
+#include "runtime/caller_array.hpp"
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/doctor_cache.hpp"
 #include "runtime/host/host_device.hpp"
@@ -85,7 +86,8 @@ DeviceChoice parse_devices(const std::string& text, const Topology& topology, st
         constexpr int most_threads = 4096;
         if (choice.host_devices > most_devices ||
             std::int64_t{choice.host_devices} * std::max(1, choice.threads_each) > most_threads) {
-            throw_bad_devices(text, fmt::format("more than {} devices, or {} threads of all of them", most_devices, most_threads));
+            throw_bad_devices(
+                text, fmt::format("more than {} devices, or {} threads of all of them", most_devices, most_threads));
         }
         return choice;
     }
@@ -164,7 +166,8 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
     }
     const std::size_t count = placements.size();
     if (!options.weights.empty() && options.weights.size() != count) {
-        throw Error(ErrorCode::usage, fmt::format("runtime.weights: {} weights for {} devices", options.weights.size(), count));
+        throw Error(ErrorCode::usage,
+                    fmt::format("runtime.weights: {} weights for {} devices", options.weights.size(), count));
     }
 
     for (std::size_t i = 0; i < count; ++i) {
@@ -329,6 +332,8 @@ template <class T>
 std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& matrix, bool of_transpose, T alpha,
                                const T* x, T beta, T* y)
 {
+    detail::require_array("x", x, detail::x_side(*matrix, of_transpose).size());
+    detail::require_array("y", y, detail::x_side(*matrix, !of_transpose).size());
     return matrix->runtime->submit(
         [matrix, of_transpose, alpha, beta, source = detail::Source<T>{x, nullptr},
          target = detail::Target<T>{y, nullptr}](runtime::Worker& worker, runtime::Rendezvous& meeting) {
@@ -574,7 +579,8 @@ std::future<void> DistributedMatrix<T>::apply_transposed(T alpha, const Distribu
 template <class T>
 void DistributedMatrix<T>::update_values(const T* values)
 {
-    detail::update_values(checked(state_), values);
+    detail::require_array("values", values, nnz());
+    detail::update_values(state_, values);
 }
 
 template <class T>
@@ -595,7 +601,9 @@ template <class T>
 Measurement DistributedMatrix<T>::measure(Vectors vectors, std::int64_t warmup, std::int64_t iterations, T alpha,
                                           const T* x, T beta, const T* y_in, T* y_out, Caches caches)
 {
-    return detail::measure_matrix(checked(state_), vectors, warmup, iterations, alpha, x, beta, y_in, y_out,
+    detail::require_array("x", x, cols());
+    detail::require_array("y_in", y_in, beta != T{0} ? rows() : 0);
+    return detail::measure_matrix(state_, vectors, warmup, iterations, alpha, x, beta, y_in, y_out,
                                   caches == Caches::cold);
 }
 

@@ -6,6 +6,7 @@
 #include <kernels/support/ghosts.hpp>
 #include <kernels/support/support.hpp>
 
+#include "runtime/caller_array.hpp"
 #include "runtime/choose.hpp"
 #include "runtime/state.hpp"
 
@@ -262,13 +263,15 @@ std::span<const T> DistributedVector<T>::local(int device) const
 template <class T>
 void DistributedVector<T>::upload(const T* entries)
 {
-    detail::upload_vector(detail::checked(state_), entries);
+    detail::require_array("entries", entries, size());
+    detail::upload_vector(state_, entries);
 }
 
 template <class T>
 void DistributedVector<T>::download(T* entries) const
 {
-    detail::download_vector(detail::checked(state_), entries);
+    detail::require_array("entries", entries, size());
+    detail::download_vector(state_, entries);
 }
 
 template <class T>

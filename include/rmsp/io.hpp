@@ -39,7 +39,7 @@ struct WriteOptions {
 /// Writes by the name's ending: .mtx, .mtx.gz, .mtx.xz, .mtx.zst (coordinate real general), or .npz (CSR, stored, so that
 /// it loads at disk speed; SciPy's load_npz reads it).
 /// The file appears under its name only when it is whole.
-/// \throws Error(io) naming the file, also for another ending
+/// \throws Error(io) naming the file, also for another ending, Error(usage) as validate()
 template <class T>
 void write_matrix(const std::string& path, const CsrView<T>& a, const WriteOptions& options = {});
 
@@ -93,12 +93,12 @@ template <class T>
 void set_values(CsrMatrix<T>& a, ValueKind kind, std::uint64_t seed = 1);
 
 /// A + I: 1 is added to what is on the diagonal, or stored where nothing is. Sorted columns stay sorted.
-/// \throws Error(usage) if A is not square
+/// \throws Error(usage) if A is not square, and as validate()
 template <class T>
 CsrMatrix<T> plus_identity(const CsrView<T>& a);
 
 /// The Kronecker product of A with a block x block matrix of ones: `block` unknowns at each node of a mesh.
-/// \throws Error(usage) if block < 1 or if the sizes do not fit 64 bits
+/// \throws Error(usage) if block < 1 or if the sizes do not fit 64 bits, and as validate()
 template <class T>
 CsrMatrix<T> kronecker_ones(const CsrView<T>& a, std::int64_t block);
 

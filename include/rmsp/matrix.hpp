@@ -88,8 +88,8 @@ constexpr IndexType index_type_for(std::int64_t cols) noexcept
     return cols <= std::int64_t{INT32_MAX} ? IndexType::i32 : IndexType::i64;
 }
 
-/// Compressed sparse rows, not owned. Zero-based; row_ptr has rows + 1 entries and row_ptr[0] == 0; col_idx and values have
-/// nnz = row_ptr[rows] entries. Columns inside a row may be in any order and may repeat (repeated entries add up).
+/// Compressed sparse rows, not owned. Zero-based; row_ptr has rows + 1 entries, also of no rows, and row_ptr[0] == 0; col_idx and
+/// values have nnz = row_ptr[rows] entries. Columns inside a row may be in any order and may repeat (repeated entries add up).
 template <class T>
 struct CsrView {
     std::int64_t rows = 0;

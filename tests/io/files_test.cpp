@@ -150,4 +150,21 @@ TEST(Files, BadNamesToWrite)
     message_of(ErrorCode::io, [] { write_matrix("no/such/directory/a.mtx", banded<double>(1, 0).view()); });
 }
 
+TEST(Files, BadMatricesAreNotWritten)
+{
+    const ScratchDirectory scratch;
+    const CsrMatrix<double> good = banded<double>(3, 1);
+    CsrView<double> bad = good.view();
+    bad.cols = 2;
+    for (const char* name : {"a.mtx", "a.npz"}) {
+        EXPECT_NE(message_of(ErrorCode::usage, [&] { write_matrix(scratch.file(name), bad); }).find("has column 2"),
+                  std::string::npos);
+    }
+    EXPECT_EQ(scratch.file_count(), 0U);
+    bad = good.view();
+    bad.row_ptr = IndexView();
+    message_of(ErrorCode::usage, [&] { plus_identity(bad); });
+    message_of(ErrorCode::usage, [&] { kronecker_ones(bad, 2); });
+}
+
 }  // namespace

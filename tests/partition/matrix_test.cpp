@@ -40,9 +40,9 @@ TYPED_TEST(Validate, AcceptsUnsortedAndRepeatedColumns) { EXPECT_EQ(this->compla
 
 TYPED_TEST(Validate, AcceptsEmptyMatrices)
 {
-    this->view = {};
-    EXPECT_EQ(this->complaint(), "valid");
     const std::vector<std::int32_t> zeros(4, 0);
+    this->view = {0, 0, 0, zeros.data(), IndexView(), nullptr};
+    EXPECT_EQ(this->complaint(), "valid");
     this->view = {3, 0, 0, zeros.data(), IndexView(), nullptr};
     EXPECT_EQ(this->complaint(), "valid");
 }
@@ -62,8 +62,8 @@ TYPED_TEST(Validate, NamesSizesThatDoNotFit)
     this->view.row_ptr = IndexView();
     this->view.col_idx = this->col_idx.data();
     EXPECT_THAT(this->complaint(), HasSubstr("row pointers are null"));
-    this->view.rows = 0;
-    EXPECT_THAT(this->complaint(), HasSubstr("row_ptr[0] is 0"));
+    this->view = {};  // no rows have one pointer
+    EXPECT_THAT(this->complaint(), HasSubstr("row pointers are null"));
 }
 
 TYPED_TEST(Validate, NamesTheFirstRowThatFalls)

@@ -74,6 +74,29 @@ TEST_P(Vectors, GiveOutWhatEachDeviceHolds)
     EXPECT_THROW(static_cast<void>(DistributedVector<double>().local(0)), Error);
 }
 
+TEST_P(Vectors, NullArraysAreUsage)
+{
+    Runtime runtime(options_for(GetParam()));
+    const auto a = stencil7<double>(3, 2, 2);
+    auto matrix = runtime.distribute(a.view());
+    auto v = matrix.make_y();
+    std::vector<double> host(static_cast<std::size_t>(a.rows));
+    const double* const none = nullptr;
+    EXPECT_THROW(matrix.apply(1.0, none, 0.0, host.data()), Error);
+    EXPECT_THROW(matrix.apply(1.0, host.data(), 0.0, static_cast<double*>(nullptr)), Error);
+    EXPECT_THROW(static_cast<void>(matrix.apply_transposed_async(1.0, none, 0.0, host.data())), Error);
+    EXPECT_THROW(matrix.update_values(none), Error);
+    EXPECT_THROW(v.upload(none), Error);
+    EXPECT_THROW(v.download(nullptr), Error);
+    using Where = DistributedMatrix<double>::Vectors;
+    EXPECT_THROW(matrix.measure(Where::rows, 0, 1, 1.0, none, 0.0, none, nullptr), Error);
+    EXPECT_THROW(matrix.measure(Where::rows, 0, 1, 1.0, host.data(), 1.0, none, nullptr), Error);
+    EXPECT_THROW(runtime.distribute(CsrView<double>{}), Error);
+    // Arrays of no entries may be null.
+    auto empty = runtime.distribute(with_row_lengths<double>({}, 0).view());
+    empty.apply(1.0, none, 0.0, static_cast<double*>(nullptr));
+}
+
 TEST_P(Vectors, MayOutliveMatrixAndRuntime)
 {
     DistributedVector<double> y;
