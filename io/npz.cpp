@@ -242,16 +242,14 @@ void write_npz(OutputFile& file, const CsrView<T>& a, const WriteOptions& option
     };
 
     add_indices("indices", a.col_idx, a.nnz);
-    const std::vector<std::int64_t> no_rows{0};  // a default-constructed matrix has no row pointers
-    const IndexView row_ptr = a.row_ptr.data() != nullptr ? a.row_ptr : IndexView(no_rows.data());
-    if (a.col_idx.type() == IndexType::i32 && row_ptr.type() == IndexType::i64 && a.nnz <= INT32_MAX) {
+    if (a.col_idx.type() == IndexType::i32 && a.row_ptr.type() == IndexType::i64 && a.nnz <= INT32_MAX) {
         HostVector<std::int32_t> narrow(static_cast<std::size_t>(a.rows) + 1);
-        std::transform(static_cast<const std::int64_t*>(row_ptr.data()),
-                       static_cast<const std::int64_t*>(row_ptr.data()) + a.rows + 1, narrow.begin(),
+        std::transform(static_cast<const std::int64_t*>(a.row_ptr.data()),
+                       static_cast<const std::int64_t*>(a.row_ptr.data()) + a.rows + 1, narrow.begin(),
                        [](std::int64_t p) { return static_cast<std::int32_t>(p); });
         add_indices("indptr", narrow.data(), a.rows + 1);
     } else {
-        add_indices("indptr", row_ptr, a.rows + 1);
+        add_indices("indptr", a.row_ptr, a.rows + 1);
     }
     add("format", "|S3", -1, "csr", 3);
     const std::array<std::int64_t, 2> shape{a.rows, a.cols};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <type_traits>
@@ -168,6 +169,15 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
     if (!options.weights.empty() && options.weights.size() != count) {
         throw Error(ErrorCode::usage,
                     fmt::format("runtime.weights: {} weights for {} devices", options.weights.size(), count));
+    }
+    for (const double weight : options.weights) {
+        if (!(weight > 0) || std::isinf(weight)) {
+            throw Error(ErrorCode::usage, fmt::format("runtime.weights: {} is not a number above 0", weight));
+        }
+    }
+    if (!(options.limit_gbs >= 0) || std::isinf(options.limit_gbs)) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("runtime.limit_gbs: {} is not a number of at least 0", options.limit_gbs));
     }
 
     for (std::size_t i = 0; i < count; ++i) {

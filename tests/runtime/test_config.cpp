@@ -1,8 +1,11 @@
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -302,6 +305,24 @@ TEST_F(ConfigTest, EnvironmentOverAProgramsOptions)
     const Variable bad("RMSP_TRANSPORT", "mpi");
     EXPECT_THAT(usage_error([&] { RuntimeOptions::from_environment(base); }),
                 StartsWith("environment variable RMSP_TRANSPORT: runtime.transports is \"mpi\""));
+}
+
+TEST_F(ConfigTest, NumbersOfAProgramsOptionsAreChecked)
+{
+    const auto with = [](std::vector<double> weights, double limit_gbs) {
+        RuntimeOptions options;
+        options.devices = "host:2x1";
+        options.weights = std::move(weights);
+        options.limit_gbs = limit_gbs;
+        const rmsp::Runtime runtime(options);
+    };
+    with({1, 2}, 5);
+    for (const double bad : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
+        EXPECT_THAT(usage_error([&] { with({1, bad}, 0); }), StartsWith("runtime.weights: "));
+    }
+    for (const double bad : {-1.0, std::nan(""), HUGE_VAL}) {
+        EXPECT_THAT(usage_error([&] { with({}, bad); }), StartsWith("runtime.limit_gbs: "));
+    }
 }
 
 TEST_F(ConfigTest, FilesAreReadOrNamed)
