@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <fstream>
 #include <numeric>
 #include <span>
@@ -21,6 +20,7 @@
 #include <rmsp/rmsp.hpp>
 
 #include "matrix_argument.hpp"
+#include "program.hpp"
 
 namespace {
 
@@ -388,13 +388,5 @@ int main(int argc, char** argv)
     app.add_option("--windows", options.windows, "file for the table of windows");
     app.add_option("--values", options.values, "file for the table of values");
     CLI11_PARSE(app, argc, argv);
-    try {
-        return run(options);
-    } catch (const rmsp::Error& e) {
-        fmt::print(stderr, "bench_census: {}\n", e.what());
-        return static_cast<int>(e.code());
-    } catch (const std::exception& e) {
-        fmt::print(stderr, "bench_census: {}\n", e.what());
-        return 1;
-    }
+    return report_errors([&] { return run(options); });
 }

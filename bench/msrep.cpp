@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
@@ -25,7 +24,7 @@
 
 #include <rmsp/rmsp.hpp>
 
-#include "context.hpp"
+#include "program.hpp"
 
 namespace {
 
@@ -60,17 +59,6 @@ constexpr int rmat_scale = 22;
 constexpr int rmat_edge_factor = 16;
 
 constexpr const char* versions[] = {"baseline", "pstar", "pstar-opt"};
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-const Clock::time_point program_start = Clock::now();
-
-template <class... Args>
-void say(fmt::format_string<Args...> format, Args&&... args)
-{
-    fmt::print(stderr, "{:6.1f} s  {}\n", seconds_since(program_start),
-               fmt::format(format, std::forward<Args>(args)...));
-}
 
 /// The best of three runs, or of fewer that take long.
 double best_seconds(const std::function<void()>& f)
@@ -470,25 +458,12 @@ int main(int argc, char** argv)
     app.add_option("--json", options.json, "file to write")->capture_default_str();
     app.add_option("matrices", options.files, "matrix files to add")->type_name("FILE...");
     CLI11_PARSE(app, argc, argv);
-    try {
+    return report_errors([&] {
         bool gpus = false;
         const auto found = device_sets(gpus);
         const auto sets = options.devices.empty() ? found : options.devices;
         const double scale = options.scale > 0 ? options.scale : gpus ? 1.0 : 0.01;
-        run_all(options, sets, scale, [&](const Json& result) {
-            std::ofstream file(options.json);
-            file << result.dump(1) << '\n';
-            file.close();
-            if (!file) {
-                throw rmsp::Error(rmsp::ErrorCode::io, options.json + " cannot be written");
-            }
-        });
-    } catch (const rmsp::Error& e) {
-        say("error: {}", e.what());
-        return static_cast<int>(e.code());
-    } catch (const std::exception& e) {
-        say("error: {}", e.what());
-        return 1;
-    }
-    return 0;
+        run_all(options, sets, scale, [&](const Json& result) { write_file(options.json, result.dump(1) + '\n'); });
+        return 0;
+    });
 }

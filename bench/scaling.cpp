@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,7 @@
 
 #include <rmsp/rmsp.hpp>
 
-#include "context.hpp"
+#include "program.hpp"
 
 namespace {
 
@@ -42,17 +41,6 @@ struct Case {
 };
 
 using Clock = std::chrono::steady_clock;
-const Clock::time_point program_start = Clock::now();
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-template <class... Args>
-void say(fmt::format_string<Args...> format, Args&&... args)
-{
-    fmt::print(stderr, "{:6.1f} s  {}\n", seconds_since(program_start),
-               fmt::format(format, std::forward<Args>(args)...));
-}
-
 std::vector<Case> cases(double scale)
 {
     const auto side = [&](double full) { return std::max<std::int64_t>(8, std::llround(full * std::cbrt(scale))); };
@@ -204,20 +192,8 @@ int main(int argc, char** argv)
     app.add_option("--machine", options.machine, "described machine to predict for")->capture_default_str();
     app.add_option("--json", options.json, "file to write")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
-    try {
-        const Json result = run_all(options);
-        std::ofstream file(options.json);
-        file << result.dump(1) << '\n';
-        file.close();
-        if (!file) {
-            throw rmsp::Error(rmsp::ErrorCode::io, options.json + " cannot be written");
-        }
-    } catch (const rmsp::Error& e) {
-        say("error: {}", e.what());
-        return static_cast<int>(e.code());
-    } catch (const std::exception& e) {
-        say("error: {}", e.what());
-        return 1;
-    }
-    return 0;
+    return report_errors([&] {
+        write_file(options.json, run_all(options).dump(1) + '\n');
+        return 0;
+    });
 }

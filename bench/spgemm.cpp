@@ -2,8 +2,6 @@
 /// verifies each. One JSON document in Google Benchmark's shape; bench/plot_spgemm.py draws it.
 #include <algorithm>
 #include <chrono>
-#include <exception>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +12,8 @@
 
 #include <rmsp/rmsp.hpp>
 
-#include "context.hpp"
 #include "matrix_argument.hpp"
+#include "program.hpp"
 
 namespace {
 
@@ -56,7 +54,7 @@ public:
     {
         const auto begin = Clock::now();
         auto result = f();
-        spent_[to] += std::chrono::duration<double>(Clock::now() - begin).count();
+        spent_[to] += seconds_since(begin);
         return result;
     }
 
@@ -70,10 +68,7 @@ public:
             }
         }
     }
-    bool late() const
-    {
-        return options_.seconds > 0 && std::chrono::duration<double>(Clock::now() - begin_).count() > options_.seconds;
-    }
+    bool late() const { return options_.seconds > 0 && seconds_since(begin_) > options_.seconds; }
     bool failed() const { return failed_; }
 
     Json document() const
@@ -278,11 +273,7 @@ int run(const Options& options)
     const Json document = bench.document();
     fmt::print("seconds: {}\n", document["context"]["seconds"].dump());
     if (!options.json.empty()) {
-        std::ofstream file(options.json);
-        file << document.dump(1) << '\n';
-        if (!file.flush()) {
-            throw rmsp::Error(rmsp::ErrorCode::io, options.json + ": cannot write");
-        }
+        write_file(options.json, document.dump(1) + '\n');
     }
     return bench.failed() ? static_cast<int>(rmsp::ErrorCode::verification) : 0;
 }
@@ -307,13 +298,5 @@ int main(int argc, char** argv)
     app.add_option("--seconds", options.seconds, "start nothing new after so many seconds; 0: no limit");
     app.add_option("--json", options.json, "file for the results");
     CLI11_PARSE(app, argc, argv);
-    try {
-        return run(options);
-    } catch (const rmsp::Error& e) {
-        fmt::print(stderr, "bench_spgemm: error: {}\n", e.what());
-        return static_cast<int>(e.code());
-    } catch (const std::exception& e) {
-        fmt::print(stderr, "bench_spgemm: error: {}\n", e.what());
-        return 1;
-    }
+    return report_errors([&] { return run(options); });
 }

@@ -2,8 +2,6 @@
 /// result. One JSON document in Google Benchmark's shape; bench/plot_spmv.py draws it.
 #include <chrono>
 #include <cstdio>
-#include <exception>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -13,8 +11,8 @@
 
 #include <rmsp/rmsp.hpp>
 
-#include "context.hpp"
 #include "matrix_argument.hpp"
+#include "program.hpp"
 
 namespace {
 
@@ -57,7 +55,7 @@ public:
         const auto begin = Clock::now();
         const rmsp::CsrMatrix<T> a = load<T>(matrix);
         fmt::print("{}: {} x {}, {} nonzeros, {}, loaded in {:.2f} s\n", matrix.name, a.rows, a.cols, a.nnz(),
-                   precision<T>(), std::chrono::duration<double>(Clock::now() - begin).count());
+                   precision<T>(), seconds_since(begin));
         // Of a matrix with one entry a row: n random numbers.
         const auto x = rmsp::random_uniform<T>(a.cols, 1, 1).values;
         rmsp::HostVector<T> y(static_cast<std::size_t>(a.rows));
@@ -107,10 +105,7 @@ private:
         overrides.push_back("matrix.generate=banded 1 0");
         return overrides;
     }
-    bool late() const
-    {
-        return options_.seconds > 0 && std::chrono::duration<double>(Clock::now() - start_).count() > options_.seconds;
-    }
+    bool late() const { return options_.seconds > 0 && seconds_since(start_) > options_.seconds; }
 
     /// "all" on one device: each that is not there to be compared with only, nor prepared for minutes; on several, the automatic
     /// choice.
@@ -149,7 +144,7 @@ private:
             const auto begin = Clock::now();
             const rmsp::DistributeOptions options = rmsp::distribute_options(config);
             Distributed distributed = runtime.distribute(a.view(), options);
-            const double setup = std::chrono::duration<double>(Clock::now() - begin).count();
+            const double setup = seconds_since(begin);
             const auto vectors = which == "host" || which == "streamed" ? Distributed::Vectors::host
                                  : which == "rows"                      ? Distributed::Vectors::rows
                                  : which == "kernel-order"              ? Distributed::Vectors::kernel_order
@@ -233,14 +228,9 @@ int run(const Options& options)
         }
     }
     if (!options.json.empty()) {
-        std::ofstream file(options.json);
-        file << bench.document();
-        if (!file.flush()) {
-            fmt::print(stderr, "bench_spmv: cannot write {}\n", options.json);
-            return 3;
-        }
+        write_file(options.json, bench.document());
     }
-    return bench.failed() ? 7 : 0;
+    return bench.failed() ? static_cast<int>(rmsp::ErrorCode::verification) : 0;
 }
 
 }  // namespace
@@ -272,13 +262,5 @@ int main(int argc, char** argv)
     app.add_option("--seconds", options.seconds, "begin no measurement after this time; 0: no limit");
     app.add_option("--json", options.json, "file for the results");
     CLI11_PARSE(app, argc, argv);
-    try {
-        return run(options);
-    } catch (const rmsp::Error& e) {
-        fmt::print(stderr, "bench_spmv: {}\n", e.what());
-        return static_cast<int>(e.code());
-    } catch (const std::exception& e) {
-        fmt::print(stderr, "bench_spmv: {}\n", e.what());
-        return 1;
-    }
+    return report_errors([&] { return run(options); });
 }
