@@ -4,7 +4,6 @@
 #include <cctype>
 #include <cmath>
 #include <initializer_list>
-#include <numeric>
 #include <optional>
 #include <set>
 
@@ -15,6 +14,7 @@
 #include <rmsp/error.hpp>
 
 #include "numa/cores.hpp"
+#include "numa/edit_distance.hpp"
 #include "numa/hwloc_topology.hpp"
 
 namespace rmsp {
@@ -31,23 +31,6 @@ constexpr std::int64_t max_os_node = 4095;
 constexpr double max_memory_gib = 1 << 24;
 
 constexpr double bytes_per_gib = 1024.0 * 1024.0 * 1024.0;
-
-// Levenshtein's distance
-std::size_t edit_distance(std::string_view a, std::string_view b)
-{
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i + 1;
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-        }
-    }
-    return row.back();
-}
 
 // Lower-case "dddd:bb:dd.f" of a PCI address that may be in upper case or lack its domain; empty if it is none.
 std::string normalized_pci_id(std::string_view text)

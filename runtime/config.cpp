@@ -9,13 +9,14 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
-#include <numeric>
 #include <string_view>
 #include <variant>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
+
+#include <numa/edit_distance.hpp>
 
 #include "runtime/config_keys.hpp"
 
@@ -31,22 +32,6 @@ using detail::KeyTarget;
     throw Error(ErrorCode::usage, origin + ": " + message);
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b)
-{
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i + 1;
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({substituted, row[j + 1] + 1, row[j] + 1});
-        }
-    }
-    return row.back();
-}
-
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 /// The known name that `name` most likely meant: the same key of another section, else the least edit distance.
@@ -56,7 +41,7 @@ std::string nearest(const std::vector<std::string>& known, std::string_view name
     const std::string_view head = name.substr(0, 64);
     return *std::min_element(known.begin(), known.end(), [&](const std::string& a, const std::string& b) {
         const auto rank = [&](const std::string& candidate) {
-            return std::pair(last_part(candidate) != last_part(head), edit_distance(candidate, head));
+            return std::pair(last_part(candidate) != last_part(head), numa::edit_distance(candidate, head));
         };
         return rank(a) < rank(b);
     });
