@@ -4,13 +4,9 @@ add_library(rmsp_options INTERFACE)
 target_compile_features(rmsp_options INTERFACE cxx_std_20)
 target_compile_options(rmsp_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow>
-    # GCC 12 warns of overlaps inside std::string that cannot be (its bug 105651).
+    # GCC warns of overlaps inside std::string that cannot be (its bug 105651).
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra --expt-relaxed-constexpr --extended-lambda -lineinfo>)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # GCC bug 105651: false alarms from std::string's own code.
-    target_compile_options(rmsp_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
-endif()
 if(RMSP_WERROR)
     target_compile_options(rmsp_options INTERFACE
         $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror -Werror=all-warnings>)
