@@ -5,6 +5,16 @@
 #include <rmsp/config.hpp>
 
 namespace rmsp {
+namespace {
+
+Determinism determinism(const Config& config)
+{
+    return config.kernel.determinism == "run"            ? Determinism::run
+           : config.kernel.determinism == "device_count" ? Determinism::device_count
+                                                         : Determinism::none;
+}
+
+}  // namespace
 
 RuntimeOptions runtime_options(const Config& config)
 {
@@ -49,9 +59,7 @@ DistributeOptions distribute_options(const Config& config)
     options.chunk_bytes = std::min(config.run.chunk_mib, most_mib) << 20;
     options.encoding = config.stream.encoding == "auto" ? StreamEncoding::automatic : StreamEncoding::none;
     options.device_bytes = std::min(config.stream.device_mib, most_mib) << 20;
-    options.determinism = config.kernel.determinism == "run"            ? Determinism::run
-                          : config.kernel.determinism == "device_count" ? Determinism::device_count
-                                                                        : Determinism::none;
+    options.determinism = determinism(config);
     return options;
 }
 
@@ -62,9 +70,7 @@ SpgemmOptions spgemm_options(const Config& config)
     options.accumulator = config.spgemm.accumulator;
     options.memory_limit = config.spgemm.memory_limit;
     options.transport = config.spgemm.transport;
-    options.determinism = config.kernel.determinism == "run"            ? Determinism::run
-                          : config.kernel.determinism == "device_count" ? Determinism::device_count
-                                                                        : Determinism::none;
+    options.determinism = determinism(config);
     return options;
 }
 

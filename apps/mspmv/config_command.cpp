@@ -64,6 +64,31 @@ Config configuration(const ConfigOptions& options, const char* command,
     return config;
 }
 
+void compare_with_vendor(const Runtime& runtime, std::string_view family, std::vector<std::string>& notes,
+                         const std::function<void(const std::string& kernel)>& measure)
+{
+    const DeviceKind kind = runtime.devices().front().kind;
+    bool compared = false;
+    for (const KernelInfo& kernel : list_kernels()) {
+        if (kernel.family != family || kernel.device != kind || !kernel.compiled ||
+            !kernel.name.starts_with("cusparse")) {
+            continue;
+        }
+        compared = true;
+        try {
+            measure(kernel.name);
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::usage && e.code() != ErrorCode::out_of_memory) {
+                throw;
+            }
+            notes.push_back(fmt::format("{} was not timed: {}", kernel.name, e.what()));
+        }
+    }
+    if (!compared) {
+        notes.emplace_back("run.compare_vendor: these devices have no vendor's kernel to compare with");
+    }
+}
+
 double seconds_since(std::chrono::steady_clock::time_point begin)
 {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

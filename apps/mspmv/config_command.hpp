@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,11 @@ struct ConfigOptions {
 /// cannot be written
 Config configuration(const ConfigOptions& options, const char* command,
                      const std::vector<std::pair<const char*, std::string>>& more);
+
+/// Calls `measure` with the name of each of the vendor's kernels of a family for the devices in use. A note says of each that
+/// refuses the matrix, or has no room for it, why; another one, that there are none.
+void compare_with_vendor(const Runtime& runtime, std::string_view family, std::vector<std::string>& notes,
+                         const std::function<void(const std::string& kernel)>& measure);
 
 double seconds_since(std::chrono::steady_clock::time_point begin);
 

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <random>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -16,7 +15,6 @@
 
 #include <rmsp/config.hpp>
 #include <rmsp/convert.hpp>
-#include <rmsp/version.hpp>
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/config_command.hpp"
@@ -63,22 +61,6 @@ void describe_run(Report& report, const Config& config, const Runtime& runtime, 
     report.topology = topology_line(runtime.topology());
     report.setup.insert(report.setup.begin(), PhaseTimes{file ? "read" : "generate", {load_seconds}, true});
     report.context.merge(run_context());
-}
-
-/// The vendor's kernels for the devices in use: none for a streamed matrix, since they need it on the device beforehand.
-std::vector<std::string> vendor_kernels(const Runtime& runtime, Mode mode)
-{
-    std::vector<std::string> names;
-    const std::vector<DeviceInfo> devices = runtime.devices();
-    if (mode == Mode::resident && !devices.empty() && devices.front().kind == DeviceKind::cuda) {
-        for (const KernelInfo& kernel : list_kernels()) {
-            if (kernel.family == "spmv" && kernel.compiled && kernel.device == DeviceKind::cuda &&
-                kernel.name.starts_with("cusparse")) {
-                names.push_back(kernel.name);
-            }
-        }
-    }
-    return names;
 }
 
 /// Brings the entries into an order that the seed decides.
@@ -202,31 +184,19 @@ Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runti
         multiplication.measure(distributed, options.values, verification);
         report = distributed.report();
     }
-    if (config.run.compare_vendor) {
-        const std::vector<std::string> kernels = vendor_kernels(runtime, options.mode);
-        if (kernels.empty()) {
-            report.notes.push_back(
-                fmt::format("run.compare_vendor: {} no vendor's kernel to compare with",
-                            options.mode == Mode::streamed ? "a streamed matrix has" : "these devices have"));
-        }
-        for (const std::string& kernel : kernels) {
+    if (config.run.compare_vendor && options.mode == Mode::streamed) {
+        report.notes.emplace_back("run.compare_vendor: a streamed matrix has no vendor's kernel to compare with");
+    } else if (config.run.compare_vendor) {
+        compare_with_vendor(runtime, "spmv", report.notes, [&](const std::string& kernel) {
             // The vendor's multiply CSR, whatever the format of the run, and doubles as they are.
             options.kernel = kernel;
             options.determinism = Determinism::none;
             options.values = StoredValues::exact;
-            try {
-                DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
-                Measurement measurement = multiplication.measure(distributed, options.values, verification);
-                measurement.name += '/' + kernel;
-                report.measurements.push_back(std::move(measurement));
-            } catch (const Error& e) {
-                // Not every format takes, or has room for, every matrix.
-                if (e.code() != ErrorCode::usage && e.code() != ErrorCode::out_of_memory) {
-                    throw;
-                }
-                report.notes.push_back(fmt::format("{} was not timed: {}", kernel, e.what()));
-            }
-        }
+            DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
+            Measurement measurement = multiplication.measure(distributed, options.values, verification);
+            measurement.name += '/' + kernel;
+            report.measurements.push_back(std::move(measurement));
+        });
     }
     report.verification = verification;
     return report;

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -130,32 +129,13 @@ SpgemmReport multiply(Runtime& runtime, const Config& config, const Factors<T>& 
 {
     SpgemmReport report;
     multiply_with(runtime, config, factors, options, "", report);
-    if (!config.run.compare_vendor) {
-        return report;
-    }
-    const DeviceKind kind = runtime.devices().front().kind;
-    bool compared = false;
-    for (const KernelInfo& kernel : list_kernels()) {
-        if (kernel.family != "spgemm" || kernel.device != kind || !kernel.compiled ||
-            !kernel.name.starts_with("cusparse")) {
-            continue;
-        }
-        compared = true;
-        options.kernel = kernel.name;
-        options.accumulator = "auto";
-        options.determinism = Determinism::none;
-        try {
-            multiply_with(runtime, config, factors, options, '/' + kernel.name, report);
-        } catch (const Error& e) {
-            // Not every algorithm takes, or has room for, every product.
-            if (e.code() != ErrorCode::usage && e.code() != ErrorCode::out_of_memory) {
-                throw;
-            }
-            report.notes.push_back(fmt::format("{} was not timed: {}", kernel.name, e.what()));
-        }
-    }
-    if (!compared) {
-        report.notes.emplace_back("run.compare_vendor: these devices have no vendor's kernel to compare with");
+    if (config.run.compare_vendor) {
+        compare_with_vendor(runtime, "spgemm", report.notes, [&](const std::string& kernel) {
+            options.kernel = kernel;
+            options.accumulator = "auto";
+            options.determinism = Determinism::none;
+            multiply_with(runtime, config, factors, options, '/' + kernel, report);
+        });
     }
     return report;
 }
