@@ -51,7 +51,7 @@ void add_generate(CLI::App& app, Action& action)
         ->add_option("KIND", options->description,
                      "stencil27 NX NY NZ | stencil7 NX NY NZ | banded ROWS HALF_BAND | rmat SCALE EDGE_FACTOR | "
                      "random ROWS COLS PER_ROW | powerlaw ROWS PER_ROW EXPONENT")
-        ->type_name("SIZE...")
+        ->type_name("SIZE")
         ->required();
     add_output(*command, "-o,--output", options->output);
     options->matrix.values = "random";
