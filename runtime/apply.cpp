@@ -17,19 +17,6 @@ struct PlacedX {
     bool gathered;  ///< through the matrix's channel, which is to be settled
 };
 
-/// Whether all that the matrix needs of the vector has room in it on every device.
-template <class T>
-bool holds_needed(const MatrixState<T>& matrix, const VectorState<T>& x)
-{
-    for (std::size_t i = 0; i < matrix.x_needed.size(); ++i) {
-        const auto& needed = matrix.x_needed[i];
-        if (!needed.empty() && (needed.first < x.held[i].first || needed.end > x.held[i].end)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /// Whether x is exchanged between the devices as it is, rather than through copies of all of it.
 template <class T>
 bool exchanged_by_rows(const MatrixState<T>& matrix, const Source<T>& x)
@@ -38,7 +25,7 @@ bool exchanged_by_rows(const MatrixState<T>& matrix, const Source<T>& x)
         return false;
     }
     return matrix.by_entries || !matrix.exchanges ? x.vector->offsets == matrix.x_slices
-                                                  : holds_needed(matrix, *x.vector);
+                                                  : x.vector->holds(matrix.x_needed);
 }
 
 /// Whether such an x has room for what comes from other devices, so that it need not be copied first.

@@ -352,18 +352,6 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
         [matrix, y, of_transpose] { detail::finish_host_y(*matrix, y, of_transpose); }, true);
 }
 
-/// Whether all that the devices need of a vector has room in it.
-template <class T>
-bool has_room(const detail::VectorState<T>& vector, const std::vector<runtime::Range>& needed)
-{
-    for (std::size_t i = 0; i < needed.size(); ++i) {
-        if (!needed[i].empty() && (needed[i].first < vector.held[i].first || needed[i].end > vector.held[i].end)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /// Applies with vectors on the devices.
 template <class T>
 std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& matrix, bool of_transpose, T alpha,
@@ -395,11 +383,11 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
         }
     }
     if (!detail::multiplies_by_rows(matrix->plan, of_transpose) && matrix->runtime->connection.transport) {
-        if (x->layout == Layout::rows && !has_room(*x, side.touched)) {
+        if (x->layout == Layout::rows && !x->holds(side.touched)) {
             throw Error(ErrorCode::usage, fmt::format("x has no room for what the devices need of it; make it with {}",
                                                       of_transpose ? "make_y()" : "make_x()"));
         }
-        if (!has_room(*y, other.touched)) {
+        if (!y->holds(other.touched)) {
             throw Error(ErrorCode::usage,
                         fmt::format("y has no room for what the devices find of it; make it with {}", y_maker));
         }

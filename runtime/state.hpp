@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -325,6 +326,14 @@ struct VectorState {
     std::vector<std::int64_t>
         ghost_room;                    ///< entries that each device has room for behind its slice and all that is held
     std::optional<VectorOrder> order;  ///< none: the matrix's
+
+    /// Whether every device has room for the entries that it needs.
+    bool holds(const std::vector<runtime::Range>& needed) const
+    {
+        return std::equal(needed.begin(), needed.end(), held.begin(), [](const auto& wanted, const auto& room) {
+            return wanted.empty() || (wanted.first >= room.first && wanted.end <= room.end);
+        });
+    }
 };
 
 /// What a runtime's handle points to.
@@ -390,7 +399,7 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
 /// needed which ones it will be sent, if the vector is an x by rows, ghosts how many others behind those.
 template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
-                                            std::int64_t size, std::vector<std::int64_t> offsets,
+                                            std::int64_t size, const std::vector<std::int64_t>& offsets,
                                             const std::vector<runtime::Range>& needed = {},
                                             const std::vector<std::int64_t>& ghosts = {});
 

@@ -15,7 +15,7 @@ namespace detail {
 
 template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
-                                            std::int64_t size, std::vector<std::int64_t> offsets,
+                                            std::int64_t size, const std::vector<std::int64_t>& offsets,
                                             const std::vector<runtime::Range>& needed,
                                             const std::vector<std::int64_t>& ghosts)
 {
@@ -25,7 +25,7 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
     vector->runtime = runtime;
     vector->layout = layout;
     vector->size = size;
-    vector->offsets = std::move(offsets);
+    vector->offsets = offsets;
     vector->storage.resize(devices);
     vector->slices.resize(devices);
     vector->held.resize(devices);
@@ -119,7 +119,7 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>
 
 #define RMSP_INSTANTIATE(T)                                                                                           \
     template std::shared_ptr<VectorState<T>> make_vector(                                                             \
-        const std::shared_ptr<RuntimeState>&, Layout, std::int64_t, std::vector<std::int64_t>,                        \
+        const std::shared_ptr<RuntimeState>&, Layout, std::int64_t, const std::vector<std::int64_t>&,                 \
         const std::vector<runtime::Range>&, const std::vector<std::int64_t>&);                                        \
     template std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>&, const Side&, Layout);                 \
     template std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>&, const Side&, Layout, \
