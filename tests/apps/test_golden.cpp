@@ -36,6 +36,9 @@ std::string without_numbers(std::string text)
 {
     text = replaced(text, "Machine .*", "Machine ...");
     text = replaced(text, "[0-9][0-9,.]*(e[-+][0-9]+)?", "#");
+    // How many threads a host device has depends on the machine.
+    text = replaced(text, "# threads?\\)", "# threads)");
+    text = replaced(text, "#(-#)+", "#");
     text = replaced(text, "# (ns|us|ms|s)\\b", "# TIME");
     text = replaced(text, "# ([KMGT]i)?B\\b", "# BYTES");
     text = replaced(text, " +placed .*(\n {14}.*)*\n", "  placed ...\n");
