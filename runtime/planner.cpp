@@ -323,6 +323,10 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
                         "chooses",
                         options.chunk_bytes, least_chunk_bytes));
     }
+    if (options.expected_applies < 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("kernel.expected_applies: {} is not at least 0", options.expected_applies));
+    }
     if (options.device_bytes < 0) {
         throw Error(ErrorCode::usage,
                     fmt::format("a streamed matrix may take {} bytes of each device's memory: at least 1, or 0 for all "

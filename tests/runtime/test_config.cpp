@@ -323,6 +323,13 @@ TEST_F(ConfigTest, NumbersOfAProgramsOptionsAreChecked)
     for (const double bad : {-1.0, std::nan(""), HUGE_VAL}) {
         EXPECT_THAT(usage_error([&] { with({}, bad); }), StartsWith("runtime.limit_gbs: "));
     }
+    RuntimeOptions host;
+    host.devices = "host:1x1";
+    const rmsp::Runtime runtime(host);
+    rmsp::DistributeOptions options;
+    options.expected_applies = -1;
+    EXPECT_THAT(usage_error([&] { runtime.plan(rmsp::banded<double>(3, 1).view(), options); }),
+                StartsWith("kernel.expected_applies: "));
 }
 
 TEST_F(ConfigTest, FilesAreReadOrNamed)
