@@ -73,7 +73,7 @@ void validate_compressed(const CsrView<T>& a, Format format)
         fail(a.values == nullptr ? "the values are null" : fmt::format("the {} indices are null", other));
     }
     if (a.row_ptr[0] != 0) {
-        fail(fmt::format("{}[0] is {}, not 0", pointers, a.row_ptr[0]));
+        fail(fmt::format("{}[0] is {}, not 0 (indices are zero-based)", pointers, a.row_ptr[0]));
     }
     const std::int64_t falling = first_falling_line(a.rows, a.row_ptr);
     if (falling != none) {
