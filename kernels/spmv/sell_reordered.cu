@@ -225,9 +225,9 @@ public:
 
     std::int64_t format_bytes() const override
     {
+        const std::int64_t gathered = is_whole() ? shard_.rows : numbers_.touched;
         return inner().format_bytes() +
-               static_cast<std::int64_t>((order_.row.size() + (is_whole() ? order_.row : numbers_.column).size()) *
-                                         sizeof(std::int32_t));
+               (shard_.rows + gathered) * static_cast<std::int64_t>(reordered() ? sizeof(std::int32_t) : 0);
     }
 
     std::int64_t workspace_bytes() const override
