@@ -245,9 +245,10 @@ template <class T>
 void run_numeric_few(const NumericJob<T>& job, NumericClass c, Work work, const std::int32_t* list, std::int64_t count,
                      Overlap overlap, cudaStream_t stream);
 
-/// Bytes of work space that a running sum of n numbers needs.
-std::size_t scan_bytes(std::int64_t n);
-/// Turns how many products each of C's entries has into where they begin; offsets has one more than entries, work scan_bytes(entries + 1).
+/// Bytes of work space that begin_products() needs, and plan_bundles().
+std::size_t begin_bytes(std::int64_t entries);
+std::size_t plan_bytes(std::int64_t entries);
+/// Turns how many products each of C's entries has into where they begin; offsets has one more than entries, work begin_bytes(entries).
 template <class T>
 void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offsets, void* work, std::size_t work_bytes,
                     cudaStream_t stream);
@@ -266,6 +267,8 @@ struct alignas(16) ProductWindow {
     std::int32_t a;
     std::int32_t b;
     std::int32_t how;  ///< bits of a place in B, or wide
+    std::int32_t
+        number;  ///< of C's windows: those with much work come first, so that nothing waits for them at the end
 };
 
 /// Products of four slices of 32 entries of C each, in rows of 32 words (wide: of places in A, each with one of places in B): the first
@@ -288,8 +291,8 @@ struct PackedProducts {
 };
 std::int64_t product_windows(std::int64_t entries);
 std::int64_t product_bundles(std::int64_t entries);
-/// packed.windows, packed.bundles but their begin, packed.order; begins: of the rows of each bundle, and of all, in product_bundles() + 1 numbers; `work`
-/// has the scan_bytes() of these.
+/// packed.windows, packed.bundles but their begin, packed.order; begins: of the rows of each bundle, and of all, in product_bundles() + 1
+/// numbers; `work` has plan_bytes(entries).
 void plan_bundles(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
                   const PackedProducts& packed, std::uint32_t* begins, void* work, std::size_t work_bytes,
                   cudaStream_t stream);

@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include <cub/block/block_radix_sort.cuh>
+#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/spgemm/numeric.cuh>
@@ -62,11 +65,43 @@ __device__ __forceinline__ unsigned block_max(unsigned x, unsigned* shared)
     return *shared;
 }
 
-/// A block for each window: orders its entries, the ones with the most products first, and says how each bundle is packed;
-/// rows[i]: what bundle i takes.
+constexpr int weight_bits = 4;
+
+/// A block for each window: how much it has beyond slices, in a few classes, so that most windows stay beside their neighbours, and its
+/// number.
+__global__ void __launch_bounds__(threads)
+    weigh_windows_kernel(const std::uint32_t* __restrict__ offsets, std::int64_t entries, std::uint32_t* weights,
+                         std::uint32_t* numbers)
+{
+    constexpr unsigned a_class = threads;  // pieces: one for each thread
+    __shared__ unsigned all_pieces;
+    if (threadIdx.x == 0) {
+        all_pieces = 0;
+    }
+    __syncthreads();
+    const std::int64_t window = std::int64_t{blockIdx.x} * products_window;
+    const std::int64_t end = min(entries, window + products_window);
+    unsigned pieces = 0;
+    for (std::int64_t entry = window + threadIdx.x; entry < end; entry += threads) {
+        pieces += pieces_beyond(offsets[entry + 1] - offsets[entry]);
+    }
+    pieces = __reduce_add_sync(whole_warp, pieces);
+    if (threadIdx.x % 32 == 0) {
+        atomicAdd(&all_pieces, pieces);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        weights[blockIdx.x] = min(all_pieces / a_class, (1u << weight_bits) - 1u);
+        numbers[blockIdx.x] = blockIdx.x;
+    }
+}
+
+/// A block for each window, in the order of `numbers`: orders its entries, the ones with the most products first, and says how each bundle
+/// is packed; rows[i]: what bundle i takes.
 __global__ void __launch_bounds__(threads)
     plan_bundles_kernel(const std::uint32_t* __restrict__ offsets, const ProductRef* __restrict__ products,
-                        std::int64_t entries, PackedProducts to, std::uint32_t* __restrict__ rows)
+                        std::int64_t entries, const std::uint32_t* __restrict__ numbers, PackedProducts to,
+                        std::uint32_t* __restrict__ rows)
 {
     constexpr int each = products_window / threads;
     constexpr int key_bits = 4;
@@ -76,7 +111,8 @@ __global__ void __launch_bounds__(threads)
     __shared__ std::uint16_t sorted[products_window];
     __shared__ unsigned most;
     __shared__ unsigned all_pieces;
-    const std::int64_t window = std::int64_t{blockIdx.x} * products_window;
+    const auto number = static_cast<std::int32_t>(numbers[blockIdx.x]);
+    const std::int64_t window = std::int64_t{number} * products_window;
     const auto here = static_cast<int>(min(entries - window, std::int64_t{products_window}));
     const auto count_of = [&](int at) { return at < here ? offsets[window + at + 1] - offsets[window + at] : 0u; };
     if (threadIdx.x == 0) {
@@ -123,9 +159,9 @@ __global__ void __launch_bounds__(threads)
     const int planes = wide ? 2 : 1;
     if (threadIdx.x == 0) {
         to.windows[blockIdx.x] =
-            wide ? ProductWindow{0, 0, ProductWindow::wide}
+            wide ? ProductWindow{0, 0, ProductWindow::wide, number}
                  : ProductWindow{static_cast<std::int32_t>(first_a), static_cast<std::int32_t>(first_b),
-                                 static_cast<std::int32_t>(b_bits)};
+                                 static_cast<std::int32_t>(b_bits), number};
     }
     const std::int64_t first_bundle = std::int64_t{blockIdx.x} * bundles_a_window;
     if (threadIdx.x < bundles_a_window) {
@@ -151,7 +187,7 @@ __global__ void __launch_bounds__(threads)
         const int bundle = i / (32 * slices_a_bundle);
         const int lane = i / slices_a_bundle % 32;
         const int e = i % slices_a_bundle;
-        to.order[window + i] = sorted[(bundle * slices_a_bundle + e) * 32 + lane];
+        to.order[std::int64_t{blockIdx.x} * products_window + i] = sorted[(bundle * slices_a_bundle + e) * 32 + lane];
     }
 }
 
@@ -165,7 +201,7 @@ __global__ void __launch_bounds__(threads)
     if (index >= count) {
         return;
     }
-    const std::int64_t window = index / bundles_a_window;
+    const std::int64_t place_of_window = index / bundles_a_window;
     const int in_window = static_cast<int>(index % bundles_a_window);
     ProductBundle bundle = to.bundles[index];
     bundle.begin = begins[index];
@@ -173,7 +209,8 @@ __global__ void __launch_bounds__(threads)
     if (lane == 0) {
         to.bundles[index].begin = bundle.begin;
     }
-    const ProductWindow from_where = to.windows[window];
+    const ProductWindow from_where = to.windows[place_of_window];
+    const std::int64_t first_entry = std::int64_t{from_where.number} * products_window;
     const int planes = from_where.how == ProductWindow::wide ? 2 : 1;
     // Product `product`, if there is one.
     const auto put = [&](std::uint32_t* place, bool there, std::uint32_t product) {
@@ -194,8 +231,8 @@ __global__ void __launch_bounds__(threads)
 #pragma unroll
         for (int e = 0; e < slices_a_bundle; ++e) {
             const std::int64_t entry =
-                window * products_window +
-                to.order[window * products_window + (in_window * 32 + lane) * slices_a_bundle + e];
+                first_entry +
+                to.order[place_of_window * products_window + (in_window * 32 + lane) * slices_a_bundle + e];
             from[e] = entry < entries ? offsets[entry] : 0u;
             own[e] = entry < entries ? static_cast<int>(offsets[entry + 1] - from[e]) : 0;
         }
@@ -221,10 +258,10 @@ __global__ void __launch_bounds__(threads)
             put(place + 32 * (1 + u * planes), u < static_cast<int>(products_of), from + u);
         }
     };
-    const auto here = static_cast<int>(min(entries - window * products_window, std::int64_t{products_window}));
+    const auto here = static_cast<int>(min(entries - first_entry, std::int64_t{products_window}));
     std::uint32_t before = 0;
     for (int at = 0; at < here && bundle.pieces > 0; at += 32) {
-        const std::int64_t entry = window * products_window + at + lane;
+        const std::int64_t entry = first_entry + at + lane;
         const bool in = at + lane < here;
         std::uint32_t from = in ? offsets[entry] : 0u;
         const std::uint32_t end = in ? offsets[entry + 1] : 0u;
@@ -424,8 +461,8 @@ __global__ void __launch_bounds__(threads, 4)
         }
         __syncthreads();
     }
-    T* const to = values + std::int64_t{blockIdx.x} * products_window;
-    const std::int64_t here = entries - std::int64_t{blockIdx.x} * products_window;
+    T* const to = values + std::int64_t{raw.w} * products_window;
+    const std::int64_t here = entries - std::int64_t{raw.w} * products_window;
     for (int i = static_cast<int>(threadIdx.x); i < min(here, std::int64_t{products_window}); i += threads) {
         __stcs(to + i, alpha * sums[i]);
     }
@@ -436,12 +473,39 @@ __global__ void __launch_bounds__(threads, 4)
 std::int64_t product_windows(std::int64_t entries) { return (entries + products_window - 1) / products_window; }
 std::int64_t product_bundles(std::int64_t entries) { return product_windows(entries) * bundles_a_window; }
 
+namespace {
+
+/// Bytes of work space that a running sum of n numbers needs.
 std::size_t scan_bytes(std::int64_t n)
 {
     std::size_t bytes = 0;
     auto* const none = static_cast<std::uint32_t*>(nullptr);
     RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, none, none, n));
     return bytes;
+}
+
+std::size_t sort_bytes(std::int64_t windows)
+{
+    std::size_t bytes = 0;
+    auto* const none = static_cast<std::uint32_t*>(nullptr);
+    RMSP_CUDA_CHECK(
+        cub::DeviceRadixSort::SortPairsDescending(nullptr, bytes, none, none, none, none, windows, 0, weight_bits));
+    return bytes;
+}
+
+/// Weights and numbers of the windows, then both in order; the work space of the sort follows.
+std::size_t bytes_of_numbers(std::int64_t windows)
+{
+    return (static_cast<std::size_t>(windows) * 4 * sizeof(std::uint32_t) + 255) / 256 * 256;
+}
+
+}  // namespace
+
+std::size_t begin_bytes(std::int64_t entries) { return scan_bytes(entries + 1); }
+std::size_t plan_bytes(std::int64_t entries)
+{
+    const std::int64_t windows = product_windows(entries);
+    return std::max(scan_bytes(product_bundles(entries) + 1), bytes_of_numbers(windows) + sort_bytes(windows));
 }
 
 template <class T>
@@ -457,10 +521,22 @@ void plan_bundles(const std::uint32_t* offsets, const ProductRef* products, std:
                   const PackedProducts& packed, std::uint32_t* begins, void* work, std::size_t work_bytes,
                   cudaStream_t stream)
 {
+    const std::int64_t windows = product_windows(entries);
     const std::int64_t bundles = product_bundles(entries);
+    auto* const weights = static_cast<std::uint32_t*>(work);
+    std::uint32_t* const numbers = weights + windows;
+    std::uint32_t* const weights_in_order = numbers + windows;
+    std::uint32_t* const numbers_in_order = weights_in_order + windows;
+    const std::size_t before = bytes_of_numbers(windows);
+    std::size_t left = work_bytes - before;
+    weigh_windows_kernel<<<static_cast<unsigned>(windows), threads, 0, stream>>>(offsets, entries, weights, numbers);
+    RMSP_CUDA_CHECK_LAUNCH("weigh_windows_kernel");
+    RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairsDescending(static_cast<std::byte*>(work) + before, left, weights,
+                                                              weights_in_order, numbers, numbers_in_order, windows, 0,
+                                                              weight_bits, stream));
     RMSP_CUDA_CHECK(cudaMemsetAsync(begins + bundles, 0, sizeof(std::uint32_t), stream));
-    plan_bundles_kernel<<<static_cast<unsigned>(product_windows(entries)), threads, 0, stream>>>(
-        offsets, products, entries, packed, begins);
+    plan_bundles_kernel<<<static_cast<unsigned>(windows), threads, 0, stream>>>(offsets, products, entries,
+                                                                                numbers_in_order, packed, begins);
     RMSP_CUDA_CHECK_LAUNCH("plan_bundles_kernel");
     RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(work, work_bytes, begins, begins, bundles + 1, stream));
 }

@@ -346,8 +346,7 @@ private:
             return;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        const std::size_t work_bytes =
-            scan_bytes(std::max<std::int64_t>(counters_.nnz, product_bundles(counters_.nnz)) + 1);
+        const std::size_t work_bytes = std::max(begin_bytes(counters_.nnz), plan_bytes(counters_.nnz));
         const std::int64_t ones = std::max(a_nnz_, b_nnz_);
         const std::int64_t windows = product_windows(counters_.nnz);
         const std::int64_t bundles = product_bundles(counters_.nnz);
