@@ -256,8 +256,12 @@ void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offset
 /// Entries of C whose products are packed together, and ordered by how many they have: then the 32 of a slice have about as many.
 inline constexpr int products_window = 2048;
 inline constexpr int slices_a_bundle = 4;
-/// Products that an entry has in its slice, at most; what is beyond is added up by others, so that nobody waits for a long entry.
-inline constexpr int most_in_slice = 8;
+/// Products that an entry has in its slice, at most, in a window with so many products; what is beyond is added up by others, so that nobody
+/// waits for a long entry.
+constexpr unsigned most_in_slice(std::int64_t products, std::int64_t entries)
+{
+    return products <= 4 * entries ? 8 : 16;
+}
 /// Products that a lane takes of what is beyond.
 inline constexpr int products_a_piece = 8;
 

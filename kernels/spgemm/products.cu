@@ -17,9 +17,9 @@ constexpr int bundles_a_window = slice_bundles + 1;
 
 /// Rows of 32 pieces, and of whose they are.
 constexpr int rows_of_pieces(int planes) { return 1 + products_a_piece * planes; }
-constexpr unsigned pieces_beyond(unsigned products)
+constexpr unsigned pieces_beyond(unsigned products, unsigned most)
 {
-    return products <= most_in_slice ? 0 : (products - most_in_slice + products_a_piece - 1) / products_a_piece;
+    return products <= most ? 0 : (products - most + products_a_piece - 1) / products_a_piece;
 }
 
 unsigned blocks_for(std::int64_t work) { return static_cast<unsigned>((work + threads - 1) / threads); }
@@ -81,9 +81,10 @@ __global__ void __launch_bounds__(threads)
     __syncthreads();
     const std::int64_t window = std::int64_t{blockIdx.x} * products_window;
     const std::int64_t end = min(entries, window + products_window);
+    const unsigned most = most_in_slice(offsets[end] - offsets[window], end - window);
     unsigned pieces = 0;
     for (std::int64_t entry = window + threadIdx.x; entry < end; entry += threads) {
-        pieces += pieces_beyond(offsets[entry + 1] - offsets[entry]);
+        pieces += pieces_beyond(offsets[entry + 1] - offsets[entry], most);
     }
     pieces = __reduce_add_sync(whole_warp, pieces);
     if (threadIdx.x % 32 == 0) {
@@ -104,16 +105,16 @@ __global__ void __launch_bounds__(threads)
                         std::uint32_t* __restrict__ rows)
 {
     constexpr int each = products_window / threads;
-    constexpr int key_bits = 4;
-    static_assert(most_in_slice < 1 << key_bits);
+    constexpr int key_bits = 5;  // of most_in_slice()
     using Sort = cub::BlockRadixSort<std::uint32_t, threads, each, std::uint16_t>;
     __shared__ typename Sort::TempStorage storage;
     __shared__ std::uint16_t sorted[products_window];
-    __shared__ unsigned most;
+    __shared__ unsigned greatest;
     __shared__ unsigned all_pieces;
     const auto number = static_cast<std::int32_t>(numbers[blockIdx.x]);
     const std::int64_t window = std::int64_t{number} * products_window;
     const auto here = static_cast<int>(min(entries - window, std::int64_t{products_window}));
+    const unsigned most = most_in_slice(offsets[window + here] - offsets[window], here);
     const auto count_of = [&](int at) { return at < here ? offsets[window + at + 1] - offsets[window + at] : 0u; };
     if (threadIdx.x == 0) {
         all_pieces = 0;
@@ -126,8 +127,8 @@ __global__ void __launch_bounds__(threads)
         const int at = static_cast<int>(threadIdx.x) * each + i;
         const unsigned count = count_of(at);
         place[i] = static_cast<std::uint16_t>(at);
-        key[i] = min(count, static_cast<unsigned>(most_in_slice));
-        pieces += pieces_beyond(count);
+        key[i] = min(count, most);
+        pieces += pieces_beyond(count, most);
     }
     Sort(storage).SortDescending(key, place, 0, key_bits);
 #pragma unroll
@@ -150,11 +151,11 @@ __global__ void __launch_bounds__(threads)
         before_a = max(before_a, top - static_cast<unsigned>(ref.a));
         before_b = max(before_b, top - static_cast<unsigned>(ref.b));
     }
-    const unsigned first_a = top - block_max(before_a, &most);
-    const unsigned first_b = top - block_max(before_b, &most);
+    const unsigned first_a = top - block_max(before_a, &greatest);
+    const unsigned first_b = top - block_max(before_b, &greatest);
     // One more than the greatest distance, so that no product has all bits set.
-    const unsigned a_bits = bits_of(block_max(last_a, &most) - first_a + 1);
-    const unsigned b_bits = bits_of(block_max(last_b, &most) - first_b);
+    const unsigned a_bits = bits_of(block_max(last_a, &greatest) - first_a + 1);
+    const unsigned b_bits = bits_of(block_max(last_b, &greatest) - first_b);
     const bool wide = a_bits + b_bits > 32;
     const int planes = wide ? 2 : 1;
     if (threadIdx.x == 0) {
@@ -172,7 +173,7 @@ __global__ void __launch_bounds__(threads)
 #pragma unroll
             for (int e = 0; e < slices_a_bundle; ++e) {
                 const unsigned longest = count_of(sorted[(i * slices_a_bundle + e) * 32]);
-                found.steps[e] = static_cast<std::uint16_t>(min(longest, static_cast<unsigned>(most_in_slice)));
+                found.steps[e] = static_cast<std::uint16_t>(min(longest, most));
                 all_steps += found.steps[e];
             }
         } else {
@@ -259,15 +260,16 @@ __global__ void __launch_bounds__(threads)
         }
     };
     const auto here = static_cast<int>(min(entries - first_entry, std::int64_t{products_window}));
+    const unsigned most = most_in_slice(offsets[first_entry + here] - offsets[first_entry], here);
     std::uint32_t before = 0;
     for (int at = 0; at < here && bundle.pieces > 0; at += 32) {
         const std::int64_t entry = first_entry + at + lane;
         const bool in = at + lane < here;
         std::uint32_t from = in ? offsets[entry] : 0u;
         const std::uint32_t end = in ? offsets[entry + 1] : 0u;
-        const auto pieces = static_cast<int>(pieces_beyond(end - from));
+        const auto pieces = static_cast<int>(pieces_beyond(end - from, most));
         const int through = sum_through<32>(pieces, lane);
-        from += most_in_slice;
+        from += most;
         for (int i = 0; i < pieces; ++i, from += products_a_piece) {
             put_piece(before + static_cast<std::uint32_t>(through - pieces + i), static_cast<std::uint32_t>(at + lane),
                       from, end - from);
