@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -60,6 +61,25 @@ ValueTraits value_traits(const ValueAt& value_at, const IndexOf& index_of, std::
     return traits;
 }
 
+/// The diagonals, column - lane, in which the rows [first, first + lanes) have entries; none if the columns of a row do not ascend.
+template <class R>
+std::vector<std::int64_t> diagonals_of(const R& rows, std::int64_t first, std::int64_t lanes)
+{
+    std::vector<std::int64_t> diagonals;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        const auto* const begin = rows.begin(first + lane);
+        const auto* const end = rows.end(first + lane);
+        if (std::adjacent_find(begin, end, std::greater_equal<>()) != end) {
+            return {};
+        }
+        std::transform(begin, end, std::back_inserter(diagonals),
+                       [&](auto column) { return static_cast<std::int64_t>(column) - lane; });
+    }
+    std::sort(diagonals.begin(), diagonals.end());
+    diagonals.erase(std::unique(diagonals.begin(), diagonals.end()), diagonals.end());
+    return diagonals;
+}
+
 /// One slice of the rows [first, end), which are sorted by length where the kernel would sort them; the median one then.
 template <class R>
 SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int value_bytes, const ValueAt& value_at)
@@ -80,7 +100,8 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int va
     };
     const std::int64_t* slice = order.data();
     SliceCost cost = measure(slice);
-    if (cost.stored * 100 > cost.entries * (100 + sell_tuning.sorted_padding)) {
+    const bool sorted = cost.stored * 100 > cost.entries * (100 + sell_tuning.sorted_padding);
+    if (sorted) {
         std::stable_sort(order.begin(), order.end(),
                          [&](std::int64_t a, std::int64_t b) { return length(a) < length(b); });
         slice += (end - first - lanes) / 2;
@@ -104,11 +125,28 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int va
         columns.spread = std::max(columns.spread, static_cast<std::int32_t>(most - least));
         columns.skew = std::max(columns.skew, static_cast<std::int32_t>(most_skew - least_skew));
     }
-    cost.code_bytes = cost.stored * code_bytes(slice_code(columns));
+    SliceCode code = slice_code(columns);
+    std::vector<std::int64_t> diagonals;
+    if (!sorted && code != SliceCode::diagonal) {
+        diagonals = diagonals_of(rows, first, lanes);
+        const auto count = static_cast<int>(std::min<std::size_t>(diagonals.size(), slice_rows + 1));
+        if (count > 0 && takes_masks(count, static_cast<int>(cost.stored / lanes), code, value_bytes)) {
+            code = SliceCode::masked;
+            cost.stored = count * lanes;
+        }
+    }
+    cost.code_bytes = cost.stored * code_bytes(code);
     cost.value_bytes = cost.stored * value_bytes;
     const std::int64_t width = cost.stored / lanes;
     if (value_at && width > 0 && lanes == slice_rows) {
         const auto index_of = [&](std::int64_t lane, std::int64_t k) {
+            if (code == SliceCode::masked) {
+                const auto* const entries = rows.begin(slice[lane]);
+                const auto* const behind = rows.end(slice[lane]);
+                const std::int64_t column = diagonals[static_cast<std::size_t>(k)] + lane;
+                const auto* const entry = std::lower_bound(entries, behind, column);
+                return entry != behind && *entry == column ? rows.index(slice[lane]) + (entry - entries) : -1;
+            }
             return k < length(slice[lane]) ? rows.index(slice[lane]) + k : -1;
         };
         const ValueTraits traits = value_traits(value_at, index_of, lanes, width);

@@ -275,14 +275,25 @@ __device__ __forceinline__ void store_lasting(float* to, float value)
         : "memory");
 }
 
-/// One warp a slice of [first, slices). The additions of a row depend on the row alone, neither on its slice nor on how that is stored.
+/// Asks for the line of headers, of eight slices, that a warp `ahead` slices later needs first. Not for more: what the slices
+/// themselves take arrives no sooner for being asked for twice.
+__device__ __forceinline__ void prefetch_headers(const Slice* slices, std::int64_t index, std::int64_t ahead,
+                                                 std::int64_t end, int lane)
+{
+    constexpr int line = 128 / sizeof(Slice);
+    if (lane == 0 && index % line == 0 && index + ahead < end) {
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(slices + index + ahead));
+    }
+}
+
+/// One warp a slice of [first, slices), with the headers of those that are `ahead` slices away asked for. The additions of a row depend on the row alone, neither on its slice nor on how that is stored.
 /// What is not there costs registers if it is compiled in, so values are raw unless `Encoded`, and nothing is left in CSR unless
 /// `Left`.
 template <bool Encoded, bool Left, class T>
 __global__ void __launch_bounds__(threads, Encoded&& Left ? sell_tuning.blocks_with_everything
                                                           : sell_tuning.blocks_per_multiprocessor)
-    sell_kernel(const Stored<T> a, std::int64_t first, std::int64_t slices, T alpha, const T* __restrict__ x, T beta,
-                T* __restrict__ y, const std::int32_t* __restrict__ y_row)
+    sell_kernel(const Stored<T> a, std::int64_t first, std::int64_t slices, std::int64_t ahead, T alpha,
+                const T* __restrict__ x, T beta, T* __restrict__ y, const std::int32_t* __restrict__ y_row)
 {
     const std::int64_t index = first + std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
     const int lane = static_cast<int>(threadIdx.x) % slice_rows;
@@ -291,6 +302,7 @@ __global__ void __launch_bounds__(threads, Encoded&& Left ? sell_tuning.blocks_w
     }
     // One load: the compiler would make one of each of the short members.
     const auto slice = std::bit_cast<Slice>(__ldg(reinterpret_cast<const uint4*>(a.slices + index)));
+    prefetch_headers(a.slices, index, ahead, slices, lane);
     const auto place = static_cast<std::uint32_t>(index * slice_rows + lane);
     std::int64_t row = index * slice_rows + lane;
     int own = slice.width;  // entries, or a bit for each
@@ -422,8 +434,10 @@ private:
         }
         const auto kernel = encoded_ ? (left_ ? sell_kernel<true, true, T> : sell_kernel<true, false, T>)
                                      : (left_ ? sell_kernel<false, true, T> : sell_kernel<false, false, T>);
+        const std::int64_t wave =
+            std::int64_t{context.compute_units} * sell_tuning.blocks_per_multiprocessor * slices_per_block;
         kernel<<<static_cast<unsigned>(blocks_for(end - first)), threads, 0,
-                 static_cast<cudaStream_t>(context.stream)>>>(stored(), first, end, alpha, x, beta, y, y_row);
+                 static_cast<cudaStream_t>(context.stream)>>>(stored(), first, end, wave, alpha, x, beta, y, y_row);
         RMSP_CUDA_CHECK_LAUNCH("sell");
     }
 

@@ -99,10 +99,10 @@ __device__ __forceinline__ void add_line(T (&sums)[lane_sums<R, C>], const V* va
     }
 }
 
-/// Adds to `sums` the groups that begin at blocks k, k + step, ...: `Groups` of them.
-template <int R, int C, bool Full, int Groups, class V, class T>
+/// Adds to `sums` the groups that begin at blocks k, k + step, ...: `Groups` of them. If `Rest`, the slice ends inside the last one.
+template <int R, int C, bool Full, int Groups, bool Rest, class V, class T>
 __device__ __forceinline__ void add_groups(T (&sums)[lane_sums<R, C>], const V* values, const std::uint32_t* codes,
-                                           int k, int step, int own, int lane, const T* __restrict__ x)
+                                           int width, int k, int step, int own, int lane, const T* __restrict__ x)
 {
     constexpr BlockShape shape{R, C};
     constexpr int nodes = slice_nodes(shape);
@@ -114,9 +114,9 @@ __device__ __forceinline__ void add_groups(T (&sums)[lane_sums<R, C>], const V* 
     using Codes = typename CodeVector<T>::type;
     std::uint32_t code[Groups][group];
     V value[Groups][group * each];
+    // Each is used once: evicted first, so that x stays in the caches.
 #pragma unroll
-    for (int g = 0; g < Groups; ++g) {
-        // Each is used once: evicted first, so that x stays in the caches.
+    for (int g = 0; g < Groups - (Rest ? 1 : 0); ++g) {
         unpack(__ldcs(reinterpret_cast<const Codes*>(codes + (k + g * step) * nodes) + own), code[g]);
 #pragma unroll
         for (int i = 0; i < each; ++i) {
@@ -124,42 +124,63 @@ __device__ __forceinline__ void add_groups(T (&sums)[lane_sums<R, C>], const V* 
                    value[g] + i * group);
         }
     }
+    if constexpr (Rest) {
+        const int first = k + (Groups - 1) * step;
+#pragma unroll
+        for (int b = 0; b < group; ++b) {
+            const bool in = b == 0 || (b < group - 1 && first + b < width);
+            code[Groups - 1][b] = in ? __ldcs(codes + (first + b) * nodes + own) : 0;
+#pragma unroll
+            for (int i = 0; i < each; ++i) {
+                value[Groups - 1][b * each + i] = in ? __ldcs(values + ((first + b) * each + i) * lanes + lane) : V{0};
+            }
+        }
+    }
     const int line = lane % shape.lanes();
 #pragma unroll
     for (int g = 0; g < Groups; ++g) {
+        const int blocks = Rest && g == Groups - 1 ? group - 1 : group;
         T gathered[group * gathers];
 #pragma unroll
-        for (int b = 0; b < group; ++b) {
+        for (int b = 0; b < blocks; ++b) {
             gather<R, C, Full>(code[g][b], line, x, gathered + b * gathers);
         }
 #pragma unroll
-        for (int b = 0; b < group; ++b) {
+        for (int b = 0; b < blocks; ++b) {
             add_line<R, C, Full>(sums, value[g] + b * each, gathered + b * gathers, code[g][b], line);
         }
     }
 }
 
-/// This part's and lane's share of the sums of a node of a slice that is stored.
-template <int R, int C, bool Full, class V, class T>
+/// This part's and lane's share of the sums of a node of a slice that is stored. Unless `Rest`, slices are whole groups wide.
+template <int R, int C, bool Full, bool Rest, class V, class T>
 __device__ __forceinline__ void add_blocks(T (&sums)[lane_sums<R, C>], const V* values, const std::uint32_t* codes,
                                            int width, int part, int parts, int own, int lane, const T* __restrict__ x)
 {
     constexpr int few = sell_blocks_tuning.groups_in_flight;
-    static_assert(few == 3, "one or two groups are left behind the last three");
+    static_assert(few == 3, "up to three groups are left, the last of three not whole");
     constexpr int in_flight = few * static_cast<int>(sizeof(T) / sizeof(V));  // of the same bytes
-    const int step = parts * block_group<T>;
-    int k = part * block_group<T>;
-    for (; k + (in_flight - 1) * step < width; k += in_flight * step) {
-        add_groups<R, C, Full, in_flight>(sums, values, codes, k, step, own, lane, x);
+    constexpr int group = block_group<T>;
+    const int step = parts * group;
+    int k = part * group;
+    const int whole = Rest ? width - group + 1 : width;  // a whole group begins before
+    for (; k + (in_flight - 1) * step < whole; k += in_flight * step) {
+        add_groups<R, C, Full, in_flight, false>(sums, values, codes, width, k, step, own, lane, x);
     }
-    if (in_flight > few && k + (few - 1) * step < width) {
-        add_groups<R, C, Full, few>(sums, values, codes, k, step, own, lane, x);
+    if (in_flight > few && k + (few - 1) * step < whole) {
+        add_groups<R, C, Full, few, false>(sums, values, codes, width, k, step, own, lane, x);
         k += few * step;
     }
-    if (k + step < width) {
-        add_groups<R, C, Full, 2>(sums, values, codes, k, step, own, lane, x);
-    } else if (k < width) {
-        add_groups<R, C, Full, 1>(sums, values, codes, k, step, own, lane, x);
+    if (Rest && k + 2 * step < width) {
+        add_groups<R, C, Full, 3, Rest>(sums, values, codes, width, k, step, own, lane, x);
+    } else if (k + step < whole) {
+        add_groups<R, C, Full, 2, false>(sums, values, codes, width, k, step, own, lane, x);
+    } else if (Rest && k + step < width) {
+        add_groups<R, C, Full, 2, Rest>(sums, values, codes, width, k, step, own, lane, x);
+    } else if (k < whole) {
+        add_groups<R, C, Full, 1, false>(sums, values, codes, width, k, step, own, lane, x);
+    } else if (Rest && k < width) {
+        add_groups<R, C, Full, 1, Rest>(sums, values, codes, width, k, step, own, lane, x);
     }
 }
 
@@ -207,10 +228,12 @@ __device__ __forceinline__ BlockSlice load_slice(const BlockSlice* info)
     return {raw.x, raw.y};
 }
 
-/// `parts` warps a slice, whose values are stored as V.
-template <int R, int C, class V, class T>
+/// `parts` warps a slice, whose values are stored as V. If there are `Many`, slices end inside groups, and from thread block `last` on
+/// all warps of a block share one.
+template <int R, int C, bool Many, class V, class T>
 __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multiprocessor)
-    sell_blocks_kernel(const Slices<T> a, int parts, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
+    sell_blocks_kernel(const Slices<T> a, int parts, unsigned last, T alpha, const T* __restrict__ x, T beta,
+                       T* __restrict__ y)
 {
     constexpr BlockShape shape{R, C};
     constexpr int nodes = slice_nodes(shape);
@@ -220,9 +243,14 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = min(static_cast<int>(threadIdx.x) % 32, lanes - 1);
     const bool has_row = static_cast<int>(threadIdx.x) % 32 < lanes;
-    const int part = warp % parts;
     const int own = lane / shape.lanes();  // node
-    const std::int64_t index = std::int64_t{blockIdx.x} * (static_cast<int>(blockDim.x) / (32 * parts)) + warp / parts;
+    const int slices_per_block = static_cast<int>(blockDim.x) / (32 * parts);
+    std::int64_t index = std::int64_t{blockIdx.x} * slices_per_block + warp / parts;
+    if (Many && blockIdx.x >= last) {
+        index = std::int64_t{last} * slices_per_block + (blockIdx.x - last);
+        parts *= slices_per_block;
+    }
+    const int part = warp % parts;
     std::int64_t row = -1;
     T sum = 0;
     if (index < a.slices) {
@@ -244,9 +272,9 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
             const std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
             T sums[lane_sums<R, C>] = {};
             if (slice.full()) {
-                add_blocks<R, C, true>(sums, values, codes, slice.blocks(), part, parts, own, lane, x);
+                add_blocks<R, C, true, Many>(sums, values, codes, slice.blocks(), part, parts, own, lane, x);
             } else {
-                add_blocks<R, C, false>(sums, values, codes, slice.blocks(), part, parts, own, lane, x);
+                add_blocks<R, C, false, Many>(sums, values, codes, slice.blocks(), part, parts, own, lane, x);
             }
             sum = row_sum<R, C>(sums, lane);
         }
@@ -289,10 +317,12 @@ public:
         with_shape([&]<int R, int C>() {
             const int block = slice_threads(parts_);
             const int slices_per_block = block / (32 * parts_);
+            const std::int64_t last = (slices_ - last_ + slices_per_block - 1) / slices_per_block;
             with_stored([&]<class V>(V) {
-                sell_blocks_kernel<R, C, V>
-                    <<<static_cast<unsigned>((slices_ + slices_per_block - 1) / slices_per_block), block, 0, stream>>>(
-                        slices(), parts_, alpha, x, beta, y);
+                const auto kernel =
+                    many_ ? sell_blocks_kernel<R, C, true, V, T> : sell_blocks_kernel<R, C, false, V, T>;
+                kernel<<<static_cast<unsigned>(last + last_), block, 0, stream>>>(
+                    slices(), parts_, static_cast<unsigned>(last), alpha, x, beta, y);
                 RMSP_CUDA_CHECK_LAUNCH("sell-blocks");
             });
         });
@@ -395,6 +425,7 @@ private:
                     least = bytes;
                     best = shape;
                     best_shift = shift;
+                    mean_blocks_ = static_cast<double>(blocks.blocks) / static_cast<double>(nodes_);
                 }
             }
         }
@@ -429,8 +460,9 @@ private:
         count<R, C>(counts.data(), totals.data(), stream);
         RMSP_CUDA_CHECK(cudaMemsetAsync(firsts.data() + slices, 0, sizeof(std::uint32_t), stream));
         constexpr int window = window_nodes<R, C>;
+        many_ = many_slices(slices_, context.compute_units, mean_blocks_, block_group<T>);
         sort_nodes_kernel<R, C, T><<<static_cast<unsigned>((nodes_ + window - 1) / window), window, 0, stream>>>(
-            counts.data(), nodes_, slices_, node_of_.data(), info_.data(), firsts.data());
+            counts.data(), nodes_, slices_, !many_, node_of_.data(), info_.data(), firsts.data());
         RMSP_CUDA_CHECK_LAUNCH("sort_nodes_kernel");
         std::size_t bytes = 0;
         RMSP_CUDA_CHECK(
@@ -445,8 +477,12 @@ private:
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
         stored_entries_ = std::int64_t{room} * slice_lanes(BlockShape{R, C}) * BlockShape{R, C}.lane_values();
         codes_ = DeviceArray<std::uint32_t>(memory, std::size_t{room} * each);
-        parts_ = slice_parts(slices_, context.compute_units, static_cast<double>(room) / static_cast<double>(slices_),
-                             block_group<T>, BlockShape{R, C}.lane_values());
+        const double mean_width = static_cast<double>(room) / static_cast<double>(slices_);
+        parts_ =
+            slice_parts(slices_, context.compute_units, mean_width, block_group<T>, BlockShape{R, C}.lane_values());
+        last_ = many_ ? last_slices(slices_, context.compute_units, mean_width, block_group<T>, parts_,
+                                    slice_threads(parts_) / (32 * parts_))
+                      : 0;
         fill<R, C>(true, context);
     }
 
@@ -479,6 +515,9 @@ private:
     int shift_ = 0;
     std::int64_t nodes_ = 0;
     std::int64_t slices_ = 0;
+    double mean_blocks_ = 0;  ///< of a node
+    bool many_ = false;       ///< slices, see SellBlocksTuning
+    std::int64_t last_ = 0;   ///< slices that a whole thread block shares
     int parts_ = 1;
     bool worthwhile_ = false;
     std::int64_t stored_entries_ = 0;  ///< of the slices, with their padding

@@ -24,6 +24,10 @@ struct SellBlocksTuning {
     int one_step_warps = 64;
     int full_line = 3;
     int least_threads = 128;  ///< smaller thread blocks leave less idle at the end
+    int many_slices =
+        16;  ///< a multiprocessor; where there are fewer, latency decides, and more bytes are better than more code
+    int last_warps =
+        16;  ///< a multiprocessor; whose slices, the last ones of many, are shared by all warps of a thread block
     bool operator==(const SellBlocksTuning&) const = default;
 };
 inline constexpr SellBlocksTuning sell_blocks_tuning{};
@@ -46,7 +50,8 @@ constexpr int slice_lanes(const BlockShape& shape) { return slice_nodes(shape) *
 /// Nodes are sorted inside windows of this many slices.
 inline constexpr int window_slices = 32;
 
-/// Blocks whose values a lane loads with 16-byte loads, and whose codes lie side by side. Slices are whole groups wide.
+/// Blocks whose values a lane loads with 16-byte loads, and whose codes lie side by side. Few slices are whole groups wide; of many,
+/// the last blocks of each, where they are fewer, are stored one by one.
 template <class T>
 inline constexpr int block_group = 16 / static_cast<int>(sizeof(T));
 
@@ -54,6 +59,22 @@ template <class T>
 constexpr int whole_groups(int width)
 {
     return (width + block_group<T> - 1) / block_group<T> * block_group<T>;
+}
+
+/// Blocks a node that a slice has room for, so that the next one begins where 16-byte loads can.
+template <class T>
+constexpr int slice_room(int width)
+{
+    constexpr int aligned = block_group<T> / 2;
+    return (width + aligned - 1) / aligned * aligned;
+}
+
+/// \param mean_blocks  of a node
+constexpr bool many_slices(std::int64_t slices, int multiprocessors, double mean_blocks, int group,
+                           const SellBlocksTuning& tuning = sell_blocks_tuning)
+{
+    return slices >= std::int64_t{tuning.many_slices} * multiprocessors &&
+           mean_blocks >= static_cast<double>(group) * tuning.groups_in_flight;
 }
 
 /// Whether codes have room for the columns.
@@ -69,34 +90,39 @@ constexpr std::uint32_t block_code(const BlockShape& shape, std::uint32_t block_
 
 /// Where value `place` of a lane's line of block k is in its slice.
 template <class T>
-constexpr std::int64_t block_value_place(const BlockShape& shape, int k, int place, int lane)
+constexpr std::int64_t block_value_place(const BlockShape& shape, int width, int k, int place, int lane)
 {
     constexpr int group = block_group<T>;
     const int lanes = slice_lanes(shape);
+    const int first = k / group * group;
+    if (first + group > width) {
+        return (std::int64_t{k} * shape.lane_values() + place) * lanes + lane;
+    }
     const int i = k % group * shape.lane_values() + place;
-    return std::int64_t{k / group * group} * lanes * shape.lane_values() + (i / group * lanes + lane) * group +
-           i % group;
+    return std::int64_t{first} * lanes * shape.lane_values() + (i / group * lanes + lane) * group + i % group;
 }
 /// The same of an entry of a block of node `node` of the slice.
 template <class T>
-constexpr std::int64_t block_entry_place(const BlockShape& shape, int k, int node, int row, int col)
+constexpr std::int64_t block_entry_place(const BlockShape& shape, int width, int k, int node, int row, int col)
 {
-    return shape.by_column() ? block_value_place<T>(shape, k, row, node * shape.lanes() + col)
-                             : block_value_place<T>(shape, k, col, node * shape.lanes() + row);
+    return shape.by_column() ? block_value_place<T>(shape, width, k, row, node * shape.lanes() + col)
+                             : block_value_place<T>(shape, width, k, col, node * shape.lanes() + row);
 }
 
 template <class T>
-constexpr std::int64_t block_code_place(const BlockShape& shape, int k, int node)
+constexpr std::int64_t block_code_place(const BlockShape& shape, int width, int k, int node)
 {
     constexpr int group = block_group<T>;
-    return std::int64_t{k / group * group} * slice_nodes(shape) + node * group + k % group;
+    const int first = k / group * group;
+    return first + group > width ? std::int64_t{k} * slice_nodes(shape) + node
+                                 : std::int64_t{first} * slice_nodes(shape) + node * group + k % group;
 }
 
 inline constexpr std::uint32_t full_slice = 0x80000000;
 
 /// A slice as the kernel reads it.
 struct alignas(8) BlockSlice {
-    std::uint32_t first = 0;  ///< blocks a node of the slices before
+    std::uint32_t first = 0;  ///< blocks a node that the slices before have room for
     std::uint32_t width = 0;  ///< blocks a node, 0: left in CSR; and full_slice, if all blocks are full
     constexpr int blocks() const { return static_cast<int>(width & ~full_slice); }
     constexpr bool full() const { return (width & full_slice) != 0; }
@@ -131,6 +157,17 @@ constexpr int slice_parts(std::int64_t slices, int multiprocessors, double mean_
         parts *= 2;
     }
     return parts;
+}
+
+/// The last of many slices, which a whole thread block shares: whole blocks' worth of them. None if one step of a warp is enough.
+constexpr std::int64_t last_slices(std::int64_t slices, int multiprocessors, double mean_width, int group, int parts,
+                                   int slices_per_block, const SellBlocksTuning& tuning = sell_blocks_tuning)
+{
+    if (slices_per_block == 1 || mean_width <= static_cast<double>(parts) * group * tuning.groups_in_flight) {
+        return 0;
+    }
+    const std::int64_t last = std::min(slices, std::int64_t{tuning.last_warps} * multiprocessors / parts);
+    return slices - (slices - last) / slices_per_block * slices_per_block;
 }
 
 /// Threads of a thread block, which has whole slices.

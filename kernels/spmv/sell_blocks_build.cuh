@@ -114,11 +114,11 @@ template <int R, int C>
 constexpr int window_nodes = window_slices* slice_nodes(BlockShape{R, C});
 
 /// Gives the nodes of a window their slots, the longest first where their order would leave much padding, and each slice its
-/// width.
+/// width, in whole groups if `whole`.
 template <int R, int C, class T>
 __global__ void __launch_bounds__(window_nodes<R, C>)
-    sort_nodes_kernel(const NodeCount* counts, std::int64_t nodes, std::int64_t slices, std::uint32_t* node_of,
-                      BlockSlice* info, std::uint32_t* room)
+    sort_nodes_kernel(const NodeCount* counts, std::int64_t nodes, std::int64_t slices, bool whole,
+                      std::uint32_t* node_of, BlockSlice* info, std::uint32_t* room)
 {
     constexpr int each = slice_nodes(BlockShape{R, C});
     constexpr int window = window_nodes<R, C>;
@@ -174,11 +174,12 @@ __global__ void __launch_bounds__(window_nodes<R, C>)
             full = full && !holes[own * each + i];
         }
         const bool ascending = width != std::numeric_limits<int>::max();
-        width = ascending ? whole_groups<T>(width) : 0;
-        const bool stored = blocks * 100 >= std::int64_t{width} * each * sell_blocks_tuning.least_fill;
+        width = !ascending ? 0 : whole ? whole_groups<T>(width) : width;
+        const std::int64_t here = min(nodes - (first + own * each), std::int64_t{each});
+        const bool stored = blocks * 100 >= width * here * sell_blocks_tuning.least_fill;
         const std::uint32_t kept = stored ? static_cast<std::uint32_t>(width) : 0;
         info[first / each + own].width = kept | (full ? full_slice : 0);
-        room[first / each + own] = kept;
+        room[first / each + own] = static_cast<std::uint32_t>(slice_room<T>(static_cast<int>(kept)));
     }
 }
 
@@ -219,19 +220,19 @@ __global__ void __launch_bounds__(threads)
                 for (int c = 0; c < C; ++c) {
                     const bool is = place[r][c] >= 0;
                     entries |= is ? 1u << (r * C + c) : 0u;
-                    values[block_entry_place<T>(shape, static_cast<int>(k), own, r, c)] =
+                    values[block_entry_place<T>(shape, width, static_cast<int>(k), own, r, c)] =
                         is ? static_cast<V>(a.entries[place[r][c]]) : V{0};
                 }
             }
             if (structure) {
-                codes[block_code_place<T>(shape, static_cast<int>(k), own)] =
+                codes[block_code_place<T>(shape, width, static_cast<int>(k), own)] =
                     block_code(shape, static_cast<std::uint32_t>(block), entries);
             }
         });
     }
     if (structure) {
         for (int k = static_cast<int>(filled); k < width; ++k) {
-            codes[block_code_place<T>(shape, k, own)] = 0;
+            codes[block_code_place<T>(shape, width, k, own)] = 0;
         }
     }
 }

@@ -10,15 +10,15 @@ template <class T>
 void expect_places()
 {
     for (const BlockShape& shape : block_shapes) {
-        for (int width = block_group<T>; width <= 12; width += block_group<T>) {
+        for (int width = 1; width <= 13; ++width) {
             std::set<std::int64_t> places;
             std::set<std::int64_t> codes;
             for (int k = 0; k < width; ++k) {
                 for (int node = 0; node < slice_nodes(shape); ++node) {
                     for (int i = 0; i < shape.entries(); ++i) {
-                        places.insert(block_entry_place<T>(shape, k, node, i / shape.cols, i % shape.cols));
+                        places.insert(block_entry_place<T>(shape, width, k, node, i / shape.cols, i % shape.cols));
                     }
-                    codes.insert(block_code_place<T>(shape, k, node));
+                    codes.insert(block_code_place<T>(shape, width, k, node));
                 }
             }
             const std::int64_t values = std::int64_t{width} * slice_lanes(shape) * shape.lane_values();
@@ -35,6 +35,25 @@ TEST(SellBlocksLayout, EachValueAndCodeHasItsPlace)
 {
     expect_places<double>();
     expect_places<float>();
+}
+
+TEST(SellBlocksLayout, SlicesBeginWhereVectorsCanBeLoaded)
+{
+    EXPECT_EQ(slice_room<double>(7), 7);
+    EXPECT_EQ(slice_room<float>(7), 8);
+    for (const BlockShape& shape : block_shapes) {
+        for (int width = 0; width < 5; ++width) {
+            const auto lines = static_cast<std::size_t>(slice_lanes(shape) * shape.lane_values());
+            const auto nodes = static_cast<std::size_t>(slice_nodes(shape)) * sizeof(std::uint32_t);
+            const auto doubles = static_cast<std::size_t>(slice_room<double>(width));
+            const auto floats = static_cast<std::size_t>(slice_room<float>(width));
+            EXPECT_EQ(doubles * lines * sizeof(double) % 16, 0u);
+            EXPECT_EQ(doubles * lines * sizeof(float) % 8, 0u) << "doubles that are floats";
+            EXPECT_EQ(doubles * nodes % 8, 0u);
+            EXPECT_EQ(floats * lines * sizeof(float) % 16, 0u);
+            EXPECT_EQ(floats * nodes % 16, 0u);
+        }
+    }
 }
 
 TEST(SellBlocksLayout, CodesHoldTheBlockColumnAndItsEntries)
@@ -77,6 +96,22 @@ TEST(SellBlocksLayout, LanesOfFewWarpsLoadAllAtOnce)
     EXPECT_EQ(slice_parts(1559, 132, 26.0, 4, 3), 4);
     EXPECT_EQ(slice_parts(1532, 132, 26.3, 2, 2), 4);
     EXPECT_EQ(slice_parts(5233, 132, 4.0, 2, 3), 1);
+}
+
+TEST(SellBlocksLayout, TheLastOfManySlicesAreSharedByThreadBlocks)
+{
+    EXPECT_FALSE(many_slices(2111, 132, 13.0, 2));
+    EXPECT_TRUE(many_slices(2112, 132, 13.0, 2));
+    EXPECT_FALSE(many_slices(5233, 132, 4.0, 2)) << "bal_16_22106, as measured on an H200";
+    SellBlocksTuning tuning;
+    tuning.last_warps = 16;
+    tuning.groups_in_flight = 3;
+    EXPECT_EQ(last_slices(15632, 132, 14.7, 2, 2, 2, tuning), 1056);
+    EXPECT_EQ(last_slices(15633, 132, 14.7, 2, 2, 2, tuning), 1057) << "the others fill thread blocks";
+    EXPECT_EQ(last_slices(15632, 132, 12.0, 2, 2, 2, tuning), 0) << "each part loads its share at once";
+    EXPECT_EQ(last_slices(15632, 132, 99.0, 2, 4, 1, tuning), 0) << "a thread block has one already";
+    EXPECT_EQ(last_slices(1000, 132, 14.7, 2, 2, 2, tuning), 1000);
+    EXPECT_EQ(last_slices(0, 132, 14.7, 2, 2, 2, tuning), 0);
 }
 
 TEST(SellBlocksLayout, ThreadBlocksHaveWholeSlices)

@@ -131,6 +131,21 @@ TYPED_TEST(SellBlocks, NodesOfDifferentLengths)
     });
 }
 
+TYPED_TEST(SellBlocks, ManySlicesEndInsideGroups)
+{
+    for (const BlockShape& shape : {BlockShape{3, 3}, BlockShape{2, 3}}) {
+        SCOPED_TRACE(shape.rows);
+        const std::int64_t slices =
+            std::int64_t{sell_blocks_tuning.many_slices} * this->device_->context().compute_units;
+        const std::int64_t nodes = (slices + 3) * slice_nodes(shape) + 1;
+        // Of widths with every rest, more than a lane loads at once.
+        const double bytes = this->multiply(nodes * shape.rows, 3000, [&](std::int64_t row) {
+            return full_blocks(shape, 3000, static_cast<int>(13 + row / shape.rows / 500 % 4))(row);
+        });
+        EXPECT_LT(bytes, static_cast<double>(sizeof(TypeParam)) * 1.04 + 4.1 / shape.entries() + 0.2);
+    }
+}
+
 TYPED_TEST(SellBlocks, ColumnsInAnyOrderAndTwice)
 {
     this->multiply(999, 3000, [](std::int64_t row) {
