@@ -313,6 +313,11 @@ void renumber_columns(const ColumnSet&, std::int32_t*, std::int64_t, std::int64_
 {
     missing("column sets for CUDA devices");
 }
+void restore_columns(const std::int32_t*, std::int64_t, std::int64_t, std::int64_t, const std::int32_t*, std::int64_t,
+                     std::int32_t*, const Context&)
+{
+    missing("column sets for CUDA devices");
+}
 void list_columns(const ColumnSet&, std::int32_t*, const Context&) { missing("column sets for CUDA devices"); }
 template <class T>
 void pack(const T*, const std::int32_t*, std::int64_t, T*, const Context&)

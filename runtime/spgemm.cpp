@@ -444,7 +444,7 @@ Renewed look_for_values(ProductState<T>& state)
     };
     Renewed renewed;
     if (state.resident_a) {
-        renewed.a = look(*state.resident_a, state.a) && !state.resident_a->in_place();
+        renewed.a = look(*state.resident_a, state.a);
     }
     if (state.resident_b) {
         renewed.b = look(*state.resident_b, state.b);
@@ -523,10 +523,13 @@ void SparseProduct<T>::compute(T alpha)
     state.computed = false;
     const auto seconds = detail::on_devices<T>(
         state, [&](runtime::Worker& worker, detail::ProductPart<T>& part, runtime::Rendezvous& meeting) {
-            if (renewed.a && part.product) {
+            if (renewed.a && state.resident_a->in_place()) {
+                state.resident_a->refresh(worker, meeting);
+            } else if (renewed.a && part.product) {
                 detail::renew_a(state, part, worker, state.a.values, static_cast<const T*>(nullptr));
             }
             if (renewed.b) {
+                state.resident_b->refresh(worker, meeting);
                 detail::renew_b(state, part, worker, meeting, state.b.values);
             }
             if (part.product) {

@@ -158,17 +158,53 @@ bool b_is_on_devices(const CsrView<T>& b)
     return b.col_idx.data() == nullptr && b.nnz > 0;
 }
 
+/// Rows of a factor on one device.
+template <class T>
+struct FactorPart {
+    IndexView row_ptr;  ///< local
+    const std::int32_t* col_idx = nullptr;
+    const T* values = nullptr;
+};
+
+/// The rows of a distributed matrix as products take them: whole, in columns of the matrix's own numbers. A device whose shard is
+/// different keeps a copy: of its columns if they were numbered anew, of all its entries if its last row goes on on other devices.
+/// Products share it. Its owner keeps the matrix.
+template <class T>
+class FactorRows {
+public:
+    /// The matrix's; made if there are none. Blocks.
+    static std::shared_ptr<FactorRows> of(MatrixState<T>& matrix);
+    ~FactorRows();
+    FactorRows(const FactorRows&) = delete;
+    FactorRows& operator=(const FactorRows&) = delete;
+
+    /// Queues what gives copied values those that the matrix has now. Every worker of the job calls it.
+    void refresh(runtime::Worker& worker, runtime::Rendezvous& meeting);
+
+    std::vector<std::int64_t> first_rows;  ///< of each device, and the rows at the end
+    std::vector<std::int64_t> slices;      ///< entries before those of each device, and all at the end
+    std::vector<FactorPart<T>> parts;      ///< of each device
+
+private:
+    struct Copy {
+        kernels::DeviceArray<std::int64_t> row_ptr;
+        kernels::DeviceArray<std::int32_t> col_idx;
+        kernels::DeviceArray<std::int32_t> carry_col_idx;  ///< of the row that began on a device before, for that
+        kernels::DeviceArray<T> values;
+    };
+
+    explicit FactorRows(MatrixState<T>& matrix);
+    void make(runtime::Worker& worker, runtime::Rendezvous& meeting);
+
+    MatrixState<T>& matrix_;
+    std::vector<std::unique_ptr<Copy>> copies_;  ///< of each device
+    std::shared_ptr<EntryExchange> exchange_;    ///< of what rows lack; null: they are whole
+};
+
 /// A matrix that is on the devices as a factor of a product: a product, or a distributed matrix. Each device has consecutive rows.
 template <class T>
 class ResidentFactor {
 public:
-    /// Rows of one device.
-    struct Part {
-        IndexView row_ptr;  ///< local
-        const std::int32_t* col_idx = nullptr;
-        const T* values = nullptr;
-    };
-
     /// Null where the operand is in the caller's arrays.
     /// \throws Error(usage) as SparseProduct's constructor; `name` says which operand it is
     static std::unique_ptr<ResidentFactor> make(const RuntimeState& runtime, const SpgemmOperand<T>& operand,
@@ -187,19 +223,22 @@ public:
     /// How often its values were renewed.
     /// \throws Error(usage) if it has none now
     std::int64_t round() const;
+    /// Before its values are used, if they were renewed. Every worker of the job calls it.
+    void refresh(runtime::Worker& worker, runtime::Rendezvous& meeting);
 
     std::vector<std::int64_t> first_rows;  ///< of each device, and the rows at the end
     std::vector<std::int64_t> slices;      ///< entries before those of each device, and all at the end
-    std::vector<Part> parts;               ///< of each device; empty: not in place
+    std::vector<FactorPart<T>> parts;      ///< of each device; empty: not in place
     std::int64_t taken = 0;                ///< the round whose values were multiplied last
 
 private:
     ResidentFactor(const SpgemmOperand<T>& operand, const char* name);
-    void take(const MatrixState<T>& matrix);
+    void take(MatrixState<T>& matrix);
     void take(const ProductState<T>& product);
     void bring(RuntimeState& runtime, bool columns, bool values);
 
     SpgemmOperand<T> operand_;
+    std::shared_ptr<FactorRows<T>> matrix_rows_;  ///< of a distributed matrix
     const char* name_;
     std::int64_t rows_ = 0;
     std::int64_t cols_ = 0;

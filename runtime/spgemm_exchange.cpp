@@ -292,6 +292,8 @@ void take_exchanged(ProductState<T>& state, ProductPart<T>& part, runtime::Worke
     template void take_exchanged(ProductState<T>&, ProductPart<T>&, runtime::Worker&);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
+template void gather_held<std::int32_t>(runtime::Worker&, runtime::Rendezvous&, const EntryExchange&,
+                                        const EntryExchange::Places&);
 #undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::detail

@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace rmsp {
 namespace detail {
 namespace {
 
-/// \throws Error(usage) unless each device has whole rows of the matrix in CSR, with the columns' own numbers and all of the values
+/// \throws Error(usage) unless the devices have all of the matrix in CSR, with 32-bit columns and the values that were given
 template <class T>
 void check_factor(const MatrixState<T>& matrix, const char* name)
 {
@@ -21,18 +21,11 @@ void check_factor(const MatrixState<T>& matrix, const char* name)
     if (matrix.mode != Mode::resident || matrix.plan.format != Format::csr) {
         refuse("that is streamed, or no CSR: factors of products are resident and in CSR");
     }
-    if (matrix.by_entries) {
-        refuse("whose columns were numbered anew: distribute it with DistributeOptions::transposed, which keeps them");
-    }
     if (matrix.options.values == StoredValues::floats) {
         refuse("whose values were rounded to floats");
     }
-    if (matrix.any_carry) {
-        refuse("some row of which is on two devices: distribute it with RowAlignment::row");
-    }
-    if (std::any_of(matrix.plan.shards.begin(), matrix.plan.shards.end(),
-                    [](const ShardPlan& shard) { return shard.index_base != 0; })) {
-        refuse("whose 64-bit columns each device counts from its first: distribute it with 32-bit ones");
+    if (matrix.plan.cols > std::numeric_limits<std::int32_t>::max()) {
+        refuse("whose columns do not fit 32 bits");
     }
 }
 
@@ -76,18 +69,15 @@ ResidentFactor<T>::~ResidentFactor()
 }
 
 template <class T>
-void ResidentFactor<T>::take(const MatrixState<T>& matrix)
+void ResidentFactor<T>::take(MatrixState<T>& matrix)
 {
     check_factor(matrix, name_);
     rows_ = matrix.plan.rows;
     cols_ = matrix.plan.cols;
-    for (const auto& shard : matrix.shards) {
-        first_rows.push_back(shard->part.start_row);
-        slices.push_back(shard->part.start_idx);
-        parts.push_back({shard->owned.row_ptr, shard->owned.col_idx, shard->owned.values});
-    }
-    first_rows.push_back(rows_);
-    slices.push_back(matrix.plan.nnz);
+    matrix_rows_ = FactorRows<T>::of(matrix);
+    first_rows = matrix_rows_->first_rows;
+    slices = matrix_rows_->slices;
+    parts = matrix_rows_->parts;
 }
 
 template <class T>
@@ -119,6 +109,14 @@ std::int64_t ResidentFactor<T>::round() const
         throw Error(ErrorCode::usage, fmt::format("{} is a product that has no values now: compute it first", name_));
     }
     return operand_.product_->round;
+}
+
+template <class T>
+void ResidentFactor<T>::refresh(runtime::Worker& worker, runtime::Rendezvous& meeting)
+{
+    if (matrix_rows_) {
+        matrix_rows_->refresh(worker, meeting);
+    }
 }
 
 template <class T>
@@ -167,9 +165,12 @@ void ResidentFactor<T>::bring(RuntimeState& runtime, bool columns, bool values)
     host_.values.resize(values ? nnz : 0);
     runtime
         .submit(
-            [&](runtime::Worker& worker, runtime::Rendezvous&) {
+            [&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+                if (values) {
+                    refresh(worker, meeting);
+                }
                 const auto rank = static_cast<std::size_t>(worker.rank());
-                const Part& part = parts[rank];
+                const FactorPart<T>& part = parts[rank];
                 const std::int64_t first_row = first_rows[rank];
                 const std::int64_t rows = first_rows[rank + 1] - first_row;
                 const std::int64_t first = slices[rank];

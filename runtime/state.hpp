@@ -30,6 +30,8 @@ template <class T>
 class ColumnProduct;
 template <class T>
 struct ColumnShard;
+template <class T>
+class FactorRows;
 
 /// Values of a matrix that are on the devices already.
 template <class T>
@@ -278,6 +280,8 @@ struct MatrixState {
     {
         return column_products[of_transpose ? 1 : 0];
     }
+    std::weak_ptr<FactorRows<T>>
+        factor_rows;  ///< as products of matrices take the matrix, while there are any; under `preparing`
     std::mutex preparing;
     std::atomic<std::int64_t> round{0};  ///< how often the values were renewed
     std::vector<PhaseTimes> setup;       ///< under runtime->mutex

@@ -93,7 +93,8 @@ class SpgemmOperand {
 public:
     /// In the caller's arrays.
     SpgemmOperand(const CsrView<T>& view) : view_(view) {}  // NOLINT(google-explicit-constructor)
-    /// Resident, of CSR with 32-bit columns that kept their numbers (see Exchange), in whole rows (see RowAlignment) and exact values.
+    /// Resident, of CSR with columns below 2^31 and exact values. Where devices have columns that were numbered anew (see Exchange), or parts
+    /// of rows (see RowAlignment), they keep copies of what they need as long as there are products of it.
     SpgemmOperand(const DistributedMatrix<T>& matrix);  // NOLINT(google-explicit-constructor)
     /// A product that has been computed. Its options.prune_below does not count.
     SpgemmOperand(const SparseProduct<T>& product);  // NOLINT(google-explicit-constructor)

@@ -64,6 +64,16 @@ __global__ void __launch_bounds__(threads)
 }
 
 __global__ void __launch_bounds__(threads)
+    restore_kernel(const std::int32_t* columns, std::int64_t n, std::int64_t own_first, std::int64_t own,
+                   const std::int32_t* ghosts, std::int64_t base, std::int32_t* out)
+{
+    for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+        const std::int32_t column = columns[i];
+        out[i] = static_cast<std::int32_t>(column < own ? own_first + column : base + ghosts[column - own]);
+    }
+}
+
+__global__ void __launch_bounds__(threads)
     list_kernel(const std::uint32_t* bits, const std::int32_t* before, std::int64_t words, std::int32_t* out)
 {
     for (std::int64_t word = first_index(); word < words; word += index_stride()) {
@@ -142,6 +152,16 @@ void renumber_columns(const ColumnSet& set, std::int32_t* columns, std::int64_t 
         renumber_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(set.bits.data(), set.before.data(),
                                                                                   columns, n, own_first, own_end);
         RMSP_CUDA_CHECK_LAUNCH("renumber_columns");
+    }
+}
+
+void restore_columns(const std::int32_t* columns, std::int64_t n, std::int64_t own_first, std::int64_t own,
+                     const std::int32_t* ghosts, std::int64_t base, std::int32_t* out, const Context& context)
+{
+    if (n > 0) {
+        restore_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(columns, n, own_first, own, ghosts,
+                                                                                 base, out);
+        RMSP_CUDA_CHECK_LAUNCH("restore_columns");
     }
 }
 

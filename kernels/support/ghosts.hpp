@@ -27,6 +27,10 @@ std::int64_t count_columns(ColumnSet& set, const Context& context);
 /// of the set that are smaller.
 void renumber_columns(const ColumnSet& set, std::int32_t* columns, std::int64_t n, std::int64_t own_first,
                       std::int64_t own_end, const Context& context);
+/// out[i]: the column that renumber_columns() made columns[i] of, where `own` own ones from own_first on come before the listed ones of
+/// the set, to which `base` is added.
+void restore_columns(const std::int32_t* columns, std::int64_t n, std::int64_t own_first, std::int64_t own,
+                     const std::int32_t* ghosts, std::int64_t base, std::int32_t* out, const Context& context);
 /// Writes the columns of the set in ascending order.
 void list_columns(const ColumnSet& set, std::int32_t* out, const Context& context);
 
@@ -43,6 +47,8 @@ void add_outside(ColumnSet& set, const std::int32_t* columns, std::int64_t n, st
 std::int64_t count_columns(ColumnSet& set, const Context& context);
 void renumber_columns(const ColumnSet& set, std::int32_t* columns, std::int64_t n, std::int64_t own_first,
                       std::int64_t own_end, const Context& context);
+void restore_columns(const std::int32_t* columns, std::int64_t n, std::int64_t own_first, std::int64_t own,
+                     const std::int32_t* ghosts, std::int64_t base, std::int32_t* out, const Context& context);
 void list_columns(const ColumnSet& set, std::int32_t* out, const Context& context);
 template <class T>
 void pack(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Context& context);

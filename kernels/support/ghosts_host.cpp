@@ -76,6 +76,20 @@ void renumber_columns(const ColumnSet& set, std::int32_t* columns, std::int64_t 
     }
 }
 
+void restore_columns(const std::int32_t* columns, std::int64_t n, std::int64_t own_first, std::int64_t own,
+                     const std::int32_t* ghosts, std::int64_t base, std::int32_t* out, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::restore_columns(columns, n, own_first, own, ghosts, base, out, context);
+        return;
+    }
+#pragma omp parallel for num_threads(std::max(context.threads, 1))
+    for (std::int64_t i = 0; i < n; ++i) {
+        const std::int32_t column = columns[i];
+        out[i] = static_cast<std::int32_t>(column < own ? own_first + column : base + ghosts[column - own]);
+    }
+}
+
 void list_columns(const ColumnSet& set, std::int32_t* out, const Context& context)
 {
     if (context.kind == DeviceKind::cuda) {

@@ -206,6 +206,15 @@ TEST_F(Support, NumbersTheColumnsOutsideASlice)
             ASSERT_EQ(numbered[i], column >= first && column < end ? column - first : end - first + ghost)
                 << "column " << column;
         }
+        const DeviceArray<std::int32_t> restored(*context.memory, n);
+        restore_columns(device.data(), static_cast<std::int64_t>(n), first, end - first, list.data(), 0,
+                        restored.data(), context);
+        EXPECT_EQ(download(*device_, restored.data(), n), columns);
+        restore_columns(device.data(), static_cast<std::int64_t>(n), first + 5, end - first, list.data(), 5,
+                        restored.data(), context);
+        std::vector<std::int32_t> shifted(n);
+        std::transform(columns.begin(), columns.end(), shifted.begin(), [](std::int32_t column) { return column + 5; });
+        EXPECT_EQ(download(*device_, restored.data(), n), shifted);
     }
 }
 

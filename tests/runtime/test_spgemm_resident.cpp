@@ -11,13 +11,23 @@
 namespace rmsp::test {
 namespace {
 
-/// So that each device has whole rows whose columns keep their numbers.
-DistributeOptions as_factor()
+DistributeOptions distributed_by(RowAlignment alignment, Exchange exchange)
 {
     DistributeOptions options;
-    options.alignment = RowAlignment::row;
-    options.exchange = Exchange::ranges;
+    options.alignment = alignment;
+    options.exchange = exchange;
     return options;
+}
+
+/// Each device has whole rows whose columns keep their numbers, so that nothing is copied.
+DistributeOptions as_factor() { return distributed_by(RowAlignment::row, Exchange::ranges); }
+
+/// Those, and all ways in which it does not.
+std::vector<DistributeOptions> ways_to_distribute()
+{
+    return {as_factor(), distributed_by(RowAlignment::row, Exchange::entries),
+            distributed_by(RowAlignment::exact, Exchange::ranges),
+            distributed_by(RowAlignment::exact, Exchange::entries)};
 }
 
 std::vector<std::int64_t> saws(std::int64_t rows, std::int64_t most)
@@ -120,18 +130,57 @@ TEST_P(SpgemmResident, DistributedMatricesAreFactors)
 
 TEST_P(SpgemmResident, SquaresAndHardMatrices)
 {
-    for (const auto& [name, a] : hard_matrices<float>()) {
-        const auto there = runtime_->distribute<float>(a.view(), as_factor());
-        const auto b = with_row_lengths<float>(saws(a.cols, 3), 90, 3);
-        SparseProduct<float> product(*runtime_, there, b.view());
-        product.compute();
-        expect_product(name, product, a, b);
+    for (const DistributeOptions& options : ways_to_distribute()) {
+        for (const auto& [name, a] : hard_matrices<float>()) {
+            const auto there = runtime_->distribute<float>(a.view(), options);
+            const auto b = with_row_lengths<float>(saws(a.cols, 3), 90, 3);
+            SparseProduct<float> product(*runtime_, there, b.view());
+            product.compute();
+            expect_product(name, product, a, b);
+            const auto left = with_row_lengths<float>(saws(40, std::min<std::int64_t>(a.rows, 9)), a.rows, 4);
+            SparseProduct<float> from_left(*runtime_, left.view(), there);
+            from_left.compute();
+            expect_product(name, from_left, left, a);
+        }
+        auto a = stencil27<double>(9, 8, 7);
+        auto there = runtime_->distribute<double>(a.view(), options);
+        SparseProduct<double> square(*runtime_, there, there);
+        for (unsigned round = 0; round < 3; ++round) {
+            square.compute();
+            expect_product("square", square, a, a);
+            renew(a, there, round);
+        }
     }
-    const auto a = stencil27<double>(9, 8, 7);
-    const auto there = runtime_->distribute<double>(a.view(), as_factor());
-    SparseProduct<double> square(*runtime_, there, there);
-    square.compute();
-    expect_product("square", square, a, a);
+}
+
+/// A row on many devices, some of which have nothing else, between rows without entries.
+TEST_P(SpgemmResident, LongRowsOnSeveralDevices)
+{
+    for (const std::int64_t before : {0, 1, 40}) {
+        std::vector<std::int64_t> lengths(static_cast<std::size_t>(before), 1);
+        lengths.insert(lengths.end(), {0, 390, 0, 3});
+        auto a = with_row_lengths<double>(lengths, 400, 1);
+        const auto b = with_row_lengths<double>(saws(400, 6), 70, 2);
+        for (const DistributeOptions& options : ways_to_distribute()) {
+            auto there = runtime_->distribute<double>(a.view(), options);
+            SparseProduct<double> product(*runtime_, there, b.view());
+            const auto left = with_row_lengths<double>(saws(30, 4), a.rows, 4);
+            SparseProduct<double> from_left(*runtime_, left.view(), there);
+            for (unsigned round = 0; round < 2; ++round) {
+                product.compute();
+                expect_product("long rows", product, a, b);
+                from_left.compute();
+                expect_product("by long rows", from_left, left, a);
+                renew(a, there, round);
+            }
+            // The matrix itself stays what it was.
+            std::vector<double> y(static_cast<std::size_t>(a.rows));
+            const auto x = random_vector<double>(a.cols, 3);
+            there.apply(1.0, x.data(), 0.0, y.data());
+            const Verification v = verify_spmv<double>(a.view(), 1.0, x.data(), 0.0, nullptr, y.data());
+            EXPECT_TRUE(v.passed) << v.error;
+        }
+    }
 }
 
 TEST_P(SpgemmResident, ProductsAreFactorsOnEitherSide)
@@ -245,7 +294,7 @@ TEST_P(SpgemmResident, WhereMemoryIsShort)
 
 INSTANTIATE_TEST_SUITE_P(All, SpgemmResident, testing::ValuesIn(machines()), machine_name);
 
-TEST(SpgemmResidentApi, RefusesWhatIsNotThereInWholeRows)
+TEST(SpgemmResidentApi, RefusesWhatIsNotThereInCsr)
 {
     Runtime runtime({.devices = "host:3"});
     const auto a = stencil7<double>(10, 9, 8);
@@ -263,12 +312,9 @@ TEST(SpgemmResidentApi, RefusesWhatIsNotThereInWholeRows)
         change(options);
         return runtime.distribute<double>(a.view(), options);
     };
-    const auto cut = distributed([](auto& o) { o.alignment = RowAlignment::exact; });
-    EXPECT_THAT(message(cut, a.view()), testing::HasSubstr("RowAlignment::row"));
-    const auto renumbered = distributed([](auto& o) { o.exchange = Exchange::entries; });
-    EXPECT_THAT(message(a.view(), renumbered), testing::HasSubstr("B is a distributed matrix (720 x 720"));
     const auto floats = distributed([](auto& o) { o.values = StoredValues::floats; });
     EXPECT_THAT(message(floats, a.view()), testing::HasSubstr("rounded"));
+    EXPECT_THAT(message(a.view(), floats), testing::HasSubstr("B is a distributed matrix (720 x 720"));
     const auto streamed = distributed([](auto& o) { o.mode = Mode::streamed; });
     EXPECT_THAT(message(streamed, a.view()), testing::HasSubstr("streamed"));
     const auto good = distributed([](auto&) {});
