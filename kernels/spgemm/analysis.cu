@@ -361,6 +361,10 @@ __global__ void __launch_bounds__(threads) tile_totals_kernel(ScanJob job)
         // Of rows for warps, which are short enough for 32 bits.
         atomicAdd(&work[0][c], static_cast<unsigned>(job.bounds[row].products));
         atomicAdd(&work[1][c], static_cast<unsigned>(job.a_row_ptr[row + 1] - job.a_row_ptr[row]));
+        if (is_in_parts(static_cast<NumericClass>(c))) {
+            const PartCut cut = part_cut(job.bounds[row].span_words(), job.row_nnz[row], job.value_bytes);
+            atomicMax(&job.counters->most_parts, cut.parts(numeric_capacity(static_cast<NumericClass>(c))));
+        }
     }
     __syncthreads();
     if (threadIdx.x < classes && work[0][threadIdx.x] > 0) {

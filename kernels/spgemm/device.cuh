@@ -74,6 +74,7 @@ struct Counters {
     unsigned twins;     ///< rows of A with the columns of the row before, if the next is not 0
     int most_in_group;  ///< rows of A that are worked on together
     int most_products;  ///< of a row
+    int most_parts;     ///< of a row whose columns are cut into parts
 };
 
 __device__ __forceinline__ Extent load(const Extent* extent)
@@ -213,6 +214,7 @@ struct NumericJob {
     const RowBounds* bounds;
     const std::uint8_t* groups;
     int most_in_group;
+    int most_parts;
     int virtual_warp;  ///< of blocks' rows: lanes for a row of B; 0: virtual_warp() of the row
     const std::int64_t* row_ptr;
     std::int32_t* col_idx;  ///< of C

@@ -16,6 +16,8 @@ struct Factor {
 
 /// Loads that a thread issues before it uses the first.
 constexpr int in_flight = 4;
+/// Entries of a row of B from which on the range of a part's columns is searched.
+constexpr std::int32_t worth_searching = 32;
 
 /// From a column to its place in the row of C, with linear probing.
 struct ColumnTable {
@@ -57,24 +59,21 @@ struct ColumnTable {
     }
 };
 
-/// Sum of the threads of the block up to and with this one, and of all. All threads take part; `sums` is free again after the next
-/// barrier.
+/// Sum of the warps before this one, of a number of each thread. All threads take part; `sums` is free again after the next barrier.
 template <int Threads>
-__device__ __forceinline__ int2 block_sum_through(int own, int* sums)
+__device__ __forceinline__ int block_sum_before(int own, int* sums)
 {
     const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    int through = sum_through<32>(own, lane);
-    if (lane == 31) {
-        sums[warp] = through;
+    own = __reduce_add_sync(whole_warp, own);
+    if (threadIdx.x % 32 == 0) {
+        sums[warp] = own;
     }
     __syncthreads();
-    int total = 0;
-    for (int w = 0; w < Threads / 32; ++w) {
-        through += w < warp ? sums[w] : 0;
-        total += sums[w];
+    int before = 0;
+    for (int w = 0; w < warp; ++w) {
+        before += sums[w];
     }
-    return {through, total};
+    return before;
 }
 
 /// Writes the columns of a word of each lane (mask 0: none) to to[place] and on, in global memory. The whole warp takes part.
@@ -111,13 +110,83 @@ __device__ __forceinline__ std::int32_t entries_below(const std::int32_t* column
     return low;
 }
 
+/// Where a part of a row begins: among its words, if it has any, and among its entries.
+struct PartBegin {
+    std::int32_t word;
+    std::int32_t entry;
+};
+
+/// begins[0] and begins[1]: of parts `part` and part + 1 of a row that is given by words. All threads take part.
+template <int Threads>
+__device__ __forceinline__ void find_part(const RowSource& source, std::int32_t entries, std::int32_t first,
+                                          const PartCut& cut, int part, int parts, int* sums, PartBegin* begins)
+{
+    const int share = (source.count + Threads - 1) / Threads;
+    const int begin = min(static_cast<int>(threadIdx.x) * share, source.count);
+    const int end = min(begin + share, source.count);
+    if (threadIdx.x < 2) {
+        begins[threadIdx.x] = {source.count, entries};
+    }
+    int own = 0;
+    for (int i = begin; i < end; ++i) {
+        own += __popc(load(source.words + i).mask);
+    }
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    int before = block_sum_before<Threads>(own, sums) + sum_through<32>(own, lane) - own;
+    if (begin < end) {
+        std::int64_t previous = -1;
+        if (begin > 0) {
+            const Word word = load(source.words + begin - 1);
+            previous = cut.bytes(word.index - first, before - __popc(word.mask));
+        }
+        for (int i = begin; i < end; ++i) {
+            const Word word = load(source.words + i);
+            const std::int64_t bytes = cut.bytes(word.index - first, before);
+            for (int b = 0; b < 2; ++b) {
+                const std::int64_t at = cut.begin(part + b, parts);
+                if (previous < at && at <= bytes) {
+                    begins[b] = {i, before};
+                }
+            }
+            before += __popc(word.mask);
+            previous = bytes;
+        }
+    }
+    __syncthreads();
+}
+
+/// The same of a row that is given by its columns, by one thread, for one part. The last part ends where the row does.
+__device__ __forceinline__ PartBegin find_part(const std::int32_t* columns, std::int32_t entries, std::int32_t first,
+                                               const PartCut& cut, int part, int parts)
+{
+    if (part == parts) {
+        return {0, entries};
+    }
+    const std::int64_t at = cut.begin(part, parts);
+    std::int32_t low = 0;
+    for (std::int32_t high = entries; low < high;) {
+        const std::int32_t middle = low + (high - low) / 2;
+        if (cut.bytes((columns[middle] >> 5) - first, middle) < at) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    // A word belongs to one part.
+    while (low > 0 && low < entries && columns[low - 1] >> 5 == columns[low] >> 5) {
+        --low;
+    }
+    return {0, low};
+}
+
 enum class Lookup { hash, rank, map, chunk, search };
 
 /// Rows of C that take a block. Short rows of B are dealt to virtual warps and added atomically; long ones are taken by all threads, one
-/// after the other. Where the sums do not fit beside the ranks, a run of the row's entries, or of its columns, is computed in each pass
-/// over the rows of B. `Far`: they are added up in C itself, in global memory.
+/// after the other. Where the sums do not fit beside the ranks, each part of the row, a range of its columns, has a block, for which only
+/// that range is read of rows of B in order: block `index` + i * count has part i of row list[index]. Windows of chunks are passed over
+/// one after the other. `Far`: sums are added up in C itself, in global memory.
 template <Lookup By, bool Far, Work Of, int Threads, class T>
-__global__ void __launch_bounds__(Threads)
+__global__ void __launch_bounds__(Threads, 1024 / Threads)
     block_kernel(const __grid_constant__ NumericJob<T> job, const std::int32_t* __restrict__ list, std::int64_t count,
                  int capacity)
 {
@@ -129,24 +198,61 @@ __global__ void __launch_bounds__(Threads)
     __shared__ int long_rows[batch_size];
     __shared__ int long_count;
     __shared__ int warp_sums[Threads / 32];
+    __shared__ PartBegin begins[2];
     const int thread = static_cast<int>(threadIdx.x);
+    constexpr bool in_parts = By == Lookup::rank && !Far;
+    const int part = in_parts ? static_cast<int>(blockIdx.x / count) : 0;
     let_next_begin();
-    for (std::int64_t index = blockIdx.x; index < count; index += gridDim.x) {
+    for (std::int64_t index = blockIdx.x - part * count; index < count; index += gridDim.x) {
         const std::int64_t row = list[index];
         const RowBounds bounds = job.bounds[row];
         const std::int64_t c_begin = job.row_ptr[row];
         const auto entries = static_cast<std::int32_t>(job.row_ptr[row + 1] - c_begin);
         const int group = job.groups[row];
         const std::int32_t first = bounds.first >> 5;
-        const auto words = static_cast<std::int32_t>(bounds.span_words());
+        const auto span_words = static_cast<std::int32_t>(bounds.span_words());
+        const PartCut cut = part_cut(span_words, entries, sizeof(T));
+        const int parts = in_parts ? cut.parts(capacity) : 1;
+        if (part >= parts) {
+            break;
+        }
         ColumnTable table{reinterpret_cast<uint2*>(shared), static_cast<unsigned>(2 * capacity)};
         // Of a word of 32 columns: which are there, and how many come before it.
         uint2* const rank = reinterpret_cast<uint2*>(shared);
         std::int32_t* const map = By == Lookup::map ? job.map + blockIdx.x * job.b.cols : nullptr;
+        std::int32_t* const columns = job.col_idx + c_begin;
+        const RowSource source = source_of(job, row);
+        // Of the part, as long as that is the row.
+        PartBegin begin{0, 0};
+        PartBegin end{source.count, entries};
+        std::int32_t first_word = first;
+        std::int32_t words = span_words;
+        if (parts > 1) {
+            if (source.words != nullptr) {
+                find_part<Threads>(source, entries, first, cut, part, parts, warp_sums, begins);
+            } else {
+                if (thread < 64 && thread % 32 == 0) {
+                    begins[thread / 32] = find_part(columns, entries, first, cut, part + thread / 32, parts);
+                }
+                __syncthreads();
+            }
+            begin = begins[0];
+            end = begins[1];
+            if (begin.entry == end.entry) {
+                break;
+            }
+            if (source.words != nullptr) {
+                first_word = load(source.words + begin.word).index;
+                words = load(source.words + end.word - 1).index - first_word + 1;
+            } else {
+                first_word = columns[begin.entry] >> 5;
+                words = (columns[end.entry - 1] >> 5) - first_word + 1;
+            }
+        }
         T* sums = job.values + c_begin;
-        // Sums of the row, and those of a pass: of entries, or of all columns side by side.
-        const std::int64_t all_sums = By == Lookup::chunk ? bounds.span() : entries;
-        std::int32_t sums_a_pass = entries;
+        // Sums of the part, and those of a pass: of entries, or of all columns side by side.
+        const std::int64_t all_sums = By == Lookup::chunk ? bounds.span() : end.entry - begin.entry;
+        std::int32_t sums_a_pass = end.entry - begin.entry;
         if constexpr (By == Lookup::hash) {
             sums = reinterpret_cast<T*>(shared + 2 * capacity * sizeof(uint2));
             table.clear(thread, Threads);
@@ -156,27 +262,46 @@ __global__ void __launch_bounds__(Threads)
         } else if constexpr (By == Lookup::rank) {
             if constexpr (!Far) {
                 sums = reinterpret_cast<T*>(shared + words * sizeof(uint2));
-                sums_a_pass = static_cast<std::int32_t>((capacity - words * sizeof(uint2)) / sizeof(T));
             }
         }
-        std::int32_t* const columns = job.col_idx + c_begin;
-        const RowSource source = source_of(job, row);
         if (source.words != nullptr) {
+            // A run of words for each warp.
+            constexpr int warps = Threads / 32;
             const int lane = thread % 32;
+            const int run = ((end.word - begin.word + warps - 1) / warps + 31) / 32 * 32;
+            const int run_begin = min(begin.word + thread / 32 * run, end.word);
+            const int run_end = min(run_begin + run, end.word);
             int before = 0;
-            for (int i = 0; i < source.count; i += Threads) {
-                const Word word = i + thread < source.count ? load(source.words + i + thread) : Word{0, 0};
+            for (int i = run_begin + lane; i < run_end; i += 32) {
+                before += __popc(load(source.words + i).mask);
+            }
+            before = block_sum_before<Threads>(before, warp_sums) + begin.entry;
+            // Columns go to C side by side from where the sums will be.
+            auto* const staged = reinterpret_cast<std::int32_t*>(sums);
+            for (int i = run_begin; i < run_end; i += 32) {
+                const Word word = i + lane < run_end ? load(source.words + i + lane) : Word{0, 0};
                 const int has = __popc(word.mask);
-                const int2 sums_of_words = block_sum_through<Threads>(has, warp_sums);
-                const int place = before + sums_of_words.x - has;
+                const int through = sum_through<32>(has, lane);
+                const int place = before + through - has;
                 if (By == Lookup::rank && has > 0) {
-                    rank[word.index - first] = {word.mask, static_cast<unsigned>(place)};
+                    rank[word.index - first_word] = {word.mask, static_cast<unsigned>(place - begin.entry)};
                 }
-                for (int r = 0; r < group && job.fills; ++r) {
+                if (in_parts && job.fills) {
+                    write_columns(word, staged + place - begin.entry);
+                }
+                for (int r = 0; r < group && !in_parts && job.fills; ++r) {
                     spread(word, place, columns + std::int64_t{r} * entries, lane);
                 }
-                before += sums_of_words.y;
+                before += __shfl_sync(whole_warp, through, 31);
+            }
+            if (in_parts && job.fills) {
                 __syncthreads();
+                for (int r = 0; r < group; ++r) {
+                    std::int32_t* const to = columns + std::int64_t{r} * entries + begin.entry;
+                    for (int i = thread; i < end.entry - begin.entry; i += Threads) {
+                        to[i] = staged[i];
+                    }
+                }
             }
         } else if constexpr (By == Lookup::rank) {
             for (int i = thread; i < words; i += Threads) {
@@ -185,15 +310,15 @@ __global__ void __launch_bounds__(Threads)
         }
         __syncthreads();
         if (By == Lookup::hash || By == Lookup::map || (By == Lookup::rank && source.words == nullptr)) {
-            for (int i = thread; i < entries; i += Threads) {
+            for (int i = begin.entry + thread; i < end.entry; i += Threads) {
                 const std::int32_t column = columns[i];
                 if constexpr (By == Lookup::hash) {
                     table.insert(static_cast<unsigned>(column), static_cast<unsigned>(i));
                 } else if constexpr (By == Lookup::rank) {
                     const std::int32_t word = column >> 5;
-                    atomicOr(&rank[word - first].x, 1u << (column & 31));
-                    if (i == 0 || columns[i - 1] >> 5 != word) {
-                        rank[word - first].y = static_cast<unsigned>(i);
+                    atomicOr(&rank[word - first_word].x, 1u << (column & 31));
+                    if (i == begin.entry || columns[i - 1] >> 5 != word) {
+                        rank[word - first_word].y = static_cast<unsigned>(i - begin.entry);
                     }
                 } else {
                     map[column] = i;
@@ -209,7 +334,11 @@ __global__ void __launch_bounds__(Threads)
             if constexpr (By == Lookup::hash) {
                 place = table.find(static_cast<unsigned>(column));
             } else if constexpr (By == Lookup::rank) {
-                const uint2 word = rank[(column >> 5) - first];
+                const auto offset = static_cast<unsigned>((column >> 5) - first_word);
+                if (!Far && offset >= static_cast<unsigned>(words)) {
+                    return;
+                }
+                const uint2 word = rank[offset];
                 place = word.y + __popc(word.x & bits_below(column));
             } else if constexpr (By == Lookup::chunk) {
                 place = static_cast<unsigned>(column - bounds.first);
@@ -218,7 +347,7 @@ __global__ void __launch_bounds__(Threads)
             } else {
                 place = static_cast<unsigned>(entries_below(columns, entries, column));
             }
-            if constexpr (!Far && (By == Lookup::rank || By == Lookup::chunk)) {
+            if constexpr (By == Lookup::chunk) {
                 place -= static_cast<unsigned>(pass);
                 if (place >= static_cast<unsigned>(pass_sums)) {
                     return;
@@ -231,15 +360,34 @@ __global__ void __launch_bounds__(Threads)
                 add(sums + place, product, Far || atomic);
             }
         };
-        const auto product_of = [&](const Factor<T>& f, std::int64_t of_b) {
-            return lists ? T{0} : f.value * __ldg(job.b_values + of_b);
+        // Entries first, first + step, ... of a row of B.
+        const auto add_row = [&](const Factor<T>& f, std::int64_t of_a, int first_entry, int step, bool atomic) {
+            for (std::int32_t j = first_entry; j < f.entries; j += in_flight * step) {
+                std::int32_t column[in_flight];
+                T product[in_flight];
+#pragma unroll
+                for (int u = 0; u < in_flight; ++u) {
+                    column[u] = -1;
+                    if (j + u * step < f.entries) {
+                        column[u] = __ldg(job.b.col_idx + f.begin + j + u * step);
+                        product[u] = lists ? T{0} : __ldg(job.b_values + f.begin + j + u * step);
+                    }
+                }
+#pragma unroll
+                for (int u = 0; u < in_flight; ++u) {
+                    if (column[u] >= 0) {
+                        add_up(column[u], of_a, f.begin + j + u * step, f.value * product[u], atomic);
+                    }
+                }
+            }
         };
         const std::int64_t a_begin = job.a.row_ptr[row];
         const std::int64_t a_entries = job.a.row_ptr[row + 1] - a_begin;
-        const int lanes = job.virtual_warp > 0 ? job.virtual_warp : virtual_warp(bounds.products, a_entries);
+        const int lanes = job.virtual_warp > 0 ? job.virtual_warp : virtual_warp(bounds.products / parts, a_entries);
         const int lane = thread % lanes;
         const int virtual_warps = Threads / lanes;
-        const std::int32_t longest = max(8 * lanes, Threads);  // of a virtual warp
+        const std::int32_t longest = max(8 * lanes, Threads);            // of the rows of B that warps take
+        const std::int32_t longest_of_one = max(in_flight * lanes, 32);  // that a virtual warp takes alone
         // Twins one after the other, with the same places.
         for (int r = 0; r < group; ++r) {
             if constexpr (Far) {
@@ -249,7 +397,8 @@ __global__ void __launch_bounds__(Threads)
                 pass_sums = static_cast<std::int32_t>(min(all_sums - pass, std::int64_t{sums_a_pass}));
                 __syncthreads();
                 for (int i = thread; i < pass_sums; i += Threads) {
-                    sums[i] = lists ? static_cast<T>(job.offsets[c_begin + pass + i] - first_product) : T{0};
+                    sums[i] =
+                        lists ? static_cast<T>(job.offsets[c_begin + begin.entry + pass + i] - first_product) : T{0};
                 }
                 for (std::int64_t at = 0; at < a_entries; at += batch_size) {
                     const int batch = static_cast<int>(
@@ -262,10 +411,19 @@ __global__ void __launch_bounds__(Threads)
                     for (int i = thread; i < batch; i += Threads) {
                         const std::int64_t k = __ldg(job.a.col_idx + a_begin + at + i);
                         const Extent b_row = load(job.b_entries + k);
-                        factors[i] = {b_row.place(),
-                                      lists ? T{0} : __ldg(job.a_values + a_begin + r * a_entries + at + i),
-                                      b_row.count()};
-                        if (b_row.count() > longest) {
+                        std::int64_t b_begin = b_row.place();
+                        std::int32_t b_entries = b_row.count();
+                        if (in_parts && parts > 1 && !job.atomic && b_entries > worth_searching) {
+                            const std::int32_t* const b_columns = job.b.col_idx + b_begin;
+                            const std::int64_t first_column = std::int64_t{first_word} * 32;
+                            const std::int32_t skipped = entries_below(b_columns, b_entries, first_column);
+                            b_entries = entries_below(b_columns + skipped, b_entries - skipped,
+                                                      first_column + std::int64_t{words} * 32);
+                            b_begin += skipped;
+                        }
+                        factors[i] = {b_begin, lists ? T{0} : __ldg(job.a_values + a_begin + r * a_entries + at + i),
+                                      b_entries};
+                        if (b_entries > longest) {
                             long_rows[atomicAdd(&long_count, 1)] = i;
                         }
                     }
@@ -273,11 +431,26 @@ __global__ void __launch_bounds__(Threads)
                     for (int t = 0; t < long_count; ++t) {
                         const int own = long_rows[t];
                         const Factor<T> f = factors[own];
-                        for (std::int32_t j = thread; j < f.entries; j += Threads) {
-                            add_up(__ldg(job.b.col_idx + f.begin + j), a_begin + at + own, f.begin + j,
-                                   product_of(f, f.begin + j), job.atomic);
-                        }
+                        add_row(f, a_begin + at + own, thread, Threads, job.atomic);
                         __syncthreads();
+                    }
+                    // Segments of middling rows are dealt to the warps in turn.
+                    for (int t = 0, turn = 0; t < batch; t += 32) {
+                        constexpr int warps = Threads / 32;
+                        constexpr int segment = 32 * in_flight;
+                        const std::int32_t of_lane = t + thread % 32 < batch ? factors[t + thread % 32].entries : 0;
+                        unsigned middling = __ballot_sync(whole_warp, of_lane > longest_of_one && of_lane <= longest);
+                        for (; middling != 0; middling &= middling - 1) {
+                            const int own = t + __ffs(static_cast<int>(middling)) - 1;
+                            Factor<T> f = factors[own];
+                            const std::int32_t all = f.entries;
+                            const int segments = (all + segment - 1) / segment;
+                            for (int i = (thread / 32 - turn) & (warps - 1); i < segments; i += warps) {
+                                f.entries = min(all, (i + 1) * segment);
+                                add_row(f, a_begin + at + own, i * segment + thread % 32, 32, true);
+                            }
+                            turn += segments;
+                        }
                     }
                     for (int t = thread / lanes; t < batch; t += in_flight * virtual_warps) {
                         std::int32_t column[in_flight];
@@ -286,7 +459,7 @@ __global__ void __launch_bounds__(Threads)
                         for (int u = 0; u < in_flight; ++u) {
                             const int own = t + u * virtual_warps;
                             column[u] = -1;
-                            if (own < batch && factors[own].entries <= longest && lane < factors[own].entries) {
+                            if (own < batch && factors[own].entries <= longest_of_one && lane < factors[own].entries) {
                                 column[u] = __ldg(job.b.col_idx + factors[own].begin + lane);
                                 product[u] = lists ? T{0} : __ldg(job.b_values + factors[own].begin + lane);
                             }
@@ -297,11 +470,7 @@ __global__ void __launch_bounds__(Threads)
                             if (column[u] >= 0) {
                                 add_up(column[u], a_begin + at + own, factors[own].begin + lane,
                                        factors[own].value * product[u], true);
-                                for (std::int32_t j = lane + lanes; j < factors[own].entries; j += lanes) {
-                                    add_up(__ldg(job.b.col_idx + factors[own].begin + j), a_begin + at + own,
-                                           factors[own].begin + j, product_of(factors[own], factors[own].begin + j),
-                                           true);
-                                }
+                                add_row(factors[own], a_begin + at + own, lane + lanes, lanes, true);
                             }
                         }
                     }
@@ -320,7 +489,7 @@ __global__ void __launch_bounds__(Threads)
                     }
                 } else {
                     for (std::int32_t i = thread; i < pass_sums; i += Threads) {
-                        to[pass + i] = job.alpha * (Far ? __ldcg(sums + i) : sums[i]);
+                        to[begin.entry + pass + i] = job.alpha * (Far ? __ldcg(sums + i) : sums[i]);
                     }
                 }
             }
@@ -364,7 +533,9 @@ void run_numeric_block(const NumericJob<T>& job, NumericClass c, Work work, cons
                        std::int64_t count, Overlap overlap, cudaStream_t stream)
 {
     const Shape shape = numeric_shape(c, sizeof(T));
-    const std::int64_t blocks = c == NumericClass::scatter ? std::min<std::int64_t>(count, job.map_blocks) : count;
+    const std::int64_t blocks = c == NumericClass::scatter ? std::min<std::int64_t>(count, job.map_blocks)
+                                : is_in_parts(c)           ? count * job.most_parts
+                                                           : count;
     const Kernel<T> kernel = work == Work::list           ? kernel_of<Work::list, T>(c, shape.threads)
                              : c == NumericClass::chunks  ? block_kernel<Lookup::chunk, false, Work::sum, 512, T>
                              : c == NumericClass::scatter ? block_kernel<Lookup::map, true, Work::sum, 512, T>

@@ -52,8 +52,9 @@ enum class StructureClass : std::uint8_t {
 };
 
 struct StructureLimits {
-    std::int64_t words_per_pair = 16;     ///< a bitmap with more words than this for each pair is mostly empty
-    std::int64_t pairs_of_a_warp = 4096;  ///< a row with more takes a block
+    std::int64_t words_per_pair = 16;         ///< a bitmap with more words than this for each pair is mostly empty
+    std::int64_t pairs_of_a_warp = 4096;      ///< a row with more takes a block,
+    std::int64_t pairs_of_a_block = 1 << 16;  ///< with more than this the largest one, however narrow its bitmap is
     bool operator==(const StructureLimits&) const = default;
 };
 
@@ -175,10 +176,11 @@ constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shar
                               : StructureClass::sort256;
     }
     const StructureClass widest = widest_bitmap(shared_limit);
-    const StructureClass fitting = words <= 4096    ? StructureClass::bits4096
-                                   : words <= 8192  ? StructureClass::bits8192
-                                   : words <= 16384 ? StructureClass::bits16384
-                                                    : StructureClass::bits51200;
+    const StructureClass fitting = row.words > limits.pairs_of_a_block ? StructureClass::bits51200
+                                   : words <= 4096                     ? StructureClass::bits4096
+                                   : words <= 8192                     ? StructureClass::bits8192
+                                   : words <= 16384                    ? StructureClass::bits16384
+                                                                       : StructureClass::bits51200;
     return fitting < widest ? fitting : widest;
 }
 
@@ -226,7 +228,9 @@ enum class NumericClass : std::uint8_t {
     rank24,  ///< a block: bitmap with the entries before each word, and the sums, in 24 KiB of shared memory, and so on
     rank48,
     rank96,
-    rank216,     ///< the widest that the GPU has room for also takes rows with more, in passes
+    rank216,
+    parts48,  ///< rows that need more: a block for each range of their columns that fits so many KiB
+    parts96,
     rank_far64,  ///< the bitmap in shared memory, the sums in C itself
     rank_far216,
     chunks,  ///< a block: a sum for each of up to so many columns side by side, one such piece of the row after the other
@@ -245,7 +249,7 @@ struct NumericLimits {
     std::int64_t products_of_a_lone_warp = 1 << 13;   ///< likewise a row without twins, or with more of what follows:
     std::int64_t a_entries_of_a_lone_warp = 128;      ///< entries of A,
     std::int64_t bytes_of_a_lone_warp = 8192;         ///< and of shared memory
-    std::int64_t most_passes = 8;                     ///< over the rows of B; beyond, sums in global memory cost less
+    std::int64_t most_parts = 64;                     ///< of a row's columns; beyond, sums in global memory cost less
     bool operator==(const NumericLimits&) const = default;
 };
 
@@ -269,7 +273,9 @@ constexpr bool is_block_hash(NumericClass c)
 {
     return c >= NumericClass::block_hash1024 && c <= NumericClass::block_hash8192;
 }
-constexpr bool is_rank(NumericClass c) { return c >= NumericClass::rank24 && c <= NumericClass::rank216; }
+/// With ranks in shared memory.
+constexpr bool is_rank(NumericClass c) { return c >= NumericClass::rank24 && c <= NumericClass::parts96; }
+constexpr bool is_in_parts(NumericClass c) { return c >= NumericClass::parts48 && c <= NumericClass::parts96; }
 constexpr bool is_rank_far(NumericClass c) { return c == NumericClass::rank_far64 || c == NumericClass::rank_far216; }
 
 /// Products of the classes few, columns of a window, entries of a block's hash table; for the others bytes of shared memory.
@@ -323,8 +329,10 @@ constexpr std::int64_t numeric_capacity(NumericClass c)
         case N::hash65536:
             return 64 * kib;
         case N::rank48:
+        case N::parts48:
             return 48 * kib;
         case N::rank96:
+        case N::parts96:
         case N::chunks:
             return 96 * kib;
         case N::rank216:
@@ -368,6 +376,29 @@ constexpr std::int64_t block_hash_bytes(std::int64_t entries, std::int64_t value
 /// Shared memory of bits and first place of each word of 32 columns.
 constexpr std::int64_t rank_bytes(std::int64_t span_words) { return span_words * 8; }
 
+/// A row whose ranks and sums do not fit together is cut into parts, ranges of its words with about as many bytes of both: word w begins
+/// a part if as many bytes belong to those before it as to the parts before.
+struct PartCut {
+    std::int64_t total;  ///< bytes of the row
+    std::int32_t value_bytes;
+    /// Of the words before one that is `offset` words behind the row's first, with so many entries before it.
+    constexpr std::int64_t bytes(std::int64_t offset, std::int64_t before) const
+    {
+        return rank_bytes(offset) + before * value_bytes;
+    }
+    constexpr std::int64_t begin(int part, int parts) const { return total * part / parts; }
+    /// So many that each fits a capacity: a part may have one word, with 32 entries, more than its share.
+    constexpr int parts(std::int64_t capacity) const
+    {
+        const std::int64_t share = capacity - 2 * (rank_bytes(1) + std::int64_t{32} * value_bytes);
+        return static_cast<int>(total <= capacity ? 1 : (total + share - 1) / share);
+    }
+};
+constexpr PartCut part_cut(std::int64_t span_words, std::int64_t entries, std::int64_t value_bytes)
+{
+    return {rank_bytes(span_words) + entries * value_bytes, static_cast<std::int32_t>(value_bytes)};
+}
+
 /// Threads of a block whose warps each take rows of their own: fewer where a row needs much shared memory, so that little of it is left
 /// over.
 inline constexpr int most_threads_of_warps = 128;
@@ -404,6 +435,37 @@ constexpr Shape numeric_shape(NumericClass c, std::int64_t value_bytes, int twin
                         : bytes <= 96 << 10         ? 512
                                                     : 1024;
     return {threads, threads, bytes};
+}
+
+/// What a block keeps in arrays of its own besides.
+inline constexpr std::int64_t block_arrays_bytes = 10 << 10;
+
+/// Class of a row whose ranks are in shared memory, with so much room; search: it would have too many parts.
+constexpr NumericClass rank_class(const PartCut& cut, std::int64_t room, const NumericLimits& limits)
+{
+    using N = NumericClass;
+    for (const N c : {N::rank24, N::rank48, N::rank96, N::rank216}) {
+        if (cut.total <= numeric_capacity(c) && numeric_capacity(c) <= room) {
+            return c;
+        }
+    }
+    const N parts = numeric_capacity(N::parts96) <= room ? N::parts96 : N::parts48;
+    return cut.parts(numeric_capacity(parts)) <= limits.most_parts ? parts : N::search;
+}
+
+/// Time that a row takes of a multiprocessor, in steps of a thread over a product: each block waits a while besides, and the fewer
+/// of them have room, the less others hide of that. A look-up costs about the same in a table and by rank, so that it is the threads that find
+/// room which decide: random permutations of bands of half-width 111 on an H200, tables of 1,024 entries in 128 threads 380 GFLOP/s,
+/// ranks in twice as much shared memory and 256 threads 402.
+constexpr double block_time(NumericClass c, const PartCut& cut, std::int64_t products, std::int64_t shared_limit)
+{
+    constexpr double steps_of_waiting = 20;
+    constexpr std::int64_t arrays_bytes = 8 << 10;
+    const Shape shape = numeric_shape(c, cut.value_bytes);
+    const int parts = is_in_parts(c) ? cut.parts(shape.bytes) : 1;
+    const double steps = static_cast<double>(products) / shape.threads;
+    const std::int64_t blocks = shared_limit / (shape.bytes + arrays_bytes);
+    return (parts * steps_of_waiting + steps) / static_cast<double>(std::max<std::int64_t>(blocks, 1));
 }
 
 /// `a_entries`: of A in the row; `words`: of 32 columns that the row of C has entries in; `twins`: most rows that a warp takes together.
@@ -448,37 +510,26 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entrie
             }
         }
     }
-    // What a block keeps in its own arrays besides.
-    const std::int64_t room = shared_limit - (10 << 10);
-    const std::int64_t far = rank_bytes(row.span_words());
-    const std::int64_t near = far + entries * value_bytes;
+    const std::int64_t room = shared_limit - block_arrays_bytes;
+    const PartCut cut = part_cut(row.span_words(), entries, value_bytes);
+    const NumericClass ranks = windows ? rank_class(cut, room, limits) : NumericClass::search;
     std::int64_t slots = 1024;
     while (slots < entries && slots < 8192) {
         slots *= 2;
     }
-    const std::int64_t table = block_hash_bytes(slots, value_bytes);
-    if (hashes && entries <= slots && table <= room && (!windows || table < near)) {
-        return slots == 1024   ? NumericClass::block_hash1024
-               : slots == 2048 ? NumericClass::block_hash2048
-               : slots == 4096 ? NumericClass::block_hash4096
-                               : NumericClass::block_hash8192;
+    const NumericClass table = slots == 1024   ? NumericClass::block_hash1024
+                               : slots == 2048 ? NumericClass::block_hash2048
+                               : slots == 4096 ? NumericClass::block_hash4096
+                                               : NumericClass::block_hash8192;
+    if (hashes && entries <= slots && block_hash_bytes(slots, value_bytes) <= room &&
+        (!is_rank(ranks) ||
+         block_time(table, cut, row.products, shared_limit) < block_time(ranks, cut, row.products, shared_limit))) {
+        return table;
     }
-    const NumericClass widest = room >= 216 << 10  ? NumericClass::rank216
-                                : room >= 96 << 10 ? NumericClass::rank96
-                                                   : NumericClass::rank48;
-    if (windows) {
-        const NumericClass fitting = near <= 24 << 10   ? NumericClass::rank24
-                                     : near <= 48 << 10 ? NumericClass::rank48
-                                     : near <= 96 << 10 ? NumericClass::rank96
-                                                        : NumericClass::rank216;
-        if (fitting < widest || near <= numeric_capacity(widest)) {
-            return fitting;
-        }
-        const std::int64_t a_pass = numeric_capacity(widest) - far;
-        if (a_pass > 0 && entries * value_bytes <= limits.most_passes * (a_pass - value_bytes)) {
-            return widest;
-        }
+    if (ranks != NumericClass::search) {
+        return ranks;
     }
+    const std::int64_t far = rank_bytes(row.span_words());
     if (windows && far <= 216 << 10) {
         const NumericClass fitting = far <= 64 << 10 ? NumericClass::rank_far64 : NumericClass::rank_far216;
         if (numeric_capacity(fitting) <= room) {

@@ -242,6 +242,7 @@ private:
                 .bounds = bounds_,
                 .groups = groups_,
                 .most_in_group = most_in_group(),
+                .most_parts = counters_.most_parts,
                 .virtual_warp = virtual_warp_,
                 .row_ptr = row_ptr_,
                 .col_idx = col_idx,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/spgemm/sort.cuh>
@@ -12,18 +13,44 @@ constexpr int rows_a_block = warp_threads / 32;
 /// Loads that a thread issues before it uses the first.
 constexpr int in_flight = 4;
 
-/// Calls f for the words of the rows of B that a row of A touches, from the threads of a group: a virtual warp for each row of B.
-template <class F>
-__device__ __forceinline__ void for_each_word(const StructureJob& job, std::int64_t row, std::int32_t words, int thread,
-                                              int group, const F& f)
+/// Calls f for words first, first + step, ... of a row of B, with `Loads` of them in flight.
+template <int Loads, class F>
+__device__ __forceinline__ void for_each_word_of(const int2* list, std::int32_t first, std::int32_t count, int step,
+                                                 const F& f)
 {
+    for (std::int32_t j = first; j < count; j += Loads * step) {
+        int2 word[Loads];
+#pragma unroll
+        for (int u = 0; u < Loads; ++u) {
+            if (j + u * step < count) {
+                word[u] = __ldg(list + j + u * step);
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < Loads; ++u) {
+            if (j + u * step < count) {
+                f(word[u].x, static_cast<std::uint32_t>(word[u].y));
+            }
+        }
+    }
+}
+
+/// Calls f for the words of the rows of B that a row of A touches, from the threads of a group: a virtual warp for each row of B, or
+/// all of a block, one after the other, for each long one.
+template <int Group, class F>
+__device__ __forceinline__ void for_each_word(const StructureJob& job, std::int64_t row, std::int32_t words, int thread,
+                                              const F& f)
+{
+    // A warp's rows are short, and it has no registers to spare.
+    constexpr int loads = Group > 32 ? in_flight : 1;
+    constexpr std::int32_t longest = Group > 32 ? 2 * Group : std::numeric_limits<std::int32_t>::max();
     const std::int64_t begin = job.a.row_ptr[row];
     const auto entries = static_cast<int>(job.a.row_ptr[row + 1] - begin);
     const std::int32_t* const columns = job.a.col_idx + begin;
     const int shift = __ffs(virtual_warp(words, entries)) - 1;
     const int lanes = 1 << shift;
     const int lane = thread & (lanes - 1);
-    const int step = group >> shift;
+    const int step = Group >> shift;
     for (int i = thread >> shift; i < entries; i += in_flight * step) {
         // Loads that do not depend on each other come together.
         std::int32_t k[in_flight];
@@ -39,7 +66,7 @@ __device__ __forceinline__ void for_each_word(const StructureJob& job, std::int6
             count[u] = 0;
             if (k[u] >= 0) {
                 const Extent stored = load(job.b_words + k[u]);
-                count[u] = stored.count();
+                count[u] = stored.count() <= longest ? stored.count() : 0;
                 list[u] = reinterpret_cast<const int2*>(job.words) + stored.place();
             }
         }
@@ -58,11 +85,19 @@ __device__ __forceinline__ void for_each_word(const StructureJob& job, std::int6
         if (max(max(count[0], count[1]), max(count[2], count[3])) > lane + lanes) {
 #pragma unroll
             for (int u = 0; u < in_flight; ++u) {
-                for (std::int32_t j = lane + lanes; j < count[u]; j += lanes) {
-                    const int2 next = __ldg(list[u] + j);
-                    f(next.x, static_cast<std::uint32_t>(next.y));
-                }
+                for_each_word_of<loads>(list[u], lane + lanes, count[u], lanes, f);
             }
+        }
+    }
+    for (int i = 0; Group > 32 && i < entries; i += 32) {
+        const int at = i + thread % 32;
+        const Extent stored = at < entries ? load(job.b_words + __ldg(columns + at)) : Extent(0, 0);
+        unsigned those = __ballot_sync(whole_warp, stored.count() > longest);
+        for (; those != 0; those &= those - 1) {
+            const int source = __ffs(static_cast<int>(those)) - 1;
+            const Extent its(__shfl_sync(whole_warp, stored.packed, source));
+            for_each_word_of<loads>(reinterpret_cast<const int2*>(job.words) + its.place(), thread, its.count(), Group,
+                                    f);
         }
     }
 }
@@ -144,7 +179,7 @@ __global__ void __launch_bounds__(warp_threads)
         }
         __syncwarp();
         const RowBounds bounds = job.bounds[row];
-        for_each_word(job, row, bounds.words, lane, 32, [&](std::int32_t word, std::uint32_t bits) {
+        for_each_word<32>(job, row, bounds.words, lane, [&](std::int32_t word, std::uint32_t bits) {
             unsigned slot = __umulhi(static_cast<unsigned>(word) * 0x9e3779b1u, slots);
             while (true) {
                 const std::int32_t found = atomicCAS(key + slot, free_slot, word);
@@ -252,7 +287,7 @@ __device__ __forceinline__ void for_each_marked(const std::uint32_t* summary, in
 /// A bitmap over the row's span, by a warp or a block; wider rows in several passes. A bit of the summary stands for a word of the
 /// bitmap. All bits are zero between rows.
 template <int Group, bool Write>
-__global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
+__global__ void __launch_bounds__(Group == 32 ? warp_threads : Group, Group == 32 ? 0 : 1024 / Group)
     bits_kernel(const __grid_constant__ StructureJob job, const std::int32_t* __restrict__ list, std::int64_t count,
                 int capacity)
 {
@@ -312,7 +347,7 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group)
         int used = 0;
         int entries = 0;
         for (std::int32_t pass = 0; pass < words; pass += capacity) {
-            for_each_word(job, row, bounds.words, thread, Group, [&](std::int32_t word, std::uint32_t mask) {
+            for_each_word<Group>(job, row, bounds.words, thread, [&](std::int32_t word, std::uint32_t mask) {
                 const auto place = static_cast<unsigned>(word - first - pass);
                 if (place < static_cast<unsigned>(capacity) && atomicOr(bits + place, mask) == 0) {
                     atomicOr(summary + place / 32, 1u << (place % 32));

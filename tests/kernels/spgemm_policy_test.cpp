@@ -1,5 +1,6 @@
 #include <array>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -127,9 +128,9 @@ TEST(SpgemmPolicy, NumericClassHoldsTheRow)
                                 EXPECT_LE(entries, capacity);
                                 EXPECT_NE(accumulator, Accumulator::window);
                             } else if (is_rank(c)) {
-                                const std::int64_t sums = (capacity - rank_bytes(r.span_words())) / bytes;
-                                ASSERT_GT(sums, 0);
-                                EXPECT_LE((entries + sums - 1) / sums, NumericLimits{}.most_passes);
+                                const int parts = part_cut(r.span_words(), entries, bytes).parts(capacity);
+                                EXPECT_EQ(parts > 1, is_in_parts(c));
+                                EXPECT_LE(parts, NumericLimits{}.most_parts);
                             } else if (is_rank_far(c)) {
                                 EXPECT_LE(rank_bytes(r.span_words()), capacity);
                             }
@@ -151,6 +152,72 @@ TEST(SpgemmPolicy, NumericClassHoldsTheRow)
         is_hash(numeric_class(row(0, 9999, 9, 900), 129, 90, 300, 8, 2, Accumulator::automatic, h200_shared, 0)));
     EXPECT_FALSE(
         is_hash(numeric_class(row(0, 9999, 9, 900), 513, 90, 300, 8, 2, Accumulator::automatic, h200_shared, 0)));
+}
+
+TEST(SpgemmPolicy, PartsOfARowFit)
+{
+    std::mt19937 random(1);
+    for (int round = 0; round < 200; ++round) {
+        // Denser at the begin in every other round, as rows of graphs are.
+        const std::int32_t span = 1 + static_cast<std::int32_t>(random() % 100'000);
+        const double density = 1.0 / static_cast<double>(1 << (random() % 8));
+        std::vector<std::int32_t> of_words((static_cast<std::size_t>(span) + 31) / 32, 0);
+        std::int64_t entries = 0;
+        for (std::int32_t column = 0; column < span; ++column) {
+            const double there = round % 2 == 0 ? density : density / (1 + 16.0 * column / span);
+            if (column == 0 || column + 1 == span || static_cast<double>(random()) < there * 4294967296.0) {
+                ++of_words[static_cast<std::size_t>(column) / 32];
+                ++entries;
+            }
+        }
+        const auto words = static_cast<std::int64_t>(of_words.size());
+        for (const std::int64_t value_bytes : {4, 8}) {
+            const PartCut cut = part_cut(words, entries, value_bytes);
+            for (const std::int64_t capacity : {std::int64_t{2} << 10, numeric_capacity(NumericClass::parts96)}) {
+                const int parts = cut.parts(capacity);
+                EXPECT_EQ(parts > 1, cut.total > capacity);
+                std::vector<std::int64_t> bytes(static_cast<std::size_t>(parts), 0);
+                std::int64_t before = 0;
+                int part = 0;
+                for (std::int64_t w = 0; w < words; ++w) {
+                    const std::int32_t of_word = of_words[static_cast<std::size_t>(w)];
+                    while (part + 1 < parts && cut.bytes(w, before) >= cut.begin(part + 1, parts)) {
+                        ++part;
+                    }
+                    bytes[static_cast<std::size_t>(part)] += rank_bytes(1) + of_word * value_bytes;
+                    before += of_word;
+                }
+                for (const std::int64_t of_part : bytes) {
+                    EXPECT_LE(of_part, capacity)
+                        << span << " columns, " << entries << " entries, " << parts << " parts";
+                }
+            }
+        }
+    }
+    EXPECT_EQ(part_cut(10, 10, 8).parts(160), 1);
+    EXPECT_EQ(part_cut(1 << 26, std::int64_t{1} << 31, 8).parts(96 << 10), 181'198);
+}
+
+/// Random permutations of bands: what lies in shared memory decides how many threads wait for it.
+TEST(SpgemmPolicy, TablesOrRanksByWhatEachTakes)
+{
+    const auto of_band = [](std::int32_t half) {
+        const std::int32_t width = 2 * half + 1;
+        const NumericLimits limits = numeric_limits(width * width, width);
+        return numeric_class(row(0, 99'999, width * width, width * width), width, 4 * half * 95 / 100, 4 * half + 1, 8,
+                             1, Accumulator::automatic, h200_shared, most_few, limits);
+    };
+    for (const std::int32_t half : {79, 95, 111}) {
+        EXPECT_EQ(of_band(half), NumericClass::rank48) << half;
+    }
+    const auto of_graph = [](std::int32_t products, std::int64_t entries) {
+        return numeric_class(row(0, (1 << 18) - 1, products, products), 4, 999, entries, 8, 1, Accumulator::automatic,
+                             h200_shared, most_few);
+    };
+    EXPECT_EQ(of_graph(1000, 950), NumericClass::block_hash1024);
+    EXPECT_EQ(of_graph(2000, 1900), NumericClass::block_hash2048);
+    EXPECT_EQ(of_graph(20'000, 10'000), NumericClass::rank216);
+    EXPECT_TRUE(is_in_parts(of_graph(1'000'000, 100'000)));
 }
 
 TEST(SpgemmPolicy, TwinsOfAWarpHaveRoom)

@@ -145,6 +145,12 @@ std::vector<Pair<T>> pairs()
     add("rows of C with every column", band<T>(9, 40, 3, 20), band<T>(40, 30000, 750, 800));
     add("many products for few columns", matrix<T>(300, {40000, 5, 9000}, 1), matrix<T>(17, repeated(300, 9), 2));
     add("a row of B of 60000", matrix<T>(5, {2, 0, 1, 4}, 1), matrix<T>(100000, {3, 60000, 0, 1, 700}, 2));
+    // Rows of C that are cut into ranges of columns, of rows of B in order and not.
+    const HostCsr<T> wide_rows = matrix<T>(200000, lengths(100, 2500, 4), 2);
+    add("wide rows of C", matrix<T>(100, {60, 2, 30, 0, 45}, 1), wide_rows);
+    add("wide rows of C, in order", matrix<T>(100, {60, 2, 30, 0, 45}, 1), sorted_unique(wide_rows));
+    add("wide rows of C, of short ones", matrix<T>(4000, {3000, 5}, 1),
+        sorted_unique(matrix<T>(300000, lengths(4000, 40, 4), 2)));
     std::vector<std::int64_t> one_long(5000, 1);
     one_long[100] = 3000;
     add("entries of C with many products among many with one", matrix<T>(4000, one_long, 1),
@@ -358,9 +364,10 @@ TEST_P(SpgemmKernels, MultipliesHardMatrices)
 TEST_P(SpgemmKernels, EachAccumulator)
 {
     visit([&]<class T>(const SpgemmKernel<T>& kernel) {
+        const std::vector<Pair<T>> all = pairs<T>();
         for (const char* const accumulator : spgemm_accumulators()) {
             SCOPED_TRACE(accumulator);
-            for (const Pair<T>& pair : pairs<T>()) {
+            for (const Pair<T>& pair : all) {
                 SCOPED_TRACE(pair.name);
                 if (pair.b.cols > 60'000) {
                     continue;  // only what "auto" takes for them is meant to cope
