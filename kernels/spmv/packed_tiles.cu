@@ -50,9 +50,9 @@ __device__ __forceinline__ T from_before(T running, int lane)
 
 /// One block a stretch of entries. A warp writes the rows that end in it; the first, which may have begun before, when the other warps are
 /// done. Values are stored as V.
-template <bool Overwrite, bool Spread, class V, class T>
+template <bool Overwrite, class V, int high_bits, class T>
 __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocessor)
-    packed_tiles_kernel(const Matrix<T> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
+    packed_tiles_kernel(const Matrix<T, high_bits> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
 {
     __shared__ T heads[warps];
     __shared__ T rests[warps];
@@ -71,58 +71,48 @@ __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocess
     const int first_tile = static_cast<int>(blockIdx.x) * a.block_tiles;
     const int end_tile = first_tile + packed_first_tile(warp + 1, warps, a.block_tiles);
     int tile = first_tile + packed_first_tile(warp, warps, a.block_tiles);
-    Codes next;
-    if (tile < end_tile) {
-        next = load_codes(a, tile, lane);
-    }
+    Codes<high_bits> next{};
+    next.load(a, tile, lane, tile < end_tile, false);
+    next.load_high(a, tile, lane, tile < end_tile && next.wide());
     for (; tile < end_tile; ++tile) {
-        const Codes codes = next;
+        const Codes<high_bits> codes = next;
+        T gathered[lane_entries];
+        gather(codes, x, gathered);
         LaneValues<V, lane_entries> values;
         values.load(a.values, tile, lane);
-        std::int32_t column[lane_entries];
-        unpack(codes, column);
-        T gathered[lane_entries];
-#pragma unroll
-        for (int k = 0; k < lane_entries; ++k) {
-            gathered[k] = column[k] != no_column32 ? __ldg(x + column[k]) : T{0};
-        }
-        if (tile + 1 < end_tile) {
-            next = load_codes(a, tile + 1, lane);
-        }
+        next.load(a, tile + 1, lane, tile + 1 < end_tile, codes.next_is_wide());
 
-        const unsigned ends = codes.ends & ((1u << lane_entries) - 1);
-        if constexpr (Spread) {
-            // In the middle of a long row, the order of its entries does not matter. (Elsewhere this costs more than it saves.)
-            if (__all_sync(whole_warp, ends == 0)) {
-                T sum = 0;
-#pragma unroll
-                for (int k = 0; k < lane_entries; ++k) {
-                    sum += values.get(k, a.constant) * gathered[k];
-                }
-                rest += cuda::group_sum(sum, 32);
-                rest = __shfl_sync(whole_warp, rest, 0);
-                continue;
-            }
-            transpose(gathered, lane);
-        }
-        const unsigned first_end = ends & (0u - ends);
-        const unsigned other_ends = ends ^ first_end;
-        const std::int32_t first_row = codes.header.first_row + static_cast<std::int32_t>(codes.ends >> lane_entries);
-        std::int32_t row = first_row;
+        const unsigned ends = codes.row_ends();
+        const unsigned other_ends = ends & (ends - 1);
+        const std::int32_t first_row = codes.row();
         T first = 0;
         T sum = lane == 0 ? rest : T{0};
+        if (!__any_sync(whole_warp, other_ends != 0)) {
+            const int end = __ffs(static_cast<int>(ends)) - 1;
 #pragma unroll
-        for (int k = 0; k < lane_entries; ++k) {
-            sum += values.get(k, a.constant) * gathered[k];
-            if ((other_ends >> k & 1u) != 0) {
-                ++row;
-                write_row<Overwrite>(alpha, sum, beta, y + row);
+            for (int k = 0; k < lane_entries; ++k) {
+                sum += values.get(k, a.constant) * gathered[k];
+                if (k == end) {
+                    first = sum;
+                    sum = 0;
+                }
             }
-            if ((first_end >> k & 1u) != 0) {
-                first = sum;
-            }
-            if ((ends >> k & 1u) != 0) {
-                sum = 0;
+        } else {
+            const unsigned first_end = ends ^ other_ends;
+            std::int32_t row = first_row;
+#pragma unroll
+            for (int k = 0; k < lane_entries; ++k) {
+                sum += values.get(k, a.constant) * gathered[k];
+                if ((other_ends >> k & 1u) != 0) {
+                    ++row;
+                    write_row<Overwrite>(alpha, sum, beta, y + row);
+                }
+                if ((first_end >> k & 1u) != 0) {
+                    first = sum;
+                }
+                if ((ends >> k & 1u) != 0) {
+                    sum = 0;
+                }
             }
         }
         const unsigned ending = __ballot_sync(whole_warp, ends != 0);
@@ -182,21 +172,10 @@ public:
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
         const DeviceArray<std::int64_t> first = first_entries(row_ptr, shard.rows, context);
-        const DeviceArray<unsigned long long> beside_next(*context.memory, 1);
-        RMSP_CUDA_CHECK(cudaMemsetAsync(beside_next.data(), 0, sizeof(unsigned long long), stream));
-        neighbours_kernel<<<static_cast<unsigned>(8 * std::max(context.compute_units, 1)), threads, 0, stream>>>(
-            shard.col_idx, shard.nnz, beside_next.data());
-        RMSP_CUDA_CHECK_LAUNCH("neighbours_kernel");
         std::int64_t entries = 0;
-        unsigned long long together = 0;
         RMSP_CUDA_CHECK(
             cudaMemcpyAsync(&entries, first.data() + shard.rows, sizeof entries, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(
-            cudaMemcpyAsync(&together, beside_next.data(), sizeof together, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        // Where fewer lie beside each other there is nothing to gather together; where more do, a lane has them itself.
-        const double share = static_cast<double>(together) / static_cast<double>(std::max<std::int64_t>(shard.nnz, 1));
-        spread_ = share >= spread_shares.least && share < spread_shares.most;
         shape_ = packed_shape(entries, context.compute_units);
         const DeviceArray<PackedStart> starts(*context.memory, static_cast<std::size_t>(shape_.blocks) + 1);
         const std::vector<PackedStart> host_starts = choose_starts(first, shard.rows, starts, context);
@@ -214,16 +193,26 @@ public:
         const auto count = static_cast<std::size_t>(tiles());
         headers_ = DeviceArray<PackedHeader>(*context.memory, count);
         ends_ = DeviceArray<std::uint16_t>(*context.memory, count * 32);
-        columns_ = DeviceArray<std::int32_t>(*context.memory, count * tile_entries);
+        low_ = DeviceArray<LanePairs>(*context.memory, count * 32);
+        with_high_bits(
+            [&]<int bits>() { high_ = DeviceArray<std::byte>(*context.memory, count * 32 * sizeof(HighBits<bits>)); });
         sources_ = DeviceArray<Offset>(*context.memory, count);
         const DeviceArray<unsigned> wide(*context.memory, 1);
         RMSP_CUDA_CHECK(cudaMemsetAsync(wide.data(), 0, sizeof(unsigned), stream));
-        structure_kernel<<<static_cast<unsigned>(blocks_for(tiles())), threads, 0, stream>>>(
-            matrix(), row_ptr, shard.col_idx, first.data(), shard.rows, starts.data(), tiles(), sources_.data(),
-            wide.data());
+        with_high_bits([&]<int bits>() {
+            structure_kernel<<<static_cast<unsigned>(blocks_for(tiles())), threads, 0, stream>>>(
+                matrix<bits>(), row_ptr, shard.col_idx, first.data(), shard.rows, starts.data(), tiles(),
+                sources_.data(), wide.data());
+        });
         RMSP_CUDA_CHECK_LAUNCH("structure_kernel");
+        wide_next_kernel<<<static_cast<unsigned>(tiles() / threads + 1), threads, 0, stream>>>(headers_.data(),
+                                                                                               tiles());
+        RMSP_CUDA_CHECK_LAUNCH("wide_next_kernel");
         RMSP_CUDA_CHECK(cudaMemcpyAsync(&wide_tiles_, wide.data(), sizeof wide_tiles_, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        if (wide_tiles_ == 0) {
+            high_.reset();
+        }
         update_values(context);
     }
 
@@ -232,15 +221,15 @@ public:
         if (shard_.rows == 0) {
             return;
         }
-        values_.visit([&]<class V>(V) {
-            const auto kernel =
-                beta == T{0}
-                    ? (spread_ ? packed_tiles_kernel<true, true, V, T> : packed_tiles_kernel<true, false, V, T>)
-                    : (spread_ ? packed_tiles_kernel<false, true, V, T> : packed_tiles_kernel<false, false, V, T>);
-            kernel<<<static_cast<unsigned>(shape_.blocks), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
-                matrix(), alpha, x, beta, y);
-            RMSP_CUDA_CHECK_LAUNCH("packed-tiles");
+        with_high_bits([&]<int bits>() {
+            values_.visit([&]<class V>(V) {
+                const auto kernel =
+                    beta == T{0} ? packed_tiles_kernel<true, V, bits, T> : packed_tiles_kernel<false, V, bits, T>;
+                kernel<<<static_cast<unsigned>(shape_.blocks), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
+                    matrix<bits>(), alpha, x, beta, y);
+            });
         });
+        RMSP_CUDA_CHECK_LAUNCH("packed-tiles");
     }
 
     void update_values(const Context& context) override
@@ -249,26 +238,31 @@ public:
             return;
         }
         values_.renew(shard_, tiles() * tile_entries, context, [&]<class V>(V* values) {
-            values_kernel<<<static_cast<unsigned>(blocks_for(tiles())), threads, 0,
-                            static_cast<cudaStream_t>(context.stream)>>>(matrix(), shard_.values, sources_.data(),
-                                                                         tiles(), values);
+            with_high_bits([&]<int bits>() {
+                values_kernel<<<static_cast<unsigned>(blocks_for(tiles())), threads, 0,
+                                static_cast<cudaStream_t>(context.stream)>>>(matrix<bits>(), shard_.values,
+                                                                             sources_.data(), tiles(), values);
+            });
             RMSP_CUDA_CHECK_LAUNCH("values_kernel");
         });
     }
 
     std::int64_t format_bytes() const override
     {
-        // 16-bit columns take the first half of the room for them.
-        const std::int64_t narrow_tiles = tiles() - wide_tiles_;
-        return workspace_bytes() - static_cast<std::int64_t>(sources_.size() * sizeof(Offset)) -
-               narrow_tiles * tile_entries * static_cast<std::int64_t>(sizeof(std::int16_t));
+        // Of narrow tiles the higher bits are not read.
+        const auto narrow_tiles = static_cast<std::size_t>(tiles() - wide_tiles_);
+        return workspace_bytes() -
+               static_cast<std::int64_t>(sources_.size() * sizeof(Offset) +
+                                         (tiles() > 0 ? high_.size() / static_cast<std::size_t>(tiles()) : 0) *
+                                             narrow_tiles);
     }
 
     std::int64_t workspace_bytes() const override
     {
         return static_cast<std::int64_t>(headers_.size() * sizeof(PackedHeader) + ends_.size() * sizeof(std::uint16_t) +
-                                         columns_.size() * sizeof(std::int32_t) + sources_.size() * sizeof(Offset) +
-                                         cuts_.size() * sizeof(PackedCuts) + slots_.size() * sizeof(T)) +
+                                         low_.size() * sizeof(LanePairs) + high_.size() +
+                                         sources_.size() * sizeof(Offset) + cuts_.size() * sizeof(PackedCuts) +
+                                         slots_.size() * sizeof(T)) +
                values_.bytes();
     }
 
@@ -305,21 +299,33 @@ private:
         }
     }
 
-    Matrix<T> matrix() const
+    /// Calls f() with how many bits wide tiles have above the lower 16.
+    template <class F>
+    void with_high_bits(F&& f) const
     {
-        return {
-            headers_.data(), ends_.data(),  columns_.data(), values_.data(), values_.constant(),
-            cuts_.data(),    slots_.data(), block_tiles_,    spread_,        2 * std::int64_t{wide_tiles_} > tiles()};
+        if (packed_high_bits(shard_.cols) == 4) {
+            f.template operator()<4>();
+        } else {
+            f.template operator()<16>();
+        }
+    }
+
+    template <int bits>
+    Matrix<T, bits> matrix() const
+    {
+        return {headers_.data(), ends_.data(),       low_.data(),  reinterpret_cast<HighBits<bits>*>(high_.data()),
+                values_.data(),  values_.constant(), cuts_.data(), slots_.data(),
+                block_tiles_};
     }
 
     CsrShard<T> shard_;
     PackedShape shape_;
     int block_tiles_ = 0;
-    bool spread_ = false;
     unsigned wide_tiles_ = 0;
     DeviceArray<PackedHeader> headers_;
     DeviceArray<std::uint16_t> ends_;
-    DeviceArray<std::int32_t> columns_;
+    DeviceArray<LanePairs> low_;
+    DeviceArray<std::byte> high_;  ///< HighBits; none without wide tiles
     CopiedValues<T> values_;
     DeviceArray<Offset> sources_;  ///< first nonzero of each tile
     DeviceArray<PackedCuts> cuts_;

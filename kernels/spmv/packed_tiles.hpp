@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -29,22 +30,31 @@ struct PackedTuning {
 };
 inline constexpr PackedTuning packed_tuning{};
 
-/// A column that stands for none, in 16 and in 32 bits.
-inline constexpr std::uint32_t no_column16 = 0xffff;
-inline constexpr std::int32_t no_column32 = -1;
+/// Columns of a tile are counted from its first in 16 bits where those suffice. Those of other tiles, the wide ones, are counted from 0, and
+/// have so many bits more, kept apart.
+inline constexpr int packed_low_bits = 16;
+constexpr int packed_high_bits(std::int64_t cols) { return cols < std::int64_t{1} << 20 ? 4 : 16; }
 
-/// What a tile's lanes share.
-struct PackedHeader {
-    std::int32_t first_row = 0;     ///< that ends in this tile or later
-    std::int32_t first_column = 0;  ///< columns are 16 bits counted from here; -1: they are 32 bits
-};
-inline constexpr std::int32_t wide_columns = -1;
+/// The code of a column that stands for none.
+constexpr std::uint32_t packed_no_column(int bits) { return 0xffffffffu >> (32 - bits); }
 
 /// Whether columns from `least` to `most` fit 16 bits.
 constexpr bool fits_16_bits(std::int64_t least, std::int64_t most)
 {
-    return most - least < static_cast<std::int64_t>(no_column16);
+    return most - least < static_cast<std::int64_t>(packed_no_column(packed_low_bits));
 }
+
+/// What a tile's lanes share.
+struct PackedHeader {
+    std::int32_t row = 0;     ///< the first that ends in this tile or later; complemented where the next tile is wide
+    std::int32_t column = 0;  ///< from which columns are counted; complemented where some entries have none
+};
+/// In place of the first column: the tile is wide.
+inline constexpr std::int32_t wide_columns = std::numeric_limits<std::int32_t>::min();
+
+constexpr std::int32_t complement_if(bool condition, std::int32_t number) { return condition ? ~number : number; }
+/// What complement_if() was given.
+constexpr std::int32_t without_complement(std::int32_t number) { return complement_if(number < 0, number); }
 
 /// Bit k: entry k of the lane ends a row; above them, how many rows end in the lanes before.
 constexpr std::uint16_t packed_ends(unsigned ends, int rows_before)

@@ -19,95 +19,156 @@ inline constexpr int threads = packed_tuning.threads;
 inline constexpr int warps = packed_tuning.warps();
 inline constexpr int lane_entries = packed_tuning.lane_entries;
 inline constexpr int tile_entries = packed_tuning.tile_entries();
-inline constexpr int beside = 4;  // columns of a sector of doubles
-/// Of the nonzeros whose column lies beside that of the next one, in matrices whose lanes gather for each other.
-struct SpreadShares {
-    double least = 1.0 / 8;
-    double most = 1.0 / 3;
-};
-inline constexpr SpreadShares spread_shares{};
 inline constexpr unsigned whole_warp = 0xffffffffu;
 static_assert(lane_entries == 8, "16 bytes of columns a lane, and rows before a lane in 8 bits");
 
-using cuda::unpack;
+/// 16 bits for each entry of a lane.
+struct alignas(16) LanePairs {
+    std::uint32_t pair[lane_entries / 2];
 
-/// Tile t has headers[t], ends[32 t + lane], and 32 lane_entries of values and columns, in vectors of 16 bytes: the first of each
-/// lane, then the second of each. Where lanes gather for each other, columns are transposed, and so are the values of tiles in which no row
-/// ends.
-template <class T>
+    /// Loads if `there`, as one predicated instruction: for a condition around several loads the compiler makes a branch, before which it
+    /// waits for loads that are under way. What is used once is evicted first, so that x stays in the caches.
+    __device__ __forceinline__ void load_if(bool there, const LanePairs* from)
+    {
+        asm volatile("{ .reg .pred p; setp.ne.s32 p, %5, 0; @p ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+                     : "+r"(pair[0]), "+r"(pair[1]), "+r"(pair[2]), "+r"(pair[3])
+                     : "l"(from), "r"(static_cast<int>(there)));
+    }
+    __device__ __forceinline__ std::uint32_t get(int k) const
+    {
+        return k % 2 == 0 ? pair[k / 2] & 0xffffu : pair[k / 2] >> 16;
+    }
+    __device__ __forceinline__ void set(int k, std::uint32_t code) { pair[k / 2] |= code << (16 * (k % 2)); }
+};
+
+/// What the columns of a lane have above their lower 16 bits.
+template <int bits>
+struct HighBits;
+template <>
+struct HighBits<4> {
+    std::uint32_t codes;
+
+    __device__ __forceinline__ void load_if(bool there, const HighBits* from)
+    {
+        asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.cs.u32 %0, [%1]; }"
+                     : "+r"(codes)
+                     : "l"(from), "r"(static_cast<int>(there)));
+    }
+    __device__ __forceinline__ std::uint32_t get(int k) const { return codes >> (4 * k) & 0xfu; }
+    __device__ __forceinline__ void set(int k, std::uint32_t code) { codes |= code << (4 * k); }
+};
+template <>
+struct HighBits<16> {
+    LanePairs codes;
+
+    __device__ __forceinline__ void load_if(bool there, const HighBits* from) { codes.load_if(there, &from->codes); }
+    __device__ __forceinline__ std::uint32_t get(int k) const { return codes.get(k); }
+    __device__ __forceinline__ void set(int k, std::uint32_t code) { codes.set(k, code); }
+};
+
+/// Tile t has headers[t], ends[32 t + lane], low[32 t + lane], where it is wide high[32 t + lane], and 32 lane_entries of values, in vectors
+/// of 16 bytes: the first of each lane, then the second of each. In a tile in which no row ends, neighbouring lanes have neighbouring
+/// entries, so that they gather from few sectors; elsewhere each lane has consecutive ones.
+template <class T, int high_bits>
 struct Matrix {
     PackedHeader* headers;
     std::uint16_t* ends;
-    std::int32_t* columns;
+    LanePairs* low;
+    HighBits<high_bits>* high;
     const void* values;
     T constant;              ///< all values, where none are stored
     const PackedCuts* cuts;  ///< of each block
     T* slots;                ///< of pieces of rows, one a warp: pieces.cuh
     int block_tiles;
-    bool spread;  ///< lanes gather for each other, so that eight neighbours gather entries that follow each other
-    bool wide;    ///< most tiles have 32-bit columns: their second half is loaded before the header says so
 };
 
-/// Entry k of lane i for entry i of lane k, in each group of 8 lanes.
-template <class V>
-__device__ __forceinline__ void transpose(V (&v)[lane_entries], int lane)
+/// Number in its tile of entry k of a lane.
+__device__ __forceinline__ int tile_entry(int lane, int k, bool row_ends)
 {
-#pragma unroll
-    for (int bit = 1; bit < lane_entries; bit *= 2) {
-        const bool upper = (lane & bit) != 0;
-#pragma unroll
-        for (int k = 0; k < lane_entries; ++k) {
-            if ((k & bit) == 0) {
-                const V other = __shfl_xor_sync(whole_warp, upper ? v[k] : v[k | bit], bit);
-                v[k] = upper ? other : v[k];
-                v[k | bit] = upper ? v[k | bit] : other;
-            }
-        }
-    }
+    return row_ends ? lane * lane_entries + k : k * 32 + lane;
+}
+
+__device__ __forceinline__ void load_if(bool there, const PackedHeader* from, PackedHeader& to)
+{
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %3, 0; @p ld.global.nc.v2.s32 {%0, %1}, [%2]; }"
+                 : "+r"(to.row), "+r"(to.column)
+                 : "l"(from), "r"(static_cast<int>(there)));
+}
+__device__ __forceinline__ void load_if(bool there, const std::uint16_t* from, unsigned& to)
+{
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.nc.u16 %0, [%1]; }"
+                 : "+r"(to)
+                 : "l"(from), "r"(static_cast<int>(there)));
 }
 
 /// What a lane has to know of a tile before it gathers.
+template <int high_bits>
 struct Codes {
     PackedHeader header;
-    unsigned ends;
-    int4 columns[2];
+    unsigned ends;  ///< packed_ends()
+    LanePairs low;
+    HighBits<high_bits> high;  ///< of a wide tile
+
+    /// Those of a tile `there`, if any, in place of another's. They are requested here, not waited for.
+    template <class T>
+    __device__ __forceinline__ void load(const Matrix<T, high_bits>& a, int tile, int lane, bool there, bool wide)
+    {
+        low.load_if(there, a.low + std::int64_t{tile} * 32 + lane);
+        load_high(a, tile, lane, there && wide);
+        packed::load_if(there, a.headers + tile, header);
+        packed::load_if(there, a.ends + std::int64_t{tile} * 32 + lane, ends);
+    }
+    template <class T>
+    __device__ __forceinline__ void load_high(const Matrix<T, high_bits>& a, int tile, int lane, bool there)
+    {
+        high.load_if(there, a.high + std::int64_t{tile} * 32 + lane);
+    }
+
+    __device__ __forceinline__ bool wide() const { return header.column == wide_columns; }
+    __device__ __forceinline__ bool next_is_wide() const { return header.row < 0; }
+    /// Bit k: entry k of the lane ends a row.
+    __device__ __forceinline__ unsigned row_ends() const { return ends & ((1u << lane_entries) - 1); }
+    /// Of the first row that ends in this lane.
+    __device__ __forceinline__ std::int32_t row() const
+    {
+        return without_complement(header.row) + static_cast<std::int32_t>(ends >> lane_entries);
+    }
+    __device__ __forceinline__ std::uint32_t wide_code(int k) const
+    {
+        return low.get(k) | high.get(k) << packed_low_bits;
+    }
+    __device__ __forceinline__ bool has_column(int k) const
+    {
+        return wide() ? wide_code(k) != packed_no_column(packed_low_bits + high_bits)
+                      : low.get(k) != packed_no_column(packed_low_bits);
+    }
 };
 
-template <class T>
-__device__ __forceinline__ Codes load_codes(const Matrix<T>& a, std::int64_t tile, int lane)
+/// x at this lane's columns; 0 of entries without one.
+template <int high_bits, class T>
+__device__ __forceinline__ void gather(const Codes<high_bits>& codes, const T* __restrict__ x,
+                                       T (&gathered)[lane_entries])
 {
-    const auto* vectors = reinterpret_cast<const int4*>(a.columns + tile * tile_entries) + lane;
-    Codes codes;
-    // Each is used once: evicted first, so that x stays in the caches.
-    codes.columns[0] = __ldcs(vectors);
-    if (a.wide) {
-        codes.columns[1] = __ldcs(vectors + 32);
+    if (codes.wide()) {
+#pragma unroll
+        for (int k = 0; k < lane_entries; ++k) {
+            const std::uint32_t code = codes.wide_code(k);
+            gathered[k] = code != packed_no_column(packed_low_bits + high_bits) ? __ldg(x + code) : T{0};
+        }
+        return;
     }
-    codes.header = a.headers[tile];
-    codes.ends = __ldg(a.ends + tile * 32 + lane);
-    if (!a.wide && codes.header.first_column == wide_columns) {
-        codes.columns[1] = __ldcs(vectors + 32);
-    }
-    return codes;
-}
-
-/// Columns that this lane gathers; -1: of an entry without one.
-__device__ __forceinline__ void unpack(const Codes& codes, std::int32_t (&column)[lane_entries])
-{
-    unpack(codes.columns[0], column);
-    const std::int32_t first = codes.header.first_column;
-    if (first == wide_columns) {
-        unpack(codes.columns[1], column + 4);
+    const T* from = x + without_complement(codes.header.column);
+    asm("" : "+l"(from));  // or the compiler adds each code to the column first: four instructions instead of one
+    if (codes.header.column >= 0) {
+#pragma unroll
+        for (int k = 0; k < lane_entries; ++k) {
+            gathered[k] = __ldg(from + codes.low.get(k));
+        }
     } else {
 #pragma unroll
-        for (int pair = 3; pair >= 0; --pair) {
-            const auto both = static_cast<std::uint32_t>(column[pair]);
-            const std::uint32_t code[2] = {both & 0xffffu, both >> 16};
-#pragma unroll
-            for (int k = 0; k < 2; ++k) {
-                column[2 * pair + k] =
-                    code[k] == no_column16 ? no_column32 : first + static_cast<std::int32_t>(code[k]);
-            }
+        for (int k = 0; k < lane_entries; ++k) {
+            const std::uint32_t code = codes.low.get(k);
+            gathered[k] = code != packed_no_column(packed_low_bits) ? __ldg(from + code) : T{0};
         }
     }
 }
@@ -148,26 +209,10 @@ static __global__ void starts_kernel(const std::int64_t* first_entry, std::int64
     }
 }
 
-/// Counts the nonzeros whose column lies beside that of the next one.
-static __global__ void __launch_bounds__(threads)
-    neighbours_kernel(const std::int32_t* columns, std::int64_t nnz, unsigned long long* count)
-{
-    unsigned own = 0;
-    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i + 1 < nnz;
-         i += std::int64_t{gridDim.x} * threads) {
-        own += columns[i] / beside == columns[i + 1] / beside ? 1 : 0;
-    }
-    own = __reduce_add_sync(whole_warp, own);
-    if (threadIdx.x % 32 == 0) {
-        atomicAdd(count, static_cast<unsigned long long>(own));
-    }
-}
-
-/// Headers, ends and columns, one warp a tile; `sources` gets the number of the first nonzero of each, `wide` how many tiles have
-/// 32-bit columns.
-template <class T, class Offset>
+/// Headers, ends and columns, one warp a tile; `sources` gets the number of the first nonzero of each, `wide` how many tiles are wide.
+template <int high_bits, class T, class Offset>
 __global__ void __launch_bounds__(threads)
-    structure_kernel(const Matrix<T> a, const Offset* row_ptr, const std::int32_t* col_idx,
+    structure_kernel(const Matrix<T, high_bits> a, const Offset* row_ptr, const std::int32_t* col_idx,
                      const std::int64_t* first_entry, std::int64_t rows, const PackedStart* starts, std::int64_t tiles,
                      Offset* sources, unsigned* wide)
 {
@@ -179,7 +224,7 @@ __global__ void __launch_bounds__(threads)
     const std::int64_t block = tile / a.block_tiles;
     const std::int64_t stop = starts[block + 1].entry;
     const std::int64_t begin = starts[block].entry + tile % a.block_tiles * tile_entries;
-    const std::int64_t own = begin + lane * lane_entries;
+    const std::int64_t own = begin + tile_entry(lane, 0, true);
     // Behind the end of the block's entries come some that neither have a column nor end a row.
     const std::int64_t last_row = rows - 1;
     std::int64_t row = find_column(first_entry, 0, last_row, min(own, stop - 1));
@@ -188,96 +233,103 @@ __global__ void __launch_bounds__(threads)
         const std::int64_t into = min(begin, stop) - first_entry[row];
         sources[tile] = static_cast<Offset>(row_ptr[row] + min(into, std::int64_t{row_ptr[row + 1] - row_ptr[row]}));
     }
-    const auto rows_before = static_cast<int>(row - first_row);
     unsigned ends = 0;
+    std::int64_t ending = row;
+#pragma unroll
+    for (int k = 0; k < lane_entries; ++k) {
+        if (own + k < stop && own + k + 1 == first_entry[ending + 1]) {
+            ends |= 1u << k;
+            ending += ending < last_row ? 1 : 0;
+        }
+    }
+    a.ends[tile * 32 + lane] = packed_ends(ends, static_cast<int>(row - first_row));
+    const bool row_ends = __any_sync(whole_warp, ends != 0);
     std::int32_t column[lane_entries];
     std::int32_t least = std::numeric_limits<std::int32_t>::max();
     std::int32_t most = 0;
+    bool lacks = false;
 #pragma unroll
     for (int k = 0; k < lane_entries; ++k) {
-        const std::int64_t entry = own + k;
-        column[k] = no_column32;
-        if (entry < stop) {
-            const std::int64_t i = row_ptr[row] + (entry - first_entry[row]);
-            if (i < row_ptr[row + 1]) {
-                column[k] = col_idx[i];
-                least = min(least, column[k]);
-                most = max(most, column[k]);
-            }
-            if (entry + 1 == first_entry[row + 1]) {
-                ends |= 1u << k;
-                row += row < last_row ? 1 : 0;
-            }
+        const std::int64_t entry = begin + tile_entry(lane, k, row_ends);
+        const std::int64_t i = row_ptr[row] + (entry - first_entry[row]);
+        column[k] = -1;
+        if (entry < stop && i < row_ptr[row + 1]) {
+            column[k] = col_idx[i];
+            least = min(least, column[k]);
+            most = max(most, column[k]);
         }
+        lacks = lacks || column[k] < 0;
+        row += (ends >> k & 1u) != 0 && row < last_row ? 1 : 0;
     }
     least = __reduce_min_sync(whole_warp, least);
     most = __reduce_max_sync(whole_warp, most);
-    const bool narrow = least > most || fits_16_bits(least, most);
-    const std::int32_t base = least > most ? 0 : least;
-    a.ends[tile * 32 + lane] = packed_ends(ends, rows_before);
+    lacks = __any_sync(whole_warp, lacks);
+    const bool is_wide = least <= most && !fits_16_bits(least, most);
+    const std::int32_t base = is_wide || least > most ? 0 : least;
     if (lane == 0) {
-        a.headers[tile] = {static_cast<std::int32_t>(first_row), narrow ? base : wide_columns};
-        if (!narrow) {
+        a.headers[tile] = {static_cast<std::int32_t>(first_row), is_wide ? wide_columns : complement_if(lacks, base)};
+        if (is_wide) {
             atomicAdd(wide, 1u);
         }
     }
-    if (a.spread) {
-        transpose(column, lane);
+    const std::uint32_t none = packed_no_column(is_wide ? packed_low_bits + high_bits : packed_low_bits);
+    LanePairs low{};
+    HighBits<high_bits> high{};
+#pragma unroll
+    for (int k = 0; k < lane_entries; ++k) {
+        const std::uint32_t code = column[k] < 0 ? none : static_cast<std::uint32_t>(column[k] - base);
+        low.set(k, code & packed_no_column(packed_low_bits));
+        high.set(k, code >> packed_low_bits);
     }
-    auto* vectors = reinterpret_cast<int4*>(a.columns + tile * tile_entries) + lane;
-    if (narrow) {
-        std::uint32_t code[lane_entries];
-#pragma unroll
-        for (int k = 0; k < lane_entries; ++k) {
-            code[k] = column[k] == no_column32 ? no_column16 : static_cast<std::uint32_t>(column[k] - base);
-        }
-        const auto pair = [&](int k) { return static_cast<std::int32_t>(code[k] | code[k + 1] << 16); };
-        *vectors = {pair(0), pair(2), pair(4), pair(6)};
-    } else {
-#pragma unroll
-        for (int v = 0; v < lane_entries; v += 4) {
-            vectors[8 * v] = {column[v], column[v + 1], column[v + 2], column[v + 3]};
-        }
+    a.low[tile * 32 + lane] = low;
+    if (is_wide) {
+        a.high[tile * 32 + lane] = high;
+    }
+}
+
+/// Says in each header whether the next tile is wide.
+static __global__ void __launch_bounds__(threads) wide_next_kernel(PackedHeader* headers, std::int64_t tiles)
+{
+    const std::int64_t tile = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    if (tile + 1 < tiles) {
+        headers[tile].row = complement_if(headers[tile + 1].column == wide_columns, headers[tile].row);
     }
 }
 
 /// Values, one warp a tile. The structure is there.
-template <class V, class T, class Offset>
+template <class V, int high_bits, class T, class Offset>
 __global__ void __launch_bounds__(threads)
-    values_kernel(const Matrix<T> a, const T* values, const Offset* sources, std::int64_t tiles, V* stored)
+    values_kernel(const Matrix<T, high_bits> a, const T* values, const Offset* sources, std::int64_t tiles, V* stored)
 {
     const std::int64_t tile = std::int64_t{blockIdx.x} * warps + threadIdx.x / 32;
     const int lane = static_cast<int>(threadIdx.x % 32);
     if (tile >= tiles) {
         return;
     }
-    std::int32_t column[lane_entries];
-    const Codes codes = load_codes(a, tile, lane);
-    unpack(codes, column);
-    if (a.spread) {
-        transpose(column, lane);
-    }
+    Codes<high_bits> codes{};
+    codes.load(a, static_cast<int>(tile), lane, true, false);
+    codes.load_high(a, static_cast<int>(tile), lane, codes.wide());
+    const bool row_ends = __any_sync(whole_warp, codes.row_ends() != 0);
     int own = 0;
 #pragma unroll
     for (int k = 0; k < lane_entries; ++k) {
-        own += column[k] != no_column32 ? 1 : 0;
+        own += codes.has_column(k) ? 1 : 0;
     }
     int before = own;
     for (int offset = 1; offset < 32; offset *= 2) {
         const int left = __shfl_up_sync(whole_warp, before, offset);
         before += lane >= offset ? left : 0;
     }
-    const T* from = values + sources[tile] + (before - own);
+    before -= own;
     LaneValues<V, lane_entries> own_values;
 #pragma unroll
     for (int k = 0; k < lane_entries; ++k) {
         own_values.stored[k] = V{0};
-        if (column[k] != no_column32) {
-            own_values.stored[k] = static_cast<V>(*from++);
+        if (codes.has_column(k)) {
+            // Entries of a row come first, those without a column behind it.
+            const int source = row_ends ? before++ : tile_entry(lane, k, false);
+            own_values.stored[k] = static_cast<V>(values[sources[tile] + source]);
         }
-    }
-    if (a.spread && __all_sync(whole_warp, (codes.ends & ((1u << lane_entries) - 1)) == 0)) {
-        transpose(own_values.stored, lane);
     }
     own_values.store(stored, tile, lane);
 }

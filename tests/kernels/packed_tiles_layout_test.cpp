@@ -128,6 +128,19 @@ TEST(PackedTiles, CodesLeaveRoomForTheColumnThatStandsForNone)
     EXPECT_FALSE(fits_16_bits(0, std::numeric_limits<std::int32_t>::max()));
 }
 
+TEST(PackedTiles, HeadersKeepEachNumberWithItsFlag)
+{
+    // The largest row and column there can be: one less than their number.
+    for (const std::int32_t number : {0, 1, std::numeric_limits<std::int32_t>::max() - 1}) {
+        for (const bool flag : {false, true}) {
+            const std::int32_t kept = complement_if(flag, number);
+            EXPECT_EQ(kept < 0, flag);
+            EXPECT_EQ(without_complement(kept), number);
+            EXPECT_NE(kept, wide_columns);
+        }
+    }
+}
+
 TEST(PackedTiles, RowsBeforeALaneFitBesideItsEnds)
 {
     const int most = 31 * packed_tuning.lane_entries;
