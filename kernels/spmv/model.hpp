@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <kernels/spmv/features.hpp>
+#include <kernels/spmv/packed_tiles.hpp>
 
 /// How long each kernel would take, by the bytes that it reads and the entries of x that it gathers. Plain data and pure functions.
 namespace rmsp::kernels {
@@ -110,7 +111,8 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
         matrix = nnz * (tile_values + 2 + (1 - std::sqrt(f.hub_share)) * (value_bytes + 4));
     } else if (name == "packed-tiles") {
         // An entry without a value for each empty row; a bit and a share of a lane's count and of the header for each.
-        matrix = (nnz + static_cast<double>(f.rows.empty_rows)) * (tile_values + 4 - 2 * f.narrow + 0.3);
+        matrix = (nnz + static_cast<double>(f.rows.empty_rows)) *
+                 (tile_values + 0.3 + (packed_low_bits + (1 - f.narrow) * packed_high_bits(f.cols)) / 8);
     }
     const KernelModel& kernel = kernel_model(name);
     const double per_gather = x_bytes <= device.l2_bytes ? device.bytes_per_gather : device.bytes_per_far_gather;

@@ -7,6 +7,7 @@
 #include <cuda_pipeline_primitives.h>
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_launch.cuh>
 #include <kernels/spmv/packed_tiles_build.cuh>
 #include <kernels/spmv/pieces.cuh>
 #include <kernels/spmv/spmv.hpp>
@@ -61,6 +62,7 @@ __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocess
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32;
 
+    cuda::wait_for_kernel_before();
     if (lane == 0) {
         // Not needed before the end, until then in no registers: those that a kernel of doubles has are all taken.
         __pipeline_memcpy_async(&warp_cuts[warp], a.cuts + blockIdx.x, sizeof(PackedCuts));
@@ -225,11 +227,11 @@ public:
             values_.visit([&]<class V>(V) {
                 const auto kernel =
                     beta == T{0} ? packed_tiles_kernel<true, V, bits, T> : packed_tiles_kernel<false, V, bits, T>;
-                kernel<<<static_cast<unsigned>(shape_.blocks), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
-                    matrix<bits>(), alpha, x, beta, y);
+                cuda::launch_early("launch of packed-tiles", kernel, dim3(static_cast<unsigned>(shape_.blocks)),
+                                   threads, static_cast<cudaStream_t>(context.stream), matrix<bits>(), alpha, x, beta,
+                                   y);
             });
         });
-        RMSP_CUDA_CHECK_LAUNCH("packed-tiles");
     }
 
     void update_values(const Context& context) override
