@@ -82,7 +82,6 @@ __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocess
         gather(codes, x, gathered);
         LaneValues<V, lane_entries> values;
         values.load(a.values, tile, lane);
-        next.load(a, tile + 1, lane, tile + 1 < end_tile, codes.next_is_wide());
 
         const unsigned ends = codes.row_ends();
         const unsigned other_ends = ends & (ends - 1);
@@ -117,6 +116,8 @@ __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocess
                 }
             }
         }
+        // Not before the sums: beside the gathers it would delay them.
+        next.load(a, tile + 1, lane, tile + 1 < end_tile, codes.next_is_wide());
         const unsigned ending = __ballot_sync(whole_warp, ends != 0);
         sum = running_sum(sum, ending, lane);
         first += from_before(sum, lane);
@@ -178,7 +179,7 @@ public:
         RMSP_CUDA_CHECK(
             cudaMemcpyAsync(&entries, first.data() + shard.rows, sizeof entries, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        shape_ = packed_shape(entries, context.compute_units);
+        shape_ = packed_shape(entries, shard.rows, context.compute_units);
         const DeviceArray<PackedStart> starts(*context.memory, static_cast<std::size_t>(shape_.blocks) + 1);
         const std::vector<PackedStart> host_starts = choose_starts(first, shard.rows, starts, context);
         block_tiles_ = packed_block_tiles(host_starts);

@@ -67,8 +67,10 @@ struct PackedShape {
     std::int64_t block_entries = 0;  ///< from one cut to the next, before cuts move back to the start of their row
 };
 
-/// As many blocks as run at once, if the matrix has a tile for each of their warps.
-constexpr PackedShape packed_shape(std::int64_t entries, int compute_units, const PackedTuning& tuning = packed_tuning)
+/// As many blocks as run at once, if the matrix has a tile for each of their warps. If most blocks would wait for others, since rows are longer
+/// than them, it takes two tiles a warp, but two blocks a multiprocessor in any case.
+constexpr PackedShape packed_shape(std::int64_t entries, std::int64_t rows, int compute_units,
+                                   const PackedTuning& tuning = packed_tuning)
 {
     if (entries == 0) {
         return {};
@@ -79,7 +81,11 @@ constexpr PackedShape packed_shape(std::int64_t entries, int compute_units, cons
     };
     const std::int64_t at_once = std::int64_t{compute_units} * tuning.blocks_per_multiprocessor;
     PackedShape shape;
-    shape.blocks = std::min(blocks_of(1), std::max(at_once, blocks_of(tuning.most_warp_tiles)));
+    shape.blocks = blocks_of(1);
+    if (shape.blocks > rows) {
+        shape.blocks = std::max(blocks_of(2), std::min(shape.blocks, std::int64_t{2} * compute_units));
+    }
+    shape.blocks = std::min(shape.blocks, std::max(at_once, blocks_of(tuning.most_warp_tiles)));
     shape.block_entries = (entries + shape.blocks - 1) / shape.blocks;
     return shape;
 }

@@ -37,7 +37,7 @@ TEST(PackedTiles, BlocksCoverEachEntryOnce)
         }
         for (const int compute_units : {1, 7, 132}) {
             for (const int whole_row : {packed_tuning.longest_whole_row, 1000}) {
-                const PackedShape shape = packed_shape(first.back(), compute_units);
+                const PackedShape shape = packed_shape(first.back(), rows, compute_units);
                 const auto starts = starts_of(shape, first, whole_row);
                 PackedStart before{};
                 for (const PackedStart& start : starts) {
@@ -70,7 +70,8 @@ TEST(PackedTiles, EachCutRowIsAddedUpOnceOfAllItsPieces)
         }
         for (const int compute_units : {1, 7, 132}) {
             const auto starts =
-                starts_of(packed_shape(first.back(), compute_units), first, packed_tuning.longest_whole_row);
+                starts_of(packed_shape(first.back(), static_cast<std::int64_t>(matrix.lengths.size()), compute_units),
+                          first, packed_tuning.longest_whole_row);
             const int block_tiles = packed_block_tiles(starts);
             std::int32_t pieces = -1;
             const auto all = packed_cuts(starts, block_tiles, pieces);
@@ -109,15 +110,27 @@ TEST(PackedTiles, FewEntriesTakeFewBlocksAndManyTakeSeveralWaves)
 {
     const int tile = packed_tuning.tile_entries();
     const std::int64_t at_once = std::int64_t{132} * packed_tuning.blocks_per_multiprocessor;
-    EXPECT_EQ(packed_shape(0, 132).blocks, 0);
-    EXPECT_EQ(packed_shape(1, 132).blocks, 1);
-    EXPECT_LE(packed_shape(packed_tuning.warps() * tile, 132).blocks, 2);
-    EXPECT_EQ(packed_shape(3'000'000, 132).blocks, at_once);
-    const PackedShape large = packed_shape(std::int64_t{5} << 32, 132);
+    EXPECT_EQ(packed_shape(0, 0, 132).blocks, 0);
+    EXPECT_EQ(packed_shape(1, 1, 132).blocks, 1);
+    EXPECT_LE(packed_shape(packed_tuning.warps() * tile, 1000, 132).blocks, 2);
+    EXPECT_EQ(packed_shape(3'000'000, 300'000, 132).blocks, at_once);
+    const PackedShape large = packed_shape(std::int64_t{5} << 32, std::int64_t{1} << 30, 132);
     EXPECT_GT(large.blocks, at_once);
     EXPECT_LE(large.block_entries + packed_tuning.longest_whole_row,
               std::int64_t{packed_tuning.most_warp_tiles} * packed_tuning.warps() * tile);
     EXPECT_GE(large.blocks * large.block_entries, std::int64_t{5} << 32);
+}
+
+TEST(PackedTiles, BlocksThatWaitForEachOtherAreFewer)
+{
+    const std::int64_t entries = 1'000'000;
+    const std::int64_t one_tile = packed_shape(entries, 100'000, 132).blocks;
+    EXPECT_GT(one_tile, 500);
+    EXPECT_EQ(packed_shape(entries, one_tile, 132).blocks, one_tile);
+    EXPECT_EQ(packed_shape(entries, 100, 132).blocks, 2 * 132);
+    EXPECT_LT(packed_shape(entries, 100, 66).blocks, packed_shape(entries, 100'000, 132).blocks);
+    EXPECT_EQ(packed_shape(1000, 1, 132).blocks, packed_shape(1000, 1000, 132).blocks);
+    EXPECT_EQ(packed_shape(10 * entries, 100, 132).blocks, packed_shape(10 * entries, 100'000, 132).blocks);
 }
 
 TEST(PackedTiles, CodesLeaveRoomForTheColumnThatStandsForNone)
