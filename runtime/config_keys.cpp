@@ -40,8 +40,9 @@ std::vector<Key> key_table(Config& c)
         {"matrix.seed", &c.matrix.seed, "seed of the generated matrix and of the random x and y", {}, 0},
 
         {"runtime.devices", &c.runtime.devices,
-         "\"auto\" (every GPU, else host devices), CUDA ordinals \"0,1,3\", host devices \"host:4\" or, of two threads "
-         "each, \"host:4x2\"; RMSP_DEVICES"},
+         "\"auto\" (every GPU, else host devices), CUDA ordinals \"0,1,3\", \"shared:0,0,1\" (GPUs that stand for "
+         "several devices, "
+         "for tests), host devices \"host:4\" or, of two threads each, \"host:4x2\"; RMSP_DEVICES"},
         {"runtime.bind",
          &c.runtime.bind,
          "thread binding: auto (where the machine allows), none, strict (an error where it fails); RMSP_BIND",

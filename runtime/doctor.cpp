@@ -36,11 +36,18 @@ std::uint64_t pattern(int rank, std::size_t i)
     return (static_cast<std::uint64_t>(rank + 1) << 48) + (i + 1) * 0x9E3779B97F4A7C15u;
 }
 
-std::string device_name(const DeviceInfo& info) { return fmt::format("{}:{}", to_string(info.kind), info.index); }
-
-std::string link_name(const DeviceInfo& from, const DeviceInfo& to)
+/// "cuda:1"; "cuda:1#0", "cuda:1#1" of devices that share a GPU.
+std::vector<std::string> device_names(const std::vector<DeviceInfo>& infos)
 {
-    return fmt::format("{} -> {}", device_name(from), device_name(to));
+    std::vector<std::string> names;
+    for (auto info = infos.begin(); info != infos.end(); ++info) {
+        const auto is_same = [&](const DeviceInfo& other) { return other.index == info->index; };
+        std::string& name = names.emplace_back(fmt::format("{}:{}", to_string(info->kind), info->index));
+        if (std::count_if(infos.begin(), infos.end(), is_same) > 1) {
+            name += fmt::format("#{}", std::count_if(infos.begin(), info, is_same));
+        }
+    }
+    return names;
 }
 
 std::string machine_line(const Topology& topology)
@@ -65,6 +72,7 @@ public:
     Examination(detail::RuntimeState& state, const DoctorOptions& options, DoctorReport& report)
         : state_(state),
           report_(report),
+          names_(device_names(state.infos)),
           jobs_(state.workers, false),
           bytes_(static_cast<std::size_t>((options.bytes + 1023) / 1024 * 1024)),
           limit_(
@@ -100,6 +108,7 @@ public:
         for (int from = 0; from < state_.devices(); ++from) {
             for (int to = 0; to < state_.devices(); ++to) {
                 if (from != to) {
+                    any_shares_ = any_shares_ || share_gpu(from, to);
                     check_device_link(from, to);
                 }
             }
@@ -121,7 +130,13 @@ private:
 
     Place& place(const Worker& worker) { return places_[static_cast<std::size_t>(worker.rank())]; }
     std::size_t words() const { return bytes_ / sizeof(std::uint64_t); }
-    const DeviceInfo& info(int rank) const { return state_.infos[static_cast<std::size_t>(rank)]; }
+    const std::string& name(int rank) const { return names_[static_cast<std::size_t>(rank)]; }
+    std::string link_name(int from, int to) const { return fmt::format("{} -> {}", name(from), name(to)); }
+    bool share_gpu(int one, int other) const
+    {
+        return !state_.shared_memory() &&
+               state_.infos[static_cast<std::size_t>(one)].index == state_.infos[static_cast<std::size_t>(other)].index;
+    }
 
     /// Runs f on one worker and waits for it.
     template <class F>
@@ -141,7 +156,7 @@ private:
     void each(const char* name, const F& f)
     {
         for (int rank = 0; rank < state_.devices(); ++rank) {
-            DoctorCheck check{name, device_name(info(rank)), Verdict::passed, ""};
+            DoctorCheck check{name, this->name(rank), Verdict::passed, ""};
             try {
                 on(rank, [&](Worker& worker) { f(worker, check); });
             } catch (const Error& e) {
@@ -271,8 +286,7 @@ private:
                     return gbs(static_cast<double>(bytes_) * repetitions, own.end->seconds_since(*own.begin));
                 };
                 if (own.end == nullptr) {
-                    throw Error(ErrorCode::device,
-                                device_name(worker.device().info()) + " has no working link to the host");
+                    throw Error(ErrorCode::device, name(worker.rank()) + " has no working link to the host");
                 }
                 report_.to_device_together[rank] = rate(own.receive.data(), own.host.data());
                 report_.from_device_together[rank] = rate(own.host.data(), own.receive.data());
@@ -305,7 +319,7 @@ private:
 
     void check_device_link(int from, int to)
     {
-        DoctorCheck check{"device link", link_name(info(from), info(to)), Verdict::passed, ""};
+        DoctorCheck check{"device link", link_name(from, to), Verdict::passed, ""};
         const auto i = static_cast<std::size_t>(to);
         const auto j = static_cast<std::size_t>(from);
         const auto by_engine = [this](Worker& worker, void* out, const void* in) {
@@ -371,19 +385,24 @@ private:
               {"copies from it", &report_.from_device}}) {
             const double best = *std::max_element(rates->begin(), rates->end());
             for (int rank = 0; rank < state_.devices(); ++rank) {
-                warn("host link", device_name(info(rank)), what, (*rates)[static_cast<std::size_t>(rank)], best);
+                warn("host link", name(rank), what, (*rates)[static_cast<std::size_t>(rank)], best);
             }
         }
+        // Between devices that share a GPU there is no link.
+        const auto each_link = [&](const auto& f) {
+            for (int to = 0; to < state_.devices(); ++to) {
+                for (int from = 0; from < state_.devices(); ++from) {
+                    if (!share_gpu(to, from)) {
+                        f(to, from,
+                          report_.read_by_kernel[static_cast<std::size_t>(to)][static_cast<std::size_t>(from)]);
+                    }
+                }
+            }
+        };
         double best = 0;
-        for (const auto& row : report_.read_by_kernel) {
-            best = std::max(best, *std::max_element(row.begin(), row.end()));
-        }
-        for (int to = 0; to < state_.devices(); ++to) {
-            for (int from = 0; from < state_.devices(); ++from) {
-                warn("device link", link_name(info(from), info(to)), "reads",
-                     report_.read_by_kernel[static_cast<std::size_t>(to)][static_cast<std::size_t>(from)], best);
-            }
-        }
+        each_link([&](int, int, double rate) { best = std::max(best, rate); });
+        each_link(
+            [&](int to, int from, double rate) { warn("device link", link_name(from, to), "reads", rate, best); });
     }
 
     void check_transports()
@@ -397,6 +416,8 @@ private:
                 check.verdict = links_work_ ? Verdict::skipped : Verdict::failed;
                 check.detail =
                     links_work_ ? "not every device reaches the memory of every other" : "a device link is broken";
+            } else if (std::string(name) == "nccl" && any_shares_) {
+                check.detail = "it takes each GPU once, and devices share one";
             } else {
                 check_transport(name, check);
             }
@@ -425,10 +446,12 @@ private:
 
     detail::RuntimeState& state_;
     DoctorReport& report_;
+    const std::vector<std::string> names_;
     runtime::JobQueue jobs_;
     const std::size_t bytes_;
     const Clock::duration limit_;
     std::vector<Place> places_;
+    bool any_shares_ = false;
     bool all_reachable_ = true;
     bool links_work_ = true;
 };
@@ -457,8 +480,9 @@ DoctorReport diagnose(const DoctorOptions& options)
     report.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
     report.machine = machine_line(state->topology);
     report.versions = detail::versions();
-    for (const DeviceInfo& info : state->infos) {
-        report.devices.push_back(device_name(info) + ' ' + info.name);
+    report.devices = device_names(state->infos);
+    for (std::size_t i = 0; i < report.devices.size(); ++i) {
+        report.devices[i] += ' ' + state->infos[i].name;
     }
     Examination(*state, options, report).run();
     detail::store_doctor_report(*state, report);

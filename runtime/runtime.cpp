@@ -35,8 +35,10 @@ struct DeviceChoice {
 {
     throw Error(
         ErrorCode::usage,
-        fmt::format("devices \"{}\": {}; write \"auto\", GPU numbers such as \"0,1\", or \"host:4\" or \"host:4x2\"",
-                    text, why));
+        fmt::format(
+            "devices \"{}\": {}; write \"auto\", GPU numbers such as \"0,1\", \"shared:0,0\" where GPUs are to stand "
+            "for several devices, or \"host:4\" or \"host:4x2\"",
+            text, why));
 }
 
 int parse_number(const std::string& text, std::string_view word, int least)
@@ -51,6 +53,9 @@ int parse_number(const std::string& text, std::string_view word, int least)
 
 DeviceChoice parse_devices(const std::string& text, const Topology& topology, std::size_t gpus)
 {
+    constexpr std::string_view shared = "shared:";
+    std::string_view view = text;
+    const bool shares = view.starts_with(shared);
     DeviceChoice choice;
     const auto add_gpu = [&](int ordinal) {
         if (ordinal >= static_cast<int>(gpus)) {
@@ -58,7 +63,7 @@ DeviceChoice parse_devices(const std::string& text, const Topology& topology, st
                         fmt::format("devices \"{}\": there is no GPU {}; this machine offers {} GPU{}", text, ordinal,
                                     gpus, gpus == 1 ? "" : "s"));
         }
-        if (std::find(choice.ordinals.begin(), choice.ordinals.end(), ordinal) != choice.ordinals.end()) {
+        if (!shares && std::find(choice.ordinals.begin(), choice.ordinals.end(), ordinal) != choice.ordinals.end()) {
             throw_bad_devices(text, fmt::format("GPU {} is named twice", ordinal));
         }
         choice.ordinals.push_back(ordinal);
@@ -75,7 +80,6 @@ DeviceChoice parse_devices(const std::string& text, const Topology& topology, st
         }
         return choice;
     }
-    const std::string_view view = text;
     if (view.starts_with("host:")) {
         const std::string_view counts = view.substr(5);
         const auto cross = counts.find('x');
@@ -93,6 +97,7 @@ DeviceChoice parse_devices(const std::string& text, const Topology& topology, st
         return choice;
     }
     choice.kind = DeviceKind::cuda;
+    view.remove_prefix(shares ? shared.size() : 0);
     std::size_t begin = 0;
     while (begin <= view.size()) {
         const std::size_t end = std::min(view.find(',', begin), view.size());
@@ -180,6 +185,7 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
                     fmt::format("runtime.limit_gbs: {} is not a number of at least 0", options.limit_gbs));
     }
 
+    std::vector<int> sharers(count, 1);
     for (std::size_t i = 0; i < count; ++i) {
         DeviceInfo info;
         info.kind = choice.kind;
@@ -192,6 +198,10 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
         if (choice.kind == DeviceKind::cuda) {
             info.index = gpus[i].index;
             info.name = gpus[i].name.empty() ? "GPU" : gpus[i].name;
+            sharers[i] = static_cast<int>(std::count(choice.ordinals.begin(), choice.ordinals.end(), info.index));
+            if (sharers[i] > 1) {
+                info.name += fmt::format(" (shared by {})", sharers[i]);
+            }
             info.pci_bus_id = gpus[i].pci_bus_id;
             if (gpus[i].numa_node < 0) {
                 state->notes.push_back(fmt::format("cuda:{}: {}", info.index, placements[i].reason));
@@ -215,9 +225,9 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
     }
 
     for (std::size_t i = 0; i < count; ++i) {
-        state->workers.push_back(
-            std::make_unique<runtime::Worker>(static_cast<int>(i), placements[i], [info = state->infos[i]] {
-                return info.kind == DeviceKind::cuda ? runtime::make_cuda_device(info, info.index)
+        state->workers.push_back(std::make_unique<runtime::Worker>(
+            static_cast<int>(i), placements[i], [info = state->infos[i], n = sharers[i]] {
+                return info.kind == DeviceKind::cuda ? runtime::make_cuda_device(info, info.index, n)
                                                      : runtime::make_host_device(info);
             }));
     }

@@ -19,8 +19,8 @@ namespace rmsp {
 
 /// How a node-wide runtime is set up.
 struct RuntimeOptions {
-    /// Which devices: "auto" (every GPU, else two or more host devices), "0,1,3" (CUDA ordinals), "host:4" (four host devices),
-    /// "host:4x2" (four of two threads each).
+    /// Which devices: "auto" (every GPU, else two or more host devices), "0,1,3" (CUDA ordinals), "shared:0,0,1" (two devices on a GPU, for
+    /// tests), "host:4" (four host devices), "host:4x2" (four of two threads each).
     std::string devices = "auto";
     BindPolicy bind = BindPolicy::automatic;
     /// Relative speed of each device; empty: all equal.

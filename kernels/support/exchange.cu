@@ -13,7 +13,8 @@ namespace {
 constexpr int threads = 256;
 static_assert(threads >= most_peer_links);
 // Copies: enough loads in flight for NVLink, few enough to leave room for a product that runs beside. Pushes gather, which takes
-// all threads there are.
+// all threads there are. Devices that share a GPU count its multiprocessors among them, so that their kernels, which wait for each other,
+// have room side by side.
 constexpr int copying_blocks = 2;  // a multiprocessor
 constexpr int pushing_blocks = 8;
 constexpr std::int64_t bytes_per_block = std::int64_t{threads} * 4 * 16;
@@ -65,7 +66,8 @@ __device__ __forceinline__ void push_part(const PushPart& part, const void* slic
 }
 
 /// blockIdx.y is the link. The first block tells the peers, and waits for them last.
-__global__ void __launch_bounds__(threads) exchange_kernel(const __grid_constant__ PeerExchange exchange)
+__global__ void __launch_bounds__(threads, pushing_blocks)
+    exchange_kernel(const __grid_constant__ PeerExchange exchange)
 {
     const bool first = blockIdx.x == 0 && blockIdx.y == 0;
     const int thread = static_cast<int>(threadIdx.x);

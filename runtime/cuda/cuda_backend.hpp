@@ -17,20 +17,21 @@ namespace rmsp::runtime {
 /// GPUs that CUDA offers to this process, by CUDA ordinal, with their PCI addresses. Empty without a driver. Creates no context.
 std::vector<GpuDescription> cuda_gpus();
 
-/// Opens a GPU; on the thread that will use it. \throws Error(device)
-std::unique_ptr<Device> make_cuda_device(DeviceInfo info, int ordinal);
+/// Opens a GPU; on the thread that will use it. `sharers` devices of a runtime stand on it: each has its share of the memory and of the
+/// multiprocessors, by which kernels size their grids. \throws Error(device)
+std::unique_ptr<Device> make_cuda_device(DeviceInfo info, int ordinal, int sharers = 1);
 
 /// Of the driver and the CUDA libraries that this build uses: "driver", "CUDA driver", "CUDA runtime", "cuSPARSE", "NCCL".
 std::map<std::string, std::string> cuda_versions();
 
-/// Lets the worker's GPU reach the memory of the other's; on the worker. False if it cannot. \throws Error(device)
+/// Lets the worker's GPU reach the memory of the other's, which may be the same; on the worker. False if it cannot. \throws Error(device)
 bool enable_peer_access(Worker& worker, Worker& other);
 
-/// Peer memory over NVLink or PCIe. \throws Error(device) naming the first pair of GPUs that cannot reach each other
+/// Peer memory over NVLink or PCIe, or the memory of a GPU that devices share. 	hrows Error(device) naming the first pair of GPUs that cannot reach each other
 std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<Worker>> workers);
 
 /// NCCL with one communicator of all devices, made on the calling thread. What takes NCCL longer than `limit`, now or in a
-/// gather, is an error. \throws Error(device), NotCompiled
+/// gather, is an error, and so are devices that share a GPU. 	hrows Error(device), NotCompiled
 std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<Worker>> workers,
                                                std::chrono::steady_clock::duration limit);
 

@@ -4,7 +4,7 @@ namespace rmsp::runtime {
 
 std::vector<GpuDescription> cuda_gpus() { return {}; }
 
-std::unique_ptr<Device> make_cuda_device(DeviceInfo, int) { throw NotCompiled("the CUDA backend"); }
+std::unique_ptr<Device> make_cuda_device(DeviceInfo, int, int) { throw NotCompiled("the CUDA backend"); }
 
 std::map<std::string, std::string> cuda_versions() { return {}; }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -177,7 +178,11 @@ void CudaStream::wait(const Event& event)
 
 void CudaStream::synchronize() { cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
-CudaDevice::CudaDevice(DeviceInfo info, int ordinal) : Device(std::move(info)), ordinal_(ordinal) { make_current(); }
+CudaDevice::CudaDevice(DeviceInfo info, int ordinal, int sharers)
+    : Device(std::move(info)), ordinal_(ordinal), sharers_(sharers)
+{
+    make_current();
+}
 
 CudaDevice::~CudaDevice()
 {
@@ -250,7 +255,7 @@ void CudaDevice::share_pool(std::span<const int> ordinals)
     }
     open_pool();
     std::vector<cudaMemAccessDesc> access;
-    for (const int ordinal : ordinals) {
+    for (const int ordinal : std::set<int>(ordinals.begin(), ordinals.end())) {
         if (ordinal != ordinal_) {
             cudaMemAccessDesc& one = access.emplace_back();
             one.location.type = cudaMemLocationTypeDevice;
@@ -258,7 +263,9 @@ void CudaDevice::share_pool(std::span<const int> ordinals)
             one.flags = cudaMemAccessFlagsProtReadWrite;
         }
     }
-    cuda_check(cudaMemPoolSetAccess(pool_, access.data(), access.size()), "cudaMemPoolSetAccess");
+    if (!access.empty()) {
+        cuda_check(cudaMemPoolSetAccess(pool_, access.data(), access.size()), "cudaMemPoolSetAccess");
+    }
     pool_shared_ = true;
 }
 
@@ -280,7 +287,7 @@ std::int64_t CudaDevice::free_bytes()
                    "cudaMemPoolGetAttribute");
         cuda_check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used), "cudaMemPoolGetAttribute");
     }
-    return static_cast<std::int64_t>(free_bytes + reserved - used);
+    return static_cast<std::int64_t>(free_bytes / static_cast<std::size_t>(sharers_) + reserved - used);
 }
 
 void* CudaDevice::allocate_pinned(std::size_t bytes)
@@ -464,6 +471,11 @@ std::vector<int> ordinals_of(std::span<const std::unique_ptr<Worker>> workers)
     return ordinals;
 }
 
+bool share_gpus(std::span<const int> ordinals)
+{
+    return std::set<int>(ordinals.begin(), ordinals.end()).size() < ordinals.size();
+}
+
 std::vector<GpuDescription> cuda_gpus()
 {
     int count = 0;
@@ -485,14 +497,16 @@ std::vector<GpuDescription> cuda_gpus()
     return gpus;
 }
 
-std::unique_ptr<Device> make_cuda_device(DeviceInfo info, int ordinal)
+std::unique_ptr<Device> make_cuda_device(DeviceInfo info, int ordinal, int sharers)
 {
     cudaDeviceProp properties{};
     cuda_check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
-    info.name = properties.name;
-    info.memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
-    info.compute_units = properties.multiProcessorCount;
-    return std::make_unique<CudaDevice>(std::move(info), ordinal);
+    if (info.name.empty()) {
+        info.name = properties.name;
+    }
+    info.memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem) / sharers;
+    info.compute_units = std::max(1, properties.multiProcessorCount / sharers);
+    return std::make_unique<CudaDevice>(std::move(info), ordinal, sharers);
 }
 
 }  // namespace rmsp::runtime

@@ -50,14 +50,16 @@ private:
 
 /// CUDA ordinals of the workers' devices.
 std::vector<int> ordinals_of(std::span<const std::unique_ptr<Worker>> workers);
+/// Whether one of them stands for several devices.
+bool share_gpus(std::span<const int> ordinals);
 
 class CudaDevice final : public Device {
 public:
-    CudaDevice(DeviceInfo info, int ordinal);
+    CudaDevice(DeviceInfo info, int ordinal, int sharers);
     ~CudaDevice() override;
 
     int ordinal() const noexcept { return ordinal_; }
-    /// Lets these GPUs, which can reach this one's memory, reach what comes from its pool too.
+    /// Lets these GPUs, which can reach this one's memory, reach what comes from its pool too. Each may be named several times.
     void share_pool(std::span<const int> ordinals);
 
     void make_current() override;
@@ -87,6 +89,7 @@ private:
     void open_pool();
 
     int ordinal_;
+    int sharers_;
     std::vector<Slot> ring_;  // made at the first pageable copy
     std::unique_ptr<CopyTeam> team_;
     cudaMemPool_t pool_ = nullptr;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/cuda/cuda_device.hpp"
@@ -286,7 +287,12 @@ void NcclTransport::open(Channel& channel, Worker& worker) { dynamic_cast<NcclCh
 std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<Worker>> workers,
                                                std::chrono::steady_clock::duration limit)
 {
-    return std::make_unique<NcclTransport>(ordinals_of(workers), limit);
+    const std::vector<int> ordinals = ordinals_of(workers);
+    if (share_gpus(ordinals)) {
+        throw Error(ErrorCode::device, fmt::format("NCCL takes each GPU once; the {} devices are GPUs {}",
+                                                   ordinals.size(), fmt::join(ordinals, ",")));
+    }
+    return std::make_unique<NcclTransport>(ordinals, limit);
 }
 
 }  // namespace rmsp::runtime

@@ -31,9 +31,10 @@ constexpr std::int64_t most_by_lines = std::int64_t{2} << 20;
 /// single entries are pushed by their owner, which reads its memory at random so that the link carries whole lines.
 class PeerChannel final : public Channel {
 public:
-    PeerChannel(int devices, std::int64_t bytes, std::uint64_t* given_up)
+    PeerChannel(int devices, std::int64_t bytes, bool share_gpus, std::uint64_t* given_up)
         : ends_(devices),
           by_lines_(std::min(bytes, most_by_lines / std::max(devices - 1, 1))),
+          share_gpus_(share_gpus),
           hand_over_(devices),
           given_up_(given_up)
     {
@@ -155,12 +156,13 @@ private:
     /// Queues a kernel that waits for those of other devices: only when all workers are about to queue theirs, so that neither an
     /// error nor a call that waits for a device can come between them.
     template <class Launch>
-    static void queue(Rendezvous& meeting, const Launch& launch)
+    void queue(Rendezvous& meeting, const Launch& launch) const
     {
         meeting.arrive_and_wait();
         launch();
-        if (meeting.in_turns()) {
-            // Who has the turn may wait for its device next.
+        if (meeting.in_turns() || share_gpus_) {
+            // Who has the turn may wait for its device next. And where devices share a GPU, what one queues next may wait for its kernel
+            // in front of another's, in the driver or where streams share a queue of the GPU.
             meeting.arrive_and_wait();
         }
     }
@@ -232,14 +234,15 @@ private:
 
     std::vector<End> ends_;
     const std::int64_t by_lines_;  ///< most bytes of data from one device to another
-    HandOver hand_over_;           ///< of reductions, and of what is large
+    const bool share_gpus_;
+    HandOver hand_over_;  ///< of reductions, and of what is large
     std::uint64_t* given_up_;
 };
 
 class PeerTransport final : public Transport {
 public:
     PeerTransport(PinnedBuffer given_up, std::vector<int> ordinals)
-        : given_up_(std::move(given_up)), ordinals_(std::move(ordinals))
+        : given_up_(std::move(given_up)), ordinals_(std::move(ordinals)), share_gpus_(share_gpus(ordinals_))
     {
         word() = 0;
     }
@@ -247,7 +250,7 @@ public:
     std::string name() const override { return "peer"; }
     std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes, std::vector<std::int64_t>) override
     {
-        return std::make_unique<PeerChannel>(devices, bytes, &word());
+        return std::make_unique<PeerChannel>(devices, bytes, share_gpus_, &word());
     }
     void open(Channel& channel, Worker& worker) override { dynamic_cast<PeerChannel&>(channel).open(worker); }
     void open_pool(Worker& worker) override { dynamic_cast<CudaDevice&>(worker.device()).share_pool(ordinals_); }
@@ -265,6 +268,7 @@ private:
 
     PinnedBuffer given_up_;
     std::vector<int> ordinals_;
+    const bool share_gpus_;
 };
 
 }  // namespace
@@ -273,6 +277,9 @@ bool enable_peer_access(Worker& worker, Worker& other)
 {
     const int own = dynamic_cast<CudaDevice&>(worker.device()).ordinal();
     const int peer = dynamic_cast<CudaDevice&>(other.device()).ordinal();
+    if (own == peer) {
+        return true;
+    }
     int can = 0;
     cuda_check(cudaDeviceCanAccessPeer(&can, own, peer), "cudaDeviceCanAccessPeer");
     if (can == 0) {

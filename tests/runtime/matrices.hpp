@@ -127,6 +127,14 @@ struct Machine {
     const char* devices;
     const char* transport;  // "" for the automatic choice
     int gpus;               // needed
+
+    /// Whether GPUs stand for several devices.
+    bool shares() const { return std::string_view(devices).starts_with("shared:"); }
+    int gpu_devices() const
+    {
+        const std::string_view names = devices;
+        return gpus == 0 ? 0 : 1 + static_cast<int>(std::count(names.begin(), names.end(), ','));
+    }
 };
 
 inline void PrintTo(const Machine& machine, std::ostream* out) { *out << machine.devices << ' ' << machine.transport; }
@@ -169,8 +177,19 @@ protected:
 inline const std::vector<Machine>& machines()
 {
     static const std::vector<Machine> all = {
-        {"host:1", "", 0},  {"host:2", "", 0},  {"host:5x1", "", 0},    {"0", "", 1},           {"0,1", "peer", 2},
-        {"0,1", "nccl", 2}, {"0,1", "host", 2}, {"0,1,2,3", "peer", 4}, {"0,1,2,3", "nccl", 4}, {"0,1,2,3", "host", 4},
+        {"host:1", "", 0},
+        {"host:2", "", 0},
+        {"host:5x1", "", 0},
+        {"0", "", 1},
+        {"0,1", "peer", 2},
+        {"0,1", "nccl", 2},
+        {"0,1", "host", 2},
+        {"0,1,2,3", "peer", 4},
+        {"0,1,2,3", "nccl", 4},
+        {"0,1,2,3", "host", 4},
+        {"shared:0,0,0", "peer", 1},
+        {"shared:0,0,0", "host", 1},
+        {"shared:0,1,0,1", "peer", 2},
     };
     return all;
 }

@@ -326,7 +326,7 @@ TEST_P(Apply, OnSomeOfTheDevices)
 
 TEST_P(Apply, OwnColumnsBeforeTheOthers)
 {
-    if (GetParam().gpus < 2) {
+    if (GetParam().gpu_devices() < 2) {
         GTEST_SKIP() << "nothing is exchanged";
     }
     // Each device needs so many entries of the others that it multiplies by its own columns while they come.
@@ -403,7 +403,7 @@ TEST_P(Apply, NewValuesOfColumnsNumberedAnew)
     std::vector<float> out(static_cast<std::size_t>(a.rows));
     y.download(out.data());
     EXPECT_TRUE(verify_spmv<float>(a.view(), 1.0F, host.data(), 0.0F, nullptr, out.data()).passed);
-    const bool exchanged = GetParam().gpus > 1;
+    const bool exchanged = GetParam().gpu_devices() > 1;
     EXPECT_EQ(matrix.plan().exchange, runtime_->devices().size() > 1 ? "entries" : "none");
     if (exchanged) {
         EXPECT_LT(matrix.plan().shards[0].halo_entries, 9);
@@ -451,7 +451,7 @@ void exchange_again_and_again(Runtime& runtime, const CsrMatrix<double>& a, cons
 
 TEST_P(Apply, OverlappedExchangesGiveTheSameBits)
 {
-    if (GetParam().gpus < 2) {
+    if (GetParam().gpu_devices() < 2) {
         GTEST_SKIP() << "nothing is exchanged";
     }
     // Large enough for every device to have interior rows that are worth a stream of their own.
@@ -460,7 +460,7 @@ TEST_P(Apply, OverlappedExchangesGiveTheSameBits)
 
 TEST_P(Apply, SmallExchangesGiveTheSameBits)
 {
-    if (GetParam().gpus < 2) {
+    if (GetParam().gpu_devices() < 2) {
         GTEST_SKIP() << "nothing is exchanged";
     }
     const auto a = generate<double>("banded 5000 40");

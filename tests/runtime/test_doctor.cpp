@@ -187,6 +187,21 @@ TEST_F(Doctor, RuntimesUseWhatItFound)
         << transport;
 }
 
+TEST_F(Doctor, DevicesMayShareAGpu)
+{
+    if (!have_gpus(1)) {
+        GTEST_SKIP() << "needs 1 GPU";
+    }
+    options_.runtime.devices = "shared:0,0";
+    options_.bytes = 1 << 20;
+    const DoctorReport report = diagnose(options_);
+    EXPECT_EQ(report.failures(), 0) << report.to_text();
+    EXPECT_NE(report.devices[1].find("(shared by 2)"), std::string::npos) << report.devices[1];
+    EXPECT_EQ(find(report, "device link", "cuda:0#0 -> cuda:0#1").verdict, Verdict::passed);
+    EXPECT_EQ(find(report, "transport", "peer").verdict, Verdict::passed);
+    EXPECT_EQ(find(report, "transport", "nccl").verdict, Verdict::skipped);
+}
+
 TEST_F(Doctor, WhatTakesTooLongHasFailed)
 {
     if (!have_gpus(2)) {

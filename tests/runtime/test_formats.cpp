@@ -144,8 +144,9 @@ protected:
     /// Every merge that these devices can be asked for.
     std::vector<std::string> merges() const
     {
-        return GetParam().gpus > 1 ? std::vector<std::string>{"auto", "peer", "nccl", "host"}
-                                   : std::vector<std::string>{"auto"};
+        return GetParam().gpu_devices() < 2 ? std::vector<std::string>{"auto"}
+               : GetParam().shares()        ? std::vector<std::string>{"auto", "peer", "host"}
+                                            : std::vector<std::string>{"auto", "peer", "nccl", "host"};
     }
 };
 
@@ -501,7 +502,8 @@ TEST_P(Formats, PlansSayWhatIsMerged)
 INSTANTIATE_TEST_SUITE_P(Machines, Formats,
                          testing::Values(Machine{"host:1", "", 0}, Machine{"host:2", "", 0}, Machine{"host:3x1", "", 0},
                                          Machine{"host:5x1", "", 0}, Machine{"0", "", 1}, Machine{"0,1", "", 2},
-                                         Machine{"0,1,2,3", "", 4}),
+                                         Machine{"0,1,2,3", "", 4}, Machine{"shared:0,0,0", "", 1},
+                                         Machine{"shared:0,1,0,1", "", 2}),
                          machine_name);
 
 }  // namespace

@@ -272,16 +272,17 @@ TEST(Transports, GathersMoreThanItsMemoryTakesAndFromOtherArrays)
     jobs.submit([&](Worker& worker, Rendezvous&) { channel->close(worker.rank()); }).get();
 }
 
-/// The first two GPUs.
-std::vector<std::unique_ptr<Worker>> gpu_workers(const std::vector<GpuDescription>& gpus)
+/// So many devices, dealt out to so many GPUs.
+std::vector<std::unique_ptr<Worker>> gpu_workers(int devices, int gpus)
 {
     std::vector<std::unique_ptr<Worker>> workers;
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < devices; ++i) {
         DeviceInfo info;
         info.kind = DeviceKind::cuda;
-        info.index = gpus[static_cast<std::size_t>(i)].index;
-        workers.push_back(
-            std::make_unique<Worker>(i, Placement{}, [info] { return make_cuda_device(info, info.index); }));
+        info.index = i % gpus;
+        workers.push_back(std::make_unique<Worker>(i, Placement{}, [info, sharers = (devices + gpus - 1) / gpus] {
+            return make_cuda_device(info, info.index, sharers);
+        }));
     }
     for (auto& worker : workers) {
         worker->wait_until_open();
@@ -289,26 +290,22 @@ std::vector<std::unique_ptr<Worker>> gpu_workers(const std::vector<GpuDescriptio
     return workers;
 }
 
-/// Two devices exchange again and again, other data each time, and neither waits for the other but inside the exchange.
+/// Devices exchange again and again, other data each time, and none waits for another but inside the exchange.
 template <class T>
-void exchange_often(const std::vector<std::int64_t>& slices, const std::vector<Range>& needed,
-                    const std::vector<std::vector<std::int32_t>>& ghosts)
+void exchange_often(const std::vector<std::unique_ptr<Worker>>& workers, const std::vector<std::int64_t>& slices,
+                    const std::vector<Range>& needed, const std::vector<std::vector<std::int32_t>>& ghosts)
 {
-    const auto gpus = cuda_gpus();
-    if (gpus.size() < 2) {
-        GTEST_SKIP() << "needs 2 GPUs";
-    }
-    const auto workers = gpu_workers(gpus);
     const Connection connection = connect(workers, {"peer"});
     Transport& transport = *connection.transport;
     JobQueue jobs(workers, false, [&](std::uint64_t job) { transport.give_up(job); });
     const bool by_entries = !ghosts.empty();
     const auto size = static_cast<std::size_t>(slices.back());
     constexpr int rounds = 40;
-    const auto channel = transport.make_channel(2, slices.back() * static_cast<std::int64_t>(sizeof(T)));
+    const auto channel =
+        transport.make_channel(static_cast<int>(workers.size()), slices.back() * static_cast<std::int64_t>(sizeof(T)));
     const Halo halo = by_entries ? Halo(ghosts, slices, sizeof(T)) : Halo();
-    std::vector<kernels::DeviceArray<T>> x(2);
-    std::vector<void*> entry_zero(2);
+    std::vector<kernels::DeviceArray<T>> x(workers.size());
+    std::vector<void*> entry_zero(workers.size());
     jobs.submit([&](Worker& worker, Rendezvous&) {
             const auto rank = static_cast<std::size_t>(worker.rank());
             transport.open(*channel, worker);
@@ -377,10 +374,28 @@ void exchange_often(const std::vector<std::int64_t>& slices, const std::vector<R
         .get();
 }
 
+/// The same with all devices on one GPU, and dealt out to two.
+template <class T>
+void exchange_often(const std::vector<std::int64_t>& slices, const std::vector<Range>& needed,
+                    const std::vector<std::vector<std::int32_t>>& ghosts)
+{
+    const int gpus = static_cast<int>(cuda_gpus().size());
+    const int devices = static_cast<int>(slices.size()) - 1;
+    if (gpus == 0) {
+        GTEST_SKIP() << "needs a GPU";
+    }
+    exchange_often<T>(gpu_workers(devices, 1), slices, needed, ghosts);
+    if (gpus == 1) {
+        GTEST_SKIP() << "needs 2 GPUs for devices that do not share one";
+    }
+    exchange_often<T>(gpu_workers(devices, 2), slices, needed, ghosts);
+}
+
 TEST(Transports, PeersExchangeRangesOften)
 {
     exchange_often<double>({0, 1000, 2001}, {{0, 2001}, {0, 2001}}, {});
     exchange_often<float>({0, 1000, 2001}, {{0, 2001}, {999, 2001}}, {});
+    exchange_often<double>({0, 700, 1500, 1500, 2201}, {{0, 1490}, {699, 2201}, {}, {3, 2201}}, {});
 }
 
 TEST(Transports, PeersExchangeInOneDirectionOften)
@@ -392,6 +407,7 @@ TEST(Transports, PeersExchangeInOneDirectionOften)
 TEST(Transports, PeersExchangeMoreThanFitsLines)
 {
     exchange_often<double>({0, 140'000, 280'000}, {{0, 280'000}, {0, 280'000}}, {});
+    exchange_often<double>({0, 140'000, 280'000, 420'000}, {{0, 280'000}, {0, 420'000}, {140'000, 420'000}}, {});
 }
 
 TEST(Transports, PeersExchangeEntriesOften)
@@ -405,15 +421,21 @@ TEST(Transports, PeersExchangeEntriesOften)
     exchange_often<float>({0, 1000, 2000}, {{}, {}}, ghosts);
     ghosts[0].clear();
     exchange_often<double>({0, 1000, 2000}, {{}, {}}, ghosts);
+    // Too many for lines.
+    std::vector<std::vector<std::int32_t>> many(3);
+    for (std::int32_t i = 0; i < 900'000; ++i) {
+        many[static_cast<std::size_t>((i / 300'000 + 1) % 3)].push_back(i);
+    }
+    exchange_often<float>({0, 300'000, 600'000, 900'000}, {{}, {}, {}}, many);
 }
 
 TEST(Transports, ADeviceThatFailsLeavesNoPeerWaiting)
 {
-    const auto gpus = cuda_gpus();
-    if (gpus.size() < 2) {
-        GTEST_SKIP() << "needs 2 GPUs";
+    const int gpus = static_cast<int>(cuda_gpus().size());
+    if (gpus == 0) {
+        GTEST_SKIP() << "needs a GPU";
     }
-    const auto workers = gpu_workers(gpus);
+    const auto workers = gpu_workers(2, std::min(gpus, 2));
     const Connection connection = connect(workers, {"peer"});
     Transport& transport = *connection.transport;
     const std::vector<std::int64_t> offsets{0, 1000, 2000};

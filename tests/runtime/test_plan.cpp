@@ -47,6 +47,37 @@ TEST(Plan, Dgx1HasFourGpusOnEachNode) { expect_plan("dgx1.toml", 8, 4); }
 TEST(Plan, DgxH200HasFourGpusOnEachNode) { expect_plan("dgx-h200.toml", 8, 4); }
 TEST(Plan, Power8HasTwoGpusOnEachNode) { expect_plan("power8-4gpu.toml", 4, 2); }
 
+TEST(Plan, GpusMayStandForSeveralDevices)
+{
+    RuntimeOptions options;
+    options.topology_file = std::string(RMSP_TOPOLOGIES) + "/dgx1.toml";
+    options.devices = "shared:4,0,4,4";
+    const Runtime runtime(options);
+    const auto devices = runtime.devices();
+    ASSERT_EQ(devices.size(), 4u);
+    // By NUMA node.
+    EXPECT_EQ(devices[0].name, "Tesla V100-SXM2-32GB");
+    std::set<int> threads;
+    for (std::size_t i = 1; i < 4; ++i) {
+        EXPECT_EQ(devices[i].index, 4);
+        EXPECT_EQ(devices[i].name, "Tesla V100-SXM2-32GB (shared by 3)");
+        for (const int cpu : devices[i].placement.cpus) {
+            EXPECT_TRUE(threads.insert(cpu).second) << "thread " << cpu << " belongs to two workers";
+        }
+    }
+    EXPECT_EQ(runtime.plan(stencil7<double>(9, 8, 7).view()).shards.size(), 4u);
+    options.devices = "0,1,0";
+    try {
+        const Runtime refused(options);
+        FAIL();
+    } catch (const Error& e) {
+        EXPECT_NE(std::string(e.what()).find(
+                      "GPU 0 is named twice; write \"auto\", GPU numbers such as \"0,1\", \"shared:0,0\""),
+                  std::string::npos)
+            << e.what();
+    }
+}
+
 TEST(Plan, DescribedMachinesRunNothing)
 {
     Runtime runtime = described("summit.toml");
@@ -126,8 +157,8 @@ TEST(Plan, ColumnsAreSortedWhereThatPays)
 
 TEST(Plan, DevicesThatMakeNoSenseAreNamed)
 {
-    for (const char* devices :
-         {"", "host:", "host:0", "host:2x0", "host:ax2", "gpu", "0,0", "0,,1", "-1", "host:2000"}) {
+    for (const char* devices : {"", "host:", "host:0", "host:2x0", "host:ax2", "gpu", "0,0", "shared:", "shared:0,,0",
+                                "0,,1", "-1", "host:2000"}) {
         RuntimeOptions options;
         options.devices = devices;
         EXPECT_THROW(Runtime{options}, Error) << devices;

@@ -118,7 +118,7 @@ TEST_P(Vectors, MayOutliveMatrixAndRuntime)
 TEST_P(Vectors, InTheOrderOfTheKernel)
 {
     Runtime runtime(options_for(GetParam()));
-    const bool reorders = GetParam().gpus == 1;
+    const bool reorders = GetParam().gpu_devices() == 1;
     const auto a = stencil7<double>(17, 15, 13);
     DistributeOptions options;
     options.kernel = GetParam().gpus > 0 ? "sell-reordered" : "auto";
