@@ -71,10 +71,8 @@ public:
         if (gather.large) {
             gather.pack(worker, stream);
             hand_over_.publish(rank, stream, meeting);
-            for (int step = 1; step < gather.devices(); ++step) {
-                const Transfer in = gather.transfer((rank + step) % gather.devices(), rank);
-                stream.copy(in.to, in.from, in.bytes);
-            }
+            each_peer(gather, rank,
+                      [&](int, const Transfer& in, const Transfer&) { stream.copy(in.to, in.from, in.bytes); });
             hand_over_.end(rank, stream);
             end.by_events = true;
             return;
@@ -89,13 +87,7 @@ public:
         exchange.arrived = end.arrived.data();
         exchange.slice = gather.slice;
         exchange.entry_bytes = static_cast<int>(gather.entry_bytes);
-        for (int step = 1; step < gather.devices(); ++step) {
-            const int other = (rank + step) % gather.devices();
-            const Transfer in = gather.transfer(other, rank);
-            const Transfer out = gather.transfer(rank, other);
-            if (in.empty() && out.empty()) {
-                continue;
-            }
+        each_peer(gather, rank, [&](int other, const Transfer& in, const Transfer& out) {
             kernels::PeerLink& link = exchange.link[exchange.links++];
             if (gather.halo != nullptr && !out.empty()) {
                 link.out = {out.to, gather.packed_list + gather.halo->sent_at(rank, other),
@@ -113,7 +105,7 @@ public:
                 link.peer_ready = ready(other, rank);
                 link.done = done(rank, other);
             }
-        }
+        });
         queue(meeting, [&] { kernels::exchange_with_peers(exchange, worker.device().context(stream)); });
     }
     void reduce_scatter(Worker& worker, Rendezvous& meeting, const Reduce& reduce) override
@@ -144,6 +136,20 @@ private:
         bool by_events = false;       ///< how the others are told since the last settle()
     };
 
+    /// Calls f(other, in, out) for each device that this one gets something from or sends something to. Begins with its successor, so
+    /// that not all begin with the same one.
+    template <class F>
+    static void each_peer(const Gather& gather, int rank, const F& f)
+    {
+        for (int step = 1; step < gather.devices(); ++step) {
+            const int other = (rank + step) % gather.devices();
+            const Transfer in = gather.transfer(other, rank);
+            const Transfer out = gather.transfer(rank, other);
+            if (!in.empty() || !out.empty()) {
+                f(other, in, out);
+            }
+        }
+    }
     std::uint64_t next_epoch(int rank, const Rendezvous& meeting)
     {
         End& end = ends_[rank];
@@ -180,10 +186,8 @@ private:
     bool fits_lines(const Gather& gather) const
     {
         std::size_t most = 0;
-        for (int from = 0; from < gather.devices(); ++from) {
-            for (int to = 0; to < gather.devices(); ++to) {
-                most = std::max(most, from == to ? 0 : gather.transfer(from, to).bytes);
-            }
+        for (int rank = 0; rank < gather.devices(); ++rank) {
+            each_peer(gather, rank, [&](int, const Transfer& in, const Transfer&) { most = std::max(most, in.bytes); });
         }
         return gather.entry_bytes % 4 == 0 && most <= static_cast<std::size_t>(by_lines_);
     }
@@ -201,13 +205,7 @@ private:
         exchange.given_up = given_up_;
         exchange.entry_bytes = static_cast<int>(gather.entry_bytes);
         std::array<int, kernels::most_peer_links> written{};
-        for (int step = 1; step < gather.devices(); ++step) {
-            const int other = (rank + step) % gather.devices();
-            const Transfer in = gather.transfer(other, rank);
-            const Transfer out = gather.transfer(rank, other);
-            if (in.empty() && out.empty()) {
-                continue;
-            }
+        each_peer(gather, rank, [&](int other, const Transfer& in, const Transfer& out) {
             written[exchange.links] = other;
             kernels::LineLink& link = exchange.link[exchange.links++];
             link.from = out.from;
@@ -221,7 +219,7 @@ private:
             link.lines_in[1] = lines(rank, other, 1);
             link.to = in.to;
             link.bytes_in = static_cast<std::int64_t>(in.bytes);
-        }
+        });
         queue(meeting, [&] { kernels::exchange_lines(exchange, worker.device().context(stream)); });
         // With these devices alone: a set may be written again once an exchange with the same device has used the other.
         for (int i = 0; i < exchange.links; ++i) {
