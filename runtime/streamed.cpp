@@ -26,8 +26,10 @@ constexpr std::size_t slot_count = 6;
 // ones, which is what remains to be multiplied when everything has arrived. Each copy costs 3 us more than its bytes.
 constexpr std::int64_t automatic_chunk_bytes = std::int64_t{64} << 20;
 constexpr StreamEnds automatic_ends{std::int64_t{4} << 20, std::int64_t{16} << 20};
-// Pieces that are queued while x is prepared.
+// Pieces that are on their way while x is prepared.
 constexpr std::size_t pieces_ahead = 2;
+// How much longer than a link a core takes for a vector; its helpers are awake only after 0.3 ms, which is the first piece's time.
+constexpr std::int64_t core_over_link = 10;
 // Rows of y that leave for the host as one, at least; a piece's, if it has more.
 constexpr std::int64_t least_stretch_bytes = std::int64_t{64} << 10;
 // An array whose encoding is hardly smaller is copied as it is: from where it is, without another copy in host memory.
@@ -358,18 +360,23 @@ void StreamedPart<T>::update_values(runtime::Worker& worker)
 }
 
 template <class T>
-std::int64_t StreamedPart<T>::link_bytes() const noexcept
+std::int64_t StreamedPart<T>::piece_bytes(std::size_t piece) const noexcept
 {
     const auto pointer_bytes = static_cast<std::int64_t>(
         row_pointers_ == RowPointers::host ? sizeof(std::int32_t) : source_.a.row_ptr.element_bytes());
+    const kernels::PacketLayout packet = encoded_.empty() ? kernels::PacketLayout{} : encoded_[piece].layout;
+    const std::int64_t nnz = pieces_[piece].nnz;
+    return (packet.encoded() ? packet.bytes : (pieces_[piece].rows + 1) * pointer_bytes) +
+           (packet.columns == kernels::ColumnCode::raw ? nnz * static_cast<std::int64_t>(sizeof(std::int32_t)) : 0) +
+           (packet.values == kernels::ValueCode::raw ? nnz * static_cast<std::int64_t>(sizeof(T)) : 0);
+}
+
+template <class T>
+std::int64_t StreamedPart<T>::link_bytes() const noexcept
+{
     std::int64_t bytes = 0;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
-        const kernels::PacketLayout packet = encoded_.empty() ? kernels::PacketLayout{} : encoded_[i].layout;
-        bytes += packet.encoded() ? packet.bytes : (pieces_[i].rows + 1) * pointer_bytes;
-        bytes += packet.columns == kernels::ColumnCode::raw
-                     ? pieces_[i].nnz * static_cast<std::int64_t>(sizeof(std::int32_t))
-                     : 0;
-        bytes += packet.values == kernels::ValueCode::raw ? pieces_[i].nnz * static_cast<std::int64_t>(sizeof(T)) : 0;
+        bytes += piece_bytes(i);
     }
     return bytes;
 }
@@ -507,20 +514,28 @@ template <class T>
 void StreamedPart<T>::start(runtime::Worker& worker, PhaseProbe* probe)
 {
     probe_ = probe;
-    for (sent_ = 0; sent_ < std::min(pieces_ahead, pieces_.size()); ++sent_) {
-        send(worker, sent_);
+    sent_ = 0;
+    if (!pieces_.empty()) {
+        send(worker, sent_++);
     }
 }
 
 template <class T>
 void StreamedPart<T>::upload(runtime::Worker& worker, T* to, const T* from, std::size_t bytes)
 {
+    // What is ready before the first piece is there goes right behind it: of a small matrix there may be nothing left to multiply else
+    // when the vector arrives.
+    const bool small = !pieces_.empty() && static_cast<std::int64_t>(bytes) * core_over_link <= piece_bytes(0);
+    const std::size_t ahead = small ? 1 : pieces_ahead;
+    for (; sent_ < std::min(ahead, pieces_.size()); ++sent_) {
+        send(worker, sent_);
+    }
     runtime::Between between;
     // Pieces that go through the pinned ring themselves follow the vector.
     if (row_pointers_ == RowPointers::device && !source_.staged()) {
         between = [&] {
             // Not more than the link needs, since the rest of the vector has to wait for it.
-            while (sent_ < slots_.size() && slot_of(sent_ - pieces_ahead).filled->ready()) {
+            while (sent_ < slots_.size() && slot_of(sent_ - ahead).filled->ready()) {
                 send(worker, sent_++);
             }
         };

@@ -97,7 +97,7 @@ public:
     /// Whether the system refused page-locked memory for the encoded pieces, which are copied as they are then.
     bool encode_refused() const noexcept { return encode_refused_; }
 
-    /// Queues the copies of the first pieces, beside whatever the worker's stream does until apply().
+    /// Queues the copy of the first piece, beside whatever the worker's stream does until apply().
     /// `probe`, if not null, gets the phase "pointers": what makes the pieces' row pointers local takes, all together.
     void start(runtime::Worker& worker, PhaseProbe* probe);
     /// Between start() and apply(): copies entries of a vector from host memory of any kind, behind the pieces that were queued, and
@@ -129,6 +129,9 @@ private:
         std::unique_ptr<runtime::Event>
             free;  ///< recorded by the worker's stream behind the kernels that read the slot
     };
+
+    /// What link_bytes() counts of one piece.
+    std::int64_t piece_bytes(std::size_t piece) const noexcept;
 
     /// Pieces [first piece, end) whose rows go to a host y as one.
     struct Stretch {

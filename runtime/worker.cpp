@@ -37,6 +37,7 @@ bool Worker::post(Task task)
             return false;
         }
         tasks_.push_back(std::move(task));
+        waiting_.store(true, std::memory_order_relaxed);
     }
     changed_.notify_one();
     return true;
@@ -82,9 +83,13 @@ void Worker::run(const Placement& placement, const DeviceFactory& factory)
 void Worker::loop()
 {
     // While a GPU works on what was queued, this thread polls: a new task then starts without the cost of a wake-up,
-    // and futures resolve when the device is done. With nothing under way it sleeps.
+    // and futures resolve when the device is done. With nothing under way it sleeps, after a while.
+    int unasked = 0;
     while (true) {
         Task task;
+        if (pending_.empty()) {
+            stay_awake();
+        }
         {
             std::unique_lock lock(mutex_);
             if (tasks_.empty() && pending_.empty()) {
@@ -93,6 +98,7 @@ void Worker::loop()
             if (!tasks_.empty()) {
                 task = std::move(tasks_.front());
                 tasks_.pop_front();
+                waiting_.store(!tasks_.empty(), std::memory_order_relaxed);
             } else if (stopping_ && pending_.empty()) {
                 return;
             }
@@ -101,8 +107,27 @@ void Worker::loop()
             task(*this);
             task = nullptr;
         }
+        // Asking whether work is done takes a microsecond, which tasks that wait to be queued pay now and then only.
+        constexpr int most_unasked = 16;
+        if (waiting_.load(std::memory_order_relaxed) && ++unasked < most_unasked) {
+            continue;
+        }
+        unasked = 0;
         while (complete_oldest(false)) {
         }
+    }
+}
+
+void Worker::stay_awake() const
+{
+    // Whoever waits for each of his calls comes back within microseconds, while a wake-up costs tens of them. Threads of host devices
+    // would take cores from each other.
+    constexpr std::chrono::microseconds at_most{50};
+    if (device_->shares_host_memory()) {
+        return;
+    }
+    const auto end = std::chrono::steady_clock::now() + at_most;
+    while (!waiting_.load(std::memory_order_relaxed) && std::chrono::steady_clock::now() < end) {
     }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -57,6 +58,8 @@ private:
 
     void run(const Placement& placement, const DeviceFactory& factory);
     void loop();
+    /// Returns when there is a task, or shortly after.
+    void stay_awake() const;
     bool complete_oldest(bool block);
 
     const int rank_;
@@ -68,6 +71,7 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<Task> tasks_;
+    std::atomic<bool> waiting_{false};  ///< whether there are tasks; written under mutex_
     bool stopping_ = false;
 
     std::deque<Pending> pending_;                 // this thread only

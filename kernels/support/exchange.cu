@@ -20,6 +20,27 @@ constexpr int pushing_blocks = 8;
 constexpr std::int64_t bytes_per_block = std::int64_t{threads} * 4 * 16;
 constexpr std::int64_t entries_per_block = std::int64_t{threads} * 4;
 
+/// The links of an exchange as a kernel gets them, with room for `most`: a launch takes the longer the more it hands over.
+template <class Link, int most>
+struct Links {
+    Link link[most];
+};
+
+/// Calls f with those links and the least room that kernels are compiled for.
+template <int most = 1, class Link, class F>
+void with_links(const Link* links, int n, const F& f)
+{
+    if constexpr (most < most_peer_links) {
+        if (n > most) {
+            with_links<std::min(8 * most, most_peer_links)>(links, n, f);
+            return;
+        }
+    }
+    Links<Link, most> few{};
+    std::copy_n(links, n, few.link);
+    f(few);
+}
+
 __device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* word)
 {
     std::uint64_t value = 0;
@@ -32,12 +53,12 @@ __device__ __forceinline__ void store_release(std::uint64_t* word, std::uint64_t
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
-__device__ __forceinline__ void wait_for(const std::uint64_t* word, const PeerExchange& exchange)
+__device__ __forceinline__ void wait_for(const std::uint64_t* word, const PeerExchangeTerms& terms)
 {
     // The look at the host's memory takes about as long as a thousand at the word.
     constexpr unsigned looks_between = 1u << 12;
-    for (unsigned looks = 1; load_acquire(word) < exchange.epoch; ++looks) {
-        if (looks % looks_between == 0 && *exchange.given_up >= exchange.epoch) {
+    for (unsigned looks = 1; load_acquire(word) < terms.epoch; ++looks) {
+        if (looks % looks_between == 0 && *terms.given_up >= terms.epoch) {
             return;
         }
     }
@@ -65,42 +86,44 @@ __device__ __forceinline__ void push_part(const PushPart& part, const void* slic
     }
 }
 
-/// blockIdx.y is the link. The first block tells the peers, and waits for them last.
+/// blockIdx.y is the link, of gridDim.y. The first block tells the peers, and waits for them last.
+template <int most>
 __global__ void __launch_bounds__(threads, pushing_blocks)
-    exchange_kernel(const __grid_constant__ PeerExchange exchange)
+    exchange_kernel(const PeerExchangeTerms terms, const __grid_constant__ Links<PeerLink, most> links)
 {
     const bool first = blockIdx.x == 0 && blockIdx.y == 0;
     const int thread = static_cast<int>(threadIdx.x);
-    if (first && thread < exchange.links && exchange.link[thread].peer_ready != nullptr) {
+    const int n = static_cast<int>(gridDim.y);
+    if (first && thread < n && links.link[thread].peer_ready != nullptr) {
         __threadfence_system();
-        store_release(exchange.link[thread].peer_ready, exchange.epoch);
+        store_release(links.link[thread].peer_ready, terms.epoch);
     }
-    const PeerLink& link = exchange.link[blockIdx.y];
+    const PeerLink& link = links.link[blockIdx.y];
     if (link.ready != nullptr) {
         if (thread == 0) {
-            wait_for(link.ready, exchange);
+            wait_for(link.ready, terms);
         }
         __syncthreads();
         if (link.in.bytes > 0) {
             cuda::copy_part<threads>(link.in, blockIdx.x, gridDim.x);
-        } else if (exchange.entry_bytes == sizeof(float)) {
-            push_part<float>(link.out, exchange.slice);
+        } else if (terms.entry_bytes == sizeof(float)) {
+            push_part<float>(link.out, terms.slice);
         } else {
-            push_part<double>(link.out, exchange.slice);
+            push_part<double>(link.out, terms.slice);
         }
         __syncthreads();
         if (thread == 0) {
             __threadfence_system();
-            unsigned* const arrived = exchange.arrived + blockIdx.y;
+            unsigned* const arrived = terms.arrived + blockIdx.y;
             if (atomicAdd(arrived, 1u) + 1 == gridDim.x) {
                 *arrived = 0;
                 __threadfence_system();
-                store_release(link.peer_done, exchange.epoch);
+                store_release(link.peer_done, terms.epoch);
             }
         }
     }
-    if (first && thread < exchange.links && exchange.link[thread].done != nullptr) {
-        wait_for(exchange.link[thread].done, exchange);
+    if (first && thread < n && links.link[thread].done != nullptr) {
+        wait_for(links.link[thread].done, terms);
     }
 }
 
@@ -134,16 +157,18 @@ __device__ __forceinline__ Line load_line(const Line* place)
 
 /// blockIdx.y is the link. Every thread sends its lines before it waits for any, so that the devices' kernels need not run whole
 /// at once.
-__global__ void __launch_bounds__(threads) lines_kernel(const __grid_constant__ LineExchange exchange)
+template <int most>
+__global__ void __launch_bounds__(threads)
+    lines_kernel(const LineExchangeTerms terms, const __grid_constant__ Links<LineLink, most> links)
 {
     cuda::wait_for_kernel_before();
-    const LineLink& link = exchange.link[blockIdx.y];
-    const auto tag = static_cast<std::uint32_t>(exchange.epoch);
+    const LineLink& link = links.link[blockIdx.y];
+    const auto tag = static_cast<std::uint32_t>(terms.epoch);
     const std::int64_t first = std::int64_t{blockIdx.x} * threads + threadIdx.x;
     const std::int64_t step = std::int64_t{gridDim.x} * threads;
     const auto* const from = static_cast<const std::uint32_t*>(link.from);
     auto* const out = static_cast<Line*>(link.lines_out);
-    const bool doubles = exchange.entry_bytes == sizeof(double);
+    const bool doubles = terms.entry_bytes == sizeof(double);
     const std::int64_t words_out = link.bytes_out / 4;
     for (std::int64_t i = first; i == 0 || 3 * i < words_out; i += step) {
         Line line{{0, 0, 0}, tag};
@@ -175,7 +200,7 @@ __global__ void __launch_bounds__(threads) lines_kernel(const __grid_constant__ 
             if (line.tag == tag) {
                 break;
             }
-            if (looks % looks_between == 0 && *exchange.given_up >= exchange.epoch) {
+            if (looks % looks_between == 0 && *terms.given_up >= terms.epoch) {
                 return;
             }
             if (looks > looks_at_once) {
@@ -207,9 +232,11 @@ void exchange_lines(const LineExchange& exchange, const Context& context)
     }
     const std::int64_t most = std::int64_t{std::max(context.compute_units, 1)} * copying_blocks / exchange.links;
     blocks = std::clamp<std::int64_t>(blocks, 1, std::max<std::int64_t>(1, most));
-    cuda::launch_early("launch of exchange_lines", lines_kernel,
-                       dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(exchange.links)), threads,
-                       static_cast<cudaStream_t>(context.stream), exchange);
+    with_links(exchange.link, exchange.links, [&]<int most>(const Links<LineLink, most>& links) {
+        cuda::launch_early("launch of exchange_lines", lines_kernel<most>,
+                           dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(exchange.links)), threads,
+                           static_cast<cudaStream_t>(context.stream), exchange.terms, links);
+    });
 }
 
 void exchange_with_peers(const PeerExchange& exchange, const Context& context)
@@ -231,8 +258,10 @@ void exchange_with_peers(const PeerExchange& exchange, const Context& context)
                               (pushing > 0 ? pushing_blocks : copying_blocks) / exchange.links;
     const std::int64_t blocks =
         std::clamp<std::int64_t>(std::max(copying, pushing), 1, std::max<std::int64_t>(1, most));
-    exchange_kernel<<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(exchange.links)), threads, 0,
-                      static_cast<cudaStream_t>(context.stream)>>>(exchange);
+    with_links(exchange.link, exchange.links, [&]<int most>(const Links<PeerLink, most>& links) {
+        exchange_kernel<most><<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(exchange.links)), threads, 0,
+                                static_cast<cudaStream_t>(context.stream)>>>(exchange.terms, links);
+    });
     RMSP_CUDA_CHECK_LAUNCH("exchange_with_peers");
 }
 

@@ -30,10 +30,8 @@ struct PeerLink {
 /// Most links of one exchange.
 inline constexpr int most_peer_links = 32;
 
-/// One exchange of a device with its peers.
-struct PeerExchange {
-    PeerLink link[most_peer_links];
-    int links = 0;
+/// What one exchange of a device has in common for all its peers.
+struct PeerExchangeTerms {
     const void* slice = nullptr;  ///< what the pushed entries are counted from
     int entry_bytes = 0;          ///< of them: 4 or 8
     /// Which exchange this is: the same on all devices, larger each time.
@@ -41,6 +39,13 @@ struct PeerExchange {
     /// Host memory that all devices read: exchanges up to this epoch are given up, since a device failed in them.
     const volatile std::uint64_t* given_up = nullptr;
     unsigned* arrived = nullptr;  ///< most_peer_links words here, 0 between exchanges
+};
+
+/// One exchange of a device with its peers.
+struct PeerExchange {
+    PeerExchangeTerms terms;
+    PeerLink link[most_peer_links];
+    int links = 0;
 };
 
 /// Queues one kernel that tells the peers that what was queued before is done, copies from each peer, or pushes to it, as soon as
@@ -69,13 +74,18 @@ struct LineLink {
     std::int64_t bytes_in = 0;                     ///< of the data
 };
 
+/// What one exchange by lines has in common for all peers.
+struct LineExchangeTerms {
+    int entry_bytes = 0;      ///< of listed entries: 4 or 8
+    std::uint64_t epoch = 0;  ///< as PeerExchangeTerms::epoch; its low 32 bits, not all 0, are the tag
+    const volatile std::uint64_t* given_up = nullptr;  ///< as PeerExchangeTerms::given_up
+};
+
 /// One exchange of a device with its peers by lines.
 struct LineExchange {
+    LineExchangeTerms terms;
     LineLink link[most_peer_links];
     int links = 0;
-    int entry_bytes = 0;      ///< of listed entries: 4 or 8
-    std::uint64_t epoch = 0;  ///< as PeerExchange::epoch; its low 32 bits, not all 0, are the tag
-    const volatile std::uint64_t* given_up = nullptr;  ///< as PeerExchange::given_up
 };
 
 /// The same as exchange_with_peers() for little data: each device writes what a peer needs into lines of the peer's memory and takes

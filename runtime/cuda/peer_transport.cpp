@@ -82,11 +82,11 @@ public:
             return;
         }
         kernels::PeerExchange exchange;
-        exchange.epoch = next_epoch(rank, meeting);
-        exchange.given_up = given_up_;
-        exchange.arrived = end.arrived.data();
-        exchange.slice = gather.slice;
-        exchange.entry_bytes = static_cast<int>(gather.entry_bytes);
+        exchange.terms.epoch = next_epoch(rank, meeting);
+        exchange.terms.given_up = given_up_;
+        exchange.terms.arrived = end.arrived.data();
+        exchange.terms.slice = gather.slice;
+        exchange.terms.entry_bytes = static_cast<int>(gather.entry_bytes);
         each_peer(gather, rank, [&](int other, const Transfer& in, const Transfer& out) {
             kernels::PeerLink& link = exchange.link[exchange.links++];
             if (gather.halo != nullptr && !out.empty()) {
@@ -201,9 +201,9 @@ private:
             worker.side_stream().synchronize();
         }
         kernels::LineExchange exchange;
-        exchange.epoch = next_epoch(rank, meeting);
-        exchange.given_up = given_up_;
-        exchange.entry_bytes = static_cast<int>(gather.entry_bytes);
+        exchange.terms.epoch = next_epoch(rank, meeting);
+        exchange.terms.given_up = given_up_;
+        exchange.terms.entry_bytes = static_cast<int>(gather.entry_bytes);
         std::array<int, kernels::most_peer_links> written{};
         each_peer(gather, rank, [&](int other, const Transfer& in, const Transfer& out) {
             written[exchange.links] = other;
@@ -225,7 +225,7 @@ private:
         for (int i = 0; i < exchange.links; ++i) {
             end.line_set[written[i]] = 1 - end.line_set[written[i]];
         }
-        end.by_lines = exchange.epoch;
+        end.by_lines = exchange.terms.epoch;
     }
     std::uint64_t* ready(int on, int of) const noexcept { return ends_[on].words.data() + of; }
     std::uint64_t* done(int on, int by) const noexcept { return ends_[on].words.data() + ends_.size() + by; }
