@@ -115,7 +115,7 @@ TEST_P(Choice, VectorsInTheKernelsOrderEndTheRace)
             EXPECT_EQ(shard.kernel, "sell-reordered");
             EXPECT_TRUE(shard.kernel_reason.find("order") != std::string::npos || shard.kernel_reason == "predicted");
         }
-        if (GetParam().gpus == 1) {
+        if (GetParam().gpu_devices() == 1) {
             ASSERT_GE(shard.candidates.size(), 2u);
             const bool undecided = shard.kernel_reason == "predicted" && x.order() == Order::matrix;
             EXPECT_FALSE(undecided && (shard.candidates[0].kernel == "sell-reordered" ||
