@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
@@ -20,6 +21,9 @@ constexpr int pushing_blocks = 8;
 constexpr std::int64_t bytes_per_block = std::int64_t{threads} * 4 * 16;
 constexpr std::int64_t entries_per_block = std::int64_t{threads} * 4;
 
+// Kernels are compiled for 1 link, so many, and all.
+constexpr int few_links = 8;
+
 /// The links of an exchange as a kernel gets them, with room for `most`: a launch takes the longer the more it hands over.
 template <class Link, int most>
 struct Links {
@@ -32,7 +36,7 @@ void with_links(const Link* links, int n, const F& f)
 {
     if constexpr (most < most_peer_links) {
         if (n > most) {
-            with_links<std::min(8 * most, most_peer_links)>(links, n, f);
+            with_links<(most < few_links ? few_links : most_peer_links)>(links, n, f);
             return;
         }
     }
@@ -217,6 +221,18 @@ __global__ void __launch_bounds__(threads)
 }
 
 }  // namespace
+
+void load_exchanges()
+{
+    const auto load = []<int most>(std::integral_constant<int, most>) {
+        cudaFuncAttributes attributes{};
+        cuda::check(cudaFuncGetAttributes(&attributes, lines_kernel<most>), "cudaFuncGetAttributes");
+        cuda::check(cudaFuncGetAttributes(&attributes, exchange_kernel<most>), "cudaFuncGetAttributes");
+    };
+    load(std::integral_constant<int, 1>());
+    load(std::integral_constant<int, few_links>());
+    load(std::integral_constant<int, most_peer_links>());
+}
 
 void exchange_lines(const LineExchange& exchange, const Context& context)
 {

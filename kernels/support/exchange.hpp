@@ -48,6 +48,10 @@ struct PeerExchange {
     int links = 0;
 };
 
+/// Loads the exchange kernels on the current device: the first launch of a kernel may wait for those that run, and with it for one
+/// that waits for it.
+void load_exchanges();
+
 /// Queues one kernel that tells the peers that what was queued before is done, copies from each peer, or pushes to it, as soon as
 /// that has said so too, and ends when the peers have done the same here: what is queued behind it may read what they pushed, and
 /// overwrite what they copied. The kernels of

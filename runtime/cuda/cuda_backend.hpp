@@ -27,11 +27,13 @@ std::map<std::string, std::string> cuda_versions();
 /// Lets the worker's GPU reach the memory of the other's, which may be the same; on the worker. False if it cannot. \throws Error(device)
 bool enable_peer_access(Worker& worker, Worker& other);
 
-/// Peer memory over NVLink or PCIe, or the memory of a GPU that devices share. 	hrows Error(device) naming the first pair of GPUs that cannot reach each other
-std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<Worker>> workers);
+/// Peer memory over NVLink or PCIe, or the memory of a GPU that devices share; their kernels wait for each other only if `waits_on_shared`,
+/// since whatever waits for the GPU while not all of them are queued would wait for ever. \throws Error(device) naming the first pair of GPUs that cannot reach each other
+std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<Worker>> workers,
+                                               bool waits_on_shared = false);
 
 /// NCCL with one communicator of all devices, made on the calling thread. What takes NCCL longer than `limit`, now or in a
-/// gather, is an error, and so are devices that share a GPU. 	hrows Error(device), NotCompiled
+/// gather, is an error, and so are devices that share a GPU. \throws Error(device), NotCompiled
 std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<Worker>> workers,
                                                std::chrono::steady_clock::duration limit);
 

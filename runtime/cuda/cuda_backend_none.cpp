@@ -10,7 +10,7 @@ std::map<std::string, std::string> cuda_versions() { return {}; }
 
 bool enable_peer_access(Worker&, Worker&) { throw NotCompiled("the CUDA backend"); }
 
-std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<Worker>>)
+std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<Worker>>, bool)
 {
     throw NotCompiled("the peer transport");
 }

@@ -31,10 +31,11 @@ constexpr std::int64_t most_by_lines = std::int64_t{2} << 20;
 /// single entries are pushed by their owner, which reads its memory at random so that the link carries whole lines.
 class PeerChannel final : public Channel {
 public:
-    PeerChannel(int devices, std::int64_t bytes, bool share_gpus, std::uint64_t* given_up)
+    PeerChannel(int devices, std::int64_t bytes, bool share_gpus, bool kernels_wait, std::uint64_t* given_up)
         : ends_(devices),
           by_lines_(std::min(bytes, most_by_lines / std::max(devices - 1, 1))),
           share_gpus_(share_gpus),
+          kernels_wait_(kernels_wait),
           hand_over_(devices),
           given_up_(given_up)
     {
@@ -42,6 +43,9 @@ public:
 
     void open(Worker& worker)
     {
+        if (share_gpus_) {
+            kernels::load_exchanges();
+        }
         End& end = ends_[worker.rank()];
         end.words = kernels::DeviceArray<std::uint64_t>(worker.device(), 2 * ends_.size());
         end.arrived = kernels::DeviceArray<unsigned>(worker.device(), kernels::most_peer_links);
@@ -68,7 +72,7 @@ public:
         const int rank = worker.rank();
         End& end = ends_[rank];
         write();
-        if (gather.large) {
+        if (gather.large || !kernels_wait_) {
             gather.pack(worker, stream);
             hand_over_.publish(rank, stream, meeting);
             each_peer(gather, rank,
@@ -233,14 +237,18 @@ private:
     std::vector<End> ends_;
     const std::int64_t by_lines_;  ///< most bytes of data from one device to another
     const bool share_gpus_;
+    const bool kernels_wait_;
     HandOver hand_over_;  ///< of reductions, and of what is large
     std::uint64_t* given_up_;
 };
 
 class PeerTransport final : public Transport {
 public:
-    PeerTransport(PinnedBuffer given_up, std::vector<int> ordinals)
-        : given_up_(std::move(given_up)), ordinals_(std::move(ordinals)), share_gpus_(share_gpus(ordinals_))
+    PeerTransport(PinnedBuffer given_up, std::vector<int> ordinals, bool waits_on_shared)
+        : given_up_(std::move(given_up)),
+          ordinals_(std::move(ordinals)),
+          share_gpus_(share_gpus(ordinals_)),
+          kernels_wait_(!share_gpus_ || waits_on_shared)
     {
         word() = 0;
     }
@@ -248,7 +256,7 @@ public:
     std::string name() const override { return "peer"; }
     std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes, std::vector<std::int64_t>) override
     {
-        return std::make_unique<PeerChannel>(devices, bytes, share_gpus_, &word());
+        return std::make_unique<PeerChannel>(devices, bytes, share_gpus_, kernels_wait_, &word());
     }
     void open(Channel& channel, Worker& worker) override { dynamic_cast<PeerChannel&>(channel).open(worker); }
     void open_pool(Worker& worker) override { dynamic_cast<CudaDevice&>(worker.device()).share_pool(ordinals_); }
@@ -267,6 +275,7 @@ private:
     PinnedBuffer given_up_;
     std::vector<int> ordinals_;
     const bool share_gpus_;
+    const bool kernels_wait_;
 };
 
 }  // namespace
@@ -292,7 +301,7 @@ bool enable_peer_access(Worker& worker, Worker& other)
     return true;
 }
 
-std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<Worker>> workers)
+std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<Worker>> workers, bool waits_on_shared)
 {
     if (workers.size() > kernels::most_peer_links) {
         throw Error(ErrorCode::device, fmt::format("peer memory serves at most {} GPUs", kernels::most_peer_links));
@@ -312,7 +321,7 @@ std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<W
             }
         })
         .get();
-    return std::make_unique<PeerTransport>(std::move(given_up), ordinals_of(workers));
+    return std::make_unique<PeerTransport>(std::move(given_up), ordinals_of(workers), waits_on_shared);
 }
 
 }  // namespace rmsp::runtime

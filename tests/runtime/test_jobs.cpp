@@ -295,8 +295,8 @@ template <class T>
 void exchange_often(const std::vector<std::unique_ptr<Worker>>& workers, const std::vector<std::int64_t>& slices,
                     const std::vector<Range>& needed, const std::vector<std::vector<std::int32_t>>& ghosts)
 {
-    const Connection connection = connect(workers, {"peer"});
-    Transport& transport = *connection.transport;
+    const auto peer = make_peer_transport(workers, true);
+    Transport& transport = *peer;
     JobQueue jobs(workers, false, [&](std::uint64_t job) { transport.give_up(job); });
     const bool by_entries = !ghosts.empty();
     const auto size = static_cast<std::size_t>(slices.back());
