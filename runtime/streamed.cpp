@@ -23,11 +23,9 @@ using Clock = std::chrono::steady_clock;
 // filled while x comes from the host.
 constexpr std::size_t slot_count = 6;
 // Without DistributeOptions::chunk_bytes. A link takes 1.2 ms for the largest pieces, 0.3 for the first ones and 75 us for the last
-// ones, which is what remains to be multiplied when everything has arrived. Each copy costs 3 us more than its bytes. A small part begins
-// with a quarter of it, so that most of it is still to come when x is there.
+// ones, which is what remains to be multiplied when everything has arrived. Each copy costs 3 us more than its bytes.
 constexpr std::int64_t automatic_chunk_bytes = std::int64_t{64} << 20;
-constexpr std::int64_t first_chunk_bytes = std::int64_t{16} << 20;
-constexpr std::int64_t last_chunk_bytes = std::int64_t{4} << 20;
+constexpr StreamEnds automatic_ends{std::int64_t{4} << 20, std::int64_t{16} << 20};
 // Pieces that are on their way while x is prepared.
 constexpr std::size_t pieces_ahead = 2;
 // How much longer than a link a core takes for a vector; its helpers are awake only after 0.3 ms, which is the first piece's time.
@@ -39,11 +37,6 @@ constexpr double most_encoded_share = 0.9;
 
 template <class T>
 constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
-
-StreamEnds automatic_ends(std::int64_t part_bytes)
-{
-    return {last_chunk_bytes, std::clamp(part_bytes / 4, last_chunk_bytes, first_chunk_bytes)};
-}
 
 /// Pieces of one row, whose nonzeros here are [first, end).
 void cut_row(std::vector<StreamPiece>& pieces, std::int64_t row, std::int64_t first, std::int64_t end, bool carry,
@@ -182,8 +175,7 @@ StreamedPart<T>::StreamedPart(runtime::Worker& worker, kernels::Memory& memory, 
     const bool automatic = options.chunk_bytes == 0;
     for (std::int64_t chunk_bytes = automatic ? automatic_chunk_bytes : options.chunk_bytes;; chunk_bytes /= 2) {
         try {
-            build(worker, part, carry_nnz, chunk_bytes,
-                  automatic ? automatic_ends(part.nnz() * entry_bytes<T>) : StreamEnds{}, kernel, options);
+            build(worker, part, carry_nnz, chunk_bytes, automatic ? automatic_ends : StreamEnds{}, kernel, options);
             return;
         } catch (const Error& e) {
             if (e.code() != ErrorCode::out_of_memory || chunk_bytes / 2 < least_chunk_bytes) {
@@ -531,11 +523,11 @@ void StreamedPart<T>::start(runtime::Worker& worker, PhaseProbe* probe)
 template <class T>
 void StreamedPart<T>::upload(runtime::Worker& worker, T* to, const T* from, std::size_t bytes)
 {
-    // What is ready before the first piece is there goes right behind it, since of a small part there may be little left to multiply
-    // else when the vector arrives.
+    // What is ready before the first piece is there goes right behind it: of a small matrix there may be nothing left to multiply else
+    // when the vector arrives.
     const bool small = !pieces_.empty() && static_cast<std::int64_t>(bytes) * core_over_link <= piece_bytes(0);
-    const std::size_t ahead = std::min(small ? 1 : pieces_ahead, pieces_.size());
-    for (; sent_ < ahead; ++sent_) {
+    const std::size_t ahead = small ? 1 : pieces_ahead;
+    for (; sent_ < std::min(ahead, pieces_.size()); ++sent_) {
         send(worker, sent_);
     }
     runtime::Between between;
