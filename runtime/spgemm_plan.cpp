@@ -215,6 +215,10 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
                             std::vector<RowSelection>* selections)
 {
     check_dimensions(a, b);
+    if (!(options.prune_below >= 0)) {
+        throw Error(ErrorCode::usage, fmt::format("a threshold of {} to prune below: it is a magnitude, at least 0",
+                                                  options.prune_below));
+    }
     // What is on the devices is good.
     if (first_rows == nullptr) {
         validate(a);

@@ -28,7 +28,7 @@ struct SpgemmOptions {
     /// Memory of each device that the product may hold at any time, A, B and C included: up to 1, that share of what is free
     /// (devices whose memory is not known: no limit); above, bytes.
     double memory_limit = 0.9;
-    /// Entries of C smaller than this in magnitude are left out of what the host gets; NaN never is. 0: all are kept.
+    /// Entries of C below this magnitude are left out of what the host gets; NaN never is. 0: none; below 0, or NaN: Error(usage).
     double prune_below = 0;
 };
 

@@ -386,8 +386,9 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         const int lanes = job.virtual_warp > 0 ? job.virtual_warp : virtual_warp(bounds.products / parts, a_entries);
         const int lane = thread % lanes;
         const int virtual_warps = Threads / lanes;
-        const std::int32_t longest = max(8 * lanes, Threads);    // of the rows of B that warps take
-        const std::int32_t longest_of_one = max(8 * lanes, 32);  // that a virtual warp takes alone
+        const std::int32_t longest = max(8 * lanes, Threads);  // of the rows of B that warps take
+        // That a virtual warp takes alone; of a width that was asked for, all of them.
+        const std::int32_t longest_of_one = job.virtual_warp > 0 ? longest : max(8 * lanes, 32);
         // Twins one after the other, with the same places.
         for (int r = 0; r < group; ++r) {
             if constexpr (Far) {

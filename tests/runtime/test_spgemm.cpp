@@ -455,6 +455,9 @@ TEST(SpgemmApi, RefusesWhatDoesNotFit)
     EXPECT_THAT(message(a.view(), good.view(), {.accumulator = "abacus"}), testing::HasSubstr("abacus"));
     EXPECT_THAT(message(a.view(), good.view(), {.memory_limit = 0}), testing::HasSubstr("memory limit of 0"));
     EXPECT_THAT(message(a.view(), good.view(), {.memory_limit = -1}), testing::HasSubstr("memory limit of -1"));
+    EXPECT_THAT(message(a.view(), good.view(), {.prune_below = -1}), testing::HasSubstr("threshold of -1"));
+    EXPECT_THAT(message(a.view(), good.view(), {.prune_below = std::numeric_limits<double>::quiet_NaN()}),
+                testing::HasSubstr("threshold of nan"));
     const auto beyond = small<double>(3, 3, {{{0, 1.0}}, {{2, 1.0}}, {}});
     auto bad = beyond.view();
     bad.cols = 1;
