@@ -109,6 +109,13 @@ Ordering order_rows(const CsrShard<T>&, const Context&, const ReorderTuning&)
 }
 template Ordering order_rows(const CsrShard<float>&, const Context&, const ReorderTuning&);
 template Ordering order_rows(const CsrShard<double>&, const Context&, const ReorderTuning&);
+template <class T>
+ColumnNumbers number_columns(const CsrShard<T>&, const Ordering&, const Context&)
+{
+    missing("numbers of columns (CUDA)");
+}
+template ColumnNumbers number_columns(const CsrShard<float>&, const Ordering&, const Context&);
+template ColumnNumbers number_columns(const CsrShard<double>&, const Ordering&, const Context&);
 
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_csc_atomic(const CscShard<T>&, const Context&)
