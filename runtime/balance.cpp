@@ -99,8 +99,9 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
         return nonzeros;
     };
     std::vector<std::int64_t> nonzeros = parts_nonzeros();
-    if (!is_timed(*runtime, matrix->plan, options) || nonzeros.size() < 2 ||
-        *std::min_element(nonzeros.begin(), nonzeros.end()) == 0) {
+    // A part without any says nothing of how long its nonzeros take; cuts that were moved may leave one, too.
+    const auto each_has_some = [&] { return *std::min_element(nonzeros.begin(), nonzeros.end()) > 0; };
+    if (!is_timed(*runtime, matrix->plan, options) || nonzeros.size() < 2 || !each_has_some()) {
         return matrix;
     }
     std::vector<double> seconds = kernel_seconds(*matrix);
@@ -114,7 +115,7 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
         matrix = distribute_parts(runtime, a, options, weights);
         distributing = seconds_since(begin);
     };
-    while (imbalance > good_imbalance && moves < most_moves) {
+    while (imbalance > good_imbalance && moves < most_moves && each_has_some()) {
         const double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
         if (options.balance == Balance::automatic &&
             imbalance * mean * static_cast<double>(options.expected_applies) < distributing) {
