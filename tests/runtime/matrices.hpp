@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <ostream>
@@ -109,17 +110,21 @@ CooMatrix<T> shuffled(const CooMatrix<T>& a)
     return out;
 }
 
-/// Whether CUDA offers this process at least n GPUs.
+/// Whether CUDA offers this process at least n GPUs; asked once, since opening a GPU takes a while.
 inline bool have_gpus(int n)
 {
-    RuntimeOptions options;
-    options.devices = std::to_string(n - 1);
-    try {
-        const Runtime runtime(options);
-        return true;
-    } catch (const Error&) {
-        return false;
+    static std::map<int, bool> answers;
+    const auto [answer, asked] = answers.try_emplace(n, true);
+    if (asked) {
+        RuntimeOptions options;
+        options.devices = std::to_string(n - 1);
+        try {
+            const Runtime runtime(options);
+        } catch (const Error&) {
+            answer->second = false;
+        }
     }
+    return answer->second;
 }
 
 /// A set of devices and the transport between them, for tests that run on every backend.
