@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <fstream>
 #include <numeric>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -49,8 +48,6 @@ struct Graph {
     std::vector<std::int32_t> neighbours;
 
     std::int64_t vertices() const { return static_cast<std::int64_t>(first.size()) - 1; }
-    std::int64_t degree(std::int64_t v) const { return first[at(v + 1)] - first[at(v)]; }
-    std::span<const std::int32_t> of(std::int64_t v) const { return {neighbours.data() + first[at(v)], at(degree(v))}; }
 };
 
 Graph symmetrised(const Matrix& a)
@@ -75,66 +72,14 @@ Graph symmetrised(const Matrix& a)
     return g;
 }
 
-/// Breadth-first levels from `start`, neighbours by degree (Cuthill and McKee), appended to `order`; returns the number of levels and
-/// the vertex of least degree in the last one. `level` is -1 for what has not been visited.
-struct Levels {
-    std::int64_t count = 0;
-    std::int64_t farthest = 0;
-};
-
-Levels breadth_first(const Graph& g, std::int64_t start, std::vector<std::int32_t>& level,
-                     std::vector<std::int32_t>& order)
-{
-    const std::size_t begin = order.size();
-    order.push_back(static_cast<std::int32_t>(start));
-    level[at(start)] = 0;
-    for (std::size_t next = begin; next < order.size(); ++next) {
-        const std::size_t found = order.size();
-        for (const std::int32_t v : g.of(order[next])) {
-            if (level[at(v)] < 0) {
-                level[at(v)] = level[at(order[next])] + 1;
-                order.push_back(v);
-            }
-        }
-        std::sort(order.begin() + static_cast<std::ptrdiff_t>(found), order.end(), [&](auto left, auto right) {
-            return g.degree(left) != g.degree(right) ? g.degree(left) < g.degree(right) : left < right;
-        });
-    }
-    const std::int32_t last = level[at(order.back())];
-    Levels found{last + 1, order.back()};
-    for (std::size_t i = order.size(); i-- > begin && level[at(order[i])] == last;) {
-        found.farthest = g.degree(order[i]) < g.degree(found.farthest) ? order[i] : found.farthest;
-    }
-    return found;
-}
-
-/// Reverse Cuthill-McKee, each component from a vertex that is far from all others (George and Liu, "An implementation of a
-/// pseudoperipheral node finder", TOMS 1979).
+/// Reverse Cuthill-McKee.
 std::vector<std::int32_t> rcm_order(const Graph& g)
 {
-    std::vector<std::int32_t> level(at(g.vertices()), -1);
-    std::vector<std::int32_t> order;
-    for (std::int64_t v = 0; v < g.vertices(); ++v) {
-        if (level[at(v)] >= 0) {
-            continue;
-        }
-        std::int64_t start = v;
-        const std::size_t begin = order.size();
-        for (std::int64_t levels = 0;;) {
-            const Levels found = breadth_first(g, start, level, order);
-            if (found.count <= levels || found.farthest == start) {
-                break;
-            }
-            levels = found.count;
-            start = found.farthest;
-            for (std::size_t i = begin; i < order.size(); ++i) {
-                level[at(order[i])] = -1;
-            }
-            order.resize(begin);
-        }
-    }
-    std::reverse(order.begin(), order.end());
-    return order;
+    const std::vector<float> values(g.neighbours.size(), 1);
+    const rmsp::CsrView<float> view{g.vertices(),   g.vertices(),        static_cast<std::int64_t>(g.neighbours.size()),
+                                    g.first.data(), g.neighbours.data(), values.data()};
+    const auto order = rmsp::mesh_order(view);
+    return {order.rbegin(), order.rend()};
 }
 
 /// Rows of windows: those from first[i] to first[i + 1] in `order`.
