@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <array>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
@@ -40,27 +43,26 @@ CsrMatrix<T> parse_matrix_market(std::string_view text, const std::string& name,
     return io::parse_matrix_market<T>(io::Source{text, name}, options, 0);
 }
 
+std::span<const std::string_view> written_endings() noexcept
+{
+    static constexpr std::array<std::string_view, 5> endings{".mtx", ".mtx.gz", ".mtx.xz", ".mtx.zst", ".npz"};
+    return endings;
+}
+
 template <class T>
 void write_matrix(const std::string& path, const CsrView<T>& a, const WriteOptions& options)
 {
-    const io::Codec codec = io::codec_of_name(path);
-    std::string_view stem = path;
-    if (codec != io::Codec::none) {
-        stem = stem.substr(0, stem.rfind('.'));
-    }
-    const bool npz = codec == io::Codec::none && stem.ends_with(".npz");
-    if (!npz && !stem.ends_with(".mtx")) {
-        throw Error(ErrorCode::io,
-                    fmt::format("{}: cannot tell the format to write: the name must end in .mtx, .mtx.gz, "
-                                ".mtx.xz, .mtx.zst or .npz",
-                                path));
+    const auto endings = written_endings();
+    if (std::none_of(endings.begin(), endings.end(), [&](std::string_view ending) { return path.ends_with(ending); })) {
+        throw Error(ErrorCode::io, fmt::format("{}: cannot tell the format to write: the name must end in one of {}",
+                                               path, fmt::join(endings, ", ")));
     }
     validate(a);
     io::OutputFile file(path);
-    if (npz) {
+    if (path.ends_with(".npz")) {
         io::write_npz(file, a, options);
     } else {
-        io::write_matrix_market(file, codec, a, options);
+        io::write_matrix_market(file, io::codec_of_name(path), a, options);
     }
     file.commit();
 }

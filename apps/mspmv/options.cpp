@@ -1,10 +1,12 @@
 #include "apps/mspmv/options.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rmsp/io.hpp>
 
 namespace rmsp::mspmv {
 namespace {
@@ -56,17 +58,17 @@ void add_matrix_options(CLI::App& command, Config::Matrix& matrix, const std::ve
 
 void add_output(CLI::App& command, const char* name, std::string& target)
 {
-    static constexpr std::array<std::string_view, 5> endings{".mtx", ".mtx.gz", ".mtx.xz", ".mtx.zst", ".npz"};
-    command.add_option(name, target, "file to write; its name ends in .mtx, .mtx.gz, .mtx.xz, .mtx.zst or .npz")
+    const auto endings = written_endings();
+    const std::string list = fmt::format("{}", fmt::join(endings, ", "));
+    command.add_option(name, target, "file to write; its name ends in one of " + list)
         ->type_name("FILE")
         ->required()
         // Before anything is read or generated.
         ->check(CLI::Validator(
-            [](const std::string& path) {
+            [endings, list](const std::string& path) {
                 const bool known = std::any_of(endings.begin(), endings.end(),
                                                [&](std::string_view ending) { return path.ends_with(ending); });
-                return known ? std::string()
-                             : fmt::format("\"{}\" does not end in .mtx, .mtx.gz, .mtx.xz, .mtx.zst or .npz", path);
+                return known ? std::string() : fmt::format("\"{}\" does not end in one of {}", path, list);
             },
             ""));
 }

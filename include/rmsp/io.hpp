@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,9 @@ struct WriteOptions {
     std::string comment{};  ///< Matrix Market only; each line gets a "% "
     Progress progress{};
 };
+
+/// The endings of names that write_matrix() takes: ".mtx", ".mtx.gz", ".mtx.xz", ".mtx.zst", ".npz".
+std::span<const std::string_view> written_endings() noexcept;
 
 /// Writes by the name's ending: .mtx, .mtx.gz, .mtx.xz, .mtx.zst (coordinate real general), or .npz (CSR, stored, so that
 /// it loads at disk speed; SciPy's load_npz reads it).

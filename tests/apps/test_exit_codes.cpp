@@ -48,8 +48,8 @@ TEST(ExitCode, UsageIsTwo)
     expect_failure(2, "hexagon", {"generate", "hexagon", "5", "-o", "x.mtx"});
     expect_failure(2, "\"-1\" is not an integer of at least 0",
                    {"generate", "banded", "5", "1", "-o", "x.mtx", "--seed", "-1"});
-    expect_failure(2, "does not end in .mtx", {"generate", "banded", "5", "1", "-o", "x.txt"});
-    expect_failure(2, "does not end in .mtx", {"convert", "no-such.mtx", "x.npy"});
+    expect_failure(2, "does not end in one of .mtx", {"generate", "banded", "5", "1", "-o", "x.txt"});
+    expect_failure(2, "does not end in one of .mtx", {"convert", "no-such.mtx", "x.npy"});
     expect_failure(2, "the nearest known key is \"run.iterations\"", small_run_with({"--set", "run.iteration=5"}));
     expect_failure(2, "run.merge", small_run_with({"--format", "csc", "--merge", "mpi"}));
     expect_failure(2, "ell", small_run_with({"--format", "ell"}));
