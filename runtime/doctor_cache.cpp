@@ -58,8 +58,14 @@ std::optional<DoctorReport> load_doctor_report(const RuntimeState& runtime)
 
 void store_doctor_report(const RuntimeState& runtime, const DoctorReport& report)
 {
+    if (!runtime.cache.enabled()) {
+        if (runtime.options.cache != "off") {
+            spdlog::warn("the self test's result is not kept: neither XDG_CACHE_HOME nor HOME names a folder");
+        }
+        return;
+    }
     const std::string name = doctor_cache_name(runtime);
-    if (runtime.cache.enabled() && !runtime.cache.write(name, report.to_json())) {
+    if (!runtime.cache.write(name, report.to_json())) {
         spdlog::warn("the self test's result is not kept: {} cannot be written", runtime.cache.path(name));
     }
 }

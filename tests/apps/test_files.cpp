@@ -44,6 +44,18 @@ TEST(Files, JsonOnStandardOutputIsPure)
     EXPECT_THAT(outcome.err, HasSubstr("Verified      passed"));
 }
 
+TEST(Files, TheSelfTestSaysWhereItsResultCannotBeKept)
+{
+    const std::vector<std::string> words{"doctor", "--devices", "host:2", "--mib", "1"};
+    const Outcome unwritable = mspmv(words, {"RMSP_CACHE_DIR=/dev/null/cache"});
+    EXPECT_EQ(unwritable.exit_code, 0) << unwritable.err;
+    EXPECT_THAT(unwritable.err, HasSubstr("is not kept: /dev/null/cache/doctor-"));
+    const Outcome homeless = mspmv(words, {"RMSP_CACHE_DIR=auto", "HOME=", "XDG_CACHE_HOME="});
+    EXPECT_EQ(homeless.exit_code, 0) << homeless.err;
+    EXPECT_THAT(homeless.err, HasSubstr("is not kept: neither"));
+    EXPECT_EQ(mspmv(words, {"RMSP_CACHE_DIR=off"}).err, "");
+}
+
 TEST(Files, EveryLayoutPrecisionAndFormatIsVerified)
 {
     const Scratch scratch;
