@@ -33,6 +33,19 @@ protected:
     /// On GPUs large enough for rows that are multiplied while the others' x is on its way.
     CsrMatrix<double> stencil() const { return gpus() ? stencil27<double>(72, 72, 72) : stencil27<double>(12, 11, 10); }
 
+    /// y = 2 A x with vectors of any order or layout.
+    static void expect_product(const CsrMatrix<double>& a, DistributedMatrix<double>& matrix,
+                               DistributedVector<double>& x, DistributedVector<double>& y)
+    {
+        const auto x_host = random_vector<double>(a.cols, 3);
+        x.upload(x_host.data());
+        matrix.apply(2.0, x, 0.0, y).get();
+        std::vector<double> out(static_cast<std::size_t>(a.rows), 99);
+        y.download(out.data());
+        const auto v = verify_spmv<double>(a.view(), 2.0, x_host.data(), 0.0, nullptr, out.data());
+        EXPECT_TRUE(v.passed) << "row " << v.worst_row << ", error " << v.error;
+    }
+
     std::string folder_;
 };
 
@@ -41,16 +54,10 @@ TEST_P(Choice, ARaceKeepsResultsRightAndIsRemembered)
     auto a = stencil();
     DistributeOptions options;
     options.expected_applies = 1000;
-    const auto x_host = random_vector<double>(a.cols, 3);
     const auto check = [&](DistributedMatrix<double>& matrix, Layout layout) {
         auto x = matrix.make_x(layout);
         auto y = matrix.make_y();
-        x.upload(x_host.data());
-        matrix.apply(2.0, x, 0.0, y).get();
-        std::vector<double> out(static_cast<std::size_t>(a.rows), 99);
-        y.download(out.data());
-        const auto v = verify_spmv<double>(a.view(), 2.0, x_host.data(), 0.0, nullptr, out.data());
-        EXPECT_TRUE(v.passed) << "row " << v.worst_row << ", error " << v.error;
+        expect_product(a, matrix, x, y);
     };
     std::vector<std::string> winners;
     {
@@ -93,19 +100,10 @@ TEST_P(Choice, VectorsInTheKernelsOrderEndTheRace)
     DistributeOptions options;
     options.expected_applies = 1000;
     const auto rt = runtime();
-    const auto x_host = random_vector<double>(a.cols, 3);
     auto matrix = rt->distribute(a.view(), options);
-    const auto check = [&](DistributedVector<double>& x, DistributedVector<double>& y) {
-        x.upload(x_host.data());
-        matrix.apply(2.0, x, 0.0, y).get();
-        std::vector<double> out(static_cast<std::size_t>(a.rows), 99);
-        y.download(out.data());
-        const auto v = verify_spmv<double>(a.view(), 2.0, x_host.data(), 0.0, nullptr, out.data());
-        EXPECT_TRUE(v.passed) << "row " << v.worst_row << ", error " << v.error;
-    };
     auto old_x = matrix.make_x(Layout::rows);
     auto old_y = matrix.make_y();
-    check(old_x, old_y);
+    expect_product(a, matrix, old_x, old_y);
     auto x = matrix.make_x(Layout::rows, Order::kernel);
     auto y = matrix.make_y(Order::kernel);
     EXPECT_EQ(x.order(), y.order());
@@ -124,7 +122,7 @@ TEST_P(Choice, VectorsInTheKernelsOrderEndTheRace)
     }
     for (auto* const from : {&old_x, &x}) {
         for (auto* const to : {&old_y, &y}) {
-            check(*from, *to);
+            expect_product(a, matrix, *from, *to);
         }
     }
 }
