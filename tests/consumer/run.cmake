@@ -1,4 +1,4 @@
-# One STEP of the installed-package test: install, find_package or pkg_config.
+# One STEP of the test of what other projects do with librmsp: install, find_package, pkg_config or add_subdirectory.
 set(prefix "${WORK_DIR}/prefix")
 set(ENV{DESTDIR} "")
 
@@ -19,6 +19,21 @@ elseif(STEP STREQUAL "find_package")
         "-DCMAKE_PREFIX_PATH=${prefix};$ENV{CMAKE_PREFIX_PATH}" "-Dexpected_version=${VERSION}")
     run("${CMAKE_COMMAND}" --build "${build}")
     run("${build}/consumer")
+elseif(STEP STREQUAL "add_subdirectory")
+    # Configured only, as compiling it once more would take minutes.
+    set(source "${WORK_DIR}/add_subdirectory")
+    file(REMOVE_RECURSE "${source}")
+    file(WRITE "${source}/CMakeLists.txt" "cmake_minimum_required(VERSION 3.25)
+project(parent LANGUAGES CXX)
+set(RMSP_CUDA OFF)
+add_subdirectory(\"${SOURCE_DIR}\" librmsp)
+if(CMAKE_BUILD_TYPE OR TARGET test_io OR TARGET bench_spmv OR TARGET example_01_multiply)
+    message(FATAL_ERROR \"the parent decides on the build type, and tests, benchmarks and examples are off\")
+endif()
+add_executable(consumer \"${PROJECT_DIR}/consumer.cpp\")
+target_link_libraries(consumer PRIVATE rmsp::rmsp)
+")
+    run("${CMAKE_COMMAND}" -S "${source}" -B "${source}/build" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${CXX}")
 elseif(STEP STREQUAL "pkg_config")
     if(NOT PKG_CONFIG)
         message("skipped: pkg-config is not installed")
