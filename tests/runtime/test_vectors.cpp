@@ -169,5 +169,24 @@ TEST_P(Vectors, InTheOrderOfTheKernel)
 
 INSTANTIATE_TEST_SUITE_P(Machines, Vectors, testing::ValuesIn(machines()), machine_name);
 
+// The lines of include/rmsp/renumber.hpp.
+TEST(Renumbered, TheCallerBringsVectorsIntoTheNewOrderAndBack)
+{
+    Runtime runtime({.devices = "host:2"});
+    const auto matrix_in = shuffled(stencil7<double>(6, 5, 4), 5);
+    const auto a = matrix_in.view();
+    const auto x = random_vector<double>(a.cols, 1);
+    std::vector<double> y(x.size());
+    auto new_x = x;
+    auto new_y = y;
+    const auto row_at = rmsp::mesh_order(a);
+    const auto b = rmsp::renumbered(a, row_at);  // may be given up once it is distributed
+    auto matrix = runtime.distribute(b.view());
+    rmsp::renumber(row_at, x.data(), new_x.data());
+    matrix.apply(1.0, new_x.data(), 0.0, new_y.data());
+    rmsp::restore(row_at, new_y.data(), y.data());
+    EXPECT_TRUE(verify_spmv<double>(a, 1.0, x.data(), 0.0, nullptr, y.data()).passed);
+}
+
 }  // namespace
 }  // namespace rmsp::test
