@@ -10,6 +10,8 @@
 #include <rmsp/convert.hpp>
 #include <rmsp/spgemm.hpp>
 
+#include "runtime/verification.hpp"
+
 /// What is made of products, and what checks them, on the host.
 namespace rmsp {
 namespace {
@@ -91,46 +93,10 @@ double random_entry(std::int64_t i)
     return static_cast<double>(z >> 11) * 0x1p-52 - 1;
 }
 
-/// Keeps the comparison that came closest to its bound, or passed it the furthest.
-class Worst {
-public:
-    void add(std::int64_t row, long double difference, long double magnitude, double bound)
-    {
-        constexpr double infinity = std::numeric_limits<double>::infinity();
-        const double error = magnitude > 0     ? static_cast<double>(difference / magnitude)
-                             : difference == 0 ? 0.0
-                                               : infinity;
-        fail_unless(error <= bound);
-        const double closeness = std::isnan(error) ? infinity : error / bound;
-        if (closeness > closeness_) {
-            closeness_ = closeness;
-            all_.error = error;
-            all_.bound = bound;
-            all_.worst_row = row;
-        }
-    }
-    /// Entries that are too many, too few or in the wrong place.
-    void add_structure_error(std::int64_t row) { add(row, 1, 0, 1); }
-    void merge(const Worst& other)
-    {
-        const bool passed = all_.passed && other.all_.passed;
-        if (other.closeness_ > closeness_) {
-            *this = other;
-        }
-        all_.passed = passed;
-    }
-    Verification result() const { return all_; }
-
-private:
-    void fail_unless(bool good) { all_.passed = all_.passed && good; }
-
-    Verification all_{true, true, 0, 0, -1};
-    double closeness_ = -1;
-};
-
 /// One row of C, entry by entry.
 template <class T>
-void compare_row(const CsrView<T>& a, const CsrView<T>& b, T alpha, const CsrView<T>& c, std::int64_t row, Worst& worst)
+void compare_row(const CsrView<T>& a, const CsrView<T>& b, T alpha, const CsrView<T>& c, std::int64_t row,
+                 detail::Worst& worst)
 {
     struct Product {
         std::int64_t column;
@@ -159,10 +125,7 @@ void compare_row(const CsrView<T>& a, const CsrView<T>& b, T alpha, const CsrVie
             worst.add_structure_error(row);
             return;
         }
-        const T value = c.values[out++];
-        const bool same = (std::isnan(sum) && std::isnan(value)) || static_cast<long double>(value) == sum;
-        worst.add(row, same ? 0 : std::fabs(value - sum), std::isfinite(magnitude) ? magnitude : 1,
-                  static_cast<double>(n + 4) * std::numeric_limits<T>::epsilon());
+        worst.add(row, c.values[out++], sum, magnitude, static_cast<double>(n + 4) * std::numeric_limits<T>::epsilon());
     }
     if (out != c.row_ptr[row + 1]) {
         worst.add_structure_error(row);
@@ -320,11 +283,11 @@ Verification verify_spgemm(const CsrView<T>& a, const CsrView<T>& b, T alpha, co
         bv[static_cast<std::size_t>(row)] = sum;
         magnitudes[static_cast<std::size_t>(row)] = magnitude;
     }
-    Worst worst;
+    detail::Worst worst;
     const std::int64_t samples = std::min(sampled_rows, a.rows);
 #pragma omp parallel
     {
-        Worst own;
+        detail::Worst own;
 #pragma omp for schedule(dynamic, 4096) nowait
         for (std::int64_t row = 0; row < a.rows; ++row) {
             long double expected = 0;
@@ -348,8 +311,7 @@ Verification verify_spgemm(const CsrView<T>& a, const CsrView<T>& b, T alpha, co
                 own.add_structure_error(row);
                 continue;
             }
-            const bool same = (std::isnan(sum) && std::isnan(expected)) || sum == expected;
-            own.add(row, same ? 0 : std::fabs(sum - expected), std::isfinite(magnitude) ? magnitude : 1,
+            own.add(row, sum, expected, magnitude,
                     static_cast<double>(products + 4) * std::numeric_limits<T>::epsilon());
         }
 #pragma omp for schedule(dynamic, 4) nowait

@@ -3,29 +3,24 @@
 
 #include <rmsp/runtime.hpp>
 
+#include "runtime/verification.hpp"
+
 namespace rmsp {
 
 template <class T>
 Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const T* y_in, const T* y,
                          StoredValues values)
 {
-    Verification result;
-    result.done = true;
-    result.passed = true;
-    // The row that comes closest to its bound, or passes it the furthest.
-    double worst = -1;
+    detail::Worst worst;
     constexpr double eps = std::numeric_limits<T>::epsilon();
-    constexpr double infinity = std::numeric_limits<double>::infinity();
     const auto value = [&](std::int64_t i) {
         return values == StoredValues::floats ? static_cast<T>(static_cast<float>(a.values[i])) : a.values[i];
     };
     const auto compare = [&](const auto* row_ptr, const auto* col) {
 #pragma omp parallel
         {
-            Verification own;
-            own.passed = true;
-            double own_worst = -1;
-#pragma omp for schedule(dynamic, 4096)
+            detail::Worst own;
+#pragma omp for schedule(dynamic, 4096) nowait
             for (std::int64_t row = 0; row < a.rows; ++row) {
                 long double sum = 0;
                 long double magnitude = 0;
@@ -42,35 +37,15 @@ Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const
                     reference += old;
                     magnitude += std::fabs(old);
                 }
-                const long double difference = std::fabs(static_cast<long double>(y[row]) - reference);
-                const double bound = static_cast<double>(row_ptr[row + 1] - row_ptr[row] + 4) * eps;
-                // A row of zeros has to be exactly zero; NaN never passes.
-                const double error = magnitude > 0     ? static_cast<double>(difference / magnitude)
-                                     : difference == 0 ? 0.0
-                                                       : infinity;
-                const double closeness = std::isnan(error) ? infinity : error / bound;
-                own.passed = own.passed && error <= bound;
-                if (closeness > own_worst) {
-                    own_worst = closeness;
-                    own.error = error;
-                    own.bound = bound;
-                    own.worst_row = row;
-                }
+                own.add(row, y[row], reference, magnitude,
+                        static_cast<double>(row_ptr[row + 1] - row_ptr[row] + 4) * eps);
             }
 #pragma omp critical(rmsp_verify_spmv)
-            {
-                result.passed = result.passed && own.passed;
-                if (own_worst > worst) {
-                    worst = own_worst;
-                    result.error = own.error;
-                    result.bound = own.bound;
-                    result.worst_row = own.worst_row;
-                }
-            }
+            worst.merge(own);
         }
     };
     a.row_ptr.visit([&](const auto* row_ptr) { a.col_idx.visit([&](const auto* col) { compare(row_ptr, col); }); });
-    return result;
+    return worst.result();
 }
 
 template Verification verify_spmv(const CsrView<float>&, float, const float*, float, const float*, const float*,
