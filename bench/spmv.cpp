@@ -149,6 +149,7 @@ private:
                                  : which == "rows"                      ? Distributed::Vectors::rows
                                  : which == "kernel-order"              ? Distributed::Vectors::kernel_order
                                                                         : Distributed::Vectors::replicated;
+            // A race is decided as the first of them is measured.
             for (const std::string& cache : options_.caches) {
                 distributed.measure(vectors, options_.warmup, options_.iterations, T{1}, x.data(), T{0}, nullptr,
                                     y.data(), cache == "cold" ? Distributed::Caches::cold : Distributed::Caches::warm);

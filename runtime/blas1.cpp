@@ -100,7 +100,7 @@ Part<T> held_by(const VectorState<T>& vector, int rank)
 const char* to_string(Layout layout) { return layout == Layout::rows ? "by rows" : "replicated"; }
 
 template <class T>
-const std::shared_ptr<VectorState<T>>& checked(const DistributedVector<T>& vector, const char* operation)
+const std::shared_ptr<VectorState<T>>& operand(const DistributedVector<T>& vector, const char* operation)
 {
     const auto& state = VectorAccess::state(vector);
     if (!state) {
@@ -183,8 +183,8 @@ DotResult<T> start_dot(const std::shared_ptr<VectorState<T>>& x, const std::shar
 template <class T>
 void axpy(T alpha, const DistributedVector<T>& x, DistributedVector<T>& y)
 {
-    const auto from = detail::checked(x, "axpy");
-    const auto to = detail::checked(y, "axpy");
+    const auto from = detail::operand(x, "axpy");
+    const auto to = detail::operand(y, "axpy");
     detail::check_alike(*from, *to, "axpy");
     from->runtime->submit([alpha, from, to](runtime::Worker& worker, runtime::Rendezvous&) {
         const auto a = detail::held_by(*from, worker.rank());
@@ -195,7 +195,7 @@ void axpy(T alpha, const DistributedVector<T>& x, DistributedVector<T>& y)
 template <class T>
 void scal(T alpha, DistributedVector<T>& x)
 {
-    const auto vector = detail::checked(x, "scal");
+    const auto vector = detail::operand(x, "scal");
     vector->runtime->submit([alpha, vector](runtime::Worker& worker, runtime::Rendezvous&) {
         const auto a = detail::held_by(*vector, worker.rank());
         kernels::scal(alpha, a.place, a.count, worker.context());
@@ -205,8 +205,8 @@ void scal(T alpha, DistributedVector<T>& x)
 template <class T>
 void copy(const DistributedVector<T>& x, DistributedVector<T>& y)
 {
-    const auto from = detail::checked(x, "copy");
-    const auto to = detail::checked(y, "copy");
+    const auto from = detail::operand(x, "copy");
+    const auto to = detail::operand(y, "copy");
     detail::check_alike(*from, *to, "copy");
     from->runtime->submit([from, to](runtime::Worker& worker, runtime::Rendezvous&) {
         const auto a = detail::held_by(*from, worker.rank());
@@ -218,8 +218,8 @@ void copy(const DistributedVector<T>& x, DistributedVector<T>& y)
 template <class T>
 std::future<T> dot(const DistributedVector<T>& x, const DistributedVector<T>& y)
 {
-    const auto& a = detail::checked(x, "dot");
-    const auto& b = detail::checked(y, "dot");
+    const auto& a = detail::operand(x, "dot");
+    const auto& b = detail::operand(y, "dot");
     detail::check_alike(*a, *b, "dot");
     return std::async(std::launch::deferred, [result = detail::start_dot(a, b)]() mutable {
         result.done.get();
@@ -230,7 +230,7 @@ std::future<T> dot(const DistributedVector<T>& x, const DistributedVector<T>& y)
 template <class T>
 std::future<T> norm2(const DistributedVector<T>& x)
 {
-    const auto& a = detail::checked(x, "norm2");
+    const auto& a = detail::operand(x, "norm2");
     return std::async(std::launch::deferred, [result = detail::start_dot(a, a)]() mutable {
         result.done.get();
         return static_cast<T>(std::sqrt(*result.sum));

@@ -400,7 +400,11 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     }
     m.cold = cold;
     m.iterations = iterations;
+    // As the timed ones, since kernels are raced in them.
     for (std::int64_t i = 0; i < warmup; ++i) {
+        if (cold) {
+            submit_flush(nullptr, 0);
+        }
         submit(nullptr, nullptr, 0).get();
     }
     std::vector<double> times(static_cast<std::size_t>(iterations));
@@ -560,15 +564,12 @@ template Measurement measure_matrix(const std::shared_ptr<MatrixState<double>>&,
 
 }  // namespace detail
 
-std::vector<double> Runtime::measure_limits() { return detail::measure_limits(*state_); }
+std::vector<double> Runtime::measure_limits() { return detail::measure_limits(*detail::checked(state_)); }
 
 template <class T>
 Report DistributedMatrix<T>::report() const
 {
-    if (!state_) {
-        throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
-    }
-    detail::RuntimeState& runtime = *state_->runtime;
+    detail::RuntimeState& runtime = *detail::checked(state_)->runtime;
     const std::vector<double> limits = runtime.limits(state_->mode);
     std::lock_guard lock(runtime.mutex);
     Report report;

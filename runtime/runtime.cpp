@@ -242,29 +242,11 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
 
 namespace {
 
-template <class T>
-const std::shared_ptr<detail::MatrixState<T>>& checked(const std::shared_ptr<detail::MatrixState<T>>& state)
-{
-    if (!state) {
-        throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
-    }
-    return state;
-}
-
 void check_length(const char* what, std::int64_t has, std::int64_t wants)
 {
     if (has != wants) {
         throw Error(ErrorCode::usage, fmt::format("{} has {} entries; the matrix needs {}", what, has, wants));
     }
-}
-
-template <class T>
-const std::shared_ptr<detail::VectorState<T>>& checked_vector(const std::shared_ptr<detail::VectorState<T>>& state)
-{
-    if (!state) {
-        throw Error(ErrorCode::usage, "this DistributedVector is empty; make one with make_x() or make_y()");
-    }
-    return state;
 }
 
 /// Row pointers of coordinates that are sorted by row.
@@ -343,7 +325,7 @@ template <class T, class View>
 std::shared_ptr<detail::MatrixState<T>> distribute_view(const std::shared_ptr<detail::RuntimeState>& runtime,
                                                         const View& a, const DistributeOptions& options)
 {
-    runtime->require_live();
+    detail::checked(runtime)->require_live();
     return Prepared<T>(a, options).distribute(runtime);
 }
 
@@ -467,17 +449,19 @@ Runtime& Runtime::operator=(Runtime&& other) noexcept
     return *this;
 }
 
-const Topology& Runtime::topology() const { return state_->topology; }
+const Topology& Runtime::topology() const { return detail::checked(state_)->topology; }
 
 std::vector<DeviceInfo> Runtime::devices() const
 {
-    std::lock_guard lock(state_->mutex);
-    return state_->infos;
+    const auto& state = detail::checked(state_);
+    std::lock_guard lock(state->mutex);
+    return state->infos;
 }
 
 std::string Runtime::transport() const
 {
-    return fmt::format("{} ({})", state_->connection.name, state_->connection.reason);
+    const auto& connection = detail::checked(state_)->connection;
+    return fmt::format("{} ({})", connection.name, connection.reason);
 }
 
 template <class T>
@@ -501,48 +485,48 @@ DistributedMatrix<T> Runtime::distribute(const CooView<T>& a, const DistributeOp
 template <class T>
 Plan Runtime::plan(const CsrView<T>& a, const DistributeOptions& options) const
 {
-    return Prepared<T>(a, options).plan(*state_);
+    return Prepared<T>(a, options).plan(*detail::checked(state_));
 }
 
 template <class T>
 Plan Runtime::plan(const CscView<T>& a, const DistributeOptions& options) const
 {
-    return Prepared<T>(a, options).plan(*state_);
+    return Prepared<T>(a, options).plan(*detail::checked(state_));
 }
 
 template <class T>
 Plan Runtime::plan(const CooView<T>& a, const DistributeOptions& options) const
 {
-    return Prepared<T>(a, options).plan(*state_);
+    return Prepared<T>(a, options).plan(*detail::checked(state_));
 }
 
 void Runtime::synchronize()
 {
-    state_->submit([](runtime::Worker&, runtime::Rendezvous&) {}).get();
+    detail::checked(state_)->submit([](runtime::Worker&, runtime::Rendezvous&) {}).get();
 }
 
 template <class T>
 std::int64_t DistributedMatrix<T>::rows() const
 {
-    return checked(state_)->plan.rows;
+    return detail::checked(state_)->plan.rows;
 }
 
 template <class T>
 std::int64_t DistributedMatrix<T>::cols() const
 {
-    return checked(state_)->plan.cols;
+    return detail::checked(state_)->plan.cols;
 }
 
 template <class T>
 std::int64_t DistributedMatrix<T>::nnz() const
 {
-    return checked(state_)->plan.nnz;
+    return detail::checked(state_)->plan.nnz;
 }
 
 template <class T>
 const Plan& DistributedMatrix<T>::plan() const
 {
-    return checked(state_)->plan;
+    return detail::checked(state_)->plan;
 }
 
 template <class T>
@@ -554,13 +538,14 @@ void DistributedMatrix<T>::apply(T alpha, const T* x, T beta, T* y)
 template <class T>
 std::future<void> DistributedMatrix<T>::apply_async(T alpha, const T* x, T beta, T* y)
 {
-    return submit_apply(checked(state_), false, alpha, x, beta, y);
+    return submit_apply(detail::checked(state_), false, alpha, x, beta, y);
 }
 
 template <class T>
 std::future<void> DistributedMatrix<T>::apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y)
 {
-    return submit_apply(checked(state_), false, alpha, checked_vector(x.state_), beta, checked_vector(y.state_));
+    return submit_apply(detail::checked(state_), false, alpha, detail::checked(x.state_), beta,
+                        detail::checked(y.state_));
 }
 
 template <class T>
@@ -572,7 +557,7 @@ void DistributedMatrix<T>::apply_transposed(T alpha, const T* x, T beta, T* y)
 template <class T>
 std::future<void> DistributedMatrix<T>::apply_transposed_async(T alpha, const T* x, T beta, T* y)
 {
-    detail::prepare_apply(*checked(state_), true);
+    detail::prepare_apply(*detail::checked(state_), true);
     return submit_apply(state_, true, alpha, x, beta, y);
 }
 
@@ -580,8 +565,8 @@ template <class T>
 std::future<void> DistributedMatrix<T>::apply_transposed(T alpha, const DistributedVector<T>& x, T beta,
                                                          DistributedVector<T>& y)
 {
-    detail::prepare_apply(*checked(state_), true);
-    return submit_apply(state_, true, alpha, checked_vector(x.state_), beta, checked_vector(y.state_));
+    detail::prepare_apply(*detail::checked(state_), true);
+    return submit_apply(state_, true, alpha, detail::checked(x.state_), beta, detail::checked(y.state_));
 }
 
 template <class T>
@@ -594,14 +579,14 @@ void DistributedMatrix<T>::update_values(const T* values)
 template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_x(Layout layout, Order order) const
 {
-    const auto& matrix = checked(state_);
+    const auto& matrix = detail::checked(state_);
     return DistributedVector<T>(detail::make_vector(matrix, detail::x_side(*matrix, false), layout, order));
 }
 
 template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_y(Order order) const
 {
-    const auto& matrix = checked(state_);
+    const auto& matrix = detail::checked(state_);
     return DistributedVector<T>(detail::make_vector(matrix, detail::x_side(*matrix, true), Layout::rows, order));
 }
 

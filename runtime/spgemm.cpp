@@ -460,7 +460,7 @@ SparseProduct<T>::SparseProduct(Runtime& runtime, const SpgemmOperand<T>& a, con
                                 const SpgemmOptions& options)
 {
     auto state = std::make_shared<detail::ProductState<T>>();
-    state->runtime = runtime.state_;
+    state->runtime = detail::checked(runtime.state_);
     state->runtime->require_live();
     state->a = a.view_;
     state->b = b.view_;
@@ -488,7 +488,7 @@ SpgemmPlan SparseProduct<T>::plan(const Runtime& runtime, const CsrView<T>& a, c
         limits.push_back(detail::spgemm_limit(options, info.kind == DeviceKind::cuda ? info.memory_bytes : 0));
     }
     HostVector<std::int64_t> work;
-    return detail::make_spgemm_plan(*runtime.state_, a, b, options, nullptr, limits, work, nullptr);
+    return detail::make_spgemm_plan(*detail::checked(runtime.state_), a, b, options, nullptr, limits, work, nullptr);
 }
 
 template <class T>

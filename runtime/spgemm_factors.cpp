@@ -268,11 +268,9 @@ template class ResidentFactor<double>;
 }  // namespace detail
 
 template <class T>
-SpgemmOperand<T>::SpgemmOperand(const DistributedMatrix<T>& matrix) : matrix_(detail::MatrixAccess::state(matrix))
+SpgemmOperand<T>::SpgemmOperand(const DistributedMatrix<T>& matrix)
+    : matrix_(detail::checked(detail::MatrixAccess::state(matrix)))
 {
-    if (!matrix_) {
-        throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
-    }
 }
 
 template <class T>

@@ -137,9 +137,39 @@ VectorState<T>::~VectorState()
     }
 }
 
-template struct MatrixState<float>;
-template struct MatrixState<double>;
-template struct VectorState<float>;
-template struct VectorState<double>;
+const std::shared_ptr<RuntimeState>& checked(const std::shared_ptr<RuntimeState>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this Runtime is empty: what it had was moved to another one");
+    }
+    return state;
+}
+
+template <class T>
+const std::shared_ptr<MatrixState<T>>& checked(const std::shared_ptr<MatrixState<T>>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
+    }
+    return state;
+}
+
+template <class T>
+const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this DistributedVector is empty; make one with make_x() or make_y()");
+    }
+    return state;
+}
+
+#define RMSP_INSTANTIATE(T)                                                                          \
+    template struct MatrixState<T>;                                                                  \
+    template struct VectorState<T>;                                                                  \
+    template const std::shared_ptr<MatrixState<T>>& checked(const std::shared_ptr<MatrixState<T>>&); \
+    template const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::detail

@@ -340,9 +340,17 @@ struct VectorState {
     }
 };
 
-/// What a runtime's handle points to.
+/// What a handle points to.
+/// \throws Error(usage) for one that is empty: made by the default constructor, or moved from
+const std::shared_ptr<RuntimeState>& checked(const std::shared_ptr<RuntimeState>& state);
+template <class T>
+const std::shared_ptr<MatrixState<T>>& checked(const std::shared_ptr<MatrixState<T>>& state);
+template <class T>
+const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>& state);
+
+/// What a runtime's handle points to, checked().
 struct RuntimeAccess {
-    static const std::shared_ptr<RuntimeState>& state(const Runtime& runtime) { return runtime.state_; }
+    static const std::shared_ptr<RuntimeState>& state(const Runtime& runtime) { return checked(runtime.state_); }
 };
 
 /// What a matrix's handle points to.

@@ -130,15 +130,6 @@ RMSP_INSTANTIATE(double)
 
 namespace {
 
-template <class T>
-const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>& state)
-{
-    if (!state) {
-        throw Error(ErrorCode::usage, "this DistributedVector is empty; make one with make_x() or make_y()");
-    }
-    return state;
-}
-
 /// What a worker fills or copies of a vector: [first, first + count) at `place`.
 template <class T>
 struct Part {

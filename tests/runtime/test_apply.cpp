@@ -602,19 +602,6 @@ TEST_P(Apply, SayWhatIsWrongAndStayUsable)
 
 INSTANTIATE_TEST_SUITE_P(Machines, Apply, testing::ValuesIn(machines()), machine_name);
 
-TEST(Empty, HandlesThrowInsteadOfCrashing)
-{
-    DistributedMatrix<double> matrix;
-    EXPECT_THROW(matrix.rows(), Error);
-    EXPECT_THROW(matrix.plan(), Error);
-    EXPECT_THROW(matrix.report(), Error);
-    double value = 0;
-    EXPECT_THROW(matrix.apply(1.0, &value, 0.0, &value), Error);
-    DistributedVector<double> vector;
-    EXPECT_THROW(vector.size(), Error);
-    EXPECT_THROW(vector.fill(1), Error);
-}
-
 TEST(Borrow, HostDevicesUseTheCallersArrays)
 {
     RuntimeOptions runtime_options;
