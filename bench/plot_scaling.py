@@ -20,8 +20,8 @@ def main(source, out):
     data = json.loads(pathlib.Path(source).read_text())
     runs = data["runs"]
     cases = list(dict.fromkeys(run["case"] for run in runs))
-    figure, panels = plt.subplots(1, len(cases), figsize=(5 * len(cases), 4.5))
-    for axes, case in zip(panels, cases):
+    figure, panels = plt.subplots(1, len(cases), figsize=(5 * len(cases), 4.5), squeeze=False)
+    for axes, case in zip(panels[0], cases):
         here = [run for run in runs if run["case"] == case]
         for version, label in VERSIONS.items():
             measured = sorted((run["devices"], run["gflops"]) for run in here if run["version"] == version and "gflops" in run)
@@ -30,13 +30,13 @@ def main(source, out):
         model = sorted((run["devices"], 2e-9 * run["nonzeros"] / run["predicted_seconds"])
                        for run in here if run["version"] == "default" and run["predicted_seconds"] > 0)
         if model:
-            axes.plot(*zip(*model), "--", color="#b0b0b0", label="bound of memory or links (the plan's prediction)")
+            axes.plot(*zip(*model), "--", color="#b0b0b0", label="predicted by the plan")
         axes.set_title(f"{case}: {here[0]['matrix']}, {here[0]['nonzeros']:,} nonzeros", fontsize=8)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
         axes.set_xlabel("devices")
         axes.legend(fontsize=7)
-    panels[0].set_ylabel("GFLOP/s")
+    panels[0][0].set_ylabel("GFLOP/s")
     context = data["context"]
     figure.suptitle(f"Strong scaling, {context['devices'][0].split(' ', 1)[-1]}, {context['date'][:10]}, "
                     f"commit {context['commit']}", fontsize=10)

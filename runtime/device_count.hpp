@@ -4,11 +4,15 @@
 
 namespace rmsp::runtime {
 
-/// What an apply on several GPUs costs besides its memory traffic, in seconds. Measured with H200s.
+/// What an apply on several GPUs costs besides its memory traffic, in seconds and GB/s. Measured with H200s.
 struct ApplyCosts {
     double exchange_by_peers = 6e-6;    ///< of an x by rows, through peer memory
     double exchange_by_copies = 30e-6;  ///< through NCCL or the host
     double device = 0.2e-6;             ///< of each device more: they do not start and end together
+    double link_gbs = 330;              ///< that a device receives of ranges from its peers
+    double packed_gbs = 200;            ///< of single entries, their packing included
+    double host_gbs = 25;               ///< of what goes through the host
+    double second_step = 1.05;          ///< a product in two steps over one in one
     double assumed_gbs = 4000;          ///< read by a GPU whose bandwidth is not known
     bool operator==(const ApplyCosts&) const = default;
 };

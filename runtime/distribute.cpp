@@ -586,9 +586,7 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
     if (!matrix->source) {
         matrix->setup.push_back({"upload", upload, true});
     }
-    const bool may_renumber =
-        options.mode == Mode::resident && !options.borrow && !options.transposed && a.format == Format::csr;
-    if (may_renumber && matrix->exchanges &&
+    if (may_number_anew(a.format, options) && matrix->exchanges &&
         (options.exchange == Exchange::entries ||
          (options.exchange == Exchange::automatic && options.x_layout == Layout::rows &&
           runtime->connection.transport))) {

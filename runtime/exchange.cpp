@@ -86,7 +86,8 @@ void open_halo(MatrixState<T>& matrix, runtime::Worker& worker, const GhostSearc
                                                    static_cast<std::uintptr_t>(begin) * sizeof(T));
 }
 
-/// Most entries that a device receives at an apply with x by rows.
+}  // namespace
+
 std::int64_t largest_halo(const Plan& plan)
 {
     std::int64_t largest = 0;
@@ -96,7 +97,18 @@ std::int64_t largest_halo(const Plan& plan)
     return largest;
 }
 
-}  // namespace
+void set_ghosts(Plan& plan, const std::vector<std::int64_t>& slices, const std::vector<std::int64_t>& ghosts)
+{
+    const std::int64_t value_bytes = plan.precision == "double" ? sizeof(double) : sizeof(float);
+    plan.exchange = "entries";
+    for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+        ShardPlan& shard = plan.shards[i];
+        const auto touched = [&](std::int64_t columns) { return std::min(shard.part.nnz(), columns) * value_bytes; };
+        shard.apply_bytes +=
+            touched(slices[i + 1] - slices[i] + ghosts[i]) - touched(shard.end_column - shard.first_column);
+        shard.halo_entries = ghosts[i];
+    }
+}
 
 template <class T>
 void choose_exchange(MatrixState<T>& matrix, Exchange wanted)
@@ -125,16 +137,7 @@ void choose_exchange(MatrixState<T>& matrix, Exchange wanted)
         .get();
     matrix.halo = runtime::Halo(search.lists, matrix.x_slices, sizeof(T));
     matrix.hides_entries = runtime::entries_worth_hiding(entries, sizeof(T));
-    matrix.plan.exchange = "entries";
-    for (std::size_t i = 0; i < matrix.plan.shards.size(); ++i) {
-        ShardPlan& shard = matrix.plan.shards[i];
-        const auto touched = [&](std::int64_t columns) {
-            return std::min(shard.part.nnz(), columns) * static_cast<std::int64_t>(sizeof(T));
-        };
-        shard.apply_bytes += touched(matrix.x_slices[i + 1] - matrix.x_slices[i] + matrix.ghosts[i]) -
-                             touched(shard.end_column - shard.first_column);
-        shard.halo_entries = matrix.ghosts[i];
-    }
+    set_ghosts(matrix.plan, matrix.x_slices, matrix.ghosts);
     runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { open_halo(matrix, worker, search); }).get();
 }
 

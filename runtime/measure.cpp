@@ -13,6 +13,7 @@
 #include <kernels/support/support.hpp>
 
 #include "runtime/choose.hpp"
+#include "runtime/predict.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp {
@@ -575,11 +576,9 @@ Report DistributedMatrix<T>::report() const
     Report report;
     report.plan = detail::current_plan(*state_);
     for (std::size_t i = 0; i < report.plan.shards.size(); ++i) {
-        auto& shard = report.plan.shards[i];
-        shard.limit_gbs = limits[i];
-        shard.predicted_seconds =
-            shard.limit_gbs > 0 ? static_cast<double>(shard.apply_bytes) / (shard.limit_gbs * 1e9) : 0;
+        report.plan.shards[i].limit_gbs = limits[i];
     }
+    detail::predict(report.plan, runtime, state_->options.x_layout);
     report.setup = state_->setup;
     report.measurements = state_->measurements;
     report.notes = runtime.notes;

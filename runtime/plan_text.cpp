@@ -144,8 +144,9 @@ std::string Plan::to_text() const
                              fmt::format("parts on {} of {}: {}", devices, shards.size(), devices_reason));
     }
     if (predicted > 0) {
-        out += fmt::format("  predicted   {} an apply, from the least traffic and the bandwidth of each device\n",
-                           text::seconds(predicted));
+        out +=
+            fmt::format("  predicted   {} an apply, by the bandwidth of each device and what is known of its kernel\n",
+                        text::seconds(predicted));
     }
     return out;
 }

@@ -13,6 +13,7 @@
 
 #include "runtime/choose.hpp"
 #include "runtime/device_count.hpp"
+#include "runtime/predict.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp::detail {
@@ -155,10 +156,7 @@ std::pair<int, std::string> used_devices(const RuntimeState& runtime, const Stor
     const double bytes = static_cast<double>(a.nnz) * (sizeof(T) + sizeof(std::int32_t)) +
                          static_cast<double>(a.rows) * (sizeof(std::int32_t) + 2 * sizeof(T));
     const double gbs = runtime.limits(options.mode).front();
-    const bool peers = runtime.connection.name == "peer" || runtime.connection.name == "unknown";
-    const double exchange = options.x_layout == Layout::replicated ? 0.0
-                            : peers                                ? runtime::apply_costs.exchange_by_peers
-                                                                   : runtime::apply_costs.exchange_by_copies;
+    const double exchange = options.x_layout == Layout::replicated ? 0.0 : exchange_latency(runtime);
     const int fastest = runtime::fastest_device_count(bytes, all, gbs, exchange);
     const auto micros = [&](int devices) { return 1e6 * runtime::apply_seconds(bytes, devices, gbs, exchange); };
     return {fastest, fastest < all ? fmt::format("an apply with x {} would take {:.1f} us more on {} than on {}",
@@ -451,8 +449,6 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
             shard.apply_bytes = shard.matrix_bytes;
         }
         shard.limit_gbs = limits[static_cast<std::size_t>(i)];
-        shard.predicted_seconds =
-            shard.limit_gbs > 0 ? static_cast<double>(shard.apply_bytes) / (shard.limit_gbs * 1e9) : 0;
         if (streamed || !multiplies_by_rows(plan, false) || a.coordinates) {
             shard.kernel = kernel_name(info.kind, a, part, options);
         } else {
@@ -467,6 +463,7 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
         plan.merge_bytes = merge.bytes;
         plan.merge_seconds = merge.seconds;
     }
+    predict(plan, runtime, options.x_layout);
     return plan;
 }
 

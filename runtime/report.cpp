@@ -77,6 +77,7 @@ Json plan_json(const Plan& plan)
                           {"apply_bytes", s.apply_bytes},
                           {"halo_entries", s.halo_entries},
                           {"limit_gbs", s.limit_gbs},
+                          {"exchange_seconds", s.exchange_seconds},
                           {"predicted_seconds", s.predicted_seconds}});
     }
     return {{"rows", plan.rows},

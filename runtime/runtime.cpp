@@ -18,6 +18,7 @@
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/doctor_cache.hpp"
 #include "runtime/host/host_device.hpp"
+#include "runtime/predict.hpp"
 #include "runtime/state.hpp"
 
 namespace rmsp {
@@ -299,7 +300,12 @@ public:
         }
     }
 
-    Plan plan(const detail::RuntimeState& runtime) const { return detail::make_plan(runtime, stored_, options_); }
+    Plan plan(const detail::RuntimeState& runtime) const
+    {
+        Plan plan = detail::make_plan(runtime, stored_, options_);
+        detail::plan_exchange(plan, runtime, stored_, options_);
+        return plan;
+    }
     /// Once.
     std::shared_ptr<detail::MatrixState<T>> distribute(const std::shared_ptr<detail::RuntimeState>& runtime)
     {

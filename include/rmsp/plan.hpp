@@ -49,8 +49,11 @@ struct ShardPlan {
     std::int64_t apply_bytes = 0;
     /// Entries of x that the device receives from others at each apply with x by rows: a bound until the matrix is distributed.
     std::int64_t halo_entries = 0;
-    double limit_gbs = 0;          ///< bandwidth limit of the memory or the link, measured or assumed; 0: unknown
-    double predicted_seconds = 0;  ///< apply_bytes over limit_gbs
+    double limit_gbs = 0;         ///< bandwidth limit of the memory or the link, measured or assumed; 0: unknown
+    double exchange_seconds = 0;  ///< predicted, of an x by rows if DistributeOptions::x_layout says so
+    /// Of one apply; 0: the limit is unknown. The kernel takes what its model says (KernelCandidate::predicted_seconds), one that was not
+    /// weighed apply_bytes over limit_gbs; of the exchange counts what is not hidden behind it. A merge comes on top (Plan::merge_seconds).
+    double predicted_seconds = 0;
 };
 
 /// The whole decision, printed by `--dry-run` and in every report. Immutable once a matrix is distributed.

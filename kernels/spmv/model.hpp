@@ -24,6 +24,13 @@ struct DeviceModel {
     bool operator==(const DeviceModel&) const = default;
 };
 
+/// What of a product goes on while the devices exchange an x by rows.
+enum class Beside : std::uint8_t {
+    nothing,
+    rows,     ///< the rows that need none of it
+    columns,  ///< the device's own columns
+};
+
 /// What sets a kernel apart besides the bytes of its format.
 struct KernelModel {
     std::string_view name;
@@ -31,14 +38,21 @@ struct KernelModel {
     double gather_share;      ///< of the gather rate that it reaches where gathers decide
     double prepare_products;  ///< what making its format costs, in products
     double entry_bytes = 0;   ///< what the memory delivers while it works on an entry, however few bytes that has
+    Beside beside = Beside::nothing;
     bool operator==(const KernelModel&) const = default;
 };
 
 /// Fitted to runs on an H200; the host's relative to each other. A kernel that is not listed counts as the last.
 inline constexpr KernelModel kernel_models[] = {
-    {"sell", 0.93, 0.9, 17, 4.5},           {"sell-blocks", 0.78, 0.9, 35},   {"column-blocks", 0.72, 4.0, 40, 17.5},
-    {"packed-tiles", 0.76, 1.0, 20, 9},     {"csr-row-vector", 0.84, 0.7, 1}, {"csr-nnz-split", 0.74, 0.87, 1},
-    {"sell-reordered", 0.93, 0.9, 90, 4.5}, {"csr-openmp", 0.9, 1.0, 1},      {"diagonals", 0.9, 2.0, 6},
+    {"sell", 0.93, 0.9, 17, 4.5, Beside::rows},
+    {"sell-blocks", 0.78, 0.9, 35},
+    {"column-blocks", 0.72, 4.0, 40, 17.5, Beside::columns},
+    {"packed-tiles", 0.76, 1.0, 20, 9},
+    {"csr-row-vector", 0.84, 0.7, 1, 0, Beside::rows},
+    {"csr-nnz-split", 0.74, 0.87, 1},
+    {"sell-reordered", 0.93, 0.9, 90, 4.5},
+    {"csr-openmp", 0.9, 1.0, 1},
+    {"diagonals", 0.9, 2.0, 6},
     {"csr-row-warp", 0.6, 0.5, 1},
 };
 

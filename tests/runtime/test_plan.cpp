@@ -129,6 +129,74 @@ TEST(Plan, SmallMatricesGetFewDevices)
     }
 }
 
+TEST(Plan, SaysWhatDistributeFindsOfTheExchange)
+{
+    const Runtime runtime = described("dgx-h200.toml");
+    // One entry a row, anywhere: most columns of a range are not touched.
+    const auto a = with_row_lengths<double>(std::vector<std::int64_t>(400000, 1), 400000);
+    DistributeOptions options;
+    options.devices = 4;
+    Plan plan = runtime.plan(a.view(), options);
+    EXPECT_EQ(plan.exchange, "entries");
+    for (int i = 0; i < 4; ++i) {
+        const ShardPlan& shard = plan.shards[static_cast<std::size_t>(i)];
+        std::set<std::int64_t> outside;
+        for (std::int64_t k = shard.part.start_idx; k < shard.part.end_idx; ++k) {
+            const std::int64_t column = a.col_idx[k];
+            if (column < shard.part.first_owned_row() || column >= shard.part.end_row) {
+                outside.insert(column);
+            }
+        }
+        EXPECT_EQ(shard.halo_entries, static_cast<std::int64_t>(outside.size()));
+    }
+    EXPECT_EQ(plan.shards[7].halo_entries, 0);
+    options.exchange = Exchange::ranges;
+    EXPECT_EQ(runtime.plan(a.view(), options).exchange, "ranges");
+    options.exchange = Exchange::automatic;
+    options.x_layout = Layout::replicated;
+    EXPECT_EQ(runtime.plan(a.view(), options).exchange, "ranges");
+    options.exchange = Exchange::entries;
+    EXPECT_EQ(runtime.plan(a.view(), options).exchange, "entries");
+    options.transposed = true;
+    EXPECT_EQ(runtime.plan(a.view(), options).exchange, "ranges");
+}
+
+TEST(Plan, PredictsByTheKernelAndItsExchange)
+{
+    RuntimeOptions machine;
+    machine.topology_file = std::string(RMSP_TOPOLOGIES) + "/dgx-h200.toml";
+    const auto a = stencil27<double>(60, 60, 60);
+    DistributeOptions options;
+    options.devices = 4;
+    for (const ShardPlan& shard : Runtime(machine).plan(a.view(), options).shards) {
+        EXPECT_EQ(shard.predicted_seconds, 0) << "the limit is not known";
+    }
+    machine.limit_gbs = 4400;
+    const Runtime runtime(machine);
+    for (const char* kernel : {"auto", "sell", "packed-tiles"}) {
+        options.kernel = kernel;
+        for (const Layout layout : {Layout::replicated, Layout::rows}) {
+            options.x_layout = layout;
+            const Plan plan = runtime.plan(a.view(), options);
+            for (int i = 0; i < 4; ++i) {
+                const ShardPlan& shard = plan.shards[static_cast<std::size_t>(i)];
+                const double alone = shard.candidates.empty() ? static_cast<double>(shard.apply_bytes) / 4.4e12
+                                                              : shard.candidates.front().predicted_seconds;
+                if (layout == Layout::replicated) {
+                    EXPECT_EQ(shard.exchange_seconds, 0);
+                    EXPECT_EQ(shard.predicted_seconds, alone);
+                } else {
+                    EXPECT_GT(shard.exchange_seconds, 0);
+                    EXPECT_GT(shard.predicted_seconds, alone);
+                    // One plane of the grid from each neighbour takes a microsecond at most, and few of these.
+                    EXPECT_LT(shard.predicted_seconds, alone + 10e-6);
+                }
+            }
+            EXPECT_EQ(plan.shards[4].predicted_seconds, 0) << "it has no part";
+        }
+    }
+}
+
 TEST(Plan, ColumnsAreSortedWhereThatPays)
 {
     const Runtime runtime = described("dgx-h200.toml");
