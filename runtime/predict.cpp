@@ -44,7 +44,7 @@ std::int64_t count_outside(IndexView col_idx, const PartialCsr& part, std::int64
 /// Of one device, by itself.
 double kernel_seconds(const ShardPlan& shard)
 {
-    if (!(shard.limit_gbs > 0)) {
+    if (!(shard.limit_gbs > 0) || shard.part.rows() == 0) {
         return 0;
     }
     return !shard.candidates.empty() && shard.candidates.front().kernel == shard.kernel
