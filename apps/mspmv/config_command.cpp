@@ -112,7 +112,7 @@ void require_verified(const Verification& verification)
                                 verification.error, verification.bound, verification.worst_row,
                                 std::isfinite(verification.error)
                                     ? ""
-                                    : " (NaN, infinity or an overflow, in the matrix or in what was computed)"));
+                                    : " (NaN, infinity or an overflow where the reference has none)"));
     }
 }
 
