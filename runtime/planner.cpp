@@ -134,6 +134,63 @@ void number_columns(ShardPlan& shard, const Stored<T>& a, const Range& touched, 
     }
 }
 
+/// \throws Error(usage) for options that are wrong, or do not fit the matrix
+template <class T>
+void check_options(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options)
+{
+    const bool streamed = options.mode == Mode::streamed;
+    if (streamed && options.chunk_bytes != 0 && options.chunk_bytes < least_chunk_bytes) {
+        throw Error(
+            ErrorCode::usage,
+            fmt::format("chunks of {} bytes: a matrix is streamed in chunks of at least {} bytes, or of 0, which "
+                        "chooses",
+                        options.chunk_bytes, least_chunk_bytes));
+    }
+    if (options.expected_applies < 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("kernel.expected_applies: {} is not at least 0", options.expected_applies));
+    }
+    if (options.device_bytes < 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("a streamed matrix may take {} bytes of each device's memory: at least 1, or 0 for all "
+                                "there is",
+                                options.device_bytes));
+    }
+    if (options.balance == Balance::time && !can_move_cuts(a.format, options)) {
+        throw Error(ErrorCode::usage, "parts of equal time are for a resident matrix in CSR that is split by nonzeros");
+    }
+    if (options.balance == Balance::time && options.determinism == Determinism::run) {
+        throw Error(ErrorCode::usage,
+                    "parts of equal time may differ from one process to the next, and the bits of a result with them: "
+                    "determinism \"run\" needs parts of equal nonzeros");
+    }
+    if (options.values == StoredValues::floats && (streamed || options.borrow || a.format != Format::csr)) {
+        throw Error(ErrorCode::usage, fmt::format("values are rounded to floats on their way to the devices: resident "
+                                                  "CSR that is not borrowed only, not {}",
+                                                  streamed         ? "streamed"
+                                                  : options.borrow ? "borrowed"
+                                                                   : to_string(a.format)));
+    }
+    if (streamed && a.coordinates) {
+        throw Error(ErrorCode::usage, "unsorted coordinates are not streamed: sort them first");
+    }
+    if (streamed && a.transposed && runtime.shared_memory() && a.col_idx.type() != IndexType::i32) {
+        throw Error(ErrorCode::usage,
+                    "streamed columns are multiplied in place by host devices, which takes 32-bit row indices");
+    }
+    if (options.exchange == Exchange::entries && a.cols > most_indices) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("an x of {} entries is exchanged by ranges: by entries it has at most {}", a.cols,
+                                most_indices));
+    }
+    if (streamed || a.coordinates) {
+        check_width(a.transposed ? "rows" : "columns", a.cols);
+    }
+    if (a.coordinates) {
+        check_width(a.transposed ? "columns" : "rows", a.rows);
+    }
+}
+
 /// How many devices get a part, with the reason where they are not all.
 template <class T>
 std::pair<int, std::string> used_devices(const RuntimeState& runtime, const Stored<T>& a,
@@ -199,10 +256,6 @@ Partition balance_bytes(Partition partition, const CsrView<T>& a, PartitionOptio
     }
     return partition;
 }
-
-}  // namespace
-
-namespace {
 
 /// Even slices among the devices that have a part.
 std::vector<std::int64_t> slices_of_used(const Plan& plan, std::int64_t size)
@@ -309,61 +362,69 @@ MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& optio
     return plan;
 }
 
+namespace {
+
+/// What device i is given to do by the plan's partition; `slices` of the vector along M's columns.
+template <class T>
+ShardPlan plan_shard(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
+                     const Plan& plan, const std::vector<std::int64_t>& slices, double limit_gbs, int i)
+{
+    const auto at = static_cast<std::size_t>(i);
+    const bool streamed = options.mode == Mode::streamed;
+    const DeviceInfo& info = runtime.infos[at];
+    const PartialCsr& part = plan.partition.parts[at];
+    ShardPlan shard;
+    shard.device = i;
+    shard.device_name = fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
+    shard.placement = info.placement;
+    shard.part = part;
+    Range rows{part.start_row, part.end_row};
+    if (part.nnz() == 0) {
+        rows = {};
+    } else if (a.order == CooOrder::unsorted) {
+        rows = index_range(a.row_idx, part);
+    }
+    const Range columns = index_range(a.col_idx, part);
+    shard.first_column = a.transposed ? rows.first : columns.first;
+    shard.end_column = a.transposed ? rows.end : columns.end;
+    shard.first_row = a.transposed ? columns.first : rows.first;
+    shard.end_row = a.transposed ? columns.end : rows.end;
+    number_columns(shard, a, columns, streamed);
+    if (multiplies_by_rows(plan, false)) {
+        const std::int64_t own_first = std::max(columns.first, slices[at]);
+        const std::int64_t own_end = std::min(columns.end, slices[at + 1]);
+        shard.halo_entries = columns.end - columns.first - std::max<std::int64_t>(0, own_end - own_first);
+    }
+    const std::int64_t pointer_bytes = part.nnz() > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
+    const std::int64_t value_bytes = sizeof(T);
+    shard.matrix_bytes = part.nnz() * (value_bytes + 4) +
+                         (a.coordinates ? part.nnz() * std::int64_t{4} : (part.rows() + 1) * pointer_bytes);
+    shard.vector_bytes = (a.cols + part.rows()) * value_bytes;
+    shard.apply_bytes =
+        shard.matrix_bytes + (std::min(part.nnz(), columns.end - columns.first) + part.rows()) * value_bytes;
+    if (streamed && info.kind == DeviceKind::cuda) {
+        // Over the link: columns narrowed on the way, row pointers as they are.
+        const auto caller_bytes = static_cast<std::int64_t>(a.row_ptr.element_bytes());
+        shard.matrix_bytes = part.nnz() * (value_bytes + 4) + (part.rows() + 1) * caller_bytes;
+        shard.apply_bytes = shard.matrix_bytes;
+    }
+    shard.limit_gbs = limit_gbs;
+    if (streamed || !multiplies_by_rows(plan, false) || a.coordinates) {
+        shard.kernel = kernel_name(info.kind, a, part, options);
+    } else {
+        rank_kernels(shard, runtime, a, options, part_statistics(a.row_ptr, part), part.first_owned_row());
+    }
+    return shard;
+}
+
+}  // namespace
+
 template <class T>
 Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
                const std::vector<double>& weights, double* split_seconds)
 {
+    check_options(runtime, a, options);
     const bool streamed = options.mode == Mode::streamed;
-    if (streamed && options.chunk_bytes != 0 && options.chunk_bytes < least_chunk_bytes) {
-        throw Error(
-            ErrorCode::usage,
-            fmt::format("chunks of {} bytes: a matrix is streamed in chunks of at least {} bytes, or of 0, which "
-                        "chooses",
-                        options.chunk_bytes, least_chunk_bytes));
-    }
-    if (options.expected_applies < 0) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("kernel.expected_applies: {} is not at least 0", options.expected_applies));
-    }
-    if (options.device_bytes < 0) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("a streamed matrix may take {} bytes of each device's memory: at least 1, or 0 for all "
-                                "there is",
-                                options.device_bytes));
-    }
-    if (options.balance == Balance::time && !can_move_cuts(a.format, options)) {
-        throw Error(ErrorCode::usage, "parts of equal time are for a resident matrix in CSR that is split by nonzeros");
-    }
-    if (options.balance == Balance::time && options.determinism == Determinism::run) {
-        throw Error(ErrorCode::usage,
-                    "parts of equal time may differ from one process to the next, and the bits of a result with them: "
-                    "determinism \"run\" needs parts of equal nonzeros");
-    }
-    if (options.values == StoredValues::floats && (streamed || options.borrow || a.format != Format::csr)) {
-        throw Error(ErrorCode::usage, fmt::format("values are rounded to floats on their way to the devices: resident "
-                                                  "CSR that is not borrowed only, not {}",
-                                                  streamed         ? "streamed"
-                                                  : options.borrow ? "borrowed"
-                                                                   : to_string(a.format)));
-    }
-    if (streamed && a.coordinates) {
-        throw Error(ErrorCode::usage, "unsorted coordinates are not streamed: sort them first");
-    }
-    if (streamed && a.transposed && runtime.shared_memory() && a.col_idx.type() != IndexType::i32) {
-        throw Error(ErrorCode::usage,
-                    "streamed columns are multiplied in place by host devices, which takes 32-bit row indices");
-    }
-    if (options.exchange == Exchange::entries && a.cols > most_indices) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("an x of {} entries is exchanged by ranges: by entries it has at most {}", a.cols,
-                                most_indices));
-    }
-    if (streamed || a.coordinates) {
-        check_width(a.transposed ? "rows" : "columns", a.cols);
-    }
-    if (a.coordinates) {
-        check_width(a.transposed ? "columns" : "rows", a.rows);
-    }
     PartitionOptions split;
     split.strategy = options.strategy;
     // A row that is cut between devices is summed in another order than a whole one.
@@ -408,53 +469,10 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
     plan.exchange = "none";
 
     for (int i = 0; i < runtime.devices(); ++i) {
-        const DeviceInfo& info = runtime.infos[static_cast<std::size_t>(i)];
-        const PartialCsr& part = plan.partition.parts[static_cast<std::size_t>(i)];
-        ShardPlan shard;
-        shard.device = i;
-        shard.device_name = fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
-        shard.placement = info.placement;
-        shard.part = part;
-        Range rows{part.start_row, part.end_row};
-        if (part.nnz() == 0) {
-            rows = {};
-        } else if (a.order == CooOrder::unsorted) {
-            rows = index_range(a.row_idx, part);
-        }
-        const Range columns = index_range(a.col_idx, part);
-        shard.first_column = a.transposed ? rows.first : columns.first;
-        shard.end_column = a.transposed ? rows.end : columns.end;
-        shard.first_row = a.transposed ? columns.first : rows.first;
-        shard.end_row = a.transposed ? columns.end : rows.end;
-        number_columns(shard, a, columns, streamed);
-        if (multiplies_by_rows(plan, false)) {
-            const std::int64_t own_first = std::max(columns.first, slices[static_cast<std::size_t>(i)]);
-            const std::int64_t own_end = std::min(columns.end, slices[static_cast<std::size_t>(i) + 1]);
-            shard.halo_entries = columns.end - columns.first - std::max<std::int64_t>(0, own_end - own_first);
-        }
-        if (shard.halo_entries > 0 && !shared) {
+        plan.shards.push_back(plan_shard(runtime, a, options, plan, slices, limits[static_cast<std::size_t>(i)], i));
+        if (plan.shards.back().halo_entries > 0 && !shared) {
             plan.exchange = "ranges";
         }
-        const std::int64_t pointer_bytes = part.nnz() > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
-        const std::int64_t value_bytes = sizeof(T);
-        shard.matrix_bytes = part.nnz() * (value_bytes + 4) +
-                             (a.coordinates ? part.nnz() * std::int64_t{4} : (part.rows() + 1) * pointer_bytes);
-        shard.vector_bytes = (a.cols + part.rows()) * value_bytes;
-        shard.apply_bytes =
-            shard.matrix_bytes + (std::min(part.nnz(), columns.end - columns.first) + part.rows()) * value_bytes;
-        if (streamed && info.kind == DeviceKind::cuda) {
-            // Over the link: columns narrowed on the way, row pointers as they are.
-            const auto caller_bytes = static_cast<std::int64_t>(a.row_ptr.element_bytes());
-            shard.matrix_bytes = part.nnz() * (value_bytes + 4) + (part.rows() + 1) * caller_bytes;
-            shard.apply_bytes = shard.matrix_bytes;
-        }
-        shard.limit_gbs = limits[static_cast<std::size_t>(i)];
-        if (streamed || !multiplies_by_rows(plan, false) || a.coordinates) {
-            shard.kernel = kernel_name(info.kind, a, part, options);
-        } else {
-            rank_kernels(shard, runtime, a, options, part_statistics(a.row_ptr, part), part.first_owned_row());
-        }
-        plan.shards.push_back(std::move(shard));
     }
     const MergePlan merge =
         plan_merge(runtime, options, transposed(plan) ? column_side(plan) : row_side(plan), sizeof(T));
