@@ -1,12 +1,9 @@
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -26,8 +23,6 @@ using Clock = std::chrono::steady_clock;
 // each.
 constexpr std::int64_t most_profiled_applies = 11;
 constexpr std::int64_t least_profiled_applies = 3;
-// What kernels::read_all() writes.
-constexpr std::int64_t sink_entries = 4096;
 // Of an apply: begin, x upload, x exchange, x packing, boundary, interior, y upload, kernel, merge.
 constexpr int marks_each = 9;
 
@@ -86,7 +81,8 @@ public:
         runtime_
             .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
                 auto& data = data_[static_cast<std::size_t>(worker.rank())];
-                data = kernels::DeviceArray<double>(worker.device(), static_cast<std::size_t>(entries_ + sink_entries));
+                data = kernels::DeviceArray<double>(worker.device(),
+                                                    static_cast<std::size_t>(entries_ + read_sink_entries));
                 kernels::fill(data.data(), entries_, 0.0, worker.context());
             })
             .get();
@@ -112,101 +108,6 @@ private:
     std::int64_t entries_;
     std::vector<kernels::DeviceArray<double>> data_;
 };
-
-/// Largest rate in GB/s of `work`, which moves `bytes` and is queued by all devices at the same time.
-double best_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes,
-                 const std::function<void()>& work)
-{
-    constexpr int repetitions = 7;
-    const auto before = worker.device().make_event(true);
-    const auto after = worker.device().make_event(true);
-    double best = 0;
-    for (int i = 0; i < repetitions; ++i) {
-        worker.stream().synchronize();
-        meeting.arrive_and_wait();
-        worker.stream().record(*before);
-        work();
-        worker.stream().record(*after);
-        after->synchronize();
-        const double seconds = after->seconds_since(*before);
-        best = std::max(best, seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0.0);
-    }
-    return best;
-}
-
-double read_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int64_t bytes)
-{
-    const std::int64_t n = bytes / static_cast<std::int64_t>(sizeof(double));
-    const auto context = worker.context();
-    kernels::DeviceArray<double> data(worker.device(), static_cast<std::size_t>(n));
-    kernels::DeviceArray<double> sink(worker.device(), sink_entries);
-    kernels::fill(data.data(), n, 1.0, context);
-    return best_rate(worker, meeting, bytes, [&] { kernels::read_all(data.data(), n, sink.data(), context); });
-}
-
-/// Rate in GB/s of each device's link while all devices copy from the host, until the slowest is done: links may share what lies
-/// before them, unevenly, and the sum of their own best rates is more than all of them carry at once. What is copied are the arrays
-/// that the matrix is streamed from, where they lie, or pinned memory if they are not locked. `seconds` has an entry a device.
-template <class T>
-double copy_rate(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting,
-                 std::vector<double>& seconds)
-{
-    constexpr int repetitions = 3;
-    constexpr std::int64_t bytes = std::int64_t{512} << 20;
-    constexpr std::size_t buffer_bytes = std::size_t{256} << 20;
-    const auto rank = static_cast<std::size_t>(worker.rank());
-    const auto& part = matrix.shards[rank]->streamed;
-    runtime::PinnedBuffer from;
-    kernels::DeviceArray<std::byte> to;
-    const auto copy = [&] {
-        const std::int64_t queued = part ? part->copy_without_use(worker, bytes) : 0;
-        if (queued > 0) {
-            return queued;
-        }
-        if (from.bytes() == 0) {
-            from = runtime::PinnedBuffer(worker.device(), buffer_bytes);
-            to = kernels::DeviceArray<std::byte>(worker.device(), buffer_bytes);
-        }
-        for (std::int64_t done = 0; done < bytes; done += static_cast<std::int64_t>(buffer_bytes)) {
-            worker.stream().copy(to.data(), from.data(), buffer_bytes);
-        }
-        return bytes;
-    };
-    const auto before = worker.device().make_event(true);
-    const auto after = worker.device().make_event(true);
-    double best = 0;
-    for (int i = 0; i <= repetitions; ++i) {
-        worker.stream().synchronize();
-        meeting.arrive_and_wait();
-        worker.stream().record(*before);
-        const std::int64_t copied = copy();
-        worker.stream().record(*after);
-        after->synchronize();
-        seconds[rank] = after->seconds_since(*before);
-        meeting.arrive_and_wait();
-        const double slowest = *std::max_element(seconds.begin(), seconds.end());
-        // The first one may have made the buffer.
-        best = i == 0 || slowest <= 0 ? best : std::max(best, static_cast<double>(copied) / slowest * 1e-9);
-    }
-    return best;
-}
-
-/// Measured anew: a link's rate is not the same all the time.
-template <class T>
-std::vector<double> measure_links(MatrixState<T>& matrix)
-{
-    RuntimeState& runtime = *matrix.runtime;
-    std::vector<double> rates(matrix.shards.size());
-    std::vector<double> seconds(rates.size());
-    runtime
-        .submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
-            rates[static_cast<std::size_t>(worker.rank())] = copy_rate(matrix, worker, meeting, seconds);
-        })
-        .get();
-    std::lock_guard lock(runtime.mutex);
-    runtime.link_gbs = rates;
-    return rates;
-}
 
 }  // namespace
 
@@ -307,6 +208,207 @@ std::vector<PhaseTimes> PhaseProbe::medians() const
     return phases;
 }
 
+namespace {
+
+/// Applies of a matrix to vectors of their own, timed one by one.
+template <class T>
+class TimedApplies {
+public:
+    using Vectors = typename DistributedMatrix<T>::Vectors;
+
+    TimedApplies(const std::shared_ptr<MatrixState<T>>& matrix, Vectors vectors, T alpha, const T* x, T beta,
+                 const T* y_in, bool cold)
+        : matrix_(matrix), runtime_(*matrix->runtime), alpha_(alpha), beta_(beta), y_in_(y_in)
+    {
+        if (vectors == Vectors::host) {
+            // A copy, since the timed applies overwrite y.
+            host_y_.resize(static_cast<std::size_t>(matrix->plan.rows));
+            source_.host = x;
+            target_.host = host_y_.data();
+        } else {
+            const Layout layout = vectors == Vectors::replicated ? Layout::replicated : Layout::rows;
+            const Order order = vectors == Vectors::kernel_order ? Order::kernel : Order::matrix;
+            source_.vector = make_vector(matrix, x_side(*matrix, false), layout, order);
+            target_.vector = make_vector(matrix, x_side(*matrix, true), Layout::rows, order);
+            upload_vector(source_.vector, x);
+        }
+        set_y();
+        if (cold) {
+            flush_.emplace(runtime_);
+        }
+    }
+
+    /// As the timed ones, since kernels are raced in them.
+    void warm_up(std::int64_t applies)
+    {
+        for (std::int64_t i = 0; i < applies; ++i) {
+            if (flush_) {
+                submit_flush(nullptr, 0);
+            }
+            submit(nullptr, nullptr, 0).get();
+        }
+    }
+
+    /// Sets the time of each, and returns that of all.
+    double time(std::vector<double>& times) { return target_.vector ? time_on_devices(times) : time_from_host(times); }
+
+    std::vector<PhaseTimes> profile(int applies)
+    {
+        PhaseProbe probe(runtime_, applies, marks_each);
+        for (int i = 0; i < applies; ++i) {
+            if (flush_) {
+                submit_flush(nullptr, 0);
+            }
+            submit(&probe, nullptr, 0).get();
+        }
+        std::vector<PhaseTimes> phases;
+        runtime_
+            .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+                if (worker.rank() == 0) {
+                    phases = probe.medians();
+                }
+            })
+            .get();
+        return phases;
+    }
+
+    /// The y of one more apply, from y_in.
+    void result(T* y_out)
+    {
+        set_y();
+        submit(nullptr, nullptr, 0).get();
+        if (target_.vector) {
+            download_vector(target_.vector, y_out);
+        } else {
+            std::copy(host_y_.begin(), host_y_.end(), y_out);
+        }
+    }
+
+private:
+    void set_y()
+    {
+        const auto& device_y = target_.vector;
+        if (device_y && y_in_ != nullptr) {
+            upload_vector(device_y, y_in_);
+        } else if (device_y) {
+            runtime_
+                .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
+                    const auto rank = static_cast<std::size_t>(worker.rank());
+                    kernels::fill(device_y->slices[rank], device_y->offsets[rank + 1] - device_y->offsets[rank], T{0},
+                                  worker.context());
+                })
+                .get();
+        } else if (y_in_ != nullptr) {
+            std::copy_n(y_in_, host_y_.size(), host_y_.data());
+        } else {
+            std::fill(host_y_.begin(), host_y_.end(), T{0});
+        }
+    }
+
+    std::future<void> submit(PhaseProbe* probe, const DeviceEvents* ends, std::size_t index)
+    {
+        const bool host = !target_.vector;
+        return runtime_.submit(
+            [this, probe, ends, index](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+                apply_on(*matrix_, worker, meeting, alpha_, source_, beta_, target_, probe);
+                if (ends != nullptr) {
+                    worker.stream().record(ends->at(worker.rank(), index));
+                }
+            },
+            [this, host] {
+                if (host) {
+                    finish_host_y(*matrix_, target_.host);
+                }
+            },
+            host);
+    }
+
+    std::future<void> submit_flush(const DeviceEvents* begins, std::size_t index)
+    {
+        return runtime_.submit([this, begins, index](runtime::Worker& worker, runtime::Rendezvous&) {
+            flush_->queue(worker);
+            if (begins != nullptr) {
+                worker.stream().record(begins->at(worker.rank(), index));
+            }
+        });
+    }
+
+    double time_from_host(std::vector<double>& times)
+    {
+        const auto begin = Clock::now();
+        for (auto& time : times) {
+            if (flush_) {
+                submit_flush(nullptr, 0).get();
+            }
+            const auto start = Clock::now();
+            submit(nullptr, nullptr, 0).get();
+            time = std::chrono::duration<double>(Clock::now() - start).count();
+        }
+        return std::chrono::duration<double>(Clock::now() - begin).count();
+    }
+
+    /// The caller does not wait between applies, as in a solver. An apply's time is from the end of the one before, or of the flush,
+    /// to its own end, on the slowest device.
+    double time_on_devices(std::vector<double>& times)
+    {
+        const DeviceEvents ends(runtime_, times.size() + 1);
+        const DeviceEvents begins(runtime_, flush_ ? times.size() : 0);
+        const auto begin = Clock::now();
+        runtime_.submit(
+            [&](runtime::Worker& worker, runtime::Rendezvous&) { worker.stream().record(ends.at(worker.rank(), 0)); });
+        std::future<void> last;
+        for (std::size_t i = 1; i <= times.size(); ++i) {
+            if (flush_) {
+                submit_flush(&begins, i - 1);
+            }
+            last = submit(nullptr, &ends, i);
+        }
+        last.get();
+        const double all = std::chrono::duration<double>(Clock::now() - begin).count();
+        runtime_
+            .submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+                // One after the other: a maximum over devices.
+                for (int rank = 0; rank < runtime_.devices(); ++rank) {
+                    if (rank == worker.rank()) {
+                        for (std::size_t i = 0; i < times.size(); ++i) {
+                            const runtime::Event& from = flush_ ? begins.at(rank, i) : ends.at(rank, i);
+                            times[i] = std::max(times[i], ends.at(rank, i + 1).seconds_since(from));
+                        }
+                    }
+                    meeting.arrive_and_wait();
+                }
+            })
+            .get();
+        return all;
+    }
+
+    std::shared_ptr<MatrixState<T>> matrix_;
+    RuntimeState& runtime_;
+    T alpha_;
+    T beta_;
+    const T* y_in_;
+    HostVector<T> host_y_;
+    Source<T> source_;
+    Target<T> target_;
+    std::optional<CacheFlush> flush_;
+};
+
+/// Largest busy time of a device over the mean, minus one.
+double time_imbalance(const std::vector<PhaseTimes>& phases)
+{
+    double imbalance = 0;
+    for (const auto& phase : phases) {
+        if ((phase.name == "kernel" || phase.name == "stream") && !phase.seconds.empty()) {
+            const double mean = std::accumulate(phase.seconds.begin(), phase.seconds.end(), 0.0) /
+                                static_cast<double>(phase.seconds.size());
+            imbalance = mean > 0 ? *std::max_element(phase.seconds.begin(), phase.seconds.end()) / mean - 1.0 : 0;
+        }
+    }
+    return imbalance;
+}
+
+}  // namespace
+
 template <class T>
 Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
                            typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup, std::int64_t iterations,
@@ -322,75 +424,7 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
         throw Error(ErrorCode::usage,
                     fmt::format("x by rows needs a square matrix; this one is {} x {}", plan.rows, plan.cols));
     }
-
-    // The vectors' places. Host vectors are copies, since the timed applies overwrite y.
-    HostVector<T> host_y;
-    Source<T> source;
-    Target<T> target;
-    std::shared_ptr<VectorState<T>> device_x;
-    std::shared_ptr<VectorState<T>> device_y;
-    const auto set_y = [&] {
-        if (device_y && y_in != nullptr) {
-            upload_vector(device_y, y_in);
-        } else if (device_y) {
-            runtime
-                .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
-                    const auto rank = static_cast<std::size_t>(worker.rank());
-                    kernels::fill(device_y->slices[rank], device_y->offsets[rank + 1] - device_y->offsets[rank], T{0},
-                                  worker.context());
-                })
-                .get();
-        } else if (y_in != nullptr) {
-            std::copy_n(y_in, plan.rows, host_y.data());
-        } else {
-            std::fill(host_y.begin(), host_y.end(), T{0});
-        }
-    };
-    if (vectors == Vectors::host) {
-        host_y.resize(static_cast<std::size_t>(plan.rows));
-        source.host = x;
-        target.host = host_y.data();
-    } else {
-        const Layout layout = vectors == Vectors::replicated ? Layout::replicated : Layout::rows;
-        const Order order = vectors == Vectors::kernel_order ? Order::kernel : Order::matrix;
-        device_x = make_vector(matrix, x_side(*matrix, false), layout, order);
-        device_y = make_vector(matrix, x_side(*matrix, true), Layout::rows, order);
-        upload_vector(device_x, x);
-        source.vector = device_x;
-        target.vector = device_y;
-    }
-    set_y();
-
-    const auto submit = [&](PhaseProbe* probe, const DeviceEvents* ends, std::size_t index) {
-        const bool host = !target.vector;
-        return runtime.submit(
-            [&, matrix, probe, ends, index](runtime::Worker& worker, runtime::Rendezvous& meeting) {
-                apply_on(*matrix, worker, meeting, alpha, source, beta, target, probe);
-                if (ends != nullptr) {
-                    worker.stream().record(ends->at(worker.rank(), index));
-                }
-            },
-            [matrix, host, y = target.host] {
-                if (host) {
-                    finish_host_y(*matrix, y);
-                }
-            },
-            host);
-    };
-
-    std::optional<CacheFlush> flush;
-    if (cold) {
-        flush.emplace(runtime);
-    }
-    const auto submit_flush = [&](const DeviceEvents* begins, std::size_t index) {
-        return runtime.submit([&flush, begins, index](runtime::Worker& worker, runtime::Rendezvous&) {
-            flush->queue(worker);
-            if (begins != nullptr) {
-                worker.stream().record(begins->at(worker.rank(), index));
-            }
-        });
-    };
-
+    TimedApplies<T> applies(matrix, vectors, alpha, x, beta, y_in, cold);
     Measurement m;
     const bool link = matrix->mode == Mode::streamed && !runtime.shared_memory();
     const auto total = [](const std::vector<double>& rates) {
@@ -401,83 +435,12 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     }
     m.cold = cold;
     m.iterations = iterations;
-    // As the timed ones, since kernels are raced in them.
-    for (std::int64_t i = 0; i < warmup; ++i) {
-        if (cold) {
-            submit_flush(nullptr, 0);
-        }
-        submit(nullptr, nullptr, 0).get();
-    }
+    applies.warm_up(warmup);
     std::vector<double> times(static_cast<std::size_t>(iterations));
-    const auto begin = Clock::now();
-    if (vectors == Vectors::host) {
-        for (auto& time : times) {
-            if (cold) {
-                submit_flush(nullptr, 0).get();
-            }
-            const auto start = Clock::now();
-            submit(nullptr, nullptr, 0).get();
-            time = std::chrono::duration<double>(Clock::now() - start).count();
-        }
-        m.wall_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    } else {
-        // The caller does not wait between applies, as in a solver. An apply's time is from the end of the one before, or of
-        // the flush, to its own end, on the slowest device.
-        const DeviceEvents ends(runtime, times.size() + 1);
-        const DeviceEvents begins(runtime, cold ? times.size() : 0);
-        const auto loop_begin = Clock::now();
-        runtime.submit(
-            [&](runtime::Worker& worker, runtime::Rendezvous&) { worker.stream().record(ends.at(worker.rank(), 0)); });
-        std::future<void> last;
-        for (std::size_t i = 1; i <= times.size(); ++i) {
-            if (cold) {
-                submit_flush(&begins, i - 1);
-            }
-            last = submit(nullptr, &ends, i);
-        }
-        last.get();
-        m.wall_seconds = std::chrono::duration<double>(Clock::now() - loop_begin).count();
-        runtime
-            .submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
-                // One after the other: a maximum over devices.
-                for (int rank = 0; rank < runtime.devices(); ++rank) {
-                    if (rank == worker.rank()) {
-                        for (std::size_t i = 0; i < times.size(); ++i) {
-                            const runtime::Event& from = cold ? begins.at(rank, i) : ends.at(rank, i);
-                            times[i] = std::max(times[i], ends.at(rank, i + 1).seconds_since(from));
-                        }
-                    }
-                    meeting.arrive_and_wait();
-                }
-            })
-            .get();
-    }
-
-    const auto profiled_applies =
-        static_cast<int>(std::clamp(iterations, least_profiled_applies, most_profiled_applies));
-    PhaseProbe probe(runtime, profiled_applies, marks_each);
-    for (int i = 0; i < profiled_applies; ++i) {
-        if (cold) {
-            submit_flush(nullptr, 0);
-        }
-        submit(&probe, nullptr, 0).get();
-    }
-    runtime
-        .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
-            if (worker.rank() == 0) {
-                m.phases = probe.medians();
-            }
-        })
-        .get();
-
+    m.wall_seconds = applies.time(times);
+    m.phases = applies.profile(static_cast<int>(std::clamp(iterations, least_profiled_applies, most_profiled_applies)));
     if (y_out != nullptr) {
-        set_y();
-        submit(nullptr, nullptr, 0).get();
-        if (device_y) {
-            download_vector(device_y, y_out);
-        } else {
-            std::copy(host_y.begin(), host_y.end(), y_out);
-        }
+        applies.result(y_out);
     }
 
     m.name = fmt::format("spmv/{}/{}/{}", to_string(plan.format), plan.precision, plan.mode);
@@ -505,56 +468,10 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     m.limit_source = runtime.options.limit_gbs > 0 ? "given"
                      : link                        ? "measured host-to-device copies"
                                                    : "measured read bandwidth";
-    for (const auto& phase : m.phases) {
-        if ((phase.name == "kernel" || phase.name == "stream") && !phase.seconds.empty()) {
-            const double mean = std::accumulate(phase.seconds.begin(), phase.seconds.end(), 0.0) /
-                                static_cast<double>(phase.seconds.size());
-            m.time_imbalance =
-                mean > 0 ? *std::max_element(phase.seconds.begin(), phase.seconds.end()) / mean - 1.0 : 0;
-        }
-    }
+    m.time_imbalance = time_imbalance(m.phases);
     std::lock_guard lock(runtime.mutex);
     matrix->measurements.push_back(m);
     return m;
-}
-
-namespace {
-
-/// Host memory that is read to measure its bandwidth: little of it stays in the last-level cache from one pass to the next.
-std::int64_t uncached_host_bytes()
-{
-    constexpr std::int64_t least = std::int64_t{512} << 20;
-    constexpr std::int64_t most = std::int64_t{2} << 30;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-    return std::clamp(3 * std::int64_t{sysconf(_SC_LEVEL3_CACHE_SIZE)}, least, most);
-#else
-    return least;
-#endif
-}
-
-}  // namespace
-
-std::vector<double> measure_limits(RuntimeState& runtime)
-{
-    runtime.require_live();
-    std::vector<double> limits = runtime.limits(Mode::resident);
-    if (std::all_of(limits.begin(), limits.end(), [](double limit) { return limit > 0; })) {
-        return limits;
-    }
-    // Far above any cache, and all devices at once, as an apply uses them.
-    constexpr std::int64_t gpu_bytes = std::int64_t{2} << 30;
-    const std::int64_t bytes =
-        runtime.shared_memory() ? uncached_host_bytes() / std::max(1, runtime.devices()) : gpu_bytes;
-    runtime
-        .submit([&](runtime::Worker& worker, runtime::Rendezvous& meeting) {
-            limits[static_cast<std::size_t>(worker.rank())] = read_rate(worker, meeting, bytes);
-        })
-        .get();
-    std::lock_guard lock(runtime.mutex);
-    for (std::size_t i = 0; i < limits.size(); ++i) {
-        runtime.infos[i].limit_gbs = limits[i];
-    }
-    return limits;
 }
 
 template Measurement measure_matrix(const std::shared_ptr<MatrixState<float>>&, DistributedMatrix<float>::Vectors,
@@ -564,8 +481,6 @@ template Measurement measure_matrix(const std::shared_ptr<MatrixState<double>>&,
                                     bool);
 
 }  // namespace detail
-
-std::vector<double> Runtime::measure_limits() { return detail::measure_limits(*detail::checked(state_)); }
 
 template <class T>
 Report DistributedMatrix<T>::report() const

@@ -507,7 +507,13 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
                            typename DistributedMatrix<T>::Vectors vectors, std::int64_t warmup, std::int64_t iterations,
                            T alpha, const T* x, T beta, const T* y_in, T* y_out, bool cold);
 
+/// Room for what kernels::read_all() writes.
+inline constexpr std::int64_t read_sink_entries = 4096;
+
 /// Measures the read bandwidths that RuntimeState::limits() does not know yet.
 std::vector<double> measure_limits(RuntimeState& runtime);
+/// Rates of the links to the host in GB/s, measured anew, since they are not the same all the time.
+template <class T>
+std::vector<double> measure_links(MatrixState<T>& matrix);
 
 }  // namespace rmsp::detail
