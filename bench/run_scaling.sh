@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Strong scaling on 1, 2, 4, 8 GPUs of this machine, as many as there are (or host devices, where there is none), beside what the model
-# predicts for each of these numbers; keeps one JSON file and draws it. Nothing has to be set for eight GPUs. Needs 40 GB of host memory at full size. Usage: bench/run_scaling.sh [OPTION...], as bench_scaling has them
+# Strong scaling on 1, 2, 4, 8 GPUs of this machine, as many as there are (or host devices, where there is none), beside
+# what the model predicts for each of these numbers; keeps one JSON file and draws it. Nothing has to be set for eight
+# GPUs. Needs 40 GB of host memory at full size. Usage: bench/run_scaling.sh [OPTION...], as bench_scaling has them
 #   PROGRAM  the benchmark program          (build/bin/bench_scaling)
 #   OUT      where JSON and SVG files go    (bench/results/tmp)
 #   SCALE    nonzeros as a share of the full size (1; 0.005 without a GPU)

@@ -45,9 +45,10 @@ double read_rate(runtime::Worker& worker, runtime::Rendezvous& meeting, std::int
     return best_rate(worker, meeting, bytes, [&] { kernels::read_all(data.data(), n, sink.data(), context); });
 }
 
-/// Rate in GB/s of each device's link while all devices copy from the host, until the slowest is done: links may share what lies
-/// before them, unevenly, and the sum of their own best rates is more than all of them carry at once. What is copied are the arrays
-/// that the matrix is streamed from, where they lie, or pinned memory if they are not locked. `seconds` has an entry a device.
+/// Rate in GB/s of each device's link while all devices copy from the host, until the slowest is done: links may share
+/// what lies before them, unevenly, and the sum of their own best rates is more than all of them carry at once. What is
+/// copied are the arrays that the matrix is streamed from, where they lie, or pinned memory if they are not locked.
+/// `seconds` has an entry a device.
 template <class T>
 double copy_rate(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting,
                  std::vector<double>& seconds)

@@ -347,8 +347,8 @@ private:
         return std::chrono::duration<double>(Clock::now() - begin).count();
     }
 
-    /// The caller does not wait between applies, as in a solver. An apply's time is from the end of the one before, or of the flush,
-    /// to its own end, on the slowest device.
+    /// The caller does not wait between applies, as in a solver. An apply's time is from the end of the one before, or of
+    /// the flush, to its own end, on the slowest device.
     double time_on_devices(std::vector<double>& times)
     {
         const DeviceEvents ends(runtime_, times.size() + 1);

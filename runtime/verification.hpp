@@ -11,7 +11,8 @@ namespace rmsp::detail {
 /// Of many comparisons with a reference the one that came closest to its bound, or passed it the furthest.
 class Worst {
 public:
-    /// Where the reference is NaN or infinite, the value has to be the same; where the magnitudes add up to nothing, exactly zero.
+    /// Where the reference is NaN or infinite, the value has to be the same; where the magnitudes add up to nothing,
+    /// exactly zero.
     void add(std::int64_t row, long double value, long double reference, long double magnitude, double bound)
     {
         const bool same = value == reference || (std::isnan(value) && std::isnan(reference));

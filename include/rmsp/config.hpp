@@ -104,7 +104,8 @@ struct ConfigKey {
 std::vector<ConfigKey> config_keys();
 
 /// The matrix that a configuration names: read or generated, then A + I and the Kronecker product with ones where asked, then
-/// its values, then its rows and columns in another order (matrix.renumber; vectors are the caller's to renumber, see renumber.hpp).
+/// its values, then its rows and columns in another order (matrix.renumber; vectors are the caller's to renumber, see
+/// renumber.hpp).
 /// \throws what read_matrix(), generate() and the steps after them throw
 template <class T>
 CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress = {});

@@ -7,8 +7,8 @@
 
 /// Another numbering of a square matrix, its rows and columns alike. A mesh whose numbering is bad has its neighbours far apart in memory,
 /// and on other devices: numbered anew before it is distributed, each device needs a thin halo of x instead of nearly all of it.
-/// A numbering is given as `row_at`: the old row at each new place. Runtime::distribute() numbers nothing anew by itself: the caller
-/// distributes the renumbered matrix, and brings x, y and later values into its order.
+/// A numbering is given as `row_at`: the old row at each new place. Runtime::distribute() numbers nothing anew by itself:
+/// the caller distributes the renumbered matrix, and brings x, y and later values into its order.
 ///
 ///     const auto row_at = rmsp::mesh_order(a);
 ///     const auto b = rmsp::renumbered(a, row_at);  // may be given up once it is distributed

@@ -272,7 +272,8 @@ public:
         kernel_order,  ///< by rows, in Order::kernel
     };
     /// What an apply finds in the devices' caches: what the one before left there, or nothing, since they are flushed
-    /// before each, outside its time, also while warming up. An apply of several devices then also waits for the slowest flush.
+    /// before each, outside its time, also while warming up. An apply of several devices then also waits for the slowest
+    /// flush.
     enum class Caches : std::uint8_t { warm, cold };
     /// Times `iterations` applies y = alpha A x + beta y after `warmup` ones, then profiles the phases of a few more. The result
     /// is also kept for report(). x is the given host vector, copied to where it is to live first. y_out, if not null, receives
@@ -302,8 +303,8 @@ struct DeviceInfo {
 };
 
 /// Owns every device of the node that it was asked for: one pinned worker thread each. Create one per process; several work
-/// too, and share the GPUs. All member functions may be called from any thread. What is not an error but should be known, a thread that
-/// could not be bound for example, is a warning of spdlog's default logger.
+/// too, and share the GPUs. All member functions may be called from any thread. What is not an error but should be known,
+/// a thread that could not be bound for example, is a warning of spdlog's default logger.
 class Runtime {
 public:
     /// Reads the topology, starts and binds the workers, opens the devices and tests the transports with data.
@@ -313,8 +314,8 @@ public:
     /// Finishes the jobs accepted so far, then stops the workers. Matrices and vectors may outlive the runtime: their
     /// functions then throw Error(usage).
     ~Runtime();
-    /// One that was moved from is empty, as handles of matrices and vectors are that were: it can be destroyed or assigned to, and
-    /// everything else throws Error(usage).
+    /// One that was moved from is empty, as handles of matrices and vectors are that were: it can be destroyed or
+    /// assigned to, and everything else throws Error(usage).
     Runtime(Runtime&&) noexcept;
     Runtime& operator=(Runtime&&) noexcept;
 
@@ -358,9 +359,9 @@ private:
 };
 
 /// Compares y with the serial reference alpha A x + beta y_in, row by row, in parallel over rows.
-/// The bound of a row of n entries is (n + 4) eps relative to |alpha| |A||x| + |beta y_in|; where the reference is NaN or infinite, so must
-/// y be. y_in may be null if beta == 0.
-/// `values`: as the matrix was distributed, for A is then the matrix whose values were rounded.
+/// The bound of a row of n entries is (n + 4) eps relative to |alpha| |A||x| + |beta y_in|; where the reference is NaN or
+/// infinite, so must y be. y_in may be null if beta == 0. `values`: as the matrix was distributed, for A is then the
+/// matrix whose values were rounded.
 template <class T>
 Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const T* y_in, const T* y,
                          StoredValues values = StoredValues::exact);

@@ -19,8 +19,8 @@ namespace rmsp {
 /// How a product is computed.
 struct SpgemmOptions {
     std::string kernel = "auto";  ///< a name of list_kernels() of family "spgemm", or "auto"
-    std::string accumulator =
-        "auto";  ///< how a row is added up: "scatter", "scatter-1" to "-8", "hash", "window", "chunks", as far as the kernel has it
+    /// How a row is added up: "scatter", "scatter-1" to "scatter-8", "hash", "window", "chunks", as far as the kernel has it.
+    std::string accumulator = "auto";
     Determinism determinism = Determinism::none;
     /// How devices get from each other the rows of B that several of them need: "peer", "nccl", "host", or "auto", the runtime's;
     /// "none": each gets all of its rows from the host.
