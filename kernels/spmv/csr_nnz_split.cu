@@ -1,324 +1,430 @@
 #include <limits>
 #include <string>
+#include <vector>
 
-#include <kernels/cuda_block.cuh>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_launch.cuh>
+#include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/gathered_sums.hpp>
-#include <kernels/spmv/pieces.cuh>
+#include <kernels/spmv/row_ends.cuh>
+#include <kernels/spmv/scale.cuh>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/spmv/tiles.hpp>
 
 namespace rmsp::kernels {
 namespace {
 
-constexpr int threads = tile_tuning.threads;
-constexpr int capacity = tile_tuning.capacity();
+using row_ends::lane_entries;
+using row_ends::warps;
+using row_ends::whole_warp;
 
-/// 16 bytes of values and the columns that belong to them.
+constexpr int threads = split_tuning.tiles.threads;
+constexpr int tile_entries = split_tuning.tiles.tile_entries();
+
+/// The caller's arrays, and beside them what row pointers say, by tiles and blocks: split_shape().
 template <class T>
-struct Vector;
-template <>
-struct Vector<double> {
-    static constexpr int width = 2;
-    using Values = double2;
-    using Columns = int2;
-};
-template <>
-struct Vector<float> {
-    static constexpr int width = 4;
-    using Values = float4;
-    using Columns = int4;
-};
-__device__ __forceinline__ double element(const double2& v, int i) { return i == 0 ? v.x : v.y; }
-__device__ __forceinline__ int element(const int2& v, int i) { return i == 0 ? v.x : v.y; }
-template <class V>
-__device__ __forceinline__ auto element(const V& v, int i)
-{
-    return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
-}
-__device__ __forceinline__ double2 make_vector(const double (&p)[2]) { return {p[0], p[1]}; }
-__device__ __forceinline__ float4 make_vector(const float (&p)[4]) { return {p[0], p[1], p[2], p[3]}; }
-
-/// Where product i is in shared memory: 16 bytes of padding every 256, or rows whose length is a power of two would all
-/// start in the same bank.
-template <class T>
-__device__ __forceinline__ int place(int i)
-{
-    constexpr int stretch = 16 * Vector<T>::width;
-    return i + i / stretch * Vector<T>::width;
-}
-
-template <class T, class Offset>
-struct Tiles {
-    const Offset* row_ptr;
+struct Matrix {
     const std::int32_t* col_idx;
     const T* values;
     std::int64_t nnz;
     bool aligned;  ///< columns and values start at 16-byte boundaries
-    const TileStart* starts;
-    T* partials;  ///< sum of the piece before each cut; empty between launches
+    int block_tiles;
+    int block_entries;
+    const std::uint16_t* ends;  ///< of each lane of each tile: packed_ends()
+    const std::int32_t*
+        tile_rows;  ///< the first that ends in the tile or later, as Rows::number; complemented where the tile has
+                    ///< entries from block_entries on that belong to the next block
+    const std::int64_t* block_rows;  ///< that number 0 stands for: the one before the block's first
+    const PackedCuts* cuts;          ///< of each block
+    T* slots;                        ///< of pieces of rows, one a warp: pieces.cuh
+    const std::int32_t* rows;        ///< that are not empty; null: none is
+    const std::int32_t* empty_rows;
+    std::int64_t empty;  ///< how many
 };
 
-/// Pieces of rows up to this length are summed by few lanes each, all at once; what is longer by whole warps, so that one
-/// long row does not keep the block waiting.
-__device__ __forceinline__ int longest_for(int lanes) { return max(32, 16 * lanes); }
-
-template <class T>
-struct Scratch {
-    alignas(16) T products[capacity + capacity / 16];
-    std::uint16_t row_begin[capacity];
-    std::uint16_t long_piece[capacity / 32];
-    int long_pieces;
-    T warp_sums[threads / 32];
-    T head;
-};
-
-template <class T>
-__device__ __forceinline__ void write_row(T alpha, T sum, T beta, T* y)
+/// A lane's entries of a tile, as vectors of 16 bytes. Each is used once: evicted first, so that x stays in the caches.
+template <class V, class E>
+__device__ __forceinline__ void load(const E* from, E (&to)[lane_entries])
 {
-    *y = beta == T{0} ? alpha * sum : alpha * sum + beta * *y;
+    constexpr int width = static_cast<int>(sizeof(V) / sizeof(E));
+#pragma unroll
+    for (int k = 0; k < lane_entries; k += width) {
+        cuda::unpack(__ldcs(reinterpret_cast<const V*>(from + k)), to + k);
+    }
 }
 
-/// One block a tile: all products into shared memory, then the sums of its rows. If `Ones`, there are no values: each is 1.
-template <bool Ones, class T, class Offset>
-__global__ void __launch_bounds__(threads, tile_tuning.blocks_per_multiprocessor)
-    nnz_split_kernel(const Tiles<T, Offset> tiles, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
+/// The same where the array ends, behind which its last entry stands for some that no row has, or where it is not aligned.
+/// \param left  entries of the array from `from` on
+template <class E>
+__device__ __forceinline__ void load_some(const E* from, int left, E (&to)[lane_entries])
 {
-    using V = Vector<T>;
-    constexpr int loads = tile_tuning.nonzeros_per_thread / V::width;
-    __shared__ Scratch<T> scratch;
-
-    const int thread = static_cast<int>(threadIdx.x);
-    const TileStart start = tiles.starts[blockIdx.x];
-    const TileStart stop = tiles.starts[blockIdx.x + 1];
-    const std::int64_t base = start.nonzero / tile_tuning.alignment * tile_tuning.alignment;
-    const int first = static_cast<int>(start.nonzero - base);  // the tile is [first, end) counted from base
-    const int end = static_cast<int>(stop.nonzero - base);
-    const int rows = static_cast<int>(stop.row - start.row);  // that end here
-    const bool inside_row = rows == 0;
-
-    // In flight together with the matrix: most tiles end at most one row a thread.
-    const Offset* row_ptr = tiles.row_ptr + start.row;
-    Offset row_begin = 0;
-    if (thread <= rows) {
-        row_begin = __ldg(row_ptr + thread);
-    }
-
-    T own = 0;
-    if (tiles.aligned && base + (end + V::width - 1) / V::width * V::width <= tiles.nnz) {
-        const auto* columns = reinterpret_cast<const typename V::Columns*>(tiles.col_idx + base);
-        const auto* values = reinterpret_cast<const typename V::Values*>(tiles.values + base);
-        typename V::Columns c[loads];
-        typename V::Values v[loads];
 #pragma unroll
-        for (int k = 0; k < loads; ++k) {
-            const int vector = k * threads + thread;
-            c[k] = {};
-            v[k] = {};
-            if (vector * V::width < end) {
-                // Each is used once: evicted first, so that x stays in the caches.
-                c[k] = __ldcs(columns + vector);
-                if constexpr (!Ones) {
-                    v[k] = __ldcs(values + vector);
-                }
-            }
-        }
-        T gathered[loads][V::width];
-#pragma unroll
-        for (int k = 0; k < loads; ++k) {
-#pragma unroll
-            for (int j = 0; j < V::width; ++j) {
-                const int i = (k * threads + thread) * V::width + j;
-                gathered[k][j] = i >= first && i < end ? __ldg(x + element(c[k], j)) : T{0};
-            }
-        }
-#pragma unroll
-        for (int k = 0; k < loads; ++k) {
-            T product[V::width];
-#pragma unroll
-            for (int j = 0; j < V::width; ++j) {
-                const int i = (k * threads + thread) * V::width + j;
-                product[j] = Ones ? gathered[k][j] : i >= first && i < end ? element(v[k], j) * gathered[k][j] : T{0};
-                own += product[j];
-            }
-            *reinterpret_cast<typename V::Values*>(scratch.products + place<T>((k * threads + thread) * V::width)) =
-                make_vector(product);
-        }
-    } else {
-        // The last tile, whose last vector may end behind the arrays, and arrays that are not aligned.
-        for (int i = first + thread; i < end; i += threads) {
-            const T gathered = __ldg(x + __ldcs(tiles.col_idx + base + i));
-            const T product = Ones ? gathered : __ldcs(tiles.values + base + i) * gathered;
-            scratch.products[place<T>(i)] = product;
-            own += product;
-        }
+    for (int k = 0; k < lane_entries; ++k) {
+        to[k] = from[min(k, left - 1)];
     }
+}
 
-    if (inside_row) {
-        if (stop.cut >= 0) {
-            const T sum = cuda::block_sum<threads>(own, scratch.warp_sums);
-            if (thread == 0) {
-                pieces::store(tiles.partials + stop.cut, sum);
-            }
-        }
-        return;
-    }
-
-    // Pieces of rows: `rows` that end here (the first may have begun in an earlier tile), and one more that does not end here.
-    if (thread <= rows) {
-        scratch.row_begin[thread] =
-            static_cast<std::uint16_t>(thread == 0 ? first : static_cast<int>(row_begin - base));
-    }
-    for (int r = thread + threads; r <= rows; r += threads) {
-        scratch.row_begin[r] = static_cast<std::uint16_t>(__ldg(row_ptr + r) - base);
-    }
-    if (thread == 0) {
-        scratch.row_begin[rows + 1] = static_cast<std::uint16_t>(end);
-        scratch.long_pieces = 0;
-    }
-    __syncthreads();
-
-    const int pieces = rows + (stop.cut >= 0 ? 1 : 0);
-    const int shift = pieces >= threads ? 0 : min(31 - __clz(threads / pieces), 5);
-    const int lanes = 1 << shift;
-    const int lane = thread & (lanes - 1);
-    const auto finish = [&](int piece, T sum) {
-        if (piece == 0 && start.cut >= 0) {
-            scratch.head = sum;
-        } else if (piece == rows) {
-            pieces::store(tiles.partials + stop.cut, sum);
-        } else {
-            write_row(alpha, sum, beta, y + start.row + piece);
-        }
+/// One block a stretch of nonzeros. If `Ones`, there are no values: each is 1.
+template <bool Overwrite, bool Ones, bool Empty, class T>
+__global__ void __launch_bounds__(threads, split_tuning.tiles.blocks_per_multiprocessor)
+    nnz_split_kernel(const Matrix<T> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
+{
+    // Codes of the next tile are asked for before the sums, if there are registers for that.
+    constexpr bool early = sizeof(T) == sizeof(float);
+    __shared__ row_ends::Shared<T> shared;
+    __shared__ std::int64_t block_row[warps];
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const auto write = [&](std::int32_t number, T sum) {
+        const std::int64_t row = block_row[warp] + number;
+        row_ends::write_row<Overwrite>(alpha, sum, beta, y + (Empty ? __ldg(a.rows + row) : row));
     };
-    for (int group = 0; group < pieces; group += threads >> shift) {
-        const int piece = group + (thread >> shift);
-        bool here = false;
-        T sum = 0;
-        if (piece < pieces) {
-            const int piece_begin = scratch.row_begin[piece];
-            const int piece_end = scratch.row_begin[piece + 1];
-            here = piece_end - piece_begin <= longest_for(lanes);
-            if (here) {
-                for (int i = piece_begin + lane; i < piece_end; i += lanes) {
-                    sum += scratch.products[place<T>(i)];
+
+    cuda::wait_for_kernel_before();
+    if (lane == 0) {
+        __pipeline_memcpy_async(&block_row[warp], a.block_rows + blockIdx.x, sizeof(std::int64_t));
+    }
+    row_ends::request_cuts(shared, a.cuts);
+    row_ends::Rows<T> rows;
+    T share = 0;  // of this lane, of tiles in which no row ended
+    bool shared_out = false;
+    const std::int64_t begin = std::int64_t{blockIdx.x} * a.block_entries;
+    const int end = static_cast<int>(min(a.nnz - begin, std::int64_t{a.block_tiles} * tile_entries));
+    const std::int32_t* const col_idx = a.col_idx + begin;
+    const T* const values = a.values + begin;
+    const int end_tile = packed_first_tile(warp + 1, warps, a.block_tiles);
+    int tile = packed_first_tile(warp, warps, a.block_tiles);
+
+    std::int32_t column[lane_entries];
+    unsigned ends = 0;
+    std::int32_t tile_row = 0;
+    const auto load_codes = [&] {
+        if (tile == end_tile) {
+            return;
+        }
+        const int from = tile * tile_entries + lane * lane_entries;
+        if ((tile + 1) * tile_entries <= end && a.aligned) {
+            load<int4>(col_idx + from, column);
+        } else {
+            load_some(col_idx + from, end - from, column);
+        }
+        const std::int64_t number = std::int64_t{blockIdx.x} * a.block_tiles + tile;
+        ends = __ldg(a.ends + number * 32 + lane);
+        tile_row = __ldg(a.tile_rows + number);
+    };
+    load_codes();
+    while (tile < end_tile) {
+        const int from = tile * tile_entries + lane * lane_entries;
+        T product[lane_entries];
+#pragma unroll
+        for (int k = 0; k < lane_entries; ++k) {
+            product[k] = __ldg(x + column[k]);
+        }
+        if constexpr (!Ones) {
+            T value[lane_entries];
+            if ((tile + 1) * tile_entries <= end && a.aligned) {
+                load<typename cuda::Vector<T>::type>(values + from, value);
+            } else {
+                load_some(values + from, end - from, value);
+            }
+#pragma unroll
+            for (int k = 0; k < lane_entries; ++k) {
+                product[k] *= value[k];
+            }
+        }
+        if (tile_row < 0) {
+#pragma unroll
+            for (int k = 0; k < lane_entries; ++k) {
+                if (from + k >= a.block_entries) {
+                    product[k] = 0;
                 }
-            } else if (lane == 0) {
-                scratch.long_piece[atomicAdd(&scratch.long_pieces, 1)] = static_cast<std::uint16_t>(piece);
             }
         }
-        sum = cuda::group_sum(sum, lanes);
-        if (here && lane == 0) {
-            finish(piece, sum);
+        const unsigned lane_ends = packed_row_ends(ends);
+        const std::int32_t first_row = without_complement(tile_row) + packed_rows_before(ends);
+        ++tile;
+        if constexpr (early) {
+            load_codes();
         }
-    }
-    __syncthreads();
-    for (int k = thread / 32; k < scratch.long_pieces; k += threads / 32) {
-        const int piece = scratch.long_piece[k];
-        const int piece_end = scratch.row_begin[piece + 1];
-        T sum = 0;
-        for (int i = scratch.row_begin[piece] + thread % 32; i < piece_end; i += 32) {
-            sum += scratch.products[place<T>(i)];
-        }
-        sum = cuda::group_sum(sum, 32);
-        if (thread % 32 == 0) {
-            finish(piece, sum);
-        }
-    }
-    if (start.cut >= 0) {
-        // The sums of the pieces before, in an order that depends on their number alone.
-        __syncthreads();
-        if (thread < 32) {
-            const T sum = cuda::group_sum(
-                pieces::take_share(tiles.partials + (start.cut - start.pieces + 1), start.pieces, thread), 32);
-            if (thread == 0) {
-                write_row(alpha, sum + scratch.head, beta, y + start.row);
+        const auto load_late = [&] {
+            if constexpr (!early) {
+                load_codes();
             }
+        };
+        if (!__any_sync(whole_warp, lane_ends != 0)) {
+#pragma unroll
+            for (int k = 0; k < lane_entries; ++k) {
+                share += product[k];
+            }
+            shared_out = true;
+            load_late();
+            continue;
         }
+        if (shared_out) {
+            rows.rest += __shfl_sync(whole_warp, cuda::group_sum(share, 32), 0);
+            share = 0;
+            shared_out = false;
+        }
+        __pipeline_wait_prior(0);  // block_row
+        __syncwarp();
+        rows.add(
+            lane_ends, first_row, shared, [&](int k) { return product[k]; }, load_late, write);
+    }
+    if (shared_out) {
+        rows.rest += __shfl_sync(whole_warp, cuda::group_sum(share, 32), 0);
+    }
+    if constexpr (Empty) {
+        const std::int64_t stop = a.empty * (blockIdx.x + 1) / gridDim.x;
+        for (std::int64_t i = a.empty * blockIdx.x / gridDim.x + threadIdx.x; i < stop; i += threads) {
+            row_ends::write_row<Overwrite>(alpha, T{0}, beta, y + __ldg(a.empty_rows + i));
+        }
+    }
+    rows.finish(shared, a.slots, [&](std::int32_t number, T sum) {
+        if (number > 0) {  // or it is a row of the block before
+            write(number, sum);
+        }
+    });
+}
+
+/// Sets the bit of each nonzero that ends a row, and counts rows without any.
+template <class Offset>
+__global__ void ends_kernel(std::int64_t rows, const Offset* __restrict__ row_ptr, unsigned* __restrict__ bits,
+                            unsigned long long* __restrict__ empty)
+{
+    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    bool is_empty = false;
+    if (row < rows) {
+        const std::int64_t last = std::int64_t{row_ptr[row + 1]} - 1;
+        is_empty = row_ptr[row] > last;
+        if (!is_empty) {
+            atomicOr(bits + last / 32, 1u << (last % 32));
+        }
+    }
+    const int count = __syncthreads_count(is_empty);
+    if (threadIdx.x == 0 && count > 0) {
+        atomicAdd(empty, static_cast<unsigned long long>(count));
     }
 }
 
 template <class Offset>
-__global__ void tile_starts_kernel(const Offset* row_ptr, std::int64_t rows, std::int64_t nnz, int items, int whole_row,
-                                   std::int64_t tiles, TileStart* starts, unsigned* cuts)
+__global__ void starts_kernel(std::int64_t rows, std::int64_t nnz, const Offset* __restrict__ row_ptr, SplitShape shape,
+                              PackedStart* __restrict__ starts)
 {
-    const std::int64_t tile = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    if (tile <= tiles) {
-        const TileStart start = tile_start(tile * items, rows, nnz, row_ptr, whole_row);
-        starts[tile] = start;
-        if (start.cut >= 0) {
-            atomicAdd(cuts, 1u);
+    const std::int64_t block = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    if (block <= shape.blocks) {
+        starts[block] = split_start(block * shape.block_entries, rows, nnz, row_ptr, shape.window);
+    }
+}
+
+/// Lists of rows that have nonzeros and that have none; `rank` is how many rows before a row have some.
+template <class Offset>
+__global__ void lists_kernel(std::int64_t rows, const Offset* __restrict__ row_ptr,
+                             const std::int32_t* __restrict__ rank, std::int32_t* __restrict__ filled_rows,
+                             std::int32_t* __restrict__ empty_rows)
+{
+    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    if (row < rows) {
+        const std::int64_t before = rank[row];
+        *(row_ptr[row] < row_ptr[row + 1] ? filled_rows + before : empty_rows + (row - before)) =
+            static_cast<std::int32_t>(row);
+    }
+}
+
+/// One warp a tile.
+/// \param rank  as lists_kernel(); null: no row is empty
+template <class Offset>
+__global__ void tiles_kernel(std::int64_t rows, std::int64_t nnz, const Offset* __restrict__ row_ptr,
+                             const unsigned* __restrict__ bits, const std::int32_t* __restrict__ rank, SplitShape shape,
+                             const PackedStart* __restrict__ starts, std::uint16_t* __restrict__ ends,
+                             std::int32_t* __restrict__ tile_rows, std::int64_t* __restrict__ block_rows)
+{
+    const std::int64_t number = std::int64_t{blockIdx.x} * warps + threadIdx.x / 32;
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    const std::int64_t block = number / shape.block_tiles;
+    if (block >= shape.blocks) {
+        return;
+    }
+    const auto tile = static_cast<int>(number % shape.block_tiles);
+    const std::int64_t begin = block * shape.block_entries + std::int64_t{tile} * tile_entries;
+    const PackedStart start = starts[block];
+    const PackedStart stop = starts[block + 1];
+    const std::int64_t entry = begin + lane * lane_entries;
+    unsigned own = 0;
+    if (entry < stop.entry) {
+        own = bits[entry / 32] >> (entry % 32) & ((1u << lane_entries) - 1);
+        if (stop.entry - entry < lane_entries) {
+            own &= (1u << (stop.entry - entry)) - 1;
+        }
+    }
+    int before = __popc(own);
+    for (int offset = 1; offset < 32; offset *= 2) {
+        const int left = __shfl_up_sync(whole_warp, before, offset);
+        before += lane >= offset ? left : 0;
+    }
+    ends[number * 32 + lane] = packed_ends(own, before - __popc(own));
+    if (lane == 0) {
+        const auto place_of = [&](std::int64_t row) { return rank == nullptr ? row : std::int64_t{rank[row]}; };
+        const std::int64_t low = start.entry > block * shape.block_entries ? start.row - 1 : start.row;
+        const std::int64_t row = find_column(row_ptr, low, rows - 1, min(begin, stop.entry - 1));
+        const std::int64_t zero = place_of(start.row) - 1;
+        tile_rows[number] = complement_if(tile + 1 == shape.block_tiles && stop.cuts_row(),
+                                          static_cast<std::int32_t>(place_of(row) - zero));
+        if (tile == 0) {
+            block_rows[block] = zero;
         }
     }
 }
 
-template <bool Ones, class T, class Offset>
+/// Whether a row has nonzeros; none behind the last.
+template <class Offset>
+struct Filled {
+    const Offset* row_ptr;
+    std::int64_t rows;
+    __host__ __device__ std::int32_t operator()(std::int64_t row) const
+    {
+        return row < rows && row_ptr[row] < row_ptr[row + 1] ? 1 : 0;
+    }
+};
+
+template <class Offset>
+DeviceArray<std::int32_t> ranks(const Offset* row_ptr, std::int64_t rows, const Context& context)
+{
+    const auto stream = static_cast<cudaStream_t>(context.stream);
+    DeviceArray<std::int32_t> rank(*context.memory, static_cast<std::size_t>(rows) + 1);
+    const auto filled =
+        thrust::make_transform_iterator(thrust::counting_iterator<std::int64_t>(0), Filled<Offset>{row_ptr, rows});
+    std::size_t bytes = 0;
+    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, filled, rank.data(), rows + 1, stream));
+    const DeviceArray<std::byte> workspace(*context.memory, bytes);
+    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(workspace.data(), bytes, filled, rank.data(), rows + 1, stream));
+    return rank;
+}
+
+unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
+
+template <bool Ones, class T>
 class NnzSplit final : public SpmvOperator<T> {
 public:
+    template <class Offset>
     NnzSplit(const CsrShard<T>& shard, const Offset* row_ptr, const RowStatistics& rows, const Context& context)
-        : shard_(shard), row_ptr_(row_ptr)
+        : shard_(shard)
     {
-        const int whole_row = static_cast<int>(std::min<std::int64_t>(rows.longest_row, tile_tuning.longest_whole_row));
-        const int items = tile_items(shard.rows, shard.nnz,
-                                     std::int64_t{context.compute_units} * tile_tuning.blocks_per_multiprocessor,
-                                     tile_tuning.items(whole_row));
-        tiles_ = tile_count(shard.rows, shard.nnz, items);
-        if (tiles_ == 0) {
+        if (shard.nnz == 0) {
             return;
         }
-        if (tiles_ >= std::numeric_limits<std::int32_t>::max()) {
-            throw Error(ErrorCode::usage, "csr-nnz-split: " + std::to_string(shard.rows) + " rows and " +
-                                              std::to_string(shard.nnz) + " nonzeros are more than one launch takes");
-        }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        starts_ = DeviceArray<TileStart>(*context.memory, static_cast<std::size_t>(tiles_) + 1);
-        const DeviceArray<unsigned> count(*context.memory, 1);
-        RMSP_CUDA_CHECK(cudaMemsetAsync(count.data(), 0, sizeof(unsigned), stream));
-        tile_starts_kernel<<<static_cast<unsigned>(tiles_ / threads + 1), threads, 0, stream>>>(
-            row_ptr_, shard.rows, shard.nnz, items, whole_row, tiles_, starts_.data(), count.data());
-        RMSP_CUDA_CHECK_LAUNCH("tile_starts_kernel");
-        unsigned cuts = 0;
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&cuts, count.data(), sizeof cuts, cudaMemcpyDeviceToHost, stream));
+        shape_ =
+            split_shape(shard.nnz, shard.rows, rows.longest_row, context.compute_units, split_tuning_of(sizeof(T)));
+        const std::int64_t tiles = shape_.blocks * shape_.block_tiles;
+        constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+        const auto check = [&](bool fits) {
+            if (!fits) {
+                throw Error(ErrorCode::usage, "csr-nnz-split: " + std::to_string(shard.rows) + " rows and " +
+                                                  std::to_string(shard.nnz) +
+                                                  " nonzeros are more than one launch takes");
+            }
+        };
+        check(std::max(shard.rows / threads, tiles / warps) < most);
+        const DeviceArray<unsigned> bits(*context.memory, static_cast<std::size_t>(shard.nnz / 32) + 1);
+        const DeviceArray<unsigned long long> empty(*context.memory, 1);
+        const DeviceArray<PackedStart> starts(*context.memory, static_cast<std::size_t>(shape_.blocks) + 1);
+        RMSP_CUDA_CHECK(cudaMemsetAsync(bits.data(), 0, bits.size() * sizeof(unsigned), stream));
+        RMSP_CUDA_CHECK(cudaMemsetAsync(empty.data(), 0, sizeof(unsigned long long), stream));
+        ends_kernel<<<blocks_for(shard.rows), threads, 0, stream>>>(shard.rows, row_ptr, bits.data(), empty.data());
+        RMSP_CUDA_CHECK_LAUNCH("ends_kernel");
+        starts_kernel<<<blocks_for(shape_.blocks + 1), threads, 0, stream>>>(shard.rows, shard.nnz, row_ptr, shape_,
+                                                                             starts.data());
+        RMSP_CUDA_CHECK_LAUNCH("starts_kernel");
+        std::vector<PackedStart> host_starts(starts.size());
+        unsigned long long empty_rows = 0;
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(host_starts.data(), starts.data(), starts.size() * sizeof(PackedStart),
+                                        cudaMemcpyDeviceToHost, stream));
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(&empty_rows, empty.data(), sizeof empty_rows, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        if (cuts > 0) {
-            partials_ = pieces::make_slots<T>(starts_, context);
+
+        std::int32_t pieces = 0;
+        const std::vector<PackedCuts> cuts = packed_cuts(
+            host_starts, shape_.block_tiles,
+            [&](std::size_t block) { return static_cast<std::int64_t>(block) * shape_.block_entries; }, pieces);
+        cuts_ = DeviceArray<PackedCuts>(*context.memory, cuts.size());
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(cuts_.data(), cuts.data(), cuts.size() * sizeof(PackedCuts),
+                                        cudaMemcpyHostToDevice, stream));
+        slots_ = pieces::empty_slots<T>(std::int64_t{pieces} * warps, context);
+        DeviceArray<std::int32_t> rank;
+        if (empty_rows > 0) {
+            check(shard.rows < most);
+            rank = ranks(row_ptr, shard.rows, context);
+            empty_rows_ = DeviceArray<std::int32_t>(*context.memory, empty_rows);
+            filled_rows_ =
+                DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(shard.rows) - empty_rows);
+            lists_kernel<<<blocks_for(shard.rows), threads, 0, stream>>>(shard.rows, row_ptr, rank.data(),
+                                                                         filled_rows_.data(), empty_rows_.data());
+            RMSP_CUDA_CHECK_LAUNCH("lists_kernel");
         }
+        ends_ = DeviceArray<std::uint16_t>(*context.memory, static_cast<std::size_t>(tiles) * 32);
+        tile_rows_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(tiles));
+        block_rows_ = DeviceArray<std::int64_t>(*context.memory, static_cast<std::size_t>(shape_.blocks));
+        tiles_kernel<<<static_cast<unsigned>((tiles + warps - 1) / warps), threads, 0, stream>>>(
+            shard.rows, shard.nnz, row_ptr, bits.data(), rank.data(), shape_, starts.data(), ends_.data(),
+            tile_rows_.data(), block_rows_.data());
+        RMSP_CUDA_CHECK_LAUNCH("tiles_kernel");
+        // Not sooner: `cuts` is the host's.
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
     }
 
     void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
     {
-        if (tiles_ == 0) {
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        if (shard_.nnz == 0) {
+            cuda::scale(shard_.rows, beta, y, context.compute_units, stream);
             return;
         }
         constexpr std::uintptr_t vector_bytes = 16;
         const bool aligned = reinterpret_cast<std::uintptr_t>(shard_.col_idx) % vector_bytes == 0 &&
                              reinterpret_cast<std::uintptr_t>(shard_.values) % vector_bytes == 0;
-        const Tiles<T, Offset> tiles{row_ptr_, shard_.col_idx, shard_.values,   shard_.nnz,
-                                     aligned,  starts_.data(), partials_.data()};
-        nnz_split_kernel<Ones>
-            <<<static_cast<unsigned>(tiles_), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(tiles, alpha, x,
-                                                                                                       beta, y);
-        RMSP_CUDA_CHECK_LAUNCH("csr-nnz-split");
+        const Matrix<T> matrix{shard_.col_idx,     shard_.values,
+                               shard_.nnz,         aligned,
+                               shape_.block_tiles, static_cast<int>(shape_.block_entries),
+                               ends_.data(),       tile_rows_.data(),
+                               block_rows_.data(), cuts_.data(),
+                               slots_.data(),      filled_rows_.data(),
+                               empty_rows_.data(), static_cast<std::int64_t>(empty_rows_.size())};
+        const auto kernel = beta == T{0} ? (empty_rows_.size() > 0 ? nnz_split_kernel<true, Ones, true, T>
+                                                                   : nnz_split_kernel<true, Ones, false, T>)
+                                         : (empty_rows_.size() > 0 ? nnz_split_kernel<false, Ones, true, T>
+                                                                   : nnz_split_kernel<false, Ones, false, T>);
+        cuda::launch_early("launch of csr-nnz-split", kernel, dim3(static_cast<unsigned>(shape_.blocks)), threads,
+                           stream, matrix, alpha, x, beta, y);
     }
 
     std::int64_t workspace_bytes() const override
     {
-        return static_cast<std::int64_t>(starts_.size() * sizeof(TileStart) + partials_.size() * sizeof(T));
+        return static_cast<std::int64_t>(
+            ends_.size() * sizeof(std::uint16_t) + block_rows_.size() * sizeof(std::int64_t) +
+            (tile_rows_.size() + filled_rows_.size() + empty_rows_.size()) * sizeof(std::int32_t) +
+            cuts_.size() * sizeof(PackedCuts) + slots_.size() * sizeof(T));
     }
 
 private:
     CsrShard<T> shard_;
-    const Offset* row_ptr_;
-    std::int64_t tiles_ = 0;
-    DeviceArray<TileStart> starts_;  ///< tiles_ + 1
-    DeviceArray<T> partials_;
+    SplitShape shape_;
+    DeviceArray<std::uint16_t> ends_;
+    DeviceArray<std::int32_t> tile_rows_;
+    DeviceArray<std::int64_t> block_rows_;
+    DeviceArray<std::int32_t> filled_rows_;  ///< if some are empty
+    DeviceArray<std::int32_t> empty_rows_;
+    DeviceArray<PackedCuts> cuts_;
+    DeviceArray<T> slots_;
 };
 
 template <bool Ones, class T>
 std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>& shard, const RowStatistics& rows, const Context& context)
 {
     return shard.row_ptr.visit([&]<class Offset>(const Offset* row_ptr) -> std::unique_ptr<SpmvOperator<T>> {
-        return std::make_unique<NnzSplit<Ones, T, Offset>>(shard, row_ptr, rows, context);
+        return std::make_unique<NnzSplit<Ones, T>>(shard, row_ptr, rows, context);
     });
 }
 
@@ -335,7 +441,7 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_gathered_sums(const CsrShard<T>& shard, const Context& context)
 {
     RowStatistics rows;
-    rows.longest_row = tile_tuning.longest_whole_row;  // there may be such
+    rows.longest_row = shard.nnz;
     return prepare<true>(shard, rows, context);
 }
 

@@ -49,7 +49,7 @@ inline constexpr KernelModel kernel_models[] = {
     {"column-blocks", 0.72, 4.0, 40, 17.5, Beside::columns},
     {"packed-tiles", 0.76, 1.0, 20, 9},
     {"csr-row-vector", 0.84, 0.7, 1, 0, Beside::rows},
-    {"csr-nnz-split", 0.74, 0.87, 1},
+    {"csr-nnz-split", 0.83, 0.87, 8},
     {"sell-reordered", 0.93, 0.9, 90, 4.5},
     {"csr-openmp", 0.9, 1.0, 1},
     {"diagonals", 0.9, 2.0, 6},

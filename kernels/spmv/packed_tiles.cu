@@ -4,12 +4,10 @@
 #include <type_traits>
 #include <vector>
 
-#include <cuda_pipeline_primitives.h>
-#include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
 #include <kernels/spmv/packed_tiles_build.cuh>
-#include <kernels/spmv/pieces.cuh>
+#include <kernels/spmv/row_ends.cuh>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
@@ -17,59 +15,20 @@ namespace {
 
 using namespace packed;
 
-template <bool Overwrite, class T>
-__device__ __forceinline__ void write_row(T alpha, T sum, T beta, T* y)
-{
-    *y = Overwrite ? alpha * sum : alpha * sum + beta * *y;
-}
-
-/// Sums over the lanes since the last one in `ending`, that one and the own included: `rest` is what a lane has behind the last row that
-/// ends in it, or all of it if none does.
-template <class T>
-__device__ __forceinline__ T running_sum(T rest, unsigned ending, int lane)
-{
-    const unsigned before = ending & ((2u << lane) - 1);
-    const int reach = before != 0 ? lane - (31 - __clz(static_cast<int>(before))) : lane;
-    const int longest = __reduce_max_sync(whole_warp, reach);
-#pragma unroll 1
-    for (int offset = 1; offset <= longest; offset *= 2) {
-        const T left = __shfl_up_sync(whole_warp, rest, offset);
-        if (offset <= reach) {
-            rest += left;
-        }
-    }
-    return rest;
-}
-
-/// What the lanes before have of the row that is the first to end in this one.
-template <class T>
-__device__ __forceinline__ T from_before(T running, int lane)
-{
-    const T before = __shfl_up_sync(whole_warp, running, 1);
-    return lane == 0 ? T{0} : before;
-}
-
 /// One block a stretch of entries. A warp writes the rows that end in it; the first, which may have begun before, when the other warps are
 /// done. Values are stored as V.
 template <bool Overwrite, class V, int high_bits, class T>
 __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocessor)
     packed_tiles_kernel(const Matrix<T, high_bits> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
 {
-    __shared__ T heads[warps];
-    __shared__ T rests[warps];
-    __shared__ std::int32_t head_rows[warps];
-    __shared__ alignas(sizeof(PackedCuts)) PackedCuts warp_cuts[warps];
+    __shared__ row_ends::Shared<T> shared;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32;
+    const auto write = [&](std::int32_t row, T sum) { row_ends::write_row<Overwrite>(alpha, sum, beta, y + row); };
 
     cuda::wait_for_kernel_before();
-    if (lane == 0) {
-        // Not needed before the end, until then in no registers: those that a kernel of doubles has are all taken.
-        __pipeline_memcpy_async(&warp_cuts[warp], a.cuts + blockIdx.x, sizeof(PackedCuts));
-        __pipeline_commit();
-    }
-    T rest = 0;  // of this warp: behind the last row that ended
-    std::int32_t head_row = -1;
+    row_ends::request_cuts(shared, a.cuts);
+    row_ends::Rows<T> rows;
     const int first_tile = static_cast<int>(blockIdx.x) * a.block_tiles;
     const int end_tile = first_tile + packed_first_tile(warp + 1, warps, a.block_tiles);
     int tile = first_tile + packed_first_tile(warp, warps, a.block_tiles);
@@ -82,87 +41,12 @@ __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocess
         gather(codes, x, gathered);
         LaneValues<V, lane_entries> values;
         values.load(a.values, tile, lane);
-
-        const unsigned ends = codes.row_ends();
-        const unsigned other_ends = ends & (ends - 1);
-        const std::int32_t first_row = codes.row();
-        T first = 0;
-        T sum = lane == 0 ? rest : T{0};
-        if (!__any_sync(whole_warp, other_ends != 0)) {
-            const int end = __ffs(static_cast<int>(ends)) - 1;
-#pragma unroll
-            for (int k = 0; k < lane_entries; ++k) {
-                sum += values.get(k, a.constant) * gathered[k];
-                if (k == end) {
-                    first = sum;
-                    sum = 0;
-                }
-            }
-        } else {
-            const unsigned first_end = ends ^ other_ends;
-            std::int32_t row = first_row;
-#pragma unroll
-            for (int k = 0; k < lane_entries; ++k) {
-                sum += values.get(k, a.constant) * gathered[k];
-                if ((other_ends >> k & 1u) != 0) {
-                    ++row;
-                    write_row<Overwrite>(alpha, sum, beta, y + row);
-                }
-                if ((first_end >> k & 1u) != 0) {
-                    first = sum;
-                }
-                if ((ends >> k & 1u) != 0) {
-                    sum = 0;
-                }
-            }
-        }
-        // Not before the sums: beside the gathers it would delay them.
-        next.load(a, tile + 1, lane, tile + 1 < end_tile, codes.next_is_wide());
-        const unsigned ending = __ballot_sync(whole_warp, ends != 0);
-        sum = running_sum(sum, ending, lane);
-        first += from_before(sum, lane);
-        rest = __shfl_sync(whole_warp, sum, 31);
-        bool write = ends != 0;
-        if (head_row < 0 && ending != 0) {
-            const int head_lane = __ffs(static_cast<int>(ending)) - 1;
-            head_row = __shfl_sync(whole_warp, first_row, head_lane);
-            if (lane == head_lane) {
-                heads[warp] = first;
-                write = false;
-            }
-        }
-        if (write) {
-            write_row<Overwrite>(alpha, first, beta, y + first_row);
-        }
+        rows.add(
+            codes.row_ends(), codes.row(), shared, [&](int k) { return values.get(k, a.constant) * gathered[k]; },
+            // Not before the sums: beside the gathers it would delay them.
+            [&] { next.load(a, tile + 1, lane, tile + 1 < end_tile, codes.next_is_wide()); }, write);
     }
-
-    if (lane == 0) {
-        rests[warp] = rest;
-        head_rows[warp] = head_row;
-        __pipeline_wait_prior(0);
-        const PackedCuts cuts = warp_cuts[warp];
-        if (cuts.own_piece >= 0) {
-            pieces::store(a.slots + cuts.own_piece * warps + warp, warp >= cuts.first_warp ? rest : T{0});
-        }
-    }
-    __syncthreads();
-    if (head_row < 0) {
-        return;
-    }
-    // What the warps before have of the row, back to the last one in which a row ended.
-    const unsigned ended = __ballot_sync(whole_warp, lane < warp && head_rows[lane] >= 0);
-    const int from = 31 - __clz(static_cast<int>(ended | 1));
-    T before = lane >= from && lane < warp ? rests[lane] : T{0};
-    if (ended == 0) {
-        const PackedCuts cuts = warp_cuts[warp];
-        before += pieces::take_share(a.slots + cuts.first_piece * warps, cuts.pieces * warps, lane);
-        before = cuda::group_sum(before, 32);
-    } else {
-        before = cuda::group_sum(before, warps);
-    }
-    if (lane == 0) {
-        write_row<Overwrite>(alpha, heads[warp] + before, beta, y + head_row);
-    }
+    rows.finish(shared, a.slots, write);
 }
 
 template <class T, class Offset>

@@ -62,6 +62,13 @@ constexpr std::uint16_t packed_ends(unsigned ends, int rows_before)
     return static_cast<std::uint16_t>(ends | static_cast<unsigned>(rows_before) << packed_tuning.lane_entries);
 }
 
+/// Of what packed_ends() makes: the bits, and the rows before.
+constexpr unsigned packed_row_ends(unsigned ends) { return ends & ((1u << packed_tuning.lane_entries) - 1); }
+constexpr std::int32_t packed_rows_before(unsigned ends)
+{
+    return static_cast<std::int32_t>(ends >> packed_tuning.lane_entries);
+}
+
 struct PackedShape {
     std::int64_t blocks = 0;
     std::int64_t block_entries = 0;  ///< from one cut to the next, before cuts move back to the start of their row
@@ -137,9 +144,11 @@ struct PackedCuts {
 };
 
 /// \param starts  as packed_block_tiles()
+/// \param first_entry  of the first tile of a block
 /// \param pieces  how many there are
-inline std::vector<PackedCuts> packed_cuts(std::span<const PackedStart> starts, int block_tiles, std::int32_t& pieces,
-                                           const PackedTuning& tuning = packed_tuning)
+template <class FirstEntry>
+std::vector<PackedCuts> packed_cuts(std::span<const PackedStart> starts, int block_tiles, FirstEntry&& first_entry,
+                                    std::int32_t& pieces, const PackedTuning& tuning = packed_tuning)
 {
     std::vector<PackedCuts> all(starts.size() - 1);
     pieces = 0;
@@ -157,7 +166,7 @@ inline std::vector<PackedCuts> packed_cuts(std::span<const PackedStart> starts, 
             cuts.own_piece = pieces++;
             ++before;
             if (ends_row) {
-                const auto tile = static_cast<int>((next.row_begin - 1 - starts[block].entry) / tuning.tile_entries());
+                const auto tile = static_cast<int>((next.row_begin - 1 - first_entry(block)) / tuning.tile_entries());
                 while (packed_first_tile(cuts.first_warp + 1, tuning.warps(), block_tiles) <= tile) {
                     ++cuts.first_warp;
                 }
@@ -165,6 +174,14 @@ inline std::vector<PackedCuts> packed_cuts(std::span<const PackedStart> starts, 
         }
     }
     return all;
+}
+
+/// Of blocks that begin with a tile of their own.
+inline std::vector<PackedCuts> packed_cuts(std::span<const PackedStart> starts, int block_tiles, std::int32_t& pieces,
+                                           const PackedTuning& tuning = packed_tuning)
+{
+    return packed_cuts(
+        starts, block_tiles, [&](std::size_t block) { return starts[block].entry; }, pieces, tuning);
 }
 
 }  // namespace rmsp::kernels

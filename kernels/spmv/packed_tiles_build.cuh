@@ -127,11 +127,11 @@ struct Codes {
     __device__ __forceinline__ bool wide() const { return header.column == wide_columns; }
     __device__ __forceinline__ bool next_is_wide() const { return header.row < 0; }
     /// Bit k: entry k of the lane ends a row.
-    __device__ __forceinline__ unsigned row_ends() const { return ends & ((1u << lane_entries) - 1); }
+    __device__ __forceinline__ unsigned row_ends() const { return packed_row_ends(ends); }
     /// Of the first row that ends in this lane.
     __device__ __forceinline__ std::int32_t row() const
     {
-        return without_complement(header.row) + static_cast<std::int32_t>(ends >> lane_entries);
+        return without_complement(header.row) + packed_rows_before(ends);
     }
     __device__ __forceinline__ std::uint32_t wide_code(int k) const
     {

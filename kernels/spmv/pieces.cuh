@@ -1,12 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include <cuda_runtime.h>
 #include <kernels/context.hpp>
 #include <kernels/cuda_check.cuh>
-#include <kernels/spmv/tiles.hpp>
 
 /// Sums of the pieces of rows that blocks of one launch share, handed from a block to later ones. A slot says by itself
 /// whether it is filled: no fence and no counter. Between launches all slots are empty.
@@ -103,21 +101,6 @@ DeviceArray<T> empty_slots(std::int64_t n, const Context& context)
                        static_cast<cudaStream_t>(context.stream)>>>(slots.data(), n);
         RMSP_CUDA_CHECK_LAUNCH("empty_kernel");
     }
-    return slots;
-}
-
-/// Numbers the cuts in `starts`, and makes an empty slot for each. Waits for the stream.
-template <class T>
-DeviceArray<T> make_slots(const DeviceArray<TileStart>& starts, const Context& context)
-{
-    const auto stream = static_cast<cudaStream_t>(context.stream);
-    std::vector<TileStart> numbered(starts.size());
-    const std::size_t bytes = numbered.size() * sizeof(TileStart);
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(numbered.data(), starts.data(), bytes, cudaMemcpyDeviceToHost, stream));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-    DeviceArray<T> slots = empty_slots<T>(number_cuts(numbered), context);
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(starts.data(), numbered.data(), bytes, cudaMemcpyHostToDevice, stream));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
     return slots;
 }
 

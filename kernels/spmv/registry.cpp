@@ -162,7 +162,7 @@ std::span<const SpmvKernel<T>> spmv_kernels()
          unsupported_by_packed_tiles, prepare_packed_tiles<T>, false, true},
         {cuda("csr-row-vector", Determinism::run, "2 to 32 lanes a row, for rows of similar length"), nullptr,
          prepare_row_vector<T>, true},
-        {cuda("csr-nnz-split", Determinism::run, "tiles of equal nonzeros and rows, for any row lengths"), nullptr,
+        {cuda("csr-nnz-split", Determinism::run, "tiles of equal nonzeros with row ends as bits, for any row lengths"), nullptr,
          prepare_nnz_split<T>, true},
         {cuda("csr-row-warp", Determinism::device_count, "one warp a row, the same bits on any number of GPUs"),
          nullptr, prepare_row_warp<T>, true},

@@ -51,8 +51,8 @@ Shape power_law()
 
 std::vector<Shape> shapes()
 {
-    constexpr std::int64_t capacity = tile_tuning.capacity();
-    const std::int64_t items = tile_tuning.items(tile_tuning.longest_whole_row);
+    constexpr std::int64_t capacity = split_tuning.tiles.warps() * split_tuning.tiles.tile_entries();
+    constexpr std::int64_t items = capacity - split_tuning.tiles.longest_whole_row;
     std::vector<Shape> all{
         {"0 x 0", 0, {}},
         {"0 x 5", 5, {}},
@@ -69,10 +69,9 @@ std::vector<Shape> shapes()
             all.push_back(uniform(n, 1));
         }
     }
-    // One more or fewer row or nonzero than a tile takes where rows are whole.
+    // One more or fewer row or nonzero than a block of a small matrix takes where rows are whole.
     for (const std::int64_t length : {1, 2, 3, 7, 8, 16, 27, 31, 32, 33, 64, 127, 128, 129, 200}) {
-        const std::int64_t whole = std::min<std::int64_t>(length, tile_tuning.longest_whole_row);
-        const std::int64_t fit = tile_tuning.items(static_cast<int>(whole)) / (length + 1);
+        const std::int64_t fit = (capacity - std::min<std::int64_t>((length + 31) / 32 * 32, 128)) / length;
         for (const std::int64_t rows : {fit - 1, fit, fit + 1, 3 * fit + 1}) {
             all.push_back(uniform(rows, length));
         }

@@ -7,104 +7,84 @@ namespace rmsp::kernels::test {
 namespace {
 
 /// What the kernel relies on, for any matrix.
-TEST(Tiles, CoverEachNonzeroAndRowOnceAndFit)
+TEST(Tiles, BlocksCoverEachNonzeroOnceWithinTheirWindows)
 {
-    for (const Shape& shape : shapes()) {
-        SCOPED_TRACE(shape.name);
+    for (const Shape& matrix : shapes()) {
+        SCOPED_TRACE(matrix.name);
         std::vector<std::int64_t> row_ptr{0};
-        for (const std::int64_t length : shape.lengths) {
+        for (const std::int64_t length : matrix.lengths) {
             row_ptr.push_back(row_ptr.back() + length);
         }
-        const auto rows = static_cast<std::int64_t>(shape.lengths.size());
+        const auto rows = static_cast<std::int64_t>(matrix.lengths.size());
         const std::int64_t nnz = row_ptr.back();
-        for (const int whole_row : {0, 27, tile_tuning.longest_whole_row}) {
-            const int items = tile_tuning.items(whole_row);
-            const std::int64_t tiles = tile_count(rows, nnz, items);
-            std::vector<TileStart> starts;
-            for (std::int64_t tile = 0; tile <= tiles; ++tile) {
-                starts.push_back(tile_start(tile * items, rows, nnz, row_ptr, whole_row));
-            }
-            EXPECT_EQ(starts.front().row, 0);
-            EXPECT_EQ(starts.front().nonzero, 0);
-            EXPECT_EQ(starts.front().cut, -1);
-            EXPECT_EQ(starts.back().row, rows);
-            EXPECT_EQ(starts.back().nonzero, nnz);
-            EXPECT_EQ(starts.back().cut, -1);
-            for (std::size_t i = 0; i < starts.size(); ++i) {
-                const TileStart& start = starts[i];
+        if (nnz == 0) {
+            continue;
+        }
+        const std::int64_t longest = *std::max_element(matrix.lengths.begin(), matrix.lengths.end());
+        for (const int compute_units : {1, 7, 132}) {
+            const SplitShape shape = split_shape(nnz, rows, longest, compute_units);
+            ASSERT_EQ(shape.block_entries % split_tuning.alignment, 0);
+            ASSERT_LE(shape.window, split_tuning.tiles.tile_entries());
+            ASSERT_GE(shape.window, std::min<std::int64_t>(longest, split_tuning.tiles.longest_whole_row));
+            ASSERT_LT((shape.blocks - 1) * shape.block_entries, nnz);
+            ASSERT_GE(shape.blocks * shape.block_entries, nnz);
+            PackedStart before{};
+            for (std::int64_t block = 0; block <= shape.blocks; ++block) {
+                const std::int64_t entry = block * shape.block_entries;
+                const PackedStart start = split_start(entry, rows, nnz, row_ptr.data(), shape.window);
                 const auto row = static_cast<std::size_t>(start.row);
-                if (start.cut < 0) {
-                    ASSERT_EQ(start.nonzero, row_ptr[row]);
+                ASSERT_GE(start.entry, before.entry);
+                ASSERT_GE(start.entry, std::min(entry, nnz));
+                if (start.cuts_row()) {
+                    ASSERT_EQ(start.entry, entry);
+                    ASSERT_EQ(start.row_begin, row_ptr[row]);
+                    ASSERT_LT(start.entry, row_ptr[row + 1]);
+                    ASSERT_GT(row_ptr[row + 1] - row_ptr[row], shape.window);
                 } else {
-                    ASSERT_GT(start.nonzero, row_ptr[row]);
-                    ASSERT_LT(start.nonzero, row_ptr[row + 1]);
-                    ASSERT_GT(row_ptr[row + 1] - row_ptr[row], whole_row);
+                    ASSERT_LT(start.entry, entry + std::max(shape.window, 1));
+                    ASSERT_EQ(start.entry, start.row < rows ? row_ptr[row] : nnz);
                 }
-                if (i + 1 < starts.size()) {
-                    const std::int64_t base = start.nonzero / tile_tuning.alignment * tile_tuning.alignment;
-                    ASSERT_GE(starts[i + 1].row, start.row);
-                    ASSERT_GE(starts[i + 1].nonzero, start.nonzero);
-                    ASSERT_LE(starts[i + 1].nonzero - base, tile_tuning.capacity());
-                    ASSERT_LE(starts[i + 1].row - start.row + 2, tile_tuning.capacity());
-                }
+                before = start;
             }
-
-            const std::int32_t cuts = number_cuts(starts);
-            std::int32_t next = 0;
-            for (std::size_t i = 0; i < starts.size(); ++i) {
-                if (starts[i].cut >= 0) {
-                    EXPECT_EQ(starts[i].cut, next++);
-                    const bool first = starts[i - 1].cut < 0 || starts[i - 1].row != starts[i].row;
-                    EXPECT_EQ(starts[i].pieces, first ? 1 : starts[i - 1].pieces + 1);
-                }
-            }
-            EXPECT_EQ(cuts, next);
+            EXPECT_EQ(before.entry, nnz);
+            EXPECT_EQ(before.row, rows);
         }
     }
 }
 
 TEST(Tiles, ByHand)
 {
-    // Rows of 2, 0 and 7; the merge path visits: two nonzeros, end of row 0, end of row 1, seven nonzeros, end of row 2.
-    const std::vector<std::int32_t> row_ptr{0, 2, 2, 9};
-    const auto at = [&](std::int64_t diagonal, std::int64_t whole_row) {
-        const TileStart s = tile_start(diagonal, 3, 9, row_ptr, whole_row);
-        return std::vector<std::int64_t>{s.row, s.nonzero, s.cut};
+    // Rows of 2, 0, 7 and 1.
+    const std::vector<std::int32_t> row_ptr{0, 2, 2, 9, 10};
+    const auto at = [&](std::int64_t entry, int window) {
+        const PackedStart s = split_start(entry, 4, 10, row_ptr.data(), window);
+        return std::vector<std::int64_t>{s.row, s.entry, s.cuts_row() ? 1 : 0};
     };
     using Start = std::vector<std::int64_t>;
-    EXPECT_EQ(at(0, 0), (Start{0, 0, -1}));
-    EXPECT_EQ(at(1, 0), (Start{0, 1, 0}));
-    EXPECT_EQ(at(1, 2), (Start{0, 0, -1}));
-    EXPECT_EQ(at(2, 0), (Start{1, 2, -1}));
-    EXPECT_EQ(at(3, 0), (Start{1, 2, -1}));
-    EXPECT_EQ(at(4, 0), (Start{2, 2, -1}));
-    EXPECT_EQ(at(6, 0), (Start{2, 4, 0}));
-    EXPECT_EQ(at(6, 7), (Start{2, 2, -1}));
-    EXPECT_EQ(at(11, 0), (Start{3, 9, -1}));
-    EXPECT_EQ(at(12, 0), (Start{3, 9, -1}));
-    EXPECT_EQ(at(500, 0), (Start{3, 9, -1}));
+    EXPECT_EQ(at(0, 0), (Start{0, 0, 0}));
+    EXPECT_EQ(at(1, 1), (Start{0, 1, 1}));
+    EXPECT_EQ(at(1, 2), (Start{1, 2, 0}));
+    EXPECT_EQ(at(2, 0), (Start{2, 2, 0}));
+    EXPECT_EQ(at(4, 6), (Start{2, 4, 1}));
+    EXPECT_EQ(at(4, 7), (Start{3, 9, 0}));
+    EXPECT_EQ(at(9, 7), (Start{3, 9, 0}));
+    EXPECT_EQ(at(10, 7), (Start{4, 10, 0}));
+    EXPECT_EQ(at(500, 7), (Start{4, 10, 0}));
 }
 
-TEST(Tiles, SmallMatricesHaveSmallerTiles)
+TEST(Tiles, FewNonzerosTakeFewBlocksAndManyTakeSeveralWaves)
 {
-    EXPECT_EQ(tile_items(1000, 99'000'000, 1000, 864, 256), 864);
-    EXPECT_EQ(tile_items(1000, 499'001, 1000, 864, 256), 501);
-    EXPECT_EQ(tile_items(1000, 99'000, 1000, 864, 256), 256);
-    EXPECT_EQ(tile_items(0, 0, 1000, 864, 256), 256);
-    EXPECT_EQ(tile_items(5, 5, 1, 100, 256), 100);
-}
-
-TEST(Tiles, Above32Bits)
-{
-    struct Thousands {
-        std::int64_t operator[](std::int64_t row) const { return 1000 * row; }
-    };
-    const std::int64_t rows = std::int64_t{1} << 33;
-    const TileStart start = tile_start(1001 * (rows - 5) + 17, rows, 1000 * rows, Thousands{}, 128);
-    EXPECT_EQ(start.row, rows - 5);
-    EXPECT_EQ(start.nonzero, 1000 * (rows - 5) + 17);
-    EXPECT_EQ(start.cut, 0);
-    EXPECT_EQ(tile_count(rows, 1000 * rows, 1001), rows);
+    const int tile = split_tuning.tiles.tile_entries();
+    const std::int64_t at_once = std::int64_t{132} * split_tuning.tiles.blocks_per_multiprocessor;
+    EXPECT_EQ(split_shape(0, 5, 0, 132).blocks, 0);
+    EXPECT_EQ(split_shape(1, 1, 1, 132).blocks, 1);
+    EXPECT_LE(split_shape(1'000, 300, 9, 132).block_tiles, split_tuning.tiles.warps());
+    EXPECT_LE(split_shape(3'000'000, 300'000, 27, 132).blocks, at_once);
+    const SplitShape large = split_shape(std::int64_t{5} << 32, std::int64_t{1} << 30, 27, 132);
+    EXPECT_GT(large.blocks, at_once);
+    EXPECT_LE(large.block_tiles, split_tuning.tiles.most_warp_tiles * split_tuning.tiles.warps());
+    EXPECT_GE(large.blocks * large.block_entries, std::int64_t{5} << 32);
+    EXPECT_EQ(tile % split_tuning.alignment, 0);
 }
 
 }  // namespace
