@@ -23,6 +23,9 @@ using row_ends::whole_warp;
 
 constexpr int threads = split_tuning.tiles.threads;
 constexpr int tile_entries = split_tuning.tiles.tile_entries();
+/// Floats take fewer registers, so that of a large matrix one block more runs at a time.
+template <class T>
+constexpr int resident_blocks = split_tuning.tiles.blocks_per_multiprocessor + (sizeof(T) == sizeof(float) ? 1 : 0);
 
 /// The caller's arrays, and beside them what row pointers say, by tiles and blocks: split_shape().
 template <class T>
@@ -69,7 +72,7 @@ __device__ __forceinline__ void load_some(const E* from, int left, E (&to)[lane_
 
 /// One block a stretch of nonzeros. If `Ones`, there are no values: each is 1.
 template <bool Overwrite, bool Ones, bool Empty, class T>
-__global__ void __launch_bounds__(threads, split_tuning.tiles.blocks_per_multiprocessor)
+__global__ void __launch_bounds__(threads, resident_blocks<T>)
     nnz_split_kernel(const Matrix<T> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
 {
     // Codes of the next tile are asked for before the sums, if there are registers for that.
@@ -316,8 +319,7 @@ public:
             return;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        shape_ =
-            split_shape(shard.nnz, shard.rows, rows.longest_row, context.compute_units, split_tuning_of(sizeof(T)));
+        shape_ = split_shape(shard.nnz, shard.rows, rows.longest_row, context.compute_units);
         const std::int64_t tiles = shape_.blocks * shape_.block_tiles;
         constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
         const auto check = [&](bool fits) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 #include <kernels/spmv/packed_tiles.hpp>
@@ -14,21 +13,12 @@
 namespace rmsp::kernels {
 
 struct SplitTuning {
-    PackedTuning tiles;
+    PackedTuning tiles{.most_warp_tiles = 4};
     int alignment = 32;  ///< nonzeros; blocks begin at multiples: 128 bytes of columns
     int widest = 256;    ///< window: a tile
     bool operator==(const SplitTuning&) const = default;
 };
 inline constexpr SplitTuning split_tuning{};
-
-/// Doubles gain by blocks of fewer tiles, floats by more, both of large matrices.
-/// \param value_bytes  of a value
-constexpr SplitTuning split_tuning_of(std::size_t value_bytes)
-{
-    SplitTuning tuning;
-    tuning.tiles.most_warp_tiles = value_bytes == sizeof(double) ? 4 : 16;
-    return tuning;
-}
 
 struct SplitShape {
     std::int64_t blocks = 0;
