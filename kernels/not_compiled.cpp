@@ -311,13 +311,23 @@ template void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*
 
 void copy_parts(const CopyPart*, int, const Context&) { missing("copy_parts for CUDA devices"); }
 
-void clear_columns(ColumnSet&, const Context&) { missing("column sets for CUDA devices"); }
+void clear_words(std::uint32_t*, std::size_t, const Context&) { missing("column sets for CUDA devices"); }
 void add_outside(ColumnSet&, const std::int32_t*, std::int64_t, std::int64_t, std::int64_t, const Context&)
 {
     missing("column sets for CUDA devices");
 }
 std::int64_t count_columns(ColumnSet&, const Context&) { missing("column sets for CUDA devices"); }
-void renumber_columns(const ColumnSet&, std::int32_t*, std::int64_t, std::int64_t, std::int64_t, const Context&)
+void add_uses(ColumnUses&, const std::int32_t*, std::int64_t, std::int64_t, std::int64_t, const Context&)
+{
+    missing("column sets for CUDA devices");
+}
+void count_buckets(const ColumnUses&, std::span<UseBucket>, const Context&) { missing("column sets for CUDA devices"); }
+void take_columns(ColumnSet&, ColumnSet&, const ColumnUses&, int, const Context&)
+{
+    missing("column sets for CUDA devices");
+}
+void renumber_columns(const ColumnSet&, const ColumnSet&, std::int32_t*, std::int64_t, std::int64_t, std::int64_t,
+                      const Context&)
 {
     missing("column sets for CUDA devices");
 }

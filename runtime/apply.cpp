@@ -36,6 +36,33 @@ bool has_ghost_room(const MatrixState<T>& matrix, const VectorState<T>& x)
                       std::less_equal<>());
 }
 
+/// Brings the ghosts of one message; the first of them also brings the slice to where there is room for them. Returns where
+/// the worker's kernel finds its entry 0. The channel is to be settled.
+template <class T>
+const T* exchange_message(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Stream& stream,
+                          runtime::Rendezvous& meeting, const VectorState<T>& x, std::size_t index)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const GhostMessage& message = matrix.messages[index];
+    const bool room = has_ghost_room(matrix, x);
+    const auto& places = room ? x.entry_zero : matrix.local_x;
+    T* const slice = static_cast<T*>(places[rank]) + x.offsets[rank];
+    const auto write = [&] {
+        if (!room && (index == popular_ghosts || !matrix.popular_first())) {
+            stream.copy(slice, x.slices[rank],
+                        static_cast<std::size_t>(x.offsets[rank + 1] - x.offsets[rank]) * sizeof(T));
+        }
+    };
+    runtime::Gather gather{places, x.offsets, {}, sizeof(T)};
+    gather.halo = &message.halo;
+    gather.packed = message.packed;
+    gather.slice = x.slices[rank];
+    gather.packed_list = matrix.shards[rank]->packed[index].list.data();
+    gather.large = matrix.hides_entries && index == other_ghosts;
+    matrix.channel->gather(worker, stream, meeting, gather, write);
+    return slice;
+}
+
 /// Brings what the devices need of such an x to each of them, on one of the worker's streams, and returns where the worker's
 /// kernel finds its entry 0. The channel is to be settled.
 template <class T>
@@ -46,28 +73,15 @@ const T* exchange_by_rows(MatrixState<T>& matrix, runtime::Worker& worker, runti
     if (!matrix.exchanges) {
         return static_cast<const T*>(x.entry_zero[rank]) + matrix.plan.shards[rank].index_base;
     }
-    if (!matrix.by_entries) {
-        matrix.channel->gather(worker, stream, meeting, {x.entry_zero, x.offsets, matrix.x_needed, sizeof(T)}, [] {});
-        return static_cast<const T*>(x.entry_zero[rank]) + matrix.plan.shards[rank].index_base;
-    }
-    Shard<T>& shard = *matrix.shards[rank];
-    const bool room = has_ghost_room(matrix, x);
-    const auto& places = room ? x.entry_zero : matrix.local_x;
-    T* const slice = static_cast<T*>(places[rank]) + x.offsets[rank];
-    const auto write = [&] {
-        if (!room) {
-            stream.copy(slice, x.slices[rank],
-                        static_cast<std::size_t>(x.offsets[rank + 1] - x.offsets[rank]) * sizeof(T));
+    if (matrix.by_entries) {
+        if (matrix.popular_first()) {
+            exchange_message(matrix, worker, stream, meeting, x, popular_ghosts);
+            matrix.channel->settle(worker, stream, meeting);
         }
-    };
-    runtime::Gather gather{places, x.offsets, {}, sizeof(T)};
-    gather.halo = &matrix.halo;
-    gather.packed = matrix.packed;
-    gather.slice = x.slices[rank];
-    gather.packed_list = shard.packed_list.data();
-    gather.large = matrix.hides_entries;
-    matrix.channel->gather(worker, stream, meeting, gather, write);
-    return slice;
+        return exchange_message(matrix, worker, stream, meeting, x, other_ghosts);
+    }
+    matrix.channel->gather(worker, stream, meeting, {x.entry_zero, x.offsets, matrix.x_needed, sizeof(T)}, [] {});
+    return static_cast<const T*>(x.entry_zero[rank]) + matrix.plan.shards[rank].index_base;
 }
 
 /// Brings x to where the worker's kernel would read it if columns were not numbered anew.
@@ -237,16 +251,10 @@ runtime::Range interior_of(const Shard<T>& shard)
             rows.end == shard.owned.rows ? rows.end : rows.end / granule * granule};
 }
 
-/// Whether the shard's operator can begin with the columns of the device's own slice of x.
-template <class T>
-bool begins_with_own_columns(const Shard<T>& shard)
-{
-    return shard.owned.early_cols > 0 && shard.owned_operator->splits_columns();
-}
-
 /// The same for an x that is exchanged by rows and where it is: entries of other devices come to their place beside the slice on
 /// the worker's side stream, while the worker's stream multiplies what needs none of them: the rows of `interior`, or, if that is
-/// empty, the columns of the slice. Other rows follow on the side stream, other columns on the worker's.
+/// empty, the columns of the slice and the popular ghosts, which come first. Other rows follow on the side stream, other
+/// columns on the worker's.
 template <class T>
 void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtime::Rendezvous& meeting,
                          const runtime::Range& interior, T alpha, const VectorState<T>& x, T beta, T* y,
@@ -261,10 +269,17 @@ void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtim
         return probe != nullptr ? probe->mark(worker, phase, on, since) : 0;
     };
     const std::size_t begin = mark("", stream, 0);
+    const bool popular = interior.empty() && matrix.popular_first();
+    if (popular) {
+        exchange_message(matrix, worker, stream, meeting, x, popular_ghosts);
+        matrix.channel->settle(worker, stream, meeting);
+    }
+    const std::size_t started = popular ? mark("x exchange", stream, begin) : begin;
     stream.record(*shard.begun);
     side.wait(*shard.begun);
-    const T* const x_data = exchange_by_rows(matrix, worker, side, meeting, x);
-    const std::size_t exchanged = mark("x exchange", side, begin);
+    const T* const x_data = popular ? exchange_message(matrix, worker, side, meeting, x, other_ghosts)
+                                    : exchange_by_rows(matrix, worker, side, meeting, x);
+    const std::size_t exchanged = mark("x exchange", side, started);
     const auto join = [&] {
         matrix.channel->settle(worker, side, meeting);
         side.record(*shard.exchanged);
@@ -277,7 +292,7 @@ void multiply_overlapped(MatrixState<T>& matrix, runtime::Worker& worker, runtim
     };
     if (interior.empty()) {
         product.apply_early(x_data, worker.context());
-        const std::size_t early = mark("own columns", stream, begin);
+        const std::size_t early = mark("first columns", stream, started);
         join();
         product.apply_late(alpha, x_data, beta, y, worker.context());
         carry(stream);

@@ -15,8 +15,8 @@ namespace {
 
 // Parts within this much of each other are left alone.
 constexpr double good_imbalance = 0.03;
-// Each costs what distributing costs. The first one takes a part's nonzeros to be alike, the second makes up for that.
-constexpr int most_moves = 2;
+// Each costs what distributing costs. The first one takes a part's nonzeros to be alike, those after it make up for that.
+constexpr int most_moves = 3;
 // Fewer hardly repay that, and not the timing either.
 constexpr std::int64_t least_applies = 1000;
 
@@ -56,7 +56,12 @@ std::vector<double> kernel_seconds(MatrixState<T>& matrix)
             const auto after = device.make_event(true);
             const auto apply = [&] {
                 worker.stream().record(*before);
-                shard.owned_operator->apply(T{1}, x, T{0}, y, context);
+                if (begins_with_own_columns(shard)) {
+                    shard.owned_operator->apply_early(x, context);
+                    shard.owned_operator->apply_late(T{1}, x, T{0}, y, context);
+                } else {
+                    shard.owned_operator->apply(T{1}, x, T{0}, y, context);
+                }
                 if (shard.carry_operator) {
                     shard.carry_operator->apply(T{1}, x, T{0}, shard.carry_out.data(), context);
                 }

@@ -268,7 +268,7 @@ void prepare_rows(MatrixState<T>& matrix, runtime::Worker& worker)
     if (matrix.by_entries) {
         const std::int64_t own = matrix.x_slices[rank + 1] - matrix.x_slices[rank];
         shard.owned.cols = own + matrix.ghosts[rank];
-        shard.owned.early_cols = matrix.hides_entries ? own : 0;
+        shard.owned.early_cols = matrix.hides_entries ? own + matrix.popular[rank] : 0;
         shard.owned.diagonal += matrix.plan.shards[rank].index_base - matrix.x_slices[rank];
         shard.carry.cols = shard.owned.cols;
     }
@@ -481,8 +481,10 @@ void prepare_apply(MatrixState<T>& matrix, bool of_transpose)
         }
         if (runtime.connection.transport) {
             std::int64_t most = matrix.columns.size();
-            for (int i = 0; matrix.by_entries && i < devices; ++i) {
-                most = std::max(most, matrix.halo.buffer_entries(i));
+            for (const GhostMessage& message : matrix.messages) {
+                for (int i = 0; !message.empty && i < devices; ++i) {
+                    most = std::max(most, message.halo.buffer_entries(i));
+                }
             }
             matrix.channel =
                 runtime.connection.transport->make_channel(devices, most * static_cast<std::int64_t>(sizeof(T)));

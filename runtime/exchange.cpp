@@ -1,9 +1,11 @@
 #include "runtime/exchange.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
-#include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <kernels/support/ghosts.hpp>
@@ -14,11 +16,21 @@ namespace {
 /// The ghosts of each device while a matrix is distributed.
 struct GhostSearch {
     explicit GhostSearch(int devices)
-        : sets(static_cast<std::size_t>(devices)), lists(static_cast<std::size_t>(devices))
     {
+        for (std::size_t message = 0; message < ghost_messages; ++message) {
+            sets[message].resize(static_cast<std::size_t>(devices));
+            lists[message].resize(static_cast<std::size_t>(devices));
+        }
     }
-    std::vector<std::unique_ptr<kernels::ColumnSet>> sets;  ///< made, used and freed on the workers
-    std::vector<std::vector<std::int32_t>> lists;
+    void clear_sets(std::size_t rank)
+    {
+        for (auto& of_devices : sets) {
+            of_devices[rank] = {};
+        }
+    }
+    // Of each message and device.
+    std::array<std::vector<kernels::ColumnSet>, ghost_messages> sets;  ///< made, used and freed on the workers
+    std::array<std::vector<std::vector<std::int32_t>>, ghost_messages> lists;
 };
 
 /// Counts the columns of the shard outside the device's slice of x.
@@ -29,13 +41,33 @@ void find_ghosts(MatrixState<T>& matrix, runtime::Worker& worker, GhostSearch& s
     const Shard<T>& shard = *matrix.shards[rank];
     const auto context = worker.context();
     const std::int64_t base = matrix.plan.shards[rank].index_base;
-    auto set = std::make_unique<kernels::ColumnSet>(shard.owned.cols, context);
+    kernels::ColumnSet set(shard.owned.cols, context);
     for (const Piece& piece : pieces_of(shard)) {
-        kernels::add_outside(*set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank] - base,
+        kernels::add_outside(set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank] - base,
                              matrix.x_slices[rank + 1] - base, context);
     }
-    matrix.ghosts[rank] = kernels::count_columns(*set, context);
-    search.sets[rank] = std::move(set);
+    matrix.ghosts[rank] = kernels::count_columns(set, context);
+    search.sets[other_ghosts][rank] = std::move(set);
+}
+
+/// Divides the ghosts into the popular ones and the others.
+template <class T>
+void find_popular(MatrixState<T>& matrix, runtime::Worker& worker, GhostSearch& search)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const Shard<T>& shard = *matrix.shards[rank];
+    const auto context = worker.context();
+    const std::int64_t base = matrix.plan.shards[rank].index_base;
+    kernels::ColumnUses uses(shard.owned.cols, context);
+    for (const Piece& piece : pieces_of(shard)) {
+        kernels::add_uses(uses, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank] - base,
+                          matrix.x_slices[rank + 1] - base, context);
+    }
+    kernels::ColumnSet set(shard.owned.cols, context);
+    kernels::take_popular(search.sets[other_ghosts][rank], set, uses, runtime::most_popular_ghosts(sizeof(T)), context);
+    matrix.popular[rank] = kernels::count_columns(set, context);
+    kernels::count_columns(search.sets[other_ghosts][rank], context);
+    search.sets[popular_ghosts][rank] = std::move(set);
 }
 
 /// Numbers the columns of the shard anew, the ghosts behind the device's slice of x, and lists the ghosts.
@@ -46,22 +78,26 @@ void renumber_shard(MatrixState<T>& matrix, runtime::Worker& worker, GhostSearch
     runtime::Device& device = worker.device();
     Shard<T>& shard = *matrix.shards[rank];
     const auto context = worker.context();
-    const kernels::ColumnSet& set = *search.sets[rank];
     const std::int64_t base = matrix.plan.shards[rank].index_base;
     for (const Piece& piece : pieces_of(shard)) {
-        kernels::renumber_columns(set, shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank] - base,
+        kernels::renumber_columns(search.sets[popular_ghosts][rank], search.sets[other_ghosts][rank],
+                                  shard.col_idx.data() + piece.position, piece.n, matrix.x_slices[rank] - base,
                                   matrix.x_slices[rank + 1] - base, context);
     }
-    const auto count = static_cast<std::size_t>(matrix.ghosts[rank]);
-    shard.ghosts = kernels::DeviceArray<std::int32_t>(device, count);
-    kernels::list_columns(set, shard.ghosts.data(), context);
-    search.lists[rank].resize(count);
-    device.download(worker.stream(), search.lists[rank].data(), shard.ghosts.data(), count * sizeof(std::int32_t));
-    worker.stream().synchronize();
-    for (std::int32_t& column : search.lists[rank]) {
-        column += static_cast<std::int32_t>(base);
+    shard.ghosts = kernels::DeviceArray<std::int32_t>(device, static_cast<std::size_t>(matrix.ghosts[rank]));
+    const std::array<std::int64_t, ghost_messages + 1> ends{0, matrix.popular[rank], matrix.ghosts[rank]};
+    for (std::size_t message = 0; message < ghost_messages; ++message) {
+        std::int32_t* const columns = shard.ghosts.data() + ends[message];
+        kernels::list_columns(search.sets[message][rank], columns, context);
+        auto& list = search.lists[message][rank];
+        list.resize(static_cast<std::size_t>(ends[message + 1] - ends[message]));
+        device.download(worker.stream(), list.data(), columns, list.size() * sizeof(std::int32_t));
+        worker.stream().synchronize();
+        for (std::int32_t& column : list) {
+            column += static_cast<std::int32_t>(base);
+        }
     }
-    search.sets[rank].reset();
+    search.clear_sets(rank);
 }
 
 /// Makes what a device needs to send and to receive entries.
@@ -71,11 +107,15 @@ void open_halo(MatrixState<T>& matrix, runtime::Worker& worker, const GhostSearc
     const auto rank = static_cast<std::size_t>(worker.rank());
     runtime::Device& device = worker.device();
     Shard<T>& shard = *matrix.shards[rank];
-    const std::vector<std::int32_t> list = matrix.halo.packed(worker.rank(), search.lists, matrix.x_slices);
-    shard.packed_list = kernels::DeviceArray<std::int32_t>(device, list.size());
-    device.upload(worker.stream(), shard.packed_list.data(), list.data(), list.size() * sizeof(std::int32_t));
-    shard.packed = kernels::DeviceArray<T>(device, list.size());
-    matrix.packed[rank] = shard.packed.data();
+    for (std::size_t i = 0; i < ghost_messages; ++i) {
+        GhostMessage& message = matrix.messages[i];
+        PackedEntries<T>& packed = shard.packed[i];
+        const auto list = message.halo.packed(worker.rank(), search.lists[i], matrix.x_slices);
+        packed.list = kernels::DeviceArray<std::int32_t>(device, list.size());
+        device.upload(worker.stream(), packed.list.data(), list.data(), list.size() * sizeof(std::int32_t));
+        packed.entries = kernels::DeviceArray<T>(device, list.size());
+        message.packed[rank] = packed.entries.data();
+    }
     // Aligned as its slice is in an x by rows, since either may be what arrives there.
     constexpr std::int64_t line = 32;
     const std::int64_t first = matrix.x_slices[rank];
@@ -128,15 +168,26 @@ void choose_exchange(MatrixState<T>& matrix, Exchange wanted)
         std::fill(matrix.ghosts.begin(), matrix.ghosts.end(), 0);
         runtime
             .submit([&](runtime::Worker& worker, runtime::Rendezvous&) {
-                search.sets[static_cast<std::size_t>(worker.rank())].reset();
+                search.clear_sets(static_cast<std::size_t>(worker.rank()));
             })
             .get();
         return;
     }
+    matrix.hides_entries = runtime::entries_worth_hiding(entries, sizeof(T));
+    if (matrix.hides_entries) {
+        runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { find_popular(matrix, worker, search); })
+            .get();
+    }
     runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { renumber_shard(matrix, worker, search); })
         .get();
-    matrix.halo = runtime::Halo(search.lists, matrix.x_slices, sizeof(T));
-    matrix.hides_entries = runtime::entries_worth_hiding(entries, sizeof(T));
+    for (std::size_t i = 0; i < ghost_messages; ++i) {
+        const auto& lists = search.lists[i];
+        GhostMessage& message = matrix.messages[i];
+        message.halo = runtime::Halo(lists, matrix.x_slices, sizeof(T),
+                                     i == popular_ghosts ? std::span<const std::int64_t>() : matrix.popular);
+        message.packed.resize(lists.size());
+        message.empty = std::all_of(lists.begin(), lists.end(), [](const auto& list) { return list.empty(); });
+    }
     set_ghosts(matrix.plan, matrix.x_slices, matrix.ghosts);
     runtime.submit([&](runtime::Worker& worker, runtime::Rendezvous&) { open_halo(matrix, worker, search); }).get();
 }

@@ -13,10 +13,11 @@ namespace rmsp::runtime {
 class Halo {
 public:
     Halo() = default;
-    /// From the ghosts of each device, ascending, and the slices of x. Entries have `entry_bytes` bytes; an x that receives them
-    /// begins aligned to 16 bytes as entry slices[device] of an aligned array would be.
+    /// From ghosts of each device, ascending, and the slices of x. Entries have `entry_bytes` bytes; an x that receives them
+    /// begins aligned to 16 bytes as entry slices[device] of an aligned array would be. `before`: so many other ghosts of
+    /// each device come between its slice and these; empty: none.
     Halo(std::span<const std::vector<std::int32_t>> ghosts, std::span<const std::int64_t> slices,
-         std::size_t entry_bytes);
+         std::size_t entry_bytes, std::span<const std::int64_t> before = {});
 
     /// Entries that `to` receives from `from`.
     std::int64_t count(int from, int to) const { return pair(from, to).count; }
@@ -53,5 +54,7 @@ bool entries_pay(std::int64_t entries, std::int64_t range, std::size_t entry_byt
 /// Whether moving so many entries to a device takes long enough to be hidden behind the columns that need none of them: a product in
 /// two steps takes somewhat longer.
 bool entries_worth_hiding(std::int64_t entries, std::size_t entry_bytes);
+/// Most popular ghosts of a device, which arrive before it multiplies at all.
+std::int64_t most_popular_ghosts(std::size_t entry_bytes);
 
 }  // namespace rmsp::runtime

@@ -132,6 +132,22 @@ struct RaceRecord {
     std::array<std::int64_t, 2> apply_bytes{};  ///< ShardPlan::apply_bytes with each
 };
 
+/// Ghosts travel in two messages: the popular ones, with which most entries of a graph are multiplied, and the others.
+inline constexpr std::size_t ghost_messages = 2;
+inline constexpr std::size_t popular_ghosts = 0;
+inline constexpr std::size_t other_ghosts = 1;
+struct GhostMessage {
+    runtime::Halo halo;
+    std::vector<void*> packed;  ///< where each device packs what others need
+    bool empty = true;
+};
+/// What a device packs of its slice for one message, and where.
+template <class T>
+struct PackedEntries {
+    kernels::DeviceArray<std::int32_t> list;
+    kernels::DeviceArray<T> entries;
+};
+
 /// A part of a matrix on its device. The row that the part shares with its predecessor, if any, is a matrix of one row of its
 /// own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
@@ -162,18 +178,24 @@ struct Shard {
     std::unique_ptr<runtime::Event> begun;  ///< where an overlapped apply leaves the worker's stream,
     std::unique_ptr<runtime::Event>
         exchanged;  ///< and what that waits for before it needs the others' entries, or ends
-    std::unique_ptr<StreamedPart<T>> streamed;       ///< instead of all of the above but the sizes in `owned`
-    kernels::DeviceArray<T> carry_out;               ///< one entry
-    kernels::DeviceArray<T> x;                       ///< all of x, where it has to be gathered first
-    kernels::DeviceArray<std::int32_t> ghosts;       ///< columns behind the own slice, where x is exchanged by entries,
-    kernels::DeviceArray<T> local_x;                 ///< room for slice and ghosts, for an x that has none,
-    kernels::DeviceArray<std::int32_t> packed_list;  ///< what others need of the slice,
-    kernels::DeviceArray<T> packed;                  ///< and where it is packed
-    kernels::DeviceArray<T> y;                       ///< owned rows of y, where y lives on the host,
+    std::unique_ptr<StreamedPart<T>> streamed;  ///< instead of all of the above but the sizes in `owned`
+    kernels::DeviceArray<T> carry_out;          ///< one entry
+    kernels::DeviceArray<T> x;                  ///< all of x, where it has to be gathered first
+    kernels::DeviceArray<std::int32_t> ghosts;  ///< columns behind the own slice, where x is exchanged by entries,
+    kernels::DeviceArray<T> local_x;            ///< room for slice and ghosts, for an x that has none,
+    std::array<PackedEntries<T>, ghost_messages> packed;  ///< what others need of the slice, in each message,
+    kernels::DeviceArray<T> y;                            ///< owned rows of y, where y lives on the host,
     std::vector<std::unique_ptr<runtime::Event>>
         y_done;                               ///< for each stretch of them that leaves as one: its product has ended,
     std::unique_ptr<runtime::Event> y_there;  ///< and all of them are in host memory
 };
+
+/// Whether the shard's operator can begin with the columns of the device's own slice of x and the popular ghosts.
+template <class T>
+bool begins_with_own_columns(const Shard<T>& shard)
+{
+    return shard.owned.early_cols > 0 && shard.owned_operator->splits_columns();
+}
 
 /// Stretches in which the rows of a resident part leave for a host y, each while the next is multiplied.
 inline constexpr int host_y_stretches = 8;
@@ -259,12 +281,14 @@ struct MatrixState {
     std::vector<std::int64_t> row_slices;  ///< first owned row of each device, rows at the end
     std::vector<void*> x_buffers;          ///< Shard::x of each device
     bool by_entries = false;  ///< the columns of the shards are numbered anew: the own slice of x, then the ghosts
-    /// Products with the columns of the own slice run while the ghosts come, where operators can be split so.
+    /// Products with the columns of the own slice and the popular ghosts run while the others come, where operators can be
+    /// split so.
     bool hides_entries = false;
-    runtime::Halo halo;
+    std::array<GhostMessage, ghost_messages> messages;
+    bool popular_first() const { return !messages[popular_ghosts].empty; }
     std::vector<std::int64_t> ghosts;           ///< of each device; 0 where x is not exchanged by entries
+    std::vector<std::int64_t> popular;          ///< those of them that come first; 0 where none are hidden
     std::vector<void*> local_x;                 ///< where entry 0 would be in Shard::local_x of each device
-    std::vector<void*> packed;                  ///< Shard::packed of each device
     std::shared_ptr<runtime::Channel> channel;  ///< null: nothing is gathered
     std::shared_ptr<runtime::HandOver> carry_order;
     /// What each device adds to its predecessor's last row: one entry a device for a y on the devices, and as many for a host y.
@@ -291,8 +315,8 @@ struct MatrixState {
         : shards(static_cast<std::size_t>(devices)),
           x_buffers(static_cast<std::size_t>(devices)),
           ghosts(static_cast<std::size_t>(devices)),
+          popular(static_cast<std::size_t>(devices)),
           local_x(static_cast<std::size_t>(devices)),
-          packed(static_cast<std::size_t>(devices)),
           carry_order(std::make_shared<runtime::HandOver>(devices)),
           carries(std::make_shared<runtime::PinnedBuffer>()),
           carry_count(static_cast<std::size_t>(devices))

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include <cub/device/device_scan.cuh>
 
@@ -47,18 +48,85 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
-__global__ void __launch_bounds__(threads)
-    renumber_kernel(const std::uint32_t* bits, const std::int32_t* before, std::int32_t* columns, std::int64_t n,
-                    std::int64_t own_first, std::int64_t own_end)
+__global__ void __launch_bounds__(threads) uses_kernel(std::uint32_t* uses, const std::int32_t* columns, std::int64_t n,
+                                                       std::int64_t own_first, std::int64_t own_end)
 {
+    for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+        const std::int32_t column = __ldcs(columns + i);
+        if (column < own_first || column >= own_end) {
+            atomicAdd(uses + column, 1u);
+        }
+    }
+}
+
+/// `buckets`: columns and uses of each.
+__global__ void __launch_bounds__(threads)
+    buckets_kernel(const std::uint32_t* uses, std::int64_t cols, unsigned long long* buckets)
+{
+    __shared__ unsigned long long counted[2 * use_buckets];
+    for (int i = static_cast<int>(threadIdx.x); i < 2 * use_buckets; i += threads) {
+        counted[i] = 0;
+    }
+    __syncthreads();
+    for (std::int64_t i = first_index(); i < cols; i += index_stride()) {
+        if (const std::uint32_t n = uses[i]; n > 0) {
+            atomicAdd(counted + 2 * use_bucket(n), 1ull);
+            atomicAdd(counted + 2 * use_bucket(n) + 1, static_cast<unsigned long long>(n));
+        }
+    }
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < 2 * use_buckets; i += threads) {
+        if (counted[i] > 0) {
+            atomicAdd(buckets + i, counted[i]);
+        }
+    }
+}
+
+__global__ void __launch_bounds__(threads)
+    take_kernel(const std::uint32_t* uses, std::int64_t cols, int first_bucket, std::uint32_t* from, std::uint32_t* to)
+{
+    for (std::int64_t word = first_index(); word * word_bits < cols; word += index_stride()) {
+        std::uint32_t taken = 0;
+        for (int bit = 0; bit < word_bits && word * word_bits + bit < cols; ++bit) {
+            taken |= use_bucket(uses[word * word_bits + bit]) >= first_bucket ? 1u << bit : 0;
+        }
+        from[word] &= ~taken;
+        to[word] = taken;
+    }
+}
+
+/// A column set as kernels see it.
+struct Set {
+    explicit Set(const ColumnSet& set)
+        : bits(set.bits.data()), before(set.before.data()), words(static_cast<std::int64_t>(set.bits.size()))
+    {
+    }
+    const std::uint32_t* bits;
+    const std::int32_t* before;
+    std::int64_t words;
+
+    __device__ bool has(std::int32_t column) const
+    {
+        return words > 0 && (bits[column / word_bits] >> (column % word_bits) & 1u) != 0;
+    }
+    __device__ std::int32_t columns_before(std::int32_t column) const
+    {
+        return before[column / word_bits] + __popc(bits[column / word_bits] & ((1u << (column % word_bits)) - 1));
+    }
+    __device__ std::int32_t columns() const { return words > 0 ? before[words] : 0; }
+};
+
+__global__ void __launch_bounds__(threads) renumber_kernel(const Set first, const Set others, std::int32_t* columns,
+                                                           std::int64_t n, std::int64_t own_first, std::int64_t own_end)
+{
+    const std::int32_t firsts = first.columns();
     for (std::int64_t i = first_index(); i < n; i += index_stride()) {
         const std::int32_t column = columns[i];
         if (column >= own_first && column < own_end) {
             columns[i] = static_cast<std::int32_t>(column - own_first);
         } else {
-            const std::int32_t word = column / word_bits;
-            const std::uint32_t below = bits[word] & ((1u << (column % word_bits)) - 1);
-            columns[i] = static_cast<std::int32_t>(own_end - own_first) + before[word] + __popc(below);
+            columns[i] = static_cast<std::int32_t>(own_end - own_first) +
+                         (first.has(column) ? first.columns_before(column) : firsts + others.columns_before(column));
         }
     }
 }
@@ -109,11 +177,10 @@ cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t
 
 }  // namespace
 
-void clear_columns(ColumnSet& set, const Context& context)
+void clear_words(std::uint32_t* words, std::size_t n, const Context& context)
 {
-    if (set.bits.size() > 0) {
-        RMSP_CUDA_CHECK(
-            cudaMemsetAsync(set.bits.data(), 0, set.bits.size() * sizeof(std::uint32_t), stream_of(context)));
+    if (n > 0) {
+        RMSP_CUDA_CHECK(cudaMemsetAsync(words, 0, n * sizeof(std::uint32_t), stream_of(context)));
     }
 }
 
@@ -145,12 +212,50 @@ std::int64_t count_columns(ColumnSet& set, const Context& context)
     return sum;
 }
 
-void renumber_columns(const ColumnSet& set, std::int32_t* columns, std::int64_t n, std::int64_t own_first,
-                      std::int64_t own_end, const Context& context)
+void add_uses(ColumnUses& uses, const std::int32_t* columns, std::int64_t n, std::int64_t own_first,
+              std::int64_t own_end, const Context& context)
 {
     if (n > 0) {
-        renumber_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(set.bits.data(), set.before.data(),
-                                                                                  columns, n, own_first, own_end);
+        uses_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(uses.uses.data(), columns, n, own_first,
+                                                                              own_end);
+        RMSP_CUDA_CHECK_LAUNCH("add_uses");
+    }
+}
+
+void count_buckets(const ColumnUses& uses, std::span<UseBucket> buckets, const Context& context)
+{
+    static_assert(sizeof(UseBucket) == 2 * sizeof(unsigned long long) && std::is_standard_layout_v<UseBucket>);
+    const auto cols = static_cast<std::int64_t>(uses.uses.size());
+    const cudaStream_t stream = stream_of(context);
+    const DeviceArray<UseBucket> counted(*context.memory, buckets.size());
+    RMSP_CUDA_CHECK(
+        cudaMemcpyAsync(counted.data(), buckets.data(), buckets.size_bytes(), cudaMemcpyHostToDevice, stream));
+    if (cols > 0) {
+        buckets_kernel<<<grid_for(cols, context), threads, 0, stream>>>(
+            uses.uses.data(), cols, reinterpret_cast<unsigned long long*>(counted.data()));
+        RMSP_CUDA_CHECK_LAUNCH("count_buckets");
+    }
+    RMSP_CUDA_CHECK(
+        cudaMemcpyAsync(buckets.data(), counted.data(), buckets.size_bytes(), cudaMemcpyDeviceToHost, stream));
+    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+}
+
+void take_columns(ColumnSet& from, ColumnSet& to, const ColumnUses& uses, int first_bucket, const Context& context)
+{
+    const auto cols = static_cast<std::int64_t>(uses.uses.size());
+    if (cols > 0) {
+        take_kernel<<<grid_for((cols + word_bits - 1) / word_bits, context), threads, 0, stream_of(context)>>>(
+            uses.uses.data(), cols, first_bucket, from.bits.data(), to.bits.data());
+        RMSP_CUDA_CHECK_LAUNCH("take_columns");
+    }
+}
+
+void renumber_columns(const ColumnSet& first, const ColumnSet& others, std::int32_t* columns, std::int64_t n,
+                      std::int64_t own_first, std::int64_t own_end, const Context& context)
+{
+    if (n > 0) {
+        renumber_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(Set(first), Set(others), columns, n,
+                                                                                  own_first, own_end);
         RMSP_CUDA_CHECK_LAUNCH("renumber_columns");
     }
 }

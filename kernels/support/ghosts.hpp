@@ -1,6 +1,8 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <span>
 
 #include <kernels/context.hpp>
 
@@ -18,15 +20,42 @@ struct ColumnSet {
     DeviceArray<std::int32_t> before;  ///< of each word, and of all of them behind it
 };
 
+/// How often columns are used.
+struct ColumnUses {
+    /// Of columns below `cols`, not at all so far; waits for the device.
+    ColumnUses(std::int64_t cols, const Context& context);
+
+    DeviceArray<std::uint32_t> uses;
+};
+
+/// Columns that are used about as often share one of so many buckets: up to 31 uses one each, then 16 for each power of two.
+inline constexpr int use_buckets = 464;
+constexpr int use_bucket(std::uint32_t uses)
+{
+    const int shift = std::bit_width(uses) > 5 ? std::bit_width(uses) - 5 : 0;
+    return 16 * shift + static_cast<int>(uses >> shift);
+}
+/// The columns, and their uses, of one bucket.
+struct UseBucket {
+    std::uint64_t columns = 0;
+    std::uint64_t uses = 0;
+};
+
 /// Adds those of `columns` that are outside [own_first, own_end).
 void add_outside(ColumnSet& set, const std::int32_t* columns, std::int64_t n, std::int64_t own_first,
                  std::int64_t own_end, const Context& context);
 /// Makes `before`, when all columns have been added, and returns how many they are; waits for the device.
 std::int64_t count_columns(ColumnSet& set, const Context& context);
+/// Counts those of `columns` that are outside [own_first, own_end).
+void add_uses(ColumnUses& uses, const std::int32_t* columns, std::int64_t n, std::int64_t own_first,
+              std::int64_t own_end, const Context& context);
+/// Moves the columns that are used most, at most `most`, from one set to another, which is empty and as large: none if a
+/// tenth of all uses is not theirs. Both have to be counted (again). Waits for the device.
+void take_popular(ColumnSet& from, ColumnSet& to, const ColumnUses& uses, std::int64_t most, const Context& context);
 /// columns[i] becomes columns[i] - own_first inside [own_first, own_end); outside, own_end - own_first and the number of columns
-/// of the set that are smaller.
-void renumber_columns(const ColumnSet& set, std::int32_t* columns, std::int64_t n, std::int64_t own_first,
-                      std::int64_t own_end, const Context& context);
+/// that come before it: those of `first` in ascending order, then those of `others`. Either may be without any.
+void renumber_columns(const ColumnSet& first, const ColumnSet& others, std::int32_t* columns, std::int64_t n,
+                      std::int64_t own_first, std::int64_t own_end, const Context& context);
 /// out[i]: the column that renumber_columns() made columns[i] of, where `own` own ones from own_first on come before the listed ones of
 /// the set, to which `base` is added.
 void restore_columns(const std::int32_t* columns, std::int64_t n, std::int64_t own_first, std::int64_t own,
@@ -41,12 +70,18 @@ void pack(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Co
 /// The CUDA bodies; stand-ins that throw NotCompiled in a build without CUDA.
 namespace cuda {
 
-void clear_columns(ColumnSet& set, const Context& context);
+void clear_words(std::uint32_t* words, std::size_t n, const Context& context);
 void add_outside(ColumnSet& set, const std::int32_t* columns, std::int64_t n, std::int64_t own_first,
                  std::int64_t own_end, const Context& context);
 std::int64_t count_columns(ColumnSet& set, const Context& context);
-void renumber_columns(const ColumnSet& set, std::int32_t* columns, std::int64_t n, std::int64_t own_first,
-                      std::int64_t own_end, const Context& context);
+void add_uses(ColumnUses& uses, const std::int32_t* columns, std::int64_t n, std::int64_t own_first,
+              std::int64_t own_end, const Context& context);
+/// Adds to use_buckets buckets; waits for the device.
+void count_buckets(const ColumnUses& uses, std::span<UseBucket> buckets, const Context& context);
+/// Moves the columns of that bucket and of those after it.
+void take_columns(ColumnSet& from, ColumnSet& to, const ColumnUses& uses, int first_bucket, const Context& context);
+void renumber_columns(const ColumnSet& first, const ColumnSet& others, std::int32_t* columns, std::int64_t n,
+                      std::int64_t own_first, std::int64_t own_end, const Context& context);
 void restore_columns(const std::int32_t* columns, std::int64_t n, std::int64_t own_first, std::int64_t own,
                      const std::int32_t* ghosts, std::int64_t base, std::int32_t* out, const Context& context);
 void list_columns(const ColumnSet& set, std::int32_t* out, const Context& context);

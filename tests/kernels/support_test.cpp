@@ -198,7 +198,7 @@ TEST_F(Support, NumbersTheColumnsOutsideASlice)
         const DeviceArray<std::int32_t> list(*context.memory, outside.size());
         list_columns(set, list.data(), context);
         EXPECT_EQ(download(*device_, list.data(), outside.size()), outside);
-        renumber_columns(set, device.data(), static_cast<std::int64_t>(n), first, end, context);
+        renumber_columns({}, set, device.data(), static_cast<std::int64_t>(n), first, end, context);
         const std::vector<std::int32_t> numbered = download(*device_, device.data(), n);
         for (std::size_t i = 0; i < n; ++i) {
             const std::int64_t column = columns[i];
@@ -216,6 +216,83 @@ TEST_F(Support, NumbersTheColumnsOutsideASlice)
         std::transform(columns.begin(), columns.end(), shifted.begin(), [](std::int32_t column) { return column + 5; });
         EXPECT_EQ(download(*device_, restored.data(), n), shifted);
     }
+}
+
+TEST(UseBuckets, HoldWhatIsUsedAboutAsOften)
+{
+    int before = -1;
+    for (std::uint64_t uses = 0; uses < (std::uint64_t{1} << 32); uses += 1 + uses / 40) {
+        const int bucket = use_bucket(static_cast<std::uint32_t>(uses));
+        EXPECT_GE(bucket, before);
+        EXPECT_LE(bucket, before + 1);
+        before = bucket;
+    }
+    EXPECT_EQ(use_bucket(31), 31);
+    EXPECT_EQ(use_bucket(~0U), use_buckets - 1);
+}
+
+TEST_F(Support, NumbersPopularColumnsFirst)
+{
+    // Column c of 5,000 is used once, and 3, 1,000, 1,777, 2,031 and 4,999 more often; all in two pieces.
+    const std::int64_t cols = 5000;
+    const std::int32_t first = 1000;
+    const std::int32_t end = 2000;
+    std::vector<std::int32_t> columns;
+    for (std::int32_t c = 0; c < cols; ++c) {
+        columns.push_back(c);
+    }
+    for (int i = 0; i < 4000; ++i) {
+        columns.insert(columns.end(), {1000, 4999, 1777});
+        columns.insert(columns.end(), i % 4 == 0 ? 1 : 0, 3);
+        columns.insert(columns.end(), i % 8 == 0 ? 1 : 0, 2031);
+    }
+    const auto n = static_cast<std::int64_t>(columns.size());
+    for (const auto& [most, popular] : std::vector<std::pair<std::int64_t, std::vector<std::int32_t>>>{
+             {0, {}}, {1, {4999}}, {2, {3, 4999}}, {10, {3, 2031, 4999}}}) {
+        const DeviceArray<std::int32_t> device = upload(*device_, columns);
+        Context& context = device_->context();
+        ColumnSet others(cols, context);
+        ColumnUses uses(cols, context);
+        for (const auto& [from, to] : {std::pair<std::int64_t, std::int64_t>{0, n / 2}, {n / 2, n}}) {
+            add_outside(others, device.data() + from, to - from, first, end, context);
+            add_uses(uses, device.data() + from, to - from, first, end, context);
+        }
+        ColumnSet set(cols, context);
+        take_popular(others, set, uses, most, context);
+        std::vector<std::int32_t> order = popular;
+        for (std::int32_t c = 0; c < cols; ++c) {
+            if ((c < first || c >= end) && std::find(popular.begin(), popular.end(), c) == popular.end()) {
+                order.push_back(c);
+            }
+        }
+        const auto popular_count = static_cast<std::int64_t>(popular.size());
+        ASSERT_EQ(count_columns(set, context), popular_count) << most;
+        ASSERT_EQ(count_columns(others, context), static_cast<std::int64_t>(order.size()) - popular_count);
+        const DeviceArray<std::int32_t> list(*context.memory, order.size());
+        list_columns(set, list.data(), context);
+        list_columns(others, list.data() + popular_count, context);
+        EXPECT_EQ(download(*device_, list.data(), order.size()), order);
+        renumber_columns(set, others, device.data(), n, first, end, context);
+        const DeviceArray<std::int32_t> restored(*context.memory, columns.size());
+        restore_columns(device.data(), n, first, end - first, list.data(), 0, restored.data(), context);
+        EXPECT_EQ(download(*device_, restored.data(), columns.size()), columns);
+    }
+}
+
+TEST_F(Support, NoColumnIsPopularWhereAllAreAlike)
+{
+    std::vector<std::int32_t> columns(30000);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        columns[i] = static_cast<std::int32_t>(i * 7 % 10000 + (i == 0 ? 3 : 0));
+    }
+    const DeviceArray<std::int32_t> device = upload(*device_, columns);
+    Context& context = device_->context();
+    ColumnUses uses(10000, context);
+    add_uses(uses, device.data(), 30000, 0, 0, context);
+    ColumnSet from(10000, context);
+    ColumnSet to(10000, context);
+    take_popular(from, to, uses, 100, context);
+    EXPECT_EQ(count_columns(to, context), 0);
 }
 
 TEST_F(Support, Packs)

@@ -329,22 +329,36 @@ TEST_P(Apply, OwnColumnsBeforeTheOthers)
     if (GetParam().gpu_devices() < 2) {
         GTEST_SKIP() << "nothing is exchanged";
     }
-    // Each device needs so many entries of the others that it multiplies by its own columns while they come.
-    const auto a = random_uniform<float>(6'000'000, 6'000'000, 3);
+    // Each device needs so many entries of the others that it multiplies by its own columns while they come; and by some of
+    // the others', which come first, where these are popular.
+    auto a = random_uniform<float>(6'000'000, 6'000'000, 3);
     DistributeOptions options;
-    options.kernel = "column-blocks";
     options.exchange = Exchange::entries;
-    auto matrix = runtime_->distribute(a.view(), options);
-    ASSERT_GT(matrix.plan().shards[0].halo_entries, 6 << 18);
-    auto x = matrix.make_x(Layout::rows);
-    auto y = matrix.make_y();
-    std::vector<float> out(static_cast<std::size_t>(a.rows));
-    for (const unsigned seed : {1U, 2U}) {
-        const auto host = random_vector<float>(a.cols, seed);
-        x.upload(host.data());
-        matrix.apply(2.0F, x, 0.0F, y);
-        y.download(out.data());
-        EXPECT_TRUE(verify_spmv<float>(a.view(), 2.0F, host.data(), 0.0F, nullptr, out.data()).passed);
+    for (const auto& [hubs, kernel] : std::vector<std::pair<std::int64_t, const char*>>{
+             {0, "column-blocks"}, {100'000, "column-blocks"}, {1000, "column-blocks"}, {1000, "csr-row-vector"}}) {
+        a.col_idx.visit([&, hubs = hubs](auto& columns) {
+            using Column = std::remove_cvref_t<decltype(columns[0])>;
+            for (std::int64_t row = 0; hubs > 0 && row < a.rows; ++row) {
+                columns[static_cast<std::size_t>(a.row_ptr[static_cast<std::size_t>(row)])] =
+                    static_cast<Column>(row % hubs * (a.cols / hubs));
+            }
+        });
+        options.kernel = kernel;
+        auto matrix = runtime_->distribute(a.view(), options);
+        ASSERT_GT(matrix.plan().shards[0].halo_entries, 6 << 18);
+        for (const Layout layout : {Layout::rows, Layout::replicated}) {
+            auto x = matrix.make_x(layout);
+            auto y = matrix.make_y();
+            std::vector<float> out(static_cast<std::size_t>(a.rows));
+            for (const unsigned seed : {1U, 2U}) {
+                const auto host = random_vector<float>(a.cols, seed);
+                x.upload(host.data());
+                matrix.apply(2.0F, x, 0.0F, y);
+                y.download(out.data());
+                EXPECT_TRUE(verify_spmv<float>(a.view(), 2.0F, host.data(), 0.0F, nullptr, out.data()).passed)
+                    << hubs << " hubs, " << kernel;
+            }
+        }
     }
 }
 
@@ -359,7 +373,7 @@ TEST_P(Apply, PartsOfEqualTime)
             const Plan plan = runtime_->distribute(a.view(), options).plan();
             plan.partition.check();
             EXPECT_LE(plan.time_imbalance, plan.first_time_imbalance) << name;
-            EXPECT_LE(plan.moves, 2) << name;
+            EXPECT_LE(plan.moves, 3) << name;
             if (runtime_->devices().size() == 1) {
                 EXPECT_EQ(plan.time_imbalance, -1) << name;
             }

@@ -61,6 +61,18 @@ TEST(Halo, PacksEntriesAlignedAsTheyArrive)
     }
 }
 
+TEST(Halo, ArrivesBehindGhostsThatCameBefore)
+{
+    const Lists ghosts{{5, 9}, {2}, {}};
+    const std::vector<std::int64_t> slices{0, 4, 10, 12};
+    const std::vector<std::int64_t> before{3, 2, 7};
+    const Halo halo(ghosts, slices, sizeof(double), before);
+    EXPECT_EQ(halo.received_at(1, 0), 4 + 3);
+    EXPECT_EQ(halo.received_at(0, 1), 6 + 2);
+    EXPECT_EQ(halo.sent_at(1, 0) % 2, 1);  // aligned as it arrives
+    EXPECT_EQ(halo.packed(0, ghosts, slices)[static_cast<std::size_t>(halo.sent_at(0, 1))], 2);
+}
+
 TEST(Halo, NothingToSend)
 {
     const Halo halo(Lists{{}, {}}, std::vector<std::int64_t>{0, 0, 7}, sizeof(double));
