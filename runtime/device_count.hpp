@@ -12,6 +12,7 @@ struct ApplyCosts {
     double link_gbs = 330;              ///< that a device receives of ranges from its peers
     double packed_gbs = 200;            ///< of single entries, their packing included
     double host_gbs = 25;               ///< of what goes through the host
+    double first_step = 0.6;            ///< of a product in two steps: with own columns and popular ghosts
     double second_step = 1.05;          ///< a product in two steps over one in one
     double assumed_gbs = 4000;          ///< read by a GPU whose bandwidth is not known
     bool operator==(const ApplyCosts&) const = default;

@@ -89,8 +89,8 @@ void predict(Plan& plan, const RuntimeState& runtime, Layout x_layout)
             shard.predicted_seconds = std::max(kernel, moved) + fixed;
         } else if (entries && beside == kernels::Beside::columns &&
                    runtime::entries_worth_hiding(shard.halo_entries, static_cast<std::size_t>(value_bytes))) {
-            const double own = kernel / plan.devices;
-            shard.predicted_seconds = std::max(own, shard.exchange_seconds) + costs.second_step * kernel - own;
+            const double first = costs.first_step * kernel;
+            shard.predicted_seconds = std::max(first, shard.exchange_seconds) + costs.second_step * kernel - first;
         } else {
             shard.predicted_seconds = kernel + shard.exchange_seconds;
         }

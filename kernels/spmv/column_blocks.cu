@@ -224,7 +224,8 @@ public:
 
     bool worthwhile() const override
     {
-        return static_cast<std::int64_t>(sums_.size()) * tuning_.fewest_entries_a_stretch <= shard_.nnz;
+        const int fewest = splits_columns() ? tuning_.fewest_if_split : tuning_.fewest_entries_a_stretch;
+        return static_cast<std::int64_t>(sums_.size()) * fewest <= shard_.nnz;
     }
 
     std::int64_t format_bytes() const override
