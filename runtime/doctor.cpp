@@ -27,6 +27,9 @@ using Clock = std::chrono::steady_clock;
 
 /// Copies of one kind whose best counts.
 constexpr int repetitions = 4;
+/// Copies that all devices make at once, each of other host memory: far more together than the host's caches hold, as a
+/// matrix that is streamed, and so long that it does not matter which device begins first.
+constexpr int uncached_copies = 32;
 /// A link below this share of the fastest of its kind is worth a warning.
 constexpr double slow_share = 0.5;
 
@@ -273,25 +276,48 @@ private:
             .submit([this](Worker& worker, Rendezvous& meeting) {
                 Place& own = place(worker);
                 const auto rank = static_cast<std::size_t>(worker.rank());
-                const auto rate = [&](void* to, const void* from) {
-                    worker.stream().copy(to, from, bytes_);
-                    finish(worker);
-                    meeting.arrive_and_wait();
-                    worker.stream().record(*own.begin);
-                    for (int i = 0; i < repetitions; ++i) {
-                        worker.stream().copy(to, from, bytes_);
-                    }
-                    worker.stream().record(*own.end);
-                    finish(worker);
-                    return gbs(static_cast<double>(bytes_) * repetitions, own.end->seconds_since(*own.begin));
-                };
                 if (own.end == nullptr) {
                     throw Error(ErrorCode::device, name(worker.rank()) + " has no working link to the host");
                 }
-                report_.to_device_together[rank] = rate(own.receive.data(), own.host.data());
-                report_.from_device_together[rank] = rate(own.host.data(), own.receive.data());
+                const PinnedBuffer uncached = uncached_memory(worker);
+                auto* const host = static_cast<std::byte*>(uncached.bytes() > 0 ? uncached.data() : own.host.data());
+                const int copies = uncached.bytes() > 0 ? uncached_copies : repetitions;
+                const auto rate = [&](const auto& copy) {
+                    copy(host);
+                    finish(worker);
+                    meeting.arrive_and_wait();
+                    worker.stream().record(*own.begin);
+                    for (int i = 0; i < copies; ++i) {
+                        copy(host + (uncached.bytes() > 0 ? static_cast<std::size_t>(i) * bytes_ : 0));
+                    }
+                    worker.stream().record(*own.end);
+                    finish(worker);
+                    return gbs(static_cast<double>(bytes_) * copies, own.end->seconds_since(*own.begin));
+                };
+                report_.to_device_together[rank] =
+                    rate([&](const std::byte* at) { worker.stream().copy(own.receive.data(), at, bytes_); });
+                report_.from_device_together[rank] =
+                    rate([&](std::byte* at) { worker.stream().copy(at, own.receive.data(), bytes_); });
             })
             .get();
+    }
+
+    /// Host memory for so many copies; none for host devices, and where the system grants no more.
+    PinnedBuffer uncached_memory(Worker& worker)
+    {
+        if (state_.shared_memory()) {
+            return {};
+        }
+        try {
+            PinnedBuffer memory(worker.device(), bytes_ * uncached_copies);
+            auto* const words = static_cast<std::uint64_t*>(memory.data());
+            for (std::size_t i = 0; i < memory.bytes() / sizeof(std::uint64_t); ++i) {
+                words[i] = pattern(worker.rank(), i);
+            }
+            return memory;
+        } catch (const Error&) {
+            return {};
+        }
     }
 
     /// Copies the pattern of `from` to `to` by f on the worker of `by`, compares it there, and returns GB/s.

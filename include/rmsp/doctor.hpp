@@ -43,7 +43,8 @@ struct DoctorReport {
         versions;                      ///< of librmsp and of what it runs on: "driver", "CUDA runtime", "NCCL", ...
     std::vector<std::string> devices;  ///< "cuda:0 NVIDIA H200"
     std::vector<DoctorCheck> checks;
-    /// Copies between pinned host memory near a device and the device, device by device: one at a time, and all at once.
+    /// Copies between pinned host memory near a device and the device, device by device: one at a time, and all at once
+    /// (GPUs: from memory that the host's caches cannot hold, as a streamed matrix is).
     std::vector<double> to_device;
     std::vector<double> from_device;
     std::vector<double> to_device_together;
@@ -64,7 +65,7 @@ struct DoctorReport {
 /// Tests the devices that options.runtime asks for, and everything between them: that threads and memory are where they were
 /// placed, that data survive every link in both directions, how fast they move, and that each transport connects and gathers
 /// within the time limit. On a machine without GPUs these are the host devices. The result goes into the cache, where a
-/// Runtime on the same devices finds which transports passed. Blocks; moves a few hundred MB per device; other work of the
+/// Runtime on the same devices finds which transports passed. Blocks; moves a few GB per device; other work of the
 /// machine spoils the bandwidths only.
 /// \throws Error(usage) for bad options or a described machine, Error(device) if a device cannot be opened
 DoctorReport diagnose(const DoctorOptions& options = {});
