@@ -26,8 +26,8 @@ constexpr std::size_t slot_count = 6;
 // ones, which is what remains to be multiplied when everything has arrived. Each copy costs 3 us more than its bytes.
 constexpr std::int64_t automatic_chunk_bytes = std::int64_t{64} << 20;
 constexpr StreamEnds automatic_ends{std::int64_t{4} << 20, std::int64_t{16} << 20};
-// Pieces that are on their way while x is prepared.
-constexpr std::size_t pieces_ahead = 2;
+// Of the pieces that are on their way before a vector that takes the cores long: two of the first ones.
+constexpr std::int64_t most_bytes_ahead = std::int64_t{24} << 20;
 // How much longer than a link a core takes for a vector; its helpers are awake only after 0.3 ms, which is the first piece's time.
 constexpr std::int64_t core_over_link = 10;
 // Rows of y that leave for the host as one, at least; a piece's, if it has more.
@@ -523,19 +523,22 @@ void StreamedPart<T>::start(runtime::Worker& worker, PhaseProbe* probe)
 template <class T>
 void StreamedPart<T>::upload(runtime::Worker& worker, T* to, const T* from, std::size_t bytes)
 {
-    // What is ready before the first piece is there goes right behind it: of a small matrix there may be nothing left to multiply else
-    // when the vector arrives.
-    const bool small = !pieces_.empty() && static_cast<std::int64_t>(bytes) * core_over_link <= piece_bytes(0);
-    const std::size_t ahead = small ? 1 : pieces_ahead;
-    for (; sent_ < std::min(ahead, pieces_.size()); ++sent_) {
-        send(worker, sent_);
+    // No more than the link carries while the cores are at the vector: of a small matrix there may be nothing left to
+    // multiply else when the vector arrives.
+    const std::int64_t needed = static_cast<std::int64_t>(bytes) * core_over_link;
+    std::int64_t ahead = 0;
+    for (std::size_t i = 0; i < slots_.size() && (i < sent_ || ahead < std::min(needed, most_bytes_ahead)); ++i) {
+        if (i == sent_) {
+            send(worker, sent_++);
+        }
+        ahead += piece_bytes(i);
     }
     runtime::Between between;
     // Pieces that go through the pinned ring themselves follow the vector.
-    if (row_pointers_ == RowPointers::device && !source_.staged()) {
+    if (ahead < needed && row_pointers_ == RowPointers::device && !source_.staged()) {
         between = [&] {
             // Not more than the link needs, since the rest of the vector has to wait for it.
-            while (sent_ < slots_.size() && slot_of(sent_ - ahead).filled->ready()) {
+            while (sent_ >= 2 && sent_ < slots_.size() && slot_of(sent_ - 2).filled->ready()) {
                 send(worker, sent_++);
             }
         };
