@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -165,18 +166,31 @@ inline RuntimeOptions options_for(const Machine& machine)
     return options;
 }
 
-/// With a runtime on the machine.
+/// With a runtime on the machine, which all tests of a suite share: to connect NCCL takes a second.
 class RuntimeTest : public MachineTest {
 protected:
+    static void TearDownTestSuite() { runtimes().clear(); }
+
     void SetUp() override
     {
         MachineTest::SetUp();
         if (!IsSkipped()) {
-            runtime_ = std::make_unique<Runtime>(options_for(GetParam()));
+            auto& runtime = runtimes()[{GetParam().devices, GetParam().transport}];
+            if (!runtime) {
+                runtime = std::make_unique<Runtime>(options_for(GetParam()));
+            }
+            runtime_ = runtime.get();
         }
     }
 
-    std::unique_ptr<Runtime> runtime_;
+    Runtime* runtime_ = nullptr;
+
+private:
+    static std::map<std::pair<std::string, std::string>, std::unique_ptr<Runtime>>& runtimes()
+    {
+        static std::map<std::pair<std::string, std::string>, std::unique_ptr<Runtime>> all;
+        return all;
+    }
 };
 
 inline const std::vector<Machine>& machines()
