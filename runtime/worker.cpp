@@ -22,6 +22,7 @@ Worker::~Worker()
         device_->make_current();
         events_.clear();
         side_stream_.reset();
+        pool_.reset();
         stream_.reset();
         device_.reset();
     }
@@ -68,6 +69,7 @@ void Worker::run(const Placement& placement, const DeviceFactory& factory)
         device_ = factory();
         device_->make_current();
         stream_ = device_->make_stream(StreamPriority::normal);
+        pool_ = device_->make_pool(*stream_);
     } catch (...) {
         {
             std::lock_guard lock(mutex_);

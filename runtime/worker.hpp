@@ -41,7 +41,13 @@ public:
 
     // For tasks, on the worker's thread:
     Stream& stream() noexcept { return *stream_; }
-    kernels::Context context() { return device_->context(*stream_); }
+    /// Its memory is a pool in the order of stream(): nothing waits for the device when it is taken or given back.
+    kernels::Context context()
+    {
+        kernels::Context c = device_->context(*stream_);
+        c.memory = pool_.get();
+        return c;
+    }
     /// A second queue of the device, whose kernels go first where both wait for room. What is queued on it must end before the
     /// end of the task on stream(), through events. Made at the first call.
     Stream& side_stream();
@@ -65,6 +71,7 @@ private:
     const int rank_;
     std::unique_ptr<Device> device_;
     std::unique_ptr<Stream> stream_;
+    std::unique_ptr<kernels::Memory> pool_;
     std::unique_ptr<Stream> side_stream_;
     std::promise<void> open_;
 
