@@ -11,15 +11,14 @@ namespace {
 constexpr int threads = 256;
 constexpr int blocks_per_multiprocessor = 8;
 
-struct Exceptions {
-    unsigned no_float = 0;      ///< whether there are values that are no floats,
-    unsigned not_as_first = 0;  ///< or that differ from the first
-};
-
 template <class T>
-__global__ void __launch_bounds__(threads) examine_kernel(const T* values, std::int64_t n, Exceptions* found)
+__global__ void __launch_bounds__(threads) examine_kernel(const T* values, std::int64_t n, FoundValues<T>* found)
 {
     const BitsOf<T> first = bits_of(__ldg(values));
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        found->first = __ldg(values);
+        found->any = 1;
+    }
     bool no_float = sizeof(T) == sizeof(float);  // not asked
     bool not_as_first = false;
     for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n && !(no_float && not_as_first);
@@ -39,26 +38,43 @@ __global__ void __launch_bounds__(threads) examine_kernel(const T* values, std::
 }  // namespace
 
 template <class T>
-CommonValues<T> common_values(const CsrShard<T>& shard, const Context& context)
+void find_common_values(const CsrShard<T>& shard, FoundValues<T>* found, const Context& context)
 {
-    if (shard.nnz == 0) {
-        return {};
-    }
     const auto stream = static_cast<cudaStream_t>(context.stream);
-    const DeviceArray<Exceptions> found(*context.memory, 1);
-    RMSP_CUDA_CHECK(cudaMemsetAsync(found.data(), 0, sizeof(Exceptions), stream));
-    examine_kernel<<<static_cast<unsigned>(blocks_per_multiprocessor * std::max(context.compute_units, 1)), threads, 0,
-                     stream>>>(shard.values, shard.nnz, found.data());
-    RMSP_CUDA_CHECK_LAUNCH("examine_kernel");
-    Exceptions exceptions;
-    T first = 0;
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(&exceptions, found.data(), sizeof exceptions, cudaMemcpyDeviceToHost, stream));
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(&first, shard.values, sizeof first, cudaMemcpyDeviceToHost, stream));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-    return {exceptions.no_float == 0, exceptions.not_as_first == 0 && std::isfinite(first), first};
+    if (shard.nnz > 0) {
+        examine_kernel<<<static_cast<unsigned>(blocks_per_multiprocessor * std::max(context.compute_units, 1)), threads,
+                         0, stream>>>(shard.values, shard.nnz, found);
+        RMSP_CUDA_CHECK_LAUNCH("examine_kernel");
+    }
 }
 
-template CommonValues<float> common_values(const CsrShard<float>&, const Context&);
-template CommonValues<double> common_values(const CsrShard<double>&, const Context&);
+template <class T>
+CommonValues<T> common_values(const FoundValues<T>& found)
+{
+    return found.any == 0 ? CommonValues<T>{}
+                          : CommonValues<T>{found.no_float == 0, found.not_as_first == 0 && std::isfinite(found.first),
+                                            found.first};
+}
+
+template <class T>
+CommonValues<T> common_values(const CsrShard<T>& shard, const Context& context)
+{
+    const auto stream = static_cast<cudaStream_t>(context.stream);
+    const DeviceArray<FoundValues<T>> on_device(*context.memory, 1);
+    RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(FoundValues<T>), stream));
+    find_common_values(shard, on_device.data(), context);
+    FoundValues<T> found;
+    RMSP_CUDA_CHECK(cudaMemcpyAsync(&found, on_device.data(), sizeof found, cudaMemcpyDeviceToHost, stream));
+    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+    return common_values(found);
+}
+
+#define RMSP_INSTANTIATE(T)                                                                \
+    template void find_common_values(const CsrShard<T>&, FoundValues<T>*, const Context&); \
+    template CommonValues<T> common_values(const FoundValues<T>&);                         \
+    template CommonValues<T> common_values(const CsrShard<T>&, const Context&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

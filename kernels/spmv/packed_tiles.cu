@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <kernels/cuda_check.cuh>
@@ -52,20 +54,18 @@ __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocess
 template <class T, class Offset>
 class PackedTiles final : public SpmvOperator<T> {
 public:
-    PackedTiles(const CsrShard<T>& shard, const Offset* row_ptr, const Context& context) : shard_(shard)
+    PackedTiles(const CsrShard<T>& shard, const Offset* row_ptr, const RowStatistics& rows, const Context& context)
+        : shard_(shard)
     {
         if (shard.rows == 0) {
             return;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        const DeviceArray<std::int64_t> first = first_entries(row_ptr, shard.rows, context);
-        std::int64_t entries = 0;
-        RMSP_CUDA_CHECK(
-            cudaMemcpyAsync(&entries, first.data() + shard.rows, sizeof entries, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        shape_ = packed_shape(entries, shard.rows, context.compute_units);
-        const DeviceArray<PackedStart> starts(*context.memory, static_cast<std::size_t>(shape_.blocks) + 1);
-        const std::vector<PackedStart> host_starts = choose_starts(first, shard.rows, starts, context);
+        const DeviceArray<std::int64_t> first = first_entries(row_ptr, rows, context);
+        shape_ = packed_shape(shard.nnz + rows.empty_rows, shard.rows, context.compute_units);
+        const DeviceArray<PackedStart> starts(*context.memory,
+                                              static_cast<std::size_t>(tries(rows) * (shape_.blocks + 1)));
+        const auto [chosen, host_starts] = choose_starts(first, rows, starts, context);
         block_tiles_ = packed_block_tiles(host_starts);
         if (tiles() > std::numeric_limits<std::int32_t>::max()) {
             throw Error(ErrorCode::usage, "packed-tiles: " + std::to_string(shard.rows) + " rows and " +
@@ -84,23 +84,26 @@ public:
         with_high_bits(
             [&]<int bits>() { high_ = DeviceArray<std::byte>(*context.memory, count * 32 * sizeof(HighBits<bits>)); });
         sources_ = DeviceArray<Offset>(*context.memory, count);
-        const DeviceArray<unsigned> wide(*context.memory, 1);
-        RMSP_CUDA_CHECK(cudaMemsetAsync(wide.data(), 0, sizeof(unsigned), stream));
+        const DeviceArray<Found<T>> on_device(*context.memory, 1);
+        RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(Found<T>), stream));
+        find_common_values(shard, &on_device.data()->values, context);
         with_high_bits([&]<int bits>() {
             structure_kernel<<<static_cast<unsigned>(blocks_for(tiles())), threads, 0, stream>>>(
-                matrix<bits>(), row_ptr, shard.col_idx, first.data(), shard.rows, starts.data(), tiles(),
-                sources_.data(), wide.data());
+                matrix<bits>(), row_ptr, shard.col_idx, first.data(), shard.rows, chosen, tiles(), sources_.data(),
+                &on_device.data()->wide);
         });
         RMSP_CUDA_CHECK_LAUNCH("structure_kernel");
         wide_next_kernel<<<static_cast<unsigned>(tiles() / threads + 1), threads, 0, stream>>>(headers_.data(),
                                                                                                tiles());
         RMSP_CUDA_CHECK_LAUNCH("wide_next_kernel");
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&wide_tiles_, wide.data(), sizeof wide_tiles_, cudaMemcpyDeviceToHost, stream));
+        Found<T> found;
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(&found, on_device.data(), sizeof found, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        wide_tiles_ = found.wide;
         if (wide_tiles_ == 0) {
             high_.reset();
         }
-        update_values(context);
+        store_values(common_values(found.values), context);
     }
 
     void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
@@ -124,14 +127,7 @@ public:
         if (shard_.rows == 0) {
             return;
         }
-        values_.renew(shard_, tiles() * tile_entries, context, [&]<class V>(V* values) {
-            with_high_bits([&]<int bits>() {
-                values_kernel<<<static_cast<unsigned>(blocks_for(tiles())), threads, 0,
-                                static_cast<cudaStream_t>(context.stream)>>>(matrix<bits>(), shard_.values,
-                                                                             sources_.data(), tiles(), values);
-            });
-            RMSP_CUDA_CHECK_LAUNCH("values_kernel");
-        });
+        store_values(common_values(shard_, context), context);
     }
 
     std::int64_t format_bytes() const override
@@ -158,32 +154,64 @@ private:
 
     std::int64_t tiles() const { return shape_.blocks * block_tiles_; }
 
-    /// Where blocks begin. A cut row makes a block wait for others, so even long ones stay whole as long as no block needs another tile
-    /// for that.
-    std::vector<PackedStart> choose_starts(const DeviceArray<std::int64_t>& first, std::int64_t rows,
-                                           const DeviceArray<PackedStart>& starts, const Context& context) const
+    void store_values(const CommonValues<T>& common, const Context& context)
     {
+        values_.renew(common, tiles() * tile_entries, context, [&]<class V>(V* values) {
+            with_high_bits([&]<int bits>() {
+                values_kernel<<<static_cast<unsigned>(blocks_for(tiles())), threads, 0,
+                                static_cast<cudaStream_t>(context.stream)>>>(matrix<bits>(), shard_.values,
+                                                                             sources_.data(), tiles(), values);
+            });
+            RMSP_CUDA_CHECK_LAUNCH("values_kernel");
+        });
+    }
+
+    /// Lengths up to which rows may stay whole, each twice the one before, so that the last one leaves none cut.
+    static int tries(const RowStatistics& rows)
+    {
+        int n = 1;
+        while (std::int64_t{packed_tuning.longest_whole_row} << (n - 1) < rows.longest_row) {
+            ++n;
+        }
+        return n;
+    }
+
+    /// Where blocks begin, on the device and here. A cut row makes a block wait for others, so even long ones stay whole as long as no
+    /// block needs another tile for that.
+    std::pair<const PackedStart*, std::vector<PackedStart>> choose_starts(const DeviceArray<std::int64_t>& first,
+                                                                          const RowStatistics& rows,
+                                                                          const DeviceArray<PackedStart>& starts,
+                                                                          const Context& context) const
+    {
+        constexpr int at_once = 8;  // one wait for so many
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        std::vector<PackedStart> chosen;
-        std::vector<PackedStart> next(starts.size());
-        for (std::int64_t whole_row = packed_tuning.longest_whole_row;; whole_row *= 2) {
-            starts_kernel<<<static_cast<unsigned>(shape_.blocks / threads + 1), threads, 0, stream>>>(
-                first.data(), rows, shape_, whole_row, starts.data());
-            RMSP_CUDA_CHECK_LAUNCH("starts_kernel");
-            const std::size_t bytes = next.size() * sizeof(PackedStart);
-            RMSP_CUDA_CHECK(cudaMemcpyAsync(next.data(), starts.data(), bytes, cudaMemcpyDeviceToHost, stream));
-            RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-            const bool larger = !chosen.empty() && packed_block_tiles(next) > packed_block_tiles(chosen);
-            if (larger) {
-                RMSP_CUDA_CHECK(cudaMemcpyAsync(starts.data(), chosen.data(), bytes, cudaMemcpyHostToDevice, stream));
+        const auto size = static_cast<std::size_t>(shape_.blocks) + 1;
+        const int all = tries(rows);
+        std::vector<PackedStart> on_host(starts.size());
+        std::size_t chosen = 0;
+        const auto at = [&](std::size_t i) { return std::span(on_host).subspan(i * size, size); };
+        for (std::size_t i = 0; i < static_cast<std::size_t>(all); ++i) {
+            if (i % at_once == 0) {
+                const int now = std::min(at_once, all - static_cast<int>(i));
+                PackedStart* const to = starts.data() + i * size;
+                starts_kernel<<<dim3(static_cast<unsigned>(shape_.blocks / threads + 1), static_cast<unsigned>(now)),
+                                threads, 0, stream>>>(first.data(), shard_.rows, shape_,
+                                                      std::int64_t{packed_tuning.longest_whole_row} << i, to);
+                RMSP_CUDA_CHECK_LAUNCH("starts_kernel");
+                RMSP_CUDA_CHECK(cudaMemcpyAsync(on_host.data() + i * size, to,
+                                                static_cast<std::size_t>(now) * size * sizeof(PackedStart),
+                                                cudaMemcpyDeviceToHost, stream));
                 RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-                return chosen;
             }
-            chosen = next;
-            if (std::none_of(chosen.begin(), chosen.end(), [](const PackedStart& s) { return s.cuts_row(); })) {
-                return chosen;
+            if (packed_block_tiles(at(i)) > packed_block_tiles(at(chosen))) {
+                break;
+            }
+            chosen = i;
+            if (std::none_of(at(i).begin(), at(i).end(), [](const PackedStart& s) { return s.cuts_row(); })) {
+                break;
             }
         }
+        return {starts.data() + chosen * size, {at(chosen).begin(), at(chosen).end()}};
     }
 
     /// Calls f() with how many bits wide tiles have above the lower 16.
@@ -222,11 +250,11 @@ private:
 }  // namespace
 
 template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_packed_tiles(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
+std::unique_ptr<SpmvOperator<T>> prepare_packed_tiles(const CsrShard<T>& shard, const RowStatistics& rows,
                                                       const Context& context)
 {
     return shard.row_ptr.visit([&]<class Offset>(const Offset* row_ptr) -> std::unique_ptr<SpmvOperator<T>> {
-        return std::make_unique<PackedTiles<T, Offset>>(shard, row_ptr, context);
+        return std::make_unique<PackedTiles<T, Offset>>(shard, row_ptr, rows, context);
     });
 }
 

@@ -11,6 +11,7 @@
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/packed_tiles.hpp>
 #include <kernels/spmv/stored_values.cuh>
+#include <rmsp/partition.hpp>
 
 /// The arrays of kernel "packed-tiles" and the kernels that make them from CSR.
 namespace rmsp::kernels::packed {
@@ -185,29 +186,56 @@ struct RowEntries {
     }
 };
 
+/// The first entry of each row of a matrix without empty ones.
+template <class Offset>
+__global__ void __launch_bounds__(threads) widen_kernel(const Offset* row_ptr, std::int64_t n, std::int64_t* first)
+{
+    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    if (row < n) {
+        first[row] = row_ptr[row];
+    }
+}
+
 /// Of each row, and their number behind the last.
 template <class Offset>
-DeviceArray<std::int64_t> first_entries(const Offset* row_ptr, std::int64_t rows, const Context& context)
+DeviceArray<std::int64_t> first_entries(const Offset* row_ptr, const RowStatistics& rows, const Context& context)
 {
     const auto stream = static_cast<cudaStream_t>(context.stream);
-    DeviceArray<std::int64_t> first(*context.memory, static_cast<std::size_t>(rows) + 1);
-    const auto lengths =
-        thrust::make_transform_iterator(thrust::counting_iterator<std::int64_t>(0), RowEntries<Offset>{row_ptr, rows});
+    const std::int64_t n = rows.rows + 1;
+    DeviceArray<std::int64_t> first(*context.memory, static_cast<std::size_t>(n));
+    if (rows.empty_rows == 0) {
+        widen_kernel<<<static_cast<unsigned>((n + threads - 1) / threads), threads, 0, stream>>>(row_ptr, n,
+                                                                                                 first.data());
+        RMSP_CUDA_CHECK_LAUNCH("widen_kernel");
+        return first;
+    }
+    const auto lengths = thrust::make_transform_iterator(thrust::counting_iterator<std::int64_t>(0),
+                                                         RowEntries<Offset>{row_ptr, rows.rows});
     std::size_t bytes = 0;
-    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, lengths, first.data(), rows + 1, stream));
+    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, lengths, first.data(), n, stream));
     const DeviceArray<std::byte> workspace(*context.memory, bytes);
-    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(workspace.data(), bytes, lengths, first.data(), rows + 1, stream));
+    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(workspace.data(), bytes, lengths, first.data(), n, stream));
     return first;
 }
 
+/// The starts of blocks where rows of up to `whole_row` stay whole, and behind them where it is twice as much, and so on: one row of
+/// thread blocks each.
 static __global__ void starts_kernel(const std::int64_t* first_entry, std::int64_t rows, PackedShape shape,
                                      std::int64_t whole_row, PackedStart* starts)
 {
     const std::int64_t block = std::int64_t{blockIdx.x} * threads + threadIdx.x;
     if (block <= shape.blocks) {
-        starts[block] = packed_start(block * shape.block_entries, rows, first_entry, whole_row);
+        starts[blockIdx.y * (shape.blocks + 1) + block] =
+            packed_start(block * shape.block_entries, rows, first_entry, whole_row << blockIdx.y);
     }
 }
+
+/// What is found while the structure is made.
+template <class T>
+struct Found {
+    unsigned wide = 0;  ///< tiles
+    FoundValues<T> values;
+};
 
 /// Headers, ends and columns, one warp a tile; `sources` gets the number of the first nonzero of each, `wide` how many tiles are wide.
 template <int high_bits, class T, class Offset>

@@ -297,15 +297,17 @@ __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multipr
 template <class T, class Offset>
 class SellBlocks final : public SpmvOperator<T> {
 public:
-    SellBlocks(const CsrShard<T>& shard, const Offset* row_ptr, const Context& context)
-        : shard_(shard), row_ptr_(row_ptr)
+    SellBlocks(const CsrShard<T>& shard, const Offset* row_ptr, const RowStatistics& rows, const Context& context)
+        : shard_(shard), row_ptr_(row_ptr), lanes_(node_lanes(rows.mean))
     {
         if (shard.rows == 0) {
             return;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        choose_shape(context, stream);
-        with_shape([&]<int R, int C>() { build<R, C>(context, stream); });
+        DeviceArray<NodeCount> counts;
+        const Counted counted = choose_nodes(counts, context, stream);
+        with_shape(
+            [&]<int R, int C>() { build<R, C>(counts.data() + counted.first, counted.values, context, stream); });
     }
 
     void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
@@ -330,7 +332,10 @@ public:
 
     void update_values(const Context& context) override
     {
-        with_shape([&]<int R, int C>() { fill<R, C>(false, context); });
+        if (stored_entries_ > 0) {
+            const CommonValues<T> common = common_values(shard_, context);
+            with_shape([&]<int R, int C>() { fill<R, C>(false, common, context); });
+        }
     }
 
     bool worthwhile() const override { return worthwhile_; }
@@ -397,56 +402,101 @@ private:
                 codes_.data()};
     }
 
-    void set_shape(const BlockShape& shape, int shift)
+    /// The shapes whose codes have room for the columns, and where the first node may begin: a device's rows may begin inside one.
+    Ways ways_to_cut() const
     {
-        shape_ = shape;
-        shift_ = shift;
-        nodes_ = (shard_.rows + shift + shape.rows - 1) / shape.rows;
-    }
-
-    /// The shape that takes the fewest bytes, and where its first node begins: a device's rows may begin inside a node.
-    void choose_shape(const Context& context, cudaStream_t stream)
-    {
-        const DeviceArray<unsigned long long> totals(*context.memory, 2);
-        double least = std::numeric_limits<double>::max();
-        BlockShape best;
-        int best_shift = 0;
+        Ways ways;
+        std::int64_t first = 0;
         for (const BlockShape& shape : block_shapes) {
             for (int shift = 0; shift < shape.rows && fits_block_codes(shape, shard_.cols); ++shift) {
-                set_shape(shape, shift);
-                const DeviceArray<NodeCount> counts(*context.memory, static_cast<std::size_t>(nodes_));
-                with_shape([&]<int R, int C>() { count<R, C>(counts.data(), totals.data(), stream); });
-                unsigned long long sums[2];
-                RMSP_CUDA_CHECK(cudaMemcpyAsync(sums, totals.data(), sizeof sums, cudaMemcpyDeviceToHost, stream));
-                RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-                const BlockCount blocks{static_cast<std::int64_t>(sums[0]), static_cast<std::int64_t>(sums[1])};
-                const double bytes = block_bytes(shape, blocks, shard_.nnz, static_cast<int>(sizeof(T)));
-                if (bytes < least) {
-                    least = bytes;
-                    best = shape;
-                    best_shift = shift;
-                    mean_blocks_ = static_cast<double>(blocks.blocks) / static_cast<double>(nodes_);
-                }
+                const std::int64_t nodes = (shard_.rows + shift + shape.rows - 1) / shape.rows;
+                ways.way[ways.count++] = {shape, shift, nodes, first};
+                first += nodes;
             }
         }
-        if (best == BlockShape{}) {
+        if (ways.count == 0) {
             throw Error(ErrorCode::usage, "sell-blocks: " + std::to_string(shard_.cols) +
                                               " columns are more than the codes of blocks have bits for");
         }
-        set_shape(best, best_shift);
-        worthwhile_ = least <= static_cast<double>(shard_.nnz) * (sizeof(T) + sell_blocks_tuning.most_index_bytes);
+        return ways;
     }
 
-    template <int R, int C>
-    void count(NodeCount* counts, unsigned long long* totals, cudaStream_t stream) const
+    /// Queues the count of the blocks of one node in `sample`, in each way.
+    void count(const Ways& ways, int sample, NodeCount* counts, Found<T>* found, const Context& context,
+               cudaStream_t stream) const
     {
-        RMSP_CUDA_CHECK(cudaMemsetAsync(totals, 0, 2 * sizeof(unsigned long long), stream));
-        count_blocks_kernel<R, C><<<blocks_for(nodes_), threads, 0, stream>>>(matrix(), counts, totals);
+        std::int64_t nodes = 0;
+        for (int i = 0; i < ways.count; ++i) {
+            nodes = std::max(nodes, ways.way[i].count);
+        }
+        const auto blocks =
+            std::min<std::int64_t>(blocks_for((nodes + sample - 1) / sample * lanes_),
+                                   std::int64_t{sell_blocks_tuning.counting_blocks} * context.compute_units);
+        count_blocks_kernel<<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(ways.count)), threads, 0,
+                              stream>>>(matrix(), ways, lanes_, sample, counts, found);
         RMSP_CUDA_CHECK_LAUNCH("count_blocks_kernel");
     }
 
+    static Found<T> read(const DeviceArray<Found<T>>& on_device, cudaStream_t stream)
+    {
+        Found<T> found;
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(&found, on_device.data(), sizeof found, cudaMemcpyDeviceToHost, stream));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        return found;
+    }
+
+    double bytes_an_entry(const Nodes& way, const WayCount& count) const
+    {
+        const BlockCount blocks{static_cast<std::int64_t>(count.blocks), static_cast<std::int64_t>(count.entries)};
+        return block_bytes(way.shape, blocks, static_cast<std::int64_t>(count.seen), static_cast<int>(sizeof(T))) /
+               std::max(1.0, static_cast<double>(count.seen));
+    }
+
+    struct Counted {
+        std::int64_t first = 0;  ///< of the counts of the way that is taken
+        FoundValues<T> values;
+    };
+
+    /// Takes the way that needs the fewest bytes, and counts its nodes' blocks; in long matrices a sample of the nodes tells which.
+    Counted choose_nodes(DeviceArray<NodeCount>& counts, const Context& context, cudaStream_t stream)
+    {
+        Memory& memory = *context.memory;
+        const Ways ways = ways_to_cut();
+        const Nodes& last = ways.way[ways.count - 1];
+        const int sample = shard_.rows < sell_blocks_tuning.sampled_rows ? 1 : sell_blocks_tuning.sample;
+        const DeviceArray<Found<T>> on_device(memory, 1);
+        if (sample == 1) {
+            counts = DeviceArray<NodeCount>(memory, static_cast<std::size_t>(last.first + last.count));
+        }
+        RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(Found<T>), stream));
+        find_common_values(shard_, &on_device.data()->values, context);
+        count(ways, sample, counts.data(), on_device.data(), context, stream);
+        Found<T> found = read(on_device, stream);
+        int best = 0;
+        for (int i = 1; i < ways.count; ++i) {
+            best = bytes_an_entry(ways.way[i], found.counts[i]) < bytes_an_entry(ways.way[best], found.counts[best])
+                       ? i
+                       : best;
+        }
+        Nodes way = ways.way[best];
+        WayCount all = found.counts[best];
+        if (sample > 1) {
+            way.first = 0;
+            counts = DeviceArray<NodeCount>(memory, static_cast<std::size_t>(way.count));
+            RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(Found<T>), stream));
+            count({{way}, 1}, 1, counts.data(), on_device.data(), context, stream);
+            all = read(on_device, stream).counts[0];
+        }
+        shape_ = way.shape;
+        shift_ = way.shift;
+        nodes_ = way.count;
+        mean_blocks_ = static_cast<double>(all.blocks) / static_cast<double>(way.count);
+        worthwhile_ = bytes_an_entry(way, all) <= sizeof(T) + sell_blocks_tuning.most_index_bytes;
+        return {way.first, found.values};
+    }
+
     template <int R, int C>
-    void build(const Context& context, cudaStream_t stream)
+    void build(const NodeCount* counts, const FoundValues<T>& values, const Context& context, cudaStream_t stream)
     {
         constexpr int each = slice_nodes(BlockShape{R, C});
         Memory& memory = *context.memory;
@@ -454,15 +504,12 @@ private:
         const auto slices = static_cast<std::size_t>(slices_);
         node_of_ = DeviceArray<std::uint32_t>(memory, slices * each);
         info_ = DeviceArray<BlockSlice>(memory, slices);
-        const DeviceArray<NodeCount> counts(memory, static_cast<std::size_t>(nodes_));
-        const DeviceArray<unsigned long long> totals(memory, 2);
         const DeviceArray<std::uint32_t> firsts(memory, slices + 1);
-        count<R, C>(counts.data(), totals.data(), stream);
         RMSP_CUDA_CHECK(cudaMemsetAsync(firsts.data() + slices, 0, sizeof(std::uint32_t), stream));
         constexpr int window = window_nodes<R, C>;
         many_ = many_slices(slices_, context.compute_units, mean_blocks_, block_group<T>);
         sort_nodes_kernel<R, C, T><<<static_cast<unsigned>((nodes_ + window - 1) / window), window, 0, stream>>>(
-            counts.data(), nodes_, slices_, !many_, node_of_.data(), info_.data(), firsts.data());
+            counts, nodes_, slices_, !many_, node_of_.data(), info_.data(), firsts.data());
         RMSP_CUDA_CHECK_LAUNCH("sort_nodes_kernel");
         std::size_t bytes = 0;
         RMSP_CUDA_CHECK(
@@ -483,18 +530,17 @@ private:
         last_ = many_ ? last_slices(slices_, context.compute_units, mean_width, block_group<T>, parts_,
                                     slice_threads(parts_) / (32 * parts_))
                       : 0;
-        fill<R, C>(true, context);
+        if (stored_entries_ > 0) {
+            fill<R, C>(true, common_values(values), context);
+        }
     }
 
-    /// Decides how the values are stored, makes room for them, and copies them, with the codes if `structure`.
+    /// Makes room for the values, and copies them, with the codes if `structure`.
     template <int R, int C>
-    void fill(bool structure, const Context& context)
+    void fill(bool structure, const CommonValues<T>& common, const Context& context)
     {
-        if (stored_entries_ == 0) {
-            return;
-        }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        const bool floats = sizeof(T) > sizeof(float) && common_values(shard_, context).floats;
+        const bool floats = sizeof(T) > sizeof(float) && common.floats;
         const std::size_t bytes = static_cast<std::size_t>(stored_entries_) * (floats ? sizeof(float) : sizeof(T));
         if (values_.size() != bytes) {
             values_ = DeviceArray<std::byte>(*context.memory, bytes);
@@ -503,14 +549,16 @@ private:
         }
         floats_ = floats;
         with_stored([&]<class V>(V) {
-            fill_blocks_kernel<R, C><<<blocks_for(slices_ * slice_nodes(BlockShape{R, C})), threads, 0, stream>>>(
-                matrix(), structure, reinterpret_cast<V*>(values_.data()));
+            fill_blocks_kernel<R, C>
+                <<<blocks_for(slices_ * slice_nodes(BlockShape{R, C}) * lanes_), threads, 0, stream>>>(
+                    matrix(), structure, lanes_, reinterpret_cast<V*>(values_.data()));
             RMSP_CUDA_CHECK_LAUNCH("fill_blocks_kernel");
         });
     }
 
     CsrShard<T> shard_;
     const Offset* row_ptr_;
+    int lanes_;  ///< that go through a node
     BlockShape shape_;
     int shift_ = 0;
     std::int64_t nodes_ = 0;
@@ -531,11 +579,11 @@ private:
 }  // namespace
 
 template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
+std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>& shard, const RowStatistics& rows,
                                                      const Context& context)
 {
     return shard.row_ptr.visit([&]<class Offset>(const Offset* row_ptr) -> std::unique_ptr<SpmvOperator<T>> {
-        return std::make_unique<SellBlocks<T, Offset>>(shard, row_ptr, context);
+        return std::make_unique<SellBlocks<T, Offset>>(shard, row_ptr, rows, context);
     });
 }
 

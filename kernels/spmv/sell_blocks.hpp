@@ -28,6 +28,10 @@ struct SellBlocksTuning {
         16;  ///< a multiprocessor; where there are fewer, latency decides, and more bytes are better than more code
     int last_warps =
         16;  ///< a multiprocessor; whose slices, the last ones of many, are shared by all warps of a thread block
+    int short_rows = 16;  ///< entries, on average; fewer lanes go through a node of such rows while the format is made
+    int counting_blocks = 8;  ///< thread blocks a multiprocessor that count blocks, for each way to cut rows into nodes
+    std::int64_t sampled_rows = 1 << 15;  ///< of so many rows or more, the way is chosen by one node in `sample`
+    int sample = 8;
     bool operator==(const SellBlocksTuning&) const = default;
 };
 inline constexpr SellBlocksTuning sell_blocks_tuning{};
@@ -140,6 +144,12 @@ constexpr double block_bytes(const BlockShape& shape, const BlockCount& count, s
 {
     return static_cast<double>(count.blocks) * (shape.entries() * value_bytes + 4) +
            static_cast<double>(nnz - count.entries) * (value_bytes + 4);
+}
+
+/// Lanes that go through a node while the format is made. Few make the longest rows last, many find little to do in each.
+constexpr int node_lanes(double mean_row, const SellBlocksTuning& tuning = sell_blocks_tuning)
+{
+    return mean_row <= tuning.short_rows ? 4 : 8;
 }
 
 /// Warps that share a slice.

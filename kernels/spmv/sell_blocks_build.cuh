@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <cuda_runtime.h>
+#include <kernels/spmv/common_values.hpp>
 #include <kernels/spmv/sell_blocks.hpp>
 
 /// The arrays of kernel "sell-blocks" and the kernels that make them from CSR.
@@ -31,81 +32,224 @@ struct NodeCount {
     std::uint32_t holes = 0;   ///< whether there are blocks that are not full
 };
 
-/// Goes through the blocks of a node from left to right: f(k, block column, place[R][C]) with the index of each entry in the CSR
-/// arrays, -1 where there is none. Returns the number of blocks, or not_ascending as soon as columns are not.
-template <int R, int C, class T, class Offset, class F>
-__device__ std::uint32_t for_each_block(const Matrix<T, Offset>& a, std::int64_t node, F&& f)
-{
+/// Entries of the rows of a node that one lane goes through, as indices in the CSR arrays.
+template <int R, class Offset>
+struct NodeEntries {
     Offset at[R];
     Offset end[R];
+};
+
+/// All of them; none of a node that is not there.
+template <int R, class T, class Offset>
+__device__ __forceinline__ NodeEntries<R, Offset> node_entries(const Matrix<T, Offset>& a, std::int64_t node)
+{
+    NodeEntries<R, Offset> all;
 #pragma unroll
     for (int r = 0; r < R; ++r) {
         const std::int64_t row = node * R + r - a.shift;
         const bool is = row >= 0 && row < a.rows;
-        at[r] = is ? a.row_ptr[row] : 0;
-        end[r] = is ? a.row_ptr[row + 1] : 0;
+        all.at[r] = is ? a.row_ptr[row] : 0;
+        all.end[r] = is ? a.row_ptr[row + 1] : 0;
     }
-    std::int32_t last = -1;
-    for (std::uint32_t k = 0;; ++k) {
-        std::int32_t block = std::numeric_limits<std::int32_t>::max();
+    return all;
+}
+
+/// Whether the columns of each row of a node ascend; all of the `lanes` lanes that share it ask.
+template <int R, class T, class Offset>
+__device__ __forceinline__ bool columns_ascend(const Matrix<T, Offset>& a, const NodeEntries<R, Offset>& all, int lane,
+                                               int lanes)
+{
+    bool ascend = true;
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+        for (Offset i = all.at[r] + lane; i + 1 < all.end[r]; i += lanes) {
+            ascend = ascend && a.col_idx[i] < a.col_idx[i + 1];
+        }
+    }
+    const unsigned own = lanes == 32 ? ~0u : ((1u << lanes) - 1) << (threadIdx.x % 32 / lanes * lanes);
+    return (__ballot_sync(0xffffffffu, !ascend) & own) == 0;
+}
+
+/// What a lane goes through: of columns that ascend, whole blocks, about as many of the longest row as each of the other lanes. All
+/// lanes of the warp.
+template <int R, int C, class T, class Offset>
+__device__ __forceinline__ NodeEntries<R, Offset> share_of_lane(const Matrix<T, Offset>& a,
+                                                                const NodeEntries<R, Offset>& all, int lane, int lanes)
+{
+    Offset from = all.at[0];
+    Offset length = all.end[0] - all.at[0];
+#pragma unroll
+    for (int r = 1; r < R; ++r) {
+        const Offset other = all.end[r] - all.at[r];
+        from = other > length ? all.at[r] : from;
+        length = max(length, other);
+    }
+    NodeEntries<R, Offset> share = all;
+    if (lane > 0 && length > 0) {
+        const auto cut = static_cast<Offset>(std::int64_t{length} * lane / lanes);
+        const std::int32_t first = a.col_idx[from + cut] / C * C;
 #pragma unroll
         for (int r = 0; r < R; ++r) {
-            if (at[r] < end[r]) {
-                block = min(block, a.col_idx[at[r]] / C);
+            Offset low = all.at[r];
+            Offset high = all.end[r];
+            while (low < high) {
+                const Offset middle = low + (high - low) / 2;
+                if (a.col_idx[middle] < first) {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
             }
+            share.at[r] = low;
         }
-        if (block == std::numeric_limits<std::int32_t>::max()) {
+    }
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+        const Offset next = __shfl_down_sync(0xffffffffu, share.at[r], 1, lanes);
+        share.end[r] = lane + 1 < lanes ? next : all.end[r];
+    }
+    return share;
+}
+
+/// Goes through blocks from left to right, in columns that ascend: f(k, block column, place[R][C]) with the index of each entry in the
+/// CSR arrays, -1 where there is none. Returns the number of blocks.
+template <int R, int C, class T, class Offset, class F>
+__device__ __forceinline__ std::uint32_t for_each_block(const Matrix<T, Offset>& a, NodeEntries<R, Offset> entries,
+                                                        F&& f)
+{
+    for (std::uint32_t k = 0;; ++k) {
+        constexpr std::int32_t none = std::numeric_limits<std::int32_t>::max();
+        std::int32_t column[R];
+        std::int32_t block = none;
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            column[r] = entries.at[r] < entries.end[r] ? a.col_idx[entries.at[r]] : none;
+            block = min(block, column[r] / C);
+        }
+        if (block == none / C) {
             return k;
         }
-        if (block <= last) {
-            return not_ascending;
-        }
-        last = block;
         Offset place[R][C];
 #pragma unroll
         for (int r = 0; r < R; ++r) {
 #pragma unroll
             for (int c = 0; c < C; ++c) {
-                place[r][c] = -1;
-                if (at[r] < end[r] && a.col_idx[at[r]] == block * C + c) {
-                    place[r][c] = at[r];
-                    ++at[r];
+                const bool is = column[r] == block * C + c;
+                place[r][c] = is ? entries.at[r] : Offset{-1};
+                if (is) {
+                    ++entries.at[r];
+                    column[r] = entries.at[r] < entries.end[r] ? a.col_idx[entries.at[r]] : none;
                 }
-            }
-            if (at[r] < end[r] && a.col_idx[at[r]] / C <= block) {
-                return not_ascending;
             }
         }
         f(k, block, place);
     }
 }
 
+/// A way to cut rows into nodes: what count_blocks_kernel() tries.
+struct Nodes {
+    BlockShape shape;
+    int shift = 0;
+    std::int64_t count = 0;
+    std::int64_t first = 0;  ///< place of their counts in those of all ways
+};
+inline constexpr int most_ways = 7;
+struct Ways {
+    Nodes way[most_ways];
+    int count = 0;
+};
+
+/// What is found in the nodes that are counted.
+struct WayCount {
+    unsigned long long blocks;
+    unsigned long long entries;  ///< in them
+    unsigned long long seen;     ///< those of rows whose columns do not ascend, too
+};
+template <class T>
+struct Found {
+    WayCount counts[most_ways];
+    FoundValues<T> values;
+};
+
 template <int R, int C, class T, class Offset>
-__global__ void __launch_bounds__(threads)
-    count_blocks_kernel(const Matrix<T, Offset> a, NodeCount* counts, unsigned long long* totals)
+__device__ __forceinline__ void count_blocks(const Matrix<T, Offset>& a, int lanes, int sample, NodeCount* counts,
+                                             WayCount& sum)
 {
-    const std::int64_t node = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    unsigned long long blocks = 0;
-    unsigned long long entries = 0;
-    if (node < a.nodes) {
-        const std::uint32_t count =
-            for_each_block<R, C>(a, node, [](std::uint32_t, std::int32_t, const Offset(&)[R][C]) {});
-        NodeCount kept{count, 0};
-        if (count != not_ascending) {
-            blocks = count;
-            entries = static_cast<unsigned long long>(a.row_ptr[min(node * R + R - a.shift, a.rows)] -
-                                                      a.row_ptr[max(node * R - a.shift, std::int64_t{0})]);
-            kept.holes = entries != blocks * (R * C) ? 1 : 0;
+    const int lane = static_cast<int>(threadIdx.x) % lanes;
+    const std::int64_t stretch = std::int64_t{sample} * threads / lanes;  // of nodes, for a thread block
+    // All lanes of a warp go on as long as one has a node.
+    for (std::int64_t first = blockIdx.x * stretch + threadIdx.x / 32 * 32 / lanes; first < a.nodes;
+         first += gridDim.x * stretch) {
+        const std::int64_t node = first + threadIdx.x % 32 / lanes;
+        const NodeEntries<R, Offset> all = node_entries<R>(a, min(node, a.nodes));
+        const bool ascend = columns_ascend(a, all, lane, lanes);
+        const NodeEntries<R, Offset> share = share_of_lane<R, C>(a, all, lane, lanes);
+        std::uint32_t count = 0;
+        if (ascend) {
+            count = for_each_block<R, C>(a, share, [](std::uint32_t, std::int32_t, const Offset(&)[R][C]) {});
         }
-        counts[node] = kept;
+        for (int offset = lanes / 2; offset > 0; offset /= 2) {
+            count += __shfl_xor_sync(0xffffffffu, count, offset);
+        }
+        if (lane == 0 && node < a.nodes) {
+            unsigned long long own = 0;
+#pragma unroll
+            for (int r = 0; r < R; ++r) {
+                own += static_cast<unsigned long long>(all.end[r] - all.at[r]);
+            }
+            NodeCount kept{not_ascending, 0};
+            if (ascend) {
+                kept = {count, own != std::uint64_t{count} * (R * C) ? 1u : 0u};
+                sum.blocks += count;
+                sum.entries += own;
+            }
+            sum.seen += own;
+            if (counts != nullptr) {
+                counts[node] = kept;
+            }
+        }
+    }
+}
+
+/// Counts the blocks of each node, `lanes` lanes a node, or of the nodes of one stretch in `sample`; one row of thread blocks for each
+/// way. Without `counts`, adds them up only.
+template <class T, class Offset>
+__global__ void __launch_bounds__(threads)
+    count_blocks_kernel(Matrix<T, Offset> a, const Ways ways, int lanes, int sample, NodeCount* counts, Found<T>* found)
+{
+    __shared__ unsigned long long sums[3];
+    if (threadIdx.x < 3) {
+        sums[threadIdx.x] = 0;
+    }
+    __syncthreads();
+    const Nodes& way = ways.way[blockIdx.y];
+    a.nodes = way.count;
+    a.shift = way.shift;
+    NodeCount* const own = counts != nullptr ? counts + way.first : nullptr;
+    WayCount sum{};
+    if (way.shape == BlockShape{3, 3}) {
+        count_blocks<3, 3>(a, lanes, sample, own, sum);
+    } else if (way.shape == BlockShape{2, 3}) {
+        count_blocks<2, 3>(a, lanes, sample, own, sum);
+    } else {
+        count_blocks<2, 2>(a, lanes, sample, own, sum);
     }
     for (int offset = 16; offset > 0; offset /= 2) {
-        blocks += __shfl_down_sync(0xffffffffu, blocks, offset);
-        entries += __shfl_down_sync(0xffffffffu, entries, offset);
+        sum.blocks += __shfl_down_sync(0xffffffffu, sum.blocks, offset);
+        sum.entries += __shfl_down_sync(0xffffffffu, sum.entries, offset);
+        sum.seen += __shfl_down_sync(0xffffffffu, sum.seen, offset);
     }
     if (threadIdx.x % 32 == 0) {
-        atomicAdd(totals, blocks);
-        atomicAdd(totals + 1, entries);
+        atomicAdd(sums, sum.blocks);
+        atomicAdd(sums + 1, sum.entries);
+        atomicAdd(sums + 2, sum.seen);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        WayCount& to = found->counts[blockIdx.y];
+        atomicAdd(&to.blocks, sums[0]);
+        atomicAdd(&to.entries, sums[1]);
+        atomicAdd(&to.seen, sums[2]);
     }
 }
 
@@ -192,27 +336,37 @@ static __global__ void __launch_bounds__(threads)
     }
 }
 
-/// Copies values, stored as V, and codes if `structure`, from CSR into the slices, one thread a node. Values of padding are left alone.
+/// Copies values, stored as V, and codes if `structure`, from CSR into the slices, `lanes` lanes a node. Values of padding are left alone.
 template <int R, int C, class V, class T, class Offset>
 __global__ void __launch_bounds__(threads)
-    fill_blocks_kernel(const Matrix<T, Offset> a, bool structure, V* __restrict__ out)
+    fill_blocks_kernel(const Matrix<T, Offset> a, bool structure, int lanes, V* __restrict__ out)
 {
     constexpr BlockShape shape{R, C};
     constexpr int nodes = slice_nodes(shape);
-    const std::int64_t slot = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const std::int64_t slot = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / lanes;
     const std::int64_t index = slot / nodes;
     const int own = static_cast<int>(slot % nodes);
-    if (index >= a.slices || a.info[index].blocks() == 0) {
+    const int lane = static_cast<int>(threadIdx.x) % lanes;
+    const BlockSlice slice = index < a.slices ? a.info[index] : BlockSlice{};
+    const int width = slice.blocks();
+    const std::int64_t node = width > 0 ? a.node_of[slot] : a.nodes;
+    const NodeEntries<R, Offset> share = share_of_lane<R, C>(a, node_entries<R>(a, min(node, a.nodes)), lane, lanes);
+    const std::uint32_t count =
+        lanes > 1 ? for_each_block<R, C>(a, share, [](std::uint32_t, std::int32_t, const Offset(&)[R][C]) {}) : 0;
+    std::uint32_t before = count;
+    for (int offset = 1; offset < lanes; offset *= 2) {
+        const std::uint32_t left = __shfl_up_sync(0xffffffffu, before, offset, lanes);
+        before += lane >= offset ? left : 0;
+    }
+    before -= count;
+    if (width == 0) {
         return;
     }
-    const BlockSlice slice = a.info[index];
-    const int width = slice.blocks();
     V* const values = out + std::int64_t{slice.first} * slice_lanes(shape) * shape.lane_values();
     std::uint32_t* const codes = a.codes + std::int64_t{slice.first} * nodes;
-    const std::int64_t node = a.node_of[slot];
-    std::uint32_t filled = 0;
-    if (node < a.nodes) {
-        filled = for_each_block<R, C>(a, node, [&](std::uint32_t k, std::int32_t block, const Offset(&place)[R][C]) {
+    const std::uint32_t filled =
+        for_each_block<R, C>(a, share, [&](std::uint32_t i, std::int32_t block, const Offset(&place)[R][C]) {
+            const auto k = static_cast<int>(before + i);
             std::uint32_t entries = 0;
 #pragma unroll
             for (int r = 0; r < R; ++r) {
@@ -220,18 +374,17 @@ __global__ void __launch_bounds__(threads)
                 for (int c = 0; c < C; ++c) {
                     const bool is = place[r][c] >= 0;
                     entries |= is ? 1u << (r * C + c) : 0u;
-                    values[block_entry_place<T>(shape, width, static_cast<int>(k), own, r, c)] =
+                    values[block_entry_place<T>(shape, width, k, own, r, c)] =
                         is ? static_cast<V>(a.entries[place[r][c]]) : V{0};
                 }
             }
             if (structure) {
-                codes[block_code_place<T>(shape, width, static_cast<int>(k), own)] =
+                codes[block_code_place<T>(shape, width, k, own)] =
                     block_code(shape, static_cast<std::uint32_t>(block), entries);
             }
         });
-    }
-    if (structure) {
-        for (int k = static_cast<int>(filled); k < width; ++k) {
+    if (structure && lane == lanes - 1) {
+        for (int k = static_cast<int>(before + filled); k < width; ++k) {
             codes[block_code_place<T>(shape, width, k, own)] = 0;
         }
     }

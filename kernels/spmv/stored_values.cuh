@@ -22,7 +22,13 @@ public:
     template <class F>
     void renew(const CsrShard<T>& shard, std::int64_t entries, const Context& context, F&& fill)
     {
-        const CommonValues<T> common = common_values(shard, context);
+        renew(common_values(shard, context), entries, context, fill);
+    }
+
+    /// The same where that is known; does not wait.
+    template <class F>
+    void renew(const CommonValues<T>& common, std::int64_t entries, const Context& context, F&& fill)
+    {
         visit(common, [&]<class V>(V) {
             if constexpr (std::is_same_v<V, NoValues>) {
                 values_ = {};

@@ -91,11 +91,13 @@ TYPED_TEST(SellBlocks, AnyNumberOfRows)
 TYPED_TEST(SellBlocks, RowsThatBeginInsideANode)
 {
     const auto full = full_blocks({3, 3}, 3000, 20);
-    for (const std::int64_t first : {0, 1, 2}) {
-        SCOPED_TRACE(first);
-        const double bytes = this->multiply(900, 3000, [&](std::int64_t row) { return full(row + first); });
-        EXPECT_GT(bytes, 0);
-        EXPECT_LT(bytes, static_cast<double>(sizeof(TypeParam)) + 1);
+    for (const std::int64_t rows : {std::int64_t{900}, sell_blocks_tuning.sampled_rows + 1}) {
+        for (const std::int64_t first : {0, 1, 2}) {
+            SCOPED_TRACE(std::to_string(rows) + " from " + std::to_string(first));
+            const double bytes = this->multiply(rows, 3000, [&](std::int64_t row) { return full(row + first); });
+            EXPECT_GT(bytes, 0);
+            EXPECT_LT(bytes, static_cast<double>(sizeof(TypeParam)) + 1);
+        }
     }
 }
 
