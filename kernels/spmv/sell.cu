@@ -355,22 +355,21 @@ public:
         const auto stream = static_cast<cudaStream_t>(context.stream);
         slots_ = DeviceArray<Slot>(*context.memory, static_cast<std::size_t>(slices_count_) * slice_rows);
         slices_ = DeviceArray<Slice>(*context.memory, static_cast<std::size_t>(slices_count_));
-        const DeviceArray<SellExtent> total(*context.memory, 1);
+        const DeviceArray<ValueSize> sizes(*context.memory, slices_.size());
+        const DeviceArray<Found> on_device(*context.memory, 1);
+        RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(Found), stream));
         sort_kernel<<<static_cast<unsigned>((shard.rows + sort_rows - 1) / sort_rows), sort_rows, 0, stream>>>(
             matrix(), slices_count_);
         RMSP_CUDA_CHECK_LAUNCH("sort_kernel");
-        const DeviceArray<unsigned> left(*context.memory, 1);
-        RMSP_CUDA_CHECK(cudaMemsetAsync(left.data(), 0, sizeof(unsigned), stream));
-        measure_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(matrix(), slices_count_, left.data());
+        measure_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(matrix(), slices_count_,
+                                                                                &on_device.data()->left);
         RMSP_CUDA_CHECK_LAUNCH("measure_kernel");
-        place_kernel<<<1, scan_threads, 0, stream>>>(slices_.data(), nullptr, slices_count_, total.data());
+        place_kernel<<<1, scan_threads, 0, stream>>>(slices_.data(), nullptr, slices_count_, &on_device.data()->extent);
         RMSP_CUDA_CHECK_LAUNCH("place_kernel");
-        unsigned any_left = 0;
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&any_left, left.data(), sizeof any_left, cudaMemcpyDeviceToHost, stream));
-        SellExtent extent;
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&extent, total.data(), sizeof extent, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        left_ = any_left != 0;
+        examine(true, sizes, on_device, stream);
+        const Found found = read(on_device, stream);
+        const SellExtent& extent = found.extent;
+        left_ = found.left != 0;
         if (!fits_slice_positions(extent)) {
             throw Error(ErrorCode::usage, "sell: " + std::to_string(extent.values) + " times 128 bytes of values of " +
                                               std::to_string(shard.rows) + " rows and " + std::to_string(shard.nnz) +
@@ -379,7 +378,7 @@ public:
         bases_ = DeviceArray<int4>(*context.memory, static_cast<std::size_t>(extent.bases));
         codes_ =
             DeviceArray<unsigned char>(*context.memory, static_cast<std::size_t>(extent.codes) * slice_block_bytes);
-        store_values<true>(context);
+        store_values<true>(found, sizes, on_device, context);
         share_bases(extent.bases, context);
     }
 
@@ -404,7 +403,12 @@ public:
     void update_values(const Context& context) override
     {
         if (slices_count_ > 0) {
-            store_values<false>(context);
+            const auto stream = static_cast<cudaStream_t>(context.stream);
+            const DeviceArray<ValueSize> sizes(*context.memory, slices_.size());
+            const DeviceArray<Found> on_device(*context.memory, 1);
+            RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(Found), stream));
+            examine(true, sizes, on_device, stream);
+            store_values<false>(read(on_device, stream), sizes, on_device, context);
         }
     }
 
@@ -450,26 +454,39 @@ private:
     Matrix<T, const Offset*> matrix() const { return with(row_ptr_); }
     Stored<T> stored() const { return with(EitherPointers{row_ptr_, sizeof(Offset) == sizeof(std::int64_t)}); }
 
+    /// What the kernels that examine the matrix find.
+    struct Found {
+        unsigned left = 0;  ///< whether something stays in CSR
+        SellExtent extent;
+        unsigned long long encoded_blocks = 0;  ///< of values
+        unsigned long long raw_blocks = 0;
+    };
+
+    void examine(bool encode, const DeviceArray<ValueSize>& sizes, const DeviceArray<Found>& found,
+                 cudaStream_t stream) const
+    {
+        examine_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(
+            matrix(), slices_count_, encode, sizes.data(), &found.data()->encoded_blocks, &found.data()->raw_blocks);
+        RMSP_CUDA_CHECK_LAUNCH("examine_kernel");
+    }
+
+    static Found read(const DeviceArray<Found>& on_device, cudaStream_t stream)
+    {
+        Found found;
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(&found, on_device.data(), sizeof found, cudaMemcpyDeviceToHost, stream));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        return found;
+    }
+
     /// Decides how the values are stored, makes room for them, and copies them, with the columns if `Structure`. The operator is as
-    /// it was if there is no room. Waits for the stream.
+    /// it was if there is no room.
     template <bool Structure>
-    void store_values(const Context& context)
+    void store_values(const Found& found, const DeviceArray<ValueSize>& sizes, const DeviceArray<Found>& on_device,
+                      const Context& context)
     {
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        const DeviceArray<ValueSize> sizes(*context.memory, slices_.size());
-        const DeviceArray<unsigned long long> totals(*context.memory, 2);
-        const DeviceArray<SellExtent> total(*context.memory, 1);
-        const auto examine = [&](bool encode) {
-            examine_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(
-                matrix(), slices_count_, encode, sizes.data(), totals.data(), totals.data() + 1);
-            RMSP_CUDA_CHECK_LAUNCH("examine_kernel");
-        };
-        unsigned long long blocks_of[2] = {0, 0};
-        RMSP_CUDA_CHECK(cudaMemsetAsync(totals.data(), 0, sizeof blocks_of, stream));
-        examine(true);
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(blocks_of, totals.data(), sizeof blocks_of, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        const auto [small, raw] = blocks_of;
+        const unsigned long long small = found.encoded_blocks;
+        const unsigned long long raw = found.raw_blocks;
         const bool encode = values_are_encoded(static_cast<std::int64_t>(small), static_cast<std::int64_t>(raw));
         const std::size_t bytes = (encode ? small : raw) * slice_block_bytes;
         if (values_.size() != bytes) {
@@ -477,9 +494,10 @@ private:
         }
         if (encode || encoded_) {
             if (!encode) {
-                examine(false);
+                examine(false, sizes, on_device, stream);
             }
-            place_kernel<<<1, scan_threads, 0, stream>>>(slices_.data(), sizes.data(), slices_count_, total.data());
+            place_kernel<<<1, scan_threads, 0, stream>>>(slices_.data(), sizes.data(), slices_count_,
+                                                         &on_device.data()->extent);
             RMSP_CUDA_CHECK_LAUNCH("place_kernel");
         }
         encoded_ = encode;
@@ -522,7 +540,6 @@ private:
         move_bases_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(
             slices_.data(), slices_count_, bases_.data(), positions.data(), shared.data());
         RMSP_CUDA_CHECK_LAUNCH("move_bases_kernel");
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
         bases_ = std::move(shared);
     }
 

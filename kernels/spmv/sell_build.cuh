@@ -263,7 +263,8 @@ static __global__ void __launch_bounds__(scan_threads)
 #pragma unroll
         for (int i = 0; i < per_thread; ++i) {
             if (own + i < count) {
-                slice[i] = slices[own + i];
+                // One load: the compiler would make one of each of the short members.
+                slice[i] = std::bit_cast<Slice>(reinterpret_cast<const uint4*>(slices)[own + i]);
                 if (values != nullptr) {
                     slice[i].values = values[own + i].blocks;
                     slice[i].stored = values[own + i].stored;
@@ -286,7 +287,7 @@ static __global__ void __launch_bounds__(scan_threads)
                     placed.bases = static_cast<std::uint32_t>(at.bases);
                     placed.codes = static_cast<std::uint32_t>(at.codes);
                 }
-                slices[own + i] = placed;
+                reinterpret_cast<uint4*>(slices)[own + i] = std::bit_cast<uint4>(placed);
                 at.values += slice[i].values;
                 at.bases += slice[i].bases;
                 at.codes += slice[i].codes;
@@ -362,7 +363,7 @@ __global__ void __launch_bounds__(threads) fill_kernel(const Matrix<T, Pointers>
             T value[slice_group];
 #pragma unroll
             for (int j = 0; j < slice_group; ++j) {
-                value[j] = entries.in(k + j) ? __ldcs(a.entries + entries.place(k + j)) : T{0};
+                value[j] = entries.in(k + j) ? __ldg(a.entries + entries.place(k + j)) : T{0};
             }
             if (slice.stored == SliceValues::raw) {
                 store_values(reinterpret_cast<T*>(values), value, k, width, lane);
@@ -378,7 +379,7 @@ __global__ void __launch_bounds__(threads) fill_kernel(const Matrix<T, Pointers>
             for (int j = 0; j < slice_group; ++j) {
                 if (k + j < width) {
                     const bool in = entries.in(k + j);
-                    const std::int32_t column = in ? __ldcs(a.col_idx + entries.place(k + j)) : 0;
+                    const std::int32_t column = in ? __ldg(a.col_idx + entries.place(k + j)) : 0;
                     const std::int32_t shifted = diagonals ? column - lane : column;
                     base[j] =
                         slice.code == SliceCode::bytes4
