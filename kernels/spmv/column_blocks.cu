@@ -328,10 +328,9 @@ private:
                 const DeviceArray<std::uint32_t> sorted_block(memory, entries);
                 const DeviceArray<std::uint32_t> index(memory, entries);
                 entry_blocks_kernel<<<build_blocks(nnz), build_threads, 0, stream>>>(
-                    shard_.col_idx, nnz, rank.data(), static_cast<std::uint32_t>(tuning_.columns), block.data());
+                    shard_.col_idx, nnz, rank.data(), static_cast<std::uint32_t>(tuning_.columns), block.data(),
+                    index.data());
                 RMSP_CUDA_CHECK_LAUNCH("entry_blocks_kernel");
-                iota_kernel<<<build_blocks(nnz), build_threads, 0, stream>>>(index.data(), nnz);
-                RMSP_CUDA_CHECK_LAUNCH("iota_kernel");
                 sort_pairs(block.data(), sorted_block.data(), index.data(), entry.data(), nnz, bits_of(blocks_ - 1),
                            context);
                 block_starts_kernel<<<build_blocks(nnz + 1), build_threads, 0, stream>>>(sorted_block.data(), nnz,
@@ -366,24 +365,20 @@ private:
                 sorted, tiles_, blocks_, codes_.data(), entry_of_slot_.data(), first_stretch_.data());
             RMSP_CUDA_CHECK_LAUNCH("codes_kernel");
             exclusive_sum(first_stretch_.data(), tiles_ + 1, context);
-            std::vector<std::uint32_t> first_stretch(first_stretch_.size());
-            RMSP_CUDA_CHECK(cudaMemcpyAsync(first_stretch.data(), first_stretch_.data(),
-                                            first_stretch.size() * sizeof(std::uint32_t), cudaMemcpyDeviceToHost,
-                                            stream));
-            RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-            stretches = first_stretch.back();
             const int parts = std::max(1, context.compute_units * tuning_.blocks_per_multiprocessor);
             for (Columns& columns : columns_) {
                 if (columns.used > 0) {
-                    const auto first_block = static_cast<std::size_t>(columns.first / tuning_.columns);
-                    const auto end_block = static_cast<std::size_t>(
-                        (columns.first + columns.used + tuning_.columns - 1) / tuning_.columns);
-                    columns.shares =
-                        copied(share_tiles(std::span(first_tile).subspan(first_block, end_block - first_block + 1),
-                                           first_stretch, parts, tuning_),
-                               context, stream);
+                    const std::int64_t first_block = columns.first / tuning_.columns;
+                    const std::int64_t end_block =
+                        (columns.first + columns.used + tuning_.columns - 1) / tuning_.columns;
+                    columns.shares = DeviceArray<std::int64_t>(memory, static_cast<std::size_t>(parts) + 1);
+                    shares_kernel<<<build_blocks(parts + 1), build_threads, 0, stream>>>(
+                        parts, first_tile_.data() + first_block, end_block - first_block, first_stretch_.data(),
+                        tuning_, columns.shares.data());
+                    RMSP_CUDA_CHECK_LAUNCH("shares_kernel");
                 }
             }
+            stretches = read(first_stretch_.data() + tiles_, stream);
 
             const DeviceArray<std::uint32_t> row_of(memory, static_cast<std::size_t>(stretches));
             stretch_rows_kernel<<<build_blocks(tiles_ * 32), build_threads, 0, stream>>>(

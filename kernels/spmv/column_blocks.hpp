@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
+
+#include <kernels/spmv/search.hpp>
 
 /// The layout of kernel "column-blocks" as data and pure functions. Plain C++, so that the host tests it.
 ///
@@ -49,38 +49,32 @@ constexpr int tile_value_place(int i, int width)
     return (j / width * 32 + lane) * width + j % width;
 }
 
-/// The first tile of each of `parts` thread blocks, and the end, at equal weight: a tile weighs 1, each of its stretches
-/// 1 / stretches_a_tile, and the slice of a block slice_weight. `first_tile` has an entry for each of some blocks, and their end,
-/// `first_stretch` one for each tile of the matrix.
-inline std::vector<std::int64_t> share_tiles(std::span<const std::int64_t> first_tile,
-                                             std::span<const std::uint32_t> first_stretch, int parts,
-                                             const ColumnBlockTuning& tuning)
+/// The first tile of thread block `part` of `parts`, or the end: they take equal weight. A tile weighs 1, each of its stretches
+/// 1 / stretches_a_tile, and the slice of a block, which comes before its tiles, slice_weight.
+/// \param first_tile     of each of some blocks, and their end
+/// \param first_stretch  of each tile of the matrix, and the end
+constexpr std::int64_t share_begin(int part, int parts, const std::int64_t* first_tile, std::int64_t blocks,
+                                   const std::uint32_t* first_stretch, const ColumnBlockTuning& tuning)
 {
-    const std::int64_t first = first_tile.front();
-    const std::int64_t tiles = first_tile.back();
+    const std::int64_t first = first_tile[0];
+    const std::int64_t tiles = first_tile[blocks];
     const auto work = [&](std::int64_t tile) {
-        const std::uint32_t stretches =
-            first_stretch[static_cast<std::size_t>(tile)] - first_stretch[static_cast<std::size_t>(first)];
-        return tile - first + stretches / tuning.stretches_a_tile;
+        return tile - first + (first_stretch[tile] - first_stretch[first]) / tuning.stretches_a_tile;
     };
-    const auto blocks = static_cast<std::int64_t>(first_tile.size()) - 1;
     const std::int64_t total = work(tiles) + blocks * tuning.slice_weight;
-    std::vector<std::int64_t> cuts;
+    const std::int64_t at = total / parts * part + total % parts * part / parts;
     std::int64_t tile = first;
-    std::size_t block = 0;
-    for (int part = 0; part < parts; ++part) {
-        const std::int64_t at = total / parts * part + total % parts * part / parts;
-        // Slices come before the tiles of their blocks.
-        while (tile < tiles && work(tile) + static_cast<std::int64_t>(block + 1) * tuning.slice_weight < at) {
-            ++tile;
-            while (first_tile[block + 1] <= tile && tile < tiles) {
-                ++block;
-            }
+    std::int64_t end = tiles;
+    while (tile < end) {
+        const std::int64_t middle = tile + (end - tile) / 2;
+        const std::int64_t slices = find_column(first_tile, 0, blocks - 1, middle) + 1;
+        if (part == parts || work(middle) + slices * tuning.slice_weight < at) {
+            tile = middle + 1;
+        } else {
+            end = middle;
         }
-        cuts.push_back(tile);
     }
-    cuts.push_back(tiles);
-    return cuts;
+    return tile;
 }
 
 }  // namespace rmsp::kernels

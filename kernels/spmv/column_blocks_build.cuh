@@ -60,13 +60,14 @@ __global__ void entry_rows_kernel(const Offset* row_ptr, std::int64_t rows, std:
     }
 }
 
-/// Block of each entry.
+/// Block of each entry, and its number.
 static __global__ void entry_blocks_kernel(const std::int32_t* columns, std::int64_t nnz, const std::uint32_t* rank,
-                                           std::uint32_t block_columns, std::uint32_t* block)
+                                           std::uint32_t block_columns, std::uint32_t* block, std::uint32_t* index)
 {
     const std::int64_t i = build_index();
     if (i < nnz) {
         block[i] = rank[columns[i]] / block_columns;
+        index[i] = static_cast<std::uint32_t>(i);
     }
 }
 
@@ -118,7 +119,7 @@ static __global__ void codes_kernel(const Sorted s, std::int64_t tiles, std::uin
     const std::int64_t left = s.first_entry[block + 1] - begin;
     int ends = 0;
     for (int j = 0; j < tile_lane_entries; ++j) {
-        const int i = lane * tile_lane_entries + j;
+        const int i = j * 32 + lane;
         const std::int64_t slot = tile * block_tile_entries + i;
         std::uint32_t code = s.block_columns;  // of padding: a zero behind the slice
         std::uint32_t entry = ~0u;
@@ -161,6 +162,16 @@ static __global__ void stretch_rows_kernel(std::int64_t tiles, const std::uint16
             atomicAdd(row_counts + row, 1u);
         }
         at += static_cast<std::uint32_t>(__popc(ends));
+    }
+}
+
+/// First tile of each thread block, and the end.
+static __global__ void shares_kernel(int parts, const std::int64_t* first_tile, std::int64_t blocks,
+                                     const std::uint32_t* first_stretch, ColumnBlockTuning tuning, std::int64_t* shares)
+{
+    const auto part = static_cast<int>(build_index());
+    if (part <= parts) {
+        shares[part] = share_begin(part, parts, first_tile, blocks, first_stretch, tuning);
     }
 }
 

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <set>
+#include <span>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <kernels/spmv/column_blocks.hpp>
@@ -48,6 +50,18 @@ TEST(ColumnBlocksLayout, TilesOfEntries)
     EXPECT_EQ(block_tiles(block_tile_entries), 1);
     EXPECT_EQ(block_tiles(block_tile_entries + 1), 2);
     EXPECT_EQ(block_tiles(std::int64_t{1} << 40), (std::int64_t{1} << 40) / block_tile_entries);
+}
+
+std::vector<std::int64_t> share_tiles(std::span<const std::int64_t> first_tile,
+                                      const std::vector<std::uint32_t>& first_stretch, int parts,
+                                      const ColumnBlockTuning& tuning)
+{
+    std::vector<std::int64_t> cuts;
+    for (int part = 0; part <= parts; ++part) {
+        cuts.push_back(share_begin(part, parts, first_tile.data(), static_cast<std::int64_t>(first_tile.size()) - 1,
+                                   first_stretch.data(), tuning));
+    }
+    return cuts;
 }
 
 TEST(ColumnBlocksLayout, SharesCoverAllTilesInOrder)
