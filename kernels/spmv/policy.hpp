@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include <rmsp/partition.hpp>
@@ -50,24 +49,6 @@ inline constexpr SlicedRows blocked_rows{8, 0.6, 3, 1'000'000};
 
 /// Nonzeros that each lane of csr-row-vector loads before it uses the first.
 inline constexpr int row_vector_unroll = 4;
-
-/// Rows that csr-row-vector sums out of shared memory, a few lanes each: so many that the memory decides, of doubles (floats
-/// have fewer bytes than that gains), so long that each lane has several entries, and none longer than a step of its lanes.
-struct StagedRows {
-    double shortest_mean = 16;
-    std::int64_t longest_row = 32;
-    std::int64_t fewest_nonzeros = 4'000'000;
-    std::size_t least_value_bytes = 8;
-    bool operator==(const StagedRows&) const = default;
-};
-inline constexpr StagedRows staged_rows{};
-inline constexpr int row_staged_lanes = 4;
-
-constexpr bool stages_rows(const RowStatistics& rows, std::size_t value_bytes, const StagedRows& limits = staged_rows)
-{
-    return rows.nnz >= limits.fewest_nonzeros && rows.mean >= limits.shortest_mean &&
-           rows.longest_row <= limits.longest_row && value_bytes >= limits.least_value_bytes;
-}
 
 /// Lanes a row of csr-row-vector: the fewest, of 2 to 32, that take a row of mean length in one step. A mean a tenth above what they
 /// take still counts: twice the lanes would leave half of them idle.
