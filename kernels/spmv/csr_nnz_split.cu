@@ -37,9 +37,9 @@ struct Matrix {
     int block_tiles;
     int block_entries;
     const std::uint16_t* ends;  ///< of each lane of each tile: packed_ends()
-    const std::int32_t*
-        tile_rows;  ///< the first that ends in the tile or later, as Rows::number; complemented where the tile has
-                    ///< entries from block_entries on that belong to the next block
+    /// The first that ends in the tile or later, counted from block_rows; complemented where the tile has entries from
+    /// block_entries on that belong to the next block.
+    const std::int32_t* tile_rows;
     const std::int64_t* block_rows;  ///< that number 0 stands for: the one before the block's first
     const PackedCuts* cuts;          ///< of each block
     T* slots;                        ///< of pieces of rows, one a warp: pieces.cuh

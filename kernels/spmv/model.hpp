@@ -28,7 +28,7 @@ struct DeviceModel {
 enum class Beside : std::uint8_t {
     nothing,
     rows,     ///< the rows that need none of it
-    columns,  ///< the device's own columns
+    columns,  ///< the device's own columns, and the popular ones of the others
 };
 
 /// What sets a kernel apart besides the bytes of its format.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -109,6 +110,18 @@ CooMatrix<T> shuffled(const CooMatrix<T>& a)
     out.row_idx.visit([&](auto& to) { permute(to, a.row_idx); });
     out.col_idx.visit([&](auto& to) { permute(to, a.col_idx); });
     return out;
+}
+
+/// What f() says in the usage error that it throws; empty if it throws none.
+inline std::string usage_message(const std::function<void()>& f)
+{
+    try {
+        f();
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::usage);
+        return e.what();
+    }
+    return "";
 }
 
 /// Whether CUDA offers this process at least n GPUs; asked once, since opening a GPU takes a while.

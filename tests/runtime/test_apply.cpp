@@ -1,5 +1,4 @@
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <utility>
 
@@ -59,17 +58,6 @@ private:
     std::size_t bytes_;
     void* data_;
 };
-
-std::string usage_message(const std::function<void()>& f)
-{
-    try {
-        f();
-    } catch (const Error& e) {
-        EXPECT_EQ(e.code(), ErrorCode::usage);
-        return e.what();
-    }
-    return "";
-}
 
 TEST_P(Apply, HardMatricesInDoubleWithHostVectors)
 {

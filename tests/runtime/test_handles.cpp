@@ -1,4 +1,3 @@
-#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -10,17 +9,6 @@
 
 namespace rmsp::test {
 namespace {
-
-std::string message_of(const std::function<void()>& f)
-{
-    try {
-        f();
-    } catch (const Error& e) {
-        EXPECT_EQ(e.code(), ErrorCode::usage);
-        return e.what();
-    }
-    return "";
-}
 
 TEST(Empty, HandlesThrowInsteadOfCrashing)
 {
@@ -44,16 +32,16 @@ TEST(Empty, WhatWasMovedFromThrowsInsteadOfCrashing)
     Runtime runtime(std::move(from));
     // NOLINTBEGIN(bugprone-use-after-move)
     const std::string message = "this Runtime is empty: what it had was moved to another one";
-    EXPECT_EQ(message_of([&] { from.distribute(a.view()); }), message);
-    EXPECT_EQ(message_of([&] { from.plan(a.view()); }), message);
-    EXPECT_EQ(message_of([&] { from.devices(); }), message);
-    EXPECT_EQ(message_of([&] { from.topology(); }), message);
-    EXPECT_EQ(message_of([&] { from.transport(); }), message);
-    EXPECT_EQ(message_of([&] { from.synchronize(); }), message);
-    EXPECT_EQ(message_of([&] { from.measure_limits(); }), message);
-    EXPECT_EQ(message_of([&] { SparseProduct<double>(from, a.view(), a.view()); }), message);
-    EXPECT_EQ(message_of([&] { SparseProduct<double>::plan(from, a.view(), a.view()); }), message);
-    EXPECT_EQ(message_of([&] { to_csc(from, a.view()); }), message);
+    EXPECT_EQ(usage_message([&] { from.distribute(a.view()); }), message);
+    EXPECT_EQ(usage_message([&] { from.plan(a.view()); }), message);
+    EXPECT_EQ(usage_message([&] { from.devices(); }), message);
+    EXPECT_EQ(usage_message([&] { from.topology(); }), message);
+    EXPECT_EQ(usage_message([&] { from.transport(); }), message);
+    EXPECT_EQ(usage_message([&] { from.synchronize(); }), message);
+    EXPECT_EQ(usage_message([&] { from.measure_limits(); }), message);
+    EXPECT_EQ(usage_message([&] { SparseProduct<double>(from, a.view(), a.view()); }), message);
+    EXPECT_EQ(usage_message([&] { SparseProduct<double>::plan(from, a.view(), a.view()); }), message);
+    EXPECT_EQ(usage_message([&] { to_csc(from, a.view()); }), message);
     EXPECT_THROW(matrix.rows(), Error);
     EXPECT_THROW(matrix.make_y(), Error);
     from = std::move(runtime);
