@@ -174,7 +174,10 @@ template <class T>
 void open_shard(MatrixState<T>& matrix, Shard<T>& shard, runtime::Worker& worker)
 {
     runtime::Device& device = worker.device();
-    kernels::Memory& memory = shard.budget ? static_cast<kernels::Memory&>(*shard.budget) : device;
+    // Of several devices, others read it, which the pool is not for.
+    kernels::Memory& memory = shard.budget               ? static_cast<kernels::Memory&>(*shard.budget)
+                              : matrix.shards.size() > 1 ? device
+                                                         : *worker.context().memory;
     if (shard.carry_nnz > 0) {
         shard.carry_out = kernels::DeviceArray<T>(memory, 1);
     }

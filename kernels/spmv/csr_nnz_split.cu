@@ -1,6 +1,5 @@
 #include <limits>
 #include <string>
-#include <vector>
 
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
@@ -222,6 +221,18 @@ __global__ void starts_kernel(std::int64_t rows, std::int64_t nnz, const Offset*
     }
 }
 
+/// What blocks share of rows, with empty slots for their pieces.
+template <class T>
+__global__ void cuts_kernel(SplitShape shape, const PackedStart* __restrict__ starts, PackedCuts* __restrict__ cuts,
+                            T* __restrict__ slots)
+{
+    const std::int64_t block = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    if (block < shape.blocks) {
+        cuts[block] = packed_cuts(starts, block, shape.block_tiles, block * shape.block_entries);
+        pieces::make_empty(slots + block * warps, warps);
+    }
+}
+
 /// Lists of rows that have nonzeros and that have none; `rank` is how many rows before a row have some.
 template <class Offset>
 __global__ void lists_kernel(std::int64_t rows, const Offset* __restrict__ row_ptr,
@@ -340,21 +351,15 @@ public:
         starts_kernel<<<blocks_for(shape_.blocks + 1), threads, 0, stream>>>(shard.rows, shard.nnz, row_ptr, shape_,
                                                                              starts.data());
         RMSP_CUDA_CHECK_LAUNCH("starts_kernel");
-        std::vector<PackedStart> host_starts(starts.size());
+        const auto blocks = static_cast<std::size_t>(shape_.blocks);
+        cuts_ = DeviceArray<PackedCuts>(*context.memory, blocks);
+        slots_ = DeviceArray<T>(*context.memory, blocks * warps);
+        cuts_kernel<<<blocks_for(shape_.blocks), threads, 0, stream>>>(shape_, starts.data(), cuts_.data(),
+                                                                       slots_.data());
+        RMSP_CUDA_CHECK_LAUNCH("cuts_kernel");
         unsigned long long empty_rows = 0;
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(host_starts.data(), starts.data(), starts.size() * sizeof(PackedStart),
-                                        cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaMemcpyAsync(&empty_rows, empty.data(), sizeof empty_rows, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-
-        std::int32_t pieces = 0;
-        const std::vector<PackedCuts> cuts = packed_cuts(
-            host_starts, shape_.block_tiles,
-            [&](std::size_t block) { return static_cast<std::int64_t>(block) * shape_.block_entries; }, pieces);
-        cuts_ = DeviceArray<PackedCuts>(*context.memory, cuts.size());
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(cuts_.data(), cuts.data(), cuts.size() * sizeof(PackedCuts),
-                                        cudaMemcpyHostToDevice, stream));
-        slots_ = pieces::empty_slots<T>(std::int64_t{pieces} * warps, context);
         DeviceArray<std::int32_t> rank;
         if (empty_rows > 0) {
             check(shard.rows < most);
@@ -373,8 +378,6 @@ public:
             shard.rows, shard.nnz, row_ptr, bits.data(), rank.data(), shape_, starts.data(), ends_.data(),
             tile_rows_.data(), block_rows_.data());
         RMSP_CUDA_CHECK_LAUNCH("tiles_kernel");
-        // Not sooner: `cuts` is the host's.
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
     }
 
     void apply(T alpha, const T* x, T beta, T* y, const Context& context) override

@@ -1,10 +1,5 @@
-#include <algorithm>
 #include <limits>
-#include <span>
 #include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
@@ -61,44 +56,46 @@ public:
             return;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        const DeviceArray<std::int64_t> first = first_entries(row_ptr, rows, context);
         shape_ = packed_shape(shard.nnz + rows.empty_rows, shard.rows, context.compute_units);
-        const DeviceArray<PackedStart> starts(*context.memory,
-                                              static_cast<std::size_t>(tries(rows) * (shape_.blocks + 1)));
-        const auto [chosen, host_starts] = choose_starts(first, rows, starts, context);
-        block_tiles_ = packed_block_tiles(host_starts);
-        if (tiles() > std::numeric_limits<std::int32_t>::max()) {
+        // How many tiles the largest block has is known after all else: there is room for as many as it may have.
+        const std::int64_t most_tiles = shape_.blocks * packed_most_tiles(shape_);
+        if (most_tiles > std::numeric_limits<std::int32_t>::max()) {
             throw Error(ErrorCode::usage, "packed-tiles: " + std::to_string(shard.rows) + " rows and " +
                                               std::to_string(shard.nnz) + " nonzeros are more than one launch takes");
         }
-        std::int32_t pieces = 0;
-        const std::vector<PackedCuts> cuts = packed_cuts(host_starts, block_tiles_, pieces);
-        cuts_ = DeviceArray<PackedCuts>(*context.memory, cuts.size());
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(cuts_.data(), cuts.data(), cuts.size() * sizeof(PackedCuts),
-                                        cudaMemcpyHostToDevice, stream));
-        slots_ = pieces::empty_slots<T>(std::int64_t{pieces} * warps, context);
-        const auto count = static_cast<std::size_t>(tiles());
-        headers_ = DeviceArray<PackedHeader>(*context.memory, count);
-        ends_ = DeviceArray<std::uint16_t>(*context.memory, count * 32);
-        low_ = DeviceArray<LanePairs>(*context.memory, count * 32);
-        with_high_bits(
-            [&]<int bits>() { high_ = DeviceArray<std::byte>(*context.memory, count * 32 * sizeof(HighBits<bits>)); });
-        sources_ = DeviceArray<Offset>(*context.memory, count);
-        const DeviceArray<Found<T>> on_device(*context.memory, 1);
+        Memory& memory = *context.memory;
+        const auto blocks = static_cast<std::size_t>(shape_.blocks);
+        const DeviceArray<Found<T>> on_device(memory, 1);
         RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(Found<T>), stream));
+        int* const block_tiles = &on_device.data()->block_tiles;
+        const DeviceArray<std::int64_t> first = first_entries(row_ptr, rows, context);
+        const DeviceArray<PackedStart> starts(memory, blocks + 1);
+        cuts_ = DeviceArray<PackedCuts>(memory, blocks);
+        slots_ = DeviceArray<T>(memory, blocks * warps);
+        layout_kernel<<<1, layout_threads, 0, stream>>>(first.data(), shard.rows, shape_, starts.data(), cuts_.data(),
+                                                        slots_.data(), block_tiles);
+        RMSP_CUDA_CHECK_LAUNCH("layout_kernel");
         find_common_values(shard, &on_device.data()->values, context);
+        const auto count = static_cast<std::size_t>(most_tiles);
+        headers_ = DeviceArray<PackedHeader>(memory, count);
+        ends_ = DeviceArray<std::uint16_t>(memory, count * 32);
+        low_ = DeviceArray<LanePairs>(memory, count * 32);
+        with_high_bits(
+            [&]<int bits>() { high_ = DeviceArray<std::byte>(memory, count * 32 * sizeof(HighBits<bits>)); });
+        sources_ = DeviceArray<Offset>(memory, count);
         with_high_bits([&]<int bits>() {
-            structure_kernel<<<static_cast<unsigned>(blocks_for(tiles())), threads, 0, stream>>>(
-                matrix<bits>(), row_ptr, shard.col_idx, first.data(), shard.rows, chosen, tiles(), sources_.data(),
-                &on_device.data()->wide);
+            structure_kernel<<<static_cast<unsigned>(blocks_for(most_tiles)), threads, 0, stream>>>(
+                matrix<bits>(), row_ptr, shard.col_idx, first.data(), shard.rows, starts.data(), shape_.blocks,
+                block_tiles, sources_.data(), &on_device.data()->wide);
         });
         RMSP_CUDA_CHECK_LAUNCH("structure_kernel");
-        wide_next_kernel<<<static_cast<unsigned>(tiles() / threads + 1), threads, 0, stream>>>(headers_.data(),
-                                                                                               tiles());
+        wide_next_kernel<<<static_cast<unsigned>(most_tiles / threads + 1), threads, 0, stream>>>(
+            headers_.data(), shape_.blocks, block_tiles);
         RMSP_CUDA_CHECK_LAUNCH("wide_next_kernel");
         Found<T> found;
         RMSP_CUDA_CHECK(cudaMemcpyAsync(&found, on_device.data(), sizeof found, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        block_tiles_ = found.block_tiles;
         wide_tiles_ = found.wide;
         if (wide_tiles_ == 0) {
             high_.reset();
@@ -133,11 +130,11 @@ public:
     std::int64_t format_bytes() const override
     {
         // Of narrow tiles the higher bits are not read.
-        const auto narrow_tiles = static_cast<std::size_t>(tiles() - wide_tiles_);
-        return workspace_bytes() -
-               static_cast<std::int64_t>(sources_.size() * sizeof(Offset) +
-                                         (tiles() > 0 ? high_.size() / static_cast<std::size_t>(tiles()) : 0) *
-                                             narrow_tiles);
+        const std::size_t wide_bytes = headers_.size() > 0 ? high_.size() / headers_.size() : 0;
+        return tiles() * static_cast<std::int64_t>(sizeof(PackedHeader) +
+                                                   32 * (sizeof(std::uint16_t) + sizeof(LanePairs))) +
+               static_cast<std::int64_t>(wide_tiles_ * wide_bytes + cuts_.size() * sizeof(PackedCuts)) +
+               values_.bytes();
     }
 
     std::int64_t workspace_bytes() const override
@@ -164,54 +161,6 @@ private:
             });
             RMSP_CUDA_CHECK_LAUNCH("values_kernel");
         });
-    }
-
-    /// Lengths up to which rows may stay whole, each twice the one before, so that the last one leaves none cut.
-    static int tries(const RowStatistics& rows)
-    {
-        int n = 1;
-        while (std::int64_t{packed_tuning.longest_whole_row} << (n - 1) < rows.longest_row) {
-            ++n;
-        }
-        return n;
-    }
-
-    /// Where blocks begin, on the device and here. A cut row makes a block wait for others, so even long ones stay whole as long as no
-    /// block needs another tile for that.
-    std::pair<const PackedStart*, std::vector<PackedStart>> choose_starts(const DeviceArray<std::int64_t>& first,
-                                                                          const RowStatistics& rows,
-                                                                          const DeviceArray<PackedStart>& starts,
-                                                                          const Context& context) const
-    {
-        constexpr int at_once = 8;  // one wait for so many
-        const auto stream = static_cast<cudaStream_t>(context.stream);
-        const auto size = static_cast<std::size_t>(shape_.blocks) + 1;
-        const int all = tries(rows);
-        std::vector<PackedStart> on_host(starts.size());
-        std::size_t chosen = 0;
-        const auto at = [&](std::size_t i) { return std::span(on_host).subspan(i * size, size); };
-        for (std::size_t i = 0; i < static_cast<std::size_t>(all); ++i) {
-            if (i % at_once == 0) {
-                const int now = std::min(at_once, all - static_cast<int>(i));
-                PackedStart* const to = starts.data() + i * size;
-                starts_kernel<<<dim3(static_cast<unsigned>(shape_.blocks / threads + 1), static_cast<unsigned>(now)),
-                                threads, 0, stream>>>(first.data(), shard_.rows, shape_,
-                                                      std::int64_t{packed_tuning.longest_whole_row} << i, to);
-                RMSP_CUDA_CHECK_LAUNCH("starts_kernel");
-                RMSP_CUDA_CHECK(cudaMemcpyAsync(on_host.data() + i * size, to,
-                                                static_cast<std::size_t>(now) * size * sizeof(PackedStart),
-                                                cudaMemcpyDeviceToHost, stream));
-                RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-            }
-            if (packed_block_tiles(at(i)) > packed_block_tiles(at(chosen))) {
-                break;
-            }
-            chosen = i;
-            if (std::none_of(at(i).begin(), at(i).end(), [](const PackedStart& s) { return s.cuts_row(); })) {
-                break;
-            }
-        }
-        return {starts.data() + chosen * size, {at(chosen).begin(), at(chosen).end()}};
     }
 
     /// Calls f() with how many bits wide tiles have above the lower 16.

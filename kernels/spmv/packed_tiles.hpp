@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <span>
-#include <vector>
 
 #include <kernels/spmv/search.hpp>
 
@@ -115,73 +113,109 @@ constexpr PackedStart packed_start(std::int64_t entry, std::int64_t rows, const 
     if (entry >= first_entry[rows]) {
         return {rows, first_entry[rows], first_entry[rows]};
     }
-    const std::int64_t row = find_column(first_entry, 0, rows - 1, entry);
+    const std::int64_t row = bisect_columns(first_entry, 0, rows, entry);
     const std::int64_t first = first_entry[row];
     return {row, first_entry[row + 1] - first <= whole_row ? first : entry, first};
 }
 
-/// Tiles of the largest block.
-/// \param starts  of each block, and the end
-inline int packed_block_tiles(std::span<const PackedStart> starts, const PackedTuning& tuning = packed_tuning)
+/// Tiles that hold so many entries.
+constexpr std::int64_t packed_tiles_of(std::int64_t entries)
 {
-    std::int64_t most = 0;
-    for (std::size_t block = 0; block + 1 < starts.size(); ++block) {
-        most = std::max(most, starts[block + 1].entry - starts[block].entry);
+    constexpr int tile_entries = packed_tuning.tile_entries();
+    return (entries + tile_entries - 1) / tile_entries;
+}
+
+/// Tiles of the largest block at most, where rows of up to `longest_whole_row` stay whole.
+constexpr std::int64_t packed_most_tiles(const PackedShape& shape)
+{
+    return packed_tiles_of(shape.block_entries + packed_tuning.longest_whole_row);
+}
+
+/// How often `longest_whole_row` must double for a row of that many entries to stay whole.
+constexpr int packed_doublings(std::int64_t entries)
+{
+    int n = 0;
+    while (std::int64_t{packed_tuning.longest_whole_row} << n < entries) {
+        ++n;
     }
-    return static_cast<int>((most + tuning.tile_entries() - 1) / tuning.tile_entries());
+    return n;
+}
+
+/// A cut and from how many doublings on it moves back to the start of its row; of one that is at a start, 0.
+struct PackedCut {
+    std::int64_t entry = 0;
+    std::int64_t row_begin = 0;
+    int doublings = 0;
+
+    constexpr std::int64_t entry_after(int n) const { return n < doublings ? entry : row_begin; }
+};
+
+/// Of a start made with `longest_whole_row`.
+constexpr PackedCut packed_cut(const PackedStart& start, const std::int64_t* first_entry)
+{
+    return {start.entry, start.row_begin,
+            start.cuts_row() ? packed_doublings(first_entry[start.row + 1] - start.row_begin) : 0};
+}
+
+/// How often the longest row that stays whole may double before the block between two cuts has more than so many tiles; no more
+/// than `most`.
+constexpr int packed_doublings_between(const PackedCut& begin, const PackedCut& end, std::int64_t block_tiles, int most)
+{
+    int n = 0;
+    while (n < most && packed_tiles_of(end.entry_after(n + 1) - begin.entry_after(n + 1)) <= block_tiles) {
+        ++n;
+    }
+    return n;
 }
 
 /// First of a warp's tiles, of those of its block.
 constexpr int packed_first_tile(int warp, int warps, int block_tiles) { return warp * block_tiles / warps; }
 
-/// What a block shares of rows with others. A row that is cut has a piece in each of its blocks; the last adds them up. A piece is handed
-/// over by the warps that have a part of it, each in a slot of its own, so that none of them waits for the block.
+/// What a block shares of rows with others. A row that is cut has a piece in each of its blocks, numbered as they are; the last adds them
+/// up. A piece is handed over by the warps that have a part of it, each in a slot of its own, so that none of them waits for the block.
 struct PackedCuts {
     std::int32_t first_piece = 0;  ///< of the row that began before and ends here: so many pieces from this one on
     std::int32_t pieces = 0;
-    std::int32_t own_piece = -1;  ///< number of the piece that this block leaves; -1: its last row ends
+    std::int32_t own_piece = -1;  ///< the block's number, if it leaves a piece; -1: its last row ends
     std::int32_t first_warp = 0;  ///< that has a part of it
 };
 
-/// \param starts  as packed_block_tiles()
-/// \param first_entry  of the first tile of a block
-/// \param pieces  how many there are
-template <class FirstEntry>
-std::vector<PackedCuts> packed_cuts(std::span<const PackedStart> starts, int block_tiles, FirstEntry&& first_entry,
-                                    std::int32_t& pieces, const PackedTuning& tuning = packed_tuning)
+/// \param starts  of each block, and the end
+/// \param first_entry  of the block's first tile
+constexpr PackedCuts packed_cuts(const PackedStart* starts, std::int64_t block, int block_tiles,
+                                 std::int64_t first_entry)
 {
-    std::vector<PackedCuts> all(starts.size() - 1);
-    pieces = 0;
-    std::int32_t before = 0;  // pieces of the row in which the block begins
-    for (std::size_t block = 0; block < all.size(); ++block) {
-        const PackedStart& next = starts[block + 1];
-        const bool ends_row = next.row > starts[block].row;
-        PackedCuts& cuts = all[block];
-        if (ends_row) {
-            cuts.first_piece = pieces - before;
-            cuts.pieces = before;
-            before = 0;
+    constexpr int tile_entries = packed_tuning.tile_entries();
+    constexpr int warps = packed_tuning.warps();
+    const PackedStart& own = starts[block];
+    const PackedStart& next = starts[block + 1];
+    const bool ends_row = next.row > own.row;
+    PackedCuts cuts;
+    if (ends_row && own.cuts_row()) {
+        // The first cut of the row; the block before it left the first piece.
+        std::int64_t first = 0;
+        std::int64_t end = block;
+        while (first < end) {
+            const std::int64_t middle = first + (end - first) / 2;
+            if (starts[middle].row < own.row || !starts[middle].cuts_row()) {
+                first = middle + 1;
+            } else {
+                end = middle;
+            }
         }
-        if (next.cuts_row()) {
-            cuts.own_piece = pieces++;
-            ++before;
-            if (ends_row) {
-                const auto tile = static_cast<int>((next.row_begin - 1 - first_entry(block)) / tuning.tile_entries());
-                while (packed_first_tile(cuts.first_warp + 1, tuning.warps(), block_tiles) <= tile) {
-                    ++cuts.first_warp;
-                }
+        cuts.first_piece = static_cast<std::int32_t>(first - 1);
+        cuts.pieces = static_cast<std::int32_t>(block - first + 1);
+    }
+    if (next.cuts_row()) {
+        cuts.own_piece = static_cast<std::int32_t>(block);
+        if (ends_row) {
+            const auto tile = static_cast<int>((next.row_begin - 1 - first_entry) / tile_entries);
+            while (packed_first_tile(cuts.first_warp + 1, warps, block_tiles) <= tile) {
+                ++cuts.first_warp;
             }
         }
     }
-    return all;
-}
-
-/// Of blocks that begin with a tile of their own.
-inline std::vector<PackedCuts> packed_cuts(std::span<const PackedStart> starts, int block_tiles, std::int32_t& pieces,
-                                           const PackedTuning& tuning = packed_tuning)
-{
-    return packed_cuts(
-        starts, block_tiles, [&](std::size_t block) { return starts[block].entry; }, pieces, tuning);
+    return cuts;
 }
 
 }  // namespace rmsp::kernels

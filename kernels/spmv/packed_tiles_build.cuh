@@ -10,6 +10,7 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/packed_tiles.hpp>
+#include <kernels/spmv/pieces.cuh>
 #include <kernels/spmv/stored_values.cuh>
 #include <rmsp/partition.hpp>
 
@@ -218,44 +219,100 @@ DeviceArray<std::int64_t> first_entries(const Offset* row_ptr, const RowStatisti
     return first;
 }
 
-/// The starts of blocks where rows of up to `whole_row` stay whole, and behind them where it is twice as much, and so on: one row of
-/// thread blocks each.
-static __global__ void starts_kernel(const std::int64_t* first_entry, std::int64_t rows, PackedShape shape,
-                                     std::int64_t whole_row, PackedStart* starts)
-{
-    const std::int64_t block = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    if (block <= shape.blocks) {
-        starts[blockIdx.y * (shape.blocks + 1) + block] =
-            packed_start(block * shape.block_entries, rows, first_entry, whole_row << blockIdx.y);
-    }
-}
-
 /// What is found while the structure is made.
 template <class T>
 struct Found {
-    unsigned wide = 0;  ///< tiles
+    unsigned wide = 0;    ///< tiles
+    int block_tiles = 0;  ///< of the largest block
     FoundValues<T> values;
 };
 
+inline constexpr int layout_threads = 1024;
+
+/// The largest number that a thread of the block has, for all of them; `shared` is a word of shared memory.
+static __device__ __forceinline__ int most_of_block(int own, int* shared)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        *shared = 0;
+    }
+    __syncthreads();
+    own = __reduce_max_sync(whole_warp, own);
+    if (threadIdx.x % 32 == 0) {
+        atomicMax(shared, own);
+    }
+    __syncthreads();
+    return *shared;
+}
+
+/// Where blocks begin, and what they share of rows, with empty slots for their pieces; one thread block, so that nobody waits for its
+/// finds. A cut row makes a block wait for others, so even long ones stay whole as long as no block needs another tile for that.
+template <class T>
+__global__ void __launch_bounds__(layout_threads)
+    layout_kernel(const std::int64_t* first_entry, std::int64_t rows, PackedShape shape, PackedStart* starts,
+                  PackedCuts* cuts, T* slots, int* block_tiles)
+{
+    __shared__ int shared;
+    const auto own = static_cast<int>(threadIdx.x);
+    const auto cut = [&](std::int64_t block) { return packed_cut(starts[block], first_entry); };
+    const auto largest = [&] {
+        std::int64_t tiles = 0;
+        for (std::int64_t block = own; block < shape.blocks; block += layout_threads) {
+            tiles = max(tiles, packed_tiles_of(starts[block + 1].entry - starts[block].entry));
+        }
+        return most_of_block(static_cast<int>(tiles), &shared);
+    };
+    int doublings = 0;
+    for (std::int64_t block = own; block <= shape.blocks; block += layout_threads) {
+        starts[block] =
+            packed_start(block * shape.block_entries, rows, first_entry, packed_tuning.longest_whole_row);
+        doublings = max(doublings, cut(block).doublings);
+    }
+    const int most = most_of_block(doublings, &shared);
+    int tiles = largest();
+    if (most > 0) {
+        int possible = most;
+        for (std::int64_t block = own; block < shape.blocks; block += layout_threads) {
+            possible = packed_doublings_between(cut(block), cut(block + 1), tiles, possible);
+        }
+        const int n = most - most_of_block(most - possible, &shared);
+        for (std::int64_t block = own; block <= shape.blocks; block += layout_threads) {
+            starts[block].entry = cut(block).entry_after(n);
+        }
+        __syncthreads();
+        tiles = largest();
+    }
+    for (std::int64_t block = own; block < shape.blocks; block += layout_threads) {
+        cuts[block] = packed_cuts(starts, block, tiles, starts[block].entry);
+        pieces::make_empty(slots + block * warps, warps);
+    }
+    if (own == 0) {
+        *block_tiles = tiles;
+    }
+}
+
 /// Headers, ends and columns, one warp a tile; `sources` gets the number of the first nonzero of each, `wide` how many tiles are wide.
+/// \param tiles  of a block
 template <int high_bits, class T, class Offset>
 __global__ void __launch_bounds__(threads)
     structure_kernel(const Matrix<T, high_bits> a, const Offset* row_ptr, const std::int32_t* col_idx,
-                     const std::int64_t* first_entry, std::int64_t rows, const PackedStart* starts, std::int64_t tiles,
-                     Offset* sources, unsigned* wide)
+                     const std::int64_t* first_entry, std::int64_t rows, const PackedStart* starts, std::int64_t blocks,
+                     const int* tiles, Offset* sources, unsigned* wide)
 {
     const std::int64_t tile = std::int64_t{blockIdx.x} * warps + threadIdx.x / 32;
     const int lane = static_cast<int>(threadIdx.x % 32);
-    if (tile >= tiles) {
+    const std::int64_t block_tiles = *tiles;
+    const std::int64_t block = tile / block_tiles;
+    if (block >= blocks) {
         return;
     }
-    const std::int64_t block = tile / a.block_tiles;
+    const PackedStart start = starts[block];
     const std::int64_t stop = starts[block + 1].entry;
-    const std::int64_t begin = starts[block].entry + tile % a.block_tiles * tile_entries;
+    const std::int64_t begin = start.entry + tile % block_tiles * tile_entries;
     const std::int64_t own = begin + tile_entry(lane, 0, true);
     // Behind the end of the block's entries come some that neither have a column nor end a row.
     const std::int64_t last_row = rows - 1;
-    std::int64_t row = find_column(first_entry, 0, last_row, min(own, stop - 1));
+    std::int64_t row = find_column(first_entry, min(start.row, last_row), last_row, min(own, stop - 1));
     const std::int64_t first_row = __shfl_sync(whole_warp, row, 0);
     if (lane == 0) {
         const std::int64_t into = min(begin, stop) - first_entry[row];
@@ -316,10 +373,12 @@ __global__ void __launch_bounds__(threads)
 }
 
 /// Says in each header whether the next tile is wide.
-static __global__ void __launch_bounds__(threads) wide_next_kernel(PackedHeader* headers, std::int64_t tiles)
+/// \param tiles  of a block
+static __global__ void __launch_bounds__(threads)
+    wide_next_kernel(PackedHeader* headers, std::int64_t blocks, const int* tiles)
 {
     const std::int64_t tile = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    if (tile + 1 < tiles) {
+    if (tile + 1 < blocks * *tiles) {
         headers[tile].row = complement_if(headers[tile + 1].column == wide_columns, headers[tile].row);
     }
 }

@@ -3,8 +3,6 @@
 #include <cstdint>
 
 #include <cuda_runtime.h>
-#include <kernels/context.hpp>
-#include <kernels/cuda_check.cuh>
 
 /// Sums of the pieces of rows that blocks of one launch share, handed from a block to later ones. A slot says by itself
 /// whether it is filled: no fence and no counter. Between launches all slots are empty.
@@ -43,6 +41,15 @@ __device__ __forceinline__ void store(T* slot, T sum)
     *reinterpret_cast<volatile typename EmptySlot<T>::Bits*>(slot) = bits;
 }
 
+/// What slots are before they are used for the first time.
+template <class T>
+__device__ __forceinline__ void make_empty(T* slots, int n)
+{
+    for (int i = 0; i < n; ++i) {
+        reinterpret_cast<typename EmptySlot<T>::Bits*>(slots)[i] = EmptySlot<T>::bits;
+    }
+}
+
 /// Waits for such a sum, and empties its slot for the next launch. Blocks wait for those before them only, which began earlier.
 /// \param bits  what was found in the slot
 template <class T>
@@ -79,29 +86,6 @@ __device__ __forceinline__ T take_share(T* slots, int n, int lane)
         }
     }
     return sum;
-}
-
-template <class T>
-__global__ void empty_kernel(T* slots, std::int64_t n)
-{
-    const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    if (i < n) {
-        reinterpret_cast<typename EmptySlot<T>::Bits*>(slots)[i] = EmptySlot<T>::bits;
-    }
-}
-
-/// So many empty slots.
-template <class T>
-DeviceArray<T> empty_slots(std::int64_t n, const Context& context)
-{
-    constexpr int threads = 256;
-    DeviceArray<T> slots(*context.memory, static_cast<std::size_t>(n));
-    if (n > 0) {
-        empty_kernel<<<static_cast<unsigned>((n + threads - 1) / threads), threads, 0,
-                       static_cast<cudaStream_t>(context.stream)>>>(slots.data(), n);
-        RMSP_CUDA_CHECK_LAUNCH("empty_kernel");
-    }
-    return slots;
 }
 
 }  // namespace rmsp::kernels::pieces

@@ -5,17 +5,10 @@
 /// Searches that kernels do. Plain C++, so that the host tests them.
 namespace rmsp::kernels {
 
-/// The column, of [low, high], that nonzero i lies in: the last one with col_ptr[column] <= i. col_ptr[low] <= i. Its time
-/// grows with the logarithm of the distance from low.
+/// The column, of [low, end), that nonzero i lies in: the last one with col_ptr[column] <= i. col_ptr[low] <= i.
 template <class Offset>
-constexpr std::int64_t find_column(const Offset* col_ptr, std::int64_t low, std::int64_t high, std::int64_t i)
+constexpr std::int64_t bisect_columns(const Offset* col_ptr, std::int64_t low, std::int64_t end, std::int64_t i)
 {
-    std::int64_t step = 1;
-    while (low + step <= high && std::int64_t{col_ptr[low + step]} <= i) {
-        low += step;
-        step *= 2;
-    }
-    std::int64_t end = low + step <= high ? low + step : high + 1;
     while (end - low > 1) {
         const std::int64_t middle = low + (end - low) / 2;
         if (std::int64_t{col_ptr[middle]} <= i) {
@@ -25,6 +18,18 @@ constexpr std::int64_t find_column(const Offset* col_ptr, std::int64_t low, std:
         }
     }
     return low;
+}
+
+/// The same of [low, high], in a time that grows with the logarithm of the distance from low.
+template <class Offset>
+constexpr std::int64_t find_column(const Offset* col_ptr, std::int64_t low, std::int64_t high, std::int64_t i)
+{
+    std::int64_t step = 1;
+    while (low + step <= high && std::int64_t{col_ptr[low + step]} <= i) {
+        low += step;
+        step *= 2;
+    }
+    return bisect_columns(col_ptr, low, low + step <= high ? low + step : high + 1, i);
 }
 
 /// The first of n sorted indices that is not below `index`; n if there is none.

@@ -2,7 +2,6 @@
 #include <limits>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
@@ -304,10 +303,9 @@ public:
             return;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        DeviceArray<NodeCount> counts;
-        const Counted counted = choose_nodes(counts, context, stream);
-        with_shape(
-            [&]<int R, int C>() { build<R, C>(counts.data() + counted.first, counted.values, context, stream); });
+        const DeviceArray<Found<T>> on_device(*context.memory, 1);
+        const Counted counted = choose_nodes(on_device, context, stream);
+        with_shape([&]<int R, int C>() { build<R, C>(counted, on_device, context, stream); });
     }
 
     void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
@@ -453,50 +451,56 @@ private:
     }
 
     struct Counted {
-        std::int64_t first = 0;  ///< of the counts of the way that is taken
-        FoundValues<T> values;
+        DeviceArray<NodeCount> counts;
+        std::int64_t first = 0;  ///< place of those of the way that is taken,
+        int way = 0;             ///< and of its sums
+        double mean_blocks = 0;  ///< of a node, about
     };
 
-    /// Takes the way that needs the fewest bytes, and counts its nodes' blocks; in long matrices a sample of the nodes tells which.
-    Counted choose_nodes(DeviceArray<NodeCount>& counts, const Context& context, cudaStream_t stream)
+    /// Takes the way that needs the fewest bytes, and queues the count of its nodes' blocks; in long matrices a sample of the nodes tells
+    /// which.
+    Counted choose_nodes(const DeviceArray<Found<T>>& on_device, const Context& context, cudaStream_t stream)
     {
         Memory& memory = *context.memory;
         const Ways ways = ways_to_cut();
         const Nodes& last = ways.way[ways.count - 1];
         const int sample = shard_.rows < sell_blocks_tuning.sampled_rows ? 1 : sell_blocks_tuning.sample;
-        const DeviceArray<Found<T>> on_device(memory, 1);
+        Counted counted;
         if (sample == 1) {
-            counts = DeviceArray<NodeCount>(memory, static_cast<std::size_t>(last.first + last.count));
+            counted.counts = DeviceArray<NodeCount>(memory, static_cast<std::size_t>(last.first + last.count));
         }
         RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(Found<T>), stream));
         find_common_values(shard_, &on_device.data()->values, context);
-        count(ways, sample, counts.data(), on_device.data(), context, stream);
-        Found<T> found = read(on_device, stream);
-        int best = 0;
+        count(ways, sample, counted.counts.data(), on_device.data(), context, stream);
+        const Found<T> found = read(on_device, stream);
         for (int i = 1; i < ways.count; ++i) {
-            best = bytes_an_entry(ways.way[i], found.counts[i]) < bytes_an_entry(ways.way[best], found.counts[best])
-                       ? i
-                       : best;
+            if (bytes_an_entry(ways.way[i], found.counts[i]) <
+                bytes_an_entry(ways.way[counted.way], found.counts[counted.way])) {
+                counted.way = i;
+            }
         }
-        Nodes way = ways.way[best];
-        WayCount all = found.counts[best];
-        if (sample > 1) {
-            way.first = 0;
-            counts = DeviceArray<NodeCount>(memory, static_cast<std::size_t>(way.count));
-            RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(Found<T>), stream));
-            count({{way}, 1}, 1, counts.data(), on_device.data(), context, stream);
-            all = read(on_device, stream).counts[0];
-        }
+        Nodes way = ways.way[counted.way];
+        const WayCount& sums = found.counts[counted.way];
+        counted.first = way.first;
+        counted.mean_blocks = static_cast<double>(sums.blocks) / std::max(1.0, static_cast<double>(sums.seen)) *
+                              static_cast<double>(shard_.nnz) / static_cast<double>(way.count);
         shape_ = way.shape;
         shift_ = way.shift;
         nodes_ = way.count;
-        mean_blocks_ = static_cast<double>(all.blocks) / static_cast<double>(way.count);
-        worthwhile_ = bytes_an_entry(way, all) <= sizeof(T) + sell_blocks_tuning.most_index_bytes;
-        return {way.first, found.values};
+        if (sample > 1) {
+            counted.first = 0;
+            counted.way = 0;
+            way.first = 0;
+            counted.counts = DeviceArray<NodeCount>(memory, static_cast<std::size_t>(way.count));
+            RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(Found<T>::counts), stream));
+            count({{way}, 1}, 1, counted.counts.data(), on_device.data(), context, stream);
+        }
+        return counted;
     }
 
     template <int R, int C>
-    void build(const NodeCount* counts, const FoundValues<T>& values, const Context& context, cudaStream_t stream)
+    void build(const Counted& counted, const DeviceArray<Found<T>>& on_device, const Context& context,
+               cudaStream_t stream)
     {
         constexpr int each = slice_nodes(BlockShape{R, C});
         Memory& memory = *context.memory;
@@ -507,9 +511,10 @@ private:
         const DeviceArray<std::uint32_t> firsts(memory, slices + 1);
         RMSP_CUDA_CHECK(cudaMemsetAsync(firsts.data() + slices, 0, sizeof(std::uint32_t), stream));
         constexpr int window = window_nodes<R, C>;
-        many_ = many_slices(slices_, context.compute_units, mean_blocks_, block_group<T>);
+        many_ = many_slices(slices_, context.compute_units, counted.mean_blocks, block_group<T>);
         sort_nodes_kernel<R, C, T><<<static_cast<unsigned>((nodes_ + window - 1) / window), window, 0, stream>>>(
-            counts, nodes_, slices_, !many_, node_of_.data(), info_.data(), firsts.data());
+            counted.counts.data() + counted.first, nodes_, slices_, !many_, node_of_.data(), info_.data(),
+            firsts.data());
         RMSP_CUDA_CHECK_LAUNCH("sort_nodes_kernel");
         std::size_t bytes = 0;
         RMSP_CUDA_CHECK(
@@ -517,11 +522,13 @@ private:
         const DeviceArray<std::byte> space(memory, bytes);
         RMSP_CUDA_CHECK(
             cub::DeviceScan::ExclusiveSum(space.data(), bytes, firsts.data(), firsts.data(), slices_ + 1, stream));
-        place_slices_kernel<<<blocks_for(slices_), threads, 0, stream>>>(firsts.data(), slices_, info_.data());
+        place_slices_kernel<<<blocks_for(slices_), threads, 0, stream>>>(firsts.data(), slices_, info_.data(),
+                                                                         &on_device.data()->room);
         RMSP_CUDA_CHECK_LAUNCH("place_slices_kernel");
-        std::uint32_t room = 0;
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&room, firsts.data() + slices, sizeof room, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        const Found<T> found = read(on_device, stream);
+        worthwhile_ = bytes_an_entry({shape_, shift_, nodes_}, found.counts[counted.way]) <=
+                      sizeof(T) + sell_blocks_tuning.most_index_bytes;
+        const std::uint32_t room = found.room;
         stored_entries_ = std::int64_t{room} * slice_lanes(BlockShape{R, C}) * BlockShape{R, C}.lane_values();
         codes_ = DeviceArray<std::uint32_t>(memory, std::size_t{room} * each);
         const double mean_width = static_cast<double>(room) / static_cast<double>(slices_);
@@ -531,7 +538,7 @@ private:
                                     slice_threads(parts_) / (32 * parts_))
                       : 0;
         if (stored_entries_ > 0) {
-            fill<R, C>(true, common_values(values), context);
+            fill<R, C>(true, common_values(found.values), context);
         }
     }
 
@@ -563,7 +570,6 @@ private:
     int shift_ = 0;
     std::int64_t nodes_ = 0;
     std::int64_t slices_ = 0;
-    double mean_blocks_ = 0;  ///< of a node
     bool many_ = false;       ///< slices, see SellBlocksTuning
     std::int64_t last_ = 0;   ///< slices that a whole thread block shares
     int parts_ = 1;

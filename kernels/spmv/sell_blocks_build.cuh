@@ -169,6 +169,7 @@ template <class T>
 struct Found {
     WayCount counts[most_ways];
     FoundValues<T> values;
+    std::uint32_t room;  ///< blocks a node that all slices have room for
 };
 
 template <int R, int C, class T, class Offset>
@@ -328,9 +329,12 @@ __global__ void __launch_bounds__(window_nodes<R, C>)
 }
 
 static __global__ void __launch_bounds__(threads)
-    place_slices_kernel(const std::uint32_t* firsts, std::int64_t slices, BlockSlice* info)
+    place_slices_kernel(const std::uint32_t* firsts, std::int64_t slices, BlockSlice* info, std::uint32_t* room)
 {
     const std::int64_t slice = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    if (slice == 0) {
+        *room = firsts[slices];
+    }
     if (slice < slices) {
         info[slice].first = firsts[slice];
     }

@@ -59,7 +59,7 @@ constexpr PackedStart split_start(std::int64_t entry, std::int64_t rows, std::in
     if (entry >= nnz) {
         return {rows, nnz, nnz};
     }
-    const std::int64_t row = find_column(row_ptr, 0, rows - 1, entry);
+    const std::int64_t row = bisect_columns(row_ptr, 0, rows, entry);
     const std::int64_t first = row_ptr[row];
     const std::int64_t next = row_ptr[row + 1];
     return entry > first && next - first <= window ? PackedStart{row + 1, next, next} : PackedStart{row, entry, first};

@@ -26,6 +26,15 @@ std::vector<PackedStart> starts_of(const PackedShape& shape, const std::vector<s
     return starts;
 }
 
+int most_tiles(const std::vector<PackedStart>& starts)
+{
+    std::int64_t most = 0;
+    for (std::size_t block = 0; block + 1 < starts.size(); ++block) {
+        most = std::max(most, packed_tiles_of(starts[block + 1].entry - starts[block].entry));
+    }
+    return static_cast<int>(most);
+}
+
 TEST(PackedTiles, BlocksCoverEachEntryOnce)
 {
     for (const Shape& matrix : shapes()) {
@@ -72,25 +81,27 @@ TEST(PackedTiles, EachCutRowIsAddedUpOnceOfAllItsPieces)
             const auto starts =
                 starts_of(packed_shape(first.back(), static_cast<std::int64_t>(matrix.lengths.size()), compute_units),
                           first, packed_tuning.longest_whole_row);
-            const int block_tiles = packed_block_tiles(starts);
-            std::int32_t pieces = -1;
-            const auto all = packed_cuts(starts, block_tiles, pieces);
-            std::int32_t left = 0;
-            std::int32_t added = 0;
-            for (std::size_t block = 0; block < all.size(); ++block) {
-                const PackedCuts& cuts = all[block];
+            const int block_tiles = most_tiles(starts);
+            std::vector<std::int32_t> left;  // pieces that nobody has added yet
+            for (std::size_t block = 0; block + 1 < starts.size(); ++block) {
+                const PackedCuts cuts =
+                    packed_cuts(starts.data(), static_cast<std::int64_t>(block), block_tiles, starts[block].entry);
                 const PackedStart& next = starts[block + 1];
                 const bool ends_row = next.row > starts[block].row;
-                ASSERT_LE(next.entry - starts[block].entry, std::int64_t{block_tiles} * packed_tuning.tile_entries());
                 if (cuts.pieces > 0) {
                     ASSERT_TRUE(ends_row && starts[block].cuts_row());
-                    ASSERT_EQ(cuts.first_piece, added);
-                    ASSERT_EQ(cuts.first_piece + cuts.pieces, left);
-                    added += cuts.pieces;
+                    ASSERT_EQ(cuts.pieces, static_cast<std::int32_t>(left.size()));
+                    for (std::int32_t i = 0; i < cuts.pieces; ++i) {
+                        ASSERT_EQ(left[static_cast<std::size_t>(i)], cuts.first_piece + i);
+                    }
+                    left.clear();
                 } else {
                     ASSERT_FALSE(ends_row && starts[block].cuts_row());
                 }
-                ASSERT_EQ(cuts.own_piece, next.cuts_row() ? left++ : -1);
+                ASSERT_EQ(cuts.own_piece, next.cuts_row() ? static_cast<std::int32_t>(block) : -1);
+                if (cuts.own_piece >= 0) {
+                    left.push_back(cuts.own_piece);
+                }
                 if (cuts.own_piece >= 0 && ends_row) {
                     // The warp in which the last row before the piece ends.
                     const auto tile = (next.row_begin - 1 - starts[block].entry) / packed_tuning.tile_entries();
@@ -100,8 +111,43 @@ TEST(PackedTiles, EachCutRowIsAddedUpOnceOfAllItsPieces)
                     ASSERT_EQ(cuts.first_warp, 0);
                 }
             }
-            EXPECT_EQ(left, pieces);
-            EXPECT_EQ(added, pieces);
+            EXPECT_TRUE(left.empty());
+        }
+    }
+}
+
+TEST(PackedTiles, LongRowsStayWholeWhereNoBlockNeedsAnotherTileForThat)
+{
+    EXPECT_EQ(packed_doublings(0), 0);
+    EXPECT_EQ(packed_doublings(packed_tuning.longest_whole_row), 0);
+    EXPECT_EQ(packed_doublings(packed_tuning.longest_whole_row + 1), 1);
+    EXPECT_EQ(packed_doublings(std::int64_t{packed_tuning.longest_whole_row} << 30), 30);
+    for (const Shape& matrix : shapes()) {
+        SCOPED_TRACE(matrix.name);
+        const auto first = first_entries(matrix);
+        if (first.size() == 1) {
+            continue;
+        }
+        const PackedShape shape = packed_shape(first.back(), static_cast<std::int64_t>(matrix.lengths.size()), 7);
+        const auto starts = starts_of(shape, first, packed_tuning.longest_whole_row);
+        const int block_tiles = most_tiles(starts);
+        EXPECT_LE(block_tiles, packed_most_tiles(shape));
+        constexpr int most = 12;
+        int possible = most;
+        for (std::size_t block = 0; block + 1 < starts.size(); ++block) {
+            possible = packed_doublings_between(packed_cut(starts[block], first.data()),
+                                                packed_cut(starts[block + 1], first.data()), block_tiles, possible);
+        }
+        for (int n = 0; n <= most; ++n) {
+            const auto after = starts_of(shape, first, std::int64_t{packed_tuning.longest_whole_row} << n);
+            for (std::size_t block = 0; block < starts.size(); ++block) {
+                ASSERT_EQ(packed_cut(starts[block], first.data()).entry_after(n), after[block].entry);
+            }
+            if (n <= possible) {
+                EXPECT_LE(most_tiles(after), block_tiles);
+            } else if (n == possible + 1) {
+                EXPECT_GT(most_tiles(after), block_tiles);
+            }
         }
     }
 }
