@@ -124,7 +124,8 @@ private:
             distributed = {};  // its memory serves the next
             distributed = runtime.distribute(a.view(), options);
             prepared.push_back(setup_seconds(distributed.report(), "prepare"));
-        } while (static_cast<std::int64_t>(prepared.size()) < options_.preparations && seconds_since(begin) < long_enough);
+        } while (static_cast<std::int64_t>(prepared.size()) < options_.preparations &&
+                 seconds_since(begin) < long_enough);
         return distributed;
     }
     static double median(std::vector<double> numbers)
@@ -236,12 +237,13 @@ private:
         entry["first_prepare_seconds"] = prepared.front();
         entry["preparations"] = prepared.size();
         failed_ = failed_ || !report.verification.passed;
-        fmt::print("  {:62} {:10.2f} us {:8.1f} GFLOP/s {:7.1f} GB/s {:5.1f} %, prepared in {:.3f} ms (first {:.3f}){}{}\n", name,
-                   entry.at("real_time").get<double>(), entry.at("gflops").get<double>(),
-                   entry.at("bytes_per_second").get<double>() * 1e-9, entry.at("share_of_limit").get<double>() * 100,
-                   median(prepared) * 1e3, prepared.front() * 1e3,
-                   kernel == "auto" ? " " + entry.at("chosen").get<std::string>() : "",
-                   report.verification.passed ? "" : " WRONG");
+        fmt::print(
+            "  {:62} {:10.2f} us {:8.1f} GFLOP/s {:7.1f} GB/s {:5.1f} %, prepared in {:.3f} ms (first {:.3f}){}{}\n",
+            name, entry.at("real_time").get<double>(), entry.at("gflops").get<double>(),
+            entry.at("bytes_per_second").get<double>() * 1e-9, entry.at("share_of_limit").get<double>() * 100,
+            median(prepared) * 1e3, prepared.front() * 1e3,
+            kernel == "auto" ? " " + entry.at("chosen").get<std::string>() : "",
+            report.verification.passed ? "" : " WRONG");
         benchmarks_.push_back(std::move(entry));
     }
 

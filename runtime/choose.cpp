@@ -18,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t least_raced_applies = 100;
 // A kernel that is predicted to take longer than this, in times of the best, is not raced.
 constexpr double most_predicted_ratio = 1.5;
+// Nor is one that, if it loses, costs more than this share of the expected applies: its preparation, and the applies that it runs.
+constexpr double most_race_share = 0.125;
 // Reasons for a kernel.
 constexpr const char* won = "won the race";
 constexpr const char* won_in_order = "won the race with vectors in the kernel's order";
@@ -82,6 +84,20 @@ bool recall(ShardPlan& shard, const runtime::Cache& cache)
     }
     shard.candidates = std::move(timed);
     return true;
+}
+
+/// Whether what the second candidate may gain is worth that it is made ready and raced.
+template <class T>
+bool worth_a_race(const std::vector<KernelCandidate>& candidates, std::int64_t applies)
+{
+    if (candidates.size() < 2 || applies < least_raced_applies) {
+        return false;
+    }
+    const double favourite = candidates[0].predicted_seconds;
+    const KernelCandidate& challenger = candidates[1];
+    const double cost = challenger.prepare_seconds + runtime::Race<T>::applies / 2 * challenger.predicted_seconds;
+    return challenger.predicted_seconds < most_predicted_ratio * favourite &&
+           cost <= most_race_share * static_cast<double>(applies) * favourite;
 }
 
 /// Applies after which the format of the chosen kernel has paid for itself; 0 where nothing was converted, or it never does.
@@ -231,10 +247,8 @@ void prepare_kernel(ShardPlan& plan, Shard<T>& shard, runtime::Worker& worker, c
             plan.kernel = plan.candidates.front().kernel;
         }
         plan.apply_bytes = apply_bytes(*shard.owned_operator);
-        const bool raced =
-            options.determinism == Determinism::none && plan.kernel_reason == "predicted" &&
-            options.expected_applies >= least_raced_applies && next == 1 && plan.candidates.size() > 1 &&
-            plan.candidates[1].predicted_seconds < most_predicted_ratio * plan.candidates[0].predicted_seconds;
+        const bool raced = options.determinism == Determinism::none && plan.kernel_reason == "predicted" && next == 1 &&
+                           worth_a_race<T>(plan.candidates, options.expected_applies);
         if (raced) {
             if (auto challenger = prepare_next()) {
                 shard.race =

@@ -135,7 +135,7 @@ struct DistributeOptions {
     Determinism determinism = Determinism::none;
     /// With kernel "auto": how often the matrix will be multiplied, so that a format is made only where it repays its cost; 0:
     /// unknown, often. From 100 on, and where determinism allows, the two kernels that are predicted to be fastest take turns
-    /// in the first applies, and the faster one stays.
+    /// in the first applies, and the faster one stays, unless the second would cost too many of them to be worth a try.
     std::int64_t expected_applies = 0;
     /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix
     /// (32-bit columns only; ignored by GPUs, which always copy).

@@ -131,8 +131,8 @@ public:
     {
         // Of narrow tiles the higher bits are not read.
         const std::size_t wide_bytes = headers_.size() > 0 ? high_.size() / headers_.size() : 0;
-        return tiles() * static_cast<std::int64_t>(sizeof(PackedHeader) +
-                                                   32 * (sizeof(std::uint16_t) + sizeof(LanePairs))) +
+        return tiles() *
+                   static_cast<std::int64_t>(sizeof(PackedHeader) + 32 * (sizeof(std::uint16_t) + sizeof(LanePairs))) +
                static_cast<std::int64_t>(wide_tiles_ * wide_bytes + cuts_.size() * sizeof(PackedCuts)) +
                values_.bytes();
     }

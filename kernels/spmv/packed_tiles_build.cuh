@@ -264,8 +264,7 @@ __global__ void __launch_bounds__(layout_threads)
     };
     int doublings = 0;
     for (std::int64_t block = own; block <= shape.blocks; block += layout_threads) {
-        starts[block] =
-            packed_start(block * shape.block_entries, rows, first_entry, packed_tuning.longest_whole_row);
+        starts[block] = packed_start(block * shape.block_entries, rows, first_entry, packed_tuning.longest_whole_row);
         doublings = max(doublings, cut(block).doublings);
     }
     const int most = most_of_block(doublings, &shared);

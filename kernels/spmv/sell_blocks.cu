@@ -570,8 +570,8 @@ private:
     int shift_ = 0;
     std::int64_t nodes_ = 0;
     std::int64_t slices_ = 0;
-    bool many_ = false;       ///< slices, see SellBlocksTuning
-    std::int64_t last_ = 0;   ///< slices that a whole thread block shares
+    bool many_ = false;      ///< slices, see SellBlocksTuning
+    std::int64_t last_ = 0;  ///< slices that a whole thread block shares
     int parts_ = 1;
     bool worthwhile_ = false;
     std::int64_t stored_entries_ = 0;  ///< of the slices, with their padding
