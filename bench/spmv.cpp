@@ -1,6 +1,6 @@
 /// Times SpMV with every kernel on every matrix, device set and case that is asked for, in one process, and verifies each
-/// result. One JSON document in Google Benchmark's shape; bench/plot_spmv.py draws it. What its entries have beyond those of a report
-/// is in docs/report.md.
+/// result. One JSON document in Google Benchmark's shape; bench/plot_spmv.py draws it. What its entries have beyond those of
+/// a report is in docs/report.md.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

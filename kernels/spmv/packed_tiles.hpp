@@ -157,8 +157,8 @@ constexpr PackedCut packed_cut(const PackedStart& start, const std::int64_t* fir
             start.cuts_row() ? packed_doublings(first_entry[start.row + 1] - start.row_begin) : 0};
 }
 
-/// How often the longest row that stays whole may double before the block between two cuts has more than so many tiles; no more
-/// than `most`.
+/// How often the longest row that stays whole may double before the block between two cuts has more than so many tiles; no
+/// more than `most`.
 constexpr int packed_doublings_between(const PackedCut& begin, const PackedCut& end, std::int64_t block_tiles, int most)
 {
     int n = 0;
@@ -171,8 +171,9 @@ constexpr int packed_doublings_between(const PackedCut& begin, const PackedCut& 
 /// First of a warp's tiles, of those of its block.
 constexpr int packed_first_tile(int warp, int warps, int block_tiles) { return warp * block_tiles / warps; }
 
-/// What a block shares of rows with others. A row that is cut has a piece in each of its blocks, numbered as they are; the last adds them
-/// up. A piece is handed over by the warps that have a part of it, each in a slot of its own, so that none of them waits for the block.
+/// What a block shares of rows with others. A row that is cut has a piece in each of its blocks, numbered as they are; the
+/// last adds them up. A piece is handed over by the warps that have a part of it, each in a slot of its own, so that none of
+/// them waits for the block.
 struct PackedCuts {
     std::int32_t first_piece = 0;  ///< of the row that began before and ends here: so many pieces from this one on
     std::int32_t pieces = 0;

@@ -245,8 +245,9 @@ static __device__ __forceinline__ int most_of_block(int own, int* shared)
     return *shared;
 }
 
-/// Where blocks begin, and what they share of rows, with empty slots for their pieces; one thread block, so that nobody waits for its
-/// finds. A cut row makes a block wait for others, so even long ones stay whole as long as no block needs another tile for that.
+/// Where blocks begin, and what they share of rows, with empty slots for their pieces; one thread block, so that nobody
+/// waits for its finds. A cut row makes a block wait for others, so even long ones stay whole as long as no block needs
+/// another tile for that.
 template <class T>
 __global__ void __launch_bounds__(layout_threads)
     layout_kernel(const std::int64_t* first_entry, std::int64_t rows, PackedShape shape, PackedStart* starts,

@@ -457,8 +457,8 @@ private:
         double mean_blocks = 0;  ///< of a node, about
     };
 
-    /// Takes the way that needs the fewest bytes, and queues the count of its nodes' blocks; in long matrices a sample of the nodes tells
-    /// which.
+    /// Takes the way that needs the fewest bytes, and queues the count of its nodes' blocks; in long matrices a sample of
+    /// the nodes tells which.
     Counted choose_nodes(const DeviceArray<Found<T>>& on_device, const Context& context, cudaStream_t stream)
     {
         Memory& memory = *context.memory;
