@@ -22,9 +22,10 @@ using row_ends::whole_warp;
 
 constexpr int threads = split_tuning.tiles.threads;
 constexpr int tile_entries = split_tuning.tiles.tile_entries();
-/// Floats take fewer registers, so that of a large matrix one block more runs at a time.
-template <class T>
-constexpr int resident_blocks = split_tuning.tiles.blocks_per_multiprocessor + (sizeof(T) == sizeof(float) ? 1 : 0);
+/// Floats take fewer registers, so that of a large matrix one block more runs at a time; interleaved tiles take more.
+template <bool Interleaved, class T>
+constexpr int resident_blocks = split_tuning.tiles.blocks_per_multiprocessor +
+                                (Interleaved ? -1 : (sizeof(T) == sizeof(float) ? 1 : 0));
 
 /// The caller's arrays, and beside them what row pointers say, by tiles and blocks: split_shape().
 template <class T>
@@ -47,31 +48,37 @@ struct Matrix {
     std::int64_t empty;  ///< how many
 };
 
-/// A lane's entries of a tile, as vectors of 16 bytes. Each is used once: evicted first, so that x stays in the caches.
+/// A lane's entries of a tile, in the order of packed_tile_entry(). Each is used once: evicted first, so that x stays in
+/// the caches. Where the array ends, its last entry stands for some that no row has.
+/// \tparam V  16 bytes of them
+/// \param left  entries of the array from `tile` on
 template <class V, class E>
-__device__ __forceinline__ void load(const E* from, E (&to)[lane_entries])
+__device__ __forceinline__ void load(const E* tile, int left, bool in_order, bool aligned, E (&to)[lane_entries])
 {
     constexpr int width = static_cast<int>(sizeof(V) / sizeof(E));
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const bool whole = left >= tile_entries;
+    if (whole && !in_order) {
 #pragma unroll
-    for (int k = 0; k < lane_entries; k += width) {
-        cuda::unpack(__ldcs(reinterpret_cast<const V*>(from + k)), to + k);
+        for (int k = 0; k < lane_entries; ++k) {
+            to[k] = __ldcs(tile + packed_tile_entry(lane, k, false));
+        }
+    } else if (whole && aligned) {
+#pragma unroll
+        for (int k = 0; k < lane_entries; k += width) {
+            cuda::unpack(__ldcs(reinterpret_cast<const V*>(tile + packed_tile_entry(lane, k, true))), to + k);
+        }
+    } else {
+#pragma unroll
+        for (int k = 0; k < lane_entries; ++k) {
+            to[k] = tile[min(packed_tile_entry(lane, k, in_order), left - 1)];
+        }
     }
 }
 
-/// The same where the array ends, behind which its last entry stands for some that no row has, or where it is not aligned.
-/// \param left  entries of the array from `from` on
-template <class E>
-__device__ __forceinline__ void load_some(const E* from, int left, E (&to)[lane_entries])
-{
-#pragma unroll
-    for (int k = 0; k < lane_entries; ++k) {
-        to[k] = from[min(k, left - 1)];
-    }
-}
-
-/// One block a stretch of nonzeros. If `Ones`, there are no values: each is 1.
-template <bool Overwrite, bool Ones, bool Empty, class T>
-__global__ void __launch_bounds__(threads, resident_blocks<T>)
+/// One block a stretch of nonzeros. If `Ones`, there are no values: each is 1. `Interleaved` as SplitShape has it.
+template <bool Overwrite, bool Ones, bool Interleaved, bool Empty, class T>
+__global__ void __launch_bounds__(threads, resident_blocks<Interleaved, T>)
     nnz_split_kernel(const Matrix<T> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
 {
     // Codes of the next tile are asked for before the sums, if there are registers for that.
@@ -107,46 +114,45 @@ __global__ void __launch_bounds__(threads, resident_blocks<T>)
         if (tile == end_tile) {
             return;
         }
-        const int from = tile * tile_entries + lane * lane_entries;
-        if ((tile + 1) * tile_entries <= end && a.aligned) {
-            load<int4>(col_idx + from, column);
-        } else {
-            load_some(col_idx + from, end - from, column);
-        }
+        load<int4>(col_idx + tile * tile_entries, end - tile * tile_entries, !Interleaved, a.aligned, column);
         const std::int64_t number = std::int64_t{blockIdx.x} * a.block_tiles + tile;
         ends = __ldg(a.ends + number * 32 + lane);
         tile_row = __ldg(a.tile_rows + number);
     };
     load_codes();
     while (tile < end_tile) {
-        const int from = tile * tile_entries + lane * lane_entries;
+        const int from = tile * tile_entries;
         T product[lane_entries];
-#pragma unroll
-        for (int k = 0; k < lane_entries; ++k) {
-            product[k] = __ldg(x + column[k]);
-        }
-        if constexpr (!Ones) {
-            T value[lane_entries];
-            if ((tile + 1) * tile_entries <= end && a.aligned) {
-                load<typename cuda::Vector<T>::type>(values + from, value);
-            } else {
-                load_some(values + from, end - from, value);
-            }
+        const auto multiply = [&](bool in_order) {
 #pragma unroll
             for (int k = 0; k < lane_entries; ++k) {
-                product[k] *= value[k];
+                product[k] = __ldg(x + column[k]);
             }
-        }
-        if (tile_row < 0) {
+            if constexpr (!Ones) {
+                T value[lane_entries];
+                load<typename cuda::Vector<T>::type>(values + from, end - from, in_order, a.aligned, value);
 #pragma unroll
-            for (int k = 0; k < lane_entries; ++k) {
-                if (from + k >= a.block_entries) {
-                    product[k] = 0;
+                for (int k = 0; k < lane_entries; ++k) {
+                    product[k] *= value[k];
                 }
             }
-        }
+            if (tile_row < 0) {
+#pragma unroll
+                for (int k = 0; k < lane_entries; ++k) {
+                    if (from + packed_tile_entry(lane, k, in_order) >= a.block_entries) {
+                        product[k] = 0;
+                    }
+                }
+            }
+        };
+        multiply(!Interleaved);
         const unsigned lane_ends = packed_row_ends(ends);
+        const bool row_ends = __any_sync(whole_warp, lane_ends != 0);
         const std::int32_t first_row = without_complement(tile_row) + packed_rows_before(ends);
+        if (Interleaved && row_ends) {
+            load<int4>(col_idx + from, end - from, true, a.aligned, column);
+            multiply(true);
+        }
         ++tile;
         if constexpr (early) {
             load_codes();
@@ -156,7 +162,7 @@ __global__ void __launch_bounds__(threads, resident_blocks<T>)
                 load_codes();
             }
         };
-        if (!__any_sync(whole_warp, lane_ends != 0)) {
+        if (!row_ends) {
 #pragma unroll
             for (int k = 0; k < lane_entries; ++k) {
                 share += product[k];
@@ -397,10 +403,14 @@ public:
                                block_rows_.data(), cuts_.data(),
                                slots_.data(),      filled_rows_.data(),
                                empty_rows_.data(), static_cast<std::int64_t>(empty_rows_.size())};
-        const auto kernel = beta == T{0} ? (empty_rows_.size() > 0 ? nnz_split_kernel<true, Ones, true, T>
-                                                                   : nnz_split_kernel<true, Ones, false, T>)
-                                         : (empty_rows_.size() > 0 ? nnz_split_kernel<false, Ones, true, T>
-                                                                   : nnz_split_kernel<false, Ones, false, T>);
+        const auto kernel_for = [&]<bool Interleaved>() {
+            return beta == T{0} ? (empty_rows_.size() > 0 ? nnz_split_kernel<true, Ones, Interleaved, true, T>
+                                                          : nnz_split_kernel<true, Ones, Interleaved, false, T>)
+                                : (empty_rows_.size() > 0 ? nnz_split_kernel<false, Ones, Interleaved, true, T>
+                                                          : nnz_split_kernel<false, Ones, Interleaved, false, T>);
+        };
+        const auto kernel = !Ones && shape_.interleaved ? kernel_for.template operator()<!Ones>()
+                                                        : kernel_for.template operator()<false>();
         cuda::launch_early("launch of csr-nnz-split", kernel, dim3(static_cast<unsigned>(shape_.blocks)), threads,
                            stream, matrix, alpha, x, beta, y);
     }

@@ -67,6 +67,13 @@ constexpr std::int32_t packed_rows_before(unsigned ends)
     return static_cast<std::int32_t>(ends >> packed_tuning.lane_entries);
 }
 
+/// Number in its tile of entry k of a lane. In a tile in which no row ends the order is free: neighbouring lanes have
+/// neighbouring entries, so that they gather from few sectors. Elsewhere each lane has consecutive ones.
+constexpr int packed_tile_entry(int lane, int k, bool row_ends)
+{
+    return row_ends ? lane * packed_tuning.lane_entries + k : k * 32 + lane;
+}
+
 struct PackedShape {
     std::int64_t blocks = 0;
     std::int64_t block_entries = 0;  ///< from one cut to the next, before cuts move back to the start of their row

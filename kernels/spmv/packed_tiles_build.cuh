@@ -69,8 +69,7 @@ struct HighBits<16> {
 };
 
 /// Tile t has headers[t], ends[32 t + lane], low[32 t + lane], where it is wide high[32 t + lane], and 32 lane_entries of values, in vectors
-/// of 16 bytes: the first of each lane, then the second of each. In a tile in which no row ends, neighbouring lanes have neighbouring
-/// entries, so that they gather from few sectors; elsewhere each lane has consecutive ones.
+/// of 16 bytes: the first of each lane, then the second of each.
 template <class T, int high_bits>
 struct Matrix {
     PackedHeader* headers;
@@ -83,12 +82,6 @@ struct Matrix {
     T* slots;                ///< of pieces of rows, one a warp: pieces.cuh
     int block_tiles;
 };
-
-/// Number in its tile of entry k of a lane.
-__device__ __forceinline__ int tile_entry(int lane, int k, bool row_ends)
-{
-    return row_ends ? lane * lane_entries + k : k * 32 + lane;
-}
 
 __device__ __forceinline__ void load_if(bool there, const PackedHeader* from, PackedHeader& to)
 {
@@ -309,7 +302,7 @@ __global__ void __launch_bounds__(threads)
     const PackedStart start = starts[block];
     const std::int64_t stop = starts[block + 1].entry;
     const std::int64_t begin = start.entry + tile % block_tiles * tile_entries;
-    const std::int64_t own = begin + tile_entry(lane, 0, true);
+    const std::int64_t own = begin + packed_tile_entry(lane, 0, true);
     // Behind the end of the block's entries come some that neither have a column nor end a row.
     const std::int64_t last_row = rows - 1;
     std::int64_t row = find_column(first_entry, min(start.row, last_row), last_row, min(own, stop - 1));
@@ -335,7 +328,7 @@ __global__ void __launch_bounds__(threads)
     bool lacks = false;
 #pragma unroll
     for (int k = 0; k < lane_entries; ++k) {
-        const std::int64_t entry = begin + tile_entry(lane, k, row_ends);
+        const std::int64_t entry = begin + packed_tile_entry(lane, k, row_ends);
         const std::int64_t i = row_ptr[row] + (entry - first_entry[row]);
         column[k] = -1;
         if (entry < stop && i < row_ptr[row + 1]) {
@@ -414,7 +407,7 @@ __global__ void __launch_bounds__(threads)
         own_values.stored[k] = V{0};
         if (codes.has_column(k)) {
             // Entries of a row come first, those without a column behind it.
-            const int source = row_ends ? before++ : tile_entry(lane, k, false);
+            const int source = row_ends ? before++ : packed_tile_entry(lane, k, false);
             own_values.stored[k] = static_cast<V>(values[sources[tile] + source]);
         }
     }

@@ -16,6 +16,7 @@ struct SplitTuning {
     PackedTuning tiles{.most_warp_tiles = 4};
     int alignment = 32;  ///< nonzeros; blocks begin at multiples: 128 bytes of columns
     int widest = 256;    ///< window: a tile
+    int row_tiles = 8;   ///< of a mean row, from which tiles are interleaved
     bool operator==(const SplitTuning&) const = default;
 };
 inline constexpr SplitTuning split_tuning{};
@@ -25,6 +26,8 @@ struct SplitShape {
     int block_tiles = 0;
     std::int64_t block_entries = 0;  ///< from the first of one block to that of the next
     int window = 0;                  ///< that a block reads behind those
+    /// Tiles are read as those in which no row ends, packed_tile_entry(), which most of them are; the others are read again.
+    bool interleaved = false;
 };
 
 /// As many blocks as run at once, as packed_shape(). What room its tiles have is window.
@@ -48,6 +51,7 @@ constexpr SplitShape split_shape(std::int64_t nnz, std::int64_t rows, std::int64
         std::min<std::int64_t>(tuning.widest, std::int64_t{shape.block_tiles} * tiles.tile_entries() - entries));
     shape.block_entries = std::int64_t{shape.block_tiles} * tiles.tile_entries() - shape.window;
     shape.blocks = (nnz + shape.block_entries - 1) / shape.block_entries;
+    shape.interleaved = nnz >= std::int64_t{tuning.row_tiles} * tiles.tile_entries() * rows;
     return shape;
 }
 

@@ -77,6 +77,7 @@ std::vector<Shape> shapes()
         }
     }
     all.push_back(uniform(7, 5000));
+    all.push_back({"long rows, and between some of them short ones", 3000, {9000, 1, 7, 2, 0, 30000, 5, 61000, 3000}});
     all.push_back(with_dense_row("first", 0, 50000));
     all.push_back(with_dense_row("in the middle", 350, 50000));
     all.push_back(with_dense_row("last", 699, 50000));

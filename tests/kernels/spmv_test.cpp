@@ -93,13 +93,15 @@ TEST_P(SpmvKernels, TakesArraysThatAreNotAligned)
         if (kernel.info.name.starts_with("cusparse")) {
             GTEST_SKIP() << "cuSPARSE asks for aligned arrays";
         }
-        for (const std::size_t shift : {1, 2, 3}) {
-            const HostCsr<T> a = make_matrix<T>({"", 1000, {3, 0, 700, 1, 5000, 0, 27, 4}}, 21);
-            const std::vector<T> x = random_vector<T>(a.cols, 22);
-            const std::vector<T> y = random_vector<T>(a.rows, 23);
-            const DeviceCsr<T> d(*device_, a, Offsets::i32, 0, a.rows, shift);
-            const auto op = kernel.prepare(d.shard, statistics(d.row_ptr), device_->context());
-            expect_close(apply(*device_, *op, T{1}, x, T{1}, y), expect(a, T{1}, x, T{1}, y));
+        for (const Shape& shape : {Shape{"", 1000, {3, 0, 700, 1, 5000, 0, 27, 4}}, Shape{"", 1000, {9000, 5, 7000}}}) {
+            for (const std::size_t shift : {1, 2, 3}) {
+                const HostCsr<T> a = make_matrix<T>(shape, 21);
+                const std::vector<T> x = random_vector<T>(a.cols, 22);
+                const std::vector<T> y = random_vector<T>(a.rows, 23);
+                const DeviceCsr<T> d(*device_, a, Offsets::i32, 0, a.rows, shift);
+                const auto op = kernel.prepare(d.shard, statistics(d.row_ptr), device_->context());
+                expect_close(apply(*device_, *op, T{1}, x, T{1}, y), expect(a, T{1}, x, T{1}, y));
+            }
         }
     });
 }

@@ -87,5 +87,27 @@ TEST(Tiles, FewNonzerosTakeFewBlocksAndManyTakeSeveralWaves)
     EXPECT_EQ(tile % split_tuning.alignment, 0);
 }
 
+TEST(Tiles, AreInterleavedWhereRowsEndInFewOfThem)
+{
+    const std::int64_t long_row = std::int64_t{split_tuning.row_tiles} * split_tuning.tiles.tile_entries();
+    EXPECT_TRUE(split_shape(100 * long_row, 100, 3 * long_row, 132).interleaved);
+    EXPECT_FALSE(split_shape(100 * long_row - 1, 100, 3 * long_row, 132).interleaved);
+    EXPECT_FALSE(split_shape(0, 100, 0, 132).interleaved);
+    std::vector<int> entries;
+    for (const bool row_ends : {false, true}) {
+        entries.clear();
+        for (int lane = 0; lane < 32; ++lane) {
+            for (int k = 0; k < split_tuning.tiles.lane_entries; ++k) {
+                entries.push_back(packed_tile_entry(lane, k, row_ends));
+            }
+        }
+        EXPECT_EQ(std::is_sorted(entries.begin(), entries.end()), row_ends);
+        std::sort(entries.begin(), entries.end());
+        for (int i = 0; i < split_tuning.tiles.tile_entries(); ++i) {
+            EXPECT_EQ(entries[static_cast<std::size_t>(i)], i);
+        }
+    }
+}
+
 }  // namespace
 }  // namespace rmsp::kernels::test
