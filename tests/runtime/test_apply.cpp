@@ -537,6 +537,45 @@ TEST_P(Apply, RepeatsBitForBitWhereDeterminismIsAsked)
     }
 }
 
+TEST_P(Apply, TheSameBitsOnAnyNumberOfDevices)
+{
+    std::vector<std::int64_t> lengths(500, 20);
+    lengths[3] = 0;
+    lengths[77] = 9000;
+    lengths[300] = 4097;
+    const auto a = with_row_lengths<double>(lengths, 500);
+    const auto x_host = random_vector<double>(a.cols, 10);
+    RuntimeOptions one;
+    one.devices = GetParam().gpus > 0 ? "0" : "host:1";
+    Runtime single(one);
+    const auto run = [&](Runtime& runtime, const DistributeOptions& options, Layout layout) {
+        auto matrix = runtime.distribute(a.view(), options);
+        auto x = matrix.make_x(layout);
+        auto y = matrix.make_y();
+        x.upload(x_host.data());
+        matrix.apply(3.0, x, 0.0, y);
+        std::vector<double> out(static_cast<std::size_t>(a.rows));
+        y.download(out.data());
+        return out;
+    };
+    const auto kind = runtime_->devices().front().kind;
+    for (const auto& kernel : list_kernels()) {
+        if (kernel.family == "spmv" && kernel.format == Format::csr && kernel.device == kind && kernel.compiled &&
+            kernel.determinism == Determinism::device_count) {
+            DistributeOptions options;
+            options.kernel = kernel.name;
+            options.determinism = Determinism::device_count;
+            const auto expected = run(single, options, Layout::replicated);
+            for (const auto exchange : {Exchange::ranges, Exchange::entries}) {
+                options.exchange = exchange;
+                for (const auto layout : {Layout::replicated, Layout::rows}) {
+                    EXPECT_EQ(run(*runtime_, options, layout), expected) << kernel.name;
+                }
+            }
+        }
+    }
+}
+
 TEST_P(Apply, MeasuresAndReports)
 {
     const auto a = with_row_lengths<double>({30, 0, 5000, 20, 3, 1}, 6);
