@@ -71,7 +71,7 @@ std::vector<double> kernel_seconds(MatrixState<T>& matrix)
             };
             // To warm up, and until a race is decided, which would otherwise be the user's first applies.
             apply();
-            for (int i = 0; shard.race && i < runtime::Race<T>::applies; ++i) {
+            while (is_racing(shard)) {
                 apply();
             }
             meeting.arrive_and_wait();

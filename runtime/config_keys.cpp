@@ -149,7 +149,7 @@ std::vector<Key> key_table(Config& c)
          "each apply)",
          {"host", "replicated", "rows"}},
         {"run.iterations", &c.run.iterations, "timed applies", {}, 1},
-        {"run.warmup", &c.run.warmup, "applies before the timed ones", {}, 0},
+        {"run.warmup", &c.run.warmup, "applies before the timed ones, and more while kernels are raced", {}, 0},
         {"run.cache",
          &c.run.cache,
          "what a timed apply finds in the devices' caches: warm (what the one before left) or cold (nothing: they are "

@@ -15,6 +15,7 @@ Race<T>::Race(Worker& worker, std::unique_ptr<kernels::SpmvOperator<T>> favourit
     for (auto& event : events_) {
         event = worker_.device().make_event(true);
     }
+    outcome_->seconds.fill(std::numeric_limits<double>::infinity());
 }
 
 template <class T>
@@ -22,7 +23,12 @@ void Race<T>::apply(T alpha, const T* x, T beta, T* y, const kernels::Context& c
 {
     if (turn_ == applies && outcome_->winner.load(std::memory_order_relaxed) < 0 &&
         std::all_of(events_.begin(), events_.end(), [](const auto& event) { return event->ready(); })) {
-        decide(applies - untimed);
+        take_times(applies - untimed);
+        if (const int faster = winner(outcome_->seconds, ++round_); faster >= 0) {
+            decide(faster);
+        } else {
+            turn_ = untimed;
+        }
     }
     if (turn_ == applies) {
         runners_[leader_]->apply(alpha, x, beta, y, context);
@@ -113,20 +119,26 @@ void Race<T>::decide_in_order(std::int64_t entries)
     worker_.stream().synchronize();
     turn_ = applies;
     outcome_->in_order = true;
-    decide(2);
+    outcome_->seconds.fill(std::numeric_limits<double>::infinity());
+    take_times(2);
+    decide(winner(outcome_->seconds, rounds));
 }
 
 template <class T>
-void Race<T>::decide(std::size_t timed_applies)
+void Race<T>::take_times(std::size_t timed_applies)
 {
-    outcome_->seconds.fill(std::numeric_limits<double>::infinity());
     for (std::size_t timed = 0; timed < timed_applies; ++timed) {
         double& least = outcome_->seconds[timed % 2];
         least = std::min(least, events_[2 * timed + 1]->seconds_since(*events_[2 * timed]));
     }
-    leader_ = outcome_->seconds[1] < (1 - margin) * outcome_->seconds[0] ? 1 : 0;
+}
+
+template <class T>
+void Race<T>::decide(int winner)
+{
+    leader_ = static_cast<std::size_t>(winner);
     runners_[1 - leader_].reset();  // its memory is used again only behind what is queued
-    outcome_->winner.store(static_cast<int>(leader_), std::memory_order_release);
+    outcome_->winner.store(winner, std::memory_order_release);
 }
 
 template <class T>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -19,16 +20,32 @@ struct RaceOutcome {
 };
 
 /// An operator that is two: the first applies run with both in turn and are timed by events on the device, later ones with the
-/// faster. Nobody waits for that: until the events are ready, the favourite runs. The loser costs five applies.
+/// faster. Nobody waits for that: until the events are ready, the favourite runs. The loser costs five applies; where the two are
+/// close, more of them, which then cost little more than the winner's.
 template <class T>
 class Race final : public kernels::SpmvOperator<T> {
 public:
-    /// Applies that the race takes; it is decided at the next one. Each runner: once to warm up, then timed four times, in turn, so
-    /// that both meet the same state of the machine.
+    /// Applies of the first round, at whose end the race is decided if one runner is faster by `clear`. Each runner: once to warm up,
+    /// then timed four times, in turn, so that both meet the same state of the machine.
     static constexpr int applies = 10;
-    /// The challenger wins if it is faster by this share: a few samples of a kernel of 10 us between events do not tell smaller
-    /// differences apart, and the model has seen more.
-    static constexpr double margin = 0.05;
+    static constexpr double clear = 0.1;
+    /// Rounds at most. Four samples of a kernel of 10 us between events do not tell a few percent apart.
+    static constexpr int rounds = 4;
+    /// Applies until a race is decided at most, if the caller waits for each.
+    static constexpr int most_applies = applies + (rounds - 1) * (applies - 2);
+    /// In the last round the challenger wins if it is faster by this share.
+    static constexpr double margin = 0.02;
+
+    /// The faster runner by the least times of so many rounds; -1: another round has to tell.
+    static int winner(const std::array<double, 2>& seconds, int rounds_done)
+    {
+        const auto [favourite, challenger] = seconds;
+        const double difference = favourite > challenger ? favourite - challenger : challenger - favourite;
+        if (rounds_done < rounds && difference <= clear * std::max(favourite, challenger)) {
+            return -1;
+        }
+        return challenger < (1 - margin) * favourite ? 1 : 0;
+    }
 
     /// On the worker's thread, like every other member.
     Race(Worker& worker, std::unique_ptr<kernels::SpmvOperator<T>> favourite,
@@ -59,8 +76,9 @@ public:
     void decide_in_order(std::int64_t entries);
 
 private:
-    /// By the first events, two for each of so many applies.
-    void decide(std::size_t timed_applies);
+    /// Takes the times of the first events, two for each of so many applies.
+    void take_times(std::size_t timed_applies);
+    void decide(int winner);
 
     static constexpr int untimed = 2;
 
@@ -69,6 +87,7 @@ private:
     std::shared_ptr<RaceOutcome> outcome_;
     std::array<std::unique_ptr<Event>, 2 * (applies - untimed)> events_;  ///< begin and end of each timed apply
     int turn_ = 0;
+    int round_ = 0;
     std::size_t leader_ = 0;
 };
 

@@ -190,6 +190,13 @@ struct Shard {
     std::unique_ptr<runtime::Event> y_there;  ///< and all of them are in host memory
 };
 
+/// Whether the shard's applies are still shared among two kernels.
+template <class T>
+bool is_racing(const Shard<T>& shard)
+{
+    return shard.race && shard.race->outcome->winner.load(std::memory_order_relaxed) < 0;
+}
+
 /// Whether the shard's operator can begin with the columns of the device's own slice of x and the popular ghosts.
 template <class T>
 bool begins_with_own_columns(const Shard<T>& shard)

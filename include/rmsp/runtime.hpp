@@ -275,9 +275,10 @@ public:
     /// before each, outside its time, also while warming up. An apply of several devices then also waits for the slowest
     /// flush.
     enum class Caches : std::uint8_t { warm, cold };
-    /// Times `iterations` applies y = alpha A x + beta y after `warmup` ones, then profiles the phases of a few more. The result
-    /// is also kept for report(). x is the given host vector, copied to where it is to live first. y_out, if not null, receives
-    /// the result of one more apply, which starts from y_in (the timed ones continue from each other's y).
+    /// Times `iterations` applies y = alpha A x + beta y after `warmup` ones, and as many more as races of kernels take, then
+    /// profiles the phases of a few. The result is also kept for report(). x is the given host vector, copied to where it is to
+    /// live first. y_out, if not null, receives the result of one more apply, which starts from y_in (the timed ones continue
+    /// from each other's y).
     /// \throws Error(usage) for iterations < 1, or an x by rows with a matrix that is not square
     Measurement measure(Vectors vectors, std::int64_t warmup, std::int64_t iterations, T alpha, const T* x, T beta,
                         const T* y_in, T* y_out, Caches caches = Caches::warm);

@@ -118,6 +118,38 @@ TEST_F(RaceTest, TheFasterStaysAndTheOtherIsFreed)
     }
 }
 
+TEST(RaceRounds, OnlyTheLastTellsCloseOnesApart)
+{
+    constexpr int last = Race<double>::rounds;
+    for (int round = 1; round < last; ++round) {
+        EXPECT_EQ(Race<double>::winner({100, 112}, round), 0);
+        EXPECT_EQ(Race<double>::winner({112, 100}, round), 1);
+        EXPECT_EQ(Race<double>::winner({100, 109}, round), -1);
+        EXPECT_EQ(Race<double>::winner({109, 100}, round), -1);
+    }
+    EXPECT_EQ(Race<double>::winner({100, 109}, last), 0);
+    EXPECT_EQ(Race<double>::winner({109, 100}, last), 1);
+    EXPECT_EQ(Race<double>::winner({100, 99}, last), 0) << "within the margin the favourite stays";
+}
+
+TEST_F(RaceTest, EqualOnesAreDecidedToo)
+{
+    using namespace std::chrono_literals;
+    Log first;
+    Log second;
+    const auto outcome = std::make_shared<RaceOutcome>();
+    on_worker([&] {
+        Race<double> race(*worker_, std::make_unique<Runner>(first, 1, 10us),
+                          std::make_unique<Runner>(second, 100, 10us), outcome);
+        double y = 0;
+        for (int i = 0; i <= Race<double>::most_applies; ++i) {
+            race.apply(1, nullptr, 0, &y, worker_->context());
+        }
+        EXPECT_NE(first.alive, second.alive);
+    });
+    EXPECT_GE(outcome->winner.load(), 0);
+}
+
 TEST_F(RaceTest, VectorsInAnOrderEndItAtOnce)
 {
     using namespace std::chrono_literals;
