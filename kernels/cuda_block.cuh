@@ -33,4 +33,31 @@ __device__ __forceinline__ T block_sum(T value, T* warp_sums)
     return value;
 }
 
+/// Inclusive sum over a block of 1024 threads; `warp_sums` has an entry a warp, holds the sums up to each warp's end, and is
+/// free again after the next barrier.
+template <class T>
+__device__ __forceinline__ T block_prefix(T value, T* warp_sums)
+{
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    for (int offset = 1; offset < 32; offset *= 2) {
+        const T left = __shfl_up_sync(0xffffffffu, value, offset);
+        value += lane >= offset ? left : T{0};
+    }
+    if (lane == 31) {
+        warp_sums[warp] = value;
+    }
+    __syncthreads();
+    if (warp == 0) {
+        T sum = warp_sums[lane];
+        for (int offset = 1; offset < 32; offset *= 2) {
+            const T left = __shfl_up_sync(0xffffffffu, sum, offset);
+            sum += lane >= offset ? left : T{0};
+        }
+        warp_sums[lane] = sum;
+    }
+    __syncthreads();
+    return value + (warp > 0 ? warp_sums[warp - 1] : T{0});
+}
+
 }  // namespace rmsp::kernels::cuda

@@ -3,7 +3,6 @@
 #include <string>
 #include <type_traits>
 
-#include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/common_values.hpp>
@@ -508,22 +507,12 @@ private:
         const auto slices = static_cast<std::size_t>(slices_);
         node_of_ = DeviceArray<std::uint32_t>(memory, slices * each);
         info_ = DeviceArray<BlockSlice>(memory, slices);
-        const DeviceArray<std::uint32_t> firsts(memory, slices + 1);
-        RMSP_CUDA_CHECK(cudaMemsetAsync(firsts.data() + slices, 0, sizeof(std::uint32_t), stream));
         constexpr int window = window_nodes<R, C>;
         many_ = many_slices(slices_, context.compute_units, counted.mean_blocks, block_group<T>);
         sort_nodes_kernel<R, C, T><<<static_cast<unsigned>((nodes_ + window - 1) / window), window, 0, stream>>>(
-            counted.counts.data() + counted.first, nodes_, slices_, !many_, node_of_.data(), info_.data(),
-            firsts.data());
+            counted.counts.data() + counted.first, nodes_, slices_, !many_, node_of_.data(), info_.data());
         RMSP_CUDA_CHECK_LAUNCH("sort_nodes_kernel");
-        std::size_t bytes = 0;
-        RMSP_CUDA_CHECK(
-            cub::DeviceScan::ExclusiveSum(nullptr, bytes, firsts.data(), firsts.data(), slices_ + 1, stream));
-        const DeviceArray<std::byte> space(memory, bytes);
-        RMSP_CUDA_CHECK(
-            cub::DeviceScan::ExclusiveSum(space.data(), bytes, firsts.data(), firsts.data(), slices_ + 1, stream));
-        place_slices_kernel<<<blocks_for(slices_), threads, 0, stream>>>(firsts.data(), slices_, info_.data(),
-                                                                         &on_device.data()->room);
+        place_slices_kernel<T><<<1, place_threads, 0, stream>>>(info_.data(), slices_, &on_device.data()->room);
         RMSP_CUDA_CHECK_LAUNCH("place_slices_kernel");
         const Found<T> found = read(on_device, stream);
         worthwhile_ = bytes_an_entry({shape_, shift_, nodes_}, found.counts[counted.way]) <=

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <cuda_runtime.h>
+#include <kernels/cuda_block.cuh>
 #include <kernels/spmv/common_values.hpp>
 #include <kernels/spmv/sell_blocks.hpp>
 
@@ -62,8 +63,9 @@ __device__ __forceinline__ bool columns_ascend(const Matrix<T, Offset>& a, const
     bool ascend = true;
 #pragma unroll
     for (int r = 0; r < R; ++r) {
+#pragma unroll 4  // without a condition on what was found before, several loads are under way
         for (Offset i = all.at[r] + lane; i + 1 < all.end[r]; i += lanes) {
-            ascend = ascend && a.col_idx[i] < a.col_idx[i + 1];
+            ascend &= a.col_idx[i] < a.col_idx[i + 1];
         }
     }
     const unsigned own = lanes == 32 ? ~0u : ((1u << lanes) - 1) << (threadIdx.x % 32 / lanes * lanes);
@@ -88,19 +90,23 @@ __device__ __forceinline__ NodeEntries<R, Offset> share_of_lane(const Matrix<T, 
     if (lane > 0 && length > 0) {
         const auto cut = static_cast<Offset>(std::int64_t{length} * lane / lanes);
         const std::int32_t first = a.col_idx[from + cut] / C * C;
+        // All rows at once, since each step waits for its loads.
+        Offset high[R];
 #pragma unroll
         for (int r = 0; r < R; ++r) {
-            Offset low = all.at[r];
-            Offset high = all.end[r];
-            while (low < high) {
-                const Offset middle = low + (high - low) / 2;
-                if (a.col_idx[middle] < first) {
-                    low = middle + 1;
-                } else {
-                    high = middle;
-                }
+            high[r] = all.end[r];
+        }
+        for (bool found = false; !found;) {
+            found = true;
+#pragma unroll
+            for (int r = 0; r < R; ++r) {
+                const Offset middle = share.at[r] + (high[r] - share.at[r]) / 2;
+                const bool left = share.at[r] < high[r];
+                const bool below = left && a.col_idx[middle] < first;
+                share.at[r] = below ? middle + 1 : share.at[r];
+                high[r] = left && !below ? middle : high[r];
+                found = found && share.at[r] >= high[r];
             }
-            share.at[r] = low;
         }
     }
 #pragma unroll
@@ -118,13 +124,17 @@ __device__ __forceinline__ std::uint32_t for_each_block(const Matrix<T, Offset>&
                                                         F&& f)
 {
     for (std::uint32_t k = 0;; ++k) {
+        // All that may be of the next block is asked for at once.
         constexpr std::int32_t none = std::numeric_limits<std::int32_t>::max();
-        std::int32_t column[R];
-        std::int32_t block = none;
+        std::int32_t column[R][C];
+        std::int32_t block = none / C;
 #pragma unroll
         for (int r = 0; r < R; ++r) {
-            column[r] = entries.at[r] < entries.end[r] ? a.col_idx[entries.at[r]] : none;
-            block = min(block, column[r] / C);
+#pragma unroll
+            for (int i = 0; i < C; ++i) {
+                column[r][i] = entries.end[r] - entries.at[r] > i ? a.col_idx[entries.at[r] + i] : none;
+            }
+            block = min(block, column[r][0] / C);
         }
         if (block == none / C) {
             return k;
@@ -132,15 +142,17 @@ __device__ __forceinline__ std::uint32_t for_each_block(const Matrix<T, Offset>&
         Offset place[R][C];
 #pragma unroll
         for (int r = 0; r < R; ++r) {
+            int of_block = 0;
 #pragma unroll
             for (int c = 0; c < C; ++c) {
-                const bool is = column[r] == block * C + c;
-                place[r][c] = is ? entries.at[r] : Offset{-1};
-                if (is) {
-                    ++entries.at[r];
-                    column[r] = entries.at[r] < entries.end[r] ? a.col_idx[entries.at[r]] : none;
+                place[r][c] = -1;
+#pragma unroll
+                for (int i = 0; i <= c; ++i) {  // as columns ascend
+                    place[r][c] = column[r][i] == block * C + c ? entries.at[r] + i : place[r][c];
                 }
+                of_block += place[r][c] >= 0 ? 1 : 0;
             }
+            entries.at[r] += of_block;
         }
         f(k, block, place);
     }
@@ -263,7 +275,7 @@ constexpr int window_nodes = window_slices* slice_nodes(BlockShape{R, C});
 template <int R, int C, class T>
 __global__ void __launch_bounds__(window_nodes<R, C>)
     sort_nodes_kernel(const NodeCount* counts, std::int64_t nodes, std::int64_t slices, bool whole,
-                      std::uint32_t* node_of, BlockSlice* info, std::uint32_t* room)
+                      std::uint32_t* node_of, BlockSlice* info)
 {
     constexpr int each = slice_nodes(BlockShape{R, C});
     constexpr int window = window_nodes<R, C>;
@@ -324,19 +336,42 @@ __global__ void __launch_bounds__(window_nodes<R, C>)
         const bool stored = blocks * 100 >= width * here * sell_blocks_tuning.least_fill;
         const std::uint32_t kept = stored ? static_cast<std::uint32_t>(width) : 0;
         info[first / each + own].width = kept | (full ? full_slice : 0);
-        room[first / each + own] = static_cast<std::uint32_t>(slice_room<T>(static_cast<int>(kept)));
     }
 }
 
-static __global__ void __launch_bounds__(threads)
-    place_slices_kernel(const std::uint32_t* firsts, std::int64_t slices, BlockSlice* info, std::uint32_t* room)
+inline constexpr int place_threads = 1024;
+
+/// Puts each slice behind the ones before, by one block: there is one slice for about 32 rows, so this is little beside the
+/// other kernels.
+template <class T>
+__global__ void __launch_bounds__(place_threads)
+    place_slices_kernel(BlockSlice* info, std::int64_t slices, std::uint32_t* room)
 {
-    const std::int64_t slice = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    if (slice == 0) {
-        *room = firsts[slices];
+    constexpr int per_thread = 4;
+    __shared__ std::uint32_t warp_sums[place_threads / 32];
+    std::uint32_t before = 0;
+    for (std::int64_t first = 0; first < slices; first += place_threads * per_thread) {
+        const std::int64_t own = first + std::int64_t{threadIdx.x} * per_thread;
+        std::uint32_t size[per_thread];
+        std::uint32_t sum = 0;
+#pragma unroll
+        for (int i = 0; i < per_thread; ++i) {
+            size[i] = own + i < slices ? static_cast<std::uint32_t>(slice_room<T>(info[own + i].blocks())) : 0;
+            sum += size[i];
+        }
+        std::uint32_t at = before + cuda::block_prefix(sum, warp_sums) - sum;
+#pragma unroll
+        for (int i = 0; i < per_thread; ++i) {
+            if (own + i < slices) {
+                info[own + i].first = at;
+            }
+            at += size[i];
+        }
+        before += warp_sums[place_threads / 32 - 1];
+        __syncthreads();
     }
-    if (slice < slices) {
-        info[slice].first = firsts[slice];
+    if (threadIdx.x == 0) {
+        *room = before;
     }
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <cuda_runtime.h>
+#include <kernels/cuda_block.cuh>
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/row_pointers.cuh>
 #include <kernels/spmv/sell.hpp>
@@ -214,31 +215,6 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
-/// Inclusive sum over the block; `warp_sums` has an entry a warp and is free again after the next barrier.
-__device__ __forceinline__ std::int64_t block_prefix(std::int64_t value, std::int64_t* warp_sums)
-{
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    for (int offset = 1; offset < 32; offset *= 2) {
-        const std::int64_t left = __shfl_up_sync(whole_warp, value, offset);
-        value += lane >= offset ? left : 0;
-    }
-    if (lane == 31) {
-        warp_sums[warp] = value;
-    }
-    __syncthreads();
-    if (warp == 0) {
-        std::int64_t sum = warp_sums[lane];
-        for (int offset = 1; offset < 32; offset *= 2) {
-            const std::int64_t left = __shfl_up_sync(whole_warp, sum, offset);
-            sum += lane >= offset ? left : 0;
-        }
-        warp_sums[lane] = sum;
-    }
-    __syncthreads();
-    return value + (warp > 0 ? warp_sums[warp - 1] : 0);
-}
-
 /// What examine_kernel() finds for the values of a slice.
 struct ValueSize {
     std::uint16_t blocks;
@@ -274,8 +250,8 @@ static __global__ void __launch_bounds__(scan_threads)
                 sum.codes += slice[i].codes;
             }
         }
-        SellExtent end{block_prefix(sum.values, value_sums), block_prefix(sum.bases, base_sums),
-                       block_prefix(sum.codes, code_sums)};
+        SellExtent end{cuda::block_prefix(sum.values, value_sums), cuda::block_prefix(sum.bases, base_sums),
+                       cuda::block_prefix(sum.codes, code_sums)};
         SellExtent at{before.values + end.values - sum.values, before.bases + end.bases - sum.bases,
                       before.codes + end.codes - sum.codes};
 #pragma unroll

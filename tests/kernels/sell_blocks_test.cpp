@@ -88,6 +88,14 @@ TYPED_TEST(SellBlocks, AnyNumberOfRows)
     }
 }
 
+TYPED_TEST(SellBlocks, MoreSlicesThanOneBlockPlacesAtOnce)
+{
+    for (const std::int64_t rows : {4096 * 32 - 1, 4096 * 32 + 1, 2 * 4096 * 32 + 33}) {
+        SCOPED_TRACE(rows);
+        this->multiply(rows, 300, full_blocks({2, 2}, 300, 2));
+    }
+}
+
 TYPED_TEST(SellBlocks, RowsThatBeginInsideANode)
 {
     const auto full = full_blocks({3, 3}, 3000, 20);
