@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include <cuda_runtime.h>
 
 #include <kernels/cuda_check.cuh>
@@ -28,8 +30,8 @@ inline bool device_launches_early()
 /// hides the launch behind them (CUDA's programmatic dependent launch). It must call wait_for_kernel_before(). On the current device.
 /// \throws as check(), naming the kernel
 template <class... Parameters, class... Arguments>
-void launch_early(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, cudaStream_t stream,
-                  const Arguments&... arguments)
+void launch_early(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, std::size_t shared_bytes,
+                  cudaStream_t stream, const Arguments&... arguments)
 {
     cudaLaunchAttribute early{};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -37,10 +39,19 @@ void launch_early(const char* name, void (*kernel)(Parameters...), dim3 blocks, 
     cudaLaunchConfig_t config{};
     config.gridDim = blocks;
     config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
     config.attrs = &early;
     config.numAttrs = device_launches_early() ? 1 : 0;
     check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), name);
+}
+
+/// The same without dynamic shared memory.
+template <class... Parameters, class... Arguments>
+void launch_early(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, cudaStream_t stream,
+                  const Arguments&... arguments)
+{
+    launch_early(name, kernel, blocks, threads, std::size_t{0}, stream, arguments...);
 }
 
 }  // namespace rmsp::kernels::cuda

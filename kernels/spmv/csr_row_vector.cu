@@ -6,6 +6,7 @@
 #include <kernels/cuda_launch.cuh>
 #include <kernels/spmv/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
+#include <kernels/spmv/staged_rows.hpp>
 
 namespace rmsp::kernels {
 namespace {
@@ -131,8 +132,13 @@ std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>& shard, int lanes)
 
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>& shard, const RowStatistics& rows,
-                                                    const Context& /*context*/)
+                                                    const Context& context)
 {
+    if (stages_rows(rows)) {
+        if (auto staged = prepare_staged_rows(shard, rows, context)) {
+            return staged;
+        }
+    }
     return prepare(shard, row_vector_lanes(rows.mean));
 }
 

@@ -8,6 +8,7 @@
 
 #include <kernels/spmv/features.hpp>
 #include <kernels/spmv/packed_tiles.hpp>
+#include <kernels/spmv/policy.hpp>
 
 /// How long each kernel would take, by the bytes that it reads and the entries of x that it gathers. Plain data and pure functions.
 namespace rmsp::kernels {
@@ -55,6 +56,9 @@ inline constexpr KernelModel kernel_models[] = {
     {"diagonals", 0.9, 2.0, 6},
     {"csr-row-warp", 0.6, 0.5, 1},
 };
+
+/// csr-row-vector where it stages rows: stages_rows().
+inline constexpr KernelModel staged_rows_model{"csr-row-vector", 0.93, 0.7, 1, 0, Beside::rows};
 
 constexpr const KernelModel& kernel_model(std::string_view name)
 {
@@ -128,7 +132,8 @@ inline Prediction predict_spmv(std::string_view name, const Features& f, int val
         matrix = (nnz + static_cast<double>(f.rows.empty_rows)) *
                  (tile_values + 0.3 + (packed_low_bits + (1 - f.narrow) * packed_high_bits(f.cols)) / 8);
     }
-    const KernelModel& kernel = kernel_model(name);
+    const KernelModel& kernel =
+        name == staged_rows_model.name && stages_rows(f.rows) ? staged_rows_model : kernel_model(name);
     const double per_gather = x_bytes <= device.l2_bytes ? device.bytes_per_gather : device.bytes_per_far_gather;
     // What is not a diagonal of kernel "sell" gathers from 32 rows at once, and reads codes before columns are known.
     const double bandwidth_share = kernel.bandwidth_share - 0.08 * code_bytes;

@@ -50,6 +50,22 @@ inline constexpr SlicedRows blocked_rows{8, 0.6, 3, 1'000'000};
 /// Nonzeros that each lane of csr-row-vector loads before it uses the first.
 inline constexpr int row_vector_unroll = 4;
 
+/// Rows that csr-row-vector sums out of shared memory, which bulk copies fill: so many that the memory decides, so short that those
+/// of a thread block fit, and of similar length, since there is room for the longest.
+struct StagedRows {
+    std::int64_t fewest_nonzeros = 4'000'000;
+    std::int64_t longest_row = 32;
+    double longest_over_mean = 2;
+    bool operator==(const StagedRows&) const = default;
+};
+inline constexpr StagedRows staged_rows{};
+
+constexpr bool stages_rows(const RowStatistics& rows, const StagedRows& limits = staged_rows)
+{
+    return rows.nnz >= limits.fewest_nonzeros && rows.longest_row <= limits.longest_row &&
+           static_cast<double>(rows.longest_row) <= limits.longest_over_mean * rows.mean;
+}
+
 /// Lanes a row of csr-row-vector: the fewest, of 2 to 32, that take a row of mean length in one step. A mean a tenth above what they
 /// take still counts: twice the lanes would leave half of them idle.
 constexpr int row_vector_lanes(double mean)
