@@ -160,7 +160,7 @@ std::span<const SpmvKernel<T>> spmv_kernels()
               "tiles of equal entries with row ends as bits and columns in 2 or 4 bytes, for small graphs; a copy of "
               "the matrix"),
          unsupported_by_packed_tiles, prepare_packed_tiles<T>, false, true},
-        {cuda("csr-row-vector", Determinism::run, "2 to 32 lanes a row, for rows of similar length"), nullptr,
+        {cuda("csr-row-vector", Determinism::run, "1 to 32 lanes a row, for rows of similar length"), nullptr,
          prepare_row_vector<T>, true},
         {cuda("csr-nnz-split", Determinism::run, "tiles of equal nonzeros with row ends as bits, for any row lengths"),
          nullptr, prepare_nnz_split<T>, true},

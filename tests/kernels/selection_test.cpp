@@ -109,6 +109,17 @@ TEST(Choice, RegularRowsByTheirLimits)
     EXPECT_FALSE(prefers_row_vector({}, limits));
 }
 
+TEST(Choice, StagedRowsByTheirLimits)
+{
+    const StagedRows limits{100, 20, 2};
+    EXPECT_TRUE(stages_rows(regular(10, 10), limits));
+    EXPECT_FALSE(stages_rows(regular(9, 11), limits)) << "too few nonzeros";
+    EXPECT_TRUE(stages_rows({10, 100, 0, 20, 10, 5}, limits));
+    EXPECT_FALSE(stages_rows({11, 100, 0, 20, 100.0 / 11, 5}, limits)) << "one row is too long for the others";
+    EXPECT_FALSE(stages_rows(regular(10, 21), limits)) << "rows are too long";
+    EXPECT_FALSE(stages_rows({}, limits));
+}
+
 TEST(Choice, LanesTakeAMeanRowInOneStep)
 {
     EXPECT_EQ(row_vector_lanes(0), 2);
