@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
@@ -12,32 +13,25 @@ namespace {
 
 constexpr unsigned whole_warp = 0xffffffffu;
 constexpr int tile_rows = 32;
-constexpr int vector_entries = 4;  ///< what is copied begins and ends at multiples: 16 bytes of columns
+/// What is copied begins and ends at multiples: sectors of the L2, 32 bytes of columns. In shared memory they begin at such bytes too:
+/// a copy that moves what it brings within a sector makes the L2 deliver a tenth more.
+constexpr int vector_entries = 8;
 constexpr int longest_short_row = 8;
 
-/// Of a thread block: lanes a row, rows a lane, and the entries of x that a lane asks for at once. Registers that spill cost far more
-/// than they save, since what is spilled goes through the L2, which is as busy as the memory.
-template <int Lanes, int Rounds, int Unroll, int Threads, int Blocks>
+/// Of a thread block: lanes a row, and the entries of x that a lane asks for at once. Registers that spill cost far more than they
+/// save, since what is spilled goes through the L2, which is as busy as the memory.
+template <int Lanes, int Unroll, int Threads, int Blocks>
 struct Shape {
     static constexpr int lanes = Lanes;
-    static constexpr int rounds = Rounds;
     static constexpr int unroll = Unroll;
     static constexpr int threads = Threads;
+    static constexpr int rows = Threads / Lanes;
     static constexpr int blocks_per_multiprocessor = Blocks;
-    static constexpr bool asks_ahead = Lanes == 1;
+    static_assert(rows % tile_rows == 0);
 };
+using ShortRows = Shape<1, 7, 128, 16>;
 template <class T>
-struct Shapes {
-    using Short = Shape<1, 1, 7, 128, 16>;
-    using Long = Shape<4, 1, 7, 128, 16>;
-};
-template <>
-struct Shapes<float> {
-    using Short = Shape<1, 2, 7, 64, 28>;
-    using Long = Shape<2, 1, 5, 128, 15>;
-};
-template <class S>
-constexpr int block_rows = S::threads / S::lanes* S::rounds;
+using LongRows = std::conditional_t<sizeof(T) == sizeof(float), Shape<2, 14, 128, 15>, Shape<4, 7, 256, 8>>;
 
 /// The caller's arrays, and beside them what row pointers say, in fewer bytes.
 template <class T>
@@ -122,75 +116,63 @@ __global__ void __launch_bounds__(S::threads, S::blocks_per_multiprocessor)
     staged_rows_kernel(const Matrix<T> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
 {
     constexpr int lanes = S::lanes;
-    constexpr int round_rows = S::threads / lanes;
-    extern __shared__ int4 space[];
+    extern __shared__ __align__(128) char space[];
     __shared__ std::uint64_t barrier;
     T* const values = reinterpret_cast<T*>(space);
     std::int32_t* const columns = reinterpret_cast<std::int32_t*>(values + a.capacity);
-    const int group = static_cast<int>(threadIdx.x) / lanes;
+    const int block_row = static_cast<int>(threadIdx.x) / lanes;
     const int lane = static_cast<int>(threadIdx.x) % lanes;
     const int warp_lane = static_cast<int>(threadIdx.x) % 32;
     if (threadIdx.x == 0) {
         make_barrier(&barrier);
     }
     cuda::wait_for_kernel_before();
-    const std::uint32_t* const tiles = a.first + std::int64_t{blockIdx.x} * (block_rows<S> / tile_rows);
-    const std::uint8_t* const lengths = a.lengths + std::int64_t{blockIdx.x} * block_rows<S>;
+    const std::uint32_t* const tiles = a.first + std::int64_t{blockIdx.x} * (S::rows / tile_rows);
+    const std::uint8_t* const lengths = a.lengths + std::int64_t{blockIdx.x} * S::rows;
     const std::uint32_t first = __ldg(tiles);
     if (threadIdx.x == 0) {
-        request(a, first, __ldg(tiles + block_rows<S> / tile_rows), values, columns, &barrier);
+        request(a, first, __ldg(tiles + S::rows / tile_rows), values, columns, &barrier);
     }
-    if constexpr (S::asks_ahead) {
-        if (threadIdx.x == S::threads - 1 && (std::int64_t{blockIdx.x} + a.ahead) * block_rows<S> < a.rows) {
-            ask_for_line(tiles + std::int64_t{a.ahead} * (block_rows<S> / tile_rows));
-            ask_for_line(lengths + std::int64_t{a.ahead} * block_rows<S>);
-        }
+    if (threadIdx.x == S::threads - 1 && (std::int64_t{blockIdx.x} + a.ahead) * S::rows < a.rows) {
+        ask_for_line(tiles + std::int64_t{a.ahead} * (S::rows / tile_rows));
+        ask_for_line(lengths + std::int64_t{a.ahead} * S::rows);
     }
-    // While that is on its way, where each row lies.
-    int begin[S::rounds];
-    int end[S::rounds];
+    // While the nonzeros are on their way, where the row lies among them.
+    const int length = __ldg(lengths + block_row / tile_rows * tile_rows + warp_lane);
+    int end = length;
 #pragma unroll
-    for (int r = 0; r < S::rounds; ++r) {
-        const int row = r * round_rows + group;
-        const int length = __ldg(lengths + row / tile_rows * tile_rows + warp_lane);
-        end[r] = length;
-#pragma unroll
-        for (int offset = 1; offset < tile_rows; offset *= 2) {
-            const int before = __shfl_up_sync(whole_warp, end[r], offset);
-            end[r] += warp_lane >= offset ? before : 0;
-        }
-        begin[r] = end[r] - length;
-        if constexpr (lanes > 1) {
-            begin[r] = __shfl_sync(whole_warp, begin[r], row % tile_rows);
-            end[r] = __shfl_sync(whole_warp, end[r], row % tile_rows);
-        }
-        const int shift = static_cast<int>(__ldg(tiles + row / tile_rows) - first / vector_entries * vector_entries);
-        begin[r] += shift;
-        end[r] += shift;
+    for (int offset = 1; offset < tile_rows; offset *= 2) {
+        const int before = __shfl_up_sync(whole_warp, end, offset);
+        end += warp_lane >= offset ? before : 0;
     }
+    int begin = end - length;
+    if constexpr (lanes > 1) {
+        begin = __shfl_sync(whole_warp, begin, block_row % tile_rows);
+        end = __shfl_sync(whole_warp, end, block_row % tile_rows);
+    }
+    const int shift = static_cast<int>(__ldg(tiles + block_row / tile_rows) - first / vector_entries * vector_entries);
+    begin += shift;
+    end += shift;
     __syncthreads();
     wait(&barrier);
+    T sum = 0;
+    for (int i = begin + lane; i < end; i += lanes * S::unroll) {
+        T gathered[S::unroll];
 #pragma unroll
-    for (int r = 0; r < S::rounds; ++r) {
-        T sum = 0;
-        for (int i = begin[r] + lane; i < end[r]; i += lanes * S::unroll) {
-            T gathered[S::unroll];
+        for (int k = 0; k < S::unroll; ++k) {
+            gathered[k] = i + k * lanes < end ? __ldg(x + columns[i + k * lanes]) : T{0};
+        }
 #pragma unroll
-            for (int k = 0; k < S::unroll; ++k) {
-                gathered[k] = i + k * lanes < end[r] ? __ldg(x + columns[i + k * lanes]) : T{0};
-            }
-#pragma unroll
-            for (int k = 0; k < S::unroll; ++k) {
-                if (i + k * lanes < end[r]) {
-                    sum += values[i + k * lanes] * gathered[k];
-                }
+        for (int k = 0; k < S::unroll; ++k) {
+            if (i + k * lanes < end) {
+                sum += values[i + k * lanes] * gathered[k];
             }
         }
-        sum = cuda::group_sum(sum, lanes);
-        const std::int64_t row = std::int64_t{blockIdx.x} * block_rows<S> + r * round_rows + group;
-        if (row < a.rows && lane == 0) {
-            y[row] = beta == T{0} ? alpha * sum : alpha * sum + beta * y[row];
-        }
+    }
+    sum = cuda::group_sum(sum, lanes);
+    const std::int64_t row = std::int64_t{blockIdx.x} * S::rows + block_row;
+    if (row < a.rows && lane == 0) {
+        y[row] = beta == T{0} ? alpha * sum : alpha * sum + beta * y[row];
     }
 }
 
@@ -219,9 +201,9 @@ class Staged final : public SpmvOperator<T> {
 public:
     Staged(const CsrShard<T>& shard, const RowStatistics& rows, const Context& context) : shard_(shard)
     {
-        capacity_ = static_cast<int>((block_rows<S> * rows.longest_row + 2 * (vector_entries - 1)) / vector_entries *
-                                     vector_entries);
-        const std::int64_t padded = blocks_for(shard.rows) * block_rows<S>;
+        capacity_ =
+            static_cast<int>((S::rows * rows.longest_row + 2 * (vector_entries - 1)) / vector_entries * vector_entries);
+        const std::int64_t padded = blocks_for(shard.rows) * S::rows;
         first_ = DeviceArray<std::uint32_t>(*context.memory, static_cast<std::size_t>(padded / tile_rows) + 1);
         lengths_ = DeviceArray<std::uint8_t>(*context.memory, static_cast<std::size_t>(padded));
         shard.row_ptr.visit([&](const auto* row_ptr) {
@@ -239,7 +221,7 @@ public:
         apply_rows(0, shard_.rows, alpha, x, beta, y, context);
     }
 
-    std::int64_t row_granule() const override { return block_rows<S>; }
+    std::int64_t row_granule() const override { return S::rows; }
 
     void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
                     const Context& context) override
@@ -267,7 +249,7 @@ public:
     }
 
 private:
-    static std::int64_t blocks_for(std::int64_t rows) { return (rows + block_rows<S> - 1) / block_rows<S>; }
+    static std::int64_t blocks_for(std::int64_t rows) { return (rows + S::rows - 1) / S::rows; }
 
     CsrShard<T> shard_;
     int capacity_ = 0;
@@ -288,9 +270,9 @@ std::unique_ptr<SpmvOperator<T>> prepare_staged_rows(const CsrShard<T>& shard, c
         return nullptr;
     }
     if (rows.longest_row <= longest_short_row) {
-        return std::make_unique<Staged<typename Shapes<T>::Short, T>>(shard, rows, context);
+        return std::make_unique<Staged<ShortRows, T>>(shard, rows, context);
     }
-    return std::make_unique<Staged<typename Shapes<T>::Long, T>>(shard, rows, context);
+    return std::make_unique<Staged<LongRows<T>, T>>(shard, rows, context);
 }
 
 template std::unique_ptr<SpmvOperator<float>> prepare_staged_rows(const CsrShard<float>&, const RowStatistics&,
