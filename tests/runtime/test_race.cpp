@@ -36,7 +36,7 @@ public:
                         const kernels::Context&) override
     {
         EXPECT_TRUE(x_in_order && y_in_order);
-        take(*time_in_order_);
+        take(time_in_order_.value_or(time_));
         y[7] = x[7];
     }
     void update_values(const kernels::Context&) override { ++log_.updates; }
