@@ -47,7 +47,7 @@ constexpr bool prefers_sell(const RowStatistics& rows, const SlicedRows& limits 
 /// Rows among which sell-blocks may pay: the blocks leave fewer bytes of smaller matrices too.
 inline constexpr SlicedRows blocked_rows{8, 0.6, 3, 1'000'000};
 
-/// Nonzeros that each lane of csr-row-vector loads before it uses the first.
+/// Loads of columns and of values that each lane of csr-row-vector makes before it uses the first.
 inline constexpr int row_vector_unroll = 4;
 
 /// Rows that csr-row-vector sums out of shared memory, which bulk copies fill: so many that the memory decides, so short that those
@@ -66,12 +66,17 @@ constexpr bool stages_rows(const RowStatistics& rows, const StagedRows& limits =
            static_cast<double>(rows.longest_row) <= limits.longest_over_mean * rows.mean;
 }
 
+/// Neighbouring entries of a load: pairs of floats and of their columns are 8 bytes each.
+template <class T>
+inline constexpr int row_vector_width = sizeof(T) == sizeof(float) ? 2 : 1;
+
 /// Lanes a row of csr-row-vector: the fewest, of 2 to 32, that take a row of mean length in one step. A mean a tenth above what they
-/// take still counts: twice the lanes would leave half of them idle.
-constexpr int row_vector_lanes(double mean)
+/// take still counts: twice the lanes would leave half of them idle. In pairs, which are fewer loads, they take a deviation more.
+constexpr int row_vector_lanes(const RowStatistics& rows, int width)
 {
+    const double entries = width == 1 ? rows.mean / 1.1 : rows.mean + rows.deviation;
     int lanes = 2;
-    while (lanes < 32 && mean > 1.1 * lanes * row_vector_unroll) {
+    while (lanes < 32 && entries > lanes * row_vector_unroll * width) {
         lanes *= 2;
     }
     return lanes;

@@ -122,15 +122,25 @@ TEST(Choice, StagedRowsByTheirLimits)
 
 TEST(Choice, LanesTakeAMeanRowInOneStep)
 {
-    EXPECT_EQ(row_vector_lanes(0), 2);
-    EXPECT_EQ(row_vector_lanes(8), 2);
-    EXPECT_EQ(row_vector_lanes(8.7), 2);
-    EXPECT_EQ(row_vector_lanes(8.9), 4);
-    EXPECT_EQ(row_vector_lanes(27), 8);
-    EXPECT_EQ(row_vector_lanes(33), 8);
-    EXPECT_EQ(row_vector_lanes(39), 16);
-    EXPECT_EQ(row_vector_lanes(71), 32);
-    EXPECT_EQ(row_vector_lanes(1e9), 32);
+    const auto lanes = [](double mean, double deviation, int width) {
+        RowStatistics rows;
+        rows.mean = mean;
+        rows.deviation = deviation;
+        return row_vector_lanes(rows, width);
+    };
+    EXPECT_EQ(lanes(0, 0, 1), 2);
+    EXPECT_EQ(lanes(8, 0, 1), 2);
+    EXPECT_EQ(lanes(8.7, 0, 1), 2);
+    EXPECT_EQ(lanes(8.9, 0, 1), 4);
+    EXPECT_EQ(lanes(27, 2, 1), 8);
+    EXPECT_EQ(lanes(33, 15, 1), 8);
+    EXPECT_EQ(lanes(39, 10, 1), 16);
+    EXPECT_EQ(lanes(71, 39, 1), 32);
+    EXPECT_EQ(lanes(1e9, 0, 1), 32);
+    EXPECT_EQ(lanes(12, 0, 2), 2);
+    EXPECT_EQ(lanes(14, 3, 2), 4);
+    EXPECT_EQ(lanes(39, 10, 2), 8);
+    EXPECT_EQ(lanes(60, 5, 2), 16);
 }
 
 TEST(Choice, SaysWhatThereIs)

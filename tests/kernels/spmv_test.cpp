@@ -106,6 +106,38 @@ TEST_P(SpmvKernels, TakesArraysThatAreNotAligned)
     });
 }
 
+TEST_P(SpmvKernels, KeepsTheNaNsOfARowToIt)
+{
+    visit([&]<class T>(const SpmvKernel<T>& kernel) {
+        if (!kernel.info.name.starts_with("csr-")) {
+            GTEST_SKIP() << "not on the CSR arrays";
+        }
+        for (const std::int64_t length : {1, 3, 12, 33}) {
+            Shape shape{"", 1000, std::vector<std::int64_t>(301, length)};
+            shape.lengths[7] += 1;  // so that rows begin at odd places and at even ones
+            const HostCsr<T> a = make_matrix<T>(shape, 25);
+            HostCsr<T> with_nans = a;
+            const auto odd = [](std::size_t row) { return row % 2 != 0; };
+            for (std::size_t row = 0; row < shape.lengths.size(); ++row) {
+                for (std::int64_t i = a.row_ptr[row]; odd(row) && i < a.row_ptr[row + 1]; ++i) {
+                    with_nans.values[static_cast<std::size_t>(i)] = std::numeric_limits<T>::quiet_NaN();
+                }
+            }
+            const std::vector<T> x = random_vector<T>(a.cols, 26);
+            const std::vector<T> y(static_cast<std::size_t>(a.rows), T{0});
+            const DeviceCsr<T> d(*device_, with_nans, Offsets::i32);
+            const auto op = kernel.prepare(d.shard, statistics(d.row_ptr), device_->context());
+            const std::vector<T> found = apply(*device_, *op, T{1}, x, T{0}, y);
+            const DeviceCsr<T> clean(*device_, a, Offsets::i32);
+            const auto clean_op = kernel.prepare(clean.shard, statistics(clean.row_ptr), device_->context());
+            const std::vector<T> expected = apply(*device_, *clean_op, T{1}, x, T{0}, y);
+            for (std::size_t row = 0; row < found.size(); ++row) {
+                EXPECT_TRUE(odd(row) ? std::isnan(found[row]) : found[row] == expected[row]) << "row " << row;
+            }
+        }
+    });
+}
+
 TEST_P(SpmvKernels, OverwritesYWhereBetaIsZero)
 {
     visit([&]<class T>(const SpmvKernel<T>& kernel) {
