@@ -17,7 +17,7 @@ constexpr int threads = 128;
 
 /// A group of `Lanes` threads a row (Bell and Garland, "Implementing sparse matrix-vector multiplication on
 /// throughput-oriented processors", SC 2009).
-template <int Lanes, class T, class Offset>
+template <int Lanes, int Unroll, class T, class Offset>
 __global__ void __launch_bounds__(threads)
     row_vector_kernel(std::int64_t rows, const Offset* __restrict__ row_ptr, const std::int32_t* __restrict__ col_idx,
                       const T* __restrict__ values, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
@@ -30,25 +30,25 @@ __global__ void __launch_bounds__(threads)
     const Offset end = active ? __ldg(row_ptr + row + 1) : 0;
     const std::int32_t* columns = col_idx + begin + lane;
     const T* entries = values + begin + lane;
-    constexpr int step = row_vector_unroll * Lanes;
+    constexpr int step = Unroll * Lanes;
     T sum = 0;
     // Counts down what is left, because begin + step may pass what 32 bits hold.
     for (Offset left = end - begin - lane; left > 0; left -= step, columns += step, entries += step) {
-        std::int32_t column[row_vector_unroll];
-        T value[row_vector_unroll];
-        T gathered[row_vector_unroll];
+        std::int32_t column[Unroll];
+        T value[Unroll];
+        T gathered[Unroll];
 #pragma unroll
-        for (int k = 0; k < row_vector_unroll; ++k) {
+        for (int k = 0; k < Unroll; ++k) {
             const bool in = k * Lanes < left;
             column[k] = in ? __ldcs(columns + k * Lanes) : 0;
             value[k] = in ? __ldcs(entries + k * Lanes) : T{0};
         }
 #pragma unroll
-        for (int k = 0; k < row_vector_unroll; ++k) {
+        for (int k = 0; k < Unroll; ++k) {
             gathered[k] = k * Lanes < left ? __ldg(x + column[k]) : T{0};
         }
 #pragma unroll
-        for (int k = 0; k < row_vector_unroll; ++k) {
+        for (int k = 0; k < Unroll; ++k) {
             sum += value[k] * gathered[k];
         }
     }
@@ -129,12 +129,11 @@ __global__ void __launch_bounds__(threads)
 template <class T, class Offset>
 class RowVector final : public SpmvOperator<T> {
 public:
-    /// \param width  entries of a load: row_vector_width, or 1 with 32 lanes
-    RowVector(const CsrShard<T>& shard, const Offset* row_ptr, int lanes, int width)
-        : shard_(shard), row_ptr_(row_ptr), lanes_(lanes), width_(width)
+    RowVector(const CsrShard<T>& shard, const Offset* row_ptr, const RowVectorShape& shape)
+        : shard_(shard), row_ptr_(row_ptr), shape_(shape)
     {
         if (blocks_for(shard.rows) > std::numeric_limits<std::int32_t>::max()) {
-            throw Error(ErrorCode::usage, "SpMV with " + std::to_string(lanes) + " lanes a row: " +
+            throw Error(ErrorCode::usage, "SpMV with " + std::to_string(shape.lanes) + " lanes a row: " +
                                               std::to_string(shard.rows) + " rows are more than one launch takes");
         }
     }
@@ -153,30 +152,44 @@ public:
             return;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        constexpr int width = row_vector_width<T>;
-        switch (lanes_) {
+        switch (shape_.lanes) {
             case 2:
-                return launch<2, width>(first, end, alpha, x, beta, y, stream);
+                return launch_steps<2>(first, end, alpha, x, beta, y, stream);
             case 4:
-                return launch<4, width>(first, end, alpha, x, beta, y, stream);
+                return launch_steps<4>(first, end, alpha, x, beta, y, stream);
             case 8:
-                return launch<8, width>(first, end, alpha, x, beta, y, stream);
+                return launch_steps<8>(first, end, alpha, x, beta, y, stream);
             case 16:
-                return launch<16, width>(first, end, alpha, x, beta, y, stream);
+                return launch_steps<16>(first, end, alpha, x, beta, y, stream);
             default:
-                return width_ == 1 ? launch<32, 1>(first, end, alpha, x, beta, y, stream)
-                                   : launch<32, width>(first, end, alpha, x, beta, y, stream);
+                return shape_.width == 1
+                           ? launch<32, 1, row_vector_unroll>(first, end, alpha, x, beta, y, stream)
+                           : launch<32, row_vector_width<T>, row_vector_unroll>(first, end, alpha, x, beta, y, stream);
         }
     }
 
 private:
     std::int64_t blocks_for(std::int64_t rows) const
     {
-        const std::int64_t rows_per_block = threads / lanes_;
+        const std::int64_t rows_per_block = threads / shape_.lanes;
         return (rows + rows_per_block - 1) / rows_per_block;
     }
 
-    template <int Lanes, int Width>
+    template <int Lanes>
+    void launch_steps(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
+                      cudaStream_t stream) const
+    {
+        constexpr int width = row_vector_width<T>;
+        // Pairs are loaded in steps of one length.
+        if constexpr (width == 1) {
+            if (shape_.unroll > row_vector_unroll) {
+                return launch<Lanes, 1, 2 * row_vector_unroll>(first, end, alpha, x, beta, y, stream);
+            }
+        }
+        launch<Lanes, width, row_vector_unroll>(first, end, alpha, x, beta, y, stream);
+    }
+
+    template <int Lanes, int Width, int Unroll>
     void launch(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y, cudaStream_t stream) const
     {
         const std::int64_t rows = end - first;
@@ -187,22 +200,22 @@ private:
                                rows, row_ptr_ + first, shard_.col_idx, shard_.values, odd_end, alpha, x, beta,
                                y + first);
         } else {
-            cuda::launch_early("launch of csr-row-vector", row_vector_kernel<Lanes, T, Offset>, blocks, threads, stream,
-                               rows, row_ptr_ + first, shard_.col_idx, shard_.values, alpha, x, beta, y + first);
+            cuda::launch_early("launch of csr-row-vector", row_vector_kernel<Lanes, Unroll, T, Offset>, blocks, threads,
+                               stream, rows, row_ptr_ + first, shard_.col_idx, shard_.values, alpha, x, beta,
+                               y + first);
         }
     }
 
     CsrShard<T> shard_;
     const Offset* row_ptr_;
-    int lanes_;
-    int width_;
+    RowVectorShape shape_;
 };
 
 template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>& shard, int lanes, int width)
+std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>& shard, const RowVectorShape& shape)
 {
     return shard.row_ptr.visit([&]<class Offset>(const Offset* row_ptr) -> std::unique_ptr<SpmvOperator<T>> {
-        return std::make_unique<RowVector<T, Offset>>(shard, row_ptr, lanes, width);
+        return std::make_unique<RowVector<T, Offset>>(shard, row_ptr, shape);
     });
 }
 
@@ -222,8 +235,8 @@ std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>& shard, co
         return reinterpret_cast<std::uintptr_t>(array) % (width * sizeof(*array)) == 0;
     };
     // Arrays of the caller's that are not aligned are too rare for kernels of their own.
-    return aligned(shard.col_idx) && aligned(shard.values) ? prepare(shard, row_vector_lanes(rows, width), width)
-                                                           : prepare(shard, 32, 1);
+    return aligned(shard.col_idx) && aligned(shard.values) ? prepare(shard, row_vector_shape(rows, width))
+                                                           : prepare(shard, RowVectorShape{});
 }
 
 template <class T>
@@ -231,7 +244,7 @@ std::unique_ptr<SpmvOperator<T>> prepare_row_warp(const CsrShard<T>& shard, cons
                                                   const Context& /*context*/)
 {
     // Fixed, so that the order of the additions in a row depends on the row alone.
-    return prepare(shard, 32, 1);
+    return prepare(shard, RowVectorShape{});
 }
 
 template std::unique_ptr<SpmvOperator<float>> prepare_row_vector(const CsrShard<float>&, const RowStatistics&,

@@ -47,7 +47,7 @@ constexpr bool prefers_sell(const RowStatistics& rows, const SlicedRows& limits 
 /// Rows among which sell-blocks may pay: the blocks leave fewer bytes of smaller matrices too.
 inline constexpr SlicedRows blocked_rows{8, 0.6, 3, 1'000'000};
 
-/// Loads of columns and of values that each lane of csr-row-vector makes before it uses the first.
+/// Loads of columns and of values that each lane of csr-row-vector makes before it uses the first, or half of them.
 inline constexpr int row_vector_unroll = 4;
 
 /// Rows that csr-row-vector sums out of shared memory, which bulk copies fill: so many that the memory decides, so short that those
@@ -70,16 +70,29 @@ constexpr bool stages_rows(const RowStatistics& rows, const StagedRows& limits =
 template <class T>
 inline constexpr int row_vector_width = sizeof(T) == sizeof(float) ? 2 : 1;
 
-/// Lanes a row of csr-row-vector: the fewest, of 2 to 32, that take a row of mean length in one step. A mean a tenth above what they
-/// take still counts: twice the lanes would leave half of them idle. In pairs, which are fewer loads, they take a deviation more.
-constexpr int row_vector_lanes(const RowStatistics& rows, int width)
+/// How csr-row-vector multiplies a row.
+struct RowVectorShape {
+    int lanes = 32;
+    int width = 1;                   ///< neighbouring entries of a load
+    int unroll = row_vector_unroll;  ///< loads of a step
+    bool operator==(const RowVectorShape&) const = default;
+};
+
+/// The fewest lanes, of 2 to 32, that take a row of mean length in one step. A mean a tenth above what they take still counts: twice
+/// the lanes would leave half of them idle. Where many rows are longer than that, each lane makes twice the loads. In pairs,
+/// which are fewer loads, lanes take a deviation more.
+constexpr RowVectorShape row_vector_shape(const RowStatistics& rows, int width)
 {
-    const double entries = width == 1 ? rows.mean / 1.1 : rows.mean + rows.deviation;
-    int lanes = 2;
-    while (lanes < 32 && entries > lanes * row_vector_unroll * width) {
-        lanes *= 2;
+    const double long_row = rows.mean + rows.deviation;
+    const double entries = width == 1 ? rows.mean / 1.1 : long_row;
+    RowVectorShape shape{2, width};
+    while (shape.lanes < 32 && entries > shape.lanes * shape.unroll * width) {
+        shape.lanes *= 2;
     }
-    return lanes;
+    if (width == 1 && shape.lanes < 32 && long_row > shape.lanes * shape.unroll) {
+        shape.unroll *= 2;
+    }
+    return shape;
 }
 
 }  // namespace rmsp::kernels

@@ -126,7 +126,7 @@ TEST(Choice, LanesTakeAMeanRowInOneStep)
         RowStatistics rows;
         rows.mean = mean;
         rows.deviation = deviation;
-        return row_vector_lanes(rows, width);
+        return row_vector_shape(rows, width).lanes;
     };
     EXPECT_EQ(lanes(0, 0, 1), 2);
     EXPECT_EQ(lanes(8, 0, 1), 2);
@@ -141,6 +141,21 @@ TEST(Choice, LanesTakeAMeanRowInOneStep)
     EXPECT_EQ(lanes(14, 3, 2), 4);
     EXPECT_EQ(lanes(39, 10, 2), 8);
     EXPECT_EQ(lanes(60, 5, 2), 16);
+}
+
+TEST(Choice, LanesLoadTwiceAsMuchWhereManyRowsAreLonger)
+{
+    const auto shape = [](double mean, double deviation, int width) {
+        RowStatistics rows;
+        rows.mean = mean;
+        rows.deviation = deviation;
+        return row_vector_shape(rows, width);
+    };
+    EXPECT_EQ(shape(32, 0, 1), (RowVectorShape{8, 1, row_vector_unroll}));
+    EXPECT_EQ(shape(33, 15, 1), (RowVectorShape{8, 1, 2 * row_vector_unroll}));
+    EXPECT_EQ(shape(39, 10, 1), (RowVectorShape{16, 1, row_vector_unroll}));
+    EXPECT_EQ(shape(100, 200, 1), (RowVectorShape{32, 1, row_vector_unroll})) << "as csr-row-warp";
+    EXPECT_EQ(shape(14, 3, 2), (RowVectorShape{4, 2, row_vector_unroll}));
 }
 
 TEST(Choice, SaysWhatThereIs)
