@@ -25,7 +25,7 @@ struct SplitShape {
     std::int64_t blocks = 0;
     int block_tiles = 0;
     std::int64_t block_entries = 0;  ///< from the first of one block to that of the next
-    int window = 0;                  ///< that a block reads behind those
+    int window = 0;  ///< that a block reads behind those; 0: a row that begins before the end is cut there
     /// Tiles are read as those in which no row ends, packed_tile_entry(), which most of them are; the others are read again.
     bool interleaved = false;
 };
@@ -47,11 +47,14 @@ constexpr SplitShape split_shape(std::int64_t nnz, std::int64_t rows, std::int64
     SplitShape shape;
     shape.block_tiles =
         static_cast<int>((entries + tiles.longest_whole_row + tiles.tile_entries() - 1) / tiles.tile_entries());
-    shape.window = static_cast<int>(
-        std::min<std::int64_t>(tuning.widest, std::int64_t{shape.block_tiles} * tiles.tile_entries() - entries));
+    shape.interleaved = nnz >= std::int64_t{tuning.row_tiles} * tiles.tile_entries() * rows;
+    // Nearly all long rows are cut all the same, so a window would only be read twice.
+    shape.window = shape.interleaved
+                       ? 0
+                       : static_cast<int>(std::min<std::int64_t>(
+                             tuning.widest, std::int64_t{shape.block_tiles} * tiles.tile_entries() - entries));
     shape.block_entries = std::int64_t{shape.block_tiles} * tiles.tile_entries() - shape.window;
     shape.blocks = (nnz + shape.block_entries - 1) / shape.block_entries;
-    shape.interleaved = nnz >= std::int64_t{tuning.row_tiles} * tiles.tile_entries() * rows;
     return shape;
 }
 
