@@ -409,6 +409,7 @@ public:
                                 : (empty_rows_.size() > 0 ? nnz_split_kernel<false, Ones, Interleaved, true, T>
                                                           : nnz_split_kernel<false, Ones, Interleaved, false, T>);
         };
+        // Sums of partial sums have short rows: with Ones, the interleaved kernels are not even compiled.
         const auto kernel = !Ones && shape_.interleaved ? kernel_for.template operator()<!Ones>()
                                                         : kernel_for.template operator()<false>();
         cuda::launch_early("launch of csr-nnz-split", kernel, dim3(static_cast<unsigned>(shape_.blocks)), threads,

@@ -70,7 +70,8 @@ __device__ __forceinline__ void load_if(bool there, const E* from, E* to)
     }
 }
 
-/// The same for floats, which lanes load in pairs. Pairs begin at even places of the arrays, so that the first and the last of a
+/// As row_vector_kernel(), for floats, which lanes load in pairs; one template for both makes the compiler's
+/// code for doubles slower. Pairs begin at even places of the arrays, so that the first and the last of a
 /// row may have an entry of another row.
 /// \param odd_end  nonzeros, if their number is odd: the last one has no neighbour
 template <int Lanes, class T, class Offset>

@@ -120,14 +120,17 @@ TEST(Choice, StagedRowsByTheirLimits)
     EXPECT_FALSE(stages_rows({}, limits));
 }
 
+RowVectorShape shape(double mean, double deviation, int width)
+{
+    RowStatistics rows;
+    rows.mean = mean;
+    rows.deviation = deviation;
+    return row_vector_shape(rows, width);
+}
+
 TEST(Choice, LanesTakeAMeanRowInOneStep)
 {
-    const auto lanes = [](double mean, double deviation, int width) {
-        RowStatistics rows;
-        rows.mean = mean;
-        rows.deviation = deviation;
-        return row_vector_shape(rows, width).lanes;
-    };
+    const auto lanes = [](double mean, double deviation, int width) { return shape(mean, deviation, width).lanes; };
     EXPECT_EQ(lanes(0, 0, 1), 2);
     EXPECT_EQ(lanes(8, 0, 1), 2);
     EXPECT_EQ(lanes(8.7, 0, 1), 2);
@@ -145,12 +148,6 @@ TEST(Choice, LanesTakeAMeanRowInOneStep)
 
 TEST(Choice, LanesLoadTwiceAsMuchWhereManyRowsAreLonger)
 {
-    const auto shape = [](double mean, double deviation, int width) {
-        RowStatistics rows;
-        rows.mean = mean;
-        rows.deviation = deviation;
-        return row_vector_shape(rows, width);
-    };
     EXPECT_EQ(shape(32, 0, 1), (RowVectorShape{8, 1, row_vector_unroll}));
     EXPECT_EQ(shape(33, 15, 1), (RowVectorShape{8, 1, 2 * row_vector_unroll}));
     EXPECT_EQ(shape(39, 10, 1), (RowVectorShape{16, 1, row_vector_unroll}));
