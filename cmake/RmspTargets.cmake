@@ -45,11 +45,20 @@ add_custom_target(rmsp_commit
 # Libraries whose code is all in their headers: needed to compile librmsp, never to link it.
 set(RMSP_HEADER_ONLY nlohmann_json::nlohmann_json)
 
-# rmsp_folder(NAME SOURCES ... [LINK ...] [INCLUDE ...]): the object library rmsp_NAME. Headers of the folders are found as
-# "NAME/...", from the root.
+# rmsp_folder(NAME [LINK ...] [INCLUDE ...]): the object library rmsp_NAME of every source in the current folder and below. Sources
+# named *.cu, and those in folders called cuda, are of the CUDA backend; what stands in for them in a build without is called
+# *_none.cpp. Headers of the folders are found as "NAME/...", from the root.
 function(rmsp_folder name)
-    cmake_parse_arguments(arg "" "" "SOURCES;LINK;INCLUDE" ${ARGN})
-    add_library(rmsp_${name} OBJECT ${arg_SOURCES})
+    cmake_parse_arguments(arg "" "" "LINK;INCLUDE" ${ARGN})
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
+    if(RMSP_HAVE_CUDA)
+        file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS *.cu)
+        list(FILTER sources EXCLUDE REGEX "_none\\.cpp$")
+        list(APPEND sources ${cuda_sources})
+    else()
+        list(FILTER sources EXCLUDE REGEX "/cuda/")
+    endif()
+    add_library(rmsp_${name} OBJECT ${sources})
     add_dependencies(rmsp_${name} rmsp_commit)
     target_include_directories(rmsp_${name} PRIVATE "${PROJECT_SOURCE_DIR}" ${arg_INCLUDE})
     target_link_libraries(rmsp_${name} PRIVATE rmsp_options ${arg_LINK} Threads::Threads)

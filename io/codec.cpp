@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "io/parallel.hpp"
+#include "core/parallel.hpp"
 
 namespace rmsp::io {
 namespace {
@@ -36,15 +36,15 @@ constexpr std::size_t output_step = std::size_t{1} << 20;
     throw Error(ErrorCode::out_of_memory, fmt::format("no memory for a {} stream", kind));
 }
 
-GrowingBuffer decompress_gzip(std::string_view data, const std::string& name, const Progress& progress)
+core::GrowingBuffer decompress_gzip(std::string_view data, const std::string& name, const Progress& progress)
 {
     z_stream stream{};
     if (inflateInit2(&stream, 15 + 16) != Z_OK) {
         fail_memory("gzip");
     }
     const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
-    ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
-    GrowingBuffer out;
+    core::ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
+    core::GrowingBuffer out;
     std::size_t at = 0;
     int state = Z_OK;
     while (at < data.size()) {
@@ -98,15 +98,15 @@ const char* describe_xz(lzma_ret code) noexcept
     }
 }
 
-GrowingBuffer decompress_xz(std::string_view data, const std::string& name, const Progress& progress)
+core::GrowingBuffer decompress_xz(std::string_view data, const std::string& name, const Progress& progress)
 {
     lzma_stream stream = LZMA_STREAM_INIT;
     if (lzma_stream_decoder(&stream, UINT64_MAX, LZMA_CONCATENATED) != LZMA_OK) {
         fail_memory("xz");
     }
     const std::unique_ptr<lzma_stream, void (*)(lzma_stream*)> guard(&stream, lzma_end);
-    ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
-    GrowingBuffer out;
+    core::ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
+    core::GrowingBuffer out;
     stream.next_in = reinterpret_cast<const std::uint8_t*>(data.data());
     stream.avail_in = data.size();
     for (;;) {
@@ -132,7 +132,7 @@ GrowingBuffer decompress_xz(std::string_view data, const std::string& name, cons
     }
 }
 
-GrowingBuffer decompress_zstd(std::string_view data, const std::string& name, const Progress& progress)
+core::GrowingBuffer decompress_zstd(std::string_view data, const std::string& name, const Progress& progress)
 {
     const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
     if (!context) {
@@ -140,8 +140,8 @@ GrowingBuffer decompress_zstd(std::string_view data, const std::string& name, co
     }
     // Archives of large matrices are often made with --long, whose window is above the default limit.
     ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
-    ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
-    GrowingBuffer out;
+    core::ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
+    core::GrowingBuffer out;
     ZSTD_inBuffer in{data.data(), data.size(), 0};
     std::size_t expected = 1;
     for (;;) {
@@ -241,7 +241,7 @@ Codec codec_of_name(std::string_view name) noexcept
                                     : Codec::none;
 }
 
-GrowingBuffer decompress(Codec codec, std::string_view data, const std::string& name, const Progress& progress)
+core::GrowingBuffer decompress(Codec codec, std::string_view data, const std::string& name, const Progress& progress)
 {
     switch (codec) {
         case Codec::gzip:

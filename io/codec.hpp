@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/memory.hpp"
+#include "core/memory.hpp"
 
 #include <rmsp/io.hpp>
 
@@ -19,7 +19,7 @@ Codec codec_of_name(std::string_view name) noexcept;
 
 /// Decompresses all members (streams, frames) of the data.
 /// \throws Error(io) "NAME: ..." if they are damaged or truncated
-GrowingBuffer decompress(Codec codec, std::string_view data, const std::string& name, const Progress& progress);
+core::GrowingBuffer decompress(Codec codec, std::string_view data, const std::string& name, const Progress& progress);
 
 /// One whole member; members behind each other are again a valid file, so blocks of a file can be compressed in parallel.
 /// Codec::none returns the text itself. \throws Error(out_of_memory)

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/memory.hpp"
+#include "core/memory.hpp"
 
 namespace rmsp::io {
 
@@ -31,7 +31,7 @@ private:
     int fd_ = -1;
     bool mapped_ = false;
     std::string_view bytes_;
-    GrowingBuffer piped_;
+    core::GrowingBuffer piped_;
 };
 
 /// A file that appears under its name only when it is whole: written under a temporary name in the same directory, renamed by

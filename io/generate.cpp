@@ -10,15 +10,15 @@
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
-#include "io/csr_build.hpp"
-#include "io/parallel.hpp"
+#include "matrix/csr_build.hpp"
+#include "core/parallel.hpp"
 #include "io/random.hpp"
 
 namespace rmsp {
 namespace {
 
-using io::parallel_for;
-using io::uint128;
+using core::parallel_for;
+using core::uint128;
 
 constexpr std::int64_t rows_each = 4096;
 // Streams of one seed, so that structure and values are independent.
@@ -38,9 +38,9 @@ void require_at_least(std::int64_t least, const char* generator,
 }
 
 /// \throws Error(usage) if a count cannot be a 64-bit number
-std::int64_t checked_count(uint128 count, const char* generator, const char* what)
+std::int64_t checked_count(core::uint128 count, const char* generator, const char* what)
 {
-    if (count >= static_cast<uint128>(INT64_MAX)) {
+    if (count >= static_cast<core::uint128>(INT64_MAX)) {
         throw Error(ErrorCode::usage,
                     fmt::format("{}: about {:.3g} {} do not fit 64 bits", generator, static_cast<double>(count), what));
     }
@@ -81,11 +81,11 @@ template <class T, class Pattern>
 CsrMatrix<T> build_rows(const Pattern& pattern, std::int64_t rows, std::int64_t cols, const GenerateOptions& options)
 {
     const std::int64_t nnz = pattern.start(rows);
-    CsrMatrix<T> a = io::allocate_csr<T>(rows, cols, nnz);
+    CsrMatrix<T> a = matrix::allocate_csr<T>(rows, cols, nnz);
     a.row_ptr.back() = nnz;
-    io::ProgressMeter meter(options.progress, "generate", nnz);
+    core::ProgressMeter meter(options.progress, "generate", nnz);
     a.col_idx.visit([&](auto& col) {
-        parallel_for(io::thread_count(0), (rows + rows_each - 1) / rows_each, [&](std::int64_t b) {
+        core::parallel_for(core::thread_count(0), (rows + rows_each - 1) / rows_each, [&](std::int64_t b) {
             const std::int64_t begin = b * rows_each;
             const std::int64_t end = std::min(rows, begin + rows_each);
             for (std::int64_t r = begin; r < end; ++r) {
@@ -182,9 +182,9 @@ CsrMatrix<T> stencil(const char* name, bool box, std::int64_t nx, std::int64_t n
         return build_rows<T>(Stencil(0, 0, 0, box), 0, 0, options);
     }
     const std::int64_t plane =
-        checked_count(static_cast<uint128>(nx) * static_cast<uint128>(ny), name, "points in a plane");
-    const std::int64_t rows = checked_count(static_cast<uint128>(plane) * static_cast<uint128>(nz), name, "points");
-    checked_count(static_cast<uint128>(rows) * 27, name, "nonzeros");
+        checked_count(static_cast<core::uint128>(nx) * static_cast<core::uint128>(ny), name, "points in a plane");
+    const std::int64_t rows = checked_count(static_cast<core::uint128>(plane) * static_cast<core::uint128>(nz), name, "points");
+    checked_count(static_cast<core::uint128>(rows) * 27, name, "nonzeros");
     return build_rows<T>(Stencil(nx, ny, nz, box), rows, rows, options);
 }
 
@@ -271,7 +271,7 @@ public:
         } else {
             longest = bisect(shortest, longest, [&](double b) { return mean_length(shortest, b, exponent) < mean; });
         }
-        parallel_for(io::thread_count(0), (rows + rows_each - 1) / rows_each, [&](std::int64_t b) {
+        core::parallel_for(core::thread_count(0), (rows + rows_each - 1) / rows_each, [&](std::int64_t b) {
             const std::int64_t end = std::min(rows, (b + 1) * rows_each);
             for (std::int64_t r = b * rows_each; r < end; ++r) {
                 const io::RandomStream random(seed_, static_cast<std::uint64_t>(r));
@@ -304,8 +304,8 @@ private:
     static double unit(std::uint64_t word) { return static_cast<double>(word >> 11) * 0x1p-53; }
     std::int64_t stretch(std::int64_t k, std::int64_t n) const
     {
-        return static_cast<std::int64_t>(static_cast<uint128>(k) * static_cast<uint128>(cols_) /
-                                         static_cast<uint128>(n));
+        return static_cast<std::int64_t>(static_cast<core::uint128>(k) * static_cast<core::uint128>(cols_) /
+                                         static_cast<core::uint128>(n));
     }
     /// Integral of x^-exponent from a to b.
     static double integral(double a, double b, double exponent)
@@ -350,7 +350,7 @@ void refuse_laplace(const GenerateOptions& options, const char* generator)
 
 /// Chakrabarti, Zhan, Faloutsos: "R-MAT: a recursive model for graph mining", SDM 2004. An edge is row << scale | column.
 std::vector<HostVector<std::uint64_t>> rmat_edges(int scale, std::int64_t edges, std::uint64_t seed, int threads,
-                                                  io::ProgressMeter& meter)
+                                                  core::ProgressMeter& meter)
 {
     constexpr std::int64_t edges_each = std::int64_t{1} << 18;
     // Quadrant probabilities of Graph500, as 32-bit fractions.
@@ -358,7 +358,7 @@ std::vector<HostVector<std::uint64_t>> rmat_edges(int scale, std::int64_t edges,
     constexpr auto ab = static_cast<std::uint32_t>((0.57 + 0.19) * 0x1p32);
     constexpr auto abc = static_cast<std::uint32_t>((0.57 + 0.19 + 0.19) * 0x1p32);
     std::vector<HostVector<std::uint64_t>> chunks(static_cast<std::size_t>((edges + edges_each - 1) / edges_each));
-    parallel_for(threads, static_cast<std::int64_t>(chunks.size()), [&](std::int64_t b) {
+    core::parallel_for(threads, static_cast<std::int64_t>(chunks.size()), [&](std::int64_t b) {
         auto& chunk = chunks[static_cast<std::size_t>(b)];
         const std::int64_t first = b * edges_each;
         chunk.resize(static_cast<std::size_t>(std::min(edges_each, edges - first)));
@@ -383,15 +383,15 @@ std::vector<HostVector<std::uint64_t>> rmat_edges(int scale, std::int64_t edges,
 template <class T>
 CsrMatrix<T> rmat_matrix(int scale, std::int64_t edges, const GenerateOptions& options)
 {
-    const int threads = io::thread_count(0);
+    const int threads = core::thread_count(0);
     const std::int64_t rows = std::int64_t{1} << scale;
-    io::ProgressMeter meter(options.progress, "generate", 2 * edges);
+    core::ProgressMeter meter(options.progress, "generate", 2 * edges);
     auto chunks = rmat_edges(scale, edges, options.seed, threads, meter);
-    auto blocks = io::scatter_by_row(
+    auto blocks = matrix::scatter_by_row(
         chunks, rows, threads, [&](std::uint64_t e) { return static_cast<std::int64_t>(e >> scale); }, meter);
 
     std::vector<std::int64_t> start(blocks.start.size(), 0);
-    parallel_for(threads, blocks.blocks(), [&](std::int64_t b) {
+    core::parallel_for(threads, blocks.blocks(), [&](std::int64_t b) {
         const auto begin = blocks.items.begin() + blocks.start[static_cast<std::size_t>(b)];
         const auto end = blocks.items.begin() + blocks.start[static_cast<std::size_t>(b) + 1];
         std::sort(begin, end);
@@ -400,11 +400,11 @@ CsrMatrix<T> rmat_matrix(int scale, std::int64_t edges, const GenerateOptions& o
     for (std::size_t b = 1; b < start.size(); ++b) {
         start[b] += start[b - 1];
     }
-    CsrMatrix<T> m = io::allocate_csr<T>(rows, rows, start.back());
+    CsrMatrix<T> m = matrix::allocate_csr<T>(rows, rows, start.back());
     m.row_ptr.back() = start.back();
     m.col_idx.visit([&](auto& col) {
         using C = typename std::decay_t<decltype(col)>::value_type;
-        parallel_for(threads, blocks.blocks(), [&](std::int64_t b) {
+        core::parallel_for(threads, blocks.blocks(), [&](std::int64_t b) {
             const std::uint64_t* edge = blocks.items.data() + blocks.start[static_cast<std::size_t>(b)];
             const std::int64_t first = blocks.first_row(b, rows);
             const std::int64_t last = blocks.first_row(b + 1, rows);
@@ -442,7 +442,7 @@ CsrMatrix<T> banded(std::int64_t rows, std::int64_t half_band, const GenerateOpt
     require_at_least(0, "banded", {{"rows", rows}, {"half_band", half_band}});
     refuse_laplace(options, "banded");
     const std::int64_t half = std::clamp<std::int64_t>(half_band, 0, std::max<std::int64_t>(rows - 1, 0));
-    checked_count(static_cast<uint128>(rows) * (2 * static_cast<uint128>(half) + 1), "banded", "nonzeros");
+    checked_count(static_cast<core::uint128>(rows) * (2 * static_cast<core::uint128>(half) + 1), "banded", "nonzeros");
     return build_rows<T>(Band{rows, half}, rows, rows, options);
 }
 
@@ -456,7 +456,7 @@ CsrMatrix<T> rmat(int scale, int edge_factor, const GenerateOptions& options)
                     fmt::format("rmat: scale is {}, it must be at most 31 (an edge is one 64-bit number)", scale));
     }
     const std::int64_t edges = static_cast<std::int64_t>(edge_factor) << scale;
-    io::require_memory(static_cast<uint128>(edges) * 16, fmt::format("rmat: {} edges and their sorted copy", edges));
+    core::require_memory(static_cast<core::uint128>(edges) * 16, fmt::format("rmat: {} edges and their sorted copy", edges));
     return rmat_matrix<T>(scale, edges, options);
 }
 
@@ -466,7 +466,7 @@ CsrMatrix<T> random_uniform(std::int64_t rows, std::int64_t cols, std::int64_t p
     require_at_least(0, "random", {{"rows", rows}, {"cols", cols}, {"per_row", per_row}});
     refuse_laplace(options, "random");
     const std::int64_t each = std::min(per_row, cols);
-    checked_count(static_cast<uint128>(rows) * static_cast<uint128>(std::max<std::int64_t>(each, 1)), "random",
+    checked_count(static_cast<core::uint128>(rows) * static_cast<core::uint128>(std::max<std::int64_t>(each, 1)), "random",
                   "nonzeros");
     return build_rows<T>(UniformRows{cols, each, options.seed}, rows, cols, options);
 }
@@ -479,9 +479,9 @@ CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double exponent,
     if (!(exponent >= 1 && exponent <= 4)) {
         throw Error(ErrorCode::usage, fmt::format("powerlaw: exponent is {}, it must be from 1 to 4", exponent));
     }
-    checked_count(static_cast<uint128>(rows) * static_cast<uint128>(std::min(per_row, rows) + 1), "powerlaw",
+    checked_count(static_cast<core::uint128>(rows) * static_cast<core::uint128>(std::min(per_row, rows) + 1), "powerlaw",
                   "nonzeros");
-    io::require_memory(static_cast<uint128>(rows) * 16, fmt::format("powerlaw: lengths of {} rows", rows));
+    core::require_memory(static_cast<core::uint128>(rows) * 16, fmt::format("powerlaw: lengths of {} rows", rows));
     return build_rows<T>(PowerLawRows(rows, per_row, exponent, options.seed), rows, rows, options);
 }
 
@@ -496,7 +496,7 @@ void set_values(CsrMatrix<T>& a, ValueKind kind, std::uint64_t seed)
     options.seed = seed;
     options.values = kind;
     a.col_idx.visit([&](auto& col) {
-        parallel_for(io::thread_count(0), (a.rows + rows_each - 1) / rows_each, [&](std::int64_t b) {
+        core::parallel_for(core::thread_count(0), (a.rows + rows_each - 1) / rows_each, [&](std::int64_t b) {
             const std::int64_t end = std::min(a.rows, (b + 1) * rows_each);
             fill_values(options, a.row_ptr, col.data(), a.values.data(), b * rows_each, end,
                         a.row_ptr[static_cast<std::size_t>(end)]);

@@ -8,9 +8,9 @@
 
 #include <rmsp/error.hpp>
 
-#include "io/csr_build.hpp"
+#include "matrix/csr_build.hpp"
 #include "io/number.hpp"
-#include "io/parallel.hpp"
+#include "core/parallel.hpp"
 
 namespace rmsp::io {
 namespace {
@@ -107,12 +107,12 @@ public:
 
     /// Fills `out` from one chunk and returns its number of filled lines; stops behind the first line too many for the file.
     /// `ordinal` is the number of filled lines before the chunk, of which only array files need to know.
-    std::int64_t parse(const char* p, const char* end, std::int64_t ordinal, HostVector<Entry<I, T>>& out) const
+    std::int64_t parse(const char* p, const char* end, std::int64_t ordinal, HostVector<matrix::Entry<I, T>>& out) const
     {
         const bool expands = header_.symmetry != Symmetry::general;
         const std::int64_t lines = std::min(std::count(p, end, '\n') + 1, header_.entries);
         out.resize(static_cast<std::size_t>(lines) * (expands ? 2 : 1));
-        Entry<I, T>* to = out.data();
+        matrix::Entry<I, T>* to = out.data();
         std::int64_t count = 0;
         ArrayPosition position(header_, header_.layout == Layout::array ? ordinal : 0);
         while ((p = skip_blank_lines(p, end)) < end) {
@@ -143,7 +143,7 @@ public:
     }
 
 private:
-    const char* parse_entry(const char* p, const char* end, Entry<I, T>& entry) const
+    const char* parse_entry(const char* p, const char* end, matrix::Entry<I, T>& entry) const
     {
         const char* row_at = p;
         p = parse_index(p, end, "row", header_.rows, entry.row);
@@ -221,7 +221,7 @@ private:
     }
 
     /// Adds the entry on the other side of the diagonal, and returns where the next entry goes.
-    Entry<I, T>* mirror(Entry<I, T>* e) const
+    matrix::Entry<I, T>* mirror(matrix::Entry<I, T>* e) const
     {
         if (e->row == e->col) {
             return e + 1;
@@ -265,7 +265,7 @@ CsrMatrix<T> parse_body(const Source& source, const MatrixMarketHeader& header, 
     const std::size_t chunk_count = bounds.size() - 1;
     std::vector<std::int64_t> ordinal(chunk_count + 1, 0);
     if (header.layout == Layout::array) {
-        parallel_for(threads, static_cast<std::int64_t>(chunk_count), [&](std::int64_t i) {
+        core::parallel_for(threads, static_cast<std::int64_t>(chunk_count), [&](std::int64_t i) {
             const auto c = static_cast<std::size_t>(i);
             ordinal[c + 1] = count_filled_lines(bounds[c], bounds[c + 1]);
         });
@@ -274,16 +274,16 @@ CsrMatrix<T> parse_body(const Source& source, const MatrixMarketHeader& header, 
         }
     }
     const BodyParser<I, T> parser(source, header, static_cast<T>(options.pattern_value));
-    std::vector<HostVector<Entry<I, T>>> entries(chunk_count);
+    std::vector<HostVector<matrix::Entry<I, T>>> entries(chunk_count);
     std::vector<std::int64_t> counts(chunk_count);
-    ProgressMeter meter(options.progress, "read", source.end() - header.body);
-    parallel_for(threads, static_cast<std::int64_t>(chunk_count), [&](std::int64_t i) {
+    core::ProgressMeter meter(options.progress, "read", source.end() - header.body);
+    core::parallel_for(threads, static_cast<std::int64_t>(chunk_count), [&](std::int64_t i) {
         const auto c = static_cast<std::size_t>(i);
         counts[c] = parser.parse(bounds[c], bounds[c + 1], ordinal[c], entries[c]);
         meter.advance(bounds[c + 1] - bounds[c]);
     });
     check_count(source, header, bounds, counts);
-    return build_csr<I, T>(entries, header.rows, header.cols, options.sum_duplicates, threads, options.progress);
+    return matrix::build_csr<I, T>(entries, header.rows, header.cols, options.sum_duplicates, threads, options.progress);
 }
 
 }  // namespace
@@ -291,9 +291,9 @@ CsrMatrix<T> parse_body(const Source& source, const MatrixMarketHeader& header, 
 template <class T>
 CsrMatrix<T> parse_matrix_market(const Source& source, const ReadOptions& options, std::size_t chunk_bytes)
 {
-    const int threads = thread_count(options.threads);
+    const int threads = core::thread_count(options.threads);
     const MatrixMarketHeader header = parse_matrix_market_header(source);
-    require_memory((static_cast<uint128>(header.rows) + 1) * 8,
+    core::require_memory((static_cast<core::uint128>(header.rows) + 1) * 8,
                    fmt::format("{}: the row pointers of {} rows", source.name, header.rows));
     if (chunk_bytes == 0) {
         const auto body = static_cast<std::size_t>(source.end() - header.body);

@@ -8,7 +8,7 @@
 
 #include "io/matrix_market.hpp"
 #include "io/number.hpp"
-#include "io/wide.hpp"
+#include "core/wide.hpp"
 
 #include <rmsp/error.hpp>
 
@@ -145,15 +145,15 @@ void parse_sizes(Line& line, MatrixMarketHeader& header)
     if (header.rows == INT64_MAX) {
         source.fail(at, fmt::format("{} rows are too many: their row pointers do not fit 64 bits", header.rows));
     }
-    uint128 entries = 0;
+    core::uint128 entries = 0;
     if (header.layout == Layout::coordinate) {
         header.count = line.skip_blanks();
-        entries = static_cast<uint128>(take_size(line, "the number of entries"));
+        entries = static_cast<core::uint128>(take_size(line, "the number of entries"));
     } else {
-        const auto n = static_cast<uint128>(header.rows);
+        const auto n = static_cast<core::uint128>(header.rows);
         switch (header.symmetry) {
             case Symmetry::general:
-                entries = n * static_cast<uint128>(header.cols);
+                entries = n * static_cast<core::uint128>(header.cols);
                 break;
             case Symmetry::symmetric:
                 entries = n * (n + 1) / 2;
@@ -166,11 +166,11 @@ void parse_sizes(Line& line, MatrixMarketHeader& header)
     line.finish("the size line");
 
     // "1 1\n" is the shortest line of a coordinate file, "1\n" of an array; the last line may lack its line feed.
-    const auto left = static_cast<uint128>(source.end() - line.p);
+    const auto left = static_cast<core::uint128>(source.end() - line.p);
     const unsigned shortest = header.layout == Layout::array ? 2 : header.field == Field::pattern ? 4 : 6;
     if (entries > (left + 1) / shortest) {
         const auto shown = static_cast<double>(entries);
-        source.fail(header.count, entries <= static_cast<uint128>(INT64_MAX)
+        source.fail(header.count, entries <= static_cast<core::uint128>(INT64_MAX)
                                       ? fmt::format("{} entries cannot be in the {} bytes that follow",
                                                     static_cast<std::int64_t>(entries), static_cast<std::int64_t>(left))
                                       : fmt::format("{:.3g} entries cannot be in the {} bytes that follow", shown,

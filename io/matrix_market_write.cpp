@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "io/matrix_market.hpp"
-#include "io/parallel.hpp"
+#include "core/parallel.hpp"
 
 namespace rmsp::io {
 namespace {
@@ -57,14 +57,14 @@ void write_matrix_market(OutputFile& file, Codec codec, const CsrView<T>& a, con
     file.write(compress_member(codec, "%%MatrixMarket matrix coordinate real general\n" +
                                           comment_lines(options.comment) +
                                           fmt::format("{} {} {}\n", a.rows, a.cols, a.nnz)));
-    const int threads = thread_count(0);
+    const int threads = core::thread_count(0);
     const std::int64_t pieces = (a.nnz + piece_entries - 1) / piece_entries;
     const std::int64_t batch = threads;
-    ProgressMeter meter(options.progress, "write", a.nnz);
+    core::ProgressMeter meter(options.progress, "write", a.nnz);
     std::vector<std::string> texts;
     for (std::int64_t first = 0; first < pieces; first += batch) {
         texts.assign(static_cast<std::size_t>(std::min(batch, pieces - first)), {});
-        parallel_for(threads, static_cast<std::int64_t>(texts.size()), [&](std::int64_t i) {
+        core::parallel_for(threads, static_cast<std::int64_t>(texts.size()), [&](std::int64_t i) {
             const std::int64_t begin = (first + i) * piece_entries;
             const std::int64_t end = std::min(begin + piece_entries, a.nnz);
             texts[static_cast<std::size_t>(i)] = compress_member(codec, a.row_ptr.visit([&](const auto* row_ptr) {

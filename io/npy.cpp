@@ -13,7 +13,7 @@
 
 #include <rmsp/error.hpp>
 
-#include "io/parallel.hpp"
+#include "core/parallel.hpp"
 
 namespace rmsp::io {
 namespace {
@@ -196,7 +196,7 @@ void NpyArray::read(T* to, int threads) const
     const std::int64_t blocks = (size_ + block - 1) / block;
     const auto length = [&](std::int64_t b) { return static_cast<std::size_t>(std::min(block, size_ - b * block)); };
     std::vector<std::uint32_t> crcs(static_cast<std::size_t>(blocks));
-    parallel_for(threads, blocks, [&](std::int64_t b) {
+    core::parallel_for(threads, blocks, [&](std::int64_t b) {
         const std::size_t n = length(b);
         const std::size_t bytes = n * element_bytes_;
         const std::uint64_t from = offset_ + static_cast<std::uint64_t>(b * block) * element_bytes_;

@@ -9,9 +9,9 @@
 
 #include <rmsp/error.hpp>
 
-#include "io/csr_build.hpp"
+#include "matrix/csr_build.hpp"
 #include "io/npy.hpp"
-#include "io/parallel.hpp"
+#include "core/parallel.hpp"
 #include "io/zip.hpp"
 
 namespace rmsp::io {
@@ -56,7 +56,7 @@ public:
     HostVector<I> read_indices(const NpyArray& array, std::int64_t limit) const
     {
         HostVector<I> out = read<I>(array);
-        parallel_for(threads_, (array.size() + entries_each - 1) / entries_each, [&](std::int64_t b) {
+        core::parallel_for(threads_, (array.size() + entries_each - 1) / entries_each, [&](std::int64_t b) {
             for (std::int64_t k = b * entries_each; k < std::min(array.size(), (b + 1) * entries_each); ++k) {
                 const I index = out[static_cast<std::size_t>(k)];
                 if (index < 0 || static_cast<std::int64_t>(index) >= limit) {
@@ -103,7 +103,7 @@ private:
     void narrow(const HostVector<std::int64_t>& from, HostVector<std::int32_t>& to, const NpyArray& array) const
     {
         const auto n = static_cast<std::int64_t>(from.size());
-        parallel_for(threads_, (n + entries_each - 1) / entries_each, [&](std::int64_t b) {
+        core::parallel_for(threads_, (n + entries_each - 1) / entries_each, [&](std::int64_t b) {
             for (std::int64_t k = b * entries_each; k < std::min(n, (b + 1) * entries_each); ++k) {
                 const std::int64_t value = from[static_cast<std::size_t>(k)];
                 if (value < INT32_MIN || value > INT32_MAX) {
@@ -155,7 +155,7 @@ CsrMatrix<T> read_csr(const NpzReader& reader, const Shape& shape, bool sum_dupl
     // SciPy keeps spare room behind the last entry of a matrix that was pruned.
     a.values.resize(static_cast<std::size_t>(a.row_ptr.back()));
     a.col_idx.visit([&](auto& col) { col.resize(a.values.size()); });
-    finish_rows(a, sum_duplicates, threads);
+    matrix::finish_rows(a, sum_duplicates, threads);
     return a;
 }
 
@@ -179,8 +179,8 @@ CsrMatrix<T> read_triples(const NpzReader& reader, const Shape& shape, bool by_c
         reader.check_lengths(col_array, data);
         cols = reader.read_indices<I>(col_array, shape.cols);
     }
-    std::vector<HostVector<Entry<I, T>>> chunks(static_cast<std::size_t>((nnz + entries_each - 1) / entries_each));
-    parallel_for(threads, static_cast<std::int64_t>(chunks.size()), [&](std::int64_t b) {
+    std::vector<HostVector<matrix::Entry<I, T>>> chunks(static_cast<std::size_t>((nnz + entries_each - 1) / entries_each));
+    core::parallel_for(threads, static_cast<std::int64_t>(chunks.size()), [&](std::int64_t b) {
         const std::int64_t begin = b * entries_each;
         const std::int64_t end = std::min(nnz, begin + entries_each);
         auto& chunk = chunks[static_cast<std::size_t>(b)];
@@ -196,7 +196,7 @@ CsrMatrix<T> read_triples(const NpzReader& reader, const Shape& shape, bool by_c
                                                           values[at]};
         }
     });
-    return build_csr<I, T>(chunks, shape.rows, shape.cols, options.sum_duplicates, threads, options.progress);
+    return matrix::build_csr<I, T>(chunks, shape.rows, shape.cols, options.sum_duplicates, threads, options.progress);
 }
 
 }  // namespace
@@ -204,7 +204,7 @@ CsrMatrix<T> read_triples(const NpzReader& reader, const Shape& shape, bool by_c
 template <class T>
 CsrMatrix<T> read_npz(const InputFile& file, const ReadOptions& options)
 {
-    const int threads = thread_count(options.threads);
+    const int threads = core::thread_count(options.threads);
     const NpzReader reader(file, threads);
     const std::string format = reader.open("format").read_text();
     if (format != "csr" && format != "csc" && format != "coo") {
@@ -212,7 +212,7 @@ CsrMatrix<T> read_npz(const InputFile& file, const ReadOptions& options)
                     fmt::format("{}: sparse format '{}' is not supported (csr, csc and coo are)", file.path(), format));
     }
     const Shape shape = read_shape(reader);
-    ProgressMeter meter(options.progress, "read", 1);
+    core::ProgressMeter meter(options.progress, "read", 1);
     CsrMatrix<T> a;
     if (format == "csr") {
         a = read_csr<T>(reader, shape, options.sum_duplicates, threads);
@@ -228,7 +228,7 @@ CsrMatrix<T> read_npz(const InputFile& file, const ReadOptions& options)
 template <class T>
 void write_npz(OutputFile& file, const CsrView<T>& a, const WriteOptions& options, bool always_zip64)
 {
-    ProgressMeter meter(options.progress, "write", 4);
+    core::ProgressMeter meter(options.progress, "write", 4);
     ZipWriter zip(file, always_zip64);
     const auto add = [&](const std::string& name, const std::string& descr, std::int64_t size, const void* data,
                          std::size_t bytes) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "io/wide.hpp"
+#include "core/wide.hpp"
 
 /// Counter-based random numbers: each is a function of a seed and a position, so that any thread can make any of them.
 namespace rmsp::io {
@@ -37,7 +37,7 @@ public:
     /// Uniform in [0, n), but for a bias below n / 2^64.
     constexpr std::int64_t below(std::uint64_t i, std::int64_t n) const noexcept
     {
-        return static_cast<std::int64_t>((static_cast<uint128>(at(i)) * static_cast<uint128>(n)) >> 64);
+        return static_cast<std::int64_t>((static_cast<core::uint128>(at(i)) * static_cast<core::uint128>(n)) >> 64);
     }
 
 private:

@@ -33,7 +33,7 @@ CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options)
     if (codec == io::Codec::none) {
         return parse_matrix_market<T>(bytes, path, options);
     }
-    const io::GrowingBuffer text = io::decompress(codec, bytes, path, options.progress);
+    const core::GrowingBuffer text = io::decompress(codec, bytes, path, options.progress);
     return parse_matrix_market<T>(text.view(), path, options);
 }
 

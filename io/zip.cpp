@@ -12,7 +12,7 @@
 
 #include <rmsp/error.hpp>
 
-#include "io/parallel.hpp"
+#include "core/parallel.hpp"
 
 static_assert(std::endian::native == std::endian::little, ".npz files are read and written without swapping bytes");
 
@@ -245,7 +245,7 @@ std::uint32_t parallel_crc32(const void* data, std::size_t bytes, int threads)
     const auto blocks = static_cast<std::int64_t>((bytes + block - 1) / block);
     std::vector<std::uint32_t> crcs(static_cast<std::size_t>(blocks));
     const auto length = [&](std::size_t i) { return std::min(block, bytes - i * block); };
-    parallel_for(threads, blocks, [&](std::int64_t b) {
+    core::parallel_for(threads, blocks, [&](std::int64_t b) {
         const auto i = static_cast<std::size_t>(b);
         crcs[i] = static_cast<std::uint32_t>(crc32_z(0, static_cast<const Bytef*>(data) + i * block, length(i)));
     });
@@ -281,7 +281,7 @@ void ZipWriter::add(const std::string& name, const std::vector<Piece>& pieces)
     uLong crc = 0;
     std::uint64_t size = 0;
     for (const Piece& piece : pieces) {
-        crc = crc32_combine(crc, parallel_crc32(piece.data, piece.bytes, thread_count(0)),
+        crc = crc32_combine(crc, parallel_crc32(piece.data, piece.bytes, core::thread_count(0)),
                             static_cast<z_off_t>(piece.bytes));
         size += piece.bytes;
     }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "io/file.hpp"
-#include "io/memory.hpp"
+#include "core/memory.hpp"
 
 /// The parts of the ZIP format (PKWARE APPNOTE 6.3.10) that .npz files use: stored and deflated members, zip64.
 namespace rmsp::io {
@@ -57,7 +57,7 @@ public:
 private:
     const InputFile& file_;
     const ZipMember& member_;
-    GrowingBuffer inflated_;
+    core::GrowingBuffer inflated_;
 };
 
 /// Writes a ZIP file of stored members, with zip64 fields where sizes ask for them.

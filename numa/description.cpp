@@ -14,7 +14,7 @@
 #include <rmsp/error.hpp>
 
 #include "numa/cores.hpp"
-#include "numa/edit_distance.hpp"
+#include "core/edit_distance.hpp"
 #include "numa/hwloc_topology.hpp"
 
 namespace rmsp {
@@ -100,7 +100,7 @@ private:
             if (std::find(known.begin(), known.end(), name) == known.end()) {
                 const auto* const nearest =
                     std::min_element(known.begin(), known.end(), [&](std::string_view a, std::string_view b) {
-                        return edit_distance(a, name) < edit_distance(b, name);
+                        return core::edit_distance(a, name) < core::edit_distance(b, name);
                     });
                 fail(value, fmt::format("unknown key `{}` in {}; did you mean `{}`?", name, place, *nearest));
             }

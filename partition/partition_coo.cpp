@@ -45,19 +45,6 @@ std::vector<partition::Run> runs_of(const PartitionCoo& p)
 
 }  // namespace
 
-const char* to_string(CooOrder order) noexcept
-{
-    switch (order) {
-        case CooOrder::by_row:
-            return "by_row";
-        case CooOrder::by_column:
-            return "by_column";
-        case CooOrder::unsorted:
-            return "unsorted";
-    }
-    return "unknown";
-}
-
 CooOrder coo_order(std::int64_t nnz, IndexView row_idx, IndexView col_idx)
 {
     const std::int64_t row_falls = first_falling(nnz, row_idx);

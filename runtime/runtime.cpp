@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/caller_array.hpp"
-#include "runtime/doctor_cache.hpp"
-#include "runtime/predict.hpp"
-#include "runtime/state.hpp"
+#include "core/caller_array.hpp"
+#include "runtime/doctor/doctor_cache.hpp"
+#include "runtime/plan/predict.hpp"
+#include "runtime/matrix/state.hpp"
 
 namespace rmsp {
 namespace {
@@ -114,11 +114,11 @@ template <class T>
 std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& matrix, bool of_transpose, T alpha,
                                const T* x, T beta, T* y)
 {
-    detail::require_array("x", x, detail::x_side(*matrix, of_transpose).size());
-    detail::require_array("y", y, detail::x_side(*matrix, !of_transpose).size());
+    core::require_array("x", x, detail::x_side(*matrix, of_transpose).size());
+    core::require_array("y", y, detail::x_side(*matrix, !of_transpose).size());
     return matrix->runtime->submit(
         [matrix, of_transpose, alpha, beta, source = detail::Source<T>{x, nullptr},
-         target = detail::Target<T>{y, nullptr}](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+         target = detail::Target<T>{y, nullptr}](engine::Worker& worker, engine::Rendezvous& meeting) {
             detail::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
         },
         [matrix, y, of_transpose] { detail::finish_host_y(*matrix, y, of_transpose); }, true);
@@ -166,7 +166,7 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
     }
     return matrix->runtime->submit(
         [matrix, of_transpose, alpha, beta, source = detail::Source<T>{nullptr, x},
-         target = detail::Target<T>{nullptr, y}](runtime::Worker& worker, runtime::Rendezvous& meeting) {
+         target = detail::Target<T>{nullptr, y}](engine::Worker& worker, engine::Rendezvous& meeting) {
             detail::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
         });
 }
@@ -203,8 +203,8 @@ Runtime::Runtime(const RuntimeOptions& options) : state_(detail::open_devices(op
         }
         transports = {"host"};
     }
-    state_->connection = runtime::connect(state_->workers, transports, detail::tested_transports(*state_));
-    state_->jobs = std::make_unique<runtime::JobQueue>(
+    state_->connection = transport::connect(state_->workers, transports, detail::tested_transports(*state_));
+    state_->jobs = std::make_unique<engine::JobQueue>(
         state_->workers, state_->shared_memory(), [s = state_.get()](std::uint64_t job) { s->give_up(job); },
         options.one_thread);
 }
@@ -282,7 +282,7 @@ Plan Runtime::plan(const CooView<T>& a, const DistributeOptions& options) const
 
 void Runtime::synchronize()
 {
-    detail::checked(state_)->submit([](runtime::Worker&, runtime::Rendezvous&) {}).get();
+    detail::checked(state_)->submit([](engine::Worker&, engine::Rendezvous&) {}).get();
 }
 
 template <class T>
@@ -352,7 +352,7 @@ std::future<void> DistributedMatrix<T>::apply_transposed(T alpha, const Distribu
 template <class T>
 void DistributedMatrix<T>::update_values(const T* values)
 {
-    detail::require_array("values", values, nnz());
+    core::require_array("values", values, nnz());
     detail::update_values(state_, values);
 }
 
@@ -374,8 +374,8 @@ template <class T>
 Measurement DistributedMatrix<T>::measure(Vectors vectors, std::int64_t warmup, std::int64_t iterations, T alpha,
                                           const T* x, T beta, const T* y_in, T* y_out, Caches caches)
 {
-    detail::require_array("x", x, cols());
-    detail::require_array("y_in", y_in, beta != T{0} ? rows() : 0);
+    core::require_array("x", x, cols());
+    core::require_array("y_in", y_in, beta != T{0} ? rows() : 0);
     return detail::measure_matrix(state_, vectors, warmup, iterations, alpha, x, beta, y_in, y_out,
                                   caches == Caches::cold);
 }

@@ -4,28 +4,13 @@
 #include <fmt/format.h>
 #include <kernels/choose.hpp>
 #include <kernels/spgemm/spgemm.hpp>
-#include <kernels/spmv/ehyb.hpp>
+#include <kernels/spmv/ehyb/ehyb.hpp>
 #include <kernels/spmv/formats.hpp>
-#include <kernels/spmv/graph_parts.hpp>
+#include <kernels/spmv/ehyb/graph_parts.hpp>
 #include <kernels/spmv/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp {
-
-const char* to_string(DeviceKind kind) noexcept { return kind == DeviceKind::host ? "host" : "cuda"; }
-
-const char* to_string(Determinism level) noexcept
-{
-    switch (level) {
-        case Determinism::none:
-            return "none";
-        case Determinism::run:
-            return "run";
-        case Determinism::device_count:
-            return "device_count";
-    }
-    return "?";
-}
 
 namespace kernels {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <kernels/spmv/ehyb.hpp>
-#include <kernels/spmv/graph_parts.hpp>
+#include <kernels/spmv/ehyb/ehyb.hpp>
+#include <kernels/spmv/ehyb/graph_parts.hpp>
 
 #include "matrices.hpp"
 

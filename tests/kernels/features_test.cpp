@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include <gtest/gtest.h>
-#include <kernels/spmv/features.hpp>
-#include <kernels/spmv/model.hpp>
+#include <kernels/spmv/choose/features.hpp>
+#include <kernels/spmv/choose/model.hpp>
 #include <rmsp/io.hpp>
 
 #include "matrices.hpp"

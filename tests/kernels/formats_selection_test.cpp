@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kernels/spmv/formats.hpp>
-#include <kernels/spmv/search.hpp>
+#include <kernels/spmv/common/search.hpp>
 #include <rmsp/error.hpp>
 
 namespace rmsp::kernels::test {

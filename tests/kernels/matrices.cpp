@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include <kernels/spmv/tiles.hpp>
+#include <kernels/spmv/common/tiles.hpp>
 
 namespace rmsp::kernels::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kernels/spgemm/spgemm.hpp>
-#include <kernels/spmv/graph_parts.hpp>
+#include <kernels/spmv/ehyb/graph_parts.hpp>
 #include <kernels/spmv/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <rmsp/error.hpp>

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 #include <kernels/spmv/policy.hpp>
-#include <kernels/spmv/sell.hpp>
+#include <kernels/spmv/sell/sell.hpp>
 
 namespace rmsp::kernels::test {
 namespace {

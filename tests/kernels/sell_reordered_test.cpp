@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kernels/spmv/reorder.hpp>
+#include <kernels/spmv/sell_reordered/reorder.hpp>
 
 #include "spmv_fixtures.hpp"
 

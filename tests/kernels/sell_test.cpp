@@ -2,7 +2,7 @@
 #include <limits>
 
 #include <gtest/gtest.h>
-#include <kernels/spmv/sell.hpp>
+#include <kernels/spmv/sell/sell.hpp>
 #include <kernels/values.hpp>
 
 #include "spmv_fixtures.hpp"

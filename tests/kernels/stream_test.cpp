@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <kernels/stream/stream.hpp>
+#include <kernels/steps/stream/stream.hpp>
 
 #include "matrices.hpp"
 #include "test_device.hpp"

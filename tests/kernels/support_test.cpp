@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include <gtest/gtest.h>
-#include <kernels/support/ghosts.hpp>
-#include <kernels/support/support.hpp>
+#include <kernels/steps/ghosts/ghosts.hpp>
+#include <kernels/steps/support/support.hpp>
 
 #include "matrices.hpp"
 #include "test_device.hpp"

@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <kernels/spmv/tiles.hpp>
+#include <kernels/spmv/common/tiles.hpp>
 
 #include "matrices.hpp"
 

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cache.hpp"
+#include "runtime/engine/cache.hpp"
 
-namespace rmsp::runtime::test {
+namespace rmsp::engine::test {
 namespace {
 
 class CacheFiles : public testing::Test {
@@ -66,4 +66,4 @@ TEST(Fingerprint, DependsOnEveryByteAndTheOrder)
 }
 
 }  // namespace
-}  // namespace rmsp::runtime::test
+}  // namespace rmsp::engine::test

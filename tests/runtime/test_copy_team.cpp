@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/copy_team.hpp"
+#include "runtime/engine/copy_team.hpp"
 
-namespace rmsp::runtime {
+namespace rmsp::engine {
 namespace {
 
 constexpr std::size_t block = CopyTeam::block_bytes;
@@ -86,4 +86,4 @@ TEST_P(CopyTeamTest, AnExceptionOfTheLeaderEndsIt)
 INSTANTIATE_TEST_SUITE_P(Helpers, CopyTeamTest, testing::Values(0, 1, 7), testing::PrintToStringParamName());
 
 }  // namespace
-}  // namespace rmsp::runtime
+}  // namespace rmsp::engine

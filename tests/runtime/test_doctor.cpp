@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
-#include <runtime/cache.hpp>
+#include <runtime/engine/cache.hpp>
 
 #include "matrices.hpp"
 
@@ -41,7 +41,7 @@ protected:
         EXPECT_EQ(names.size(), 1U);
         return names.empty() ? std::string() : names.front();
     }
-    runtime::Cache cache() const { return runtime::Cache(folder_.string()); }
+    engine::Cache cache() const { return engine::Cache(folder_.string()); }
 
     fs::path folder_;
     DoctorOptions options_;

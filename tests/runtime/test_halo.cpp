@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <runtime/device_count.hpp>
-#include <runtime/halo.hpp>
+#include <runtime/plan/device_count.hpp>
+#include <runtime/transport/halo.hpp>
 
-namespace rmsp::runtime {
+namespace rmsp::transport {
 namespace {
 
 using Lists = std::vector<std::vector<std::int32_t>>;
@@ -101,23 +101,23 @@ TEST(Halo, OnlyManyEntriesAreHidden)
 TEST(DeviceCount, GrowsWithTheTraffic)
 {
     const double gbs = 4000;
-    const double exchange = apply_costs.exchange_by_peers;
+    const double exchange = plan::apply_costs.exchange_by_peers;
     // 25 MB in 6 us on one device: no exchange is worth it. 5 GB: all there are.
-    EXPECT_EQ(fastest_device_count(25e6, 4, gbs, exchange), 1);
-    EXPECT_EQ(fastest_device_count(5e9, 4, gbs, exchange), 4);
-    EXPECT_EQ(fastest_device_count(25e6, 4, gbs, 0), 4);
-    EXPECT_EQ(fastest_device_count(0, 4, gbs, 0), 1);
-    EXPECT_EQ(fastest_device_count(5e9, 1, gbs, exchange), 1);
+    EXPECT_EQ(plan::fastest_device_count(25e6, 4, gbs, exchange), 1);
+    EXPECT_EQ(plan::fastest_device_count(5e9, 4, gbs, exchange), 4);
+    EXPECT_EQ(plan::fastest_device_count(25e6, 4, gbs, 0), 4);
+    EXPECT_EQ(plan::fastest_device_count(0, 4, gbs, 0), 1);
+    EXPECT_EQ(plan::fastest_device_count(5e9, 1, gbs, exchange), 1);
     int before = 1;
     for (double bytes = 1e5; bytes < 1e10; bytes *= 1.3) {
-        const int count = fastest_device_count(bytes, 8, gbs, exchange);
+        const int count = plan::fastest_device_count(bytes, 8, gbs, exchange);
         EXPECT_GE(count, before);
-        EXPECT_LE(apply_seconds(bytes, count, gbs, exchange), apply_seconds(bytes, 1, gbs, exchange));
+        EXPECT_LE(plan::apply_seconds(bytes, count, gbs, exchange), plan::apply_seconds(bytes, 1, gbs, exchange));
         before = count;
     }
     // Without a known bandwidth that of the model is taken.
-    EXPECT_EQ(apply_seconds(4e9, 1, 0, 0), 4e9 / (apply_costs.assumed_gbs * 1e9));
+    EXPECT_EQ(plan::apply_seconds(4e9, 1, 0, 0), 4e9 / (plan::apply_costs.assumed_gbs * 1e9));
 }
 
 }  // namespace
-}  // namespace rmsp::runtime
+}  // namespace rmsp::transport

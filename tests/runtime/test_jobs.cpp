@@ -5,12 +5,16 @@
 
 #include <gtest/gtest.h>
 
-#include <runtime/cuda/cuda_backend.hpp>
-#include <runtime/host/host_device.hpp>
-#include <runtime/job.hpp>
-#include <runtime/transport.hpp>
+#include <runtime/engine/cuda/cuda_backend.hpp>
+#include <runtime/transport/cuda/cuda_transports.hpp>
+#include <runtime/engine/host/host_device.hpp>
+#include <runtime/engine/job.hpp>
+#include <runtime/transport/transport.hpp>
 
-namespace rmsp::runtime {
+namespace rmsp::engine {
+
+using namespace transport;
+
 namespace {
 
 std::vector<std::unique_ptr<Worker>> host_workers(int count)
@@ -491,4 +495,4 @@ TEST(Transports, ADeviceThatFailsLeavesNoPeerWaiting)
 }
 
 }  // namespace
-}  // namespace rmsp::runtime
+}  // namespace rmsp::engine

@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <runtime/host/host_device.hpp>
-#include <runtime/race.hpp>
+#include <runtime/engine/host/host_device.hpp>
+#include <runtime/matrix/race.hpp>
 
-namespace rmsp::runtime::test {
+namespace rmsp::detail::test {
+
+using engine::Worker;
 namespace {
 
 struct Log {
@@ -196,4 +198,4 @@ TEST_F(RaceTest, WithoutAnOrderItGoesOn)
 }
 
 }  // namespace
-}  // namespace rmsp::runtime::test
+}  // namespace rmsp::detail::test

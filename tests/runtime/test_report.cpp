@@ -9,7 +9,7 @@
 
 #include <rmsp/report.hpp>
 
-#include "runtime/text.hpp"
+#include "core/text.hpp"
 
 namespace {
 

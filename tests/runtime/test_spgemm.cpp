@@ -8,7 +8,7 @@
 #include <rmsp/spgemm.hpp>
 
 #include "matrices.hpp"
-#include "runtime/spgemm.hpp"
+#include "runtime/spgemm/spgemm.hpp"
 
 namespace rmsp::test {
 namespace {
@@ -524,7 +524,7 @@ TEST(SpgemmApi, SelectsTheRowsOfBThatAreTouched)
 
 TEST(SpgemmApi, SlicesOfBAreWhatTheirDevicesNeed)
 {
-    using Ranges = std::vector<runtime::Range>;
+    using Ranges = std::vector<transport::Range>;
     using Slices = std::vector<std::int64_t>;
     EXPECT_EQ(detail::entry_slices({{0, 100}, {0, 100}, {0, 100}, {0, 100}}), (Slices{0, 25, 50, 75, 100}));
     EXPECT_EQ(detail::entry_slices({{10, 70}, {30, 110}}), (Slices{10, 60, 110}));

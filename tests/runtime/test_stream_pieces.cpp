@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <runtime/streamed.hpp>
+#include <runtime/matrix/streamed.hpp>
 
 #include "matrices.hpp"
 
@@ -132,9 +132,9 @@ TEST(CutStream, WhereARowIsCutDoesNotDependOnThePart)
 using Bytes = std::pair<const std::byte*, const std::byte*>;  // begin, end
 
 /// A device that says what it was asked to lock and how data reach it.
-class ObservedDevice final : public runtime::Device {
+class ObservedDevice final : public engine::Device {
 public:
-    class ObservedStream final : public runtime::Stream {
+    class ObservedStream final : public engine::Stream {
     public:
         void copy(void* dst, const void* src, std::size_t bytes) override
         {
@@ -143,8 +143,8 @@ public:
             const auto* const from = static_cast<const std::byte*>(src);
             sources.emplace_back(from, from + bytes);
         }
-        void record(runtime::Event&) override {}
-        void wait(const runtime::Event&) override {}
+        void record(engine::Event&) override {}
+        void wait(const engine::Event&) override {}
         void synchronize() override {}
         void* native() const override { return nullptr; }
         std::size_t direct = 0;
@@ -153,12 +153,12 @@ public:
 
     ObservedDevice() : Device(DeviceInfo{}) {}
     void make_current() override {}
-    std::unique_ptr<runtime::Stream> make_stream(runtime::StreamPriority) override
+    std::unique_ptr<engine::Stream> make_stream(engine::StreamPriority) override
     {
         return std::make_unique<ObservedStream>();
     }
-    std::unique_ptr<runtime::Event> make_event(bool) override { return nullptr; }
-    std::unique_ptr<kernels::Memory> make_pool(runtime::Stream&) override { return nullptr; }
+    std::unique_ptr<engine::Event> make_event(bool) override { return nullptr; }
+    std::unique_ptr<kernels::Memory> make_pool(engine::Stream&) override { return nullptr; }
     std::int64_t free_bytes() override { return 0; }
     void* allocate(std::size_t) override { return nullptr; }
     void deallocate(void*, std::size_t) noexcept override {}
@@ -176,17 +176,17 @@ public:
         return !refuses;
     }
     void unpin(void* p) noexcept override { unlocked = static_cast<const std::byte*>(p); }
-    void upload(runtime::Stream&, void*, const void*, std::size_t, const runtime::Between&) override
+    void upload(engine::Stream&, void*, const void*, std::size_t, const transport::Between&) override
     {
         FAIL() << "may take any path";
     }
-    void upload(runtime::Stream&, void* dst, std::size_t bytes, const runtime::Filler& fill,
-                const runtime::Between&) override
+    void upload(engine::Stream&, void* dst, std::size_t bytes, const engine::Filler& fill,
+                const transport::Between&) override
     {
         fill(static_cast<std::byte*>(dst), 0, bytes);
         staged += bytes;
     }
-    void download(runtime::Stream&, std::span<const runtime::Download>) override {}
+    void download(engine::Stream&, std::span<const engine::Download>) override {}
 
     bool pinned_before = false;
     Bytes pinned_pages{};

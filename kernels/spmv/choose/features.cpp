@@ -1,0 +1,346 @@
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include <kernels/spmv/choose/features.hpp>
+#include <kernels/spmv/packed_tiles/packed_tiles.hpp>
+#include <kernels/spmv/sell/sell.hpp>
+#include <kernels/values.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+/// Columns of a run of rows.
+template <class P, class C>
+struct Rows {
+    const P* row_ptr;
+    const C* col_idx;
+
+    std::int64_t length(std::int64_t row) const { return static_cast<std::int64_t>(row_ptr[row + 1] - row_ptr[row]); }
+    std::int64_t index(std::int64_t row) const { return static_cast<std::int64_t>(row_ptr[row]); }
+    const C* begin(std::int64_t row) const { return col_idx + row_ptr[row]; }
+    const C* end(std::int64_t row) const { return col_idx + row_ptr[row + 1]; }
+};
+
+/// What kernel "sell" would store for one slice.
+struct SliceCost {
+    std::int64_t entries = 0;
+    std::int64_t stored = 0;
+    std::int64_t code_bytes = 0;
+    std::int64_t value_bytes = 0;  ///< encoded
+};
+
+/// What the values of a slice have in common. `index_of(lane, k)`: of entry k of that lane's row among the values, -1 if it has none.
+template <class IndexOf>
+ValueTraits value_traits(const ValueAt& value_at, const IndexOf& index_of, std::int64_t lanes, std::int64_t width)
+{
+    ValueTraits traits;
+    std::unordered_set<std::uint64_t> distinct;
+    for (std::int64_t k = 0; k < width; ++k) {
+        std::optional<std::uint64_t> common;
+        for (std::int64_t lane = 0; lane < lanes; ++lane) {
+            const std::int64_t i = index_of(lane, k);
+            if (i < 0) {
+                continue;
+            }
+            const double value = value_at(i);
+            traits.floats = traits.floats && is_float(value);
+            traits.uniform = traits.uniform && common.value_or(bits_of(value)) == bits_of(value);
+            common = bits_of(value);
+            distinct.insert(*common);
+        }
+    }
+    traits.distinct = static_cast<int>(distinct.size());
+    return traits;
+}
+
+/// The diagonals, column - lane, in which the rows [first, first + lanes) have entries; none if the columns of a row do not ascend.
+template <class R>
+std::vector<std::int64_t> diagonals_of(const R& rows, std::int64_t first, std::int64_t lanes)
+{
+    std::vector<std::int64_t> diagonals;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        const auto* const begin = rows.begin(first + lane);
+        const auto* const end = rows.end(first + lane);
+        if (std::adjacent_find(begin, end, std::greater_equal<>()) != end) {
+            return {};
+        }
+        std::transform(begin, end, std::back_inserter(diagonals),
+                       [&](auto column) { return static_cast<std::int64_t>(column) - lane; });
+    }
+    std::sort(diagonals.begin(), diagonals.end());
+    diagonals.erase(std::unique(diagonals.begin(), diagonals.end()), diagonals.end());
+    return diagonals;
+}
+
+/// One slice of the rows [first, end), which are sorted by length where the kernel would sort them; the median one then.
+template <class R>
+SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int value_bytes, const ValueAt& value_at)
+{
+    const auto length = [&](std::int64_t row) {
+        return std::min<std::int64_t>(rows.length(row), sell_tuning.longest_row);
+    };
+    std::vector<std::int64_t> order(static_cast<std::size_t>(end - first));
+    std::iota(order.begin(), order.end(), first);
+    const std::int64_t lanes = std::min<std::int64_t>(end - first, slice_rows);
+    const auto measure = [&](const std::int64_t* slice) {
+        SliceCost cost;
+        for (std::int64_t lane = 0; lane < lanes; ++lane) {
+            cost.entries += length(slice[lane]);
+            cost.stored = std::max(cost.stored, length(slice[lane]) * lanes);
+        }
+        return cost;
+    };
+    const std::int64_t* slice = order.data();
+    SliceCost cost = measure(slice);
+    const bool sorted = cost.stored * 100 > cost.entries * (100 + sell_tuning.sorted_padding);
+    if (sorted) {
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::int64_t a, std::int64_t b) { return length(a) < length(b); });
+        slice += (end - first - lanes) / 2;
+        cost = measure(slice);
+    }
+    SliceColumns columns;
+    for (std::int64_t k = 0; k < cost.stored / lanes; ++k) {
+        std::int64_t least = std::numeric_limits<std::int64_t>::max();
+        std::int64_t most = std::numeric_limits<std::int64_t>::min();
+        std::int64_t least_skew = least;
+        std::int64_t most_skew = most;
+        for (std::int64_t lane = 0; lane < lanes; ++lane) {
+            if (k < length(slice[lane])) {
+                const auto column = static_cast<std::int64_t>(rows.begin(slice[lane])[k]);
+                least = std::min(least, column);
+                most = std::max(most, column);
+                least_skew = std::min(least_skew, column - lane);
+                most_skew = std::max(most_skew, column - lane);
+            }
+        }
+        columns.spread = std::max(columns.spread, static_cast<std::int32_t>(most - least));
+        columns.skew = std::max(columns.skew, static_cast<std::int32_t>(most_skew - least_skew));
+    }
+    SliceCode code = slice_code(columns);
+    std::vector<std::int64_t> diagonals;
+    if (!sorted && code != SliceCode::diagonal) {
+        diagonals = diagonals_of(rows, first, lanes);
+        const auto count = static_cast<int>(std::min<std::size_t>(diagonals.size(), slice_rows + 1));
+        if (count > 0 && takes_masks(count, static_cast<int>(cost.stored / lanes), code, value_bytes)) {
+            code = SliceCode::masked;
+            cost.stored = count * lanes;
+        }
+    }
+    cost.code_bytes = cost.stored * code_bytes(code);
+    cost.value_bytes = cost.stored * value_bytes;
+    const std::int64_t width = cost.stored / lanes;
+    if (value_at && width > 0 && lanes == slice_rows) {
+        const auto index_of = [&](std::int64_t lane, std::int64_t k) {
+            if (code == SliceCode::masked) {
+                const auto* const entries = rows.begin(slice[lane]);
+                const auto* const behind = rows.end(slice[lane]);
+                const std::int64_t column = diagonals[static_cast<std::size_t>(k)] + lane;
+                const auto* const entry = std::lower_bound(entries, behind, column);
+                return entry != behind && *entry == column ? rows.index(slice[lane]) + (entry - entries) : -1;
+            }
+            return k < length(slice[lane]) ? rows.index(slice[lane]) + k : -1;
+        };
+        const ValueTraits traits = value_traits(value_at, index_of, lanes, width);
+        const int w = static_cast<int>(width);
+        cost.value_bytes = std::int64_t{slice_block_bytes} *
+                           value_blocks(slice_storage(traits, w, value_bytes), w, traits.distinct, value_bytes);
+    }
+    return cost;
+}
+
+/// Dense blocks that hold the entries of the rows [first, first + block.rows).
+template <class R>
+std::int64_t blocks_of(const R& rows, std::int64_t first, const BlockShape& block, std::vector<std::int64_t>& scratch)
+{
+    scratch.clear();
+    for (std::int64_t row = first; row < first + block.rows; ++row) {
+        std::transform(rows.begin(row), rows.end(row), std::back_inserter(scratch),
+                       [&](auto column) { return static_cast<std::int64_t>(column) / block.cols; });
+    }
+    std::sort(scratch.begin(), scratch.end());
+    return std::unique(scratch.begin(), scratch.end()) - scratch.begin();
+}
+
+/// Columns are chosen by one half of a sample and counted in the other, since one that is drawn once would always seem to be a
+/// hub.
+template <class C>
+double hub_share(const C* col_idx, std::int64_t nnz, int sample)
+{
+    const std::int64_t count = std::min<std::int64_t>(nnz, sample);
+    const std::int64_t step = nnz / count;
+    std::unordered_map<std::int64_t, int> uses;
+    for (std::int64_t i = 0; i < count; i += 2) {
+        ++uses[static_cast<std::int64_t>(col_idx[i * step])];
+    }
+    std::int64_t hits = 0;
+    std::int64_t tries = 0;
+    for (std::int64_t i = 1; i < count; i += 2, ++tries) {
+        const auto found = uses.find(static_cast<std::int64_t>(col_idx[i * step]));
+        hits += found != uses.end() ? 1 : 0;
+    }
+    return tries > 0 ? static_cast<double>(hits) / static_cast<double>(tries) : 0;
+}
+
+/// What values [first, first + nnz) have in common, as far as a sample shows.
+void compare_values(Features& f, const ValueAt& value_at, std::int64_t first, int sample)
+{
+    const std::int64_t count = std::min<std::int64_t>(f.rows.nnz, sample);
+    const std::int64_t step = (f.rows.nnz / count - 1) | 1;  // odd: values may come in pairs
+    const auto common = bits_of(value_at(first));
+    f.floats = true;
+    f.constant = true;
+    for (std::int64_t i = 0; i < count && (f.floats || f.constant); ++i) {
+        const double value = value_at(first + i * step);
+        f.floats = f.floats && is_float(value);
+        f.constant = f.constant && bits_of(value) == common;
+    }
+}
+
+constexpr std::size_t shapes = std::size(block_shapes);
+
+/// What one run of rows shows.
+struct RunSample {
+    SliceCost slice;
+    std::array<std::int64_t, shapes> blocks{};
+    std::array<std::int64_t, shapes> block_entries{};
+};
+
+/// What a stretch of neighbouring entries shows.
+struct StretchSample {
+    bool narrow = false;
+    std::int64_t sectors = 0;
+};
+
+/// Entries whose sectors of x are counted together: what a multiprocessor gathers at about the same time.
+constexpr std::int64_t stretch_entries = 4096;
+
+template <class C>
+StretchSample sample_stretch(const C* col_idx, std::int64_t count, int value_bytes)
+{
+    StretchSample sample;
+    const auto [least, most] =
+        std::minmax_element(col_idx, col_idx + std::min<std::int64_t>(count, packed_tuning.tile_entries()));
+    sample.narrow = fits_16_bits(static_cast<std::int64_t>(*least), static_cast<std::int64_t>(*most));
+    std::vector<std::int64_t> sectors(static_cast<std::size_t>(count));
+    std::transform(col_idx, col_idx + count, sectors.begin(),
+                   [&](C column) { return static_cast<std::int64_t>(column) * value_bytes / 32; });
+    std::sort(sectors.begin(), sectors.end());
+    sample.sectors = std::unique(sectors.begin(), sectors.end()) - sectors.begin();
+    return sample;
+}
+
+template <class P, class C>
+RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, int value_bytes,
+                     const ValueAt& value_at)
+{
+    constexpr std::int64_t longest_looked_at = 4096;  // a dense row has neither slices nor blocks of its own
+    RunSample sample;
+    sample.slice = slice_cost(rows, at, end, value_bytes, value_at);
+    std::vector<std::int64_t> scratch;
+    for (std::size_t s = 0; s < shapes; ++s) {
+        const BlockShape& shape = block_shapes[s];
+        for (std::int64_t first = at; first + shape.rows <= std::min(end, at + 12); first += shape.rows) {
+            const auto entries = static_cast<std::int64_t>(rows.end(first + shape.rows - 1) - rows.begin(first));
+            if (entries <= longest_looked_at) {
+                sample.blocks[s] += blocks_of(rows, first, shape, scratch);
+                sample.block_entries[s] += entries;
+            }
+        }
+    }
+    return sample;
+}
+
+template <class P, class C>
+void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, const ValueAt& value_at,
+          const FeatureSample& sample)
+{
+    const Rows<P, C> rows{row_ptr, col_idx};
+    const std::int64_t n = f.rows.rows;
+    const std::int64_t runs = std::min<std::int64_t>(sample.slices, (n + sort_rows - 1) / sort_rows);
+    std::vector<RunSample> samples(static_cast<std::size_t>(runs));
+#pragma omp parallel for schedule(dynamic, 1) if (f.rows.nnz > 100000)
+    for (std::int64_t run = 0; run < runs; ++run) {
+        const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2 and 3 begin
+        samples[static_cast<std::size_t>(run)] =
+            sample_run(rows, at, std::min(n, at + sort_rows), value_bytes, value_at);
+    }
+    RunSample total;
+    for (const RunSample& one : samples) {
+        total.slice.entries += one.slice.entries;
+        total.slice.stored += one.slice.stored;
+        total.slice.code_bytes += one.slice.code_bytes;
+        total.slice.value_bytes += one.slice.value_bytes;
+        for (std::size_t s = 0; s < shapes; ++s) {
+            total.blocks[s] += one.blocks[s];
+            total.block_entries[s] += one.block_entries[s];
+        }
+    }
+    // At equal distances among the entries, not the rows: the few long rows of a graph have most of its entries.
+    const std::int64_t count = std::min(f.rows.nnz, stretch_entries);
+    std::vector<StretchSample> stretches(static_cast<std::size_t>(sample.slices));
+#pragma omp parallel for schedule(dynamic, 1) if (f.rows.nnz > 100000)
+    for (int i = 0; i < sample.slices; ++i) {
+        const auto first = static_cast<std::int64_t>(static_cast<double>(f.rows.nnz - count) * i / sample.slices);
+        stretches[static_cast<std::size_t>(i)] = sample_stretch(rows.begin(0) + first, count, value_bytes);
+    }
+    std::int64_t narrow = 0;
+    std::int64_t sectors = 0;
+    for (const StretchSample& one : stretches) {
+        narrow += one.narrow ? 1 : 0;
+        sectors += one.sectors;
+    }
+    const auto ratio = [](std::int64_t a, std::int64_t b) {
+        return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 0.0;
+    };
+    f.code_bytes = ratio(total.slice.code_bytes, total.slice.entries);
+    if (values_are_encoded(total.slice.value_bytes, total.slice.stored * value_bytes)) {
+        f.stored_value_bytes = ratio(total.slice.value_bytes, total.slice.stored);
+    }
+    f.padding = ratio(total.slice.stored - total.slice.entries, total.slice.entries);
+    f.narrow = ratio(narrow, sample.slices);
+    f.sectors = ratio(sectors, sample.slices * count);
+    double best = value_bytes + static_cast<double>(sizeof(std::int32_t));
+    for (std::size_t s = 0; s < shapes; ++s) {
+        const double each = ratio(total.blocks[s], total.block_entries[s]);
+        const double fill = each * block_shapes[s].entries();
+        const double bytes = fill * value_bytes + each * static_cast<double>(sizeof(std::int32_t));
+        if (total.block_entries[s] > 0 && bytes < best) {
+            best = bytes;
+            f.block = block_shapes[s];
+            f.block_fill = fill;
+        }
+    }
+    f.hub_share = hub_share(col_idx + row_ptr[0], f.rows.nnz, sample.entries);
+    if (value_at) {
+        compare_values(f, value_at, rows.index(0), sample.values);
+    }
+}
+
+}  // namespace
+
+Features spmv_features(const RowStatistics& rows, IndexView row_ptr, std::int64_t cols, std::int64_t x_entries,
+                       IndexView col_idx, int value_bytes, const ValueAt& value_at, const FeatureSample& sample)
+{
+    Features f;
+    f.rows = rows;
+    f.cols = cols;
+    f.x_entries = x_entries;
+    f.stored_value_bytes = value_bytes;
+    if (rows.rows > 0 && rows.nnz > 0) {
+        row_ptr.visit([&](const auto* p) {
+            col_idx.visit([&](const auto* columns) { look(f, p, columns, value_bytes, value_at, sample); });
+        });
+    }
+    return f;
+}
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include <kernels/spmv/sell_blocks/sell_blocks.hpp>
+#include <rmsp/matrix.hpp>
+#include <rmsp/partition.hpp>
+
+/// What the automatic choice knows of a shard. Plain data and pure functions of the host's arrays.
+namespace rmsp::kernels {
+
+/// Rows and entries that are looked at: enough for shares of a few per cent, and less work than the kernels' own first look.
+struct FeatureSample {
+    int slices = 32;  ///< runs of sort_rows rows, of each of which one slice is looked at; as many stretches of entries
+    int entries = 1 << 13;  ///< whose columns are counted, to find the hubs
+    int values = 1 << 10;   ///< that are compared
+    bool operator==(const FeatureSample&) const = default;
+};
+inline constexpr FeatureSample feature_sample{};
+
+/// Structure of a shard; shares are estimates from a sample of it that is spread evenly and always the same.
+struct Features {
+    RowStatistics rows;
+    std::int64_t cols = 0;
+    std::int64_t x_entries = 0;     ///< from the first to the last column that the shard touches
+    double code_bytes = 4;          ///< of kernel "sell": codes, a nonzero
+    double padding = 0;             ///< of kernel "sell": entries that are stored beyond the nonzeros, a nonzero
+    double stored_value_bytes = 8;  ///< of kernel "sell": values, an entry that it stores
+    bool floats = false;            ///< all values are exactly floats, so that formats that keep them alike can
+    bool constant = false;          ///< all values are one
+    BlockShape block{1, 1};         ///< of kernel "sell-blocks": the one that takes the fewest bytes; 1 x 1: none does
+    double block_fill = 1;          ///< entries of these blocks, a nonzero
+    double hub_share = 0;           ///< of the entries in columns that a small sample meets more than once
+    double narrow = 0;              ///< share of the tiles of kernel "packed-tiles" whose columns take 16 bits
+    double sectors = 1;             ///< 32-byte sectors of x that a few thousand neighbouring entries touch, a nonzero
+};
+
+/// Value i of the matrix, as the devices will have it; of the precision that `value_bytes` says.
+using ValueAt = std::function<double(std::int64_t i)>;
+
+/// \param rows  of these rows; `row_ptr` begins at the first of them, and its entries count from the start of `col_idx`
+/// \param value_bytes  of a value: blocks weigh it against an index
+/// \param value_at  empty: values that cannot be kept in fewer bytes
+Features spmv_features(const RowStatistics& rows, IndexView row_ptr, std::int64_t cols, std::int64_t x_entries,
+                       IndexView col_idx, int value_bytes, const ValueAt& value_at = {},
+                       const FeatureSample& sample = feature_sample);
+
+}  // namespace rmsp::kernels

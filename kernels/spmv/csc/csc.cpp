@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <vector>
+
+#include <kernels/spmv/formats.hpp>
+#include <kernels/spmv/common/scatter.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+/// The definition, one column after the other.
+template <class T>
+class CscReference final : public SpmvOperator<T> {
+public:
+    explicit CscReference(const CscShard<T>& shard) : shard_(shard), sums_(static_cast<std::size_t>(shard.rows)) {}
+
+    void apply(T alpha, const T* x, T beta, T* y, const Context& /*context*/) override
+    {
+        std::fill(sums_.begin(), sums_.end(), Sum{0});
+        for (std::int64_t col = 0; col < shard_.cols; ++col) {
+            for (std::int64_t i = shard_.col_ptr[col]; i < shard_.col_ptr[col + 1]; ++i) {
+                sums_[static_cast<std::size_t>(shard_.row_idx[i] - shard_.first_row)] +=
+                    Sum{shard_.values[i]} * Sum{x[col]};
+            }
+        }
+        for (std::int64_t row = 0; row < shard_.rows; ++row) {
+            const Sum sum = Sum{alpha} * sums_[static_cast<std::size_t>(row)];
+            y[row] = static_cast<T>(beta == T{0} ? sum : sum + Sum{beta} * Sum{y[row]});
+        }
+    }
+
+    std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(sums_.size() * sizeof(Sum)); }
+
+private:
+    using Sum = typename Wider<T>::type;
+    CscShard<T> shard_;
+    std::vector<Sum> sums_;
+};
+
+template <class T>
+class CscScatter final : public Scatter<T> {
+public:
+    CscScatter(const CscShard<T>& shard, int threads)
+        : Scatter<T>(shard.rows, shard.nnz, shard.row_idx, shard.first_row, threads), shard_(shard)
+    {
+    }
+
+private:
+    void add_range(std::int64_t begin, std::int64_t end, const T* x, T* partial, std::int64_t first_row) const override
+    {
+        if (begin == end) {
+            return;
+        }
+        const std::int64_t origin = shard_.first_row + first_row;
+        shard_.col_ptr.visit([&](const auto* col_ptr) {
+            std::int64_t col = std::upper_bound(col_ptr, col_ptr + shard_.cols + 1, begin) - col_ptr - 1;
+            for (std::int64_t i = begin; i < end; ++col) {
+                const std::int64_t stop = std::min<std::int64_t>(col_ptr[col + 1], end);
+                if (i < stop) {
+                    const T factor = x[col];
+                    for (; i < stop; ++i) {
+                        partial[shard_.row_idx[i] - origin] += shard_.values[i] * factor;
+                    }
+                }
+            }
+        });
+    }
+
+    CscShard<T> shard_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_csc_reference(const CscShard<T>& shard, const Context& /*context*/)
+{
+    return std::make_unique<CscReference<T>>(shard);
+}
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_csc_openmp(const CscShard<T>& shard, const Context& context)
+{
+    return std::make_unique<CscScatter<T>>(shard, context.threads);
+}
+
+template std::unique_ptr<SpmvOperator<float>> prepare_csc_reference(const CscShard<float>&, const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_csc_reference(const CscShard<double>&, const Context&);
+template std::unique_ptr<SpmvOperator<float>> prepare_csc_openmp(const CscShard<float>&, const Context&);
+template std::unique_ptr<SpmvOperator<double>> prepare_csc_openmp(const CscShard<double>&, const Context&);
+
+}  // namespace rmsp::kernels

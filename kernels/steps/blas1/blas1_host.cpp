@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <vector>
+
+#include <kernels/steps/blas1/blas1.hpp>
+#include <kernels/steps/blas1/bodies.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+/// Sum over [begin, end), in eight chains that the processor works on at the same time.
+template <class T>
+double dot_range(const T* x, const T* y, std::int64_t begin, std::int64_t end)
+{
+    constexpr int chains = 8;
+    double sums[chains] = {};
+    std::int64_t i = begin;
+    for (; i + chains <= end; i += chains) {
+        for (int k = 0; k < chains; ++k) {
+            sums[k] += static_cast<double>(x[i + k]) * static_cast<double>(y[i + k]);
+        }
+    }
+    for (; i < end; ++i) {
+        sums[0] += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+    }
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+}  // namespace
+
+template <class T>
+void axpy(T alpha, const T* x, T* y, std::int64_t n, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::axpy(alpha, x, y, n, context);
+        return;
+    }
+    if (alpha == T{0}) {
+        return;
+    }
+#pragma omp parallel for num_threads(std::max(context.threads, 1))
+    for (std::int64_t i = 0; i < n; ++i) {
+        y[i] += alpha * x[i];
+    }
+}
+
+template <class T>
+void scal(T alpha, T* x, std::int64_t n, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::scal(alpha, x, n, context);
+        return;
+    }
+#pragma omp parallel for num_threads(std::max(context.threads, 1))
+    for (std::int64_t i = 0; i < n; ++i) {
+        x[i] = alpha == T{0} ? T{0} : alpha * x[i];
+    }
+}
+
+template <class T>
+void copy(const T* x, T* y, std::int64_t n, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::copy(x, y, n, context);
+        return;
+    }
+#pragma omp parallel for num_threads(std::max(context.threads, 1))
+    for (std::int64_t i = 0; i < n; ++i) {
+        y[i] = x[i];
+    }
+}
+
+template <class T>
+void dot(const T* x, const T* y, std::int64_t n, void* workspace, double* result, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::dot(x, y, n, workspace, result, context);
+        return;
+    }
+    // A part for each thread, and the parts in order: the sum does not depend on which thread comes first.
+    const std::int64_t parts = std::clamp<std::int64_t>(context.threads, 1, 2048);
+    auto* const sums = static_cast<double*>(workspace);
+#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
+    for (std::int64_t p = 0; p < parts; ++p) {
+        sums[p] =
+            dot_range(x, y, n / parts * p + std::min(p, n % parts), n / parts * (p + 1) + std::min(p + 1, n % parts));
+    }
+    double sum = 0;
+    for (std::int64_t p = 0; p < parts; ++p) {
+        sum += sums[p];
+    }
+    *result = sum;
+}
+
+template void axpy(float, const float*, float*, std::int64_t, const Context&);
+template void axpy(double, const double*, double*, std::int64_t, const Context&);
+template void scal(float, float*, std::int64_t, const Context&);
+template void scal(double, double*, std::int64_t, const Context&);
+template void copy(const float*, float*, std::int64_t, const Context&);
+template void copy(const double*, double*, std::int64_t, const Context&);
+template void dot(const float*, const float*, std::int64_t, void*, double*, const Context&);
+template void dot(const double*, const double*, std::int64_t, void*, double*, const Context&);
+
+}  // namespace rmsp::kernels

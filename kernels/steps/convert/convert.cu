@@ -1,0 +1,140 @@
+#include <kernels/steps/convert/convert.hpp>
+
+#include <bit>
+#include <limits>
+#include <string>
+
+#include <cub/device/device_radix_sort.cuh>
+#include <kernels/cuda_check.cuh>
+#include <kernels/spmv/common/search.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+constexpr int threads = 256;
+
+unsigned blocks_for(std::int64_t n)
+{
+    const std::int64_t blocks = (n + threads - 1) / threads;
+    if (blocks > std::numeric_limits<std::int32_t>::max()) {
+        throw Error(ErrorCode::usage, "conversion: " + std::to_string(n) + " items are more than one launch takes");
+    }
+    return static_cast<unsigned>(blocks);
+}
+
+cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
+
+__device__ __forceinline__ std::int64_t global_thread() { return std::int64_t{blockIdx.x} * threads + threadIdx.x; }
+
+template <class Offset>
+__global__ void iota_kernel(std::int64_t n, Offset* __restrict__ out)
+{
+    const std::int64_t i = global_thread();
+    if (i < n) {
+        out[i] = static_cast<Offset>(i);
+    }
+}
+
+/// A search for each line, so that a desert of empty ones costs no thread more than another.
+template <class Offset>
+__global__ void pointers_kernel(std::int64_t lines, std::int64_t first_line, std::int64_t nnz,
+                                const std::int32_t* __restrict__ line_of, Offset* __restrict__ pointers)
+{
+    const std::int64_t line = global_thread();
+    if (line <= lines) {
+        pointers[line] = static_cast<Offset>(first_not_below(line_of, nnz, first_line + line));
+    }
+}
+
+template <class Item, class Offset>
+__global__ void take_kernel(std::int64_t n, const Offset* __restrict__ from, const Item* __restrict__ in,
+                            Item* __restrict__ out)
+{
+    const std::int64_t i = global_thread();
+    if (i < n) {
+        out[i] = in[from[i]];
+    }
+}
+
+template <class Pointer, class Offset>
+__global__ void lines_kernel(std::int64_t nnz, const Offset* __restrict__ from, std::int64_t lines,
+                             const Pointer* __restrict__ pointers, std::int32_t* __restrict__ out)
+{
+    const std::int64_t i = global_thread();
+    if (i < nnz) {
+        const std::int64_t entry = from != nullptr ? static_cast<std::int64_t>(from[i]) : i;
+        out[i] = static_cast<std::int32_t>(find_column(pointers, 0, lines - 1, entry));
+    }
+}
+
+}  // namespace
+
+template <class Offset>
+LineOrder<Offset> sort_by_line(std::int64_t nnz, const std::int32_t* line_of, std::int64_t first_line,
+                               std::int64_t lines, const Context& context)
+{
+    const auto n = static_cast<std::size_t>(nnz);
+    LineOrder<Offset> order{DeviceArray<Offset>(*context.memory, n),
+                            DeviceArray<Offset>(*context.memory, static_cast<std::size_t>(lines) + 1)};
+    const DeviceArray<std::int32_t> sorted(*context.memory, n);
+    if (nnz > 0) {
+        const cudaStream_t stream = stream_of(context);
+        const DeviceArray<Offset> positions(*context.memory, n);
+        iota_kernel<<<blocks_for(nnz), threads, 0, stream>>>(nnz, positions.data());
+        RMSP_CUDA_CHECK_LAUNCH("iota_kernel");
+        const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(first_line + lines - 1) | 1));
+        std::size_t bytes = 0;
+        RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, line_of, sorted.data(), positions.data(),
+                                                        order.from.data(), nnz, 0, bits, stream));
+        const DeviceArray<std::byte> workspace(*context.memory, bytes);
+        RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(workspace.data(), bytes, line_of, sorted.data(),
+                                                        positions.data(), order.from.data(), nnz, 0, bits, stream));
+    }
+    point_at_lines(nnz, sorted.data(), first_line, lines, order.pointers.data(), context);
+    return order;
+}
+
+template <class Offset>
+void point_at_lines(std::int64_t nnz, const std::int32_t* line_of, std::int64_t first_line, std::int64_t lines,
+                    Offset* pointers, const Context& context)
+{
+    pointers_kernel<<<blocks_for(lines + 1), threads, 0, stream_of(context)>>>(lines, first_line, nnz, line_of,
+                                                                               pointers);
+    RMSP_CUDA_CHECK_LAUNCH("pointers_kernel");
+}
+
+template <class Item, class Offset>
+void take_from(std::int64_t n, const Offset* from, const Item* in, Item* out, const Context& context)
+{
+    if (n > 0) {
+        take_kernel<<<blocks_for(n), threads, 0, stream_of(context)>>>(n, from, in, out);
+        RMSP_CUDA_CHECK_LAUNCH("take_kernel");
+    }
+}
+
+template <class Offset>
+void find_lines(std::int64_t nnz, const Offset* from, std::int64_t lines, IndexView pointers, std::int32_t* out,
+                const Context& context)
+{
+    if (nnz > 0) {
+        pointers.visit([&](const auto* p) {
+            lines_kernel<<<blocks_for(nnz), threads, 0, stream_of(context)>>>(nnz, from, lines, p, out);
+        });
+        RMSP_CUDA_CHECK_LAUNCH("lines_kernel");
+    }
+}
+
+#define RMSP_INSTANTIATE(Offset)                                                                              \
+    template LineOrder<Offset> sort_by_line(std::int64_t, const std::int32_t*, std::int64_t, std::int64_t,    \
+                                            const Context&);                                                  \
+    template void point_at_lines(std::int64_t, const std::int32_t*, std::int64_t, std::int64_t, Offset*,      \
+                                 const Context&);                                                             \
+    template void take_from(std::int64_t, const Offset*, const std::int32_t*, std::int32_t*, const Context&); \
+    template void take_from(std::int64_t, const Offset*, const float*, float*, const Context&);               \
+    template void take_from(std::int64_t, const Offset*, const double*, double*, const Context&);             \
+    template void find_lines(std::int64_t, const Offset*, std::int64_t, IndexView, std::int32_t*, const Context&);
+RMSP_INSTANTIATE(std::int32_t)
+RMSP_INSTANTIATE(std::int64_t)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,177 @@
+#include <algorithm>
+#include <cstring>
+
+#include <kernels/steps/support/bodies.hpp>
+#include <kernels/steps/support/support.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+template <class Out>
+void localize(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, Out* out,
+              const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::localize_row_ptr(row_ptr, rows, start, nnz, out, context);
+        return;
+    }
+    row_ptr.visit([&](const auto* in) {
+#pragma omp parallel for num_threads(std::max(context.threads, 1))
+        for (std::int64_t i = 0; i <= rows; ++i) {
+            out[i] = static_cast<Out>(std::clamp<std::int64_t>(std::int64_t{in[i]} - start, 0, nnz));
+        }
+    });
+}
+
+}  // namespace
+
+void localize_row_ptr(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, std::int32_t* out,
+                      const Context& context)
+{
+    localize(row_ptr, rows, start, nnz, out, context);
+}
+
+void localize_row_ptr(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, std::int64_t* out,
+                      const Context& context)
+{
+    localize(row_ptr, rows, start, nnz, out, context);
+}
+
+void narrow_indices(const std::int64_t* in, std::int64_t n, std::int32_t* out, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::narrow_indices(in, n, out, context);
+        return;
+    }
+#pragma omp parallel for num_threads(std::max(context.threads, 1))
+    for (std::int64_t i = 0; i < n; ++i) {
+        out[i] = static_cast<std::int32_t>(in[i]);
+    }
+}
+
+template <class T>
+void fill(T* y, std::int64_t n, T value, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::fill(y, n, value, context);
+        return;
+    }
+#pragma omp parallel for num_threads(std::max(context.threads, 1))
+    for (std::int64_t i = 0; i < n; ++i) {
+        y[i] = value;
+    }
+}
+
+template <class T>
+void add_carries(T* y, const T* carries, int count, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::add_carries(y, carries, count, context);
+        return;
+    }
+    for (int i = 0; i < count; ++i) {
+        y[0] += carries[i];
+    }
+}
+
+template <class T>
+void add_partials(T* y, std::int64_t first, std::int64_t end, T beta, const PartialSums<T>* parts, int count,
+                  const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::add_partials(y, first, end, beta, parts, count, context);
+        return;
+    }
+    // Rows of y that fit the first-level cache beside a part's sums.
+    constexpr std::int64_t block = 1024;
+    const std::int64_t blocks = (end - first + block - 1) / block;
+#pragma omp parallel for num_threads(std::max(context.threads, 1)) schedule(static)
+    for (std::int64_t b = 0; b < blocks; ++b) {
+        const std::int64_t begin = first + b * block;
+        const std::int64_t stop = std::min(end, begin + block);
+        for (std::int64_t i = begin; i < stop; ++i) {
+            y[i] = beta == T{0} ? T{0} : beta * y[i];
+        }
+        for (int p = 0; p < count; ++p) {
+            for (std::int64_t i = std::max(begin, parts[p].first); i < std::min(stop, parts[p].end); ++i) {
+                y[i] += parts[p].sums[i];
+            }
+        }
+    }
+}
+
+void copy_parts(const CopyPart* parts, int count, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::copy_parts(parts, count, context);
+        return;
+    }
+    for (int i = 0; i < count; ++i) {
+        if (parts[i].bytes > 0) {
+            std::memcpy(parts[i].to, parts[i].from, static_cast<std::size_t>(parts[i].bytes));
+        }
+    }
+}
+
+void interior_rows(IndexView row_ptr, std::int64_t rows, const std::int32_t* col_idx, std::int64_t first_column,
+                   std::int64_t end_column, std::int64_t* run, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::interior_rows(row_ptr, rows, col_idx, first_column, end_column, run, context);
+        return;
+    }
+    const std::int64_t middle = rows / 2;
+    std::int64_t first = 0;
+    std::int64_t end = rows;
+    row_ptr.visit([&](const auto* p) {
+#pragma omp parallel for num_threads(std::max(context.threads, 1)) reduction(max : first) reduction(min : end)
+        for (std::int64_t row = 0; row < rows; ++row) {
+            const bool inside = std::all_of(col_idx + p[row], col_idx + p[row + 1], [&](std::int32_t column) {
+                return column >= first_column && column < end_column;
+            });
+            if (!inside && row < middle) {
+                first = std::max(first, row + 1);
+            } else if (!inside) {
+                end = std::min(end, row);
+            }
+        }
+    });
+    run[0] = first;
+    run[1] = end;
+}
+
+void read_all(const double* data, std::int64_t n, double* sink, const Context& context)
+{
+    if (context.kind == DeviceKind::cuda) {
+        cuda::read_all(data, n, sink, context);
+        return;
+    }
+    const std::int64_t blocks = std::clamp(context.threads, 1, 4096);
+#pragma omp parallel for num_threads(static_cast <int>(blocks)) schedule(static, 1)
+    for (std::int64_t b = 0; b < blocks; ++b) {
+        const std::int64_t end = n / blocks * (b + 1) + n % blocks * (b + 1) / blocks;
+        std::int64_t i = n / blocks * b + n % blocks * b / blocks;
+        double sums[8] = {};
+        for (; i + 8 <= end; i += 8) {
+            // As kernels do: what the hardware fetches ahead of few threads is less than the memory delivers.
+            __builtin_prefetch(data + i + 512);
+            for (int k = 0; k < 8; ++k) {
+                sums[k] += data[i + k];
+            }
+        }
+        for (; i < end; ++i) {
+            sums[0] += data[i];
+        }
+        sink[b] = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    }
+}
+
+template void fill(float*, std::int64_t, float, const Context&);
+template void fill(double*, std::int64_t, double, const Context&);
+template void add_carries(float*, const float*, int, const Context&);
+template void add_carries(double*, const double*, int, const Context&);
+template void add_partials(float*, std::int64_t, std::int64_t, float, const PartialSums<float>*, int, const Context&);
+template void add_partials(double*, std::int64_t, std::int64_t, double, const PartialSums<double>*, int,
+                           const Context&);
+
+}  // namespace rmsp::kernels

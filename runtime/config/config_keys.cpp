@@ -1,0 +1,219 @@
+#include "runtime/config/config_keys.hpp"
+
+namespace rmsp::detail {
+
+std::vector<Key> key_table(Config& c)
+{
+    return {
+        {"matrix.file", &c.matrix.file,
+         "matrix to read: Matrix Market (plain, .gz, .xz, .zst) or SciPy .npz; this or matrix.generate"},
+        {"matrix.generate", &c.matrix.generate,
+         "matrix to generate instead: \"stencil27 NX NY NZ\", \"stencil7 NX NY NZ\", \"banded ROWS HALF_BAND\", "
+         "\"rmat SCALE EDGE_FACTOR\", \"random ROWS COLS PER_ROW\", \"powerlaw ROWS PER_ROW EXPONENT\""},
+        {"matrix.format",
+         &c.matrix.format,
+         "format that the matrix is multiplied in, converted after reading: csr (split by rows), csc (by columns), coo "
+         "(by "
+         "rows, with coordinates); auto: csr",
+         {"csr", "csc", "coo", "auto"}},
+        {"matrix.order",
+         &c.matrix.order,
+         "order of the entries of coo: by row, by column, or none (shuffled by matrix.seed)",
+         {"row", "column", "none"}},
+        {"matrix.precision", &c.matrix.precision, "floating-point type of the values and vectors", {"double", "float"}},
+        {"matrix.values",
+         &c.matrix.values,
+         "auto (those of the file; random where the matrix is generated), or in their place: random (uniform in [-1, "
+         "1)), "
+         "ones, laplace (of the graph; generated matrices: stencils only)",
+         {"auto", "random", "ones", "laplace"}},
+        {"matrix.plus_identity", &c.matrix.plus_identity, "multiply A + I instead of A"},
+        {"matrix.kron",
+         &c.matrix.kron,
+         "multiply the Kronecker product of the matrix with a block of so many rows and columns instead: unknowns at "
+         "each "
+         "node of a mesh",
+         {},
+         1},
+        {"matrix.renumber", &c.matrix.renumber,
+         "multiply P A P^T instead: rows and columns in the order of Cuthill and McKee, for badly numbered meshes"},
+        {"matrix.seed", &c.matrix.seed, "seed of the generated matrix and of the random x and y", {}, 0},
+
+        {"runtime.devices", &c.runtime.devices,
+         "\"auto\" (every GPU, else host devices), CUDA ordinals \"0,1,3\", \"shared:0,0,1\" (GPUs that stand for "
+         "several devices, "
+         "for tests), host devices \"host:4\" or, of two threads each, \"host:4x2\"; RMSP_DEVICES"},
+        {"runtime.bind",
+         &c.runtime.bind,
+         "thread binding: auto (where the machine allows), none, strict (an error where it fails); RMSP_BIND",
+         {"auto", "none", "strict"}},
+        {"runtime.threads",
+         &c.runtime.threads,
+         "what drives the devices: a thread for each device, or one for all of them, one device after the other (the "
+         "baseline)",
+         {"device", "one"}},
+        {"runtime.weights",
+         &c.runtime.weights,
+         "relative speed of each device, each above 0; empty: all equal",
+         {},
+         0,
+         true},
+        {"runtime.transports",
+         &c.runtime.transports,
+         "transports in the order in which they are tried; empty: the default order; RMSP_TRANSPORT",
+         {"nccl", "peer", "host"}},
+        {"runtime.limit_gbs",
+         &c.runtime.limit_gbs,
+         "bandwidth limit of one device in GB/s for the report; 0: measured",
+         {},
+         0},
+        {"runtime.topology", &c.runtime.topology,
+         "plan for the machine that this file describes (hwloc XML or TOML); only with --dry-run"},
+        {"runtime.cache", &c.runtime.cache,
+         "folder of what later runs need not find out again; auto: $XDG_CACHE_HOME/rmsp or ~/.cache/rmsp; off: none; "
+         "RMSP_CACHE_DIR"},
+
+        {"partition.strategy",
+         &c.partition.strategy,
+         "what the parts share equally: nonzeros (MSREP) or rows (the baseline)",
+         {"nonzeros", "rows"}},
+        {"partition.alignment",
+         &c.partition.alignment,
+         "whether a cut may fall inside a row: auto (at a row's end where that costs at most 0.5 % of a part), exact "
+         "(at the exact nonzero), row (never inside)",
+         {"auto", "exact", "row"}},
+        {"partition.devices",
+         &c.partition.devices,
+         "devices that get a part of a resident matrix, the first of runtime.devices; 0: if that is auto, as many as "
+         "make an apply fastest by a model, else all",
+         {},
+         0},
+        {"partition.balance",
+         &c.partition.balance,
+         "what the parts of a resident matrix share equally: nonzeros; time (of their kernels, measured: the cuts are "
+         "then moved); auto: time on GPUs where so many applies repay it",
+         {"auto", "nonzeros", "time"}},
+        {"partition.exchange",
+         &c.partition.exchange,
+         "how an x by rows is exchanged: ranges of columns, single entries, or auto: entries where they are less than "
+         "half of the ranges",
+         {"auto", "ranges", "entries"}},
+        {"partition.pointers",
+         &c.partition.pointers,
+         "where the local row pointers of the parts are computed: device, or host (the baseline)",
+         {"device", "host"}},
+        {"partition.unsorted",
+         &c.partition.unsorted,
+         "what happens to coo in no order: refuse (an error), sort (a copy by row, once), split (as it is; each device "
+         "may have some of every row)",
+         {"refuse", "sort", "split"}},
+
+        {"kernel.spmv", &c.kernel.spmv, "kernel by its name in `mspmv kernels`, or auto"},
+        {"kernel.values",
+         &c.kernel.values,
+         "how devices keep the values of a matrix of doubles: exact, or float: rounded once, multiplied in double",
+         {"exact", "float"}},
+        {"kernel.determinism",
+         &c.kernel.determinism,
+         "what the bits of a result may depend on: none (anything), run (same call, same bits), device_count (same "
+         "bits "
+         "on any number of devices)",
+         {"none", "run", "device_count"}},
+        {"kernel.expected_applies",
+         &c.kernel.expected_applies,
+         "how often the matrix will be multiplied: what auto makes formats for, and from 100 on races kernels for; 0: "
+         "run.warmup + run.iterations",
+         {},
+         0},
+
+        {"run.mode",
+         &c.run.mode,
+         "resident: the matrix stays on the devices; streamed: it stays in host memory, and each apply copies it to "
+         "the "
+         "GPUs in pieces",
+         {"resident", "streamed"}},
+        {"run.chunk_mib",
+         &c.run.chunk_mib,
+         "MiB of one such piece, of which a GPU holds six; 0: 64, and less towards the end of each part",
+         {},
+         0},
+        {"run.merge",
+         &c.run.merge,
+         "what adds the partial results of devices that have some of the same rows (csc): a transport, or auto, the "
+         "fastest of the connected ones by bytes and latency",
+         {"auto", "peer", "nccl", "host"}},
+        {"run.vectors",
+         &c.run.vectors,
+         "where x and y live in the timed loop: host (both), replicated (x on every device), rows (x sliced, gathered "
+         "at "
+         "each apply)",
+         {"host", "replicated", "rows"}},
+        {"run.iterations", &c.run.iterations, "timed applies", {}, 1},
+        {"run.warmup", &c.run.warmup, "applies before the timed ones, and more while kernels are raced", {}, 0},
+        {"run.cache",
+         &c.run.cache,
+         "what a timed apply finds in the devices' caches: warm (what the one before left) or cold (nothing: they are "
+         "flushed first, outside the time)",
+         {"warm", "cold"}},
+        {"run.alpha", &c.run.alpha, "alpha of y = alpha A x + beta y"},
+        {"run.beta", &c.run.beta, "beta of y = alpha A x + beta y; 0: y is not read"},
+        {"run.verify", &c.run.verify, "compare the last y with the serial reference"},
+        {"run.compare_vendor", &c.run.compare_vendor,
+         "also time the vendor's kernels (GPUs: cuSPARSE) in the same run"},
+
+        {"stream.encoding",
+         &c.stream.encoding,
+         "how a streamed matrix crosses the links: none (as it is in memory), auto (columns and values encoded without "
+         "loss where that saves bytes)",
+         {"none", "auto"}},
+        {"stream.device_mib",
+         &c.stream.device_mib,
+         "MiB of each device's memory that a streamed matrix and its copies of x and y may take; 0: all there is",
+         {},
+         0},
+
+        {"spgemm.product",
+         &c.spgemm.product,
+         "what mspmv spgemm computes: aa (A A), aat (A A^T), ata (A^T A), ab (A B)",
+         {"aa", "aat", "ata", "ab"}},
+        {"spgemm.file", &c.spgemm.file, "B of A B: a file as for matrix.file; this or spgemm.generate"},
+        {"spgemm.generate", &c.spgemm.generate, "B of A B, generated as by matrix.generate"},
+        {"spgemm.kernel", &c.spgemm.kernel, "kernel by its name in `mspmv kernels`, or auto"},
+        {"spgemm.accumulator",
+         &c.spgemm.accumulator,
+         "how a row of C is added up: auto, or one that the kernel has",
+         {"auto", "scatter", "scatter-1", "scatter-2", "scatter-4", "scatter-8", "hash", "window", "chunks"}},
+        {"spgemm.transport",
+         &c.spgemm.transport,
+         "how GPUs get from each other what several of them need of B: peer, nccl, host; none: each gets all of its "
+         "rows from the host",
+         {"auto", "peer", "nccl", "host", "none"}},
+        {"spgemm.memory_limit",
+         &c.spgemm.memory_limit,
+         "memory of each device that a product may hold: up to 1 a share of what is free, above it bytes; where C does "
+         "not fit, it is computed in runs of rows that go to the host",
+         {},
+         0,
+         true},
+        {"spgemm.prune_below",
+         &c.spgemm.prune_below,
+         "count the entries of C that are not below this in magnitude",
+         {},
+         0},
+        {"spgemm.iterations", &c.spgemm.iterations, "timed products on the devices", {}, 1},
+        {"spgemm.warmup", &c.spgemm.warmup, "products before the timed ones", {}, 0},
+        {"spgemm.sampled_rows",
+         &c.spgemm.sampled_rows,
+         "rows of C that are compared entry by entry, besides C v with A (B v)",
+         {},
+         0},
+
+        {"output.json", &c.output.json, "JSON report: a file name, \"-\" for standard output, empty for none"},
+        {"output.log_level",
+         &c.output.log_level,
+         "least severe message that is logged to standard error",
+         {"trace", "debug", "info", "warn", "error", "off"}},
+    };
+}
+
+}  // namespace rmsp::detail

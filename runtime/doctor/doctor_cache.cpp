@@ -1,0 +1,92 @@
+#include "runtime/doctor/doctor_cache.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+#include <rmsp/version.hpp>
+
+#include "runtime/engine/cuda/cuda_backend.hpp"
+
+namespace rmsp::detail {
+
+std::map<std::string, std::string> versions()
+{
+    auto all = engine::cuda_versions();
+    all["librmsp"] = fmt::format("{} (commit {}; {})", version(), commit(), build_features());
+    return all;
+}
+
+std::string doctor_cache_name(const RuntimeState& runtime)
+{
+    Topology topology = runtime.topology;
+    for (NumaNode& node : topology.nodes) {
+        node.memory_bytes = 0;  // grows while a virtual machine runs
+    }
+    std::string key = topology.to_toml();
+    for (const DeviceInfo& device : runtime.infos) {
+        key += fmt::format("\n{}:{} {} {} {}", to_string(device.kind), device.index, device.name, device.pci_bus_id,
+                           fmt::join(device.placement.cpus, ","));
+    }
+    for (const auto& [name, value] : versions()) {
+        key += fmt::format("\n{} {}", name, value);
+    }
+    return fmt::format("doctor-{:016x}", engine::fingerprint(key));
+}
+
+std::optional<DoctorReport> load_doctor_report(const RuntimeState& runtime)
+{
+    if (!runtime.cache.enabled()) {
+        return std::nullopt;
+    }
+    const std::string name = doctor_cache_name(runtime);
+    std::string damaged;
+    if (const auto text = runtime.cache.read(name, &damaged)) {
+        try {
+            DoctorReport report = parse_doctor_report(*text);
+            report.cached = true;
+            return report;
+        } catch (const std::exception& e) {
+            damaged = fmt::format("{}: {}", runtime.cache.path(name), e.what());
+        }
+    }
+    if (!damaged.empty()) {
+        spdlog::warn("a self test's result is ignored, mspmv doctor writes it anew: {}", damaged);
+    }
+    return std::nullopt;
+}
+
+void store_doctor_report(const RuntimeState& runtime, const DoctorReport& report)
+{
+    if (!runtime.cache.enabled()) {
+        if (runtime.options.cache != "off") {
+            spdlog::warn("the self test's result is not kept: neither XDG_CACHE_HOME nor HOME names a folder");
+        }
+        return;
+    }
+    const std::string name = doctor_cache_name(runtime);
+    if (!runtime.cache.write(name, report.to_json())) {
+        spdlog::warn("the self test's result is not kept: {} cannot be written", runtime.cache.path(name));
+    }
+}
+
+std::vector<transport::TestedTransport> tested_transports(const RuntimeState& runtime)
+{
+    if (runtime.shared_memory() || runtime.devices() < 2) {
+        return {};
+    }
+    std::vector<transport::TestedTransport> tested;
+    if (const auto report = load_doctor_report(runtime)) {
+        for (const DoctorCheck& check : report->checks) {
+            if (check.name == "transport" && check.verdict != Verdict::skipped) {
+                const bool passed = check.verdict == Verdict::passed;
+                tested.push_back({check.subject, passed,
+                                  passed ? fmt::format("passed the self test of {}", report->date)
+                                         : fmt::format("failed the self test of {}: {}", report->date, check.detail)});
+            }
+        }
+    }
+    return tested;
+}
+
+}  // namespace rmsp::detail

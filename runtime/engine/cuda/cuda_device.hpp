@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <source_location>
+#include <span>
+#include <vector>
+
+#include "runtime/engine/copy_team.hpp"
+#include "runtime/engine/device.hpp"
+#include "runtime/engine/worker.hpp"
+
+namespace rmsp::engine {
+
+/// Throws Error(out_of_memory or device) with the call's name if `status` is an error; the CUDA error state is cleared first.
+void cuda_check(cudaError_t status, const char* call, std::source_location where = std::source_location::current());
+
+class CudaEvent final : public Event {
+public:
+    explicit CudaEvent(bool timing);
+    ~CudaEvent() override;
+    CudaEvent(const CudaEvent&) = delete;
+    CudaEvent& operator=(const CudaEvent&) = delete;
+
+    bool ready() const override;
+    void synchronize() const override;
+    double seconds_since(const Event& earlier) const override;
+    cudaEvent_t get() const noexcept { return event_; }
+
+private:
+    cudaEvent_t event_ = nullptr;
+};
+
+class CudaStream final : public Stream {
+public:
+    explicit CudaStream(StreamPriority priority);
+    ~CudaStream() override;
+    CudaStream(const CudaStream&) = delete;
+    CudaStream& operator=(const CudaStream&) = delete;
+
+    void copy(void* dst, const void* src, std::size_t bytes) override;
+    void record(Event& event) override;
+    void wait(const Event& event) override;
+    void synchronize() override;
+    void* native() const override { return stream_; }
+
+private:
+    cudaStream_t stream_ = nullptr;
+};
+
+/// CUDA ordinals of the workers' devices.
+std::vector<int> ordinals_of(std::span<const std::unique_ptr<Worker>> workers);
+/// Whether one of them stands for several devices.
+bool share_gpus(std::span<const int> ordinals);
+
+class CudaDevice final : public Device {
+public:
+    CudaDevice(DeviceInfo info, int ordinal, int sharers);
+    ~CudaDevice() override;
+
+    int ordinal() const noexcept { return ordinal_; }
+    /// Lets these GPUs, which can reach this one's memory, reach what comes from its pool too. Each may be named several times.
+    void share_pool(std::span<const int> ordinals);
+
+    void make_current() override;
+    std::unique_ptr<Stream> make_stream(StreamPriority priority) override;
+    std::unique_ptr<Event> make_event(bool timing) override;
+
+    void* allocate(std::size_t bytes) override;
+    void deallocate(void* p, std::size_t bytes) noexcept override;
+    std::unique_ptr<kernels::Memory> make_pool(Stream& stream) override;
+    std::int64_t free_bytes() override;
+    void* allocate_pinned(std::size_t bytes) override;
+    void free_pinned(void* p, std::size_t bytes) noexcept override;
+    bool is_pinned(const void* p, std::size_t bytes) const override;
+    bool pin(void* p, std::size_t bytes) override;
+    void unpin(void* p) noexcept override;
+
+    void upload(Stream& stream, void* dst, const void* src, std::size_t bytes, const Between& between) override;
+    void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill, const Between& between) override;
+    void download(Stream& stream, std::span<const Download> parts) override;
+
+private:
+    struct Slot {
+        PinnedBuffer memory;
+        std::unique_ptr<Event> free;  // the copy engine is done with the slot
+    };
+    void open_ring();
+    void open_pool();
+
+    int ordinal_;
+    int sharers_;
+    std::vector<Slot> ring_;  // made at the first pageable copy
+    std::unique_ptr<CopyTeam> team_;
+    cudaMemPool_t pool_ = nullptr;
+    bool pool_shared_ = false;
+    std::size_t next_ = 0;  // the slot that was used longest ago
+};
+
+}  // namespace rmsp::engine

@@ -1,0 +1,175 @@
+#include "runtime/matrix/state.hpp"
+
+#include <new>
+
+#include <rmsp/error.hpp>
+
+#include "runtime/plan/choose.hpp"
+#include "runtime/matrix/columns.hpp"
+
+namespace rmsp::detail {
+
+RuntimeState::~RuntimeState() { stop(); }
+
+std::vector<double> RuntimeState::limits(Mode mode) const
+{
+    std::lock_guard lock(mutex);
+    const bool link = mode == Mode::streamed && !shared_memory() && !(options.limit_gbs > 0);
+    std::vector<double> known(infos.size(), 0.0);
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+        known[i] = !link ? infos[i].limit_gbs : link_gbs.empty() ? 0.0 : link_gbs[i];
+    }
+    return known;
+}
+
+void RuntimeState::require_live() const
+{
+    if (workers.empty()) {
+        throw Error(ErrorCode::usage,
+                    "this runtime describes another machine (" + topology.source + "): it plans, but runs nothing");
+    }
+}
+
+transport::Transport& RuntimeState::transport(const std::string& name)
+{
+    if (connection.transport && connection.name == name) {
+        return *connection.transport;
+    }
+    std::lock_guard lock(connecting);
+    for (const auto& other : others) {
+        if (other->name() == name) {
+            return *other;
+        }
+    }
+    auto made = transport::make_transport(name, workers, transport::communication_limit);
+    transport::Transport& transport = *made;
+    {
+        std::lock_guard list(mutex);
+        others.push_back(std::move(made));
+    }
+    try {
+        transport::test_with_data(transport, workers, transport::communication_limit, jobs.get());
+    } catch (...) {
+        std::lock_guard list(mutex);
+        others.pop_back();
+        throw;
+    }
+    return transport;
+}
+
+void RuntimeState::give_up(std::uint64_t job) noexcept
+{
+    if (connection.transport) {
+        connection.transport->give_up(job);
+    }
+    std::lock_guard list(mutex);
+    for (const auto& other : others) {
+        other->give_up(job);
+    }
+}
+
+std::future<void> RuntimeState::submit(engine::Job::Body body, std::function<void()> finish, bool host_data)
+{
+    require_live();
+    return jobs->submit(std::move(body), std::move(finish), host_data);
+}
+
+void RuntimeState::release(int rank, const std::function<void()>& f) noexcept
+{
+    if (jobs && jobs->post(rank, [f](engine::Worker&) { f(); })) {
+        return;
+    }
+    if (!workers.empty()) {
+        try {
+            workers[static_cast<std::size_t>(rank)]->device().make_current();
+        } catch (const Error&) {
+            // The driver is shutting down and takes the memory with it; f still has host memory to free.
+        }
+    }
+    f();
+}
+
+void RuntimeState::stop() noexcept
+{
+    if (jobs) {
+        jobs->close();
+    }
+    for (const auto& worker : workers) {
+        worker->stop();
+    }
+}
+
+template <class T>
+MatrixState<T>::~MatrixState()
+{
+    if (runtime) {
+        try {
+            remember_races(*this);
+        } catch (const std::bad_alloc&) {
+            // They will be raced again.
+        }
+    }
+    // Each device's part is freed on its own worker, behind the jobs that use it.
+    for (int rank = 0; runtime && rank < runtime->devices(); ++rank) {
+        Shard<T>* const shard = shards[static_cast<std::size_t>(rank)].release();
+        runtime->release(
+            rank, [shard, rank, gather = channel, order = carry_order, left = carries, products = column_products] {
+                for (const auto& product : products) {
+                    if (product) {
+                        product->close(rank);
+                    }
+                }
+                if (gather) {
+                    gather->close(rank);
+                }
+                order->close(rank);
+                delete shard;
+            });
+    }
+}
+
+template <class T>
+VectorState<T>::~VectorState()
+{
+    for (std::size_t rank = 0; runtime && rank < storage.size(); ++rank) {
+        auto* const array = new kernels::DeviceArray<T>(std::move(storage[rank]));
+        runtime->release(static_cast<int>(rank), [array] { delete array; });
+    }
+}
+
+const std::shared_ptr<RuntimeState>& checked(const std::shared_ptr<RuntimeState>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this Runtime is empty: what it had was moved to another one");
+    }
+    return state;
+}
+
+template <class T>
+const std::shared_ptr<MatrixState<T>>& checked(const std::shared_ptr<MatrixState<T>>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
+    }
+    return state;
+}
+
+template <class T>
+const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this DistributedVector is empty; make one with make_x() or make_y()");
+    }
+    return state;
+}
+
+#define RMSP_INSTANTIATE(T)                                                                          \
+    template struct MatrixState<T>;                                                                  \
+    template struct VectorState<T>;                                                                  \
+    template const std::shared_ptr<MatrixState<T>>& checked(const std::shared_ptr<MatrixState<T>>&); \
+    template const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::detail

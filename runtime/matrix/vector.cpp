@@ -1,0 +1,282 @@
+#include <algorithm>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include <kernels/steps/ghosts/ghosts.hpp>
+#include <kernels/steps/support/support.hpp>
+
+#include "core/caller_array.hpp"
+#include "runtime/plan/choose.hpp"
+#include "runtime/matrix/state.hpp"
+
+namespace rmsp {
+namespace detail {
+
+template <class T>
+std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
+                                            std::int64_t size, const std::vector<std::int64_t>& offsets,
+                                            const std::vector<transport::Range>& needed,
+                                            const std::vector<std::int64_t>& ghosts)
+{
+    runtime->require_live();
+    const auto devices = static_cast<std::size_t>(runtime->devices());
+    auto vector = std::make_shared<VectorState<T>>();
+    vector->runtime = runtime;
+    vector->layout = layout;
+    vector->size = size;
+    vector->offsets = offsets;
+    vector->storage.resize(devices);
+    vector->slices.resize(devices);
+    vector->held.resize(devices);
+    vector->entry_zero.resize(devices);
+    vector->ghost_room = ghosts;
+    vector->ghost_room.resize(devices);
+    const bool shared = runtime->shared_memory();
+    runtime
+        ->submit([&](engine::Worker& worker, engine::Rendezvous& meeting) {
+            const auto rank = static_cast<std::size_t>(worker.rank());
+            if (!shared) {
+                transport::Range held{0, size};
+                std::int64_t first = 0;
+                if (layout == Layout::rows) {
+                    first = vector->offsets[rank];
+                    held = {first, vector->offsets[rank + 1]};
+                    if (!needed.empty()) {
+                        held = hull(held, needed[rank]);
+                    }
+                }
+                // From a whole line on, so that an entry is aligned alike on all devices.
+                constexpr std::int64_t line = 32;
+                const std::int64_t begin = held.first / line * line;
+                vector->held[rank] = held;
+                vector->storage[rank] = kernels::DeviceArray<T>(
+                    worker.device(), static_cast<std::size_t>(held.end - begin + vector->ghost_room[rank]));
+                T* const data = vector->storage[rank].data();
+                vector->slices[rank] = data + (first - begin);
+                // An address to add entry numbers to, which may lie before the allocation.
+                vector->entry_zero[rank] = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(data) -
+                                                                   static_cast<std::uintptr_t>(begin) * sizeof(T));
+                return;
+            }
+            if (rank == 0) {
+                vector->storage[0] = kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(size));
+            }
+            meeting.arrive_and_wait();
+            T* const begin = vector->storage[0].data();
+            vector->slices[rank] = layout == Layout::replicated ? begin : begin + vector->offsets[rank];
+        })
+        .get();
+    return vector;
+}
+
+template <class T>
+std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const Side& side, Layout layout)
+{
+    if (layout == Layout::replicated) {
+        return make_vector<T>(matrix.runtime, layout, side.size(), even_slices(side.size(), matrix.runtime->devices()));
+    }
+    const bool square = matrix.plan.rows == matrix.plan.cols;
+    if (matrix.by_entries) {
+        // The ghosts lie right behind the slice, so there is nothing else to hold.
+        return make_vector<T>(matrix.runtime, layout, side.size(), side.slices, {},
+                              square || &side == &matrix.columns ? matrix.ghosts : std::vector<std::int64_t>{});
+    }
+    std::vector<transport::Range> needed = side.touched;
+    if (square) {
+        // The y of one product is often the x of the next, also of the transposed one.
+        for (std::size_t i = 0; i < needed.size(); ++i) {
+            needed[i] = hull(matrix.rows.touched[i], matrix.columns.touched[i]);
+        }
+    }
+    return make_vector<T>(matrix.runtime, layout, side.size(), side.slices, needed);
+}
+
+template <class T>
+std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>& matrix, const Side& side,
+                                            Layout layout, Order order)
+{
+    auto vector = make_vector(*matrix, side, layout);
+    if (order == Order::matrix || layout != Layout::rows) {
+        return vector;
+    }
+    // An operator that has an order holds the whole matrix, so it is the first device's. On its thread, since it may be a race, which
+    // ends here: there is no order before that.
+    matrix->runtime
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
+            auto* const shard = worker.rank() == 0 ? matrix->shards[0].get() : nullptr;
+            if (shard == nullptr || !shard->owned_operator) {
+                return;
+            }
+            end_race_in_order(*shard);
+            if (const auto* const rows = shard->owned_operator->order()) {
+                vector->order = VectorOrder{*rows, matrix};
+            }
+        })
+        .get();
+    return vector;
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                           \
+    template std::shared_ptr<VectorState<T>> make_vector(                                                             \
+        const std::shared_ptr<RuntimeState>&, Layout, std::int64_t, const std::vector<std::int64_t>&,                 \
+        const std::vector<transport::Range>&, const std::vector<std::int64_t>&);                                        \
+    template std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>&, const Side&, Layout);                 \
+    template std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>&, const Side&, Layout, \
+                                                         Order);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+namespace {
+
+/// What a worker fills or copies of a vector: [first, first + count) at `place`.
+template <class T>
+struct Part {
+    T* place;
+    std::int64_t first;
+    std::int64_t count;
+};
+
+template <class T>
+Part<T> part_of(const VectorState<T>& vector, std::size_t rank, bool shared)
+{
+    if (vector.layout == Layout::replicated && !shared) {
+        return {vector.slices[rank], 0, vector.size};
+    }
+    const std::int64_t first = vector.offsets[rank];
+    T* const place = vector.layout == Layout::replicated ? vector.slices[rank] + first : vector.slices[rank];
+    return {place, first, vector.offsets[rank + 1] - first};
+}
+
+}  // namespace
+
+template <class T>
+void upload_vector(const std::shared_ptr<VectorState<T>>& vector, const T* host)
+{
+    const bool shared = vector->runtime->shared_memory();
+    vector->runtime
+        ->submit(
+            [&](engine::Worker& worker, engine::Rendezvous&) {
+                const auto part = part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
+                const auto copy_to = [&](T* place) {
+                    worker.device().upload(worker.stream(), place, host + part.first,
+                                           static_cast<std::size_t>(part.count) * sizeof(T));
+                };
+                if (!vector->order) {
+                    copy_to(part.place);
+                    return;
+                }
+                const kernels::DeviceArray<T> entries(worker.device(), static_cast<std::size_t>(part.count));
+                copy_to(entries.data());
+                kernels::pack(entries.data(), vector->order->rows.row, part.count, part.place, worker.context());
+            },
+            {}, true)
+        .get();
+}
+
+template <class T>
+void download_vector(const std::shared_ptr<VectorState<T>>& vector, T* host)
+{
+    vector->runtime
+        ->submit(
+            [&](engine::Worker& worker, engine::Rendezvous&) {
+                // Each device brings its slice, also of a replicated vector.
+                const auto rank = static_cast<std::size_t>(worker.rank());
+                const std::int64_t first = vector->offsets[rank];
+                const std::int64_t count = vector->offsets[rank + 1] - first;
+                const T* from =
+                    vector->layout == Layout::replicated ? vector->slices[rank] + first : vector->slices[rank];
+                kernels::DeviceArray<T> entries;
+                if (vector->order) {
+                    entries = kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(count));
+                    kernels::pack(from, vector->order->rows.place, count, entries.data(), worker.context());
+                    from = entries.data();
+                }
+                worker.device().download(worker.stream(), host + first, from,
+                                         static_cast<std::size_t>(count) * sizeof(T));
+            },
+            {}, true)
+        .get();
+}
+
+template void upload_vector(const std::shared_ptr<VectorState<float>>&, const float*);
+template void upload_vector(const std::shared_ptr<VectorState<double>>&, const double*);
+template void download_vector(const std::shared_ptr<VectorState<float>>&, float*);
+template void download_vector(const std::shared_ptr<VectorState<double>>&, double*);
+
+}  // namespace detail
+
+template <class T>
+std::int64_t DistributedVector<T>::size() const
+{
+    return detail::checked(state_)->size;
+}
+
+template <class T>
+Layout DistributedVector<T>::layout() const
+{
+    return detail::checked(state_)->layout;
+}
+
+template <class T>
+Order DistributedVector<T>::order() const
+{
+    return detail::checked(state_)->order ? Order::kernel : Order::matrix;
+}
+
+template <class T>
+std::span<const std::int64_t> DistributedVector<T>::offsets() const
+{
+    return detail::checked(state_)->offsets;
+}
+
+template <class T>
+std::span<T> DistributedVector<T>::local(int device)
+{
+    const auto& vector = *detail::checked(state_);
+    const int devices = vector.runtime->devices();
+    if (device < 0 || device >= devices) {
+        throw Error(ErrorCode::usage, fmt::format("the vector is on devices 0 to {}, not on {}", devices - 1, device));
+    }
+    const auto rank = static_cast<std::size_t>(device);
+    const std::int64_t count =
+        vector.layout == Layout::replicated ? vector.size : vector.offsets[rank + 1] - vector.offsets[rank];
+    return {vector.slices[rank], static_cast<std::size_t>(count)};
+}
+
+template <class T>
+std::span<const T> DistributedVector<T>::local(int device) const
+{
+    return DistributedVector(*this).local(device);
+}
+
+template <class T>
+void DistributedVector<T>::upload(const T* entries)
+{
+    core::require_array("entries", entries, size());
+    detail::upload_vector(state_, entries);
+}
+
+template <class T>
+void DistributedVector<T>::download(T* entries) const
+{
+    core::require_array("entries", entries, size());
+    detail::download_vector(state_, entries);
+}
+
+template <class T>
+void DistributedVector<T>::fill(T value)
+{
+    const auto vector = detail::checked(state_);
+    const bool shared = vector->runtime->shared_memory();
+    vector->runtime->submit([vector, value, shared](engine::Worker& worker, engine::Rendezvous&) {
+        const auto part = detail::part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
+        kernels::fill(part.place, part.count, value, worker.context());
+    });
+}
+
+template class DistributedVector<float>;
+template class DistributedVector<double>;
+
+}  // namespace rmsp

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <rmsp/plan.hpp>
+
+#include "core/text.hpp"
+
+namespace rmsp {
+namespace {
+
+/// Reasons of the placements with the devices that each holds for, in order of the first.
+std::string placement_reasons(const std::vector<ShardPlan>& shards)
+{
+    std::vector<std::pair<std::string, std::vector<int>>> groups;
+    for (const ShardPlan& shard : shards) {
+        const auto same = std::find_if(groups.begin(), groups.end(),
+                                       [&](const auto& group) { return group.first == shard.placement.reason; });
+        if (same == groups.end()) {
+            groups.push_back({shard.placement.reason, {shard.device}});
+        } else {
+            same->second.push_back(shard.device);
+        }
+    }
+    std::string out;
+    for (const auto& [reason, devices] : groups) {
+        if (!reason.empty()) {
+            out += text::wrapped("  placed      ", fmt::format("{} {}: {}", devices.size() == 1 ? "device" : "devices",
+                                                               text::ranges(devices), reason));
+        }
+    }
+    return out;
+}
+
+/// What the kernels were chosen among, for the device where the choice matters most: the one with the most nonzeros.
+std::string choice_text(const std::vector<ShardPlan>& shards)
+{
+    const auto largest = std::max_element(shards.begin(), shards.end(), [](const ShardPlan& a, const ShardPlan& b) {
+        return (a.candidates.empty() ? -1 : a.part.nnz()) < (b.candidates.empty() ? -1 : b.part.nnz());
+    });
+    if (largest == shards.end() || largest->candidates.size() < 2) {
+        return "";
+    }
+    std::string list;
+    for (const KernelCandidate& c : largest->candidates) {
+        list += fmt::format("{}{} {}{}", list.empty() ? "" : ", ", c.kernel,
+                            text::seconds(c.measured_seconds > 0 ? c.measured_seconds : c.predicted_seconds),
+                            c.measured_seconds > 0 ? " measured" : "");
+    }
+    std::string out =
+        fmt::format("device {}: {} {}; {}", largest->device, largest->kernel, largest->kernel_reason, list);
+    if (largest->break_even_applies > 0) {
+        out += fmt::format("; its format pays after {:.0f} applies", std::ceil(largest->break_even_applies));
+    }
+    return text::wrapped("  kernels     ", out);
+}
+
+/// "csr", "coo by column"
+std::string format_text(const Plan& plan)
+{
+    const char* const order = plan.order == CooOrder::by_row      ? "by row"
+                              : plan.order == CooOrder::by_column ? "by column"
+                                                                  : "unsorted";
+    return plan.format == Format::coo ? fmt::format("coo {}", order) : to_string(plan.format);
+}
+
+std::string shard_table(const Plan& plan, std::size_t name_limit)
+{
+    using Align = text::Table::Align;
+    text::Table table({{"device", Align::left},
+                       {"node", Align::right},
+                       {"hw threads", Align::left},
+                       {plan.order == CooOrder::by_column ? "columns" : "rows", Align::right},
+                       {"nonzeros", Align::right},
+                       {"matrix", Align::right},
+                       {"vectors", Align::right},
+                       {"kernel", Align::left}});
+    for (const ShardPlan& shard : plan.shards) {
+        const Placement& placement = shard.placement;
+        table.add({text::shortened(shard.device_name, name_limit),
+                   placement.node < 0 ? "-" : fmt::format("{}", placement.node),
+                   text::shortened(text::ranges(placement.cpus), 13), text::grouped(shard.part.rows()),
+                   text::grouped(shard.part.nnz()), text::bytes(shard.matrix_bytes), text::bytes(shard.vector_bytes),
+                   text::shortened(shard.kernel.empty() ? "-" : shard.kernel, 18)});
+    }
+    return table.to_text(2);
+}
+
+}  // namespace
+
+std::string Plan::to_text() const
+{
+    std::string out = text::wrapped(
+        "Plan          ", fmt::format("{} x {}, {} nonzeros, {}, {}, {}, {} {}", text::grouped(rows),
+                                      text::grouped(cols), text::grouped(nnz), format_text(*this), precision, mode,
+                                      shards.size(), shards.size() == 1 ? "device" : "devices"));
+    // Long device names are cut only where the table would be wider than a page.
+    std::string table = shard_table(*this, 48);
+    for (std::size_t line = 0; line < table.size(); line = table.find('\n', line) + 1) {
+        if (table.find('\n', line) - line > text::width) {
+            table = shard_table(*this, 24);
+            break;
+        }
+    }
+    std::int64_t split_rows = 0;
+    double predicted = 0;
+    for (const ShardPlan& shard : shards) {
+        split_rows += shard.part.start_flag ? 1 : 0;
+        predicted = std::max(predicted, shard.predicted_seconds);
+    }
+    out += table;
+    out += placement_reasons(shards);
+    out += choice_text(shards);
+    const char* const line = order == CooOrder::by_column ? "column" : "row";
+    std::string balance = fmt::format("nonzeros within {} of the fair share; {} {}{} cut between devices",
+                                      text::percent(nonzero_imbalance), split_rows, line, split_rows == 1 ? "" : "s");
+    if (time_imbalance >= 0) {
+        balance += fmt::format("; the kernels' times within {} of their mean", text::percent(time_imbalance));
+    }
+    if (moves > 0) {
+        balance += fmt::format(", with equal nonzeros {}: the cuts were moved{}", text::percent(first_time_imbalance),
+                               moves == 1 ? "" : fmt::format(" {} times", moves));
+    }
+    out += text::wrapped("  balance     ", balance);
+    out += text::wrapped("  transport   ",
+                         transport_reason.empty() ? transport : fmt::format("{}: {}", transport, transport_reason));
+    if (merge != "none") {
+        out += text::wrapped(
+            "  merge       ",
+            fmt::format("{}: partial results of y, at most {} to a device{}", merge, text::bytes(merge_bytes),
+                        merge_seconds > 0 ? ", about " + text::seconds(merge_seconds) : ""));
+    }
+    if (exchange == "ranges" || exchange == "entries") {
+        std::int64_t largest = 0;
+        for (const ShardPlan& shard : shards) {
+            largest = std::max(largest, shard.halo_entries);
+        }
+        out += text::wrapped("  exchange    ", fmt::format("of an x by rows by {}, at most {} entries to a device",
+                                                           exchange, text::grouped(largest)));
+    }
+    if (devices > 0 && devices < static_cast<int>(shards.size())) {
+        out += text::wrapped("  devices     ",
+                             fmt::format("parts on {} of {}: {}", devices, shards.size(), devices_reason));
+    }
+    if (predicted > 0) {
+        out +=
+            fmt::format("  predicted   {} an apply, by the bandwidth of each device and what is known of its kernel\n",
+                        text::seconds(predicted));
+    }
+    return out;
+}
+
+}  // namespace rmsp

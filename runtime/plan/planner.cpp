@@ -1,0 +1,493 @@
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <kernels/spmv/formats.hpp>
+
+#include "runtime/plan/choose.hpp"
+#include "runtime/plan/device_count.hpp"
+#include "runtime/plan/predict.hpp"
+#include "runtime/matrix/state.hpp"
+
+namespace rmsp::detail {
+namespace {
+
+using transport::Range;
+
+/// From the least to the largest of a part's indices: what it needs of x, exactly for a band, a bound otherwise.
+Range index_range(IndexView indices, const PartialCsr& part)
+{
+    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    std::int64_t last = -1;
+    indices.visit([&](const auto* index) {
+#pragma omp parallel for reduction(min : first) reduction(max : last) schedule(static)
+        for (std::int64_t i = part.start_idx; i < part.end_idx; ++i) {
+            const std::int64_t c = index[i];
+            first = std::min(first, c);
+            last = std::max(last, c);
+        }
+    });
+    return last < first ? Range{} : Range{first, last + 1};
+}
+
+RowStatistics part_statistics(IndexView row_ptr, const PartialCsr& part)
+{
+    if (part.owned_rows() == 0) {
+        return {};
+    }
+    const auto view = row_ptr.visit([&](const auto* p) { return IndexView(p + part.first_owned_row()); });
+    return row_statistics(part.owned_rows(), view);
+}
+
+template <class T>
+Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& options, UnsortedCoo unsorted)
+{
+    if (!a.coordinates) {
+        return partition_csr(a.rows, a.cols, a.row_ptr, devices, options);
+    }
+    PartitionCoo coo = partition_coo(a.rows, a.cols, a.nnz, a.row_idx, a.col_idx, devices, options, unsorted);
+    Partition result{a.rows, a.cols, a.nnz, std::move(coo.nodes), {}};
+    for (const PartialCoo& part : coo.parts) {
+        result.parts.push_back({part.start_idx, part.end_idx, part.start_row, part.end_row, part.start_flag});
+    }
+    return result;
+}
+
+/// Whether columns, or coordinates that are not sorted by row, are sorted on the GPU when the matrix is distributed: a product takes half
+/// of the time then, in a fixed order, which has repaid the sort after 16 to 47 applies (H200; R-MAT, stencil).
+bool sorting_pays(DeviceKind kind, const DistributeOptions& options)
+{
+    constexpr std::int64_t break_even = 50;
+    return kind == DeviceKind::cuda && options.kernel == "auto" && options.mode == Mode::resident &&
+           (options.expected_applies == 0 || options.expected_applies >= break_even);
+}
+
+/// The name of the kernel for one device's part where there is no ranking: of streamed rows, of columns and of coordinates.
+template <class T>
+std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& part, const DistributeOptions& options)
+{
+    if (!a.coordinates && a.transposed) {
+        if (sorting_pays(kind, options)) {
+            return kernels::choose_spmv_csc<T>(kind, "csc-to-csr", options.determinism).info.name;
+        }
+        return options.mode == Mode::streamed && kind == DeviceKind::cuda
+                   ? choose_streamed_csc<T>(kind, options.kernel, options.determinism).info.name
+                   : kernels::choose_spmv_csc<T>(kind, options.kernel, options.determinism).info.name;
+    }
+    if (a.coordinates) {
+        const CooOrder order = a.transposed ? CooOrder::by_column : a.order;
+        if (order != CooOrder::by_row && sorting_pays(kind, options)) {
+            return kernels::choose_spmv_coo<T>(kind, "coo-to-csr", options.determinism, order).info.name;
+        }
+        return kernels::choose_spmv_coo<T>(kind, options.kernel, options.determinism, order).info.name;
+    }
+    const RowStatistics rows = part_statistics(a.row_ptr, part);
+    return choose_streamed_spmv<T>(kind, options.kernel, options.determinism, rows, a.cols).info.name;
+}
+
+constexpr std::int64_t most_indices = std::numeric_limits<std::int32_t>::max();
+
+void check_width(const char* what, std::int64_t size)
+{
+    if (size > most_indices) {
+        throw Error(ErrorCode::usage, fmt::format("a matrix of {} {}: streamed, or in coordinates, it has at most {}",
+                                                  size, what, most_indices));
+    }
+}
+
+/// How the device counts the columns of its part of M: 64-bit ones, which are narrowed on the way, from about the first that the
+/// part touches, so that the matrix may have more than fit in 32 bits.
+template <class T>
+void number_columns(ShardPlan& shard, const Stored<T>& a, const Range& touched, bool streamed)
+{
+    shard.index_base = 0;
+    shard.indices = std::min(a.cols, most_indices);
+    if (streamed || a.coordinates || a.col_idx.type() == IndexType::i32) {
+        return;
+    }
+    // x begins there, aligned as it is.
+    constexpr std::int64_t line = 32;
+    shard.index_base = touched.first / line * line;
+    shard.indices = touched.end - shard.index_base;
+    const char* const what = a.transposed ? "rows" : "columns";
+    if (shard.indices > most_indices) {
+        throw Error(
+            ErrorCode::usage,
+            fmt::format("a matrix of {} {}: the part of device {} has entries in {} {} to {}, and a device numbers "
+                        "at most {} of them",
+                        a.cols, what, shard.device, what, touched.first, touched.end - 1, most_indices));
+    }
+    if (shard.part.owned_rows() > most_indices) {
+        throw Error(
+            ErrorCode::usage,
+            fmt::format("a matrix of {} {}: the part of device {} has {} of them, and a device takes at most {}: "
+                        "use more devices",
+                        a.rows, a.transposed ? "columns" : "rows", shard.device, shard.part.owned_rows(),
+                        most_indices));
+    }
+}
+
+/// \throws Error(usage) for options that are wrong, or do not fit the matrix
+template <class T>
+void check_options(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options)
+{
+    const bool streamed = options.mode == Mode::streamed;
+    if (streamed && options.chunk_bytes != 0 && options.chunk_bytes < least_chunk_bytes) {
+        throw Error(
+            ErrorCode::usage,
+            fmt::format("chunks of {} bytes: a matrix is streamed in chunks of at least {} bytes, or of 0, which "
+                        "chooses",
+                        options.chunk_bytes, least_chunk_bytes));
+    }
+    if (options.expected_applies < 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("kernel.expected_applies: {} is not at least 0", options.expected_applies));
+    }
+    if (options.device_bytes < 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("a streamed matrix may take {} bytes of each device's memory: at least 1, or 0 for all "
+                                "there is",
+                                options.device_bytes));
+    }
+    if (options.balance == Balance::time && !can_move_cuts(a.format, options)) {
+        throw Error(ErrorCode::usage, "parts of equal time are for a resident matrix in CSR that is split by nonzeros");
+    }
+    if (options.balance == Balance::time && options.determinism == Determinism::run) {
+        throw Error(ErrorCode::usage,
+                    "parts of equal time may differ from one process to the next, and the bits of a result with them: "
+                    "determinism \"run\" needs parts of equal nonzeros");
+    }
+    if (options.values == StoredValues::floats && (streamed || options.borrow || a.format != Format::csr)) {
+        throw Error(ErrorCode::usage, fmt::format("values are rounded to floats on their way to the devices: resident "
+                                                  "CSR that is not borrowed only, not {}",
+                                                  streamed         ? "streamed"
+                                                  : options.borrow ? "borrowed"
+                                                                   : to_string(a.format)));
+    }
+    if (streamed && a.coordinates) {
+        throw Error(ErrorCode::usage, "unsorted coordinates are not streamed: sort them first");
+    }
+    if (streamed && a.transposed && runtime.shared_memory() && a.col_idx.type() != IndexType::i32) {
+        throw Error(ErrorCode::usage,
+                    "streamed columns are multiplied in place by host devices, which takes 32-bit row indices");
+    }
+    if (options.exchange == Exchange::entries && a.cols > most_indices) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("an x of {} entries is exchanged by ranges: by entries it has at most {}", a.cols,
+                                most_indices));
+    }
+    if (streamed || a.coordinates) {
+        check_width(a.transposed ? "rows" : "columns", a.cols);
+    }
+    if (a.coordinates) {
+        check_width(a.transposed ? "columns" : "rows", a.rows);
+    }
+}
+
+/// How many devices get a part, with the reason where they are not all.
+template <class T>
+std::pair<int, std::string> used_devices(const RuntimeState& runtime, const Stored<T>& a,
+                                         const DistributeOptions& options)
+{
+    const int all = runtime.devices();
+    if (options.devices < 0 || options.devices > all) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("partition.devices: parts for {} devices; the runtime has {}", options.devices, all));
+    }
+    if (options.mode == Mode::streamed) {
+        return {all, ""};
+    }
+    if (options.devices > 0) {
+        return {options.devices, options.devices < all ? "as asked for" : ""};
+    }
+    if (a.coordinates || a.transposed || runtime.options.devices != "auto" || runtime.shared_memory() || all == 1) {
+        return {all, ""};
+    }
+    const double bytes = static_cast<double>(a.nnz) * (sizeof(T) + sizeof(std::int32_t)) +
+                         static_cast<double>(a.rows) * (sizeof(std::int32_t) + 2 * sizeof(T));
+    const double gbs = runtime.limits(options.mode).front();
+    const double exchange = options.x_layout == Layout::replicated ? 0.0 : exchange_latency(runtime);
+    const int fastest = plan::fastest_device_count(bytes, all, gbs, exchange);
+    const auto micros = [&](int devices) { return 1e6 * plan::apply_seconds(bytes, devices, gbs, exchange); };
+    return {fastest, fastest < all ? fmt::format("an apply with x {} would take {:.1f} us more on {} than on {}",
+                                                 options.x_layout == Layout::replicated ? "replicated" : "by rows",
+                                                 micros(all) - micros(fastest), all, fastest)
+                                   : ""};
+}
+
+/// Empty parts for the devices behind the used ones.
+void add_empty_parts(Partition& partition, const std::vector<int>& nodes)
+{
+    for (std::size_t i = partition.parts.size(); i < nodes.size(); ++i) {
+        partition.parts.push_back({partition.nnz, partition.nnz, partition.rows, partition.rows, false});
+        if (partition.nodes.back().node != nodes[i]) {
+            const int part = static_cast<int>(i);
+            partition.nodes.push_back({nodes[i], part, part, partition.nnz, partition.nnz});
+        }
+        partition.nodes.back().end_part = static_cast<int>(i) + 1;
+    }
+}
+
+/// The links carry row pointers as well as nonzeros: parts of equal bytes, by weights that make up for how they differ. Few rounds
+/// do, as a part's bytes a nonzero change little when its ends move.
+template <class T>
+Partition balance_bytes(Partition partition, const CsrView<T>& a, PartitionOptions split)
+{
+    constexpr int rounds = 4;
+    const std::size_t devices = partition.parts.size();
+    const std::vector<double> shares = split.weights.empty() ? std::vector<double>(devices, 1.0) : split.weights;
+    split.weights = shares;
+    const auto pointer_bytes = static_cast<double>(a.row_ptr.element_bytes());
+    for (int round = 0; round < rounds; ++round) {
+        for (std::size_t i = 0; i < devices; ++i) {
+            const PartialCsr& part = partition.parts[i];
+            const double entries = static_cast<double>(part.nnz()) * (sizeof(T) + sizeof(std::int32_t));
+            const double bytes = entries + static_cast<double>(part.rows()) * pointer_bytes;
+            split.weights[i] = entries > 0 ? shares[i] * entries / bytes : shares[i];
+        }
+        partition = partition_csr(a.rows, a.cols, a.row_ptr, static_cast<int>(devices), split);
+    }
+    return partition;
+}
+
+/// Even slices among the devices that have a part.
+std::vector<std::int64_t> slices_of_used(const Plan& plan, std::int64_t size)
+{
+    std::vector<std::int64_t> slices = even_slices(size, plan.devices);
+    slices.resize(plan.partition.parts.size() + 1, size);
+    return slices;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> row_slices(const Plan& plan)
+{
+    std::vector<std::int64_t> slices;
+    for (const PartialCsr& part : plan.partition.parts) {
+        slices.push_back(part.first_owned_row());
+    }
+    slices.push_back(plan.partition.rows);
+    return plan.order == CooOrder::unsorted ? slices_of_used(plan, plan.partition.rows) : slices;
+}
+
+std::vector<std::int64_t> even_slices(std::int64_t size, int devices)
+{
+    const std::int64_t slice = whole_lines((size + devices - 1) / devices);
+    std::vector<std::int64_t> slices;
+    for (int i = 0; i <= devices; ++i) {
+        slices.push_back(std::min(size, slice * i));
+    }
+    return slices;
+}
+
+std::vector<std::int64_t> column_slices(const Plan& plan)
+{
+    return plan.rows == plan.cols ? row_slices(plan) : slices_of_used(plan, plan.partition.cols);
+}
+
+Side row_side(const Plan& plan)
+{
+    Side side;
+    side.slices = row_slices(plan);
+    for (const ShardPlan& shard : plan.shards) {
+        side.touched.push_back(transposed(plan) ? Range{shard.first_column, shard.end_column}
+                                                : Range{shard.first_row, shard.end_row});
+    }
+    return side;
+}
+
+Side column_side(const Plan& plan)
+{
+    Side side;
+    side.slices = column_slices(plan);
+    for (const ShardPlan& shard : plan.shards) {
+        side.touched.push_back(transposed(plan) ? Range{shard.first_row, shard.end_row}
+                                                : Range{shard.first_column, shard.end_column});
+    }
+    return side;
+}
+
+std::vector<std::int64_t> received_bytes(const Side& y, std::int64_t entry_bytes)
+{
+    std::vector<std::int64_t> bytes(y.touched.size(), 0);
+    for (std::size_t to = 0; to < bytes.size(); ++to) {
+        for (std::size_t from = 0; from < bytes.size(); ++from) {
+            const std::int64_t first = std::max(y.slices[to], y.touched[from].first);
+            const std::int64_t end = std::min(y.slices[to + 1], y.touched[from].end);
+            bytes[to] += from != to ? std::max<std::int64_t>(0, end - first) * entry_bytes : 0;
+        }
+    }
+    return bytes;
+}
+
+MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& options, const Side& y,
+                     std::int64_t entry_bytes)
+{
+    const auto known = transport::transport_names();
+    if (options.merge != "auto" && std::find(known.begin(), known.end(), options.merge) == known.end()) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("merge \"{}\" is not one of auto, {}", options.merge, fmt::join(known, ", ")));
+    }
+    MergePlan plan;
+    if (runtime.devices() == 1) {
+        plan.name = "none";
+        return plan;
+    }
+    const std::vector<std::int64_t> received = received_bytes(y, entry_bytes);
+    plan.bytes = *std::max_element(received.begin(), received.end());
+    if (runtime.connection.name == "shared") {
+        plan.name = "shared";
+        return plan;
+    }
+    plan.name = options.merge;
+    if (runtime.options.one_thread && plan.name != "auto" && plan.name != "host") {
+        throw Error(ErrorCode::usage,
+                    fmt::format("one thread for all devices merges through the host only, not by {}", plan.name));
+    }
+    if (plan.name == "auto") {
+        // The connected one, or host copies, which need no connecting. A described machine: as if everything connected.
+        plan.name = runtime.connection.transport ? runtime.connection.name : "peer";
+        if (transport::merge_seconds("host", plan.bytes) < transport::merge_seconds(plan.name, plan.bytes)) {
+            plan.name = "host";
+        }
+    }
+    plan.seconds = transport::merge_seconds(plan.name, plan.bytes);
+    return plan;
+}
+
+namespace {
+
+/// What device i is given to do by the plan's partition; `slices` of the vector along M's columns.
+template <class T>
+ShardPlan plan_shard(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
+                     const Plan& plan, const std::vector<std::int64_t>& slices, double limit_gbs, int i)
+{
+    const auto at = static_cast<std::size_t>(i);
+    const bool streamed = options.mode == Mode::streamed;
+    const DeviceInfo& info = runtime.infos[at];
+    const PartialCsr& part = plan.partition.parts[at];
+    ShardPlan shard;
+    shard.device = i;
+    shard.device_name = fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
+    shard.placement = info.placement;
+    shard.part = part;
+    Range rows{part.start_row, part.end_row};
+    if (part.nnz() == 0) {
+        rows = {};
+    } else if (a.order == CooOrder::unsorted) {
+        rows = index_range(a.row_idx, part);
+    }
+    const Range columns = index_range(a.col_idx, part);
+    shard.first_column = a.transposed ? rows.first : columns.first;
+    shard.end_column = a.transposed ? rows.end : columns.end;
+    shard.first_row = a.transposed ? columns.first : rows.first;
+    shard.end_row = a.transposed ? columns.end : rows.end;
+    number_columns(shard, a, columns, streamed);
+    if (multiplies_by_rows(plan, false)) {
+        const std::int64_t own_first = std::max(columns.first, slices[at]);
+        const std::int64_t own_end = std::min(columns.end, slices[at + 1]);
+        shard.halo_entries = columns.end - columns.first - std::max<std::int64_t>(0, own_end - own_first);
+    }
+    const std::int64_t pointer_bytes = part.nnz() > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
+    const std::int64_t value_bytes = sizeof(T);
+    shard.matrix_bytes = part.nnz() * (value_bytes + 4) +
+                         (a.coordinates ? part.nnz() * std::int64_t{4} : (part.rows() + 1) * pointer_bytes);
+    shard.vector_bytes = (a.cols + part.rows()) * value_bytes;
+    shard.apply_bytes =
+        shard.matrix_bytes + (std::min(part.nnz(), columns.end - columns.first) + part.rows()) * value_bytes;
+    if (streamed && info.kind == DeviceKind::cuda) {
+        // Over the link: columns narrowed on the way, row pointers as they are.
+        const auto caller_bytes = static_cast<std::int64_t>(a.row_ptr.element_bytes());
+        shard.matrix_bytes = part.nnz() * (value_bytes + 4) + (part.rows() + 1) * caller_bytes;
+        shard.apply_bytes = shard.matrix_bytes;
+    }
+    shard.limit_gbs = limit_gbs;
+    if (streamed || !multiplies_by_rows(plan, false) || a.coordinates) {
+        shard.kernel = kernel_name(info.kind, a, part, options);
+    } else {
+        rank_kernels(shard, runtime, a, options, part_statistics(a.row_ptr, part), part.first_owned_row());
+    }
+    return shard;
+}
+
+}  // namespace
+
+template <class T>
+Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
+               const std::vector<double>& weights, double* split_seconds)
+{
+    check_options(runtime, a, options);
+    const bool streamed = options.mode == Mode::streamed;
+    PartitionOptions split;
+    split.strategy = options.strategy;
+    // A row that is cut between devices is summed in another order than a whole one.
+    split.alignment = options.determinism == Determinism::device_count ? RowAlignment::row : options.alignment;
+    split.weights = runtime.options.weights;
+    std::vector<int> nodes;
+    for (const auto& info : runtime.infos) {
+        nodes.push_back(std::max(0, info.placement.node));
+    }
+
+    Plan plan;
+    std::tie(plan.devices, plan.devices_reason) = used_devices(runtime, a, options);
+    split.nodes.assign(nodes.begin(), nodes.begin() + plan.devices);
+    split.weights.resize(split.weights.empty() ? 0 : static_cast<std::size_t>(plan.devices));
+    const std::vector<double> fair = split.weights;
+    if (!weights.empty()) {
+        split.weights = weights;
+    }
+    plan.rows = a.transposed ? a.cols : a.rows;
+    plan.cols = a.transposed ? a.rows : a.cols;
+    plan.nnz = a.nnz;
+    plan.format = a.format;
+    plan.order = a.transposed ? CooOrder::by_column : a.order;
+    plan.precision = sizeof(T) == 8 ? "double" : "float";
+    plan.mode = streamed ? "streamed" : "resident";
+    plan.transport = runtime.connection.name;
+    plan.transport_reason = runtime.connection.reason;
+    const auto begin = std::chrono::steady_clock::now();
+    plan.partition = split_stored(a, plan.devices, split,
+                                  options.unsorted == Unsorted::split ? UnsortedCoo::split : UnsortedCoo::refuse);
+    if (streamed && !runtime.shared_memory() && options.strategy == PartitionStrategy::nonzeros) {
+        plan.partition = balance_bytes(std::move(plan.partition), a, split);
+    }
+    if (split_seconds != nullptr) {
+        *split_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+    plan.nonzero_imbalance = plan.partition.imbalance(fair);
+    add_empty_parts(plan.partition, nodes);
+    const std::vector<double> limits = runtime.limits(options.mode);
+    const std::vector<std::int64_t> slices = column_slices(plan);
+    const bool shared = runtime.shared_memory() || plan.devices == 1;
+    plan.exchange = "none";
+
+    for (int i = 0; i < runtime.devices(); ++i) {
+        plan.shards.push_back(plan_shard(runtime, a, options, plan, slices, limits[static_cast<std::size_t>(i)], i));
+        if (plan.shards.back().halo_entries > 0 && !shared) {
+            plan.exchange = "ranges";
+        }
+    }
+    const MergePlan merge =
+        plan_merge(runtime, options, transposed(plan) ? column_side(plan) : row_side(plan), sizeof(T));
+    if (!multiplies_by_rows(plan, false)) {
+        plan.merge = merge.name;
+        plan.merge_bytes = merge.bytes;
+        plan.merge_seconds = merge.seconds;
+    }
+    predict(plan, runtime, options.x_layout);
+    return plan;
+}
+
+template Plan make_plan(const RuntimeState&, const Stored<float>&, const DistributeOptions&, const std::vector<double>&,
+                        double*);
+template Plan make_plan(const RuntimeState&, const Stored<double>&, const DistributeOptions&,
+                        const std::vector<double>&, double*);
+
+}  // namespace rmsp::detail

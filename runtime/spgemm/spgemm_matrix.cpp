@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <limits>
+
+#include <kernels/steps/ghosts/ghosts.hpp>
+#include <kernels/steps/support/support.hpp>
+
+#include "runtime/spgemm/spgemm.hpp"
+
+/// Distributed matrices as factors of products.
+namespace rmsp::detail {
+namespace {
+
+/// Gives columns of a shard the matrix's own numbers.
+template <class T>
+void restore(const MatrixState<T>& matrix, engine::Worker& worker, const std::int32_t* columns, std::int64_t n,
+             std::int32_t* to)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const std::int64_t base = matrix.plan.shards[rank].index_base;
+    const std::int64_t first = matrix.by_entries ? matrix.x_slices[rank] : base;
+    const std::int64_t own =
+        matrix.by_entries ? matrix.x_slices[rank + 1] - first : std::numeric_limits<std::int64_t>::max();
+    kernels::restore_columns(columns, n, first, own, matrix.shards[rank]->ghosts.data(), base, to, worker.context());
+}
+
+}  // namespace
+
+template <class T>
+std::shared_ptr<FactorRows<T>> FactorRows<T>::of(MatrixState<T>& matrix)
+{
+    std::lock_guard lock(matrix.preparing);
+    auto rows = matrix.factor_rows.lock();
+    if (!rows) {
+        rows.reset(new FactorRows(matrix));
+        if (rows->exchange_) {
+            RuntimeState& runtime = *matrix.runtime;
+            connect(runtime, exchange_transport(runtime, {}), sizeof(T), *rows->exchange_);
+        }
+        matrix.runtime
+            ->submit([&](engine::Worker& worker, engine::Rendezvous& meeting) { rows->make(worker, meeting); })
+            .get();
+        matrix.factor_rows = rows;
+    }
+    return rows;
+}
+
+template <class T>
+FactorRows<T>::FactorRows(MatrixState<T>& matrix)
+    : slices(matrix.shards.size() + 1), parts(matrix.shards.size()), matrix_(matrix), copies_(matrix.shards.size())
+{
+    const std::size_t devices = matrix.shards.size();
+    for (const auto& shard : matrix.shards) {
+        first_rows.push_back(shard->part.first_owned_row());
+    }
+    first_rows.push_back(matrix.plan.rows);
+    slices[devices] = matrix.plan.nnz;
+    for (std::size_t i = devices; i-- > 0;) {
+        const Shard<T>& shard = *matrix.shards[i];
+        slices[i] = shard.part.owned_rows() > 0 ? shard.part.start_idx + shard.carry_nnz : slices[i + 1];
+    }
+    if (!matrix.any_carry) {
+        return;
+    }
+    exchange_ = std::make_shared<EntryExchange>();
+    for (std::size_t i = 0; i < devices; ++i) {
+        const PartialCsr& part = matrix.shards[i]->part;
+        exchange_->slices.push_back(part.start_idx);
+        exchange_->needed.push_back(part.owned_rows() > 0 ? transport::Range{part.end_idx, slices[i + 1]}
+                                                          : transport::Range{});
+    }
+    exchange_->slices.push_back(matrix.plan.nnz);
+    for (EntryExchange::Places* places : {&exchange_->col_idx, &exchange_->values}) {
+        places->copies.resize(devices);
+        places->held.resize(devices);
+    }
+}
+
+template <class T>
+FactorRows<T>::~FactorRows()
+{
+    for (std::size_t rank = 0; rank < copies_.size(); ++rank) {
+        matrix_.runtime->release(static_cast<int>(rank), [copy = copies_[rank].release(), exchange = exchange_, rank] {
+            if (exchange && exchange->channel) {
+                exchange->channel->close(static_cast<int>(rank));
+            }
+            delete copy;
+        });
+    }
+}
+
+template <class T>
+void FactorRows<T>::make(engine::Worker& worker, engine::Rendezvous& meeting)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const Shard<T>& shard = *matrix_.shards[rank];
+    engine::Device& device = worker.device();
+    const std::int64_t rows = shard.owned.rows;
+    const std::int64_t has = shard.owned.nnz;
+    const std::int64_t entries = slices[rank + 1] - slices[rank];
+    const bool renumbered = matrix_.by_entries || matrix_.plan.shards[rank].index_base != 0;
+    copies_[rank] = std::make_unique<Copy>();
+    Copy& copy = *copies_[rank];
+    FactorPart<T>& part = parts[rank];
+    part = {shard.owned.row_ptr, shard.owned.col_idx, shard.owned.values};
+    if (renumbered || has < entries) {
+        copy.col_idx = kernels::DeviceArray<std::int32_t>(device, static_cast<std::size_t>(entries));
+        part.col_idx = copy.col_idx.data();
+    }
+    if (renumbered) {
+        restore(matrix_, worker, shard.owned.col_idx, has, copy.col_idx.data());
+    } else if (has < entries) {
+        worker.stream().copy(copy.col_idx.data(), shard.owned.col_idx,
+                             static_cast<std::size_t>(has) * sizeof(std::int32_t));
+    }
+    if (has < entries) {
+        copy.row_ptr = kernels::DeviceArray<std::int64_t>(device, static_cast<std::size_t>(rows) + 1);
+        kernels::localize_row_ptr(shard.owned.row_ptr, rows, 0, has, copy.row_ptr.data(), worker.context());
+        device.upload(worker.stream(), copy.row_ptr.data() + rows, &entries, sizeof entries);
+        part.row_ptr = IndexView(copy.row_ptr.data());
+        copy.values = kernels::DeviceArray<T>(device, static_cast<std::size_t>(entries));
+        part.values = copy.values.data();
+    }
+    if (exchange_) {
+        const std::int32_t* carry = shard.carry.col_idx;
+        if (renumbered && shard.carry_nnz > 0) {
+            copy.carry_col_idx = kernels::DeviceArray<std::int32_t>(device, static_cast<std::size_t>(shard.carry_nnz));
+            restore(matrix_, worker, carry, shard.carry_nnz, copy.carry_col_idx.data());
+            carry = copy.carry_col_idx.data();
+        }
+        const std::int64_t first = shard.part.start_idx;
+        exchange_->col_idx.held[rank] = entry_zero(carry, first);
+        exchange_->values.held[rank] = entry_zero(shard.carry.values, first);
+        exchange_->col_idx.copies[rank] = entry_zero(copy.col_idx.data(), slices[rank]);
+        exchange_->values.copies[rank] = entry_zero(copy.values.data(), slices[rank]);
+        meeting.arrive_and_wait();
+        gather_held<std::int32_t>(worker, meeting, *exchange_, exchange_->col_idx);
+        refresh(worker, meeting);
+    }
+    worker.stream().synchronize();
+}
+
+template <class T>
+void FactorRows<T>::refresh(engine::Worker& worker, engine::Rendezvous& meeting)
+{
+    if (!exchange_) {
+        return;
+    }
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const kernels::CsrShard<T>& owned = matrix_.shards[rank]->owned;
+    if (copies_[rank]->values.size() > 0) {
+        worker.stream().copy(copies_[rank]->values.data(), owned.values,
+                             static_cast<std::size_t>(owned.nnz) * sizeof(T));
+    }
+    gather_held<T>(worker, meeting, *exchange_, exchange_->values);
+}
+
+template class FactorRows<float>;
+template class FactorRows<double>;
+
+}  // namespace rmsp::detail

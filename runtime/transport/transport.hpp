@@ -1,0 +1,254 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/device.hpp"
+#include "runtime/transport/halo.hpp"
+#include "runtime/engine/job.hpp"
+#include "runtime/engine/rendezvous.hpp"
+#include "runtime/engine/worker.hpp"
+
+namespace rmsp::transport {
+
+/// Entries [first, end) of a vector.
+struct Range {
+    std::int64_t first = 0;
+    std::int64_t end = 0;
+    bool empty() const noexcept { return end <= first; }
+    bool operator==(const Range&) const = default;
+};
+/// The least range that holds both.
+inline Range hull(const Range& a, const Range& b) noexcept
+{
+    return a.empty() ? b : b.empty() ? a : Range{std::min(a.first, b.first), std::max(a.end, b.end)};
+}
+
+/// Bytes that go from one device to another.
+struct Transfer {
+    const std::byte* from = nullptr;
+    std::byte* to = nullptr;
+    std::size_t bytes = 0;
+    bool empty() const noexcept { return bytes == 0; }
+};
+
+/// Who holds what of a vector, and who needs what: ranges of entries, or with `halo` single ones, which their owners have
+/// packed.
+struct Gather {
+    std::span<void* const>
+        buffers;  ///< each device's copy, entry 0; with `halo` only its slice and what follows are there
+    std::span<const std::int64_t> slices;  ///< device i holds entries [slices[i], slices[i + 1])
+    std::span<const Range> needed;         ///< of each device; not with `halo`
+    std::size_t entry_bytes = 0;
+    const Halo* halo = nullptr;
+    std::span<void* const>
+        packed{};                 ///< each device's buffer for what the others need; this and the rest with `halo` only
+    const void* slice = nullptr;  ///< the calling worker's slice, which may be elsewhere than in its copy
+    const std::int32_t* packed_list = nullptr;  ///< its Halo::packed()
+    /// Where each device's slice is, as its entry 0 would be, if it is not in the device's copy; nor is it then moved there.
+    std::span<void* const> held{};
+    /// So much, or beside work that needs the multiprocessors, that copy engines should move it; with `halo` once it has been packed.
+    /// Ranges need not be aligned alike. The same on all devices.
+    bool large = false;
+
+    /// Packs what the others need into the worker's buffer, for channels that do not move entries one by one.
+    void pack(engine::Worker& worker, engine::Stream& stream) const;
+    Transfer transfer(int from, int to) const noexcept
+    {
+        if (halo != nullptr) {
+            return {at(packed, from, halo->sent_at(from, to)),
+                    at(buffers, to, slices[static_cast<std::size_t>(to)] + halo->received_at(from, to)),
+                    static_cast<std::size_t>(halo->count(from, to)) * entry_bytes};
+        }
+        const Range range = part(from, to);
+        return {at(held.empty() ? buffers : held, from, range.first), at(buffers, to, range.first), bytes(range)};
+    }
+    /// The smallest range of a device's memory that holds all that others need of it.
+    std::span<const std::byte> sent(int from) const noexcept
+    {
+        const std::byte* first = nullptr;
+        const std::byte* end = nullptr;
+        for (int to = 0; to < devices(); ++to) {
+            const Transfer out = transfer(from, to);
+            if (to != from && !out.empty()) {
+                first = first == nullptr ? out.from : std::min(first, out.from);
+                end = std::max(end, out.from + out.bytes);
+            }
+        }
+        return {first, end};
+    }
+
+    int devices() const noexcept { return static_cast<int>(buffers.size()); }
+    /// What `to` needs of the slice of `from`.
+    Range part(int from, int to) const noexcept
+    {
+        const Range& range = needed[static_cast<std::size_t>(to)];
+        const auto f = static_cast<std::size_t>(from);
+        return {std::max(range.first, slices[f]), std::min(range.end, slices[f + 1])};
+    }
+    std::byte* place(int device, std::int64_t entry) const noexcept { return at(buffers, device, entry); }
+    std::size_t bytes(const Range& range) const noexcept
+    {
+        return range.empty() ? 0 : static_cast<std::size_t>(range.end - range.first) * entry_bytes;
+    }
+    std::byte* at(std::span<void* const> places, int device, std::int64_t entry) const noexcept
+    {
+        // Entry 0 need not be in the array, of which there may be nothing: counted in bytes.
+        return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(places[static_cast<std::size_t>(device)]) +
+                                            static_cast<std::uintptr_t>(entry) * entry_bytes);
+    }
+};
+
+/// One device's sums of entries in `range`.
+struct Sums {
+    const void* entry_zero = nullptr;
+    Range range;
+};
+
+/// A vector that is the sum of what the devices found, and who is to hold what of it.
+struct Reduce {
+    std::span<void* const> partials;       ///< each device's sums: where entry 0 is, or would be
+    std::span<const Range> touched;        ///< entries that each device has sums of
+    std::span<const std::int64_t> slices;  ///< device i gets entries [slices[i], slices[i + 1])
+    std::size_t entry_bytes = 0;           ///< 8: double, 4: float
+    void* y = nullptr;  ///< where the calling worker's slice goes: entry 0 of it. May be its sums, which then stay
+    double beta = 0;    ///< what y is multiplied by before the sums are added
+    bool in_order =
+        false;  ///< the sums are added in the order of the devices, so that the same call gives the same bits
+
+    int devices() const noexcept { return static_cast<int>(partials.size()); }
+    /// Whether a device's sums are in y.
+    bool in_place(int device) const noexcept { return partials[static_cast<std::size_t>(device)] == y; }
+    Range slice(int device) const noexcept
+    {
+        return {slices[static_cast<std::size_t>(device)], slices[static_cast<std::size_t>(device) + 1]};
+    }
+    /// What `from` has of the slice of `to`.
+    Range part(int from, int to) const noexcept
+    {
+        const Range& range = touched[static_cast<std::size_t>(from)];
+        return {std::max(range.first, slice(to).first), std::min(range.end, slice(to).end)};
+    }
+    /// What is added to the slice of `to`, in the order of the devices, where all can read all sums.
+    std::vector<Sums> sums(int to) const
+    {
+        std::vector<Sums> all;
+        for (int from = 0; from < devices(); ++from) {
+            if (from != to || !in_place(to)) {
+                all.push_back({place(from, 0), part(from, to)});
+            }
+        }
+        return all;
+    }
+    const std::byte* place(int device, std::int64_t entry) const noexcept
+    {
+        return static_cast<const std::byte*>(partials[static_cast<std::size_t>(device)]) + offset(entry);
+    }
+    std::ptrdiff_t offset(std::int64_t entry) const noexcept
+    {
+        return static_cast<std::ptrdiff_t>(entry) * static_cast<std::ptrdiff_t>(entry_bytes);
+    }
+    std::size_t bytes(const Range& range) const noexcept
+    {
+        return range.empty() ? 0 : static_cast<std::size_t>(range.end - range.first) * entry_bytes;
+    }
+};
+
+/// Queues y = beta y + the sums, in their order, for the calling worker's slice.
+void add_sums(engine::Worker& worker, const Reduce& reduce, std::span<const Sums> sums);
+
+/// Per-matrix memory and events of a transport, made when the matrix is distributed so that applies allocate nothing.
+class Channel {
+public:
+    virtual ~Channel() = default;
+
+    /// Each device holds a slice of its own copy of a vector; afterwards each also holds the entries that it needs. Queued on
+    /// `stream`, one of the worker's. Every worker of the job calls it, with the same gather. In `write` the caller queues what
+    /// puts the worker's own slice in place, if it is not there yet.
+    virtual void gather(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting, const Gather& gather,
+                        const std::function<void()>& write) = 0;
+    /// Ends the gather, or the reduction: what a worker queues on the same stream afterwards may overwrite its slice, or its
+    /// sums. Best called after the work that needs the gathered entries has been queued; the waiting then costs nothing.
+    virtual void settle(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting) = 0;
+    /// Each device has sums of some entries of a vector; afterwards each holds y = beta y + the total for its slice. Queued on
+    /// the worker's stream, which settle() is to be given; every worker of the job calls it, with its own `y` and otherwise the
+    /// same.
+    virtual void reduce_scatter(engine::Worker& worker, engine::Rendezvous& meeting, const Reduce& reduce) = 0;
+    /// Frees what open() made for one device; on its worker, or after all workers have stopped.
+    virtual void close(int rank) noexcept = 0;
+};
+
+/// A way to move data between the devices of a runtime.
+class Transport {
+public:
+    virtual ~Transport() = default;
+    virtual std::string name() const = 0;
+    /// A channel for gathers, of which `bytes` bytes a device may be under way at once, and for reductions of sums of at most `bytes` a
+    /// device in which device i gets at most received[i] bytes from the others (empty: no reductions). Its open parts are made on
+    /// the workers.
+    virtual std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes,
+                                                  std::vector<std::int64_t> received = {}) = 0;
+    /// Makes what one device needs of a channel; on its worker, before the first gather.
+    virtual void open(Channel& channel, engine::Worker& worker) = 0;
+    /// Lets channels move what the worker's device has in pools (Device::make_pool), from now on; on the worker.
+    virtual void open_pool(engine::Worker&) {}
+    /// Gives up what one device has under way, so that its stream does not wait for the others any more; the transport is of
+    /// no further use. On the device's worker.
+    virtual void abort(int rank) noexcept { (void)rank; }
+    /// A device failed in that job of the queue that uses the channels: devices that wait for it stop waiting. Any thread.
+    virtual void give_up(std::uint64_t /*job*/) noexcept {}
+};
+
+/// How long NCCL, or the transfers of a test, may take before they count as hung.
+inline constexpr std::chrono::seconds communication_limit{30};
+
+/// Through pinned host memory: works between any devices.
+std::unique_ptr<Transport> make_host_transport();
+
+/// Names that configuration knows, in the default order: peer memory, NCCL, host copies.
+std::span<const char* const> transport_names();
+
+/// Predicted seconds of a reduction in which one device receives at most that many bytes.
+double merge_seconds(const std::string& name, std::int64_t received_bytes);
+/// One of transport_names(). NCCL has `limit` for everything that it does.
+/// \throws Error(device) if the devices cannot be connected that way, NotCompiled
+std::unique_ptr<Transport> make_transport(const std::string& name, std::span<const std::unique_ptr<engine::Worker>> workers,
+                                          std::chrono::steady_clock::duration limit);
+
+/// Waits for the worker's stream; false if it is not done after `limit`.
+bool wait_for_stream(engine::Worker& worker, std::chrono::steady_clock::duration limit);
+
+/// Gathers a pattern and compares every byte on every device: a link that claims to work may still lose data.
+/// `jobs`: the queue of the workers if others use it meanwhile.
+/// \throws Error(device) naming the first devices between which it does, or if the data are not there after `limit`
+void test_with_data(Transport& transport, std::span<const std::unique_ptr<engine::Worker>> workers,
+                    std::chrono::steady_clock::duration limit, engine::JobQueue* jobs = nullptr);
+
+/// What an earlier self test found of a transport between the same devices (docs/doctor.md).
+struct TestedTransport {
+    std::string name;
+    bool passed = false;
+    std::string detail;  ///< why it did not; when it was tested
+};
+
+/// What connect() found: the first transport of the list that connected and moved data correctly.
+struct Connection {
+    std::unique_ptr<Transport> transport;  ///< null: none needed (one device, or devices that share host memory)
+    std::string name;                      ///< "peer", "nccl", "host", "shared", "none"
+    std::string reason;                    ///< why this one; what failed before it
+};
+
+/// Tries the transports in order; each must pass a test with data, on every pair of devices, before it is trusted. One that
+/// `tested` says has passed is not tested again, and one that has not is not tried.
+/// \throws Error(usage) for an unknown name, Error(device) if none of them works
+Connection connect(std::span<const std::unique_ptr<engine::Worker>> workers, const std::vector<std::string>& order,
+                   std::span<const TestedTransport> tested = {});
+
+}  // namespace rmsp::transport
