@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws what bench_msrep kept, one SVG for each figure of the paper that it repeats, with the paper's claim below, and prints a table of
-p*-opt and the baseline on each matrix. Needs matplotlib.
+"""Draws what bench_msrep kept, one SVG for each figure of the paper that it repeats, with the paper's claim below, and
+prints a table of p*-opt and the baseline on each matrix. Needs matplotlib.
 
 usage: bench/plot_msrep.py RESULTS.json OUT_FOLDER
 """
@@ -68,7 +68,8 @@ class Figures:
         figure, panels = plt.subplots(1, len(FORMATS), figsize=(11, 4.5))
         for axes, layout in zip(panels, FORMATS):
             grouped(axes, self.counts, [(key, text) for key, (text, _) in VERSIONS.items()],
-                    lambda n, version, of=layout: value(version, n, of), {key: colour for key, (_, colour) in VERSIONS.items()})
+                    lambda n, version, of=layout: value(version, n, of),
+                    {key: colour for key, (_, colour) in VERSIONS.items()})
             if log:
                 axes.set_yscale("log")
             axes.set_title("p" + layout.upper(), fontsize=9)
@@ -100,19 +101,22 @@ class Figures:
 
     def fig16(self):
         self.versions("fig16-partition-cost", "Figure 16: cost of partitioning HV15R's stand-in",
-                      "p* costs no more than the baseline and falls with the GPUs; p*-opt leaves the pointers to the GPUs",
+                      "p* costs no more than the baseline and falls with the GPUs; "
+                      "p*-opt leaves the pointers to the GPUs",
                       "ms of the host, and, p*-opt, of the devices' pointers",
                       lambda version, n, of: 1e3 * self.partition(version, n, of), log=True)
 
     def fig17(self):
         self.versions("fig17-partition-overhead", "Figure 17: overhead of partitioning HV15R's stand-in",
-                      "baseline 3.8 to 9 % for CSR and CSC (Summit), 0.5 to 2.3 % (DGX-1), 72 to 85 % and 38 to 62 % for COO; "
+                      "baseline 3.8 to 9 % for CSR and CSC (Summit), 0.5 to 2.3 % (DGX-1), "
+                      "72 to 85 % and 38 to 62 % for COO; "
                       "p*-opt below 2 % in most cases", "% of one streamed product",
                       lambda version, n, of: 100 * self.partition(version, n, of) / self.run(version, n, of)["seconds"])
 
     def fig18(self):
         self.versions("fig18-merge-cost", "Figure 18: cost of merging, HV15R's stand-in",
-                      "low for CSR and COO, where rows are copied to their place; CSC baseline rises with the GPUs", "ms",
+                      "low for CSR and COO, where rows are copied to their place; "
+                      "CSC baseline rises with the GPUs", "ms",
                       lambda version, n, of: 1e3 * self.run(version, n, of)["merge_seconds"])
 
     def fig19(self):
@@ -173,7 +177,8 @@ class Figures:
         for matrix in self.data["matrices"]:
             name = matrix["name"]
             base = self.seconds("pstar-opt", self.counts[0], matrix=name)
-            axes.plot(self.counts, [base / self.seconds("pstar-opt", n, matrix=name) for n in self.counts], "o-", label=name)
+            axes.plot(self.counts, [base / self.seconds("pstar-opt", n, matrix=name) for n in self.counts], "o-",
+                      label=name)
         self.ideal(axes)
         self.save(figure, "fig22-matrices", "Figures 22 and 23: speed-up of each matrix, p*-opt, streamed",
                   "all matrices scale, the large ones nearly linearly")

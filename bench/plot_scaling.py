@@ -24,7 +24,8 @@ def main(source, out):
     for axes, case in zip(panels[0], cases):
         here = [run for run in runs if run["case"] == case]
         for version, label in VERSIONS.items():
-            measured = sorted((run["devices"], run["gflops"]) for run in here if run["version"] == version and "gflops" in run)
+            measured = sorted((run["devices"], run["gflops"]) for run in here
+                              if run["version"] == version and "gflops" in run)
             if measured:
                 axes.plot(*zip(*measured), "o-", label=label)
         model = sorted((run["devices"], 2e-9 * run["nonzeros"] / run["predicted_seconds"])

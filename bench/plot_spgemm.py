@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Draws one JSON file of bench_spgemm: GFLOP/s of the whole product (structure, memory, values) of each matrix, a bar for each
-kernel and set of devices; pairs "A * B" as a table of speed-ups of the first kernel over the others' best; "band N" and "permuted N" as
-lines over the half-band N, of the whole product and of the values alone. Needs matplotlib.
+"""Draws one JSON file of bench_spgemm: GFLOP/s of the whole product (structure, memory, values) of each matrix, a bar
+for each kernel and set of devices; pairs "A * B" as a table of speed-ups of the first kernel over the others' best;
+"band N" and "permuted N" as lines over the half-band N, of the whole product and of the values alone. Needs matplotlib.
 
 usage: bench/plot_spgemm.py RESULTS.json OUT.svg
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Tables and drawings of what bench_spmv measured. Of one device: each matrix against the best cuSPARSE format, a performance
-profile of all kernels (Dolan, More, "Benchmarking optimization software with performance profiles", 2002) and a roofline; of
-several device sets: GFLOP/s and the speed-up over one; where kernel ehyb was measured, the experiment of its paper. Without OUT only
-the tables are printed; drawing needs matplotlib.
+"""Tables and drawings of what bench_spmv measured. Of one device: each matrix against the best cuSPARSE format, a
+performance profile of all kernels (Dolan, More, "Benchmarking optimization software with performance profiles", 2002)
+and a roofline; of several device sets: GFLOP/s and the speed-up over one; where kernel ehyb was measured, the
+experiment of its paper. Without OUT only the tables are printed; drawing needs matplotlib.
 
-usage: bench/plot_spmv.py RESULTS.json [OUT]     draws OUT-speedup.svg, OUT-profile.svg, OUT-roofline.svg, OUT-scaling.svg,
-                                                 OUT-ehyb.svg
+usage: bench/plot_spmv.py RESULTS.json [OUT]     draws OUT-speedup.svg, OUT-profile.svg, OUT-roofline.svg,
+                                                 OUT-scaling.svg, OUT-ehyb.svg
 """
 import json
 import math
@@ -36,7 +36,8 @@ def print_tables(cases):
     for (precision, cache), matrices in sorted(cases.items()):
         kernels = sorted({k for row in matrices.values() for k in row}, key=lambda k: (vendor(k), k))
         print(f"\nSpMV, {precision}, one device, {cache} caches, GFLOP/s")
-        print("| matrix | nonzeros | " + " | ".join(kernels) + " | best / best cuSPARSE | auto / best cuSPARSE | auto took |")
+        print("| matrix | nonzeros | " + " | ".join(kernels) +
+              " | best / best cuSPARSE | auto / best cuSPARSE | auto took |")
         print("|---|--:|" + "--:|" * (len(kernels) + 2) + "---|")
         best, automatic = [], []
         for matrix, row in matrices.items():
@@ -80,7 +81,7 @@ def print_preparation(cases):
 
 
 def print_ehyb(cases):
-    """Tables 1 and 2 and figure 6 of Chen, "Explicit caching HYB": speed-up over each other kernel, and the preparation."""
+    """Tables 1 and 2 and figure 6 of Chen, "Explicit caching HYB": speed-up over each other kernel, and preparation."""
     for (precision, cache), matrices in sorted(cases.items()):
         measured = {m: row for m, row in matrices.items() if "ehyb" in row}
         others = sorted({k for row in measured.values() for k in row if k != "ehyb"}, key=lambda k: (vendor(k), k))
@@ -89,7 +90,8 @@ def print_ehyb(cases):
         print(f"\nehyb, {precision}, {cache} caches: GFLOP/s, times the others', preparation in products")
         print("| matrix | nonzeros | ehyb | " + " | ".join(others) + " | preparation |")
         print("|---|--:|--:|" + "--:|" * (len(others) + 1))
-        ratios = {k: {m: row["ehyb"]["gflops"] / row[k]["gflops"] for m, row in measured.items() if k in row} for k in others}
+        ratios = {k: {m: row["ehyb"]["gflops"] / row[k]["gflops"] for m, row in measured.items() if k in row}
+                  for k in others}
         for matrix, row in measured.items():
             cells = [f"{ratios[k][matrix]:.2f}" if matrix in ratios[k] else "" for k in others]
             b = row["ehyb"]
@@ -99,8 +101,8 @@ def print_ehyb(cases):
         print("|---|--:|--:|--:|--:|")
         for kernel, found in ratios.items():
             found = list(found.values())
-            print(f"| {kernel} | {100 * sum(r > 1 for r in found) / len(found):.0f} % | {max(found):.2f} | {min(found):.2f} | "
-                  f"{sum(found) / len(found):.2f} |")
+            print(f"| {kernel} | {100 * sum(r > 1 for r in found) / len(found):.0f} % | "
+                  f"{max(found):.2f} | {min(found):.2f} | {sum(found) / len(found):.2f} |")
 
 
 def draw_ehyb(plt, cases, out):
@@ -222,8 +224,8 @@ def print_scaling(speed):
         print("| matrix, case | " + " | ".join(map(str, counts)) + " |")
         print("|---|" + "--:|" * len(counts))
         for name, sets in speed.items():
-            cells = [f"{sets[n]:.0f}" + (f" ({sets[n] / sets[1]:.2f})" if 1 in sets and n > 1 else "") if n in sets else ""
-                     for n in counts]
+            cells = [f"{sets[n]:.0f}" + (f" ({sets[n] / sets[1]:.2f})" if 1 in sets and n > 1 else "")
+                     if n in sets else "" for n in counts]
             print(f"| {name} | " + " | ".join(cells) + " |")
 
 
@@ -271,7 +273,8 @@ def main(source, out=None):
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    compared = {case: matrices for case, matrices in cases.items() if any(map(vendor, (k for r in matrices.values() for k in r)))}
+    compared = {case: matrices for case, matrices in cases.items()
+                if any(map(vendor, (k for r in matrices.values() for k in r)))}
     if compared:
         draw_speedup(plt, compared, out)
         draw_profile(plt, compared, out)

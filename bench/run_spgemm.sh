@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Times products of sparse matrices: squares of real and generated matrices against cuSPARSE, A B of all pairs of top-left squares,
-# bands and their random permutations with several accumulators and virtual warps of fixed sizes, squares on 1, 2, 4, ... GPUs, and the
-# parts that each of four GPUs would compute, on one. Pairs of nine files take 20 s and bands 30 s on an H200 with 16 cores.
+# Times products of sparse matrices: squares of real and generated matrices against cuSPARSE, A B of all pairs of
+# top-left squares, bands and their random permutations with several accumulators and virtual warps of fixed sizes,
+# squares on 1, 2, 4, ... GPUs, and the parts that each of four GPUs would compute, on one.
 # Usage: bench/run_spgemm.sh [FILE...]
 #   BENCH      the program                                           (build/bin/bench_spgemm)
 #   OUT        folder for one JSON file a suite and the drawings     (bench/results/tmp)
@@ -38,8 +38,8 @@ fi
 
 # A A is possible for square matrices alone; the others are reported as such and do not stop the rest.
 squares() {
-    "$bench" --devices $one --kernels all --json "$out/squares.json" --seconds "${SECONDS_EACH:-0}" "stencil27 $grid $grid $grid" \
-        "${files[@]}" "banded 100000 111" "banded 400000 15" "rmat $scale 8"
+    "$bench" --devices $one --kernels all --json "$out/squares.json" --seconds "${SECONDS_EACH:-0}" \
+        "stencil27 $grid $grid $grid" "${files[@]}" "banded 100000 111" "banded 400000 15" "rmat $scale 8"
 }
 pairs() {
     local cases=()
@@ -48,20 +48,22 @@ pairs() {
         name=$(basename "$file")
         cases+=("${name%%.mtx*},file=$file,top_left=$pair_rows")
     done
-    "$bench" --devices $one --kernels auto,$([ "$gpus" -gt 0 ] && echo cusparse-spgemm-alg2 || echo spgemm-openmp/hash) --pairs --iterations 3 \
+    "$bench" --devices $one --pairs --iterations 3 \
+        --kernels auto,$([ "$gpus" -gt 0 ] && echo cusparse-spgemm-alg2 || echo spgemm-openmp/hash) \
         --warmup 1 --seconds "${SECONDS_EACH:-0}" --json "$out/pairs.json" "${cases[@]}"
 }
 bands() {
     local cases=()
     for half in 15 31 47 63 79 95 111; do
-        cases+=("band $half,generate=banded $band_rows $half" "permuted $half,generate=banded $band_rows $half,permute=1")
+        cases+=("band $half,generate=banded $band_rows $half"
+            "permuted $half,generate=banded $band_rows $half,permute=1")
     done
-    "$bench" --devices $one --kernels "$(IFS=,; echo "${accumulators[*]}")" --iterations 3 --warmup 1 --seconds "${SECONDS_EACH:-0}" \
-        --json "$out/bands.json" "${cases[@]}"
+    "$bench" --devices $one --kernels "$(IFS=,; echo "${accumulators[*]}")" --iterations 3 --warmup 1 \
+        --seconds "${SECONDS_EACH:-0}" --json "$out/bands.json" "${cases[@]}"
 }
 devices() {
-    "$bench" "${sets[@]}" --iterations 5 --seconds "${SECONDS_EACH:-0}" --json "$out/devices.json" "stencil27 $large $large $large" \
-        "banded 400000 15" "rmat $scale 8"
+    "$bench" "${sets[@]}" --iterations 5 --seconds "${SECONDS_EACH:-0}" --json "$out/devices.json" \
+        "stencil27 $large $large $large" "banded 400000 15" "rmat $scale 8"
 }
 parts() {
     "$bench" --devices $one --parts 4 --iterations 5 --seconds "${SECONDS_EACH:-0}" --json "$out/parts.json" \

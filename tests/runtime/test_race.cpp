@@ -10,8 +10,11 @@
 
 namespace rmsp::detail::test {
 
-using engine::Worker;
 namespace {
+
+using engine::make_host_device;
+using engine::Worker;
+
 
 struct Log {
     int applies = 0;

@@ -176,12 +176,12 @@ public:
         return !refuses;
     }
     void unpin(void* p) noexcept override { unlocked = static_cast<const std::byte*>(p); }
-    void upload(engine::Stream&, void*, const void*, std::size_t, const transport::Between&) override
+    void upload(engine::Stream&, void*, const void*, std::size_t, const engine::Between&) override
     {
         FAIL() << "may take any path";
     }
     void upload(engine::Stream&, void* dst, std::size_t bytes, const engine::Filler& fill,
-                const transport::Between&) override
+                const engine::Between&) override
     {
         fill(static_cast<std::byte*>(dst), 0, bytes);
         staged += bytes;
