@@ -172,27 +172,37 @@ std::vector<Pair<T>> pairs()
     return all;
 }
 
-/// A B, added up in long double, with what a sum may be off by.
+/// An entry of A B, added up in long double, with what the sum may be off by.
 struct Entry {
+    std::int32_t column = 0;
     long double sum = 0;
     long double magnitude = 0;
     std::int64_t products = 0;
 };
 
+/// The rows of A B, each in the order of its columns.
 template <class T>
-std::vector<std::map<std::int32_t, Entry>> expected_rows(const HostCsr<T>& a, const HostCsr<T>& b)
+std::vector<std::vector<Entry>> expected_rows(const HostCsr<T>& a, const HostCsr<T>& b)
 {
-    std::vector<std::map<std::int32_t, Entry>> rows(static_cast<std::size_t>(a.rows));
+    std::vector<std::vector<Entry>> rows(static_cast<std::size_t>(a.rows));
+    std::vector<std::pair<std::int32_t, long double>> products;
     for (std::size_t row = 0; row < rows.size(); ++row) {
+        products.clear();
         for (auto i = static_cast<std::size_t>(a.row_ptr[row]); i < static_cast<std::size_t>(a.row_ptr[row + 1]); ++i) {
             const auto k = static_cast<std::size_t>(a.col_idx[i]);
             for (auto j = static_cast<std::size_t>(b.row_ptr[k]); j < static_cast<std::size_t>(b.row_ptr[k + 1]); ++j) {
-                const long double product = static_cast<long double>(a.values[i]) * b.values[j];
-                Entry& entry = rows[row][b.col_idx[j]];
-                entry.sum += product;
-                entry.magnitude += std::abs(product);
-                ++entry.products;
+                products.emplace_back(b.col_idx[j], static_cast<long double>(a.values[i]) * b.values[j]);
             }
+        }
+        std::sort(products.begin(), products.end());
+        for (const auto& [column, product] : products) {
+            if (rows[row].empty() || rows[row].back().column != column) {
+                rows[row].push_back({column});
+            }
+            Entry& entry = rows[row].back();
+            entry.sum += product;
+            entry.magnitude += std::abs(product);
+            ++entry.products;
         }
     }
     return rows;
@@ -239,18 +249,18 @@ std::vector<T> renew(TestDevice& device, SpgemmOperator<T>& op, const DeviceCsr<
 }
 
 template <class T>
-void expect_rows(const HostCsr<T>& c, const std::vector<std::map<std::int32_t, Entry>>& rows, T alpha)
+void expect_rows(const HostCsr<T>& c, const std::vector<std::vector<Entry>>& rows, T alpha)
 {
     ASSERT_EQ(c.row_ptr.front(), 0);
     for (std::size_t row = 0; row < rows.size(); ++row) {
         ASSERT_EQ(c.row_ptr[row + 1] - c.row_ptr[row], static_cast<std::int64_t>(rows[row].size())) << "row " << row;
         auto i = static_cast<std::size_t>(c.row_ptr[row]);
-        for (const auto& [column, entry] : rows[row]) {
-            ASSERT_EQ(c.col_idx[i], column) << "row " << row;
+        for (const Entry& entry : rows[row]) {
+            ASSERT_EQ(c.col_idx[i], entry.column) << "row " << row;
             const long double bound = static_cast<long double>(entry.products + 4) * std::numeric_limits<T>::epsilon() *
                                       entry.magnitude * std::abs(alpha);
             ASSERT_LE(std::abs(static_cast<long double>(c.values[i]) - alpha * entry.sum), bound)
-                << "row " << row << ", column " << column << ": " << c.values[i];
+                << "row " << row << ", column " << entry.column << ": " << c.values[i];
             ++i;
         }
     }
