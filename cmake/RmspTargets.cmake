@@ -42,6 +42,12 @@ add_custom_target(rmsp_commit
         "-Dheader=${PROJECT_BINARY_DIR}/generated/rmsp_commit.hpp" -P "${PROJECT_SOURCE_DIR}/cmake/RmspCommit.cmake"
     BYPRODUCTS "${PROJECT_BINARY_DIR}/generated/rmsp_commit.hpp" VERBATIM)
 
+# rmsp_optimise_little(): for directories whose programs leave all work that takes long to librmsp. A release build of them would
+# spend most of its time on the inlined code of other libraries' headers.
+macro(rmsp_optimise_little)
+    add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+endmacro()
+
 # Libraries whose code is all in their headers: needed to compile librmsp, never to link it.
 set(RMSP_HEADER_ONLY nlohmann_json::nlohmann_json)
 
