@@ -10,9 +10,9 @@
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
-#include "matrix/csr_build.hpp"
 #include "core/parallel.hpp"
 #include "io/random.hpp"
+#include "matrix/csr_build.hpp"
 
 namespace rmsp {
 namespace {
@@ -183,7 +183,8 @@ CsrMatrix<T> stencil(const char* name, bool box, std::int64_t nx, std::int64_t n
     }
     const std::int64_t plane =
         checked_count(static_cast<core::uint128>(nx) * static_cast<core::uint128>(ny), name, "points in a plane");
-    const std::int64_t rows = checked_count(static_cast<core::uint128>(plane) * static_cast<core::uint128>(nz), name, "points");
+    const std::int64_t rows =
+        checked_count(static_cast<core::uint128>(plane) * static_cast<core::uint128>(nz), name, "points");
     checked_count(static_cast<core::uint128>(rows) * 27, name, "nonzeros");
     return build_rows<T>(Stencil(nx, ny, nz, box), rows, rows, options);
 }
@@ -456,7 +457,8 @@ CsrMatrix<T> rmat(int scale, int edge_factor, const GenerateOptions& options)
                     fmt::format("rmat: scale is {}, it must be at most 31 (an edge is one 64-bit number)", scale));
     }
     const std::int64_t edges = static_cast<std::int64_t>(edge_factor) << scale;
-    core::require_memory(static_cast<core::uint128>(edges) * 16, fmt::format("rmat: {} edges and their sorted copy", edges));
+    core::require_memory(static_cast<core::uint128>(edges) * 16,
+                         fmt::format("rmat: {} edges and their sorted copy", edges));
     return rmat_matrix<T>(scale, edges, options);
 }
 
@@ -466,8 +468,8 @@ CsrMatrix<T> random_uniform(std::int64_t rows, std::int64_t cols, std::int64_t p
     require_at_least(0, "random", {{"rows", rows}, {"cols", cols}, {"per_row", per_row}});
     refuse_laplace(options, "random");
     const std::int64_t each = std::min(per_row, cols);
-    checked_count(static_cast<core::uint128>(rows) * static_cast<core::uint128>(std::max<std::int64_t>(each, 1)), "random",
-                  "nonzeros");
+    checked_count(static_cast<core::uint128>(rows) * static_cast<core::uint128>(std::max<std::int64_t>(each, 1)),
+                  "random", "nonzeros");
     return build_rows<T>(UniformRows{cols, each, options.seed}, rows, cols, options);
 }
 
@@ -479,8 +481,8 @@ CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double exponent,
     if (!(exponent >= 1 && exponent <= 4)) {
         throw Error(ErrorCode::usage, fmt::format("powerlaw: exponent is {}, it must be from 1 to 4", exponent));
     }
-    checked_count(static_cast<core::uint128>(rows) * static_cast<core::uint128>(std::min(per_row, rows) + 1), "powerlaw",
-                  "nonzeros");
+    checked_count(static_cast<core::uint128>(rows) * static_cast<core::uint128>(std::min(per_row, rows) + 1),
+                  "powerlaw", "nonzeros");
     core::require_memory(static_cast<core::uint128>(rows) * 16, fmt::format("powerlaw: lengths of {} rows", rows));
     return build_rows<T>(PowerLawRows(rows, per_row, exponent, options.seed), rows, rows, options);
 }

@@ -8,9 +8,9 @@
 
 #include <rmsp/error.hpp>
 
-#include "matrix/csr_build.hpp"
-#include "io/number.hpp"
 #include "core/parallel.hpp"
+#include "io/number.hpp"
+#include "matrix/csr_build.hpp"
 
 namespace rmsp::io {
 namespace {
@@ -283,7 +283,8 @@ CsrMatrix<T> parse_body(const Source& source, const MatrixMarketHeader& header, 
         meter.advance(bounds[c + 1] - bounds[c]);
     });
     check_count(source, header, bounds, counts);
-    return matrix::build_csr<I, T>(entries, header.rows, header.cols, options.sum_duplicates, threads, options.progress);
+    return matrix::build_csr<I, T>(entries, header.rows, header.cols, options.sum_duplicates, threads,
+                                   options.progress);
 }
 
 }  // namespace
@@ -294,7 +295,7 @@ CsrMatrix<T> parse_matrix_market(const Source& source, const ReadOptions& option
     const int threads = core::thread_count(options.threads);
     const MatrixMarketHeader header = parse_matrix_market_header(source);
     core::require_memory((static_cast<core::uint128>(header.rows) + 1) * 8,
-                   fmt::format("{}: the row pointers of {} rows", source.name, header.rows));
+                         fmt::format("{}: the row pointers of {} rows", source.name, header.rows));
     if (chunk_bytes == 0) {
         const auto body = static_cast<std::size_t>(source.end() - header.body);
         chunk_bytes = std::clamp<std::size_t>(body / (static_cast<std::size_t>(threads) * 8), std::size_t{1} << 16,

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "core/wide.hpp"
 #include "io/matrix_market.hpp"
 #include "io/number.hpp"
-#include "core/wide.hpp"
 
 #include <rmsp/error.hpp>
 

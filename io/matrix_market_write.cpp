@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "io/matrix_market.hpp"
 #include "core/parallel.hpp"
+#include "io/matrix_market.hpp"
 
 namespace rmsp::io {
 namespace {

@@ -9,10 +9,10 @@
 
 #include <rmsp/error.hpp>
 
-#include "matrix/csr_build.hpp"
-#include "io/npy.hpp"
 #include "core/parallel.hpp"
+#include "io/npy.hpp"
 #include "io/zip.hpp"
+#include "matrix/csr_build.hpp"
 
 namespace rmsp::io {
 namespace {
@@ -179,7 +179,8 @@ CsrMatrix<T> read_triples(const NpzReader& reader, const Shape& shape, bool by_c
         reader.check_lengths(col_array, data);
         cols = reader.read_indices<I>(col_array, shape.cols);
     }
-    std::vector<HostVector<matrix::Entry<I, T>>> chunks(static_cast<std::size_t>((nnz + entries_each - 1) / entries_each));
+    std::vector<HostVector<matrix::Entry<I, T>>> chunks(
+        static_cast<std::size_t>((nnz + entries_each - 1) / entries_each));
     core::parallel_for(threads, static_cast<std::int64_t>(chunks.size()), [&](std::int64_t b) {
         const std::int64_t begin = b * entries_each;
         const std::int64_t end = std::min(nnz, begin + entries_each);

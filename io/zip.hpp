@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "io/file.hpp"
 #include "core/memory.hpp"
+#include "io/file.hpp"
 
 /// The parts of the ZIP format (PKWARE APPNOTE 6.3.10) that .npz files use: stored and deflated members, zip64.
 namespace rmsp::io {

@@ -2,10 +2,10 @@
 #include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/sell_reordered/reorder.hpp>
 #include <kernels/spmv/spmv.hpp>
-#include <kernels/steps/stream/stream.hpp>
-#include <kernels/steps/support/bodies.hpp>
 #include <kernels/steps/exchange/exchange.hpp>
 #include <kernels/steps/ghosts/ghosts.hpp>
+#include <kernels/steps/stream/stream.hpp>
+#include <kernels/steps/support/bodies.hpp>
 #include <rmsp/error.hpp>
 
 // What stands in for the CUDA sources in a build without CUDA.

@@ -218,8 +218,9 @@ CsrMatrix<T> allocate_csr(std::int64_t rows, std::int64_t cols, std::int64_t nnz
 {
     const IndexType type = index_type_for(cols);
     const unsigned index_bytes = type == IndexType::i32 ? 4 : 8;
-    core::require_memory((static_cast<core::uint128>(rows) + 1) * 8 + static_cast<core::uint128>(nnz) * (index_bytes + sizeof(T)),
-                   fmt::format("a {} x {} matrix with {} nonzeros", rows, cols, nnz));
+    core::require_memory(
+        (static_cast<core::uint128>(rows) + 1) * 8 + static_cast<core::uint128>(nnz) * (index_bytes + sizeof(T)),
+        fmt::format("a {} x {} matrix with {} nonzeros", rows, cols, nnz));
     CsrMatrix<T> a;
     a.rows = rows;
     a.cols = cols;

@@ -6,8 +6,8 @@
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
-#include "matrix/csr_build.hpp"
 #include "core/parallel.hpp"
+#include "matrix/csr_build.hpp"
 
 namespace rmsp {
 namespace {

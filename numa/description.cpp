@@ -13,8 +13,8 @@
 
 #include <rmsp/error.hpp>
 
-#include "numa/cores.hpp"
 #include "core/edit_distance.hpp"
+#include "numa/cores.hpp"
 #include "numa/hwloc_topology.hpp"
 
 namespace rmsp {

@@ -11,8 +11,8 @@
 
 #include "core/caller_array.hpp"
 #include "runtime/doctor/doctor_cache.hpp"
-#include "runtime/plan/predict.hpp"
 #include "runtime/matrix/state.hpp"
+#include "runtime/plan/predict.hpp"
 
 namespace rmsp {
 namespace {

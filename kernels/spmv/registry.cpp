@@ -5,8 +5,8 @@
 #include <kernels/choose.hpp>
 #include <kernels/spgemm/spgemm.hpp>
 #include <kernels/spmv/ehyb/ehyb.hpp>
-#include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/ehyb/graph_parts.hpp>
+#include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 

@@ -12,17 +12,17 @@
 #include <kernels/steps/support/support.hpp>
 #include <numa/binding.hpp>
 
-#include "runtime/engine/cuda/cuda_backend.hpp"
-#include "runtime/doctor/doctor_cache.hpp"
 #include "core/text.hpp"
+#include "runtime/doctor/doctor_cache.hpp"
+#include "runtime/engine/cuda/cuda_backend.hpp"
 
 namespace rmsp {
 namespace {
 
-using kernels::DeviceArray;
 using engine::PinnedBuffer;
 using engine::Rendezvous;
 using engine::Worker;
+using kernels::DeviceArray;
 using Clock = std::chrono::steady_clock;
 
 /// Copies of one kind whose best counts.

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/doctor/doctor_cache.hpp"
 #include "core/text.hpp"
+#include "runtime/doctor/doctor_cache.hpp"
 
 namespace rmsp {
 namespace {

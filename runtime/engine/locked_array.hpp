@@ -38,7 +38,7 @@ private:
     const std::byte* data_ = nullptr;
     std::size_t bytes_ = 0;
     engine::PinnedBuffer ends_;  ///< what lies before the first locked page, then what lies behind the last
-    std::uintptr_t begin_ = 0;    ///< what devices may copy directly
+    std::uintptr_t begin_ = 0;   ///< what devices may copy directly
     std::uintptr_t end_ = 0;
     bool owned_ = false;
     bool refused_ = false;

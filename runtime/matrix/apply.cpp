@@ -394,8 +394,8 @@ void apply_steps(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
 }  // namespace
 
 template <class T>
-void apply_on(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
-              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe, bool of_transpose)
+void apply_on(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const Source<T>& x,
+              T beta, const Target<T>& y, PhaseProbe* probe, bool of_transpose)
 {
     try {
         apply_steps(matrix, worker, meeting, alpha, x, beta, y, probe, of_transpose);
@@ -423,9 +423,9 @@ void finish_host_y(const MatrixState<T>& matrix, T* y, bool of_transpose)
     }
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                 \
+#define RMSP_INSTANTIATE(T)                                                                               \
     template void apply_on(MatrixState<T>&, engine::Worker&, engine::Rendezvous&, T, const Source<T>&, T, \
-                           const Target<T>&, PhaseProbe*, bool);                                            \
+                           const Target<T>&, PhaseProbe*, bool);                                          \
     template void finish_host_y(const MatrixState<T>&, T*, bool);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

@@ -294,7 +294,7 @@ void ColumnProduct<T>::apply(engine::Worker& worker, engine::Rendezvous& meeting
     } else if (!alone) {
         meeting.arrive_and_wait();
         const transport::Reduce reduce{partials_, y_.touched, y_.slices, sizeof(T), y_zero, static_cast<double>(beta),
-                                     in_order_};
+                                       in_order_};
         transport::add_sums(worker, reduce, reduce.sums(worker.rank()));
     }
     if (copy_y) {

@@ -8,11 +8,11 @@
 #include <kernels/spmv/formats.hpp>
 #include <kernels/steps/support/support.hpp>
 
-#include "runtime/plan/choose.hpp"
 #include "core/clock.hpp"
 #include "runtime/matrix/columns.hpp"
 #include "runtime/matrix/exchange.hpp"
 #include "runtime/matrix/state.hpp"
+#include "runtime/plan/choose.hpp"
 
 namespace rmsp {
 namespace detail {

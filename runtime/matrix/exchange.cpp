@@ -64,7 +64,8 @@ void find_popular(MatrixState<T>& matrix, engine::Worker& worker, GhostSearch& s
                           matrix.x_slices[rank + 1] - base, context);
     }
     kernels::ColumnSet set(shard.owned.cols, context);
-    kernels::take_popular(search.sets[other_ghosts][rank], set, uses, transport::most_popular_ghosts(sizeof(T)), context);
+    kernels::take_popular(search.sets[other_ghosts][rank], set, uses, transport::most_popular_ghosts(sizeof(T)),
+                          context);
     matrix.popular[rank] = kernels::count_columns(set, context);
     kernels::count_columns(search.sets[other_ghosts][rank], context);
     search.sets[popular_ghosts][rank] = std::move(set);
@@ -178,13 +179,12 @@ void choose_exchange(MatrixState<T>& matrix, Exchange wanted)
         runtime.submit([&](engine::Worker& worker, engine::Rendezvous&) { find_popular(matrix, worker, search); })
             .get();
     }
-    runtime.submit([&](engine::Worker& worker, engine::Rendezvous&) { renumber_shard(matrix, worker, search); })
-        .get();
+    runtime.submit([&](engine::Worker& worker, engine::Rendezvous&) { renumber_shard(matrix, worker, search); }).get();
     for (std::size_t i = 0; i < ghost_messages; ++i) {
         const auto& lists = search.lists[i];
         GhostMessage& message = matrix.messages[i];
         message.halo = transport::Halo(lists, matrix.x_slices, sizeof(T),
-                                     i == popular_ghosts ? std::span<const std::int64_t>() : matrix.popular);
+                                       i == popular_ghosts ? std::span<const std::int64_t>() : matrix.popular);
         message.packed.resize(lists.size());
         message.empty = std::all_of(lists.begin(), lists.end(), [](const auto& list) { return list.empty(); });
     }

@@ -9,9 +9,9 @@
 
 #include <kernels/steps/support/support.hpp>
 
+#include "runtime/matrix/state.hpp"
 #include "runtime/plan/choose.hpp"
 #include "runtime/plan/predict.hpp"
-#include "runtime/matrix/state.hpp"
 
 namespace rmsp {
 namespace detail {

@@ -4,8 +4,8 @@
 
 #include <rmsp/error.hpp>
 
-#include "runtime/plan/choose.hpp"
 #include "runtime/matrix/columns.hpp"
+#include "runtime/plan/choose.hpp"
 
 namespace rmsp::detail {
 

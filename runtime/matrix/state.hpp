@@ -17,10 +17,10 @@
 #include "runtime/engine/hand_over.hpp"
 #include "runtime/engine/job.hpp"
 #include "runtime/engine/memory_budget.hpp"
+#include "runtime/engine/worker.hpp"
 #include "runtime/matrix/race.hpp"
 #include "runtime/matrix/streamed.hpp"
 #include "runtime/transport/transport.hpp"
-#include "runtime/engine/worker.hpp"
 
 /// What the handles of the public API point to. Shared between the handles and the jobs that use it.
 namespace rmsp::detail {
@@ -87,7 +87,7 @@ struct RuntimeState {
 
     RuntimeOptions options;
     Topology topology;
-    std::vector<DeviceInfo> infos;                          ///< limit_gbs under `mutex`
+    std::vector<DeviceInfo> infos;                         ///< limit_gbs under `mutex`
     std::vector<std::unique_ptr<engine::Worker>> workers;  ///< empty: a described machine, plans only
     transport::Connection connection;
     std::unique_ptr<engine::JobQueue> jobs;
@@ -175,9 +175,8 @@ struct Shard {
     /// Owned rows that need no entry of x of another device and are multiplied while those come, if the operator can multiply
     /// some rows alone; empty: there are too few.
     transport::Range interior;
-    std::unique_ptr<engine::Event> begun;  ///< where an overlapped apply leaves the worker's stream,
-    std::unique_ptr<engine::Event>
-        exchanged;  ///< and what that waits for before it needs the others' entries, or ends
+    std::unique_ptr<engine::Event> begun;      ///< where an overlapped apply leaves the worker's stream,
+    std::unique_ptr<engine::Event> exchanged;  ///< and what that waits for before it needs the others' entries, or ends
     std::unique_ptr<StreamedPart<T>> streamed;  ///< instead of all of the above but the sizes in `owned`
     kernels::DeviceArray<T> carry_out;          ///< one entry
     kernels::DeviceArray<T> x;                  ///< all of x, where it has to be gathered first
@@ -186,7 +185,7 @@ struct Shard {
     std::array<PackedEntries<T>, ghost_messages> packed;  ///< what others need of the slice, in each message,
     kernels::DeviceArray<T> y;                            ///< owned rows of y, where y lives on the host,
     std::vector<std::unique_ptr<engine::Event>>
-        y_done;                               ///< for each stretch of them that leaves as one: its product has ended,
+        y_done;                              ///< for each stretch of them that leaves as one: its product has ended,
     std::unique_ptr<engine::Event> y_there;  ///< and all of them are in host memory
 };
 
@@ -231,7 +230,7 @@ std::vector<Piece> pieces_of(const Shard<T>& shard)
 
 /// One side of M, its rows or its columns, as vectors see it.
 struct Side {
-    std::vector<std::int64_t> slices;     ///< of a vector by rows: first entry of each device, the size at the end
+    std::vector<std::int64_t> slices;       ///< of a vector by rows: first entry of each device, the size at the end
     std::vector<transport::Range> touched;  ///< entries that have to do with each device's part
     std::int64_t size() const { return slices.back(); }
 };
@@ -280,10 +279,10 @@ struct MatrixState {
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right then.
     std::unique_ptr<StreamSource<T>> source;
     std::vector<std::unique_ptr<Shard<T>>> shards;
-    std::vector<std::int64_t> x_even;      ///< even slices of x: how a host x is spread before it is gathered
-    std::vector<std::int64_t> x_slices;    ///< slices of an x by rows
+    std::vector<std::int64_t> x_even;        ///< even slices of x: how a host x is spread before it is gathered
+    std::vector<std::int64_t> x_slices;      ///< slices of an x by rows
     std::vector<transport::Range> x_needed;  ///< columns that each device's shard touches
-    bool exchanges = false;                ///< an x by rows: some device needs entries of another
+    bool exchanges = false;                  ///< an x by rows: some device needs entries of another
     bool upload_needed = false;  ///< a host x goes to each device as far as it is needed there; nothing is gathered
     std::vector<std::int64_t> row_slices;  ///< first owned row of each device, rows at the end
     std::vector<void*> x_buffers;          ///< Shard::x of each device
@@ -293,9 +292,9 @@ struct MatrixState {
     bool hides_entries = false;
     std::array<GhostMessage, ghost_messages> messages;
     bool popular_first() const { return !messages[popular_ghosts].empty; }
-    std::vector<std::int64_t> ghosts;           ///< of each device; 0 where x is not exchanged by entries
-    std::vector<std::int64_t> popular;          ///< those of them that come first; 0 where none are hidden
-    std::vector<void*> local_x;                 ///< where entry 0 would be in Shard::local_x of each device
+    std::vector<std::int64_t> ghosts;             ///< of each device; 0 where x is not exchanged by entries
+    std::vector<std::int64_t> popular;            ///< those of them that come first; 0 where none are hidden
+    std::vector<void*> local_x;                   ///< where entry 0 would be in Shard::local_x of each device
     std::shared_ptr<transport::Channel> channel;  ///< null: nothing is gathered
     std::shared_ptr<engine::HandOver> carry_order;
     /// What each device adds to its predecessor's last row: one entry a device for a y on the devices, and as many for a host y.
@@ -525,8 +524,8 @@ void upload_vector(engine::Worker& worker, StreamedPart<T>* part, T* to, const T
 
 /// Queues y = alpha A x + beta y, or with A^T, on one worker; the body of every apply.
 template <class T>
-void apply_on(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
-              const Source<T>& x, T beta, const Target<T>& y, PhaseProbe* probe, bool of_transpose = false);
+void apply_on(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const Source<T>& x,
+              T beta, const Target<T>& y, PhaseProbe* probe, bool of_transpose = false);
 
 /// Adds the shared rows' carries to a host y, in device order; after all devices are done.
 template <class T>

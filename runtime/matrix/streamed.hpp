@@ -13,8 +13,8 @@
 
 #include "runtime/engine/device.hpp"
 #include "runtime/engine/locked_array.hpp"
-#include "runtime/transport/transport.hpp"
 #include "runtime/engine/worker.hpp"
+#include "runtime/transport/transport.hpp"
 
 namespace rmsp::detail {
 class PhaseProbe;
@@ -82,9 +82,9 @@ public:
     /// matrix only row pointers are copied to the device. Pieces are cut smaller where the memory has no room for the slots.
     /// `source` and `memory` outlive this. \throws Error(out_of_memory) if there is no room for the smallest pieces either
     /// `touched`: the rows of the streamed matrix are columns of products that add into these entries of y.
-    StreamedPart(engine::Worker& worker, kernels::Memory& memory, const StreamSource<T>& source,
-                 const PartialCsr& part, std::int64_t carry_nnz, const std::string& kernel,
-                 const DistributeOptions& options, std::optional<transport::Range> touched = {});
+    StreamedPart(engine::Worker& worker, kernels::Memory& memory, const StreamSource<T>& source, const PartialCsr& part,
+                 std::int64_t carry_nnz, const std::string& kernel, const DistributeOptions& options,
+                 std::optional<transport::Range> touched = {});
 
     /// The caller's values changed: encodes them anew. No apply may be under way.
     void update_values(engine::Worker& worker);
@@ -126,8 +126,7 @@ private:
         kernels::DeviceArray<std::int32_t> col_idx;
         kernels::DeviceArray<T> values;
         std::unique_ptr<engine::Event> filled;  ///< recorded by the copies' stream
-        std::unique_ptr<engine::Event>
-            free;  ///< recorded by the worker's stream behind the kernels that read the slot
+        std::unique_ptr<engine::Event> free;  ///< recorded by the worker's stream behind the kernels that read the slot
     };
 
     /// What link_bytes() counts of one piece.
@@ -153,8 +152,7 @@ private:
     void encode(engine::Worker& worker);
     bool multiplies_packed(const StreamPiece& piece, const kernels::PacketLayout& layout) const;
     /// As they are in the caller's array, or made local on the way.
-    void send_row_pointers(engine::Worker& worker, engine::Stream& stream, const StreamPiece& piece,
-                           Slot& slot) const;
+    void send_row_pointers(engine::Worker& worker, engine::Stream& stream, const StreamPiece& piece, Slot& slot) const;
     /// Makes what was sent local, on the worker's stream, unless it is. (MSREP, section 4.1)
     void localize_row_pointers(engine::Worker& worker, const StreamPiece& piece, Slot& slot) const;
     void send_columns(engine::Worker& worker, const StreamPiece& piece, Slot& slot) const;

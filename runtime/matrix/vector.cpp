@@ -7,8 +7,8 @@
 #include <kernels/steps/support/support.hpp>
 
 #include "core/caller_array.hpp"
-#include "runtime/plan/choose.hpp"
 #include "runtime/matrix/state.hpp"
+#include "runtime/plan/choose.hpp"
 
 namespace rmsp {
 namespace detail {
@@ -120,7 +120,7 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>
 #define RMSP_INSTANTIATE(T)                                                                                           \
     template std::shared_ptr<VectorState<T>> make_vector(                                                             \
         const std::shared_ptr<RuntimeState>&, Layout, std::int64_t, const std::vector<std::int64_t>&,                 \
-        const std::vector<transport::Range>&, const std::vector<std::int64_t>&);                                        \
+        const std::vector<transport::Range>&, const std::vector<std::int64_t>&);                                      \
     template std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>&, const Side&, Layout);                 \
     template std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>&, const Side&, Layout, \
                                                          Order);

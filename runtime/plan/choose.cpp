@@ -255,7 +255,7 @@ void prepare_kernel(ShardPlan& plan, Shard<T>& shard, engine::Worker& worker, co
                 shard.race =
                     RaceRecord{std::make_shared<detail::RaceOutcome>(), {plan.apply_bytes, apply_bytes(*challenger)}};
                 shard.owned_operator = std::make_unique<detail::Race<T>>(worker, std::move(shard.owned_operator),
-                                                                          std::move(challenger), shard.race->outcome);
+                                                                         std::move(challenger), shard.race->outcome);
             }
         }
         plan.break_even_applies = break_even(plan.candidates, plan.kernel);
@@ -319,7 +319,7 @@ void remember_races(const MatrixState<T>& matrix)
 #define RMSP_INSTANTIATE(T)                                                                                  \
     template void rank_kernels(ShardPlan&, const RuntimeState&, const CsrView<T>&, const DistributeOptions&, \
                                const RowStatistics&, std::int64_t);                                          \
-    template void prepare_kernel(ShardPlan&, Shard<T>&, engine::Worker&, const DistributeOptions&,          \
+    template void prepare_kernel(ShardPlan&, Shard<T>&, engine::Worker&, const DistributeOptions&,           \
                                  const RowStatistics&);                                                      \
     template void end_race_in_order(Shard<T>&);                                                              \
     template Plan current_plan(const MatrixState<T>&);                                                       \

@@ -11,10 +11,10 @@
 
 #include <kernels/spmv/formats.hpp>
 
+#include "runtime/matrix/state.hpp"
 #include "runtime/plan/choose.hpp"
 #include "runtime/plan/device_count.hpp"
 #include "runtime/plan/predict.hpp"
-#include "runtime/matrix/state.hpp"
 
 namespace rmsp::detail {
 namespace {

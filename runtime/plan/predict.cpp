@@ -8,8 +8,8 @@
 
 #include <kernels/spmv/choose/model.hpp>
 
-#include "runtime/plan/device_count.hpp"
 #include "runtime/matrix/exchange.hpp"
+#include "runtime/plan/device_count.hpp"
 #include "runtime/transport/halo.hpp"
 
 namespace rmsp::detail {

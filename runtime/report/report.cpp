@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/report/report_parts.hpp"
 #include "core/text.hpp"
+#include "runtime/report/report_parts.hpp"
 
 namespace rmsp {
 namespace {

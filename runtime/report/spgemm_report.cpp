@@ -5,8 +5,8 @@
 
 #include <rmsp/spgemm.hpp>
 
-#include "runtime/report/report_parts.hpp"
 #include "core/text.hpp"
+#include "runtime/report/report_parts.hpp"
 
 namespace rmsp {
 namespace {

@@ -15,8 +15,7 @@ namespace {
 
 /// A, B and the structure of C of all rows of the part, and memory for C.
 template <class T>
-void build_whole(ProductState<T>& state, ProductPart<T>& part, engine::Worker& worker, double& upload,
-                 double& symbolic)
+void build_whole(ProductState<T>& state, ProductPart<T>& part, engine::Worker& worker, double& upload, double& symbolic)
 {
     const auto begin = core::Clock::now();
     if (state.exchange && !state.exchange->given_up) {
@@ -121,8 +120,7 @@ void set_phase(ProductState<T>& state, const char* name, std::vector<double> sec
 }
 
 template <class T>
-void renew_a(ProductState<T>& state, ProductPart<T>& part, engine::Worker& worker, const T* a_values,
-             const T* b_values)
+void renew_a(ProductState<T>& state, ProductPart<T>& part, engine::Worker& worker, const T* a_values, const T* b_values)
 {
     const RowSelection a_rows = consecutive(state.a, part.first_row, part.end_row);
     if (part.a.values.size() == 0 && a_rows.nnz > 0 && a_values != b_values) {
@@ -585,15 +583,15 @@ std::vector<PhaseTimes> SparseProduct<T>::phases() const
     return detail::checked(state_).phases;
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                 \
-    template class SparseProduct<T>;                                                                        \
-    template struct detail::ProductState<T>;                                                                \
-    template CsrMatrix<T> detail::download_c(ProductState<T>&);                                             \
-    template std::unique_ptr<kernels::SpgemmOperator<T>> detail::prepare_product(                           \
+#define RMSP_INSTANTIATE(T)                                                                                \
+    template class SparseProduct<T>;                                                                       \
+    template struct detail::ProductState<T>;                                                               \
+    template CsrMatrix<T> detail::download_c(ProductState<T>&);                                            \
+    template std::unique_ptr<kernels::SpgemmOperator<T>> detail::prepare_product(                          \
         engine::Worker&, MemoryBudget&, const SpgemmOptions&, const DeviceRows<T>&, const DeviceRows<T>&); \
-    template void detail::check_counts(const kernels::SpgemmOperator<T>&, std::int64_t, std::int64_t);      \
+    template void detail::check_counts(const kernels::SpgemmOperator<T>&, std::int64_t, std::int64_t);     \
     template void detail::fill_or_renew(ProductPart<T>&, engine::Worker&, T);                              \
-    template std::vector<double> detail::on_devices<T>(ProductState<T>&, const DeviceBody<T>&);             \
+    template std::vector<double> detail::on_devices<T>(ProductState<T>&, const DeviceBody<T>&);            \
     template detail::ProductState<T>& detail::checked(const std::shared_ptr<ProductState<T>>&);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

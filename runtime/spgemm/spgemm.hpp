@@ -140,12 +140,12 @@ struct EntryExchange {
         std::vector<void*> copies;
         std::vector<void*> held;  ///< its slice, where that is not in its copy: B is another product's C
     };
-    std::vector<std::int64_t> slices;    ///< device i has entries [slices[i], slices[i + 1]) of B
+    std::vector<std::int64_t> slices;      ///< device i has entries [slices[i], slices[i + 1]) of B
     std::vector<transport::Range> needed;  ///< of each device; none where its slice has all of it already
     Places col_idx;
     Places values;
     std::unique_ptr<transport::Channel> channel;  ///< null: host devices, which read each other's memory
-    std::atomic<bool> given_up = false;         ///< some device has no room: each takes B from the host
+    std::atomic<bool> given_up = false;           ///< some device has no room: each takes B from the host
 
     /// Whether the slices are in other arrays than the copies: B was on the devices before.
     bool of_resident() const noexcept { return !values.held.empty(); }

@@ -106,7 +106,7 @@ std::vector<transport::Range> needed_entries(const std::vector<RowSelection>& se
         }
         needed.push_back(selection.runs.empty() ? transport::Range{}
                                                 : transport::Range{row_ptr[selection.runs.front().first],
-                                                                 row_ptr[selection.runs.front().end]});
+                                                                   row_ptr[selection.runs.front().end]});
     }
     return needed;
 }
@@ -282,13 +282,13 @@ void take_exchanged(ProductState<T>& state, ProductPart<T>& part, engine::Worker
                            rows.nnz > 0 ? at<T>(exchange.values.copies[rank], first) : nullptr});
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                \
-    template void gather_held<T>(engine::Worker&, engine::Rendezvous&, const EntryExchange&,             \
-                                 const EntryExchange::Places&);                                            \
+#define RMSP_INSTANTIATE(T)                                                                                  \
+    template void gather_held<T>(engine::Worker&, engine::Rendezvous&, const EntryExchange&,                 \
+                                 const EntryExchange::Places&);                                              \
     template void open_exchange(ProductState<T>&, std::vector<std::int64_t>, std::vector<transport::Range>); \
-    template bool make_room(ProductState<T>&, ProductPart<T>&, engine::Worker&, engine::Rendezvous&);    \
-    template void exchange_columns(ProductState<T>&, engine::Worker&, engine::Rendezvous&);              \
-    template void exchange_values(ProductState<T>&, engine::Worker&, engine::Rendezvous&, const T*);     \
+    template bool make_room(ProductState<T>&, ProductPart<T>&, engine::Worker&, engine::Rendezvous&);        \
+    template void exchange_columns(ProductState<T>&, engine::Worker&, engine::Rendezvous&);                  \
+    template void exchange_values(ProductState<T>&, engine::Worker&, engine::Rendezvous&, const T*);         \
     template void take_exchanged(ProductState<T>&, ProductPart<T>&, engine::Worker&);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

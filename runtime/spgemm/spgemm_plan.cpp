@@ -9,8 +9,8 @@
 #include <omp.h>
 #endif
 
-#include "runtime/spgemm/spgemm.hpp"
 #include "core/text.hpp"
+#include "runtime/spgemm/spgemm.hpp"
 
 namespace rmsp {
 namespace detail {

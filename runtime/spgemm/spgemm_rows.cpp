@@ -243,17 +243,17 @@ void upload_values(engine::Worker& worker, IndexView row_ptr, const RowSelection
     upload_entries(worker, row_ptr, selection, from, to);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                          \
-    template RowSelection select_rows(const CsrView<T>&, std::int64_t, std::int64_t, const CsrView<T>&, int);        \
-    template RowSelection consecutive(const CsrView<T>&, std::int64_t, std::int64_t);                                \
-    template std::int64_t position_in_b(const CsrView<T>&, const CsrView<T>&, std::int64_t, std::int64_t,            \
-                                        const RowSelection&);                                                        \
+#define RMSP_INSTANTIATE(T)                                                                                         \
+    template RowSelection select_rows(const CsrView<T>&, std::int64_t, std::int64_t, const CsrView<T>&, int);       \
+    template RowSelection consecutive(const CsrView<T>&, std::int64_t, std::int64_t);                               \
+    template std::int64_t position_in_b(const CsrView<T>&, const CsrView<T>&, std::int64_t, std::int64_t,           \
+                                        const RowSelection&);                                                       \
     template IndexView upload_row_pointers(engine::Worker&, MemoryBudget&, const CsrView<T>&, const RowSelection&,  \
-                                           std::int64_t, std::int64_t, kernels::DeviceArray<std::byte>&);            \
+                                           std::int64_t, std::int64_t, kernels::DeviceArray<std::byte>&);           \
     template void upload_rows(engine::Worker&, MemoryBudget&, const CsrView<T>&, const RowSelection&, std::int64_t, \
-                              std::int64_t, DeviceRows<T>&);                                                         \
+                              std::int64_t, DeviceRows<T>&);                                                        \
     template void upload_a(engine::Worker&, MemoryBudget&, const CsrView<T>&, const CsrView<T>&, std::int64_t,      \
-                           std::int64_t, const RowSelection&, const DeviceRows<T>&, DeviceRows<T>&);                 \
+                           std::int64_t, const RowSelection&, const DeviceRows<T>&, DeviceRows<T>&);                \
     template void upload_values(engine::Worker&, IndexView, const RowSelection&, const T*, T*);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

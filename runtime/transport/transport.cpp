@@ -13,9 +13,9 @@
 #include <kernels/steps/ghosts/ghosts.hpp>
 #include <kernels/steps/support/support.hpp>
 
-#include "runtime/transport/cuda/cuda_transports.hpp"
 #include "runtime/engine/hand_over.hpp"
 #include "runtime/engine/job.hpp"
+#include "runtime/transport/cuda/cuda_transports.hpp"
 
 namespace rmsp::transport {
 namespace {
@@ -141,7 +141,8 @@ std::unique_ptr<Transport> make_host_transport() { return std::make_unique<HostT
 
 std::span<const char* const> transport_names() { return names; }
 
-std::unique_ptr<Transport> make_transport(const std::string& name, std::span<const std::unique_ptr<engine::Worker>> workers,
+std::unique_ptr<Transport> make_transport(const std::string& name,
+                                          std::span<const std::unique_ptr<engine::Worker>> workers,
                                           std::chrono::steady_clock::duration limit)
 {
     if (name == "host") {
@@ -180,8 +181,8 @@ void test_with_data(Transport& transport, std::span<const std::unique_ptr<engine
     const auto channel = transport.make_channel(devices, total_bytes);
     std::optional<engine::JobQueue> unshared;
     engine::JobQueue& jobs = shared != nullptr
-                         ? *shared
-                         : unshared.emplace(workers, false, [&](std::uint64_t job) { transport.give_up(job); });
+                                 ? *shared
+                                 : unshared.emplace(workers, false, [&](std::uint64_t job) { transport.give_up(job); });
     const auto clean_up = [&] {
         jobs.submit([&](engine::Worker& worker, engine::Rendezvous&) {
                 worker.stream().synchronize();

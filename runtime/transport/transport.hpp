@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "runtime/engine/device.hpp"
-#include "runtime/transport/halo.hpp"
 #include "runtime/engine/job.hpp"
 #include "runtime/engine/rendezvous.hpp"
 #include "runtime/engine/worker.hpp"
+#include "runtime/transport/halo.hpp"
 
 namespace rmsp::transport {
 
@@ -172,8 +172,8 @@ public:
     /// Each device holds a slice of its own copy of a vector; afterwards each also holds the entries that it needs. Queued on
     /// `stream`, one of the worker's. Every worker of the job calls it, with the same gather. In `write` the caller queues what
     /// puts the worker's own slice in place, if it is not there yet.
-    virtual void gather(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting, const Gather& gather,
-                        const std::function<void()>& write) = 0;
+    virtual void gather(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting,
+                        const Gather& gather, const std::function<void()>& write) = 0;
     /// Ends the gather, or the reduction: what a worker queues on the same stream afterwards may overwrite its slice, or its
     /// sums. Best called after the work that needs the gathered entries has been queued; the waiting then costs nothing.
     virtual void settle(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting) = 0;
@@ -219,7 +219,8 @@ std::span<const char* const> transport_names();
 double merge_seconds(const std::string& name, std::int64_t received_bytes);
 /// One of transport_names(). NCCL has `limit` for everything that it does.
 /// \throws Error(device) if the devices cannot be connected that way, NotCompiled
-std::unique_ptr<Transport> make_transport(const std::string& name, std::span<const std::unique_ptr<engine::Worker>> workers,
+std::unique_ptr<Transport> make_transport(const std::string& name,
+                                          std::span<const std::unique_ptr<engine::Worker>> workers,
                                           std::chrono::steady_clock::duration limit);
 
 /// Waits for the worker's stream; false if it is not done after `limit`.

@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/common/search.hpp>
+#include <kernels/spmv/formats.hpp>
 #include <rmsp/error.hpp>
 
 namespace rmsp::kernels::test {

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <runtime/engine/cuda/cuda_backend.hpp>
-#include <runtime/transport/cuda/cuda_transports.hpp>
 #include <runtime/engine/host/host_device.hpp>
 #include <runtime/engine/job.hpp>
+#include <runtime/transport/cuda/cuda_transports.hpp>
 #include <runtime/transport/transport.hpp>
 
 namespace rmsp::engine {

@@ -15,7 +15,6 @@ namespace {
 using engine::make_host_device;
 using engine::Worker;
 
-
 struct Log {
     int applies = 0;
     int updates = 0;

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <vector>
 
-#include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/common/scatter.hpp>
+#include <kernels/spmv/formats.hpp>
 
 namespace rmsp::kernels {
 namespace {

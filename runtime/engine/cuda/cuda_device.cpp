@@ -512,4 +512,25 @@ std::unique_ptr<Device> make_cuda_device(DeviceInfo info, int ordinal, int share
     return std::make_unique<CudaDevice>(std::move(info), ordinal, sharers);
 }
 
+bool enable_peer_access(Worker& worker, Worker& other)
+{
+    const int own = dynamic_cast<CudaDevice&>(worker.device()).ordinal();
+    const int peer = dynamic_cast<CudaDevice&>(other.device()).ordinal();
+    if (own == peer) {
+        return true;
+    }
+    int can = 0;
+    cuda_check(cudaDeviceCanAccessPeer(&can, own, peer), "cudaDeviceCanAccessPeer");
+    if (can == 0) {
+        return false;
+    }
+    const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
+    if (status == cudaErrorPeerAccessAlreadyEnabled) {
+        (void)cudaGetLastError();
+    } else {
+        cuda_check(status, "cudaDeviceEnablePeerAccess");
+    }
+    return true;
+}
+
 }  // namespace rmsp::engine

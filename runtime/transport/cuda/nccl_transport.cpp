@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/transport/cuda/cuda_transports.hpp"
 #include "runtime/engine/cuda/cuda_device.hpp"
+#include "runtime/transport/cuda/cuda_transports.hpp"
 
 #ifdef RMSP_HAVE_NCCL
 #include <nccl.h>
@@ -117,7 +117,7 @@ private:
         const auto end = Clock::now() + limit_;
         nccl_check(ncclGroupStart(), "ncclGroupStart");
         for (std::size_t i = 0; i < ordinals.size(); ++i) {
-            cuda_check(cudaSetDevice(ordinals[i]), "cudaSetDevice");
+            engine::cuda_check(cudaSetDevice(ordinals[i]), "cudaSetDevice");
             nccl_check(ncclCommInitRankConfig(&communicators_[i], static_cast<int>(ordinals.size()), id,
                                               static_cast<int>(i), &config),
                        "ncclCommInitRankConfig");
@@ -288,7 +288,7 @@ std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<e
                                                std::chrono::steady_clock::duration limit)
 {
     const std::vector<int> ordinals = ordinals_of(workers);
-    if (share_gpus(ordinals)) {
+    if (engine::share_gpus(ordinals)) {
         throw Error(ErrorCode::device, fmt::format("NCCL takes each GPU once; the {} devices are GPUs {}",
                                                    ordinals.size(), fmt::join(ordinals, ",")));
     }

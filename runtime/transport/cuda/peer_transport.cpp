@@ -10,10 +10,11 @@
 
 #include <kernels/steps/exchange/exchange.hpp>
 
-#include "runtime/transport/cuda/cuda_transports.hpp"
+#include "runtime/engine/cuda/cuda_backend.hpp"
 #include "runtime/engine/cuda/cuda_device.hpp"
 #include "runtime/engine/hand_over.hpp"
 #include "runtime/engine/job.hpp"
+#include "runtime/transport/cuda/cuda_transports.hpp"
 
 namespace rmsp::transport {
 namespace {
@@ -50,12 +51,12 @@ public:
         end.words = kernels::DeviceArray<std::uint64_t>(worker.device(), 2 * ends_.size());
         end.arrived = kernels::DeviceArray<unsigned>(worker.device(), kernels::most_peer_links);
         auto* const stream = static_cast<cudaStream_t>(worker.stream().native());
-        cuda_check(cudaMemsetAsync(end.words.data(), 0, end.words.size() * sizeof(std::uint64_t), stream),
-                   "cudaMemsetAsync");
-        cuda_check(cudaMemsetAsync(end.arrived.data(), 0, end.arrived.size() * sizeof(unsigned), stream),
-                   "cudaMemsetAsync");
+        engine::cuda_check(cudaMemsetAsync(end.words.data(), 0, end.words.size() * sizeof(std::uint64_t), stream),
+                           "cudaMemsetAsync");
+        engine::cuda_check(cudaMemsetAsync(end.arrived.data(), 0, end.arrived.size() * sizeof(unsigned), stream),
+                           "cudaMemsetAsync");
         end.lines = kernels::DeviceArray<std::byte>(worker.device(), 2 * ends_.size() * line_set());
-        cuda_check(cudaMemsetAsync(end.lines.data(), 0, end.lines.size(), stream), "cudaMemsetAsync");
+        engine::cuda_check(cudaMemsetAsync(end.lines.data(), 0, end.lines.size(), stream), "cudaMemsetAsync");
         end.line_set.assign(ends_.size(), 0);
         hand_over_.open(worker.rank(), worker.device());
         worker.stream().synchronize();
@@ -195,7 +196,8 @@ private:
         }
         return gather.entry_bytes % 4 == 0 && most <= static_cast<std::size_t>(by_lines_);
     }
-    void gather_by_lines(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting, const Gather& gather)
+    void gather_by_lines(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting,
+                         const Gather& gather)
     {
         const int rank = worker.rank();
         End& end = ends_[rank];
@@ -247,7 +249,7 @@ public:
     PeerTransport(engine::PinnedBuffer given_up, std::vector<int> ordinals, bool waits_on_shared)
         : given_up_(std::move(given_up)),
           ordinals_(std::move(ordinals)),
-          share_gpus_(share_gpus(ordinals_)),
+          share_gpus_(engine::share_gpus(ordinals_)),
           kernels_wait_(!share_gpus_ || waits_on_shared)
     {
         word() = 0;
@@ -259,7 +261,10 @@ public:
         return std::make_unique<PeerChannel>(devices, bytes, share_gpus_, kernels_wait_, &word());
     }
     void open(Channel& channel, engine::Worker& worker) override { dynamic_cast<PeerChannel&>(channel).open(worker); }
-    void open_pool(engine::Worker& worker) override { dynamic_cast<CudaDevice&>(worker.device()).share_pool(ordinals_); }
+    void open_pool(engine::Worker& worker) override
+    {
+        dynamic_cast<engine::CudaDevice&>(worker.device()).share_pool(ordinals_);
+    }
     void give_up(std::uint64_t job) noexcept override
     {
         const std::atomic_ref<std::uint64_t> last(word());
@@ -280,28 +285,8 @@ private:
 
 }  // namespace
 
-bool engine::enable_peer_access(engine::Worker& worker, engine::Worker& other)
-{
-    const int own = dynamic_cast<CudaDevice&>(worker.device()).ordinal();
-    const int peer = dynamic_cast<CudaDevice&>(other.device()).ordinal();
-    if (own == peer) {
-        return true;
-    }
-    int can = 0;
-    cuda_check(cudaDeviceCanAccessPeer(&can, own, peer), "cudaDeviceCanAccessPeer");
-    if (can == 0) {
-        return false;
-    }
-    const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
-    if (status == cudaErrorPeerAccessAlreadyEnabled) {
-        (void)cudaGetLastError();
-    } else {
-        cuda_check(status, "cudaDeviceEnablePeerAccess");
-    }
-    return true;
-}
-
-std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<engine::Worker>> workers, bool waits_on_shared)
+std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<engine::Worker>> workers,
+                                               bool waits_on_shared)
 {
     if (workers.size() > kernels::most_peer_links) {
         throw Error(ErrorCode::device, fmt::format("peer memory serves at most {} GPUs", kernels::most_peer_links));
