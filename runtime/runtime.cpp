@@ -11,8 +11,13 @@
 
 #include "core/caller_array.hpp"
 #include "runtime/doctor/doctor_cache.hpp"
-#include "runtime/matrix/state.hpp"
-#include "runtime/plan/predict.hpp"
+#include "runtime/matrix/apply.hpp"
+#include "runtime/matrix/distribute.hpp"
+#include "runtime/matrix/measure.hpp"
+#include "runtime/matrix/update.hpp"
+#include "runtime/matrix/vector.hpp"
+#include "runtime/plan/plan_exchange.hpp"
+#include "runtime/plan/planner.hpp"
 
 namespace rmsp {
 namespace {

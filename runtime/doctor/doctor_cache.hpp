@@ -7,7 +7,7 @@
 
 #include <rmsp/doctor.hpp>
 
-#include "runtime/matrix/state.hpp"
+#include "runtime/node/node.hpp"
 
 /// The self test's results among the runtime's cache files. Whatever is wrong with a file costs a warning at most: the result is
 /// then as if there were none.

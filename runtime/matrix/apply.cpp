@@ -1,3 +1,5 @@
+#include "runtime/matrix/apply.hpp"
+
 #include <algorithm>
 #include <functional>
 
@@ -5,7 +7,6 @@
 #include <kernels/steps/support/support.hpp>
 
 #include "runtime/matrix/columns.hpp"
-#include "runtime/matrix/state.hpp"
 
 namespace rmsp::detail {
 namespace {

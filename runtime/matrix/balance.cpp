@@ -1,3 +1,5 @@
+#include "runtime/matrix/balance.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -7,9 +9,8 @@
 #include <partition/balance.hpp>
 
 #include "core/clock.hpp"
-#include "runtime/matrix/state.hpp"
+#include "runtime/plan/planner.hpp"
 
-/// Parts of equal time: distributed, timed, cut anew and distributed again.
 namespace rmsp::detail {
 namespace {
 
@@ -90,11 +91,10 @@ std::vector<double> kernel_seconds(MatrixState<T>& matrix)
 }  // namespace
 
 template <class T>
-std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
-                                           const DistributeOptions& options)
+std::shared_ptr<MatrixState<T>> balance_time(std::shared_ptr<MatrixState<T>> matrix, const DistributeOptions& options,
+                                             core::Clock::time_point start, const DistributeByWeights<T>& distribute)
 {
-    const auto start = core::Clock::now();
-    auto matrix = distribute_parts(runtime, a, options);
+    const RuntimeState& runtime = *matrix->runtime;
     double distributing = core::seconds_since(start);
     const auto parts_nonzeros = [&] {
         std::vector<std::int64_t> nonzeros;
@@ -106,7 +106,7 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     std::vector<std::int64_t> nonzeros = parts_nonzeros();
     // A part without any says nothing of how long its nonzeros take; cuts that were moved may leave one, too.
     const auto each_has_some = [&] { return *std::min_element(nonzeros.begin(), nonzeros.end()) > 0; };
-    if (!is_timed(*runtime, matrix->plan, options) || nonzeros.size() < 2 || !each_has_some()) {
+    if (!is_timed(runtime, matrix->plan, options) || nonzeros.size() < 2 || !each_has_some()) {
         return matrix;
     }
     std::vector<double> seconds = kernel_seconds(*matrix);
@@ -117,7 +117,7 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     const auto distribute_again = [&] {
         matrix.reset();  // room for the next
         const auto begin = core::Clock::now();
-        matrix = distribute_parts(runtime, a, options, weights);
+        matrix = distribute(weights);
         distributing = core::seconds_since(begin);
     };
     while (imbalance > good_imbalance && moves < most_moves && each_has_some()) {
@@ -146,9 +146,11 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     return matrix;
 }
 
-template std::shared_ptr<MatrixState<float>> distribute(const std::shared_ptr<RuntimeState>&, const Stored<float>&,
-                                                        const DistributeOptions&);
-template std::shared_ptr<MatrixState<double>> distribute(const std::shared_ptr<RuntimeState>&, const Stored<double>&,
-                                                         const DistributeOptions&);
+#define RMSP_INSTANTIATE(T)                                                                                          \
+    template std::shared_ptr<MatrixState<T>> balance_time(std::shared_ptr<MatrixState<T>>, const DistributeOptions&, \
+                                                          core::Clock::time_point, const DistributeByWeights<T>&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::detail

@@ -11,7 +11,7 @@
 #include <kernels/steps/blas1/blas1.hpp>
 #include <kernels/steps/support/support.hpp>
 
-#include "runtime/matrix/state.hpp"
+#include "runtime/matrix/vector_state.hpp"
 
 namespace rmsp {
 namespace detail {

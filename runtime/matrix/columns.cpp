@@ -9,6 +9,8 @@
 #include <kernels/spmv/formats.hpp>
 #include <kernels/steps/support/support.hpp>
 
+#include "runtime/plan/merge.hpp"
+
 namespace rmsp::detail {
 namespace {
 

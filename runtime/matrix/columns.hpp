@@ -4,7 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/matrix/state.hpp"
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/matrix/operands.hpp"
+#include "runtime/matrix/phase_probe.hpp"
+#include "runtime/matrix/shard.hpp"
 
 /// Products in which several devices have some of the same rows of y: each adds into a partial y of its own, as long as the
 /// rows that it touches, and the partial results are added by rows. (MSREP, section 3.2.2 and Algorithms 5 and 7)

@@ -6,7 +6,7 @@
 
 #include <kernels/steps/convert/convert.hpp>
 
-#include "runtime/matrix/state.hpp"
+#include "runtime/node/node.hpp"
 
 namespace rmsp {
 namespace {

@@ -1,7 +1,9 @@
+#include "runtime/matrix/distribute.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <mutex>
-#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,129 +11,17 @@
 #include <kernels/steps/support/support.hpp>
 
 #include "core/clock.hpp"
+#include "runtime/matrix/balance.hpp"
 #include "runtime/matrix/columns.hpp"
 #include "runtime/matrix/exchange.hpp"
-#include "runtime/matrix/state.hpp"
-#include "runtime/plan/choose.hpp"
+#include "runtime/matrix/prepare_kernel.hpp"
+#include "runtime/matrix/upload.hpp"
+#include "runtime/plan/plan_exchange.hpp"
+#include "runtime/plan/planner.hpp"
+#include "runtime/plan/streamed_kernels.hpp"
 
-namespace rmsp {
-namespace detail {
+namespace rmsp::detail {
 namespace {
-
-/// Adds up what the devices upload and reports it as one share.
-class UploadProgress {
-public:
-    UploadProgress(Progress report, double total) : report_(std::move(report)), total_(total) {}
-    void add(double bytes)
-    {
-        if (report_) {
-            std::lock_guard lock(mutex_);
-            done_ += bytes;
-            report_("upload", total_ > 0 ? std::min(1.0, done_ / total_) : 1.0);
-        }
-    }
-
-private:
-    Progress report_;
-    double total_;
-    double done_ = 0;
-    std::mutex mutex_;
-};
-
-template <class T>
-void upload_values(Shard<T>& shard, engine::Worker& worker, const T* values)
-{
-    for (const Piece& piece : pieces_of(shard)) {
-        T* const out = shard.values.data() + piece.position;
-        const T* const from = values + piece.first;
-        const auto bytes = static_cast<std::size_t>(piece.n) * sizeof(T);
-        if constexpr (std::is_same_v<T, double>) {
-            if (shard.owned.floats) {
-                worker.device().upload(worker.stream(), out, bytes, engine::rounded_to_float(from));
-                continue;
-            }
-        }
-        worker.device().upload(worker.stream(), out, from, bytes);
-    }
-}
-
-template <class T>
-void upload_indices(const Shard<T>& shard, engine::Worker& worker, IndexView indices, std::int64_t base,
-                    std::int32_t* to)
-{
-    for (const Piece& piece : pieces_of(shard)) {
-        std::int32_t* const out = to + piece.position;
-        const auto bytes = static_cast<std::size_t>(piece.n) * sizeof(std::int32_t);
-        indices.visit([&](const auto* index) {
-            const auto* const from = index + piece.first;
-            if constexpr (sizeof(*from) == sizeof(std::int32_t)) {
-                worker.device().upload(worker.stream(), out, from, bytes);
-            } else {
-                // Narrowed on the way, so that the link carries half of it.
-                worker.device().upload(worker.stream(), out, bytes, engine::narrowed(from, base));
-            }
-        });
-    }
-}
-
-/// Builds the owned rows' local pointers: on the device from the caller's, whose slice is uploaded as it is (MSREP, section
-/// 4.1), or on the way there.
-template <class T>
-IndexView build_row_pointers(Shard<T>& shard, engine::Worker& worker, IndexView row_ptr, RowPointers where)
-{
-    const std::int64_t rows = shard.part.owned_rows();
-    const std::int64_t start = shard.part.start_idx + shard.carry_nnz;
-    const std::int64_t nnz = shard.part.nnz() - shard.carry_nnz;
-    const auto context = worker.context();
-    const std::size_t entry = nnz > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
-    shard.row_ptr = kernels::DeviceArray<std::byte>(worker.device(), static_cast<std::size_t>(rows + 1) * entry);
-
-    const auto localize = [&](IndexView global) {
-        if (entry == 4) {
-            auto* const out = reinterpret_cast<std::int32_t*>(shard.row_ptr.data());
-            kernels::localize_row_ptr(global, rows, start, nnz, out, context);
-            return IndexView(out);
-        }
-        auto* const out = reinterpret_cast<std::int64_t*>(shard.row_ptr.data());
-        kernels::localize_row_ptr(global, rows, start, nnz, out, context);
-        return IndexView(out);
-    };
-    return row_ptr.visit([&](const auto* p) {
-        const auto* const slice = p + shard.part.first_owned_row();
-        if (worker.device().shares_host_memory()) {
-            return localize(IndexView(slice));
-        }
-        if (where == RowPointers::host) {
-            const auto bytes = static_cast<std::size_t>(rows + 1) * entry;
-            const auto upload = [&](const auto* type) {
-                worker.device().upload(worker.stream(), shard.row_ptr.data(), bytes,
-                                       engine::localized(slice, start, nnz, type));
-                return IndexView(reinterpret_cast<decltype(type)>(shard.row_ptr.data()));
-            };
-            return entry == 4 ? upload(static_cast<const std::int32_t*>(nullptr))
-                              : upload(static_cast<const std::int64_t*>(nullptr));
-        }
-        using Pointer = std::remove_cvref_t<decltype(*p)>;
-        kernels::DeviceArray<Pointer> staged(worker.device(), static_cast<std::size_t>(rows + 1));
-        worker.device().upload(worker.stream(), staged.data(), slice,
-                               static_cast<std::size_t>(rows + 1) * sizeof(Pointer));
-        const IndexView local = localize(IndexView(staged.data()));
-        worker.stream().synchronize();  // before `staged` goes
-        return local;
-    });
-}
-
-/// One past the last entry of the part's first row, which began in a part before.
-template <class T>
-std::int64_t end_of_first_row(const Stored<T>& a, const PartialCsr& part)
-{
-    if (!a.coordinates) {
-        return std::min(part.end_idx, a.row_ptr[part.start_row + 1]);
-    }
-    return a.row_idx.visit([&](const auto* row) -> std::int64_t {
-        return std::upper_bound(row + part.start_idx, row + part.end_idx, part.start_row) - row;
-    });
-}
 
 /// Nonzeros before one of the shard's owned rows.
 template <class T>
@@ -290,91 +180,6 @@ void prepare_rows(MatrixState<T>& matrix, engine::Worker& worker)
     open_shard(matrix, shard, worker);
 }
 
-template <class T>
-void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, const Stored<T>& a,
-                 UploadProgress& progress)
-{
-    const DistributeOptions& options = matrix.options;
-    const auto rank = static_cast<std::size_t>(worker.rank());
-    engine::Device& device = worker.device();
-    auto shard_owner = std::make_unique<Shard<T>>();
-    Shard<T>& shard = *shard_owner;
-    matrix.shards[rank] = std::move(shard_owner);
-    ShardPlan& plan = matrix.plan.shards[rank];
-    shard.part = plan.part;
-    shard.owned.floats = options.values == StoredValues::floats;
-    const std::int64_t nnz = shard.part.nnz();
-    if (shard.part.start_flag) {
-        shard.carry_nnz = end_of_first_row(a, shard.part) - shard.part.start_idx;
-    }
-    const bool coo = a.coordinates;
-    const bool in_place = device.shares_host_memory() && a.col_idx.type() == IndexType::i32 &&
-                          (!coo || a.row_idx.type() == IndexType::i32);
-    if (matrix.source && !in_place) {
-        shard.owned.rows = shard.part.owned_rows();
-        shard.streams = true;
-        progress.add(static_cast<double>(nnz) * (sizeof(T) + sizeof(std::int32_t)));
-        return;
-    }
-
-    const std::int32_t* rows = nullptr;
-    const std::int32_t* columns = nullptr;
-    const T* values = nullptr;
-    std::int64_t owned_position = whole_lines(shard.carry_nnz);
-    if (in_place && (options.borrow || matrix.source)) {
-        columns = static_cast<const std::int32_t*>(a.col_idx.data()) + shard.part.start_idx;
-        values = a.values + shard.part.start_idx;
-        rows = coo ? static_cast<const std::int32_t*>(a.row_idx.data()) + shard.part.start_idx : nullptr;
-        owned_position = shard.carry_nnz;
-    } else {
-        const auto entries = static_cast<std::size_t>(owned_position + nnz - shard.carry_nnz);
-        shard.col_idx = kernels::DeviceArray<std::int32_t>(device, entries);
-        shard.values = kernels::DeviceArray<T>(device, entries);
-        upload_indices(shard, worker, a.col_idx, plan.index_base, shard.col_idx.data());
-        if (coo) {
-            shard.row_idx = kernels::DeviceArray<std::int32_t>(device, entries);
-            upload_indices(shard, worker, a.row_idx, 0, shard.row_idx.data());
-            rows = shard.row_idx.data();
-        }
-        progress.add(static_cast<double>(nnz) * sizeof(std::int32_t));
-        if (a.resident != nullptr) {
-            a.resident->gather(worker, meeting, shard.values.data());
-        } else {
-            upload_values(shard, worker, a.values);
-        }
-        progress.add(static_cast<double>(nnz) * sizeof(T));
-        columns = shard.col_idx.data();
-        values = shard.values.data();
-    }
-
-    shard.owned = {shard.part.owned_rows(),
-                   plan.indices,
-                   nnz - shard.carry_nnz,
-                   {},
-                   columns + owned_position,
-                   values + owned_position,
-                   shard.part.first_owned_row() - plan.index_base,
-                   0,
-                   shard.owned.floats};
-    if (coo) {
-        shard.owned_rows = rows + owned_position;
-    } else {
-        shard.owned.row_ptr = build_row_pointers(shard, worker, a.row_ptr, options.row_pointers);
-        if (shard.owned.rows > 0) {
-            shard.statistics = a.row_ptr.visit([&](const auto* p) {
-                return row_statistics(shard.owned.rows, IndexView(p + shard.part.first_owned_row()));
-            });
-        }
-    }
-    if (shard.carry_nnz > 0) {
-        const std::int64_t pointers[2] = {0, shard.carry_nnz};
-        shard.carry_row_ptr = kernels::DeviceArray<std::int64_t>(device, 2);
-        device.upload(worker.stream(), shard.carry_row_ptr.data(), pointers, sizeof(pointers));
-        shard.carry = {1, plan.indices, shard.carry_nnz, IndexView(shard.carry_row_ptr.data()), columns, values};
-    }
-    worker.stream().synchronize();
-}
-
 /// The arrays of a streamed matrix, locked by one worker for all devices.
 template <class T>
 std::unique_ptr<StreamSource<T>> lock_source(RuntimeState& runtime, const CsrView<T>& a, bool pin)
@@ -456,13 +261,6 @@ std::vector<int> carry_counts(const Partition& partition)
 
 }  // namespace
 
-std::unique_ptr<MemoryBudget> make_budget(engine::Device& device, const DistributeOptions& options)
-{
-    return std::make_unique<MemoryBudget>(
-        device, options.device_bytes,
-        fmt::format("a streamed matrix on {} {}", to_string(device.info().kind), device.info().index));
-}
-
 template <class T>
 void prepare_apply(MatrixState<T>& matrix, bool of_transpose)
 {
@@ -518,6 +316,9 @@ void prepare_apply(MatrixState<T>& matrix, bool of_transpose)
     place = product;
 }
 
+namespace {
+
+/// Splits A, by `weights` as make_plan() does, copies each part to its device and makes its kernel ready.
 template <class T>
 std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
                                                  const DistributeOptions& options, const std::vector<double>& weights)
@@ -612,74 +413,26 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
     return matrix;
 }
 
+}  // namespace
+
 template <class T>
-void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values, ResidentValues<T>* resident)
+std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
+                                           const DistributeOptions& options)
 {
-    matrix->runtime
-        ->submit(
-            [&](engine::Worker& worker, engine::Rendezvous& meeting) {
-                Shard<T>& shard = *matrix->shards[static_cast<std::size_t>(worker.rank())];
-                if (matrix->sorted_copy) {
-                    throw Error(ErrorCode::usage,
-                                "the entries of this matrix were sorted when it was distributed, so new values have no "
-                                "place: sort them first, or distribute again");
-                }
-                if (resident != nullptr) {
-                    resident->gather(worker, meeting, shard.values.data());
-                } else if (matrix->source) {
-                    if (values != matrix->source->a.values) {
-                        throw Error(
-                            ErrorCode::usage,
-                            "this matrix is streamed from the caller's values: write the new ones into the same "
-                            "array");
-                    }
-                    if (worker.rank() == 0) {
-                        matrix->source->values->refresh();
-                    }
-                    if (shard.streamed) {
-                        shard.streamed->update_values(worker);
-                    }
-                } else if (shard.values.size() == 0 && shard.part.nnz() > 0) {
-                    if (values + shard.part.start_idx !=
-                        (shard.carry_nnz > 0 ? shard.carry.values : shard.owned.values)) {
-                        throw Error(ErrorCode::usage,
-                                    "this matrix borrows the caller's values: write the new ones into the same array");
-                    }
-                } else {
-                    upload_values(shard, worker, values);
-                }
-                if (shard.owned_operator) {
-                    kernels::SpmvOperator<T>& op = *shard.owned_operator;
-                    const std::int64_t read = op.format_bytes();
-                    const std::int64_t kept = op.workspace_bytes();
-                    op.update_values(worker.context());
-                    shard.more_read += op.format_bytes() - read;
-                    shard.more_kept += op.workspace_bytes() - kept;
-                }
-                if (shard.carry_operator) {
-                    shard.carry_operator->update_values(worker.context());
-                }
-                for (const auto& product : matrix->column_products) {
-                    if (product) {
-                        product->update_values(worker);
-                    }
-                }
-            },
-            {}, true)
-        .get();
-    ++matrix->round;
+    const auto start = core::Clock::now();
+    const auto by_weights = [&](const std::vector<double>& weights) {
+        return distribute_parts(runtime, a, options, weights);
+    };
+    auto matrix = by_weights({});
+    return balance_time<T>(std::move(matrix), options, start, by_weights);
 }
 
-template std::shared_ptr<MatrixState<float>> distribute_parts(const std::shared_ptr<RuntimeState>&,
-                                                              const Stored<float>&, const DistributeOptions&,
-                                                              const std::vector<double>&);
-template std::shared_ptr<MatrixState<double>> distribute_parts(const std::shared_ptr<RuntimeState>&,
-                                                               const Stored<double>&, const DistributeOptions&,
-                                                               const std::vector<double>&);
-template void prepare_apply(MatrixState<float>&, bool);
-template void prepare_apply(MatrixState<double>&, bool);
-template void update_values(const std::shared_ptr<MatrixState<float>>&, const float*, ResidentValues<float>*);
-template void update_values(const std::shared_ptr<MatrixState<double>>&, const double*, ResidentValues<double>*);
+#define RMSP_INSTANTIATE(T)                                                                                     \
+    template std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>&, const Stored<T>&, \
+                                                        const DistributeOptions&);                              \
+    template void prepare_apply(MatrixState<T>&, bool);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
 
-}  // namespace detail
-}  // namespace rmsp
+}  // namespace rmsp::detail

@@ -10,6 +10,8 @@
 
 #include <kernels/steps/ghosts/ghosts.hpp>
 
+#include "runtime/plan/plan_exchange.hpp"
+
 namespace rmsp::detail {
 namespace {
 
@@ -128,28 +130,6 @@ void open_halo(MatrixState<T>& matrix, engine::Worker& worker, const GhostSearch
 }
 
 }  // namespace
-
-std::int64_t largest_halo(const Plan& plan)
-{
-    std::int64_t largest = 0;
-    for (const ShardPlan& shard : plan.shards) {
-        largest = std::max(largest, shard.halo_entries);
-    }
-    return largest;
-}
-
-void set_ghosts(Plan& plan, const std::vector<std::int64_t>& slices, const std::vector<std::int64_t>& ghosts)
-{
-    const std::int64_t value_bytes = plan.precision == "double" ? sizeof(double) : sizeof(float);
-    plan.exchange = "entries";
-    for (std::size_t i = 0; i < plan.shards.size(); ++i) {
-        ShardPlan& shard = plan.shards[i];
-        const auto touched = [&](std::int64_t columns) { return std::min(shard.part.nnz(), columns) * value_bytes; };
-        shard.apply_bytes +=
-            touched(slices[i + 1] - slices[i] + ghosts[i]) - touched(shard.end_column - shard.first_column);
-        shard.halo_entries = ghosts[i];
-    }
-}
 
 template <class T>
 void choose_exchange(MatrixState<T>& matrix, Exchange wanted)

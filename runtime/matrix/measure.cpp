@@ -1,3 +1,5 @@
+#include "runtime/matrix/measure.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -9,12 +11,14 @@
 
 #include <kernels/steps/support/support.hpp>
 
-#include "runtime/matrix/state.hpp"
-#include "runtime/plan/choose.hpp"
-#include "runtime/plan/predict.hpp"
+#include "runtime/matrix/apply.hpp"
+#include "runtime/matrix/links.hpp"
+#include "runtime/matrix/phase_probe.hpp"
+#include "runtime/matrix/prepare_kernel.hpp"
+#include "runtime/matrix/vector.hpp"
+#include "runtime/node/node.hpp"
 
-namespace rmsp {
-namespace detail {
+namespace rmsp::detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -25,16 +29,6 @@ constexpr std::int64_t most_profiled_applies = 11;
 constexpr std::int64_t least_profiled_applies = 3;
 // Of an apply: begin, x upload, x exchange, x packing, boundary, interior, y upload, kernel, merge.
 constexpr int marks_each = 9;
-
-double median(std::vector<double> values)
-{
-    if (values.empty()) {
-        return 0;
-    }
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
 
 /// Events that belong to the devices, made and freed on their workers.
 class DeviceEvents {
@@ -108,107 +102,6 @@ private:
     std::int64_t entries_;
     std::vector<kernels::DeviceArray<double>> data_;
 };
-
-}  // namespace
-
-PhaseProbe::PhaseProbe(RuntimeState& runtime, int applies, int marks)
-    : runtime_(runtime), marks_(static_cast<std::size_t>(runtime.devices())), used_(marks_.size(), 0)
-{
-    runtime_
-        .submit([&](engine::Worker& worker, engine::Rendezvous&) {
-            auto& own = marks_[static_cast<std::size_t>(worker.rank())];
-            own.resize(static_cast<std::size_t>(applies) * static_cast<std::size_t>(marks));
-            for (auto& mark : own) {
-                mark.event = worker.device().make_event(true);
-            }
-        })
-        .get();
-}
-
-PhaseProbe::~PhaseProbe()
-{
-    for (std::size_t rank = 0; rank < marks_.size(); ++rank) {
-        auto* const own = new std::vector<Mark>(std::move(marks_[rank]));
-        runtime_.release(static_cast<int>(rank), [own] { delete own; });
-    }
-}
-
-std::size_t PhaseProbe::mark(engine::Worker& worker, const char* phase)
-{
-    const std::size_t used = used_[static_cast<std::size_t>(worker.rank())];
-    return mark(worker, phase, worker.stream(), used > 0 ? used - 1 : 0);
-}
-
-std::size_t PhaseProbe::mark(engine::Worker& worker, const char* phase, engine::Stream& stream, std::size_t since)
-{
-    Mark& mark = next(worker);
-    mark.phase = phase;
-    mark.since = since;
-    stream.record(*mark.event);
-    return used_[static_cast<std::size_t>(worker.rank())] - 1;
-}
-
-void PhaseProbe::add(engine::Worker& worker, const char* phase, double seconds)
-{
-    // Recorded as well, since the next mark may count from here.
-    marks_[static_cast<std::size_t>(worker.rank())][mark(worker, phase)].seconds = seconds;
-}
-
-PhaseProbe::Mark& PhaseProbe::next(engine::Worker& worker)
-{
-    const auto rank = static_cast<std::size_t>(worker.rank());
-    auto& own = marks_[rank];
-    if (used_[rank] == own.size()) {
-        own.push_back({});
-        own.back().event = worker.device().make_event(true);
-    }
-    return own[used_[rank]++];
-}
-
-std::vector<PhaseTimes> PhaseProbe::medians() const
-{
-    std::vector<PhaseTimes> phases;
-    const std::size_t devices = marks_.size();
-    for (std::size_t rank = 0; rank < devices; ++rank) {
-        struct Samples {
-            std::string name;
-            std::vector<double> seconds;  // of each apply
-            int last_apply = -1;
-        };
-        std::vector<Samples> samples;
-        int apply = -1;
-        for (std::size_t i = 0; i < used_[rank]; ++i) {
-            const Mark& mark = marks_[rank][i];
-            const std::string name = mark.phase;
-            if (name.empty()) {
-                ++apply;
-            }
-            if (name.empty() || name == no_phase) {
-                continue;
-            }
-            auto place = std::find_if(samples.begin(), samples.end(), [&](const auto& s) { return s.name == name; });
-            if (place == samples.end()) {
-                place = samples.insert(samples.end(), {name, {}, -1});
-            }
-            if (std::exchange(place->last_apply, apply) != apply) {
-                place->seconds.push_back(0);
-            }
-            place->seconds.back() +=
-                mark.seconds >= 0 ? mark.seconds : mark.event->seconds_since(*marks_[rank][mark.since].event);
-        }
-        for (auto& sample : samples) {
-            auto place =
-                std::find_if(phases.begin(), phases.end(), [&](const auto& p) { return p.name == sample.name; });
-            if (place == phases.end()) {
-                place = phases.insert(phases.end(), PhaseTimes{sample.name, std::vector<double>(devices), false});
-            }
-            place->seconds[rank] = median(std::move(sample.seconds));
-        }
-    }
-    return phases;
-}
-
-namespace {
 
 /// Applies of a matrix to vectors of their own, timed one by one.
 template <class T>
@@ -485,29 +378,4 @@ template Measurement measure_matrix(const std::shared_ptr<MatrixState<double>>&,
                                     std::int64_t, std::int64_t, double, const double*, double, const double*, double*,
                                     bool);
 
-}  // namespace detail
-
-template <class T>
-Report DistributedMatrix<T>::report() const
-{
-    detail::RuntimeState& runtime = *detail::checked(state_)->runtime;
-    const std::vector<double> limits = runtime.limits(state_->mode);
-    std::lock_guard lock(runtime.mutex);
-    Report report;
-    report.plan = detail::current_plan(*state_);
-    for (std::size_t i = 0; i < report.plan.shards.size(); ++i) {
-        report.plan.shards[i].limit_gbs = limits[i];
-    }
-    detail::predict(report.plan, runtime, state_->options.x_layout);
-    report.setup = state_->setup;
-    report.measurements = state_->measurements;
-    report.notes = runtime.notes;
-    report.notes.insert(report.notes.end(), state_->notes.begin(), state_->notes.end());
-    report.topology = runtime.topology.name;
-    return report;
-}
-
-template Report DistributedMatrix<float>::report() const;
-template Report DistributedMatrix<double>::report() const;
-
-}  // namespace rmsp
+}  // namespace rmsp::detail

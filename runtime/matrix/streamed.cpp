@@ -7,12 +7,9 @@
 #include <limits>
 #include <span>
 
-#include <fmt/format.h>
-
-#include <kernels/spmv/policy.hpp>
 #include <kernels/steps/support/support.hpp>
 
-#include "runtime/matrix/state.hpp"
+#include "runtime/plan/streamed_kernels.hpp"
 
 namespace rmsp::detail {
 namespace {
@@ -38,110 +35,7 @@ constexpr double most_encoded_share = 0.9;
 template <class T>
 constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
 
-/// Pieces of one row, whose nonzeros here are [first, end).
-void cut_row(std::vector<StreamPiece>& pieces, std::int64_t row, std::int64_t first, std::int64_t end, bool carry,
-             std::int64_t longest)
-{
-    for (std::int64_t i = first; i < end; i += longest) {
-        pieces.push_back({row, 1, i, std::min(longest, end - i), carry, i > first});
-    }
-}
-
 }  // namespace
-
-template <class T>
-const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
-                                                   const RowStatistics& rows, std::int64_t cols)
-{
-    const auto& chosen = kernels::choose_spmv<T>(kind, name, determinism, rows, cols);
-    if (chosen.streams) {
-        return chosen;
-    }
-    if (name == "auto") {
-        const char* const streaming = determinism == Determinism::device_count ? "csr-row-warp"
-                                      : kernels::prefers_row_vector(rows)      ? "csr-row-vector"
-                                                                               : "csr-nnz-split";
-        return kernels::choose_spmv<T>(kind, streaming, determinism, rows, cols);
-    }
-    std::string names;
-    for (const auto& kernel : kernels::spmv_kernels<T>()) {
-        if (kernel.info.device == kind && kernel.streams) {
-            names += ", " + kernel.info.name;
-        }
-    }
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("SpMV kernel \"{}\" needs the entries of the matrix on the device before an apply; a streamed "
-                    "matrix is multiplied by: auto{}",
-                    name, names));
-}
-
-template <class T>
-const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::string& name, Determinism determinism)
-{
-    std::string names;
-    for (const auto& kernel : kernels::spmv_csc_kernels<T>()) {
-        if (kernel.info.device != kind || !kernel.streams) {
-            continue;
-        }
-        if (kernel.info.name == name || (name == "auto" && kernel.info.determinism >= determinism)) {
-            return kernels::choose_spmv_csc<T>(kind, kernel.info.name, determinism);
-        }
-        names += (names.empty() ? "" : ", ") + kernel.info.name;
-    }
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("streamed columns are multiplied without having them on the device before: no kernel \"{}\" "
-                    "that keeps determinism \"{}\" does; there are: {}",
-                    name, to_string(determinism), names));
-}
-
-std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
-                                    std::int64_t chunk_bytes, std::int64_t entry_bytes, const StreamEnds& ends)
-{
-    // A piece's local row pointers are 32-bit.
-    chunk_bytes = std::min(chunk_bytes, std::numeric_limits<std::int32_t>::max() * entry_bytes);
-    const auto pointer_bytes = static_cast<std::int64_t>(row_ptr.element_bytes());
-    const std::int64_t longest = std::max<std::int64_t>(1, (chunk_bytes - 2 * pointer_bytes) / entry_bytes);
-
-    std::vector<StreamPiece> pieces;
-    cut_row(pieces, part.start_row, part.start_idx, part.start_idx + carry_nnz, true, longest);
-    std::int64_t row = part.first_owned_row();
-    std::int64_t first = part.start_idx + carry_nnz;
-    while (row < part.end_row) {
-        const auto bytes = [&](std::int64_t nonzeros, std::int64_t rows) {
-            return nonzeros * entry_bytes + rows * pointer_bytes;
-        };
-        std::int64_t most = chunk_bytes;
-        if (ends.last > 0) {
-            const std::int64_t left = bytes(part.end_idx - first, part.end_row - row + 1);
-            most = std::min(most, std::max(ends.last, left - left / 8));
-        }
-        if (ends.first > 0) {
-            most = std::min(most, std::max(ends.first, bytes(first - part.start_idx, row - part.first_owned_row())));
-        }
-        // The part's last row may go on in the next part.
-        const auto end_of = [&](std::int64_t rows_end) { return std::min(row_ptr[rows_end], part.end_idx); };
-        const auto fits = [&](std::int64_t rows_end) {
-            return (end_of(rows_end) - first) * entry_bytes + (rows_end - row + 1) * pointer_bytes <= most;
-        };
-        std::int64_t end = row;  // the last one that fits
-        std::int64_t beyond = part.end_row + 1;
-        while (beyond - end > 1) {
-            const std::int64_t middle = end + (beyond - end) / 2;
-            (fits(middle) ? end : beyond) = middle;
-        }
-        if (end == row) {
-            end = row + 1;
-            cut_row(pieces, row, first, end_of(end), false, longest);
-        } else {
-            pieces.push_back({row, end - row, first, end_of(end) - first, false, false});
-        }
-        first = end_of(end);
-        row = end;
-    }
-    return pieces;
-}
 
 template <class T>
 StreamSource<T>::StreamSource(LockedArrays& arrays, engine::Device& device, const CsrView<T>& matrix, bool lock)
@@ -626,12 +520,6 @@ void StreamedPart<T>::abandon(engine::Worker& worker) noexcept
     }
 }
 
-template const kernels::SpmvKernel<float>& choose_streamed_spmv(DeviceKind, const std::string&, Determinism,
-                                                                const RowStatistics&, std::int64_t);
-template const kernels::SpmvKernel<double>& choose_streamed_spmv(DeviceKind, const std::string&, Determinism,
-                                                                 const RowStatistics&, std::int64_t);
-template const kernels::CscKernel<float>& choose_streamed_csc(DeviceKind, const std::string&, Determinism);
-template const kernels::CscKernel<double>& choose_streamed_csc(DeviceKind, const std::string&, Determinism);
 template struct StreamSource<float>;
 template struct StreamSource<double>;
 template class StreamedPart<float>;

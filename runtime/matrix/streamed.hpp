@@ -14,51 +14,12 @@
 #include "runtime/engine/device.hpp"
 #include "runtime/engine/locked_array.hpp"
 #include "runtime/engine/worker.hpp"
+#include "runtime/matrix/phase_probe.hpp"
+#include "runtime/matrix/stream_pieces.hpp"
 #include "runtime/transport/transport.hpp"
-
-namespace rmsp::detail {
-class PhaseProbe;
-}
 
 /// The streamed mode: a matrix that stays in the caller's host memory and comes to the devices in pieces at each apply.
 namespace rmsp::detail {
-
-/// Least bytes of DistributeOptions::chunk_bytes.
-inline constexpr std::int64_t least_chunk_bytes = 1024;
-
-/// A stretch of a device's part that is copied and multiplied as one.
-struct StreamPiece {
-    std::int64_t first_row = 0;
-    std::int64_t rows = 0;
-    std::int64_t first = 0;  ///< nonzero
-    std::int64_t nnz = 0;
-    bool carry = false;      ///< of the row that the part shares with its predecessor
-    bool continues = false;  ///< of a row that the piece before began: adds to what that one found
-    bool operator==(const StreamPiece&) const = default;
-};
-
-/// Bytes of the smallest pieces at the ends of a part; 0: as large as the others.
-struct StreamEnds {
-    std::int64_t last =
-        0;  ///< each leaves an eighth of what is left, so that it is multiplied while the next one comes
-    std::int64_t first = 0;  ///< each is at most all before it: x, which follows the first ones on the link, waits less
-};
-
-/// Cuts a part into pieces of at most `chunk_bytes` of row pointers, columns and values: between rows, and inside a row only
-/// where it is longer than a chunk. Such a row is cut at distances from its start that do not depend on the part. The first
-/// carry_nnz nonzeros belong to the shared row. `entry_bytes` are of one column and its value.
-std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
-                                    std::int64_t chunk_bytes, std::int64_t entry_bytes, const StreamEnds& ends = {});
-
-/// choose_spmv() among the kernels that serve a streamed matrix: those that read the caller's format where it is. The others
-/// keep a copy of the entries, or examine them beforehand. \throws Error(usage) as that does, and for the others
-template <class T>
-const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
-                                                   const RowStatistics& rows, std::int64_t cols);
-
-/// The same for columns: choose_spmv_csc().
-template <class T>
-const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::string& name, Determinism determinism);
 
 /// The caller's arrays, where the pieces come from. One for all devices of a matrix.
 template <class T>

@@ -1,3 +1,5 @@
+#include "runtime/matrix/vector.hpp"
+
 #include <algorithm>
 #include <cstdint>
 
@@ -7,8 +9,7 @@
 #include <kernels/steps/support/support.hpp>
 
 #include "core/caller_array.hpp"
-#include "runtime/matrix/state.hpp"
-#include "runtime/plan/choose.hpp"
+#include "runtime/matrix/prepare_kernel.hpp"
 
 namespace rmsp {
 namespace detail {

@@ -8,11 +8,9 @@
 
 #include <fmt/format.h>
 
-#include <rmsp/runtime.hpp>
-
 #include "runtime/engine/cuda/cuda_backend.hpp"
 #include "runtime/engine/host/host_device.hpp"
-#include "runtime/matrix/state.hpp"
+#include "runtime/node/node.hpp"
 
 /// From RuntimeOptions::devices to placed workers with open devices.
 namespace rmsp {

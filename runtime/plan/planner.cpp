@@ -1,3 +1,5 @@
+#include "runtime/plan/planner.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -7,14 +9,15 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <kernels/spmv/formats.hpp>
 
-#include "runtime/matrix/state.hpp"
-#include "runtime/plan/choose.hpp"
 #include "runtime/plan/device_count.hpp"
+#include "runtime/plan/merge.hpp"
 #include "runtime/plan/predict.hpp"
+#include "runtime/plan/rank_kernels.hpp"
+#include "runtime/plan/sides.hpp"
+#include "runtime/plan/streamed_kernels.hpp"
 
 namespace rmsp::detail {
 namespace {
@@ -256,113 +259,6 @@ Partition balance_bytes(Partition partition, const CsrView<T>& a, PartitionOptio
     }
     return partition;
 }
-
-/// Even slices among the devices that have a part.
-std::vector<std::int64_t> slices_of_used(const Plan& plan, std::int64_t size)
-{
-    std::vector<std::int64_t> slices = even_slices(size, plan.devices);
-    slices.resize(plan.partition.parts.size() + 1, size);
-    return slices;
-}
-
-}  // namespace
-
-std::vector<std::int64_t> row_slices(const Plan& plan)
-{
-    std::vector<std::int64_t> slices;
-    for (const PartialCsr& part : plan.partition.parts) {
-        slices.push_back(part.first_owned_row());
-    }
-    slices.push_back(plan.partition.rows);
-    return plan.order == CooOrder::unsorted ? slices_of_used(plan, plan.partition.rows) : slices;
-}
-
-std::vector<std::int64_t> even_slices(std::int64_t size, int devices)
-{
-    const std::int64_t slice = whole_lines((size + devices - 1) / devices);
-    std::vector<std::int64_t> slices;
-    for (int i = 0; i <= devices; ++i) {
-        slices.push_back(std::min(size, slice * i));
-    }
-    return slices;
-}
-
-std::vector<std::int64_t> column_slices(const Plan& plan)
-{
-    return plan.rows == plan.cols ? row_slices(plan) : slices_of_used(plan, plan.partition.cols);
-}
-
-Side row_side(const Plan& plan)
-{
-    Side side;
-    side.slices = row_slices(plan);
-    for (const ShardPlan& shard : plan.shards) {
-        side.touched.push_back(transposed(plan) ? Range{shard.first_column, shard.end_column}
-                                                : Range{shard.first_row, shard.end_row});
-    }
-    return side;
-}
-
-Side column_side(const Plan& plan)
-{
-    Side side;
-    side.slices = column_slices(plan);
-    for (const ShardPlan& shard : plan.shards) {
-        side.touched.push_back(transposed(plan) ? Range{shard.first_row, shard.end_row}
-                                                : Range{shard.first_column, shard.end_column});
-    }
-    return side;
-}
-
-std::vector<std::int64_t> received_bytes(const Side& y, std::int64_t entry_bytes)
-{
-    std::vector<std::int64_t> bytes(y.touched.size(), 0);
-    for (std::size_t to = 0; to < bytes.size(); ++to) {
-        for (std::size_t from = 0; from < bytes.size(); ++from) {
-            const std::int64_t first = std::max(y.slices[to], y.touched[from].first);
-            const std::int64_t end = std::min(y.slices[to + 1], y.touched[from].end);
-            bytes[to] += from != to ? std::max<std::int64_t>(0, end - first) * entry_bytes : 0;
-        }
-    }
-    return bytes;
-}
-
-MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& options, const Side& y,
-                     std::int64_t entry_bytes)
-{
-    const auto known = transport::transport_names();
-    if (options.merge != "auto" && std::find(known.begin(), known.end(), options.merge) == known.end()) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("merge \"{}\" is not one of auto, {}", options.merge, fmt::join(known, ", ")));
-    }
-    MergePlan plan;
-    if (runtime.devices() == 1) {
-        plan.name = "none";
-        return plan;
-    }
-    const std::vector<std::int64_t> received = received_bytes(y, entry_bytes);
-    plan.bytes = *std::max_element(received.begin(), received.end());
-    if (runtime.connection.name == "shared") {
-        plan.name = "shared";
-        return plan;
-    }
-    plan.name = options.merge;
-    if (runtime.options.one_thread && plan.name != "auto" && plan.name != "host") {
-        throw Error(ErrorCode::usage,
-                    fmt::format("one thread for all devices merges through the host only, not by {}", plan.name));
-    }
-    if (plan.name == "auto") {
-        // The connected one, or host copies, which need no connecting. A described machine: as if everything connected.
-        plan.name = runtime.connection.transport ? runtime.connection.name : "peer";
-        if (transport::merge_seconds("host", plan.bytes) < transport::merge_seconds(plan.name, plan.bytes)) {
-            plan.name = "host";
-        }
-    }
-    plan.seconds = transport::merge_seconds(plan.name, plan.bytes);
-    return plan;
-}
-
-namespace {
 
 /// What device i is given to do by the plan's partition; `slices` of the vector along M's columns.
 template <class T>

@@ -1,45 +1,14 @@
 #include "runtime/plan/predict.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
-#include <limits>
-#include <vector>
 
 #include <kernels/spmv/choose/model.hpp>
 
-#include "runtime/matrix/exchange.hpp"
 #include "runtime/plan/device_count.hpp"
 #include "runtime/transport/halo.hpp"
 
 namespace rmsp::detail {
 namespace {
-
-/// Columns of the part outside [first, end), each once.
-std::int64_t count_outside(IndexView col_idx, const PartialCsr& part, std::int64_t cols, std::int64_t first,
-                           std::int64_t end)
-{
-    constexpr std::int64_t word_bits = 64;
-    std::vector<std::uint64_t> met(static_cast<std::size_t>((cols + word_bits - 1) / word_bits));
-    col_idx.visit([&](const auto* column) {
-#pragma omp parallel for schedule(static)
-        for (std::int64_t i = part.start_idx; i < part.end_idx; ++i) {
-            const std::int64_t c = column[i];
-            if (c < first || c >= end) {
-                const std::uint64_t bit = std::uint64_t{1} << (c % word_bits);
-                const std::atomic_ref<std::uint64_t> word(met[static_cast<std::size_t>(c / word_bits)]);
-                if ((word.load(std::memory_order_relaxed) & bit) == 0) {
-                    word.fetch_or(bit, std::memory_order_relaxed);
-                }
-            }
-        }
-    });
-    std::int64_t count = 0;
-    for (const std::uint64_t word : met) {
-        count += std::popcount(word);
-    }
-    return count;
-}
 
 /// Of one device, by itself.
 double kernel_seconds(const ShardPlan& shard)
@@ -96,32 +65,5 @@ void predict(Plan& plan, const RuntimeState& runtime, Layout x_layout)
         }
     }
 }
-
-template <class T>
-void plan_exchange(Plan& plan, const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options)
-{
-    if (plan.exchange != "ranges" || !may_number_anew(a.format, options) ||
-        a.cols > std::numeric_limits<std::int32_t>::max()) {
-        return;
-    }
-    const bool wanted = options.exchange == Exchange::entries;
-    const std::int64_t range = largest_halo(plan);
-    if (!wanted && (options.exchange == Exchange::ranges || options.x_layout != Layout::rows ||
-                    !transport::entries_pay(0, range, sizeof(T)))) {
-        return;
-    }
-    const std::vector<std::int64_t> slices = column_slices(plan);
-    std::vector<std::int64_t> ghosts;
-    for (std::size_t i = 0; i < plan.shards.size(); ++i) {
-        ghosts.push_back(count_outside(a.col_idx, plan.shards[i].part, a.cols, slices[i], slices[i + 1]));
-    }
-    if (wanted || transport::entries_pay(*std::max_element(ghosts.begin(), ghosts.end()), range, sizeof(T))) {
-        set_ghosts(plan, slices, ghosts);
-        predict(plan, runtime, options.x_layout);
-    }
-}
-
-template void plan_exchange(Plan&, const RuntimeState&, const Stored<float>&, const DistributeOptions&);
-template void plan_exchange(Plan&, const RuntimeState&, const Stored<double>&, const DistributeOptions&);
 
 }  // namespace rmsp::detail

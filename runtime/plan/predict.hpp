@@ -1,8 +1,10 @@
 #pragma once
 
-#include "runtime/matrix/state.hpp"
+#include <rmsp/runtime.hpp>
 
-/// How long an apply takes by the model, and what of its exchange is known before a matrix is distributed.
+#include "runtime/node/node.hpp"
+
+/// How long an apply takes by the model.
 namespace rmsp::detail {
 
 /// What the exchange of an x by rows costs whatever it moves.
@@ -10,10 +12,5 @@ double exchange_latency(const RuntimeState& runtime);
 
 /// Sets ShardPlan::exchange_seconds and predicted_seconds from what the plan says now: kernels, limits, entries to exchange.
 void predict(Plan& plan, const RuntimeState& runtime, Layout x_layout);
-
-/// Whether an x by rows will be exchanged by entries, as choose_exchange() finds on the devices, and how many each device
-/// receives; reads every column.
-template <class T>
-void plan_exchange(Plan& plan, const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options);
 
 }  // namespace rmsp::detail

@@ -10,7 +10,8 @@
 #include <rmsp/spgemm.hpp>
 
 #include "runtime/engine/memory_budget.hpp"
-#include "runtime/matrix/state.hpp"
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/node/node.hpp"
 
 /// Behind SparseProduct.
 namespace rmsp::detail {

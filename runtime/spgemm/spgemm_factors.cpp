@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/matrix/distribute.hpp"
+#include "runtime/matrix/update.hpp"
 #include "runtime/spgemm/spgemm.hpp"
 
 /// Factors that are on the devices, and products as matrices to multiply vectors with.

@@ -1,19 +1,13 @@
 #pragma once
 
-#include <memory>
+#include <rmsp/runtime.hpp>
 
-#include "runtime/matrix/state.hpp"
+#include "runtime/engine/worker.hpp"
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/matrix/shard.hpp"
 
-/// The automatic choice of a resident shard's kernel: predicted by a model, remembered from earlier, or raced.
+/// The kernel of a resident shard made ready, and the race of two where the model does not decide.
 namespace rmsp::detail {
-
-/// Kernels of the shard by their predicted times, the preparation shared among the expected applies; the one that won a race
-/// before comes first. Fills `candidates`, `kernel`, `kernel_reason` and `structure`. Touches no device.
-/// \param rows  of the rows that the shard owns, which begin at `first_row`
-/// \throws Error(usage) as kernels::choose_spmv()
-template <class T>
-void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
-                  const RowStatistics& rows, std::int64_t first_row);
 
 /// Makes the kernel of the plan ready for shard.owned; where the choice is automatic, the next one if there is no room for it or
 /// it finds that it does not suit, and a Race of two where there is time for one. Completes the candidates.

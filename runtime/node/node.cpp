@@ -1,14 +1,8 @@
-#include "runtime/matrix/state.hpp"
-
-#include <new>
+#include "runtime/node/node.hpp"
 
 #include <rmsp/error.hpp>
 
-#include "runtime/matrix/columns.hpp"
-#include "runtime/plan/choose.hpp"
-
 namespace rmsp::detail {
-
 RuntimeState::~RuntimeState() { stop(); }
 
 std::vector<double> RuntimeState::limits(Mode mode) const
@@ -99,44 +93,6 @@ void RuntimeState::stop() noexcept
     }
 }
 
-template <class T>
-MatrixState<T>::~MatrixState()
-{
-    if (runtime) {
-        try {
-            remember_races(*this);
-        } catch (const std::bad_alloc&) {
-            // They will be raced again.
-        }
-    }
-    // Each device's part is freed on its own worker, behind the jobs that use it.
-    for (int rank = 0; runtime && rank < runtime->devices(); ++rank) {
-        Shard<T>* const shard = shards[static_cast<std::size_t>(rank)].release();
-        runtime->release(
-            rank, [shard, rank, gather = channel, order = carry_order, left = carries, products = column_products] {
-                for (const auto& product : products) {
-                    if (product) {
-                        product->close(rank);
-                    }
-                }
-                if (gather) {
-                    gather->close(rank);
-                }
-                order->close(rank);
-                delete shard;
-            });
-    }
-}
-
-template <class T>
-VectorState<T>::~VectorState()
-{
-    for (std::size_t rank = 0; runtime && rank < storage.size(); ++rank) {
-        auto* const array = new kernels::DeviceArray<T>(std::move(storage[rank]));
-        runtime->release(static_cast<int>(rank), [array] { delete array; });
-    }
-}
-
 const std::shared_ptr<RuntimeState>& checked(const std::shared_ptr<RuntimeState>& state)
 {
     if (!state) {
@@ -144,32 +100,5 @@ const std::shared_ptr<RuntimeState>& checked(const std::shared_ptr<RuntimeState>
     }
     return state;
 }
-
-template <class T>
-const std::shared_ptr<MatrixState<T>>& checked(const std::shared_ptr<MatrixState<T>>& state)
-{
-    if (!state) {
-        throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
-    }
-    return state;
-}
-
-template <class T>
-const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>& state)
-{
-    if (!state) {
-        throw Error(ErrorCode::usage, "this DistributedVector is empty; make one with make_x() or make_y()");
-    }
-    return state;
-}
-
-#define RMSP_INSTANTIATE(T)                                                                          \
-    template struct MatrixState<T>;                                                                  \
-    template struct VectorState<T>;                                                                  \
-    template const std::shared_ptr<MatrixState<T>>& checked(const std::shared_ptr<MatrixState<T>>&); \
-    template const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::detail

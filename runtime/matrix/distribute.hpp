@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <rmsp/runtime.hpp>
+
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/plan/stored.hpp"
+
+namespace rmsp::detail {
+
+/// Splits A, copies each part to its device and makes its kernel ready; moves the cuts as DistributeOptions::balance says.
+template <class T>
+std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
+                                           const DistributeOptions& options);
+
+/// Makes room and kernels ready for products with A, or with A^T; once for each, blocks.
+/// \throws Error(usage) for A^T of a streamed matrix, or if no kernel keeps the determinism asked for
+template <class T>
+void prepare_apply(MatrixState<T>& matrix, bool of_transpose);
+
+}  // namespace rmsp::detail

@@ -1,0 +1,56 @@
+#include "runtime/matrix/matrix_state.hpp"
+
+#include <new>
+
+#include <rmsp/error.hpp>
+
+#include "runtime/matrix/columns.hpp"
+#include "runtime/matrix/prepare_kernel.hpp"
+
+namespace rmsp::detail {
+template <class T>
+MatrixState<T>::~MatrixState()
+{
+    if (runtime) {
+        try {
+            remember_races(*this);
+        } catch (const std::bad_alloc&) {
+            // They will be raced again.
+        }
+    }
+    // Each device's part is freed on its own worker, behind the jobs that use it.
+    for (int rank = 0; runtime && rank < runtime->devices(); ++rank) {
+        Shard<T>* const shard = shards[static_cast<std::size_t>(rank)].release();
+        runtime->release(
+            rank, [shard, rank, gather = channel, order = carry_order, left = carries, products = column_products] {
+                for (const auto& product : products) {
+                    if (product) {
+                        product->close(rank);
+                    }
+                }
+                if (gather) {
+                    gather->close(rank);
+                }
+                order->close(rank);
+                delete shard;
+            });
+    }
+}
+
+template <class T>
+const std::shared_ptr<MatrixState<T>>& checked(const std::shared_ptr<MatrixState<T>>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this DistributedMatrix is empty; make one with Runtime::distribute()");
+    }
+    return state;
+}
+
+#define RMSP_INSTANTIATE(T)         \
+    template struct MatrixState<T>; \
+    template const std::shared_ptr<MatrixState<T>>& checked(const std::shared_ptr<MatrixState<T>>&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::detail

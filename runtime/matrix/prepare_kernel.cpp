@@ -1,0 +1,178 @@
+#include "runtime/matrix/prepare_kernel.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "runtime/plan/rank_kernels.hpp"
+#include "runtime/plan/streamed_kernels.hpp"
+
+namespace rmsp::detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Fewer applies do not repay that a second kernel is made ready.
+constexpr std::int64_t least_raced_applies = 100;
+// A kernel that is predicted to take longer than this, in times of the best, is not raced.
+constexpr double most_predicted_ratio = 1.5;
+// Nor is one that, if it loses, costs more than this share of the expected applies: its preparation, and the applies that it
+// runs.
+constexpr double most_race_share = 0.125;
+// Reasons for a kernel.
+constexpr const char* won = "won the race";
+constexpr const char* won_in_order = "won the race with vectors in the kernel's order";
+
+/// Whether what the second candidate may gain is worth that it is made ready and raced.
+template <class T>
+bool worth_a_race(const std::vector<KernelCandidate>& candidates, std::int64_t applies)
+{
+    if (candidates.size() < 2 || applies < least_raced_applies) {
+        return false;
+    }
+    const double favourite = candidates[0].predicted_seconds;
+    const KernelCandidate& challenger = candidates[1];
+    const double cost = challenger.prepare_seconds + detail::Race<T>::applies / 2 * challenger.predicted_seconds;
+    return challenger.predicted_seconds < most_predicted_ratio * favourite &&
+           cost <= most_race_share * static_cast<double>(applies) * favourite;
+}
+
+}  // namespace
+
+template <class T>
+void prepare_kernel(ShardPlan& plan, Shard<T>& shard, engine::Worker& worker, const DistributeOptions& options,
+                    const RowStatistics& rows)
+{
+    const DeviceKind kind = worker.device().info().kind;
+    const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
+        return kernel.prepare(shard.owned, rows, worker.context());
+    };
+    const auto named = [&](const std::string& name) -> const kernels::SpmvKernel<T>& {
+        return kernels::choose_spmv<T>(kind, name, options.determinism, rows, shard.owned.cols);
+    };
+    std::size_t next = 0;
+    // The next candidate that there is room for and that suits the matrix; those that do not are dropped.
+    const auto prepare_next = [&]() -> std::unique_ptr<kernels::SpmvOperator<T>> {
+        while (next < plan.candidates.size()) {
+            KernelCandidate& candidate = plan.candidates[next];
+            try {
+                worker.stream().synchronize();
+                const auto begin = Clock::now();
+                auto made = prepare(named(candidate.kernel));
+                worker.stream().synchronize();
+                if (made->worthwhile()) {
+                    candidate.prepare_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+                    ++next;
+                    return made;
+                }
+            } catch (const Error& e) {
+                if (e.code() != ErrorCode::out_of_memory) {
+                    throw;
+                }
+            }
+            plan.candidates.erase(plan.candidates.begin() + static_cast<std::ptrdiff_t>(next));
+            plan.kernel_reason = "predicted";
+        }
+        return nullptr;
+    };
+
+    const std::int64_t csr_bytes = plan.matrix_bytes;
+    const std::int64_t csr_apply_bytes = plan.apply_bytes;
+    const auto apply_bytes = [&](const kernels::SpmvOperator<T>& made) {
+        return made.format_bytes() < 0 ? csr_apply_bytes : csr_apply_bytes + made.format_bytes() - csr_bytes;
+    };
+    if (plan.candidates.empty()) {
+        shard.owned_operator = prepare(named(plan.kernel));
+    } else {
+        shard.owned_operator = prepare_next();
+        if (!shard.owned_operator) {
+            // Without room for any format, one that needs none.
+            const auto* const last =
+                &choose_streamed_spmv<T>(kind, "auto", options.determinism, rows, shard.owned.cols);
+            plan.kernel = last->info.name;
+            plan.kernel_reason = "needs no memory of its own";
+            shard.owned_operator = prepare(*last);
+        } else {
+            plan.kernel = plan.candidates.front().kernel;
+        }
+        plan.apply_bytes = apply_bytes(*shard.owned_operator);
+        const bool raced = options.determinism == Determinism::none && plan.kernel_reason == "predicted" && next == 1 &&
+                           worth_a_race<T>(plan.candidates, options.expected_applies);
+        if (raced) {
+            if (auto challenger = prepare_next()) {
+                shard.race =
+                    RaceRecord{std::make_shared<detail::RaceOutcome>(), {plan.apply_bytes, apply_bytes(*challenger)}};
+                shard.owned_operator = std::make_unique<detail::Race<T>>(worker, std::move(shard.owned_operator),
+                                                                         std::move(challenger), shard.race->outcome);
+            }
+        }
+        plan.break_even_applies = break_even(plan.candidates, plan.kernel);
+    }
+    plan.apply_bytes = shard.race ? shard.race->apply_bytes[0] : apply_bytes(*shard.owned_operator);
+    plan.matrix_bytes += shard.owned_operator->workspace_bytes();
+}
+
+template <class T>
+void end_race_in_order(Shard<T>& shard)
+{
+    if (shard.race) {
+        static_cast<detail::Race<T>&>(*shard.owned_operator).decide_in_order(shard.owned.rows);
+    }
+}
+
+template <class T>
+Plan current_plan(const MatrixState<T>& matrix)
+{
+    Plan plan = matrix.plan;
+    for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+        ShardPlan& shard = plan.shards[i];
+        const auto* const race = matrix.shards[i] && matrix.shards[i]->race ? &*matrix.shards[i]->race : nullptr;
+        const int winner = race != nullptr ? race->outcome->winner.load(std::memory_order_acquire) : -1;
+        if (winner >= 0) {
+            for (std::size_t runner : {0, 1}) {
+                shard.candidates[runner].measured_seconds = race->outcome->seconds[runner];
+            }
+            std::rotate(shard.candidates.begin(), shard.candidates.begin() + winner,
+                        shard.candidates.begin() + winner + 1);
+            shard.kernel = shard.candidates.front().kernel;
+            shard.kernel_reason = race->outcome->in_order ? won_in_order : won;
+            shard.apply_bytes = race->apply_bytes[static_cast<std::size_t>(winner)];
+            shard.break_even_applies = break_even(shard.candidates, shard.kernel);
+        }
+        if (matrix.shards[i]) {
+            shard.apply_bytes += matrix.shards[i]->more_read;
+            shard.matrix_bytes += matrix.shards[i]->more_kept;
+        }
+    }
+    return plan;
+}
+
+template <class T>
+void remember_races(const MatrixState<T>& matrix)
+{
+    const Plan plan = current_plan(matrix);
+    for (const ShardPlan& shard : plan.shards) {
+        if (shard.kernel_reason == won) {
+            std::string text;
+            for (const KernelCandidate& candidate : shard.candidates) {
+                if (candidate.measured_seconds > 0) {
+                    text += fmt::format("{} {}\n", candidate.kernel, candidate.measured_seconds);
+                }
+            }
+            matrix.runtime->cache.write(race_cache_name(shard), text);
+        }
+    }
+}
+
+#define RMSP_INSTANTIATE(T)                                                                        \
+    template void prepare_kernel(ShardPlan&, Shard<T>&, engine::Worker&, const DistributeOptions&, \
+                                 const RowStatistics&);                                            \
+    template void end_race_in_order(Shard<T>&);                                                    \
+    template Plan current_plan(const MatrixState<T>&);                                             \
+    template void remember_races(const MatrixState<T>&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::detail

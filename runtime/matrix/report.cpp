@@ -1,0 +1,34 @@
+#include <mutex>
+
+#include <rmsp/runtime.hpp>
+
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/matrix/prepare_kernel.hpp"
+#include "runtime/plan/predict.hpp"
+
+namespace rmsp {
+
+template <class T>
+Report DistributedMatrix<T>::report() const
+{
+    detail::RuntimeState& runtime = *detail::checked(state_)->runtime;
+    const std::vector<double> limits = runtime.limits(state_->mode);
+    std::lock_guard lock(runtime.mutex);
+    Report report;
+    report.plan = detail::current_plan(*state_);
+    for (std::size_t i = 0; i < report.plan.shards.size(); ++i) {
+        report.plan.shards[i].limit_gbs = limits[i];
+    }
+    detail::predict(report.plan, runtime, state_->options.x_layout);
+    report.setup = state_->setup;
+    report.measurements = state_->measurements;
+    report.notes = runtime.notes;
+    report.notes.insert(report.notes.end(), state_->notes.begin(), state_->notes.end());
+    report.topology = runtime.topology.name;
+    return report;
+}
+
+template Report DistributedMatrix<float>::report() const;
+template Report DistributedMatrix<double>::report() const;
+
+}  // namespace rmsp

@@ -1,0 +1,13 @@
+#include "runtime/matrix/shard.hpp"
+
+#include <fmt/format.h>
+
+namespace rmsp::detail {
+std::unique_ptr<MemoryBudget> make_budget(engine::Device& device, const DistributeOptions& options)
+{
+    return std::make_unique<MemoryBudget>(
+        device, options.device_bytes,
+        fmt::format("a streamed matrix on {} {}", to_string(device.info().kind), device.info().index));
+}
+
+}  // namespace rmsp::detail

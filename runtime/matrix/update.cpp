@@ -1,0 +1,71 @@
+#include "runtime/matrix/update.hpp"
+
+#include "runtime/matrix/columns.hpp"
+#include "runtime/matrix/upload.hpp"
+
+namespace rmsp::detail {
+template <class T>
+void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values, ResidentValues<T>* resident)
+{
+    matrix->runtime
+        ->submit(
+            [&](engine::Worker& worker, engine::Rendezvous& meeting) {
+                Shard<T>& shard = *matrix->shards[static_cast<std::size_t>(worker.rank())];
+                if (matrix->sorted_copy) {
+                    throw Error(ErrorCode::usage,
+                                "the entries of this matrix were sorted when it was distributed, so new values have no "
+                                "place: sort them first, or distribute again");
+                }
+                if (resident != nullptr) {
+                    resident->gather(worker, meeting, shard.values.data());
+                } else if (matrix->source) {
+                    if (values != matrix->source->a.values) {
+                        throw Error(
+                            ErrorCode::usage,
+                            "this matrix is streamed from the caller's values: write the new ones into the same "
+                            "array");
+                    }
+                    if (worker.rank() == 0) {
+                        matrix->source->values->refresh();
+                    }
+                    if (shard.streamed) {
+                        shard.streamed->update_values(worker);
+                    }
+                } else if (shard.values.size() == 0 && shard.part.nnz() > 0) {
+                    if (values + shard.part.start_idx !=
+                        (shard.carry_nnz > 0 ? shard.carry.values : shard.owned.values)) {
+                        throw Error(ErrorCode::usage,
+                                    "this matrix borrows the caller's values: write the new ones into the same array");
+                    }
+                } else {
+                    upload_values(shard, worker, values);
+                }
+                if (shard.owned_operator) {
+                    kernels::SpmvOperator<T>& op = *shard.owned_operator;
+                    const std::int64_t read = op.format_bytes();
+                    const std::int64_t kept = op.workspace_bytes();
+                    op.update_values(worker.context());
+                    shard.more_read += op.format_bytes() - read;
+                    shard.more_kept += op.workspace_bytes() - kept;
+                }
+                if (shard.carry_operator) {
+                    shard.carry_operator->update_values(worker.context());
+                }
+                for (const auto& product : matrix->column_products) {
+                    if (product) {
+                        product->update_values(worker);
+                    }
+                }
+            },
+            {}, true)
+        .get();
+    ++matrix->round;
+}
+
+#define RMSP_INSTANTIATE(T) \
+    template void update_values(const std::shared_ptr<MatrixState<T>>&, const T*, ResidentValues<T>*);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::detail

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/matrix/vector_state.hpp"
+
+namespace rmsp::detail {
+
+/// Memory for a vector of `size` entries; offsets say which entries each device holds (replicated: which it brings to the host),
+/// needed which ones it will be sent, if the vector is an x by rows, ghosts how many others behind those.
+template <class T>
+std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
+                                            std::int64_t size, const std::vector<std::int64_t>& offsets,
+                                            const std::vector<transport::Range>& needed = {},
+                                            const std::vector<std::int64_t>& ghosts = {});
+
+/// A vector of one side of a matrix, with room for what products with it need.
+template <class T>
+std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const Side& side, Layout layout);
+
+/// The same in the order of the matrix's kernel, if it has one of its own and vectors can be in it; blocks.
+template <class T>
+std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>& matrix, const Side& side,
+                                            Layout layout, Order order);
+
+/// Copies all entries from, or to, host memory of any kind; blocks.
+template <class T>
+void upload_vector(const std::shared_ptr<VectorState<T>>& vector, const T* host);
+template <class T>
+void download_vector(const std::shared_ptr<VectorState<T>>& vector, T* host);
+
+}  // namespace rmsp::detail

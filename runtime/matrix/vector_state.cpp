@@ -1,0 +1,33 @@
+#include "runtime/matrix/vector_state.hpp"
+
+#include <utility>
+
+#include <rmsp/error.hpp>
+
+namespace rmsp::detail {
+template <class T>
+VectorState<T>::~VectorState()
+{
+    for (std::size_t rank = 0; runtime && rank < storage.size(); ++rank) {
+        auto* const array = new kernels::DeviceArray<T>(std::move(storage[rank]));
+        runtime->release(static_cast<int>(rank), [array] { delete array; });
+    }
+}
+
+template <class T>
+const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this DistributedVector is empty; make one with make_x() or make_y()");
+    }
+    return state;
+}
+
+#define RMSP_INSTANTIATE(T)         \
+    template struct VectorState<T>; \
+    template const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::detail

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <kernels/spmv/spmv.hpp>
+#include <rmsp/runtime.hpp>
+
+#include "runtime/node/node.hpp"
+#include "runtime/transport/transport.hpp"
+
+/// What a vector's handle points to. Shared between the handles and the jobs that use it.
+namespace rmsp::detail {
+
+/// An order that is not the matrix's, of vectors on one device.
+struct VectorOrder {
+    kernels::RowOrder rows;
+    std::shared_ptr<const void> matrix;  ///< whose kernel's it is
+};
+
+template <class T>
+struct VectorState {
+    ~VectorState();
+
+    std::shared_ptr<RuntimeState> runtime;
+    Layout layout = Layout::rows;
+    std::int64_t size = 0;
+    std::vector<std::int64_t> offsets;
+    std::vector<kernels::DeviceArray<T>> storage;  ///< of each device; host devices share the first
+    std::vector<T*> slices;                        ///< each device's first entry (replicated: entry 0)
+    /// By rows on GPUs: entries that each device has room for, its slice and what a matrix needs of the others', and
+    /// where entry 0 would be, so that x is gathered in place.
+    std::vector<transport::Range> held;
+    std::vector<void*> entry_zero;
+    std::vector<std::int64_t>
+        ghost_room;                    ///< entries that each device has room for behind its slice and all that is held
+    std::optional<VectorOrder> order;  ///< none: the matrix's
+
+    /// Whether every device has room for the entries that it needs.
+    bool holds(const std::vector<transport::Range>& needed) const
+    {
+        return std::equal(needed.begin(), needed.end(), held.begin(), [](const auto& wanted, const auto& room) {
+            return wanted.empty() || (wanted.first >= room.first && wanted.end <= room.end);
+        });
+    }
+};
+
+/// What the handle points to.
+/// \throws Error(usage) for one that is empty: made by the default constructor, or moved from
+template <class T>
+const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>& state);
+
+/// What a vector's handle points to.
+struct VectorAccess {
+    template <class T>
+    static const std::shared_ptr<VectorState<T>>& state(const DistributedVector<T>& vector)
+    {
+        return vector.state_;
+    }
+};
+
+}  // namespace rmsp::detail

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <rmsp/runtime.hpp>
+
+#include "runtime/engine/cache.hpp"
+#include "runtime/engine/job.hpp"
+#include "runtime/engine/locked_array.hpp"
+#include "runtime/engine/worker.hpp"
+#include "runtime/transport/transport.hpp"
+
+/// The node's devices with their workers, and what connects them: what a runtime's handle points to.
+namespace rmsp::detail {
+
+class DotSlots;
+
+struct RuntimeState {
+    ~RuntimeState();
+
+    RuntimeOptions options;
+    Topology topology;
+    std::vector<DeviceInfo> infos;                         ///< limit_gbs under `mutex`
+    std::vector<std::unique_ptr<engine::Worker>> workers;  ///< empty: a described machine, plans only
+    transport::Connection connection;
+    std::unique_ptr<engine::JobQueue> jobs;
+    std::vector<std::unique_ptr<transport::Transport>> others;  ///< connected on demand; under `connecting` and `mutex`
+    std::mutex connecting;
+    LockedArrays locked;  ///< of streamed matrices
+    std::vector<std::string> notes;
+    engine::Cache cache;
+    std::vector<double>
+        link_gbs;  ///< copies from the host to each device, all at once; empty until measured; under `mutex`
+    std::once_flag dot_slots_made;
+    std::shared_ptr<DotSlots> dot_slots;  ///< made for the first dot product
+    mutable std::mutex mutex;
+
+    int devices() const { return static_cast<int>(infos.size()); }
+    bool shared_memory() const { return infos.empty() || infos.front().kind == DeviceKind::host; }
+    /// What bounds an apply on each device in GB/s as far as it is known, else 0: the bandwidth of its memory, or of the link
+    /// over which a GPU is streamed to.
+    std::vector<double> limits(Mode mode) const;
+    /// \throws Error(usage) on a described machine
+    void require_live() const;
+    /// The transport of that name, connected now if it is not. On the caller's thread, not a worker's.
+    /// \throws Error(device) if it does not connect the devices
+    transport::Transport& transport(const std::string& name);
+    /// A job failed: devices that wait for others in it stop waiting.
+    void give_up(std::uint64_t job) noexcept;
+    std::future<void> submit(engine::Job::Body body, std::function<void()> finish = {}, bool host_data = false);
+    /// Runs f once, on the worker of a device behind everything submitted so far, or here if the workers have stopped. f frees
+    /// memory; it must not throw.
+    void release(int rank, const std::function<void()>& f) noexcept;
+    /// Finishes the accepted jobs and ends the threads.
+    void stop() noexcept;
+};
+
+/// Reads the topology, then starts and binds the workers and opens their devices, if it is the live one's; connects nothing.
+/// \throws as Runtime's constructor
+std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options);
+
+/// What the handle points to.
+/// \throws Error(usage) for one that is empty: made by the default constructor, or moved from
+const std::shared_ptr<RuntimeState>& checked(const std::shared_ptr<RuntimeState>& state);
+
+/// What a runtime's handle points to, checked().
+struct RuntimeAccess {
+    static const std::shared_ptr<RuntimeState>& state(const Runtime& runtime) { return checked(runtime.state_); }
+};
+
+/// Room for what kernels::read_all() writes.
+inline constexpr std::int64_t read_sink_entries = 4096;
+
+/// Measures the read bandwidths that RuntimeState::limits() does not know yet.
+std::vector<double> measure_limits(RuntimeState& runtime);
+
+}  // namespace rmsp::detail

@@ -1,0 +1,174 @@
+#include "runtime/plan/rank_kernels.hpp"
+
+#include <algorithm>
+#include <span>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include <kernels/spmv/choose/model.hpp>
+#include <kernels/spmv/spmv.hpp>
+#include <rmsp/version.hpp>
+
+namespace rmsp::detail {
+namespace {
+
+/// Of what the choice depends on: matrix, precision, how well values compress, device and build. Of the structure it takes a sample, since
+/// a wrong kernel costs time, not correctness.
+template <class T>
+std::uint64_t structure_of(const ShardPlan& shard, const CsrView<T>& a, const kernels::Features& features)
+{
+    const std::string where = fmt::format("{} {} {} {} {} {} {} {} {:.1f} {:d} {:d}", version(), commit(),
+                                          shard.device_name, a.rows, a.cols, shard.part.start_idx, shard.part.end_idx,
+                                          sizeof(T), features.stored_value_bytes, features.floats, features.constant);
+    std::uint64_t hash = engine::fingerprint(where);
+    constexpr std::int64_t samples = 4096;
+    const auto add = [&](IndexView indices, std::int64_t first, std::int64_t count) {
+        const std::int64_t step = std::max<std::int64_t>(1, count / samples);
+        for (std::int64_t i = 0; i < count; i += step) {
+            const std::int64_t value = indices[first + i];
+            hash = engine::fingerprint(std::span(&value, 1), hash);
+        }
+    };
+    add(a.row_ptr, shard.part.start_row, shard.part.rows());
+    add(a.col_idx, shard.part.start_idx, shard.part.nnz());
+    return hash;
+}
+
+KernelCandidate* find(std::vector<KernelCandidate>& candidates, const std::string& kernel)
+{
+    const auto it = std::find_if(candidates.begin(), candidates.end(),
+                                 [&](const KernelCandidate& c) { return c.kernel == kernel; });
+    return it == candidates.end() ? nullptr : &*it;
+}
+
+/// Times of an earlier race, if there was one between candidates of now; its winner then comes first.
+bool recall(ShardPlan& shard, const engine::Cache& cache)
+{
+    const auto text = cache.read(race_cache_name(shard));
+    if (!text) {
+        return false;
+    }
+    std::istringstream words(*text);
+    std::vector<KernelCandidate> timed;
+    std::string kernel;
+    double seconds = 0;
+    while (words >> kernel >> seconds) {
+        const KernelCandidate* known = find(shard.candidates, kernel);
+        if (known == nullptr || !(seconds > 0)) {
+            return false;
+        }
+        timed.push_back(*known);
+        timed.back().measured_seconds = seconds;
+    }
+    if (timed.empty()) {
+        return false;
+    }
+    for (const KernelCandidate& candidate : shard.candidates) {
+        if (find(timed, candidate.kernel) == nullptr) {
+            timed.push_back(candidate);
+        }
+    }
+    shard.candidates = std::move(timed);
+    return true;
+}
+
+}  // namespace
+
+double break_even(std::vector<KernelCandidate> candidates, const std::string& kernel)
+{
+    const KernelCandidate* const chosen = find(candidates, kernel);
+    if (chosen == nullptr || !chosen->own_format) {
+        return 0;
+    }
+    const KernelCandidate* other = nullptr;
+    for (const KernelCandidate& c : candidates) {
+        if (!c.own_format && (other == nullptr || c.predicted_seconds < other->predicted_seconds)) {
+            other = &c;
+        }
+    }
+    if (other == nullptr) {
+        return 0;
+    }
+    const bool measured = chosen->measured_seconds > 0 && other->measured_seconds > 0;
+    const double gain = measured ? other->measured_seconds - chosen->measured_seconds
+                                 : other->predicted_seconds - chosen->predicted_seconds;
+    return gain > 0 ? chosen->prepare_seconds / gain : 0;
+}
+
+std::string race_cache_name(const ShardPlan& shard) { return fmt::format("kernel-{:016x}", shard.structure); }
+
+template <class T>
+void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
+                  const RowStatistics& rows, std::int64_t first_row)
+{
+    const DeviceInfo& info = runtime.infos[static_cast<std::size_t>(shard.device)];
+    if (options.kernel != "auto") {
+        const auto& kernel =
+            kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, rows, shard.indices);
+        if (options.values == StoredValues::floats && !kernel.stores_floats) {
+            throw Error(
+                ErrorCode::usage,
+                fmt::format(
+                    "SpMV kernel \"{}\" keeps {}-byte values: those that keep floats for products in double precision "
+                    "are sell, sell-blocks, sell-reordered, column-blocks and packed-tiles (GPUs), csr-openmp and "
+                    "diagonals (host devices)",
+                    options.kernel, sizeof(T)));
+        }
+        shard.kernel = kernel.info.name;
+        shard.kernel_reason = "asked for";
+        return;
+    }
+    const auto eligible = kernels::automatic_spmv<T>(info.kind, options.determinism, rows, shard.indices);
+    if (eligible.size() == 1 || rows.nnz == 0) {
+        shard.kernel = eligible.front()->info.name;
+        shard.kernel_reason = "nothing else suits";
+        return;
+    }
+    const auto row_ptr = a.row_ptr.visit([&](const auto* p) { return IndexView(p + first_row); });
+    const bool floats = options.values == StoredValues::floats;
+    const kernels::Features features = kernels::spmv_features(
+        rows, row_ptr, shard.indices, shard.end_column - shard.first_column, a.col_idx, static_cast<int>(sizeof(T)),
+        a.values == nullptr ? kernels::ValueAt{} : [&](std::int64_t i) {
+            const T value = a.values[i];
+            return static_cast<double>(floats ? static_cast<T>(static_cast<float>(value)) : value);
+        });
+    kernels::DeviceModel device;
+    if (shard.limit_gbs > 0) {
+        device.bytes_per_second = shard.limit_gbs * 1e9;
+    }
+    for (const auto* kernel : eligible) {
+        if (!kernels::suits(kernel->info.name, features)) {
+            continue;
+        }
+        const kernels::Prediction p =
+            kernels::predict_spmv(kernel->info.name, features, static_cast<int>(sizeof(T)), device);
+        shard.candidates.push_back(
+            {kernel->info.name, !kernel->streams, p.bytes, p.seconds, 0, kernel->streams ? 0 : p.prepare_seconds});
+    }
+    const auto cost = [&](const KernelCandidate& c) {
+        const auto applies = static_cast<double>(options.expected_applies);
+        return c.predicted_seconds + (applies > 0 ? c.prepare_seconds / applies : 0);
+    };
+    std::stable_sort(shard.candidates.begin(), shard.candidates.end(),
+                     [&](const auto& first, const auto& second) { return cost(first) < cost(second); });
+    shard.kernel_reason = "predicted";
+    // A remembered winner could differ from one process to the next, and its bits with it.
+    if (options.determinism == Determinism::none) {
+        shard.structure = structure_of(shard, a, features);
+        if (recall(shard, runtime.cache)) {
+            shard.kernel_reason = "won a race before";
+        }
+    }
+    shard.kernel = shard.candidates.front().kernel;
+    shard.break_even_applies = break_even(shard.candidates, shard.kernel);
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                  \
+    template void rank_kernels(ShardPlan&, const RuntimeState&, const CsrView<T>&, const DistributeOptions&, \
+                               const RowStatistics&, std::int64_t);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::detail

@@ -1,0 +1,67 @@
+#include "runtime/plan/sides.hpp"
+
+#include <algorithm>
+
+namespace rmsp::detail {
+namespace {
+
+using transport::Range;
+
+/// Even slices among the devices that have a part.
+std::vector<std::int64_t> slices_of_used(const Plan& plan, std::int64_t size)
+{
+    std::vector<std::int64_t> slices = even_slices(size, plan.devices);
+    slices.resize(plan.partition.parts.size() + 1, size);
+    return slices;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> row_slices(const Plan& plan)
+{
+    std::vector<std::int64_t> slices;
+    for (const PartialCsr& part : plan.partition.parts) {
+        slices.push_back(part.first_owned_row());
+    }
+    slices.push_back(plan.partition.rows);
+    return plan.order == CooOrder::unsorted ? slices_of_used(plan, plan.partition.rows) : slices;
+}
+
+std::vector<std::int64_t> even_slices(std::int64_t size, int devices)
+{
+    const std::int64_t slice = whole_lines((size + devices - 1) / devices);
+    std::vector<std::int64_t> slices;
+    for (int i = 0; i <= devices; ++i) {
+        slices.push_back(std::min(size, slice * i));
+    }
+    return slices;
+}
+
+std::vector<std::int64_t> column_slices(const Plan& plan)
+{
+    return plan.rows == plan.cols ? row_slices(plan) : slices_of_used(plan, plan.partition.cols);
+}
+
+Side row_side(const Plan& plan)
+{
+    Side side;
+    side.slices = row_slices(plan);
+    for (const ShardPlan& shard : plan.shards) {
+        side.touched.push_back(transposed(plan) ? Range{shard.first_column, shard.end_column}
+                                                : Range{shard.first_row, shard.end_row});
+    }
+    return side;
+}
+
+Side column_side(const Plan& plan)
+{
+    Side side;
+    side.slices = column_slices(plan);
+    for (const ShardPlan& shard : plan.shards) {
+        side.touched.push_back(transposed(plan) ? Range{shard.first_row, shard.end_row}
+                                                : Range{shard.first_column, shard.end_column});
+    }
+    return side;
+}
+
+}  // namespace rmsp::detail

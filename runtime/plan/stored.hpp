@@ -1,0 +1,61 @@
+#pragma once
+
+#include <rmsp/convert.hpp>
+#include <rmsp/runtime.hpp>
+
+#include "runtime/engine/rendezvous.hpp"
+#include "runtime/engine/worker.hpp"
+
+namespace rmsp::detail {
+
+/// Values of a matrix that are on the devices already.
+template <class T>
+class ResidentValues {
+public:
+    virtual ~ResidentValues() = default;
+    /// Gets ready to bring them to the parts of a split, which are of whole rows; not on a worker.
+    virtual void split(const Partition& partition) = 0;
+    /// Queues those of the worker's part to where its first one goes. Every worker of the job calls it.
+    virtual void gather(engine::Worker& worker, engine::Rendezvous& meeting, T* to) = 0;
+};
+
+/// A matrix M as it is split and stored, in the caller's arrays: by rows, so that a matrix by columns is its transpose.
+/// Coordinates have row indices instead of row pointers, unless they are streamed.
+template <class T>
+struct Stored : CsrView<T> {
+    Format format = Format::csr;        ///< the caller's
+    CooOrder order = CooOrder::by_row;  ///< of M: by_row or unsorted
+    bool transposed = false;            ///< M is the transpose of the caller's matrix
+    bool coordinates = false;           ///< row indices instead of row pointers
+    IndexView row_idx;
+    ResidentValues<T>* resident = nullptr;  ///< where the values are if `values` is null
+};
+
+template <class T>
+Stored<T> stored(const CsrView<T>& a)
+{
+    return {a, Format::csr, CooOrder::by_row, false, false, {}, nullptr};
+}
+template <class T>
+Stored<T> stored(const CscView<T>& a)
+{
+    return {transpose(a), Format::csc, CooOrder::by_row, true, false, {}, nullptr};
+}
+/// Finds the order of the entries, which must be valid.
+template <class T>
+Stored<T> stored(const CooView<T>& a)
+{
+    const CooOrder order = coo_order(a.nnz, a.row_idx, a.col_idx);
+    if (order == CooOrder::by_column) {
+        return {{a.cols, a.rows, a.nnz, {}, a.row_idx, a.values},
+                Format::coo,
+                CooOrder::by_row,
+                true,
+                true,
+                a.col_idx,
+                nullptr};
+    }
+    return {{a.rows, a.cols, a.nnz, {}, a.col_idx, a.values}, Format::coo, order, false, true, a.row_idx, nullptr};
+}
+
+}  // namespace rmsp::detail

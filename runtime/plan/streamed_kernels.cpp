@@ -1,0 +1,63 @@
+#include "runtime/plan/streamed_kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <kernels/spmv/policy.hpp>
+
+namespace rmsp::detail {
+template <class T>
+const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
+                                                   const RowStatistics& rows, std::int64_t cols)
+{
+    const auto& chosen = kernels::choose_spmv<T>(kind, name, determinism, rows, cols);
+    if (chosen.streams) {
+        return chosen;
+    }
+    if (name == "auto") {
+        const char* const streaming = determinism == Determinism::device_count ? "csr-row-warp"
+                                      : kernels::prefers_row_vector(rows)      ? "csr-row-vector"
+                                                                               : "csr-nnz-split";
+        return kernels::choose_spmv<T>(kind, streaming, determinism, rows, cols);
+    }
+    std::string names;
+    for (const auto& kernel : kernels::spmv_kernels<T>()) {
+        if (kernel.info.device == kind && kernel.streams) {
+            names += ", " + kernel.info.name;
+        }
+    }
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("SpMV kernel \"{}\" needs the entries of the matrix on the device before an apply; a streamed "
+                    "matrix is multiplied by: auto{}",
+                    name, names));
+}
+
+template <class T>
+const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::string& name, Determinism determinism)
+{
+    std::string names;
+    for (const auto& kernel : kernels::spmv_csc_kernels<T>()) {
+        if (kernel.info.device != kind || !kernel.streams) {
+            continue;
+        }
+        if (kernel.info.name == name || (name == "auto" && kernel.info.determinism >= determinism)) {
+            return kernels::choose_spmv_csc<T>(kind, kernel.info.name, determinism);
+        }
+        names += (names.empty() ? "" : ", ") + kernel.info.name;
+    }
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("streamed columns are multiplied without having them on the device before: no kernel \"{}\" "
+                    "that keeps determinism \"{}\" does; there are: {}",
+                    name, to_string(determinism), names));
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                  \
+    template const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind, const std::string&, Determinism, \
+                                                                const RowStatistics&, std::int64_t);         \
+    template const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind, const std::string&, Determinism);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::detail
