@@ -104,7 +104,7 @@ template <class T>
 std::future<void> start(rmsp::DistributedMatrix<T>& a, bool transposed, T alpha, const rmsp::DistributedVector<T>& x,
                         T beta, rmsp::DistributedVector<T>& y)
 {
-    return transposed ? a.apply_transposed(alpha, x, beta, y) : a.apply(alpha, x, beta, y);
+    return transposed ? a.apply_transposed_async(alpha, x, beta, y) : a.apply_async(alpha, x, beta, y);
 }
 
 /// y = alpha A x + beta y or, transposed, alpha A^T x + beta y. With beta == 0, y is NaN before.
@@ -305,12 +305,12 @@ void vector_cases(const Output& out, const std::string& prefix, rmsp::Runtime& r
         operation("scal", [&](Hash&) { rmsp::scal(T(1.3), y); });
         operation("copy", [&](Hash&) { rmsp::copy(x, y); });
         operation("fill", [&](Hash&) { y.fill(T(0.1)); });
-        operation("dot", [&](Hash& hash) { add(hash, rmsp::dot(x, y).get()); });
-        operation("norm2", [&](Hash& hash) { add(hash, rmsp::norm2(x).get()); });
+        operation("dot", [&](Hash& hash) { add(hash, rmsp::dot(x, y)); });
+        operation("norm2", [&](Hash& hash) { add(hash, rmsp::norm2(x)); });
         operation("iteration", [&](Hash& hash) {
             for (int i = 0; i < 5 && where != Vectors::replicated; ++i) {
                 static_cast<void>(start(a, false, T(1), x, T(0.5), y));
-                const T norm = rmsp::norm2(y).get();
+                const T norm = rmsp::norm2(y);
                 add(hash, norm);
                 rmsp::scal(norm > T(0) ? 1 / norm : T(1), y);
                 rmsp::axpy(T(0.25), y, x);

@@ -327,7 +327,14 @@ std::future<void> DistributedMatrix<T>::apply_async(T alpha, const T* x, T beta,
 }
 
 template <class T>
-std::future<void> DistributedMatrix<T>::apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y)
+void DistributedMatrix<T>::apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y)
+{
+    apply_async(alpha, x, beta, y).get();
+}
+
+template <class T>
+std::future<void> DistributedMatrix<T>::apply_async(T alpha, const DistributedVector<T>& x, T beta,
+                                                    DistributedVector<T>& y)
 {
     return submit_apply(detail::checked(state_), false, alpha, detail::checked(x.state_), beta,
                         detail::checked(y.state_));
@@ -347,8 +354,14 @@ std::future<void> DistributedMatrix<T>::apply_transposed_async(T alpha, const T*
 }
 
 template <class T>
-std::future<void> DistributedMatrix<T>::apply_transposed(T alpha, const DistributedVector<T>& x, T beta,
-                                                         DistributedVector<T>& y)
+void DistributedMatrix<T>::apply_transposed(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y)
+{
+    apply_transposed_async(alpha, x, beta, y).get();
+}
+
+template <class T>
+std::future<void> DistributedMatrix<T>::apply_transposed_async(T alpha, const DistributedVector<T>& x, T beta,
+                                                               DistributedVector<T>& y)
 {
     detail::prepare_apply(*detail::checked(state_), true);
     return submit_apply(state_, true, alpha, detail::checked(x.state_), beta, detail::checked(y.state_));

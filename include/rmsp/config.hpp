@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <rmsp/export.hpp>
 #include <rmsp/io.hpp>
 #include <rmsp/runtime.hpp>
 #include <rmsp/spgemm.hpp>
@@ -86,13 +87,14 @@ struct Config {
     } output;
 };
 
-/// Reads a TOML file, then applies "section.key=value" overrides in order (values as TOML, bare words as strings). RMSP_*
-/// variables are applied in between: command line > environment > file > default.
-/// \throws Error(usage) "FILE:LINE:COLUMN: ..." for syntax, wrong types, values out of range, and unknown keys (naming the
-///         nearest known one); Error(io) if the file cannot be read
-Config load_config(const std::string& path, const std::vector<std::string>& overrides = {});
+/// Reads a TOML file, then applies "section.key=value" overrides in order (values as TOML, bare words as strings).
+/// RMSP_* variables are applied in between: command line > environment > file > default.
+/// \throws Error(usage) "FILE:LINE:COLUMN: ..." for syntax, wrong types, values out of range, and unknown keys (naming
+///         the nearest known one); Error(io) if the file cannot be read
+RMSP_API Config load_config(const std::string& path, const std::vector<std::string>& overrides = {});
 /// The same from text; `name` stands for the file in messages.
-Config parse_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides = {});
+RMSP_API Config parse_config(const std::string& text, const std::string& name,
+                             const std::vector<std::string>& overrides = {});
 
 /// Every key with its type, default and meaning, as the documentation lists them ("mspmv run --help-config").
 struct ConfigKey {
@@ -101,20 +103,20 @@ struct ConfigKey {
     std::string fallback;
     std::string meaning;
 };
-std::vector<ConfigKey> config_keys();
+RMSP_API std::vector<ConfigKey> config_keys();
 
-/// The matrix that a configuration names: read or generated, then A + I and the Kronecker product with ones where asked, then
-/// its values, then its rows and columns in another order (matrix.renumber; vectors are the caller's to renumber, see
-/// renumber.hpp).
+/// The matrix that a configuration names: read or generated, then A + I and the Kronecker product with ones where
+/// asked, then its values, then its rows and columns in another order (matrix.renumber; vectors are the caller's to
+/// renumber, see renumber.hpp).
 /// \throws what read_matrix(), generate() and the steps after them throw
 template <class T>
-CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress = {});
+RMSP_API CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress = {});
 /// The same in words: what reports call the matrix.
-std::string describe(const Config::Matrix& config);
+RMSP_API std::string describe(const Config::Matrix& config);
 
 /// What the runtime and a distribution take from a configuration. \throws Error(usage)
-RuntimeOptions runtime_options(const Config& config);
-DistributeOptions distribute_options(const Config& config);
-SpgemmOptions spgemm_options(const Config& config);
+RMSP_API RuntimeOptions runtime_options(const Config& config);
+RMSP_API DistributeOptions distribute_options(const Config& config);
+RMSP_API SpgemmOptions spgemm_options(const Config& config);
 
 }  // namespace rmsp

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <rmsp/export.hpp>
 #include <rmsp/runtime.hpp>
 
 namespace rmsp {
@@ -17,7 +18,7 @@ enum class Verdict : std::uint8_t {
     failed,   ///< broken: not used
 };
 /// "ok", "skipped", "warning", "FAILED".
-const char* to_string(Verdict verdict) noexcept;
+RMSP_API const char* to_string(Verdict verdict) noexcept;
 
 /// One line of the self test.
 struct DoctorCheck {
@@ -55,19 +56,19 @@ struct DoctorReport {
     std::vector<std::vector<double>> copy_engine;
 
     /// Number of checks that failed.
-    int failures() const;
+    RMSP_API int failures() const;
     /// Verdicts and tables that a person reads.
-    std::string to_text() const;
+    RMSP_API std::string to_text() const;
     /// The same as a JSON object (docs/doctor.md).
-    std::string to_json() const;
+    RMSP_API std::string to_json() const;
 };
 
-/// Tests the devices that options.runtime asks for, and everything between them: that threads and memory are where they were
-/// placed, that data survive every link in both directions, how fast they move, and that each transport connects and gathers
-/// within the time limit. On a machine without GPUs these are the host devices. The result goes into the cache, where a
-/// Runtime on the same devices finds which transports passed. Blocks; moves a few GB per device; other work of the
-/// machine spoils the bandwidths only.
+/// Tests the devices that options.runtime asks for, and everything between them: that threads and memory are where they
+/// were placed, that data survive every link in both directions, how fast they move, and that each transport connects
+/// and gathers within the time limit. On a machine without GPUs these are the host devices. The result goes into the
+/// cache, where a Runtime on the same devices finds which transports passed. Blocks; moves a few GB per device; other
+/// work of the machine spoils the bandwidths only.
 /// \throws Error(usage) for bad options or a described machine, Error(device) if a device cannot be opened
-DoctorReport diagnose(const DoctorOptions& options = {});
+RMSP_API DoctorReport diagnose(const DoctorOptions& options = {});
 
 }  // namespace rmsp

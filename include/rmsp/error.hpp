@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <rmsp/export.hpp>
+
 namespace rmsp {
 
 /// What went wrong. The numeric value is the exit code of `mspmv`.
@@ -18,10 +20,10 @@ enum class ErrorCode : int {
 };
 
 /// Name of a code, as printed by `mspmv` ("usage", "io", ...).
-const char* to_string(ErrorCode code) noexcept;
+RMSP_API const char* to_string(ErrorCode code) noexcept;
 
 /// The one exception type that librmsp throws. what() holds every dimension, key, file and line that matters.
-class Error : public std::runtime_error {
+class RMSP_API Error : public std::runtime_error {
 public:
     Error(ErrorCode code, const std::string& message, std::source_location where = std::source_location::current())
         : std::runtime_error(message), code_(code), where_(where)
@@ -38,7 +40,7 @@ private:
 };
 
 /// Thrown by the stand-in of a backend that this build lacks (a build without CUDA, for example).
-class NotCompiled : public Error {
+class RMSP_API NotCompiled : public Error {
 public:
     explicit NotCompiled(const std::string& what, std::source_location where = std::source_location::current())
         : Error(ErrorCode::usage, what + " was not compiled into this librmsp", where)

@@ -6,19 +6,21 @@
 #include <utility>
 #include <vector>
 
+#include <rmsp/export.hpp>
+
 namespace rmsp {
 
 namespace detail {
-/// Uninitialised host memory, aligned to 64 bytes; from some megabytes on to huge pages, which the system is advised to use: they are
-/// touched and page-locked in a fraction of the time. \throws std::bad_alloc
-void* allocate_host(std::size_t bytes);
+/// Uninitialised host memory, aligned to 64 bytes; from some megabytes on to huge pages, which the system is advised to
+/// use: they are touched and page-locked in a fraction of the time. \throws std::bad_alloc
+RMSP_API void* allocate_host(std::size_t bytes);
 /// Takes what allocate_host(bytes) returned.
-void free_host(void* p, std::size_t bytes) noexcept;
+RMSP_API void free_host(void* p, std::size_t bytes) noexcept;
 }  // namespace detail
 
-/// Allocator whose vectors leave new elements uninitialised, so that the threads that fill an array also touch its pages first
-/// (first touch decides the NUMA node), and so that resize() of gigabytes costs nothing. Memory is 64-byte aligned, large arrays to
-/// huge pages.
+/// Allocator whose vectors leave new elements uninitialised, so that the threads that fill an array also touch its
+/// pages first (first touch decides the NUMA node), and so that resize() of gigabytes costs nothing. Memory is 64-byte
+/// aligned, large arrays to huge pages.
 template <class T>
 class UninitializedAllocator {
 public:

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include <rmsp/export.hpp>
 #include <rmsp/matrix.hpp>
 
 namespace rmsp {
@@ -20,17 +21,19 @@ struct ReadOptions {
     Progress progress{};         ///< may be empty
 };
 
-/// Reads a matrix by its content and name: Matrix Market (.mtx, plain or .gz, .xz, .zst), or SciPy's .npz (CSR or COO or CSC,
-/// as save_npz writes it). Symmetric and skew-symmetric files are expanded; rows come out with their columns sorted. Explicit
-/// zeros are kept, but of an array file only the values that are not zero. Numbers too small for T become zero, those too
-/// large are an error. A plain file is mapped: it must not be truncated by others meanwhile.
+/// Reads a matrix by its content and name: Matrix Market (.mtx, plain or .gz, .xz, .zst), or SciPy's .npz (CSR or COO
+/// or CSC, as save_npz writes it). Symmetric and skew-symmetric files are expanded; rows come out with their columns
+/// sorted. Explicit zeros are kept, but of an array file only the values that are not zero. Numbers too small for T
+/// become zero, those too large are an error. A plain file is mapped: it must not be truncated by others meanwhile.
 /// \throws Error(io) "FILE:LINE:COLUMN: ..." for a bad file; complex files are refused by name
 template <class T>
-CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options = {});
+RMSP_API CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options = {});
 
-/// Parses Matrix Market text that is already in memory; `name` stands for the file in messages. \throws as read_matrix()
+/// Parses Matrix Market text that is already in memory; `name` stands for the file in messages. \throws as
+/// read_matrix()
 template <class T>
-CsrMatrix<T> parse_matrix_market(std::string_view text, const std::string& name, const ReadOptions& options = {});
+RMSP_API CsrMatrix<T> parse_matrix_market(std::string_view text, const std::string& name,
+                                          const ReadOptions& options = {});
 
 struct WriteOptions {
     std::string comment{};  ///< Matrix Market only; each line gets a "% "
@@ -38,14 +41,13 @@ struct WriteOptions {
 };
 
 /// The endings of names that write_matrix() takes: ".mtx", ".mtx.gz", ".mtx.xz", ".mtx.zst", ".npz".
-std::span<const std::string_view> written_endings() noexcept;
+RMSP_API std::span<const std::string_view> written_endings() noexcept;
 
-/// Writes by the name's ending: .mtx, .mtx.gz, .mtx.xz, .mtx.zst (coordinate real general), or .npz (CSR, stored, so that
-/// it loads at disk speed; SciPy's load_npz reads it).
-/// The file appears under its name only when it is whole.
+/// Writes by the name's ending: .mtx, .mtx.gz, .mtx.xz, .mtx.zst (coordinate real general), or .npz (CSR, stored, so
+/// that it loads at disk speed; SciPy's load_npz reads it). The file appears under its name only when it is whole.
 /// \throws Error(io) naming the file, also for another ending, Error(usage) as validate()
 template <class T>
-void write_matrix(const std::string& path, const CsrView<T>& a, const WriteOptions& options = {});
+RMSP_API void write_matrix(const std::string& path, const CsrView<T>& a, const WriteOptions& options = {});
 
 /// Distribution of generated values.
 enum class ValueKind {
@@ -54,7 +56,8 @@ enum class ValueKind {
     laplace,  ///< stencils only: diagonal = row length - 1, others -1 (symmetric positive semidefinite plus boundary)
 };
 
-/// Generated matrices; the same arguments give the same matrix on any number of threads. Columns are sorted, rows are whole.
+/// Generated matrices; the same arguments give the same matrix on any number of threads. Columns are sorted, rows are
+/// whole.
 struct GenerateOptions {
     std::uint64_t seed = 1;
     ValueKind values = ValueKind::random;
@@ -63,47 +66,49 @@ struct GenerateOptions {
 
 /// Points of a nx x ny x nz grid, natural order (x fastest), coupled to their neighbours inside the grid.
 template <class T>
-CsrMatrix<T> stencil7(std::int64_t nx, std::int64_t ny, std::int64_t nz, const GenerateOptions& options = {});
+RMSP_API CsrMatrix<T> stencil7(std::int64_t nx, std::int64_t ny, std::int64_t nz, const GenerateOptions& options = {});
 template <class T>
-CsrMatrix<T> stencil27(std::int64_t nx, std::int64_t ny, std::int64_t nz, const GenerateOptions& options = {});
+RMSP_API CsrMatrix<T> stencil27(std::int64_t nx, std::int64_t ny, std::int64_t nz, const GenerateOptions& options = {});
 /// Square, entries where |row - col| <= half_band.
 template <class T>
-CsrMatrix<T> banded(std::int64_t rows, std::int64_t half_band, const GenerateOptions& options = {});
-/// R-MAT graph (Graph500: a = 0.57, b = 0.19, c = 0.19), 2^scale rows, edge_factor * 2^scale edges before duplicates are
-/// merged; not symmetrised; vertex labels as generated (not permuted).
+RMSP_API CsrMatrix<T> banded(std::int64_t rows, std::int64_t half_band, const GenerateOptions& options = {});
+/// R-MAT graph (Graph500: a = 0.57, b = 0.19, c = 0.19), 2^scale rows, edge_factor * 2^scale edges before duplicates
+/// are merged; not symmetrised; vertex labels as generated (not permuted).
 template <class T>
-CsrMatrix<T> rmat(int scale, int edge_factor, const GenerateOptions& options = {});
+RMSP_API CsrMatrix<T> rmat(int scale, int edge_factor, const GenerateOptions& options = {});
 /// rows x cols with `per_row` distinct uniform columns in each row (min(per_row, cols)).
 template <class T>
-CsrMatrix<T> random_uniform(std::int64_t rows, std::int64_t cols, std::int64_t per_row,
-                            const GenerateOptions& options = {});
+RMSP_API CsrMatrix<T> random_uniform(std::int64_t rows, std::int64_t cols, std::int64_t per_row,
+                                     const GenerateOptions& options = {});
 
-/// Square, with row lengths that follow a power law: about the share k^-exponent of the rows has k entries, per_row on average and
-/// at most the square root of the number of all entries (or 2 per_row). As in crawled graphs, long rows tend to come first: half of the rows stand
-/// in descending order, the others anywhere. Columns are spread over the whole row.
+/// Square, with row lengths that follow a power law: about the share k^-exponent of the rows has k entries, per_row on
+/// average and at most the square root of the number of all entries (or 2 per_row). As in crawled graphs, long rows
+/// tend to come first: half of the rows stand in descending order, the others anywhere. Columns are spread over the
+/// whole row.
 /// \throws Error(usage) for an exponent outside [1, 4]
 template <class T>
-CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double exponent, const GenerateOptions& options = {});
+RMSP_API CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double exponent,
+                                const GenerateOptions& options = {});
 
 /// By description: "stencil27 200 200 200", "stencil7 256 256 256", "banded 100000 15", "rmat 22 16",
 /// "random 1000 2000 8", "powerlaw 1000 20 2.1". What `mspmv generate` and the configuration's matrix.generate use.
 /// \throws Error(usage) naming the word that is wrong
 template <class T>
-CsrMatrix<T> generate(std::string_view description, const GenerateOptions& options = {});
+RMSP_API CsrMatrix<T> generate(std::string_view description, const GenerateOptions& options = {});
 
 /// Replaces every value, as the generators set them: random ones by seed and position, `laplace` from the structure.
 /// \throws Error(usage) for `laplace` where the matrix is not square
 template <class T>
-void set_values(CsrMatrix<T>& a, ValueKind kind, std::uint64_t seed = 1);
+RMSP_API void set_values(CsrMatrix<T>& a, ValueKind kind, std::uint64_t seed = 1);
 
 /// A + I: 1 is added to what is on the diagonal, or stored where nothing is. Sorted columns stay sorted.
 /// \throws Error(usage) if A is not square, and as validate()
 template <class T>
-CsrMatrix<T> plus_identity(const CsrView<T>& a);
+RMSP_API CsrMatrix<T> plus_identity(const CsrView<T>& a);
 
 /// The Kronecker product of A with a block x block matrix of ones: `block` unknowns at each node of a mesh.
 /// \throws Error(usage) if block < 1 or if the sizes do not fit 64 bits, and as validate()
 template <class T>
-CsrMatrix<T> kronecker_ones(const CsrView<T>& a, std::int64_t block);
+RMSP_API CsrMatrix<T> kronecker_ones(const CsrView<T>& a, std::int64_t block);
 
 }  // namespace rmsp

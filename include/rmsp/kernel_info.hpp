@@ -4,12 +4,13 @@
 #include <string>
 #include <vector>
 
+#include <rmsp/export.hpp>
 #include <rmsp/matrix.hpp>
 
 namespace rmsp {
 
 enum class DeviceKind : std::uint8_t { host, cuda };
-const char* to_string(DeviceKind kind) noexcept;
+RMSP_API const char* to_string(DeviceKind kind) noexcept;
 
 /// What a result may depend on.
 enum class Determinism : std::uint8_t {
@@ -17,7 +18,7 @@ enum class Determinism : std::uint8_t {
     run,           ///< the same call on the same devices gives the same bits
     device_count,  ///< the same bits on any number of devices
 };
-const char* to_string(Determinism level) noexcept;
+RMSP_API const char* to_string(Determinism level) noexcept;
 
 /// One line of `mspmv kernels`.
 struct KernelInfo {
@@ -31,6 +32,6 @@ struct KernelInfo {
 };
 
 /// Every kernel of this build; those of a format in the order in which the automatic choice considers them.
-std::vector<KernelInfo> list_kernels();
+RMSP_API std::vector<KernelInfo> list_kernels();
 
 }  // namespace rmsp

@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
+#include <rmsp/export.hpp>
 #include <rmsp/host_vector.hpp>
 
 namespace rmsp {
@@ -12,15 +15,27 @@ namespace rmsp {
 enum class Format : std::uint8_t { csr, csc, coo };
 enum class IndexType : std::uint8_t { i32, i64 };
 
-const char* to_string(Format format) noexcept;
+RMSP_API const char* to_string(Format format) noexcept;
 
-/// Non-owning view of an array of 32-bit or 64-bit signed indices. It lets a caller's own arrays, of either width, be used
-/// without a copy; loops over many indices call visit() once and run typed.
+/// Whether matrices and vectors may have values of this type.
+template <class T>
+inline constexpr bool is_value_type = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+/// Whether arrays of this type hold indices.
+template <class I>
+inline constexpr bool is_index_type = std::is_same_v<I, int> || std::is_same_v<I, long> || std::is_same_v<I, long long>;
+
+/// Non-owning view of an array of 32-bit or 64-bit signed indices. It lets a caller's own arrays, of either width, be
+/// used without a copy; loops over many indices call visit() once and run typed. The array must outlive the view.
 class IndexView {
 public:
     IndexView() = default;
-    IndexView(const std::int32_t* data) noexcept : data_(data), type_(IndexType::i32) {}
-    IndexView(const std::int64_t* data) noexcept : data_(data), type_(IndexType::i64) {}
+    template <class I>
+    IndexView(const I* data) noexcept  // NOLINT(google-explicit-constructor)
+        : data_(data), type_(sizeof(I) == 4 ? IndexType::i32 : IndexType::i64)
+    {
+        static_assert(is_index_type<I>, "indices are 32-bit or 64-bit signed integers");
+    }
 
     IndexType type() const noexcept { return type_; }
     const void* data() const noexcept { return data_; }
@@ -28,10 +43,13 @@ public:
 
     std::int64_t operator[](std::int64_t i) const noexcept
     {
-        return type_ == IndexType::i32 ? static_cast<const std::int32_t*>(data_)[i]
-                                       : static_cast<const std::int64_t*>(data_)[i];
+        // Copied as bytes: the caller may have written the array as another type of the same width.
+        if (type_ == IndexType::i32) {
+            return at<std::int32_t>(i);
+        }
+        return at<std::int64_t>(i);
     }
-    /// Calls f with the typed pointer and returns what it returns.
+    /// Calls f with the typed pointer, to std::int32_t or std::int64_t, and returns what it returns.
     template <class F>
     decltype(auto) visit(F&& f) const
     {
@@ -42,6 +60,14 @@ public:
     }
 
 private:
+    template <class I>
+    I at(std::int64_t i) const noexcept
+    {
+        I index;
+        std::memcpy(&index, static_cast<const I*>(data_) + i, sizeof(I));
+        return index;
+    }
+
     const void* data_ = nullptr;
     IndexType type_ = IndexType::i64;
 };
@@ -88,10 +114,12 @@ constexpr IndexType index_type_for(std::int64_t cols) noexcept
     return cols <= std::int64_t{INT32_MAX} ? IndexType::i32 : IndexType::i64;
 }
 
-/// Compressed sparse rows, not owned. Zero-based; row_ptr has rows + 1 entries, also of no rows, and row_ptr[0] == 0; col_idx and
-/// values have nnz = row_ptr[rows] entries. Columns inside a row may be in any order and may repeat (repeated entries add up).
+/// Compressed sparse rows, not owned. Zero-based; row_ptr has rows + 1 entries, also of no rows, and row_ptr[0] == 0;
+/// col_idx and values have nnz = row_ptr[rows] entries. Columns inside a row may be in any order and may repeat
+/// (repeated entries add up).
 template <class T>
 struct CsrView {
+    static_assert(is_value_type<T>, "librmsp multiplies float and double");
     std::int64_t rows = 0;
     std::int64_t cols = 0;
     std::int64_t nnz = 0;
@@ -103,6 +131,7 @@ struct CsrView {
 /// Compressed sparse columns, not owned: the CSR of the transpose. col_ptr has cols + 1 entries.
 template <class T>
 struct CscView {
+    static_assert(is_value_type<T>, "librmsp multiplies float and double");
     std::int64_t rows = 0;
     std::int64_t cols = 0;
     std::int64_t nnz = 0;
@@ -114,6 +143,7 @@ struct CscView {
 /// Coordinates, not owned; nnz entries in each array, in any order unless a function asks for one.
 template <class T>
 struct CooView {
+    static_assert(is_value_type<T>, "librmsp multiplies float and double");
     std::int64_t rows = 0;
     std::int64_t cols = 0;
     std::int64_t nnz = 0;
@@ -125,6 +155,7 @@ struct CooView {
 /// Owning CSR matrix on the host; what readers and generators return.
 template <class T>
 struct CsrMatrix {
+    static_assert(is_value_type<T>, "librmsp multiplies float and double");
     std::int64_t rows = 0;
     std::int64_t cols = 0;
     HostVector<std::int64_t> row_ptr;  ///< rows + 1 entries
@@ -141,6 +172,7 @@ struct CsrMatrix {
 /// Owning CSC matrix on the host.
 template <class T>
 struct CscMatrix {
+    static_assert(is_value_type<T>, "librmsp multiplies float and double");
     std::int64_t rows = 0;
     std::int64_t cols = 0;
     HostVector<std::int64_t> col_ptr;  ///< cols + 1 entries
@@ -157,6 +189,7 @@ struct CscMatrix {
 /// Owning COO matrix on the host.
 template <class T>
 struct CooMatrix {
+    static_assert(is_value_type<T>, "librmsp multiplies float and double");
     std::int64_t rows = 0;
     std::int64_t cols = 0;
     IndexArray row_idx;  ///< 32-bit where rows allows it
@@ -173,18 +206,18 @@ enum class CooOrder : std::uint8_t {
     by_column,  ///< columns do not fall; the rows of a column are in any order
     unsorted,
 };
-const char* to_string(CooOrder order) noexcept;
+RMSP_API const char* to_string(CooOrder order) noexcept;
 
 /// Order of nnz entries, found in parallel; by_row where both hold.
-CooOrder coo_order(std::int64_t nnz, IndexView row_idx, IndexView col_idx);
+RMSP_API CooOrder coo_order(std::int64_t nnz, IndexView row_idx, IndexView col_idx);
 
 /// Checks sizes, monotone pointers and index ranges, in parallel.
 /// \throws Error(usage) naming the first row (or column) and entry that is wrong
 template <class T>
-void validate(const CsrView<T>& a);
+RMSP_API void validate(const CsrView<T>& a);
 template <class T>
-void validate(const CscView<T>& a);
+RMSP_API void validate(const CscView<T>& a);
 template <class T>
-void validate(const CooView<T>& a);
+RMSP_API void validate(const CooView<T>& a);
 
 }  // namespace rmsp

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <rmsp/export.hpp>
 #include <rmsp/kernel_info.hpp>
 #include <rmsp/partition.hpp>
 #include <rmsp/topology.hpp>
@@ -26,12 +27,14 @@ struct ShardPlan {
     std::string device_name;  ///< "cuda:0 NVIDIA H200", "host:1 (4 cores)"
     Placement placement;      ///< its worker thread and NUMA node
     PartialCsr part;          ///< see Plan::partition
-    /// Every column that the shard touches is in [first_column, end_column): the x it needs; every row in [first_row, end_row).
+    /// Every column that the shard touches is in [first_column, end_column): the x it needs; every row in [first_row,
+    /// end_row).
     std::int64_t first_column = 0;
     std::int64_t end_column = 0;
     std::int64_t first_row = 0;
     std::int64_t end_row = 0;
-    /// The device numbers the columns (entries by column: the rows) from `index_base` on, `indices` of them, in 32 bits.
+    /// The device numbers the columns (entries by column: the rows) from `index_base` on, `indices` of them, in 32
+    /// bits.
     std::int64_t index_base = 0;
     std::int64_t indices = 0;
     std::string kernel;         ///< "" until one is chosen
@@ -41,19 +44,21 @@ struct ShardPlan {
     double break_even_applies = 0;  ///< applies after which the kernel's own format has paid for itself; 0: it has none
     std::uint64_t structure =
         0;  ///< fingerprint of matrix, device and build, by which races are remembered; 0: not taken
-    /// Row pointers, columns and values: on the device, or (streamed) copied to it. Once distributed, also what the kernel keeps.
+    /// Row pointers, columns and values: on the device, or (streamed) copied to it. Once distributed, also what the
+    /// kernel keeps.
     std::int64_t matrix_bytes = 0;
     std::int64_t vector_bytes = 0;  ///< x as this device sees it and its y
-    /// Least traffic of one apply: of the memory, or (streamed) of the link to the host. In CSR while nothing is distributed,
-    /// then in the kernel's own format.
+    /// Least traffic of one apply: of the memory, or (streamed) of the link to the host. In CSR while nothing is
+    /// distributed, then in the kernel's own format.
     std::int64_t apply_bytes = 0;
-    /// Entries of x that the device receives from others at each apply with x by rows: a bound until the matrix is distributed.
+    /// Entries of x that the device receives from others at each apply with x by rows: a bound until the matrix is
+    /// distributed.
     std::int64_t halo_entries = 0;
     double limit_gbs = 0;         ///< bandwidth limit of the memory or the link, measured or assumed; 0: unknown
     double exchange_seconds = 0;  ///< predicted, of an x by rows if DistributeOptions::x_layout says so
-    /// Of one apply; 0: the limit is unknown. The kernel takes what its model says (KernelCandidate::predicted_seconds),
-    /// one that was not weighed apply_bytes over limit_gbs; of the exchange counts what is not hidden behind it. A merge
-    /// comes on top (Plan::merge_seconds).
+    /// Of one apply; 0: the limit is unknown. The kernel takes what its model says
+    /// (KernelCandidate::predicted_seconds), one that was not weighed apply_bytes over limit_gbs; of the exchange
+    /// counts what is not hidden behind it. A merge comes on top (Plan::merge_seconds).
     double predicted_seconds = 0;
 };
 
@@ -71,22 +76,23 @@ struct Plan {
     int devices = 0;  ///< with a part; those behind them have none
     std::string devices_reason;
     std::string exchange;  ///< of an x by rows: "none", "ranges", "entries"
-    /// Entries by column: the split of A^T, whose rows are A's columns. Unsorted ones: runs of equal length of all rows.
+    /// Entries by column: the split of A^T, whose rows are A's columns. Unsorted ones: runs of equal length of all
+    /// rows.
     Partition partition;
-    /// What adds the devices' partial results where each has some of the same rows (entries by column or unsorted): "peer",
-    /// "nccl", "host", "shared"; "none" where each row belongs to one device.
+    /// What adds the devices' partial results where each has some of the same rows (entries by column or unsorted):
+    /// "peer", "nccl", "host", "shared"; "none" where each row belongs to one device.
     std::string merge = "none";
     std::int64_t merge_bytes = 0;  ///< most that one device receives for that
     double merge_seconds = 0;      ///< predicted
     std::vector<ShardPlan> shards;
     double nonzero_imbalance = 0;
-    /// Largest time of a device's kernel over the mean, minus one: with equal nonzeros, and as the matrix was distributed in the
-    /// end. Below 0: not measured (see DistributeOptions::balance).
+    /// Largest time of a device's kernel over the mean, minus one: with equal nonzeros, and as the matrix was
+    /// distributed in the end. Below 0: not measured (see DistributeOptions::balance).
     double first_time_imbalance = -1;
     double time_imbalance = -1;
     int moves = 0;  ///< how often the cuts were moved for it
 
-    std::string to_text() const;
+    RMSP_API std::string to_text() const;
 };
 
 }  // namespace rmsp

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <span>
 
+#include <rmsp/export.hpp>
 #include <rmsp/matrix.hpp>
 
-/// Another numbering of a square matrix, its rows and columns alike. A mesh whose numbering is bad has its neighbours far apart in memory,
-/// and on other devices: numbered anew before it is distributed, each device needs a thin halo of x instead of nearly all of it.
-/// A numbering is given as `row_at`: the old row at each new place. Runtime::distribute() numbers nothing anew by itself:
-/// the caller distributes the renumbered matrix, and brings x, y and later values into its order.
+/// Another numbering of a square matrix, its rows and columns alike. A mesh whose numbering is bad has its neighbours
+/// far apart in memory, and on other devices: numbered anew before it is distributed, each device needs a thin halo of
+/// x instead of nearly all of it. A numbering is given as `row_at`: the old row at each new place.
+/// Runtime::distribute() numbers nothing anew by itself: the caller distributes the renumbered matrix, and brings x, y
+/// and later values into its order.
 ///
 ///     const auto row_at = rmsp::mesh_order(a);
 ///     const auto b = rmsp::renumbered(a, row_at);  // may be given up once it is distributed
@@ -18,22 +20,24 @@
 ///     rmsp::restore(row_at, new_y.data(), y.data());
 namespace rmsp {
 
-/// Cuthill and McKee's order ("Reducing the bandwidth of sparse symmetric matrices", 1969): breadth first through the graph that has an
-/// edge from each row to its columns, from a row far from the middle; the neighbours of a row by their number of entries, rows of
-/// equal columns (several unknowns of a node) beside each other. Rows that are not reached begin anew. One thread.
+/// Cuthill and McKee's order ("Reducing the bandwidth of sparse symmetric matrices", 1969): breadth first through the
+/// graph that has an edge from each row to its columns, from a row far from the middle; the neighbours of a row by
+/// their number of entries, rows of equal columns (several unknowns of a node) beside each other. Rows that are not
+/// reached begin anew. One thread.
 /// \throws Error(usage) as validate(), and for a matrix that is not square
 template <class T>
-HostVector<std::int64_t> mesh_order(const CsrView<T>& a);
+RMSP_API HostVector<std::int64_t> mesh_order(const CsrView<T>& a);
 
 /// P A P^T: row i is row_at[i] of A, with the columns' new numbers, which rise.
 /// \throws Error(usage) as mesh_order(), and if row_at does not name each row once
 template <class T>
-CsrMatrix<T> renumbered(const CsrView<T>& a, std::span<const std::int64_t> row_at);
+RMSP_API CsrMatrix<T> renumbered(const CsrView<T>& a, std::span<const std::int64_t> row_at);
 
-/// A vector in the new numbering, to[i] = from[row_at[i]], and back. Both are of row_at.size() entries and do not overlap.
+/// A vector in the new numbering, to[i] = from[row_at[i]], and back. Both are of row_at.size() entries and do not
+/// overlap.
 template <class T>
-void renumber(std::span<const std::int64_t> row_at, const T* from, T* to);
+RMSP_API void renumber(std::span<const std::int64_t> row_at, const T* from, T* to);
 template <class T>
-void restore(std::span<const std::int64_t> row_at, const T* from, T* to);
+RMSP_API void restore(std::span<const std::int64_t> row_at, const T* from, T* to);
 
 }  // namespace rmsp

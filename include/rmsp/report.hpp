@@ -6,12 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include <rmsp/export.hpp>
 #include <rmsp/plan.hpp>
 
 namespace rmsp {
 
-/// Seconds of one phase on each device, the median over the profiled applies ("kernel", "exchange", "merge", ...), or the time
-/// of a phase that happened once ("partition", "upload", ...).
+/// Seconds of one phase on each device, the median over the profiled applies ("kernel", "exchange", "merge", ...), or
+/// the time of a phase that happened once ("partition", "upload", ...).
 struct PhaseTimes {
     std::string name;
     std::vector<double> seconds;  ///< one for each device; a single entry where the phase is the whole machine's
@@ -32,7 +33,8 @@ struct Measurement {
     double bytes = 0;         ///< least traffic of one apply, all devices together
     double raw_bytes = 0;     ///< streamed and encoded: what an apply would copy to the devices without; 0: not encoded
     double limit_gbs = 0;  ///< of all devices together: of memory, or of the link to the host if streamed; 0: unknown
-    /// Streamed to GPUs: what the links carried right before and after the timed applies; limit_gbs is the larger of the two.
+    /// Streamed to GPUs: what the links carried right before and after the timed applies; limit_gbs is the larger of
+    /// the two.
     double limit_before_gbs = 0;
     double limit_after_gbs = 0;
     std::string limit_source;   ///< "measured read bandwidth", "measured host-to-device copies", "given"
@@ -67,9 +69,9 @@ struct Report {
     std::map<std::string, std::string> context;  ///< versions, commit, date, host name, device names
 
     /// The table that a person reads.
-    std::string to_text() const;
+    RMSP_API std::string to_text() const;
     /// Google Benchmark's shape: context and benchmarks (docs/report.md).
-    std::string to_json() const;
+    RMSP_API std::string to_json() const;
 };
 
 }  // namespace rmsp

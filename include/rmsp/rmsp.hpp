@@ -7,6 +7,7 @@
 #include <rmsp/device_convert.hpp>
 #include <rmsp/doctor.hpp>
 #include <rmsp/error.hpp>
+#include <rmsp/export.hpp>
 #include <rmsp/host_vector.hpp>
 #include <rmsp/io.hpp>
 #include <rmsp/kernel_info.hpp>

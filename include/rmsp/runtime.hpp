@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <rmsp/error.hpp>
+#include <rmsp/export.hpp>
 #include <rmsp/io.hpp>
 #include <rmsp/matrix.hpp>
 #include <rmsp/plan.hpp>
@@ -19,8 +20,8 @@ namespace rmsp {
 
 /// How a node-wide runtime is set up.
 struct RuntimeOptions {
-    /// Which devices: "auto" (every GPU, else two or more host devices), "0,1,3" (CUDA ordinals), "shared:0,0,1" (two devices on a GPU, for
-    /// tests), "host:4" (four host devices), "host:4x2" (four of two threads each).
+    /// Which devices: "auto" (every GPU, else two or more host devices), "0,1,3" (CUDA ordinals), "shared:0,0,1" (two
+    /// devices on a GPU, for tests), "host:4" (four host devices), "host:4x2" (four of two threads each).
     std::string devices = "auto";
     BindPolicy bind = BindPolicy::automatic;
     /// Relative speed of each device; empty: all equal.
@@ -29,22 +30,24 @@ struct RuntimeOptions {
     std::vector<std::string> transports{};
     /// Bandwidth limit of one device in GB/s for the report; 0: measured when first needed.
     double limit_gbs = 0;
-    /// One thread drives all devices, as a simple program would: each job is done for one device after the other, and only what a
-    /// GPU was given meanwhile goes on by itself; data move between GPUs through the host. For comparisons. (MSREP, section 5.3:
-    /// baseline)
+    /// One thread drives all devices, as a simple program would: each job is done for one device after the other, and
+    /// only what a GPU was given meanwhile goes on by itself; data move between GPUs through the host. For comparisons.
+    /// (MSREP, section 5.3: baseline)
     bool one_thread = false;
     /// Described machine to plan for; only plan() works then, nothing is run. Empty: the live machine.
     std::string topology_file{};
-    /// Where findings are kept for later processes: a folder, "auto" ($XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp), or "off".
+    /// Where findings are kept for later processes: a folder, "auto" ($XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp), or
+    /// "off".
     std::string cache = "off";
 
-    /// Options with RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR applied over `base`; an empty one counts as not set.
+    /// Options with RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR applied over `base`; an empty one counts as
+    /// not set.
     /// \throws Error(usage) naming the variable
-    static RuntimeOptions from_environment(RuntimeOptions base);
+    RMSP_API static RuntimeOptions from_environment(RuntimeOptions base);
 };
 
 /// Parses "auto", "none", "strict". \throws Error(usage)
-BindPolicy parse_bind_policy(const std::string& text);
+RMSP_API BindPolicy parse_bind_policy(const std::string& text);
 
 /// Where a matrix is between applies.
 enum class Mode : std::uint8_t {
@@ -58,7 +61,8 @@ enum class Layout : std::uint8_t {
     replicated,  ///< each device holds all entries
 };
 
-/// The order in which the devices hold the entries of a vector. What is uploaded and downloaded is always in the matrix's.
+/// The order in which the devices hold the entries of a vector. What is uploaded and downloaded is always in the
+/// matrix's.
 enum class Order : std::uint8_t {
     matrix,  ///< as its rows and columns are numbered
     /// As the kernel numbers them, if it has an order of its own ("sell-reordered"): products with such vectors spare the copies of
@@ -76,7 +80,8 @@ enum class Unsorted : std::uint8_t {
 /// Where the local row pointers of the parts are computed.
 enum class RowPointers : std::uint8_t {
     device,  ///< by a kernel on each device, from a slice of the caller's (MSREP, section 4.1)
-    host,  ///< by the worker's cores, on the way to the device; for comparisons. Host devices compute them themselves anyway
+    /// By the worker's cores, on the way to the device; for comparisons. Host devices compute them themselves anyway.
+    host,
 };
 
 /// How the pieces of a streamed matrix cross the links to the devices.
@@ -96,7 +101,8 @@ enum class Exchange : std::uint8_t {
 enum class Balance : std::uint8_t {
     automatic,  ///< nonzeros; time, where the expected applies repay that the matrix is distributed once more
     nonzeros,   ///< by RuntimeOptions::weights
-    time,  ///< of their kernels, measured once the matrix is distributed: the cuts are moved, and it is distributed again
+    /// Time of their kernels, measured once the matrix is distributed: the cuts are moved, and it is distributed again.
+    time,
 };
 
 /// How the devices keep the values of a matrix of doubles.
@@ -109,8 +115,8 @@ enum class StoredValues : std::uint8_t {
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
     RowAlignment alignment = RowAlignment::automatic;
-    /// Resident CSR split by nonzeros. `automatic` measures on GPUs from 1,000 expected applies on, where determinism is none: the
-    /// cuts, and with them the bits, may differ from one process to the next.
+    /// Resident CSR split by nonzeros. `automatic` measures on GPUs from 1,000 expected applies on, where determinism
+    /// is none: the cuts, and with them the bits, may differ from one process to the next.
     Balance balance = Balance::automatic;
     RowPointers row_pointers = RowPointers::device;
     std::string kernel = "auto";  ///< a name of list_kernels() for the matrix's format, or "auto"
@@ -119,44 +125,48 @@ struct DistributeOptions {
     /// "column-blocks", "packed-tiles", "csr-openmp", "diagonals"; others are refused if they are named.
     StoredValues values = StoredValues::exact;
     Unsorted unsorted = Unsorted::refuse;
-    /// What adds the partial results of devices that have some of the same rows: "peer", "nccl", "host", or "auto", which takes
-    /// the fastest of the connected ones by bytes and latency. Means nothing where each row belongs to one device.
+    /// What adds the partial results of devices that have some of the same rows: "peer", "nccl", "host", or "auto",
+    /// which takes the fastest of the connected ones by bytes and latency. Means nothing where each row belongs to one
+    /// device.
     std::string merge = "auto";
     /// Make apply_transposed() ready as well, rather than at its first call. Columns then keep their numbers.
     bool transposed = false;
-    /// Resident CSR that is not borrowed. Host devices, which share their memory, exchange nothing: `entries` then only numbers
-    /// the columns anew.
+    /// Resident CSR that is not borrowed. Host devices, which share their memory, exchange nothing: `entries` then only
+    /// numbers the columns anew.
     Exchange exchange = Exchange::automatic;
-    /// How many devices get a part of the matrix, the first ones of the runtime. 0: those on which an apply takes least by a
-    /// model if RuntimeOptions::devices is "auto", since a small matrix is slower on more; else all. Streamed: always all.
+    /// How many devices get a part of the matrix, the first ones of the runtime. 0: those on which an apply takes least
+    /// by a model if RuntimeOptions::devices is "auto", since a small matrix is slower on more; else all. Streamed:
+    /// always all.
     int devices = 0;
     /// Where x is in most applies: what the automatic choices assume.
     Layout x_layout = Layout::rows;
     Determinism determinism = Determinism::none;
-    /// With kernel "auto": how often the matrix will be multiplied, so that a format is made only where it repays its cost; 0:
-    /// unknown, often. From 100 on, and where determinism allows, the two kernels that are predicted to be fastest take turns
-    /// in the first applies, and the faster one stays, unless the second would cost too many of them to be worth a try.
+    /// With kernel "auto": how often the matrix will be multiplied, so that a format is made only where it repays its
+    /// cost; 0: unknown, often. From 100 on, and where determinism allows, the two kernels that are predicted to be
+    /// fastest take turns in the first applies, and the faster one stays, unless the second would cost too many of them
+    /// to be worth a try.
     std::int64_t expected_applies = 0;
-    /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the matrix
-    /// (32-bit columns only; ignored by GPUs, which always copy).
+    /// Host devices only: use the caller's arrays in place instead of node-local copies. They must then outlive the
+    /// matrix (32-bit columns only; ignored by GPUs, which always copy).
     bool borrow = false;
-    /// Streamed: the caller's arrays must outlive the matrix and the jobs that use it, and are not written meanwhile, except
-    /// as update_values() says. GPUs take only the pieces on their way; host devices multiply in place (64-bit columns: in
-    /// pieces). Kernels that need the entries on the device beforehand are refused: those with a format of
+    /// Streamed: the caller's arrays must outlive the matrix and the jobs that use it, and are not written meanwhile,
+    /// except as update_values() says. GPUs take only the pieces on their way; host devices multiply in place (64-bit
+    /// columns: in pieces). Kernels that need the entries on the device beforehand are refused: those with a format of
     /// their own, and cuSPARSE's.
     Mode mode = Mode::resident;
-    /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds six such pieces.
-    /// 0: 64 MiB, and less towards the end of a part, so that little is left to do when the last piece has arrived.
+    /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds six such
+    /// pieces. 0: 64 MiB, and less towards the end of a part, so that little is left to do when the last piece has
+    /// arrived.
     std::int64_t chunk_bytes = 0;
-    /// Streamed to GPUs: page-lock the caller's arrays, unless they are, for as long as the matrix lives. What is not locked is
-    /// copied through pinned buffers by the workers' cores, which is slower.
+    /// Streamed to GPUs: page-lock the caller's arrays, unless they are, for as long as the matrix lives. What is not
+    /// locked is copied through pinned buffers by the workers' cores, which is slower.
     bool pin = true;
-    /// Streamed: whether pieces are encoded. Once, in distribute() and again in update_values(), into page-locked host memory
-    /// near each device; the devices decode them. Pays where a matrix is multiplied often and its columns or values are regular:
-    /// stencils, patterns, few or small or integer values.
+    /// Streamed: whether pieces are encoded. Once, in distribute() and again in update_values(), into page-locked host
+    /// memory near each device; the devices decode them. Pays where a matrix is multiplied often and its columns or
+    /// values are regular: stencils, patterns, few or small or integer values.
     StreamEncoding encoding = StreamEncoding::none;
-    /// Streamed: most bytes of each device's memory that the matrix may take, with its copies of x and y; 0: all there is. Pieces
-    /// become smaller than chunk_bytes where they have to.
+    /// Streamed: most bytes of each device's memory that the matrix may take, with its copies of x and y; 0: all there
+    /// is. Pieces become smaller than chunk_bytes where they have to.
     std::int64_t device_bytes = 0;
     Progress progress{};
 };
@@ -174,31 +184,34 @@ struct MatrixAccess;
 struct RuntimeAccess;
 }  // namespace detail
 
-/// A vector whose entries live on the devices of a runtime. A handle, whose copies are the same vector; the memory is freed with the
-/// last one, after the jobs that use it. Create one with DistributedMatrix::make_x() or make_y(), so that its slices fit the matrix.
+/// A vector whose entries live on the devices of a runtime. A handle, whose copies are the same vector; the memory is
+/// freed with the last one, after the jobs that use it. Create one with DistributedMatrix::make_x() or make_y(), so
+/// that its slices fit the matrix.
 template <class T>
 class DistributedVector {
+    static_assert(is_value_type<T>, "librmsp multiplies float and double");
+
 public:
     DistributedVector() = default;
-    std::int64_t size() const;
-    Layout layout() const;
-    Order order() const;
+    RMSP_API std::int64_t size() const;
+    RMSP_API Layout layout() const;
+    RMSP_API Order order() const;
     /// First entry of each device's slice, and size() at the end (devices + 1 entries).
-    std::span<const std::int64_t> offsets() const;
-    /// What a device, by its position in Runtime::devices(), holds: its slice, or all entries of a replicated vector, in memory of that device
-    /// (host devices: of the process, in which a replicated vector is there once), for the caller's own kernels. The caller orders
-    /// them with librmsp's work: Runtime::synchronize() before they begin, and they have ended before the next call that uses the
-    /// vector. Entries are in order(). Valid as long as the vector.
+    RMSP_API std::span<const std::int64_t> offsets() const;
+    /// What a device, by its position in Runtime::devices(), holds: its slice, or all entries of a replicated vector,
+    /// in memory of that device (host devices: of the process, in which a replicated vector is there once), for the
+    /// caller's own kernels. The caller orders them with librmsp's work: Runtime::synchronize() before they begin, and
+    /// they have ended before the next call that uses the vector. Entries are in order(). Valid as long as the vector.
     /// \throws Error(usage) if there is no such device
-    std::span<T> local(int device);
-    std::span<const T> local(int device) const;
-    /// Copies all size() entries in, from host memory of any kind or from that of a GPU of this process, where what writes them has ended;
-    /// returns when they are on the devices.
-    void upload(const T* entries);
+    RMSP_API std::span<T> local(int device);
+    RMSP_API std::span<const T> local(int device) const;
+    /// Copies all size() entries in, from host memory of any kind or from that of a GPU of this process, where what
+    /// writes them has ended; returns when they are on the devices.
+    RMSP_API void upload(const T* entries);
     /// Copies all entries out, to such memory, after every job submitted before; blocks.
-    void download(T* entries) const;
-    /// Sets every entry. Asynchronous, in order with applies.
-    void fill(T value);
+    RMSP_API void download(T* entries) const;
+    /// Sets every entry. Queued: returns at once, in order with applies and the other operations on vectors.
+    RMSP_API void fill(T value);
 
 private:
     template <class>
@@ -209,60 +222,78 @@ private:
 };
 
 /// A sparse matrix that was split over the devices of a runtime, and stays there or is streamed to them (see Mode). All
-/// member functions may be called from several threads at once; jobs run in the order in which they were accepted, and those
-/// of one thread in program order.
+/// member functions may be called from several threads at once; jobs run in the order in which they were accepted, and
+/// those of one thread in program order.
 template <class T>
 class DistributedMatrix {
+    static_assert(is_value_type<T>, "librmsp multiplies float and double");
+
 public:
     DistributedMatrix() = default;
 
-    std::int64_t rows() const;
-    std::int64_t cols() const;
-    std::int64_t nnz() const;
-    const Plan& plan() const;
+    RMSP_API std::int64_t rows() const;
+    RMSP_API std::int64_t cols() const;
+    RMSP_API std::int64_t nnz() const;
+    RMSP_API const Plan& plan() const;
 
-    /// y = alpha A x + beta y with x (cols entries) and y (rows entries) in host memory, pageable or pinned. Blocks until y is
-    /// complete. With beta == 0, y is not read. x and y must not overlap.
-    /// \throws what a device threw; the runtime and the matrix stay usable, y is then unspecified
-    void apply(T alpha, const T* x, T beta, T* y);
-    /// The same, returning at once; x and y must stay until the future is ready. get() rethrows what a device threw.
-    std::future<void> apply_async(T alpha, const T* x, T beta, T* y);
+    /// y = alpha A x + beta y with x (cols() entries) and y (rows() entries) in host memory, pageable or pinned. Blocks
+    /// until y is complete. With beta == 0, y is not read. x and y must not overlap.
+    /// \throws Error(usage) for a null array, and what a device threw; the runtime and the matrix stay usable, y is
+    ///         then unspecified
+    RMSP_API void apply(T alpha, const T* x, T beta, T* y);
+    /// The same with vectors on the devices; x by rows is gathered through the transport first. Blocks until y is
+    /// complete.
+    /// \throws Error(usage) for vectors of another runtime, size or split, and for x and y that are the same; what a
+    ///         device threw
+    RMSP_API void apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
+    /// apply() without waiting: x and y must stay, and be left alone, until the future is ready. get() rethrows what a
+    /// device threw. The future may be given up, its destructor does not wait; such errors are then lost.
+    /// \throws Error(usage) as apply(), at once
+    [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const T* x, T beta, T* y);
+    /// The same with vectors on the devices, which stay by themselves. The work of successive calls is in order without
+    /// the caller waiting in between; Runtime::synchronize() waits for all.
+    /// \throws Error(usage) as apply(), at once
+    [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const DistributedVector<T>& x, T beta,
+                                                         DistributedVector<T>& y);
 
-    /// The same with vectors on the devices; x by rows is gathered through the transport first. Returns a future; the work of
-    /// successive calls is in order without the caller waiting in between (Runtime::synchronize() waits for all).
-    std::future<void> apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
-
-    /// y = alpha A^T x + beta y with x (rows entries) and y (cols entries) in host memory, otherwise as apply(). Uses what is on
-    /// the devices: parts by rows act as parts by columns of A^T and the other way round. Unless DistributeOptions::transposed
-    /// did, the first call makes room and kernels ready, and blocks meanwhile; determinism "run" on GPUs costs a copy of the
-    /// matrix then.
-    /// \throws Error(usage) for a streamed matrix, if no kernel keeps the determinism asked for, and if columns were numbered
-    ///         anew, which DistributeOptions::transposed prevents (see Exchange::entries and Plan::exchange)
-    void apply_transposed(T alpha, const T* x, T beta, T* y);
-    std::future<void> apply_transposed_async(T alpha, const T* x, T beta, T* y);
-    /// The same with vectors on the devices. x is one that make_y() makes (or, if the matrix is square, make_x()), y one that
-    /// make_x(Layout::rows) makes.
-    std::future<void> apply_transposed(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
+    /// y = alpha A^T x + beta y with x (rows() entries) and y (cols() entries) in host memory, otherwise as apply().
+    /// Uses what is on the devices: parts by rows act as parts by columns of A^T and the other way round. Unless
+    /// DistributeOptions::transposed did, the first call makes room and kernels ready, and blocks meanwhile, the
+    /// asynchronous ones too; determinism "run" on GPUs costs a copy of the matrix then.
+    /// \throws Error(usage) as apply(), for a streamed matrix, if no kernel keeps the determinism asked for, and if
+    ///         columns were numbered anew, which DistributeOptions::transposed prevents (see Exchange::entries and
+    ///         Plan::exchange)
+    RMSP_API void apply_transposed(T alpha, const T* x, T beta, T* y);
+    /// The same with vectors on the devices. x is one that make_y() makes (or, if the matrix is square, make_x()), y
+    /// one that make_x(Layout::rows) makes.
+    RMSP_API void apply_transposed(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
+    /// apply_transposed() without waiting for y, as apply_async().
+    [[nodiscard]] RMSP_API std::future<void> apply_transposed_async(T alpha, const T* x, T beta, T* y);
+    [[nodiscard]] RMSP_API std::future<void> apply_transposed_async(T alpha, const DistributedVector<T>& x, T beta,
+                                                                    DistributedVector<T>& y);
 
     /// New values, same structure: nnz entries in the order of the arrays given to distribute(). Nothing is partitioned
-    /// anew. Returns when the devices have them. A matrix that borrows or streams the caller's values takes no other array:
-    /// once no job uses it, write the new values there and call this.
+    /// anew. Returns when the devices have them. A matrix that borrows or streams the caller's values takes no other
+    /// array: once no job uses it, write the new values there and call this.
     /// \throws Error(usage) for another array then, and for coordinates that were sorted on the way (Unsorted::sort)
-    void update_values(const T* values);
+    RMSP_API void update_values(const T* values);
 
-    /// A vector of cols() entries for x, or by rows also for the y of apply_transposed(), uninitialised. By rows: sliced as
-    /// make_y() slices if the matrix is square; else evenly, or, of entries by column, as their columns are split.
-    /// Order::kernel, for both: vectors for products with this matrix alone, whose kernel's order they are in, and for operations
-    /// with each other; they keep the matrix's memory. Blocks. Vectors in the matrix's order where the kernel has none of its own, or does
-    /// not hold the whole of a square matrix on one device. While two kernels are raced (see DistributeOptions::expected_applies) and one of
-    /// them has an order, this ends the race: four products with scratch vectors, of each kernel's order, decide it.
-    /// \throws Error(out_of_memory) if there is no room for the vector, or for two more that such a race takes meanwhile
-    DistributedVector<T> make_x(Layout layout, Order order = Order::matrix) const;
-    /// A vector of rows() entries for y, or for the x of apply_transposed(), by rows: each device holds the rows it owns.
-    DistributedVector<T> make_y(Order order = Order::matrix) const;
+    /// A vector of cols() entries for x, or by rows also for the y of apply_transposed(), uninitialised. By rows:
+    /// sliced as make_y() slices if the matrix is square; else evenly, or, of entries by column, as their columns are
+    /// split. Order::kernel, for both: vectors for products with this matrix alone, whose kernel's order they are in,
+    /// and for operations with each other; they keep the matrix's memory. Blocks. Vectors in the matrix's order where
+    /// the kernel has none of its own, or does not hold the whole of a square matrix on one device. While two kernels
+    /// are raced (see DistributeOptions::expected_applies) and one of them has an order, this ends the race: four
+    /// products with scratch vectors, of each kernel's order, decide it.
+    /// \throws Error(out_of_memory) if there is no room for the vector, or for two more that such a race takes
+    ///         meanwhile
+    [[nodiscard]] RMSP_API DistributedVector<T> make_x(Layout layout, Order order = Order::matrix) const;
+    /// A vector of rows() entries for y, or for the x of apply_transposed(), by rows: each device holds the rows it
+    /// owns.
+    [[nodiscard]] RMSP_API DistributedVector<T> make_y(Order order = Order::matrix) const;
 
     /// Plan, set-up times, and what was measured by measure() so far.
-    Report report() const;
+    RMSP_API Report report() const;
 
     /// Where x and y live in measure().
     enum class Vectors : std::uint8_t {
@@ -272,16 +303,16 @@ public:
         kernel_order,  ///< by rows, in Order::kernel
     };
     /// What an apply finds in the devices' caches: what the one before left there, or nothing, since they are flushed
-    /// before each, outside its time, also while warming up. An apply of several devices then also waits for the slowest
-    /// flush.
+    /// before each, outside its time, also while warming up. An apply of several devices then also waits for the
+    /// slowest flush.
     enum class Caches : std::uint8_t { warm, cold };
-    /// Times `iterations` applies y = alpha A x + beta y after `warmup` ones, and as many more as races of kernels take, then
-    /// profiles the phases of a few. The result is also kept for report(). x is the given host vector, copied to where it is to
-    /// live first. y_out, if not null, receives the result of one more apply, which starts from y_in (the timed ones continue
-    /// from each other's y).
+    /// Times `iterations` applies y = alpha A x + beta y after `warmup` ones, and as many more as races of kernels
+    /// take, then profiles the phases of a few. The result is also kept for report(). x is the given host vector,
+    /// copied to where it is to live first. y_out, if not null, receives the result of one more apply, which starts
+    /// from y_in (the timed ones continue from each other's y).
     /// \throws Error(usage) for iterations < 1, or an x by rows with a matrix that is not square
-    Measurement measure(Vectors vectors, std::int64_t warmup, std::int64_t iterations, T alpha, const T* x, T beta,
-                        const T* y_in, T* y_out, Caches caches = Caches::warm);
+    RMSP_API Measurement measure(Vectors vectors, std::int64_t warmup, std::int64_t iterations, T alpha, const T* x,
+                                 T beta, const T* y_in, T* y_out, Caches caches = Caches::warm);
 
 private:
     friend class Runtime;
@@ -303,54 +334,56 @@ struct DeviceInfo {
     Placement placement;
 };
 
-/// Owns every device of the node that it was asked for: one pinned worker thread each. Create one per process; several work
-/// too, and share the GPUs. All member functions may be called from any thread. What is not an error but should be known,
-/// a thread that could not be bound for example, is a warning of spdlog's default logger.
+/// Owns every device of the node that it was asked for: one pinned worker thread each. Create one per process; several
+/// work too, and share the GPUs. All member functions may be called from any thread. What is not an error but should be
+/// known, a thread that could not be bound for example, is a warning of spdlog's default logger.
 class Runtime {
 public:
     /// Reads the topology, starts and binds the workers, opens the devices and tests the transports with data.
-    /// \throws Error(usage) for options that are wrong, Error(io) for a topology_file that is, Error(device) if a device is not there or
-    ///         cannot be opened; threads already started are joined first
-    explicit Runtime(const RuntimeOptions& options = {});
+    /// \throws Error(usage) for options that are wrong, Error(io) for a topology_file that is, Error(device) if a
+    ///         device is not there or cannot be opened; threads already started are joined first
+    RMSP_API explicit Runtime(const RuntimeOptions& options = {});
     /// Finishes the jobs accepted so far, then stops the workers. Matrices and vectors may outlive the runtime: their
     /// functions then throw Error(usage).
-    ~Runtime();
+    RMSP_API ~Runtime();
     /// One that was moved from is empty, as handles of matrices and vectors are that were: it can be destroyed or
     /// assigned to, and everything else throws Error(usage).
-    Runtime(Runtime&&) noexcept;
-    Runtime& operator=(Runtime&&) noexcept;
+    RMSP_API Runtime(Runtime&&) noexcept;
+    RMSP_API Runtime& operator=(Runtime&&) noexcept;
 
-    const Topology& topology() const;
-    std::vector<DeviceInfo> devices() const;
+    RMSP_API const Topology& topology() const;
+    RMSP_API std::vector<DeviceInfo> devices() const;
     /// Name of the transport in use and why.
-    std::string transport() const;
+    RMSP_API std::string transport() const;
 
     /// Splits A and copies each part to its device. Only reads A's arrays, and only during the call (but see
     /// DistributeOptions::borrow and mode).
     /// \throws Error(usage) for a bad matrix or option, Error(out_of_memory) with the bytes; the runtime stays usable
     template <class T>
-    DistributedMatrix<T> distribute(const CsrView<T>& a, const DistributeOptions& options = {});
-    /// The same by columns: each device multiplies its columns with its range of x, and the partial results are added by rows.
+    [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const CsrView<T>& a, const DistributeOptions& options = {});
+    /// The same by columns: each device multiplies its columns with its range of x, and the partial results are added
+    /// by rows.
     template <class T>
-    DistributedMatrix<T> distribute(const CscView<T>& a, const DistributeOptions& options = {});
-    /// The same for coordinates: sorted by row as CSR, sorted by column as CSC, else as DistributeOptions::unsorted says.
+    [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const CscView<T>& a, const DistributeOptions& options = {});
+    /// The same for coordinates: sorted by row as CSR, sorted by column as CSC, else as DistributeOptions::unsorted
+    /// says.
     template <class T>
-    DistributedMatrix<T> distribute(const CooView<T>& a, const DistributeOptions& options = {});
+    [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const CooView<T>& a, const DistributeOptions& options = {});
 
     /// What distribute() would do; touches no device. Works on described machines.
     /// \throws Error(usage) as distribute()
     template <class T>
-    Plan plan(const CsrView<T>& a, const DistributeOptions& options = {}) const;
+    RMSP_API Plan plan(const CsrView<T>& a, const DistributeOptions& options = {}) const;
     template <class T>
-    Plan plan(const CscView<T>& a, const DistributeOptions& options = {}) const;
+    RMSP_API Plan plan(const CscView<T>& a, const DistributeOptions& options = {}) const;
     template <class T>
-    Plan plan(const CooView<T>& a, const DistributeOptions& options = {}) const;
+    RMSP_API Plan plan(const CooView<T>& a, const DistributeOptions& options = {}) const;
 
     /// Waits until every job accepted before has finished on every device.
-    void synchronize();
+    RMSP_API void synchronize();
 
     /// Measures the read bandwidth of each device (once) and returns GB/s for each.
-    std::vector<double> measure_limits();
+    RMSP_API std::vector<double> measure_limits();
 
 private:
     template <class>
@@ -359,12 +392,12 @@ private:
     std::shared_ptr<detail::RuntimeState> state_;
 };
 
-/// Compares y with the serial reference alpha A x + beta y_in, row by row, in parallel over rows.
-/// The bound of a row of n entries is (n + 4) eps relative to |alpha| |A||x| + |beta y_in|; where the reference is NaN or
-/// infinite, so must y be. y_in may be null if beta == 0. `values`: as the matrix was distributed, for A is then the
-/// matrix whose values were rounded.
+/// Compares y with the serial reference alpha A x + beta y_in, row by row, in parallel over rows. The bound of a row of
+/// n entries is (n + 4) eps relative to |alpha| |A||x| + |beta y_in|; where the reference is NaN or infinite, so must y
+/// be. y_in may be null if beta == 0. `values`: as the matrix was distributed, for A is then the matrix whose values
+/// were rounded.
 template <class T>
-Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const T* y_in, const T* y,
-                         StoredValues values = StoredValues::exact);
+RMSP_API Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const T* y_in, const T* y,
+                                  StoredValues values = StoredValues::exact);
 
 }  // namespace rmsp

@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
+#include <rmsp/export.hpp>
+
 namespace rmsp {
 
-/// One NUMA node that has processors; a live one may have none within the process's cpuset. Numbers are the operating system's.
+/// One NUMA node that has processors; a live one may have none within the process's cpuset. Numbers are the operating
+/// system's.
 struct NumaNode {
     int os_index = 0;
     std::int64_t memory_bytes = 0;  ///< 0: unknown, or not allowed to the process
@@ -25,8 +28,8 @@ struct GpuDescription {
     bool operator==(const GpuDescription&) const = default;
 };
 
-/// NUMA nodes, cores and GPUs of one machine: the live one, an hwloc XML file, or a description (TOML, see docs/topology.md).
-/// A plain value: tests and `--dry-run` plan for a DGX or a Summit node anywhere.
+/// NUMA nodes, cores and GPUs of one machine: the live one, an hwloc XML file, or a description (TOML, see
+/// docs/topology.md). A plain value: tests and `--dry-run` plan for a DGX or a Summit node anywhere.
 struct Topology {
     std::string source;  ///< "live", or the file it was read from
     std::string name;    ///< product or description name, may be empty
@@ -36,12 +39,12 @@ struct Topology {
 
     /// The machine the process runs on, restricted to the process's own cpuset.
     /// GPUs are those hwloc sees on the PCI bus.
-    static Topology detect();
+    RMSP_API static Topology detect();
     /// Reads an hwloc XML file (by content) or a TOML description.
     /// \throws Error(io) with file and line
-    static Topology load(const std::string& path);
+    RMSP_API static Topology load(const std::string& path);
     /// The TOML description of this topology; load() of it gives an equal value (but for source and live).
-    std::string to_toml() const;
+    RMSP_API std::string to_toml() const;
 };
 
 /// How strictly threads are bound. RMSP_BIND or runtime.bind sets it.
@@ -56,15 +59,18 @@ struct Placement {
     std::string reason;        ///< printed by `mspmv topo` and in the plan
 };
 
-/// Places the workers of GPUs: each near its GPU's NUMA node, the node's cores divided evenly among its GPUs. GPUs without a
-/// node are spread evenly over the nodes in order, and the reason says so. (MSREP, section 4.2)
-std::vector<Placement> place_gpus(const Topology& topology, const std::vector<GpuDescription>& gpus, BindPolicy policy);
+/// Places the workers of GPUs: each near its GPU's NUMA node, the node's cores divided evenly among its GPUs. GPUs
+/// without a node are spread evenly over the nodes in order, and the reason says so. (MSREP, section 4.2)
+RMSP_API std::vector<Placement> place_gpus(const Topology& topology, const std::vector<GpuDescription>& gpus,
+                                           BindPolicy policy);
 
-/// Places `count` host devices of `threads_each` threads (0: the cores divided evenly), spread over the NUMA nodes in order.
+/// Places `count` host devices of `threads_each` threads (0: the cores divided evenly), spread over the NUMA nodes in
+/// order.
 /// \throws Error(usage) if policy is strict and there are fewer cores than threads
-std::vector<Placement> place_host_devices(const Topology& topology, int count, int threads_each, BindPolicy policy);
+RMSP_API std::vector<Placement> place_host_devices(const Topology& topology, int count, int threads_each,
+                                                   BindPolicy policy);
 
 /// What `mspmv topo` prints: nodes, cores, GPUs, and each placement with its reason.
-std::string describe(const Topology& topology, const std::vector<Placement>& placements);
+RMSP_API std::string describe(const Topology& topology, const std::vector<Placement>& placements);
 
 }  // namespace rmsp

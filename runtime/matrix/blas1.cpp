@@ -216,7 +216,7 @@ void copy(const DistributedVector<T>& x, DistributedVector<T>& y)
 }
 
 template <class T>
-std::future<T> dot(const DistributedVector<T>& x, const DistributedVector<T>& y)
+std::future<T> dot_async(const DistributedVector<T>& x, const DistributedVector<T>& y)
 {
     const auto& a = detail::operand(x, "dot");
     const auto& b = detail::operand(y, "dot");
@@ -228,7 +228,13 @@ std::future<T> dot(const DistributedVector<T>& x, const DistributedVector<T>& y)
 }
 
 template <class T>
-std::future<T> norm2(const DistributedVector<T>& x)
+T dot(const DistributedVector<T>& x, const DistributedVector<T>& y)
+{
+    return dot_async(x, y).get();
+}
+
+template <class T>
+std::future<T> norm2_async(const DistributedVector<T>& x)
 {
     const auto& a = detail::operand(x, "norm2");
     return std::async(std::launch::deferred, [result = detail::start_dot(a, a)]() mutable {
@@ -237,12 +243,20 @@ std::future<T> norm2(const DistributedVector<T>& x)
     });
 }
 
-#define RMSP_INSTANTIATE(T)                                                                \
-    template void axpy(T, const DistributedVector<T>&, DistributedVector<T>&);             \
-    template void scal(T, DistributedVector<T>&);                                          \
-    template void copy(const DistributedVector<T>&, DistributedVector<T>&);                \
-    template std::future<T> dot(const DistributedVector<T>&, const DistributedVector<T>&); \
-    template std::future<T> norm2(const DistributedVector<T>&);
+template <class T>
+T norm2(const DistributedVector<T>& x)
+{
+    return norm2_async(x).get();
+}
+
+#define RMSP_INSTANTIATE(T)                                                                      \
+    template void axpy(T, const DistributedVector<T>&, DistributedVector<T>&);                   \
+    template void scal(T, DistributedVector<T>&);                                                \
+    template void copy(const DistributedVector<T>&, DistributedVector<T>&);                      \
+    template T dot(const DistributedVector<T>&, const DistributedVector<T>&);                    \
+    template std::future<T> dot_async(const DistributedVector<T>&, const DistributedVector<T>&); \
+    template T norm2(const DistributedVector<T>&);                                               \
+    template std::future<T> norm2_async(const DistributedVector<T>&);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE

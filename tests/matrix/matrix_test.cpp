@@ -1,6 +1,9 @@
 #include <rmsp/matrix.hpp>
 
+#include <complex>
+#include <cstddef>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -105,6 +108,33 @@ TEST(ValidateInParallel, NamesTheFirstOfManyErrors)
                         HasSubstr("entry " + std::to_string(bad) + " (entry 0 of row " + std::to_string(bad)));
         }
     }
+}
+
+static_assert(is_value_type<float> && is_value_type<double>);
+static_assert(!is_value_type<long double> && !is_value_type<int> && !is_value_type<std::complex<double>>);
+static_assert(is_index_type<int> && is_index_type<long> && is_index_type<long long>);
+static_assert(!is_index_type<unsigned> && !is_index_type<std::size_t> && !is_index_type<short> &&
+              !is_index_type<double>);
+static_assert(!std::is_same_v<long, long long>);
+
+template <class I>
+class Indices : public ::testing::Test {
+};
+using IndexTypes = ::testing::Types<int, long, long long>;
+TYPED_TEST_SUITE(Indices, IndexTypes);
+
+TYPED_TEST(Indices, AreReadWhereTheyAre)
+{
+    const std::vector<TypeParam> row_ptr{0, 2, 3};
+    const std::vector<TypeParam> col_idx{1, 0, 1};
+    const std::vector<double> values{1, 2, 3};
+    const CsrView<double> a{2, 2, 3, row_ptr.data(), col_idx.data(), values.data()};
+    validate(a);
+    EXPECT_EQ(a.row_ptr.type(), sizeof(TypeParam) == 4 ? IndexType::i32 : IndexType::i64);
+    EXPECT_EQ(a.row_ptr.data(), row_ptr.data());
+    EXPECT_EQ(a.row_ptr[1], 2);
+    EXPECT_EQ(a.col_idx[2], 1);
+    EXPECT_EQ(a.col_idx.visit([](const auto* column) { return std::int64_t{column[0]}; }), 1);
 }
 
 TEST(Names, OfCodesAndFormats)

@@ -39,7 +39,7 @@ protected:
     {
         const auto x_host = random_vector<double>(a.cols, 3);
         x.upload(x_host.data());
-        matrix.apply(2.0, x, 0.0, y).get();
+        matrix.apply(2.0, x, 0.0, y);
         std::vector<double> out(static_cast<std::size_t>(a.rows), 99);
         y.download(out.data());
         const auto v = verify_spmv<double>(a.view(), 2.0, x_host.data(), 0.0, nullptr, out.data());
@@ -140,7 +140,7 @@ TEST_P(Choice, DeterminismAndFewAppliesNeedNoRace)
         auto y = matrix.make_y();
         x.fill(1);
         for (int i = 0; i < 10; ++i) {
-            matrix.apply(1.0, x, 0.0, y);
+            static_cast<void>(matrix.apply_async(1.0, x, 0.0, y));
         }
         rt->synchronize();
         for (const ShardPlan& shard : matrix.report().plan.shards) {

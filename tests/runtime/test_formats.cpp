@@ -127,9 +127,9 @@ protected:
                 for (const T beta : {T{0}, T{2}}) {
                     y.upload(y_in.data());
                     if (transposed) {
-                        matrix.apply_transposed(T(-0.5), x, beta, y).get();
+                        matrix.apply_transposed(T(-0.5), x, beta, y);
                     } else {
-                        matrix.apply(T(-0.5), x, beta, y).get();
+                        matrix.apply(T(-0.5), x, beta, y);
                     }
                     std::vector<T> out(y_in.size(), T{99});
                     y.download(out.data());
@@ -313,9 +313,9 @@ TEST_P(Formats, ALoopOfAppliesNeedsNoWaiting)
         for (int i = 0; i < 10; ++i) {
             const bool transposed = i % 2 == 1;
             if (transposed) {
-                matrix.apply_transposed(0.2, x, 0.0, y);
+                static_cast<void>(matrix.apply_transposed_async(0.2, x, 0.0, y));
             } else {
-                matrix.apply(0.2, x, 0.0, y);
+                static_cast<void>(matrix.apply_async(0.2, x, 0.0, y));
             }
             std::swap(x, y);
             std::vector<double> next(expected.size(), 0);
@@ -447,8 +447,7 @@ TEST_P(Formats, RefusesWhatItCannotDo)
     auto matrix = runtime_->distribute(a.view());
     auto wrong = matrix.make_x(Layout::rows);
     auto right = matrix.make_y();
-    EXPECT_NE(message([&] { matrix.apply_transposed(1.0, wrong, 0.0, right).get(); }).find("entries"),
-              std::string::npos);
+    EXPECT_NE(message([&] { matrix.apply_transposed(1.0, wrong, 0.0, right); }).find("entries"), std::string::npos);
 }
 
 TEST_P(Formats, CallersArraysOfAnyIndexWidth)

@@ -113,7 +113,7 @@ TEST_P(Streamed, EveryKernelThatReadsTheMatrixInPlace)
             check_host_apply(kernel.name.c_str(), wide.view(), o);
             ++used;
         } else {
-            EXPECT_THROW(runtime_->distribute(wide.view(), o), Error) << kernel.name;
+            EXPECT_THROW(static_cast<void>(runtime_->distribute(wide.view(), o)), Error) << kernel.name;
             EXPECT_THROW(runtime_->plan(wide.view(), o), Error) << kernel.name;
         }
     }
@@ -146,7 +146,7 @@ TEST_P(Streamed, VectorsOnTheDevices)
             x.upload(x_host.data());
             for (const double beta : {0.0, 2.0}) {
                 y.upload(y_in.data());
-                matrix.apply(-0.5, x, beta, y).get();
+                matrix.apply(-0.5, x, beta, y);
                 std::vector<double> out(static_cast<std::size_t>(a.rows), 99);
                 y.download(out.data());
                 const auto v = verify_spmv(a.view(), -0.5, x_host.data(), beta, y_in.data(), out.data());
@@ -169,7 +169,7 @@ TEST_P(Streamed, ALoopOfAppliesReusesTheSlotsInOrder)
         auto y = m.make_x(Layout::rows);
         x.upload(start.data());
         for (int i = 0; i < 25; ++i) {
-            m.apply(0.2, x, 0.0, y);
+            static_cast<void>(m.apply_async(0.2, x, 0.0, y));
             std::swap(x, y);
         }
         std::vector<double> out(start.size());
@@ -297,7 +297,7 @@ TEST_P(Streamed, RefusesChunksThatHoldNothingAndStaysUsable)
     for (const std::int64_t bytes : {std::int64_t{1023}, std::int64_t{1}, std::int64_t{-1}}) {
         auto o = options();
         o.chunk_bytes = bytes;
-        EXPECT_THROW(runtime_->distribute(a.view(), o), Error);
+        EXPECT_THROW(static_cast<void>(runtime_->distribute(a.view(), o)), Error);
         EXPECT_THROW(runtime_->plan(a.view(), o), Error);
     }
     auto largest = options();
@@ -346,7 +346,7 @@ TEST_P(Streamed, AnEncodedLoopGivesTheBitsOfTheRawOne)
         auto to = matrix.make_x(Layout::rows);
         from.upload(x.data());
         for (int i = 0; i < 10; ++i) {
-            matrix.apply(1.0, from, 0.0, to);
+            static_cast<void>(matrix.apply_async(1.0, from, 0.0, to));
             std::swap(from, to);
         }
         std::vector<double> out(x.size());
@@ -441,7 +441,7 @@ TEST_P(Streamed, SaysThatNotEvenTheSmallestPiecesFit)
     for (const std::int64_t bytes : {std::int64_t{1}, std::int64_t{2000}}) {
         o.device_bytes = bytes;
         try {
-            runtime_->distribute(wide.view(), o);
+            static_cast<void>(runtime_->distribute(wide.view(), o));
             ADD_FAILURE() << "no error with " << bytes << " bytes";
         } catch (const Error& e) {
             EXPECT_EQ(e.code(), ErrorCode::out_of_memory);
@@ -449,7 +449,7 @@ TEST_P(Streamed, SaysThatNotEvenTheSmallestPiecesFit)
         }
     }
     o.device_bytes = -1;
-    EXPECT_THROW(runtime_->distribute(wide.view(), o), Error);
+    EXPECT_THROW(static_cast<void>(runtime_->distribute(wide.view(), o)), Error);
     EXPECT_THROW(runtime_->plan(wide.view(), o), Error);
     o.device_bytes = 0;
     check_host_apply("without a cap", wide.view(), o);

@@ -30,7 +30,7 @@ TEST_P(Threads, ShareAMatrix)
                     std::vector<double> y(static_cast<std::size_t>(a.rows));
                     matrix.apply(1.0, x.data(), 0.0, y.data());
                     wrong += verify_spmv<double>(a.view(), 1.0, x.data(), 0.0, nullptr, y.data()).passed ? 0 : 1;
-                    matrix.apply(2.0, on_devices, 0.0, y_devices);
+                    static_cast<void>(matrix.apply_async(2.0, on_devices, 0.0, y_devices));
                     y_devices.download(y.data());
                     wrong += verify_spmv<double>(a.view(), 2.0, x.data(), 0.0, nullptr, y.data()).passed ? 0 : 1;
                 }
