@@ -68,12 +68,33 @@ function(rmsp_folder name)
     add_dependencies(rmsp_${name} rmsp_commit)
     target_include_directories(rmsp_${name} PRIVATE "${PROJECT_SOURCE_DIR}" ${arg_INCLUDE})
     target_link_libraries(rmsp_${name} PRIVATE rmsp_options ${arg_LINK} Threads::Threads)
+    set_target_properties(rmsp_${name} PROPERTIES
+        CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     set_property(GLOBAL APPEND PROPERTY RMSP_FOLDERS rmsp_${name})
     set_property(GLOBAL APPEND PROPERTY RMSP_FOLDER_LINKS ${arg_LINK})
 endfunction()
 
-# Makes rmsp::rmsp of the folders added so far.
+# Makes two libraries of the folders added so far: rmsp::rmsp, which exports the public API, and rmsp_internal, a static
+# one for tests of what rmsp::rmsp hides. A program links one of them: each has the static state of librmsp.
 function(rmsp_finish_library)
+    add_library(rmsp)
+    add_library(rmsp::rmsp ALIAS rmsp)
+    rmsp_fill(rmsp)
+    if(BUILD_SHARED_LIBS)
+        set(map "${PROJECT_SOURCE_DIR}/cmake/rmsp.map")
+        target_link_options(rmsp PRIVATE "LINKER:--version-script=${map}")
+        set_property(TARGET rmsp PROPERTY LINK_DEPENDS "${map}")
+        add_library(rmsp_internal STATIC EXCLUDE_FROM_ALL)
+        rmsp_fill(rmsp_internal)
+    else()
+        add_library(rmsp_internal ALIAS rmsp)
+    endif()
+    set_target_properties(rmsp PROPERTIES
+        VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+endfunction()
+
+# The objects of all folders, and what they need.
+function(rmsp_fill library)
     get_property(folders GLOBAL PROPERTY RMSP_FOLDERS)
     get_property(links GLOBAL PROPERTY RMSP_FOLDER_LINKS)
     list(REMOVE_DUPLICATES links)
@@ -81,21 +102,13 @@ function(rmsp_finish_library)
     if(RMSP_OPENMP)
         list(APPEND links OpenMP::OpenMP_CXX)
     endif()
-    add_library(rmsp)
-    add_library(rmsp::rmsp ALIAS rmsp)
     foreach(folder IN LISTS folders)
-        target_sources(rmsp PRIVATE $<TARGET_OBJECTS:${folder}>)
+        target_sources(${library} PRIVATE $<TARGET_OBJECTS:${folder}>)
     endforeach()
-    target_link_libraries(rmsp PRIVATE $<BUILD_INTERFACE:rmsp_options> ${links} Threads::Threads)
-    if(BUILD_SHARED_LIBS)
-        set(map "${PROJECT_SOURCE_DIR}/cmake/rmsp.map")
-        target_link_options(rmsp PRIVATE "LINKER:--version-script=${map}")
-        set_property(TARGET rmsp PROPERTY LINK_DEPENDS "${map}")
-    endif()
-    target_compile_features(rmsp PUBLIC cxx_std_20)
-    target_include_directories(rmsp PUBLIC
+    target_link_libraries(${library} PRIVATE $<BUILD_INTERFACE:rmsp_options> ${links} Threads::Threads)
+    target_compile_features(${library} PUBLIC cxx_std_20)
+    target_include_directories(${library} PUBLIC
         $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
         $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-    set_target_properties(rmsp PROPERTIES
-        VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINKER_LANGUAGE CXX)
+    set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX)
 endfunction()
