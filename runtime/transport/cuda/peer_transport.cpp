@@ -45,7 +45,7 @@ public:
     void open(engine::Worker& worker)
     {
         if (share_gpus_) {
-            kernels::load_exchanges();
+            kernels::load_exchanges(worker.context());
         }
         End& end = ends_[worker.rank()];
         end.words = kernels::DeviceArray<std::uint64_t>(worker.device(), 2 * ends_.size());
