@@ -285,8 +285,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<engine::Worker>> workers,
-                                               bool waits_on_shared)
+std::unique_ptr<Transport> connect_peer_transport(std::span<const std::unique_ptr<engine::Worker>> workers,
+                                                  const ConnectOptions& options)
 {
     if (workers.size() > kernels::most_peer_links) {
         throw Error(ErrorCode::device, fmt::format("peer memory serves at most {} GPUs", kernels::most_peer_links));
@@ -306,7 +306,7 @@ std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<e
             }
         })
         .get();
-    return std::make_unique<PeerTransport>(std::move(given_up), ordinals_of(workers), waits_on_shared);
+    return std::make_unique<PeerTransport>(std::move(given_up), ordinals_of(workers), options.waits_on_shared);
 }
 
 }  // namespace rmsp::transport
