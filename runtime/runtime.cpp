@@ -18,6 +18,7 @@
 #include "runtime/matrix/vector.hpp"
 #include "runtime/plan/plan_exchange.hpp"
 #include "runtime/plan/planner.hpp"
+#include "runtime/transport/table.hpp"
 
 namespace rmsp {
 namespace {
@@ -200,13 +201,14 @@ Runtime::Runtime(const RuntimeOptions& options) : state_(detail::open_devices(op
     std::vector<std::string> transports = options.transports;
     if (options.one_thread) {
         // The others' kernels wait on one device for those of another, which a single thread has not queued yet.
-        if (std::any_of(transports.begin(), transports.end(), [](const auto& name) { return name != "host"; })) {
+        if (std::any_of(transports.begin(), transports.end(),
+                        [](const auto& name) { return !transport::transport_named(name).through_host; })) {
             throw Error(ErrorCode::usage,
                         fmt::format("one thread for all devices moves data through the host only; transports {} need "
                                     "a thread for each device",
                                     fmt::join(transports, ", ")));
         }
-        transports = {"host"};
+        transports = {transport::transport_through_host().name};
     }
     state_->connection = transport::connect(state_->workers, transports, detail::tested_transports(*state_));
     state_->jobs = std::make_unique<engine::JobQueue>(

@@ -1,5 +1,7 @@
 #include "runtime/config/config_keys.hpp"
 
+#include "runtime/transport/table.hpp"
+
 namespace rmsp::detail {
 
 std::vector<Key> key_table(Config& c)
@@ -61,7 +63,7 @@ std::vector<Key> key_table(Config& c)
         {"runtime.transports",
          &c.runtime.transports,
          "transports in the order in which they are tried; empty: the default order; RMSP_TRANSPORT",
-         {"nccl", "peer", "host"}},
+         transport::transport_names()},
         {"runtime.limit_gbs",
          &c.runtime.limit_gbs,
          "bandwidth limit of one device in GB/s for the report; 0: measured",
@@ -141,7 +143,7 @@ std::vector<Key> key_table(Config& c)
          &c.run.merge,
          "what adds the partial results of devices that have some of the same rows (csc): a transport, or auto, the "
          "fastest of the connected ones by bytes and latency",
-         {"auto", "peer", "nccl", "host"}},
+         transport::transport_names({"auto"})},
         {"run.vectors",
          &c.run.vectors,
          "where x and y live in the timed loop: host (both), replicated (x on every device), rows (x sliced, gathered "
@@ -185,9 +187,9 @@ std::vector<Key> key_table(Config& c)
          {"auto", "scatter", "scatter-1", "scatter-2", "scatter-4", "scatter-8", "hash", "window", "chunks"}},
         {"spgemm.transport",
          &c.spgemm.transport,
-         "how GPUs get from each other what several of them need of B: peer, nccl, host; none: each gets all of its "
+         "how GPUs get from each other what several of them need of B: a transport; none: each gets all of its "
          "rows from the host",
-         {"auto", "peer", "nccl", "host", "none"}},
+         transport::transport_names({"auto"}, {"none"})},
         {"spgemm.memory_limit",
          &c.spgemm.memory_limit,
          "memory of each device that a product may hold: up to 1 a share of what is free, above it bytes; where C does "

@@ -15,6 +15,8 @@
 #include "core/text.hpp"
 #include "runtime/doctor/doctor_cache.hpp"
 #include "runtime/engine/cuda/cuda_backend.hpp"
+#include "runtime/transport/table.hpp"
+#include "runtime/transport/test.hpp"
 
 namespace rmsp {
 namespace {
@@ -433,19 +435,17 @@ private:
 
     void check_transports()
     {
-        for (const char* const name : transport::transport_names()) {
-            DoctorCheck check{"transport", name, Verdict::skipped, ""};
-            if (state_.devices() < 2 || state_.shared_memory()) {
-                check.detail =
-                    state_.devices() < 2 ? "one device needs none" : "host devices share memory and need none";
-            } else if (std::string(name) == "peer" && (!all_reachable_ || !links_work_)) {
-                check.verdict = links_work_ ? Verdict::skipped : Verdict::failed;
-                check.detail =
-                    links_work_ ? "not every device reaches the memory of every other" : "a device link is broken";
-            } else if (std::string(name) == "nccl" && any_shares_) {
-                check.detail = "it takes each GPU once, and devices share one";
-            } else {
-                check_transport(name, check);
+        const transport::DeviceFacts facts{.devices = state_.devices(),
+                                           .share_memory = state_.shared_memory(),
+                                           .share_gpus = any_shares_,
+                                           .all_reachable = all_reachable_};
+        for (const transport::TransportRow& row : transport::transports()) {
+            DoctorCheck check{"transport", row.name, Verdict::skipped, row.why_skipped(facts)};
+            if (row.peer_memory && facts.devices > 1 && !facts.share_memory && !links_work_) {
+                check.verdict = Verdict::failed;
+                check.detail = "a device link is broken";
+            } else if (check.detail.empty()) {
+                check_transport(row.name, check);
             }
             report_.checks.push_back(std::move(check));
         }
@@ -455,15 +455,13 @@ private:
     {
         try {
             const auto start = Clock::now();
-            const auto transport = transport::make_transport(name, state_.workers, limit_);
+            const auto transport = transport::make_transport(name, state_.workers, {.limit = limit_});
             const auto connected = Clock::now();
             transport::test_with_data(*transport, state_.workers, limit_);
             check.verdict = Verdict::passed;
             check.detail = fmt::format("connected in {}, gathered test data in {}",
                                        text::seconds(std::chrono::duration<double>(connected - start).count()),
                                        text::seconds(std::chrono::duration<double>(Clock::now() - connected).count()));
-        } catch (const NotCompiled& e) {
-            check.detail = e.what();
         } catch (const Error& e) {
             check.verdict = Verdict::failed;
             check.detail = e.what();

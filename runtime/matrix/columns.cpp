@@ -229,7 +229,7 @@ void ColumnProduct<T>::multiply(engine::Worker& worker, T alpha, const T* x, T b
         }
     }
     for (const transport::Range& range : outside(kept, adds ? transport::Range{} : touched)) {
-        kernels::add_partials<T>(y, range.first, range.end, beta, nullptr, 0, context);
+        kernels::add_partials(y, range.first, range.end, beta, nullptr, 0, context);
     }
     if (adds) {
         own.streamed->add_columns(worker, alpha, x, y + touched.first);

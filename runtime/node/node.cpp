@@ -2,6 +2,9 @@
 
 #include <rmsp/error.hpp>
 
+#include "runtime/transport/table.hpp"
+#include "runtime/transport/test.hpp"
+
 namespace rmsp::detail {
 RuntimeState::~RuntimeState() { stop(); }
 
@@ -35,7 +38,7 @@ transport::Transport& RuntimeState::transport(const std::string& name)
             return *other;
         }
     }
-    auto made = transport::make_transport(name, workers, transport::communication_limit);
+    auto made = transport::make_transport(name, workers);
     transport::Transport& transport = *made;
     {
         std::lock_guard list(mutex);

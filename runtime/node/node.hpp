@@ -14,6 +14,7 @@
 #include "runtime/engine/job.hpp"
 #include "runtime/engine/locked_array.hpp"
 #include "runtime/engine/worker.hpp"
+#include "runtime/transport/connect.hpp"
 #include "runtime/transport/transport.hpp"
 
 /// The node's devices with their workers, and what connects them: what a runtime's handle points to.

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include "runtime/transport/table.hpp"
 
 namespace rmsp::detail {
 std::vector<std::int64_t> received_bytes(const Side& y, std::int64_t entry_bytes)
@@ -22,11 +23,8 @@ std::vector<std::int64_t> received_bytes(const Side& y, std::int64_t entry_bytes
 MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& options, const Side& y,
                      std::int64_t entry_bytes)
 {
-    const auto known = transport::transport_names();
-    if (options.merge != "auto" && std::find(known.begin(), known.end(), options.merge) == known.end()) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("merge \"{}\" is not one of auto, {}", options.merge, fmt::join(known, ", ")));
-    }
+    const transport::TransportRow* row =
+        options.merge == "auto" ? nullptr : &transport::transport_named(options.merge, "merge", {"auto"});
     MergePlan plan;
     if (runtime.devices() == 1) {
         plan.name = "none";
@@ -38,19 +36,21 @@ MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& optio
         plan.name = "shared";
         return plan;
     }
-    plan.name = options.merge;
-    if (runtime.options.one_thread && plan.name != "auto" && plan.name != "host") {
+    if (runtime.options.one_thread && row != nullptr && !row->through_host) {
         throw Error(ErrorCode::usage,
-                    fmt::format("one thread for all devices merges through the host only, not by {}", plan.name));
+                    fmt::format("one thread for all devices merges through the host only, not by {}", row->name));
     }
-    if (plan.name == "auto") {
+    if (row == nullptr) {
         // The connected one, or host copies, which need no connecting. A described machine: as if everything connected.
-        plan.name = runtime.connection.transport ? runtime.connection.name : "peer";
-        if (transport::merge_seconds("host", plan.bytes) < transport::merge_seconds(plan.name, plan.bytes)) {
-            plan.name = "host";
+        row = runtime.connection.transport ? &transport::transport_named(runtime.connection.name)
+                                           : &transport::transports().front();
+        if (const auto& host = transport::transport_through_host();
+            host.seconds(plan.bytes) < row->seconds(plan.bytes)) {
+            row = &host;
         }
     }
-    plan.seconds = transport::merge_seconds(plan.name, plan.bytes);
+    plan.name = row->name;
+    plan.seconds = row->seconds(plan.bytes);
     return plan;
 }
 

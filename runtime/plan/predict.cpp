@@ -1,4 +1,5 @@
 #include "runtime/plan/predict.hpp"
+#include "runtime/transport/table.hpp"
 
 #include <algorithm>
 
@@ -25,7 +26,9 @@ double kernel_seconds(const ShardPlan& shard)
 
 double exchange_latency(const RuntimeState& runtime)
 {
-    const bool peers = runtime.connection.name == "peer" || runtime.connection.name == "unknown";
+    const auto* const row = transport::find_transport(runtime.connection.name);
+    // A described machine: as if everything connected.
+    const bool peers = row != nullptr ? row->peer_memory : runtime.connection.name == "unknown";
     return peers ? plan::apply_costs.exchange_by_peers : plan::apply_costs.exchange_by_copies;
 }
 
@@ -43,9 +46,10 @@ void predict(Plan& plan, const RuntimeState& runtime, Layout x_layout)
         if (!exchanged || shard.part.nnz() == 0) {
             continue;
         }
-        const double gbs = runtime.connection.name == "host" ? costs.host_gbs
-                           : entries                         ? costs.packed_gbs
-                                                             : costs.link_gbs;
+        const auto* const row = transport::find_transport(runtime.connection.name);
+        const double gbs = row != nullptr && row->through_host ? costs.host_gbs
+                           : entries                           ? costs.packed_gbs
+                                                               : costs.link_gbs;
         const double moved = static_cast<double>(shard.halo_entries) * value_bytes / (gbs * 1e9);
         const double fixed = exchange_latency(runtime);
         shard.exchange_seconds = fixed + moved;

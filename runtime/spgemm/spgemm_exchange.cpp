@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/spgemm/spgemm.hpp"
+#include "runtime/transport/table.hpp"
 
 /// How devices get rows of B from each other.
 namespace rmsp::detail {
@@ -162,13 +163,11 @@ bool exchange_pays(const std::vector<RowSelection>& from_host, const std::vector
 
 std::string exchange_transport(const RuntimeState& runtime, const SpgemmOptions& options)
 {
-    const auto known = transport::transport_names();
     const std::string& name = options.transport;
-    if (name != "auto" && name != "none" && std::find(known.begin(), known.end(), name) == known.end()) {
-        throw Error(ErrorCode::usage, fmt::format("transport \"{}\" of a product is not one of auto, none, {}", name,
-                                                  fmt::join(known, ", ")));
-    }
-    if (runtime.options.one_thread && name != "auto" && name != "none" && name != "host") {
+    const auto* const row = name == "auto" || name == "none"
+                                ? nullptr
+                                : &transport::transport_named(name, "transport of a product", {"auto", "none"});
+    if (runtime.options.one_thread && row != nullptr && !row->through_host) {
         throw Error(ErrorCode::usage,
                     fmt::format("one thread for all devices moves rows of B through the host only, not by {}", name));
     }
@@ -178,7 +177,8 @@ std::string exchange_transport(const RuntimeState& runtime, const SpgemmOptions&
     if (runtime.shared_memory()) {
         return "shared";
     }
-    return name != "auto" ? name : runtime.connection.transport ? runtime.connection.name : "peer";
+    return name != "auto" ? name : runtime.connection.transport ? runtime.connection.name
+                          : transport::transports().front().name;
 }
 
 template <class T>

@@ -11,6 +11,7 @@
 
 #include "core/text.hpp"
 #include "runtime/spgemm/spgemm.hpp"
+#include "runtime/transport/table.hpp"
 
 namespace rmsp {
 namespace detail {
@@ -285,7 +286,8 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
     const std::string transport = exchange_transport(runtime, options);
     if (b_is_resident) {
         plan.exchange = transport;
-    } else if (transport != "none" && !plan.chunked() && (transport != "host" || options.transport == "host")) {
+    } else if (transport != "none" && !plan.chunked() &&
+               (transport != transport::transport_through_host().name || options.transport == transport)) {
         // Copies through the host would take the links that slices spare.
         std::vector<RowSelection> all_between;
         for (const RowSelection& selection : chosen) {

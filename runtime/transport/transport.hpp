@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -205,51 +204,5 @@ public:
     /// A device failed in that job of the queue that uses the channels: devices that wait for it stop waiting. Any thread.
     virtual void give_up(std::uint64_t /*job*/) noexcept {}
 };
-
-/// How long NCCL, or the transfers of a test, may take before they count as hung.
-inline constexpr std::chrono::seconds communication_limit{30};
-
-/// Through pinned host memory: works between any devices.
-std::unique_ptr<Transport> make_host_transport();
-
-/// Names that configuration knows, in the default order: peer memory, NCCL, host copies.
-std::span<const char* const> transport_names();
-
-/// Predicted seconds of a reduction in which one device receives at most that many bytes.
-double merge_seconds(const std::string& name, std::int64_t received_bytes);
-/// One of transport_names(). NCCL has `limit` for everything that it does.
-/// \throws Error(device) if the devices cannot be connected that way, NotCompiled
-std::unique_ptr<Transport> make_transport(const std::string& name,
-                                          std::span<const std::unique_ptr<engine::Worker>> workers,
-                                          std::chrono::steady_clock::duration limit);
-
-/// Waits for the worker's stream; false if it is not done after `limit`.
-bool wait_for_stream(engine::Worker& worker, std::chrono::steady_clock::duration limit);
-
-/// Gathers a pattern and compares every byte on every device: a link that claims to work may still lose data.
-/// `jobs`: the queue of the workers if others use it meanwhile.
-/// \throws Error(device) naming the first devices between which it does, or if the data are not there after `limit`
-void test_with_data(Transport& transport, std::span<const std::unique_ptr<engine::Worker>> workers,
-                    std::chrono::steady_clock::duration limit, engine::JobQueue* jobs = nullptr);
-
-/// What an earlier self test found of a transport between the same devices (docs/doctor.md).
-struct TestedTransport {
-    std::string name;
-    bool passed = false;
-    std::string detail;  ///< why it did not; when it was tested
-};
-
-/// What connect() found: the first transport of the list that connected and moved data correctly.
-struct Connection {
-    std::unique_ptr<Transport> transport;  ///< null: none needed (one device, or devices that share host memory)
-    std::string name;                      ///< "peer", "nccl", "host", "shared", "none"
-    std::string reason;                    ///< why this one; what failed before it
-};
-
-/// Tries the transports in order; each must pass a test with data, on every pair of devices, before it is trusted. One that
-/// `tested` says has passed is not tested again, and one that has not is not tried.
-/// \throws Error(usage) for an unknown name, Error(device) if none of them works
-Connection connect(std::span<const std::unique_ptr<engine::Worker>> workers, const std::vector<std::string>& order,
-                   std::span<const TestedTransport> tested = {});
 
 }  // namespace rmsp::transport

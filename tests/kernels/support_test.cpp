@@ -110,8 +110,8 @@ TEST_F(Support, AddsPartialSumsInOrderWhereTheyAre)
     EXPECT_EQ(download(*device_, y.data(), 5), (std::vector<float>{9, 0x1p24F, 0, 1, 9}));
     add_partials(y.data(), 2, 4, 3.0F, parts, 2, device_->context());
     EXPECT_EQ(download(*device_, y.data(), 5), (std::vector<float>{9, 0x1p24F, 0x1p24F, 4, 9}));
-    add_partials<float>(y.data(), 0, 1, 2.0F, nullptr, 0, device_->context());
-    add_partials<float>(y.data(), 4, 5, 0.0F, nullptr, 0, device_->context());
+    add_partials(y.data(), 0, 1, 2.0F, nullptr, 0, device_->context());
+    add_partials(y.data(), 4, 5, 0.0F, nullptr, 0, device_->context());
     EXPECT_EQ(download(*device_, y.data(), 5), (std::vector<float>{18, 0x1p24F, 0x1p24F, 4, 0}));
 }
 

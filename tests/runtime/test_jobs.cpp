@@ -8,7 +8,9 @@
 #include <runtime/engine/cuda/cuda_backend.hpp>
 #include <runtime/engine/host/host_device.hpp>
 #include <runtime/engine/job.hpp>
-#include <runtime/transport/cuda/cuda_transports.hpp>
+#include <runtime/transport/connect.hpp>
+#include <runtime/transport/table.hpp>
+#include <runtime/transport/test.hpp>
 #include <runtime/transport/transport.hpp>
 
 namespace rmsp::engine {
@@ -195,16 +197,53 @@ TEST(Transports, HostDevicesNeedNone)
 {
     auto workers = host_workers(2);
     EXPECT_EQ(connect(workers, {}).name, "shared");
-    EXPECT_THROW(connect(workers, {"pigeon"}), Error);
     auto one = host_workers(1);
     EXPECT_EQ(connect(one, {}).name, "none");
+}
+
+std::string usage_message(const std::function<void()>& f)
+{
+    try {
+        f();
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::usage) << e.what();
+        return e.what();
+    }
+    return "no error";
+}
+
+TEST(Transports, UnknownNamesAreErrorsThatNameTheNearest)
+{
+    auto workers = host_workers(2);
+    const std::string expected = "transport \"pear\" is not one of peer, nccl, host; the nearest is \"peer\"";
+    EXPECT_EQ(usage_message([&] { connect(workers, {"host", "pear"}); }), expected);
+    EXPECT_EQ(usage_message([&] { make_transport("pear", workers); }), expected);
+    EXPECT_EQ(usage_message([&] { transport_named("nothing", "merge", {"auto"}); }),
+              "merge \"nothing\" is not one of auto, peer, nccl, host; the nearest is \"host\"");
+    EXPECT_EQ(find_transport("unknown"), nullptr);
+}
+
+TEST(Transports, RowsSayWhatMovesCostAndWhatIsSkipped)
+{
+    const TransportRow& host = transport_through_host();
+    for (const TransportRow& row : transports()) {
+        EXPECT_EQ(&transport_named(row.name), &row);
+        EXPECT_GT(row.seconds(0), 0.0) << row.name;
+        EXPECT_GT(row.seconds(1 << 20), row.seconds(0)) << row.name;
+        EXPECT_EQ(row.why_skipped({.devices = 1}), "one device needs none");
+        EXPECT_EQ(row.why_skipped({.devices = 2, .share_memory = true}), "host devices share memory and need none");
+        const std::string apart = row.why_skipped({.devices = 2, .share_gpus = true});
+        EXPECT_EQ(apart.empty(), &row == &host) << row.name << ": " << apart;
+        EXPECT_EQ(row.why_skipped({.devices = 2, .all_reachable = true}).empty(), row.connect != nullptr) << row.name;
+    }
+    EXPECT_GT(host.seconds(1 << 30), transports().front().seconds(1 << 30));
 }
 
 TEST(Transports, HostStagedGatherMovesWhatIsNeeded)
 {
     auto workers = host_workers(3);
     JobQueue jobs(workers, false);
-    const auto transport = make_host_transport();
+    const auto transport = make_transport("host", {});
     const std::vector<std::int64_t> offsets{0, 5, 5, 12};
     const auto channel = transport->make_channel(3, 12 * 8);
     std::vector<std::vector<double>> data(3, std::vector<double>(12, -1));
@@ -241,7 +280,7 @@ TEST(Transports, GathersMoreThanItsMemoryTakesAndFromOtherArrays)
 {
     const auto workers = host_workers(3);
     JobQueue jobs(workers, true);
-    const auto transport = make_host_transport();
+    const auto transport = make_transport("host", {});
     const auto channel = transport->make_channel(3, 100);
     jobs.submit([&](Worker& worker, Rendezvous&) { transport->open(*channel, worker); }).get();
     // Slices of unequal sizes, which each device has in an array of its own; the last device needs nothing.
@@ -299,7 +338,7 @@ template <class T>
 void exchange_often(const std::vector<std::unique_ptr<Worker>>& workers, const std::vector<std::int64_t>& slices,
                     const std::vector<Range>& needed, const std::vector<std::vector<std::int32_t>>& ghosts)
 {
-    const auto peer = make_peer_transport(workers, true);
+    const auto peer = make_transport("peer", workers, {.waits_on_shared = true});
     Transport& transport = *peer;
     JobQueue jobs(workers, false, [&](std::uint64_t job) { transport.give_up(job); });
     const bool by_entries = !ghosts.empty();

@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <kernels/steps/blas1/bodies.hpp>
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/steps/blas1/blas1.hpp>
 
-namespace rmsp::kernels::cuda {
+namespace rmsp::kernels {
+namespace cuda {
 namespace {
 
 constexpr int threads = 256;
@@ -103,8 +104,6 @@ __global__ void __launch_bounds__(threads)
 
 cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
 
-}  // namespace
-
 template <class T>
 void axpy(T alpha, const T* x, T* y, std::int64_t n, const Context& context)
 {
@@ -142,13 +141,18 @@ void dot(const T* x, const T* y, std::int64_t n, void* workspace, double* result
     RMSP_CUDA_CHECK_LAUNCH("dot");
 }
 
-template void axpy(float, const float*, float*, std::int64_t, const Context&);
-template void axpy(double, const double*, double*, std::int64_t, const Context&);
-template void scal(float, float*, std::int64_t, const Context&);
-template void scal(double, double*, std::int64_t, const Context&);
-template void copy(const float*, float*, std::int64_t, const Context&);
-template void copy(const double*, double*, std::int64_t, const Context&);
-template void dot(const float*, const float*, std::int64_t, void*, double*, const Context&);
-template void dot(const double*, const double*, std::int64_t, void*, double*, const Context&);
+}  // namespace
+}  // namespace cuda
 
-}  // namespace rmsp::kernels::cuda
+template <class T>
+const Blas1<T>& Blas1<T>::cuda()
+{
+    static constexpr Blas1 row{
+        .axpy = cuda::axpy<T>, .scal = cuda::scal<T>, .copy = cuda::copy<T>, .dot = cuda::dot<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const Blas1<T>& Blas1<T>::cuda();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

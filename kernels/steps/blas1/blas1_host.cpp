@@ -2,9 +2,9 @@
 #include <vector>
 
 #include <kernels/steps/blas1/blas1.hpp>
-#include <kernels/steps/blas1/bodies.hpp>
 
 namespace rmsp::kernels {
+namespace host {
 namespace {
 
 /// Sum over [begin, end), in eight chains that the processor works on at the same time.
@@ -25,15 +25,9 @@ double dot_range(const T* x, const T* y, std::int64_t begin, std::int64_t end)
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-}  // namespace
-
 template <class T>
 void axpy(T alpha, const T* x, T* y, std::int64_t n, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::axpy(alpha, x, y, n, context);
-        return;
-    }
     if (alpha == T{0}) {
         return;
     }
@@ -46,10 +40,6 @@ void axpy(T alpha, const T* x, T* y, std::int64_t n, const Context& context)
 template <class T>
 void scal(T alpha, T* x, std::int64_t n, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::scal(alpha, x, n, context);
-        return;
-    }
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
     for (std::int64_t i = 0; i < n; ++i) {
         x[i] = alpha == T{0} ? T{0} : alpha * x[i];
@@ -59,10 +49,6 @@ void scal(T alpha, T* x, std::int64_t n, const Context& context)
 template <class T>
 void copy(const T* x, T* y, std::int64_t n, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::copy(x, y, n, context);
-        return;
-    }
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
     for (std::int64_t i = 0; i < n; ++i) {
         y[i] = x[i];
@@ -72,10 +58,6 @@ void copy(const T* x, T* y, std::int64_t n, const Context& context)
 template <class T>
 void dot(const T* x, const T* y, std::int64_t n, void* workspace, double* result, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::dot(x, y, n, workspace, result, context);
-        return;
-    }
     // A part for each thread, and the parts in order: the sum does not depend on which thread comes first.
     const std::int64_t parts = std::clamp<std::int64_t>(context.threads, 1, 2048);
     auto* const sums = static_cast<double*>(workspace);
@@ -91,13 +73,18 @@ void dot(const T* x, const T* y, std::int64_t n, void* workspace, double* result
     *result = sum;
 }
 
-template void axpy(float, const float*, float*, std::int64_t, const Context&);
-template void axpy(double, const double*, double*, std::int64_t, const Context&);
-template void scal(float, float*, std::int64_t, const Context&);
-template void scal(double, double*, std::int64_t, const Context&);
-template void copy(const float*, float*, std::int64_t, const Context&);
-template void copy(const double*, double*, std::int64_t, const Context&);
-template void dot(const float*, const float*, std::int64_t, void*, double*, const Context&);
-template void dot(const double*, const double*, std::int64_t, void*, double*, const Context&);
+}  // namespace
+}  // namespace host
+
+template <class T>
+const Blas1<T>& Blas1<T>::host()
+{
+    static constexpr Blas1 row{
+        .axpy = host::axpy<T>, .scal = host::scal<T>, .copy = host::copy<T>, .dot = host::dot<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const Blas1<T>& Blas1<T>::host();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

@@ -9,6 +9,7 @@
 #include <kernels/spmv/common/search.hpp>
 
 namespace rmsp::kernels {
+namespace cuda {
 namespace {
 
 constexpr int threads = 256;
@@ -67,7 +68,14 @@ __global__ void lines_kernel(std::int64_t nnz, const Offset* __restrict__ from, 
     }
 }
 
-}  // namespace
+template <class Offset>
+void point_at_lines(std::int64_t nnz, const std::int32_t* line_of, std::int64_t first_line, std::int64_t lines,
+                    Offset* pointers, const Context& context)
+{
+    pointers_kernel<<<blocks_for(lines + 1), threads, 0, stream_of(context)>>>(lines, first_line, nnz, line_of,
+                                                                               pointers);
+    RMSP_CUDA_CHECK_LAUNCH("pointers_kernel");
+}
 
 template <class Offset>
 LineOrder<Offset> sort_by_line(std::int64_t nnz, const std::int32_t* line_of, std::int64_t first_line,
@@ -94,15 +102,6 @@ LineOrder<Offset> sort_by_line(std::int64_t nnz, const std::int32_t* line_of, st
     return order;
 }
 
-template <class Offset>
-void point_at_lines(std::int64_t nnz, const std::int32_t* line_of, std::int64_t first_line, std::int64_t lines,
-                    Offset* pointers, const Context& context)
-{
-    pointers_kernel<<<blocks_for(lines + 1), threads, 0, stream_of(context)>>>(lines, first_line, nnz, line_of,
-                                                                               pointers);
-    RMSP_CUDA_CHECK_LAUNCH("pointers_kernel");
-}
-
 template <class Item, class Offset>
 void take_from(std::int64_t n, const Offset* from, const Item* in, Item* out, const Context& context)
 {
@@ -124,17 +123,31 @@ void find_lines(std::int64_t nnz, const Offset* from, std::int64_t lines, IndexV
     }
 }
 
-#define RMSP_INSTANTIATE(Offset)                                                                              \
-    template LineOrder<Offset> sort_by_line(std::int64_t, const std::int32_t*, std::int64_t, std::int64_t,    \
-                                            const Context&);                                                  \
-    template void point_at_lines(std::int64_t, const std::int32_t*, std::int64_t, std::int64_t, Offset*,      \
-                                 const Context&);                                                             \
-    template void take_from(std::int64_t, const Offset*, const std::int32_t*, std::int32_t*, const Context&); \
-    template void take_from(std::int64_t, const Offset*, const float*, float*, const Context&);               \
-    template void take_from(std::int64_t, const Offset*, const double*, double*, const Context&);             \
-    template void find_lines(std::int64_t, const Offset*, std::int64_t, IndexView, std::int32_t*, const Context&);
+}  // namespace
+}  // namespace cuda
+
+template <class Offset>
+const Conversion<Offset>& Conversion<Offset>::cuda()
+{
+    static constexpr Conversion row{.sort_by_line = cuda::sort_by_line<Offset>,
+                                    .point_at_lines = cuda::point_at_lines<Offset>,
+                                    .find_lines = cuda::find_lines<Offset>};
+    return row;
+}
+template const Conversion<std::int32_t>& Conversion<std::int32_t>::cuda();
+template const Conversion<std::int64_t>& Conversion<std::int64_t>::cuda();
+
+template <class Item, class Offset>
+const Taking<Item, Offset>& Taking<Item, Offset>::cuda()
+{
+    static constexpr Taking row{.take_from = cuda::take_from<Item, Offset>};
+    return row;
+}
+#define RMSP_INSTANTIATE(Item)                                                     \
+    template const Taking<Item, std::int32_t>& Taking<Item, std::int32_t>::cuda(); \
+    template const Taking<Item, std::int64_t>& Taking<Item, std::int64_t>::cuda();
 RMSP_INSTANTIATE(std::int32_t)
-RMSP_INSTANTIATE(std::int64_t)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <kernels/context.hpp>
+#include <kernels/steps/step.hpp>
 
 /// Steps of conversions between formats in the memory of a GPU. Lines are rows or columns; Offset, 32-bit or 64-bit, holds the number
 /// of entries. Everything is queued on the context's stream, and temporary memory is the context's.
@@ -14,23 +14,42 @@ struct LineOrder {
     DeviceArray<Offset> from;      ///< where entry i of that order was
     DeviceArray<Offset> pointers;  ///< lines + 1 entries: where each line begins in that order
 };
-/// \param line_of  of each of `nnz` entries, in [first_line, first_line + lines)
-template <class Offset>
-LineOrder<Offset> sort_by_line(std::int64_t nnz, const std::int32_t* line_of, std::int64_t first_line,
-                               std::int64_t lines, const Context& context);
 
-/// pointers[k] = the first of `nnz` sorted entries whose line is not below first_line + k, for k in [0, lines].
+/// Only on GPUs: host memory is converted before it is distributed.
 template <class Offset>
-void point_at_lines(std::int64_t nnz, const std::int32_t* line_of, std::int64_t first_line, std::int64_t lines,
-                    Offset* pointers, const Context& context);
+struct Conversion {
+    /// \param line_of  of each of `nnz` entries, in [first_line, first_line + lines)
+    LineOrder<Offset> (*sort_by_line)(std::int64_t nnz, const std::int32_t* line_of, std::int64_t first_line,
+                                      std::int64_t lines, const Context& context) = nullptr;
+    /// pointers[k] = the first of `nnz` sorted entries whose line is not below first_line + k, for k in [0, lines].
+    void (*point_at_lines)(std::int64_t nnz, const std::int32_t* line_of, std::int64_t first_line, std::int64_t lines,
+                           Offset* pointers, const Context& context) = nullptr;
+    /// out[i] = the line that entry from[i] lies in, or, if `from` is null, entry i; `pointers` has lines + 1 entries, from 0 to
+    /// nnz.
+    void (*find_lines)(std::int64_t nnz, const Offset* from, std::int64_t lines, IndexView pointers, std::int32_t* out,
+                       const Context& context) = nullptr;
 
-/// out[i] = in[from[i]] for i in [0, n).
+    static const Conversion& cuda();
+};
+template <class Offset>
+inline constexpr Step sort_by_line{&Conversion<Offset>::sort_by_line, "sort_by_line"};
+RMSP_INDEX_STEP(Conversion, point_at_lines);
+RMSP_INDEX_STEP(Conversion, find_lines);
+
+/// Of values, or of 32-bit indices.
 template <class Item, class Offset>
-void take_from(std::int64_t n, const Offset* from, const Item* in, Item* out, const Context& context);
+struct Taking {
+    /// out[i] = in[from[i]] for i in [0, n).
+    void (*take_from)(std::int64_t n, const Offset* from, const Item* in, Item* out, const Context& context) = nullptr;
 
-/// out[i] = the line that entry from[i] lies in, or, if `from` is null, entry i; `pointers` has lines + 1 entries, from 0 to nnz.
-template <class Offset>
-void find_lines(std::int64_t nnz, const Offset* from, std::int64_t lines, IndexView pointers, std::int32_t* out,
-                const Context& context);
+    static const Taking& cuda();
+};
+template <class Item>
+using TakingNarrow = Taking<Item, std::int32_t>;
+template <class Item>
+using TakingWide = Taking<Item, std::int64_t>;
+inline constexpr OverloadedStep take_from{RMSP_STEP_OF(std::int32_t, TakingNarrow, take_from) RMSP_STEP_OF(
+    std::int32_t, TakingWide, take_from) RMSP_FOR_EACH_VALUE_TYPE(RMSP_STEP_OF, TakingNarrow, take_from)
+                                              RMSP_FOR_EACH_VALUE_TYPE(RMSP_STEP_OF, TakingWide, take_from)};
 
 }  // namespace rmsp::kernels

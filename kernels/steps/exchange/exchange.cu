@@ -4,11 +4,12 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
-#include <kernels/steps/support/copy_part.cuh>
 #include <kernels/steps/exchange/exchange.hpp>
+#include <kernels/steps/support/copy_part.cuh>
 #include <rmsp/error.hpp>
 
 namespace rmsp::kernels {
+namespace cuda {
 namespace {
 
 constexpr int threads = 256;
@@ -109,7 +110,7 @@ __global__ void __launch_bounds__(threads, pushing_blocks)
         }
         __syncthreads();
         if (link.in.bytes > 0) {
-            cuda::copy_part<threads>(link.in, blockIdx.x, gridDim.x);
+            copy_part<threads>(link.in, blockIdx.x, gridDim.x);
         } else if (terms.entry_bytes == sizeof(float)) {
             push_part<float>(link.out, terms.slice);
         } else {
@@ -165,7 +166,7 @@ template <int most>
 __global__ void __launch_bounds__(threads)
     lines_kernel(const LineExchangeTerms terms, const __grid_constant__ Links<LineLink, most> links)
 {
-    cuda::wait_for_kernel_before();
+    wait_for_kernel_before();
     const LineLink& link = links.link[blockIdx.y];
     const auto tag = static_cast<std::uint32_t>(terms.epoch);
     const std::int64_t first = std::int64_t{blockIdx.x} * threads + threadIdx.x;
@@ -220,14 +221,12 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
-}  // namespace
-
-void load_exchanges()
+void load_exchanges(const Context&)
 {
     const auto load = []<int most>(std::integral_constant<int, most>) {
         cudaFuncAttributes attributes{};
-        cuda::check(cudaFuncGetAttributes(&attributes, lines_kernel<most>), "cudaFuncGetAttributes");
-        cuda::check(cudaFuncGetAttributes(&attributes, exchange_kernel<most>), "cudaFuncGetAttributes");
+        check(cudaFuncGetAttributes(&attributes, lines_kernel<most>), "cudaFuncGetAttributes");
+        check(cudaFuncGetAttributes(&attributes, exchange_kernel<most>), "cudaFuncGetAttributes");
     };
     load(std::integral_constant<int, 1>());
     load(std::integral_constant<int, few_links>());
@@ -249,9 +248,9 @@ void exchange_lines(const LineExchange& exchange, const Context& context)
     const std::int64_t most = std::int64_t{std::max(context.compute_units, 1)} * copying_blocks / exchange.links;
     blocks = std::clamp<std::int64_t>(blocks, 1, std::max<std::int64_t>(1, most));
     with_links(exchange.link, exchange.links, [&]<int most>(const Links<LineLink, most>& links) {
-        cuda::launch_early("launch of exchange_lines", lines_kernel<most>,
-                           dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(exchange.links)), threads,
-                           static_cast<cudaStream_t>(context.stream), exchange.terms, links);
+        launch_early("launch of exchange_lines", lines_kernel<most>,
+                     dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(exchange.links)), threads,
+                     static_cast<cudaStream_t>(context.stream), exchange.terms, links);
     });
 }
 
@@ -264,7 +263,7 @@ void exchange_with_peers(const PeerExchange& exchange, const Context& context)
     std::int64_t pushing = 0;
     for (int i = 0; i < exchange.links; ++i) {
         const PeerLink& link = exchange.link[i];
-        if (link.in.bytes > 0 && !cuda::aligned_alike(link.in)) {
+        if (link.in.bytes > 0 && !aligned_alike(link.in)) {
             throw Error(ErrorCode::internal, "exchange_with_peers: a part whose ends are not aligned alike");
         }
         copying = std::max(copying, (link.in.bytes + bytes_per_block - 1) / bytes_per_block);
@@ -279,6 +278,17 @@ void exchange_with_peers(const PeerExchange& exchange, const Context& context)
                                 static_cast<cudaStream_t>(context.stream)>>>(exchange.terms, links);
     });
     RMSP_CUDA_CHECK_LAUNCH("exchange_with_peers");
+}
+
+}  // namespace
+}  // namespace cuda
+
+const Exchanges& Exchanges::cuda()
+{
+    static constexpr Exchanges row{.load_exchanges = cuda::load_exchanges,
+                                   .exchange_with_peers = cuda::exchange_with_peers,
+                                   .exchange_lines = cuda::exchange_lines};
+    return row;
 }
 
 }  // namespace rmsp::kernels

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <kernels/context.hpp>
+#include <kernels/steps/step.hpp>
 #include <kernels/steps/support/support.hpp>
 
 /// What the devices of a node copy between each other's memory inside one kernel a device, ordered by flags in peer memory instead
@@ -48,17 +48,6 @@ struct PeerExchange {
     int links = 0;
 };
 
-/// Loads the exchange kernels on the current device: the first launch of a kernel may wait for those that run, and with it for one
-/// that waits for it.
-void load_exchanges();
-
-/// Queues one kernel that tells the peers that what was queued before is done, copies from each peer, or pushes to it, as soon as
-/// that has said so too, and ends when the peers have done the same here: what is queued behind it may read what they pushed, and
-/// overwrite what they copied. The kernels of
-/// all devices must be queued by threads that do not wait for each other meanwhile; until all run, they spin.
-/// \throws Error(internal) for parts that are not aligned alike to 16 bytes
-void exchange_with_peers(const PeerExchange& exchange, const Context& context);
-
 /// Bytes of the lines that carry `bytes` of data: 12 bytes and a tag each, at least one.
 constexpr std::int64_t line_bytes(std::int64_t bytes)
 {
@@ -92,10 +81,27 @@ struct LineExchange {
     int links = 0;
 };
 
-/// The same as exchange_with_peers() for little data: each device writes what a peer needs into lines of the peer's memory and takes
-/// what it needs out of its own, so that nothing is asked for and no fence waits for what was written. A peer's lines must have been
-/// taken before they are written again: a device uses two sets of them in turn with each peer, and before an exchange with a peer
-/// ends, that has ended the one before.
-void exchange_lines(const LineExchange& exchange, const Context& context);
+/// Only between GPUs: host devices read each other's memory.
+struct Exchanges {
+    /// Loads the exchange kernels on the current device: the first launch of a kernel may wait for those that run, and with it
+    /// for one that waits for it.
+    void (*load_exchanges)(const Context& context) = nullptr;
+    /// Queues one kernel that tells the peers that what was queued before is done, copies from each peer, or pushes to it, as
+    /// soon as that has said so too, and ends when the peers have done the same here: what is queued behind it may read what
+    /// they pushed, and overwrite what they copied. The kernels of all devices must be queued by threads that do not wait for
+    /// each other meanwhile; until all run, they spin.
+    /// \throws Error(internal) for parts that are not aligned alike to 16 bytes
+    void (*exchange_with_peers)(const PeerExchange& exchange, const Context& context) = nullptr;
+    /// The same as exchange_with_peers() for little data: each device writes what a peer needs into lines of the peer's memory
+    /// and takes what it needs out of its own, so that nothing is asked for and no fence waits for what was written. A peer's
+    /// lines must have been taken before they are written again: a device uses two sets of them in turn with each peer, and
+    /// before an exchange with a peer ends, that has ended the one before.
+    void (*exchange_lines)(const LineExchange& exchange, const Context& context) = nullptr;
+
+    static const Exchanges& cuda();
+};
+inline constexpr Step load_exchanges{&Exchanges::load_exchanges, "load_exchanges"};
+inline constexpr Step exchange_with_peers{&Exchanges::exchange_with_peers, "exchange_with_peers"};
+inline constexpr Step exchange_lines{&Exchanges::exchange_lines, "exchange_lines"};
 
 }  // namespace rmsp::kernels

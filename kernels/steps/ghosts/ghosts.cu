@@ -7,7 +7,8 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/steps/ghosts/ghosts.hpp>
 
-namespace rmsp::kernels::cuda {
+namespace rmsp::kernels {
+namespace cuda {
 namespace {
 
 constexpr int threads = 256;
@@ -175,8 +176,6 @@ __global__ void __launch_bounds__(threads) pack_kernel(const T* x, const std::in
 
 cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
 
-}  // namespace
-
 void clear_words(std::uint32_t* words, std::size_t n, const Context& context)
 {
     if (n > 0) {
@@ -289,7 +288,31 @@ void pack(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Co
     }
 }
 
-template void pack(const float*, const std::int32_t*, std::int64_t, float*, const Context&);
-template void pack(const double*, const std::int32_t*, std::int64_t, double*, const Context&);
+}  // namespace
+}  // namespace cuda
 
-}  // namespace rmsp::kernels::cuda
+const Ghosts& Ghosts::cuda()
+{
+    static constexpr Ghosts row{.clear_words = cuda::clear_words,
+                                .add_outside = cuda::add_outside,
+                                .count_columns = cuda::count_columns,
+                                .add_uses = cuda::add_uses,
+                                .count_buckets = cuda::count_buckets,
+                                .take_columns = cuda::take_columns,
+                                .renumber_columns = cuda::renumber_columns,
+                                .restore_columns = cuda::restore_columns,
+                                .list_columns = cuda::list_columns};
+    return row;
+}
+
+template <class T>
+const GhostValues<T>& GhostValues<T>::cuda()
+{
+    static constexpr GhostValues row{.pack = cuda::pack<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const GhostValues<T>& GhostValues<T>::cuda();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

@@ -1,23 +1,17 @@
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
+#include <span>
 
 #include <kernels/steps/ghosts/ghosts.hpp>
 
 namespace rmsp::kernels {
+namespace host {
 namespace {
 
 constexpr int word_bits = 32;
 
-void clear(DeviceArray<std::uint32_t>& words, const Context& context)
-{
-    if (context.kind == DeviceKind::cuda) {
-        cuda::clear_words(words.data(), words.size(), context);
-    } else {
-        std::fill_n(words.data(), words.size(), 0u);
-    }
-}
+void clear_words(std::uint32_t* words, std::size_t n, const Context&) { std::fill_n(words, n, 0u); }
 
 /// Columns of the set that are smaller, if the set has any words.
 std::int32_t columns_before(const ColumnSet& set, std::int32_t column)
@@ -31,48 +25,9 @@ bool has_column(const ColumnSet& set, std::int32_t column)
     return set.bits.size() > 0 && (set.bits.data()[column / word_bits] >> (column % word_bits) & 1u) != 0;
 }
 
-/// The first bucket of popular columns.
-int first_popular(std::span<const UseBucket> buckets, std::int64_t most)
-{
-    std::uint64_t all_uses = 0;
-    for (const UseBucket& bucket : buckets) {
-        all_uses += bucket.uses;
-    }
-    UseBucket popular;
-    int first = use_buckets;
-    for (; first > 1; --first) {
-        const UseBucket& next = buckets[static_cast<std::size_t>(first) - 1];
-        if (popular.columns + next.columns > static_cast<std::uint64_t>(most)) {
-            break;
-        }
-        popular.columns += next.columns;
-        popular.uses += next.uses;
-    }
-    return 10 * popular.uses < all_uses ? use_buckets : first;
-}
-
-}  // namespace
-
-ColumnSet::ColumnSet(std::int64_t cols, const Context& context)
-    : bits(*context.memory, static_cast<std::size_t>((cols + word_bits - 1) / word_bits)),
-      before(*context.memory, bits.size() + 1)
-{
-    clear(bits, context);
-}
-
-ColumnUses::ColumnUses(std::int64_t cols, const Context& context)
-    : uses(*context.memory, static_cast<std::size_t>(cols))
-{
-    clear(uses, context);
-}
-
 void add_outside(ColumnSet& set, const std::int32_t* columns, std::int64_t n, std::int64_t own_first,
                  std::int64_t own_end, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::add_outside(set, columns, n, own_first, own_end, context);
-        return;
-    }
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int32_t column = columns[i];
@@ -86,11 +41,8 @@ void add_outside(ColumnSet& set, const std::int32_t* columns, std::int64_t n, st
     }
 }
 
-std::int64_t count_columns(ColumnSet& set, const Context& context)
+std::int64_t count_columns(ColumnSet& set, const Context&)
 {
-    if (context.kind == DeviceKind::cuda) {
-        return cuda::count_columns(set, context);
-    }
     std::int32_t sum = 0;
     for (std::size_t word = 0; word < set.bits.size(); ++word) {
         set.before.data()[word] = sum;
@@ -101,12 +53,8 @@ std::int64_t count_columns(ColumnSet& set, const Context& context)
 }
 
 void add_uses(ColumnUses& uses, const std::int32_t* columns, std::int64_t n, std::int64_t own_first,
-              std::int64_t own_end, const Context& context)
+              std::int64_t own_end, const Context&)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::add_uses(uses, columns, n, own_first, own_end, context);
-        return;
-    }
     for (std::int64_t i = 0; i < n; ++i) {
         if (columns[i] < own_first || columns[i] >= own_end) {
             ++uses.uses.data()[columns[i]];
@@ -114,23 +62,22 @@ void add_uses(ColumnUses& uses, const std::int32_t* columns, std::int64_t n, std
     }
 }
 
-void take_popular(ColumnSet& from, ColumnSet& to, const ColumnUses& uses, std::int64_t most, const Context& context)
+void count_buckets(const ColumnUses& uses, std::span<UseBucket> buckets, const Context&)
 {
-    std::array<UseBucket, use_buckets> buckets{};
-    if (context.kind == DeviceKind::cuda) {
-        cuda::count_buckets(uses, buckets, context);
-        cuda::take_columns(from, to, uses, first_popular(buckets, most), context);
-        return;
+    for (const std::uint32_t n : std::span(uses.uses.data(), uses.uses.size())) {
+        if (n > 0) {
+            UseBucket& bucket = buckets[static_cast<std::size_t>(use_bucket(n))];
+            bucket.columns += 1;
+            bucket.uses += n;
+        }
     }
+}
+
+void take_columns(ColumnSet& from, ColumnSet& to, const ColumnUses& uses, int first_bucket, const Context&)
+{
     const std::span all(uses.uses.data(), uses.uses.size());
-    for (const std::uint32_t n : all) {
-        UseBucket& bucket = buckets[static_cast<std::size_t>(use_bucket(n))];
-        bucket.columns += 1;
-        bucket.uses += n;
-    }
-    const int first = first_popular(buckets, most);
     for (std::size_t column = 0; column < all.size(); ++column) {
-        const std::uint32_t bit = use_bucket(all[column]) >= first ? 1u << (column % word_bits) : 0;
+        const std::uint32_t bit = use_bucket(all[column]) >= first_bucket ? 1u << (column % word_bits) : 0;
         to.bits.data()[column / word_bits] |= bit;
         from.bits.data()[column / word_bits] &= ~bit;
     }
@@ -139,10 +86,6 @@ void take_popular(ColumnSet& from, ColumnSet& to, const ColumnUses& uses, std::i
 void renumber_columns(const ColumnSet& first, const ColumnSet& others, std::int32_t* columns, std::int64_t n,
                       std::int64_t own_first, std::int64_t own_end, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::renumber_columns(first, others, columns, n, own_first, own_end, context);
-        return;
-    }
     const std::int32_t firsts = first.bits.size() > 0 ? first.before.data()[first.bits.size()] : 0;
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
     for (std::int64_t i = 0; i < n; ++i) {
@@ -160,10 +103,6 @@ void renumber_columns(const ColumnSet& first, const ColumnSet& others, std::int3
 void restore_columns(const std::int32_t* columns, std::int64_t n, std::int64_t own_first, std::int64_t own,
                      const std::int32_t* ghosts, std::int64_t base, std::int32_t* out, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::restore_columns(columns, n, own_first, own, ghosts, base, out, context);
-        return;
-    }
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int32_t column = columns[i];
@@ -173,10 +112,6 @@ void restore_columns(const std::int32_t* columns, std::int64_t n, std::int64_t o
 
 void list_columns(const ColumnSet& set, std::int32_t* out, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::list_columns(set, out, context);
-        return;
-    }
     const auto words = static_cast<std::int64_t>(set.bits.size());
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
     for (std::int64_t word = 0; word < words; ++word) {
@@ -190,17 +125,37 @@ void list_columns(const ColumnSet& set, std::int32_t* out, const Context& contex
 template <class T>
 void pack(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::pack(x, list, n, out, context);
-        return;
-    }
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
     for (std::int64_t i = 0; i < n; ++i) {
         out[i] = x[list[i]];
     }
 }
 
-template void pack(const float*, const std::int32_t*, std::int64_t, float*, const Context&);
-template void pack(const double*, const std::int32_t*, std::int64_t, double*, const Context&);
+}  // namespace
+}  // namespace host
+
+const Ghosts& Ghosts::host()
+{
+    static constexpr Ghosts row{.clear_words = host::clear_words,
+                                .add_outside = host::add_outside,
+                                .count_columns = host::count_columns,
+                                .add_uses = host::add_uses,
+                                .count_buckets = host::count_buckets,
+                                .take_columns = host::take_columns,
+                                .renumber_columns = host::renumber_columns,
+                                .restore_columns = host::restore_columns,
+                                .list_columns = host::list_columns};
+    return row;
+}
+
+template <class T>
+const GhostValues<T>& GhostValues<T>::host()
+{
+    static constexpr GhostValues row{.pack = host::pack<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const GhostValues<T>& GhostValues<T>::host();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

@@ -4,7 +4,8 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/steps/stream/stream.hpp>
 
-namespace rmsp::kernels::cuda {
+namespace rmsp::kernels {
+namespace cuda {
 namespace {
 
 constexpr int threads = 256;
@@ -125,8 +126,6 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
     }
 }
 
-}  // namespace
-
 template <class T>
 void decode_packet(const PacketLayout& layout, const std::byte* packet, std::int32_t* row_ptr, std::int32_t* col_idx,
                    T* values, const Context& context)
@@ -148,9 +147,17 @@ void decode_packet(const PacketLayout& layout, const std::byte* packet, std::int
     RMSP_CUDA_CHECK_LAUNCH("decode_packet");
 }
 
-template void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::int32_t*, float*,
-                            const Context&);
-template void decode_packet(const PacketLayout&, const std::byte*, std::int32_t*, std::int32_t*, double*,
-                            const Context&);
+}  // namespace
+}  // namespace cuda
 
-}  // namespace rmsp::kernels::cuda
+template <class T>
+const PacketDecoding<T>& PacketDecoding<T>::cuda()
+{
+    static constexpr PacketDecoding row{.decode_packet = cuda::decode_packet<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const PacketDecoding<T>& PacketDecoding<T>::cuda();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

@@ -3,7 +3,8 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/steps/stream/stream.hpp>
 
-namespace rmsp::kernels::cuda {
+namespace rmsp::kernels {
+namespace cuda {
 namespace {
 
 constexpr int threads = 256;
@@ -67,8 +68,6 @@ __global__ void __launch_bounds__(threads)
     y[row] = beta == T{0} ? alpha * sum : alpha * sum + beta * y[row];
 }
 
-}  // namespace
-
 template <class T>
 void multiply_packet(const PacketLayout& layout, const std::byte* packet, T alpha, const T* x, T beta, T* y,
                      const Context& context)
@@ -94,9 +93,17 @@ void multiply_packet(const PacketLayout& layout, const std::byte* packet, T alph
     RMSP_CUDA_CHECK_LAUNCH("multiply_packet");
 }
 
-template void multiply_packet(const PacketLayout&, const std::byte*, float, const float*, float, float*,
-                              const Context&);
-template void multiply_packet(const PacketLayout&, const std::byte*, double, const double*, double, double*,
-                              const Context&);
+}  // namespace
+}  // namespace cuda
 
-}  // namespace rmsp::kernels::cuda
+template <class T>
+const PacketProduct<T>& PacketProduct<T>::cuda()
+{
+    static constexpr PacketProduct row{.multiply_packet = cuda::multiply_packet<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const PacketProduct<T>& PacketProduct<T>::cuda();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

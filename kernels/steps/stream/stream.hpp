@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <kernels/context.hpp>
+#include <kernels/steps/step.hpp>
 #include <kernels/steps/stream/encoding.hpp>
 #include <rmsp/host_vector.hpp>
 
@@ -31,33 +31,35 @@ struct Packet {
 template <class T>
 Packet encode_piece(const CsrPiece<T>& piece, double most_share);
 
-/// Queues the decoding of a packet into a piece's local row pointers and those of columns and values that it holds; the other
-/// array is not touched. `packet` is 16-byte aligned; all are memory of the context's device.
-template <class T>
-void decode_packet(const PacketLayout& layout, const std::byte* packet, std::int32_t* row_ptr, std::int32_t* col_idx,
-                   T* values, const Context& context);
-
 /// Whether multiply_packet() takes a packet: columns are lists, and values are encoded.
 constexpr bool multipliable(const PacketLayout& layout)
 {
     return layout.columns == ColumnCode::patterns && layout.values != ValueCode::raw;
 }
 
-/// Queues y = alpha A x + beta y for the rows of such a packet, which is read as it is: nothing is written but y. A row is added up in
-/// the order of its entries; there should be many of them, and none much longer than the others. As decode_packet() otherwise.
 template <class T>
-void multiply_packet(const PacketLayout& layout, const std::byte* packet, T alpha, const T* x, T beta, T* y,
-                     const Context& context);
+struct PacketDecoding {
+    /// Queues the decoding of a packet into a piece's local row pointers and those of columns and values that it holds; the
+    /// other array is not touched. `packet` is 16-byte aligned; all are memory of the context's device.
+    void (*decode_packet)(const PacketLayout& layout, const std::byte* packet, std::int32_t* row_ptr,
+                          std::int32_t* col_idx, T* values, const Context& context) = nullptr;
 
-namespace cuda {
+    static const PacketDecoding& host();
+    static const PacketDecoding& cuda();
+};
+RMSP_VALUE_STEP(PacketDecoding, decode_packet);
 
 template <class T>
-void multiply_packet(const PacketLayout& layout, const std::byte* packet, T alpha, const T* x, T beta, T* y,
-                     const Context& context);
-template <class T>
-void decode_packet(const PacketLayout& layout, const std::byte* packet, std::int32_t* row_ptr, std::int32_t* col_idx,
-                   T* values, const Context& context);
+struct PacketProduct {
+    /// Queues y = alpha A x + beta y for the rows of a multipliable() packet, which is read as it is: nothing is written but y.
+    /// A row is added up in the order of its entries; there should be many of them, and none much longer than the others. As
+    /// decode_packet() otherwise.
+    void (*multiply_packet)(const PacketLayout& layout, const std::byte* packet, T alpha, const T* x, T beta, T* y,
+                            const Context& context) = nullptr;
 
-}  // namespace cuda
+    static const PacketProduct& host();
+    static const PacketProduct& cuda();
+};
+RMSP_VALUE_STEP(PacketProduct, multiply_packet);
 
 }  // namespace rmsp::kernels

@@ -3,11 +3,12 @@
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
-#include <kernels/steps/support/bodies.hpp>
 #include <kernels/steps/support/copy_part.cuh>
+#include <kernels/steps/support/support.hpp>
 #include <rmsp/error.hpp>
 
-namespace rmsp::kernels::cuda {
+namespace rmsp::kernels {
+namespace cuda {
 namespace {
 
 constexpr int threads = 256;
@@ -182,8 +183,6 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
 
 cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
 
-}  // namespace
-
 template <class Out>
 void localize_row_ptr(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, Out* out,
                       const Context& context)
@@ -290,14 +289,36 @@ void read_all(const double* data, std::int64_t n, double* sink, const Context& c
     RMSP_CUDA_CHECK_LAUNCH("read_all");
 }
 
-template void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, std::int32_t*, const Context&);
-template void localize_row_ptr(IndexView, std::int64_t, std::int64_t, std::int64_t, std::int64_t*, const Context&);
-template void fill(float*, std::int64_t, float, const Context&);
-template void fill(double*, std::int64_t, double, const Context&);
-template void add_carries(float*, const float*, int, const Context&);
-template void add_carries(double*, const double*, int, const Context&);
-template void add_partials(float*, std::int64_t, std::int64_t, float, const PartialSums<float>*, int, const Context&);
-template void add_partials(double*, std::int64_t, std::int64_t, double, const PartialSums<double>*, int,
-                           const Context&);
+}  // namespace
+}  // namespace cuda
 
-}  // namespace rmsp::kernels::cuda
+const Support& Support::cuda()
+{
+    static constexpr Support row{.narrow_indices = cuda::narrow_indices,
+                                 .copy_parts = cuda::copy_parts,
+                                 .interior_rows = cuda::interior_rows,
+                                 .read_all = cuda::read_all};
+    return row;
+}
+
+template <class Out>
+const IndexSupport<Out>& IndexSupport<Out>::cuda()
+{
+    static constexpr IndexSupport row{.localize_row_ptr = cuda::localize_row_ptr<Out>};
+    return row;
+}
+template const IndexSupport<std::int32_t>& IndexSupport<std::int32_t>::cuda();
+template const IndexSupport<std::int64_t>& IndexSupport<std::int64_t>::cuda();
+
+template <class T>
+const ValueSupport<T>& ValueSupport<T>::cuda()
+{
+    static constexpr ValueSupport row{
+        .fill = cuda::fill<T>, .add_carries = cuda::add_carries<T>, .add_partials = cuda::add_partials<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const ValueSupport<T>& ValueSupport<T>::cuda();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

@@ -1,20 +1,16 @@
 #include <algorithm>
 #include <cstring>
 
-#include <kernels/steps/support/bodies.hpp>
 #include <kernels/steps/support/support.hpp>
 
 namespace rmsp::kernels {
+namespace host {
 namespace {
 
 template <class Out>
-void localize(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, Out* out,
-              const Context& context)
+void localize_row_ptr(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, Out* out,
+                      const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::localize_row_ptr(row_ptr, rows, start, nnz, out, context);
-        return;
-    }
     row_ptr.visit([&](const auto* in) {
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
         for (std::int64_t i = 0; i <= rows; ++i) {
@@ -23,26 +19,8 @@ void localize(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int
     });
 }
 
-}  // namespace
-
-void localize_row_ptr(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, std::int32_t* out,
-                      const Context& context)
-{
-    localize(row_ptr, rows, start, nnz, out, context);
-}
-
-void localize_row_ptr(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, std::int64_t* out,
-                      const Context& context)
-{
-    localize(row_ptr, rows, start, nnz, out, context);
-}
-
 void narrow_indices(const std::int64_t* in, std::int64_t n, std::int32_t* out, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::narrow_indices(in, n, out, context);
-        return;
-    }
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
     for (std::int64_t i = 0; i < n; ++i) {
         out[i] = static_cast<std::int32_t>(in[i]);
@@ -52,10 +30,6 @@ void narrow_indices(const std::int64_t* in, std::int64_t n, std::int32_t* out, c
 template <class T>
 void fill(T* y, std::int64_t n, T value, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::fill(y, n, value, context);
-        return;
-    }
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
     for (std::int64_t i = 0; i < n; ++i) {
         y[i] = value;
@@ -63,12 +37,8 @@ void fill(T* y, std::int64_t n, T value, const Context& context)
 }
 
 template <class T>
-void add_carries(T* y, const T* carries, int count, const Context& context)
+void add_carries(T* y, const T* carries, int count, const Context&)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::add_carries(y, carries, count, context);
-        return;
-    }
     for (int i = 0; i < count; ++i) {
         y[0] += carries[i];
     }
@@ -78,10 +48,6 @@ template <class T>
 void add_partials(T* y, std::int64_t first, std::int64_t end, T beta, const PartialSums<T>* parts, int count,
                   const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::add_partials(y, first, end, beta, parts, count, context);
-        return;
-    }
     // Rows of y that fit the first-level cache beside a part's sums.
     constexpr std::int64_t block = 1024;
     const std::int64_t blocks = (end - first + block - 1) / block;
@@ -100,12 +66,8 @@ void add_partials(T* y, std::int64_t first, std::int64_t end, T beta, const Part
     }
 }
 
-void copy_parts(const CopyPart* parts, int count, const Context& context)
+void copy_parts(const CopyPart* parts, int count, const Context&)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::copy_parts(parts, count, context);
-        return;
-    }
     for (int i = 0; i < count; ++i) {
         if (parts[i].bytes > 0) {
             std::memcpy(parts[i].to, parts[i].from, static_cast<std::size_t>(parts[i].bytes));
@@ -116,10 +78,6 @@ void copy_parts(const CopyPart* parts, int count, const Context& context)
 void interior_rows(IndexView row_ptr, std::int64_t rows, const std::int32_t* col_idx, std::int64_t first_column,
                    std::int64_t end_column, std::int64_t* run, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::interior_rows(row_ptr, rows, col_idx, first_column, end_column, run, context);
-        return;
-    }
     const std::int64_t middle = rows / 2;
     std::int64_t first = 0;
     std::int64_t end = rows;
@@ -142,10 +100,6 @@ void interior_rows(IndexView row_ptr, std::int64_t rows, const std::int32_t* col
 
 void read_all(const double* data, std::int64_t n, double* sink, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::read_all(data, n, sink, context);
-        return;
-    }
     const std::int64_t blocks = std::clamp(context.threads, 1, 4096);
 #pragma omp parallel for num_threads(static_cast <int>(blocks)) schedule(static, 1)
     for (std::int64_t b = 0; b < blocks; ++b) {
@@ -166,12 +120,36 @@ void read_all(const double* data, std::int64_t n, double* sink, const Context& c
     }
 }
 
-template void fill(float*, std::int64_t, float, const Context&);
-template void fill(double*, std::int64_t, double, const Context&);
-template void add_carries(float*, const float*, int, const Context&);
-template void add_carries(double*, const double*, int, const Context&);
-template void add_partials(float*, std::int64_t, std::int64_t, float, const PartialSums<float>*, int, const Context&);
-template void add_partials(double*, std::int64_t, std::int64_t, double, const PartialSums<double>*, int,
-                           const Context&);
+}  // namespace
+}  // namespace host
+
+const Support& Support::host()
+{
+    static constexpr Support row{.narrow_indices = host::narrow_indices,
+                                 .copy_parts = host::copy_parts,
+                                 .interior_rows = host::interior_rows,
+                                 .read_all = host::read_all};
+    return row;
+}
+
+template <class Out>
+const IndexSupport<Out>& IndexSupport<Out>::host()
+{
+    static constexpr IndexSupport row{.localize_row_ptr = host::localize_row_ptr<Out>};
+    return row;
+}
+template const IndexSupport<std::int32_t>& IndexSupport<std::int32_t>::host();
+template const IndexSupport<std::int64_t>& IndexSupport<std::int64_t>::host();
+
+template <class T>
+const ValueSupport<T>& ValueSupport<T>::host()
+{
+    static constexpr ValueSupport row{
+        .fill = host::fill<T>, .add_carries = host::add_carries<T>, .add_partials = host::add_partials<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const ValueSupport<T>& ValueSupport<T>::host();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

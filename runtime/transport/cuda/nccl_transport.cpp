@@ -284,27 +284,15 @@ void NcclTransport::open(Channel& channel, engine::Worker& worker) { dynamic_cas
 
 }  // namespace
 
-std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<engine::Worker>> workers,
-                                               std::chrono::steady_clock::duration limit)
+std::unique_ptr<Transport> connect_nccl_transport(std::span<const std::unique_ptr<engine::Worker>> workers,
+                                                  const ConnectOptions& options)
 {
     const std::vector<int> ordinals = ordinals_of(workers);
     if (engine::share_gpus(ordinals)) {
         throw Error(ErrorCode::device, fmt::format("NCCL takes each GPU once; the {} devices are GPUs {}",
                                                    ordinals.size(), fmt::join(ordinals, ",")));
     }
-    return std::make_unique<NcclTransport>(ordinals, limit);
-}
-
-}  // namespace rmsp::transport
-
-#else
-
-namespace rmsp::transport {
-
-std::unique_ptr<Transport> make_nccl_transport(std::span<const std::unique_ptr<engine::Worker>>,
-                                               std::chrono::steady_clock::duration)
-{
-    throw NotCompiled("the NCCL transport");
+    return std::make_unique<NcclTransport>(ordinals, options.limit);
 }
 
 }  // namespace rmsp::transport

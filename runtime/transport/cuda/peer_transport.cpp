@@ -45,7 +45,7 @@ public:
     void open(engine::Worker& worker)
     {
         if (share_gpus_) {
-            kernels::load_exchanges();
+            kernels::load_exchanges(worker.context());
         }
         End& end = ends_[worker.rank()];
         end.words = kernels::DeviceArray<std::uint64_t>(worker.device(), 2 * ends_.size());
@@ -285,8 +285,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<engine::Worker>> workers,
-                                               bool waits_on_shared)
+std::unique_ptr<Transport> connect_peer_transport(std::span<const std::unique_ptr<engine::Worker>> workers,
+                                                  const ConnectOptions& options)
 {
     if (workers.size() > kernels::most_peer_links) {
         throw Error(ErrorCode::device, fmt::format("peer memory serves at most {} GPUs", kernels::most_peer_links));
@@ -306,7 +306,7 @@ std::unique_ptr<Transport> make_peer_transport(std::span<const std::unique_ptr<e
             }
         })
         .get();
-    return std::make_unique<PeerTransport>(std::move(given_up), ordinals_of(workers), waits_on_shared);
+    return std::make_unique<PeerTransport>(std::move(given_up), ordinals_of(workers), options.waits_on_shared);
 }
 
 }  // namespace rmsp::transport

@@ -1,0 +1,50 @@
+#include "runtime/transport/connect.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "runtime/transport/table.hpp"
+#include "runtime/transport/test.hpp"
+
+namespace rmsp::transport {
+
+Connection connect(std::span<const std::unique_ptr<engine::Worker>> workers, const std::vector<std::string>& order,
+                   std::span<const TestedTransport> tested)
+{
+    const std::vector<std::string> candidates = order.empty() ? transport_names() : order;
+    for (const auto& name : candidates) {
+        (void)transport_named(name);
+    }
+    if (workers.size() < 2) {
+        return {nullptr, "none", "one device"};
+    }
+    const bool shared =
+        std::all_of(workers.begin(), workers.end(), [](const auto& w) { return w->device().shares_host_memory(); });
+    if (shared) {
+        return {nullptr, "shared", "host devices read each other's memory"};
+    }
+    std::string failures;
+    for (const auto& name : candidates) {
+        try {
+            const auto known =
+                std::find_if(tested.begin(), tested.end(), [&](const auto& test) { return test.name == name; });
+            if (known != tested.end() && !known->passed) {
+                throw Error(ErrorCode::device, known->detail);
+            }
+            auto transport = make_transport(name, workers);
+            if (known != tested.end()) {
+                return {std::move(transport), name, failures + known->detail};
+            }
+            test_with_data(*transport, workers, communication_limit);
+            return {std::move(transport), name, failures + "moved test data between all devices"};
+        } catch (const Error& e) {
+            failures += fmt::format("{}: {}; ", name, e.what());
+            spdlog::info("transport {} not used: {}", name, e.what());
+        }
+    }
+    throw Error(ErrorCode::device, "no transport connects the devices: " + failures);
+}
+
+}  // namespace rmsp::transport

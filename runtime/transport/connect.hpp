@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/worker.hpp"
+#include "runtime/transport/transport.hpp"
+
+namespace rmsp::transport {
+
+/// What an earlier self test found of a transport between the same devices (docs/doctor.md).
+struct TestedTransport {
+    std::string name;
+    bool passed = false;
+    std::string detail;  ///< why it did not; when it was tested
+};
+
+/// What connect() found: the first transport of the list that connected and moved data correctly.
+struct Connection {
+    std::unique_ptr<Transport> transport;  ///< null: none needed (one device, or devices that share host memory)
+    std::string name;                      ///< the transport's, or "shared", "none"; "unknown" on a described machine
+    std::string reason;                    ///< why this one; what failed before it
+};
+
+/// Tries the transports in order (empty: that of the table); each must pass a test with data, on every pair of devices, before it is
+/// trusted. One that `tested` says has passed is not tested again, and one that has not is not tried.
+/// \throws Error(usage) for an unknown name, Error(device) if none of them works
+Connection connect(std::span<const std::unique_ptr<engine::Worker>> workers, const std::vector<std::string>& order,
+                   std::span<const TestedTransport> tested = {});
+
+}  // namespace rmsp::transport

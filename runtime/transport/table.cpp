@@ -1,0 +1,109 @@
+#include "runtime/transport/table.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <core/edit_distance.hpp>
+
+#include "runtime/transport/cuda/cuda_transports.hpp"
+#include "runtime/transport/host_transport.hpp"
+
+namespace rmsp::transport {
+namespace {
+
+#ifdef RMSP_HAVE_CUDA
+constexpr auto* connect_peers = connect_peer_transport;
+#else
+constexpr decltype(TransportRow::connect) connect_peers = nullptr;
+#endif
+#ifdef RMSP_HAVE_NCCL
+constexpr auto* connect_nccl = connect_nccl_transport;
+#else
+constexpr decltype(TransportRow::connect) connect_nccl = nullptr;
+#endif
+
+// Costs are orders of magnitude for NVLink, NCCL's launch, and PCIe 5 both ways: links only have to be told from each other.
+constexpr std::array<TransportRow, 3> table{{
+    {.name = "peer", .connect = connect_peers, .latency = 8e-6, .bytes_per_second = 300e9, .peer_memory = true},
+    {.name = "nccl", .connect = connect_nccl, .latency = 20e-6, .bytes_per_second = 300e9, .each_gpu_once = true},
+    {.name = "host",
+     .connect = connect_host_transport,
+     .latency = 30e-6,
+     .bytes_per_second = 50e9,
+     .through_host = true},
+}};
+
+}  // namespace
+
+std::string TransportRow::why_skipped(const DeviceFacts& facts) const
+{
+    if (facts.devices < 2) {
+        return "one device needs none";
+    }
+    if (facts.share_memory) {
+        return "host devices share memory and need none";
+    }
+    if (peer_memory && !facts.all_reachable) {
+        return "not every device reaches the memory of every other";
+    }
+    if (each_gpu_once && facts.share_gpus) {
+        return "it takes each GPU once, and devices share one";
+    }
+    return connect == nullptr ? fmt::format("transport \"{}\" was not compiled into this librmsp", name) : "";
+}
+
+std::span<const TransportRow> transports() { return table; }
+
+const TransportRow* find_transport(std::string_view name) noexcept
+{
+    const auto* const row = std::find_if(table.begin(), table.end(), [&](const auto& one) { return one.name == name; });
+    return row == table.end() ? nullptr : row;
+}
+
+const TransportRow& transport_named(const std::string& name, const std::string& what,
+                                    std::initializer_list<const char*> others)
+{
+    if (const TransportRow* const row = find_transport(name)) {
+        return *row;
+    }
+    const std::vector<std::string> known = transport_names(others);
+    // Distances of very long names would cost time and mean nothing.
+    const std::string head = name.substr(0, 64);
+    const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
+        return core::edit_distance(a, head) < core::edit_distance(b, head);
+    });
+    throw Error(ErrorCode::usage, fmt::format("{} \"{}\" is not one of {}; the nearest is \"{}\"", what, name,
+                                              fmt::join(known, ", "), *nearest));
+}
+
+const TransportRow& transport_through_host()
+{
+    return *std::find_if(table.begin(), table.end(), [](const TransportRow& row) { return row.through_host; });
+}
+
+std::vector<std::string> transport_names(std::initializer_list<const char*> before,
+                                         std::initializer_list<const char*> behind)
+{
+    std::vector<std::string> names(before.begin(), before.end());
+    for (const TransportRow& row : table) {
+        names.emplace_back(row.name);
+    }
+    names.insert(names.end(), behind.begin(), behind.end());
+    return names;
+}
+
+std::unique_ptr<Transport> make_transport(const std::string& name,
+                                          std::span<const std::unique_ptr<engine::Worker>> workers,
+                                          const ConnectOptions& options)
+{
+    const TransportRow& row = transport_named(name);
+    if (row.connect == nullptr) {
+        throw NotCompiled(fmt::format("transport \"{}\"", name));
+    }
+    return row.connect(workers, options);
+}
+
+}  // namespace rmsp::transport
