@@ -9,7 +9,7 @@
 
 namespace rmsp::kernels {
 
-/// The choice from one table that choose_spmv() and its kin share. `automatic(info)`: whether "auto" may take that kernel;
+/// The choice from one table that choose_spmv() and its kin share. `automatic(kernel)`: whether "auto" may take that kernel;
 /// `obstacle(kernel)`: the shard that it cannot multiply and why, "" if it can. `family` is its name in messages.
 /// \throws Error(usage) as choose_spmv()
 template <class Kernel, class Automatic, class Obstacle>
@@ -26,7 +26,7 @@ const Kernel& choose_kernel(std::span<const Kernel> table, const char* family, D
         }
         names += (names.empty() ? "" : ", ") + info.name;
         if (name == "auto") {
-            if (automatic(info) && info.determinism >= determinism && obstacle(kernel).empty()) {
+            if (automatic(kernel) && info.determinism >= determinism && obstacle(kernel).empty()) {
                 return kernel;
             }
         } else if (info.name == name) {

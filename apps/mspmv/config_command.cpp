@@ -70,8 +70,7 @@ void compare_with_vendor(const Runtime& runtime, std::string_view family, std::v
     const DeviceKind kind = runtime.devices().front().kind;
     bool compared = false;
     for (const KernelInfo& kernel : list_kernels()) {
-        if (kernel.family != family || kernel.device != kind || !kernel.compiled ||
-            !kernel.name.starts_with("cusparse")) {
+        if (kernel.family != family || kernel.device != kind || !kernel.compiled || !kernel.vendor) {
             continue;
         }
         compared = true;

@@ -23,12 +23,17 @@ RMSP_API const char* to_string(Determinism level) noexcept;
 /// One line of `mspmv kernels`.
 struct KernelInfo {
     std::string family;  ///< "spmv", "spgemm"
-    std::string name;    ///< what configuration calls it, "csr-nnz-split" for example
+    std::string name;    ///< what configuration calls it
     DeviceKind device = DeviceKind::host;
     Determinism determinism = Determinism::none;  ///< the strongest level it keeps
     bool compiled = true;
     std::string summary;
     Format format = Format::csr;  ///< of the shards that it multiplies
+    /// Multiplies a matrix that is copied to the device at each apply.
+    bool streams = false;
+    /// Reads 4 bytes a value where all values of a matrix of doubles are exactly floats.
+    bool keeps_floats = false;
+    bool vendor = false;  ///< of the devices' vendor, to compare with
 };
 
 /// Every kernel of this build; those of a format in the order in which the automatic choice considers them.

@@ -65,7 +65,7 @@ enum class Layout : std::uint8_t {
 /// matrix's.
 enum class Order : std::uint8_t {
     matrix,  ///< as its rows and columns are numbered
-    /// As the kernel numbers them, if it has an order of its own ("sell-reordered"): products with such vectors spare the copies of
+    /// As the kernel numbers them, if it has an order of its own: products with such vectors spare the copies of
     /// x and y in the other order.
     kernel,
 };
@@ -121,8 +121,8 @@ struct DistributeOptions {
     RowPointers row_pointers = RowPointers::device;
     std::string kernel = "auto";  ///< a name of list_kernels() for the matrix's format, or "auto"
     /// `floats`: each product is that of the matrix whose values were rounded, in double precision. Resident CSR that is not
-    /// borrowed. Kernels that keep floats read 4 bytes a value: "sell", "sell-blocks", "sell-reordered",
-    /// "column-blocks", "packed-tiles", "csr-openmp", "diagonals"; others are refused if they are named.
+    /// borrowed. Kernels that keep floats (KernelInfo::keeps_floats) read 4 bytes a value; others are refused if they are
+    /// named.
     StoredValues values = StoredValues::exact;
     Unsorted unsorted = Unsorted::refuse;
     /// What adds the partial results of devices that have some of the same rows: "peer", "nccl", "host", or "auto",

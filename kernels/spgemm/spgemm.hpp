@@ -6,6 +6,7 @@
 #include <string>
 
 #include <kernels/context.hpp>
+#include <kernels/entry.hpp>
 #include <rmsp/kernel_info.hpp>
 
 /// C = alpha A B of sparse matrices on one device. The columns of A and B may be in any order within a row and may repeat
@@ -55,18 +56,26 @@ public:
                          const Context& context) = 0;
 };
 
-/// One SpGEMM kernel of the registry: plain data.
+/// All that is known of one SpGEMM kernel.
 template <class T>
 struct SpgemmKernel {
     KernelInfo info;
+    /// What prepare() calls; null where this build lacks it.
+    std::unique_ptr<SpgemmOperator<T>> (*body)(const CsrShard<T>&, const CsrShard<T>&, const SpgemmOptions&,
+                                               const Context&) = nullptr;
     /// Null: any matrices. Otherwise why the kernel cannot multiply these (static text), or null.
-    const char* (*unsupported)(const CsrShard<T>& a, const CsrShard<T>& b);
+    const char* (*unsupported)(const CsrShard<T>& a, const CsrShard<T>& b) = nullptr;
+    bool automatic = false;  ///< whether "auto" takes it, if none before it in the table is taken
+
     /// Counts the entries of each row of C; a.cols == b.rows. May allocate through context.memory, launch on context.stream
     /// and wait for it. Values of A and B are not read. The operator keeps pointers to the structure of both.
     /// \throws Error(usage) for an accumulator that the kernel does not have, Error(out_of_memory) if it cannot keep to the
-    ///         workspace limit, naming the bytes it needs
-    std::unique_ptr<SpgemmOperator<T>> (*prepare)(const CsrShard<T>& a, const CsrShard<T>& b,
-                                                  const SpgemmOptions& options, const Context& context);
+    ///         workspace limit, naming the bytes it needs, NotCompiled
+    std::unique_ptr<SpgemmOperator<T>> prepare(const CsrShard<T>& a, const CsrShard<T>& b, const SpgemmOptions& options,
+                                               const Context& context) const
+    {
+        return prepare_with(info, body, a, b, options, context);
+    }
 };
 
 /// Every kernel, in the order in which the automatic choice considers them. Kernels that this build lacks are listed with
@@ -87,28 +96,5 @@ std::span<const char* const> spgemm_accumulators();
 /// returns). A row's number is exact as long as it fits 64 bits, which nnz of A and B below 2^31 each guarantee.
 template <class T>
 void count_products(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* out, const Context& context);
-
-// The bodies, one source file each; the registry lists them.
-template <class T>
-std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_reference(const CsrShard<T>&, const CsrShard<T>&,
-                                                            const SpgemmOptions&, const Context&);
-template <class T>
-std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_openmp(const CsrShard<T>&, const CsrShard<T>&, const SpgemmOptions&,
-                                                         const Context&);
-template <class T>
-std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cuda(const CsrShard<T>&, const CsrShard<T>&, const SpgemmOptions&,
-                                                       const Context&);
-template <class T>
-std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg1(const CsrShard<T>&, const CsrShard<T>&,
-                                                                const SpgemmOptions&, const Context&);
-template <class T>
-std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg2(const CsrShard<T>&, const CsrShard<T>&,
-                                                                const SpgemmOptions&, const Context&);
-template <class T>
-std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_alg3(const CsrShard<T>&, const CsrShard<T>&,
-                                                                const SpgemmOptions&, const Context&);
-template <class T>
-std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_reuse(const CsrShard<T>&, const CsrShard<T>&,
-                                                                 const SpgemmOptions&, const Context&);
 
 }  // namespace rmsp::kernels

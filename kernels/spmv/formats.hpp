@@ -39,18 +39,37 @@ struct CooShard {
     const T* values = nullptr;
 };
 
-/// Like SpmvKernel::prepare; these kernels need no statistics.
+/// All that is known of a kernel of columns: like SpmvKernel, but it needs no statistics.
 template <class T>
 struct CscKernel {
     KernelInfo info;
-    std::unique_ptr<SpmvOperator<T>> (*prepare)(const CscShard<T>& shard, const Context& context);
-    bool streams = false;  ///< as SpmvKernel::streams
+    std::unique_ptr<SpmvOperator<T>> (*body)(const CscShard<T>&, const Context&) = nullptr;
+    bool automatic = true;  ///< whether "auto" takes it, if none before it in the table is taken
+    bool sorts = false;     ///< prepare() sorts a copy by row; the others multiply the shard's arrays
+
+    std::unique_ptr<SpmvOperator<T>> prepare(const CscShard<T>& shard, const Context& context) const
+    {
+        return prepare_with(info, body, shard, context);
+    }
 };
+
+constexpr bool no_order(CooOrder) { return false; }
+constexpr bool any_order(CooOrder) { return true; }
+constexpr bool by_row_only(CooOrder order) { return order == CooOrder::by_row; }
+
+/// All that is known of a kernel of coordinates.
 template <class T>
 struct CooKernel {
     KernelInfo info;
-    bool any_order;  ///< false: only entries that are sorted by row
-    std::unique_ptr<SpmvOperator<T>> (*prepare)(const CooShard<T>& shard, const Context& context);
+    std::unique_ptr<SpmvOperator<T>> (*body)(const CooShard<T>&, const Context&) = nullptr;
+    bool (*supports)(CooOrder) = any_order;   ///< whether it can multiply entries in that order
+    bool (*automatic)(CooOrder) = any_order;  ///< whether "auto" takes it for that order, as CscKernel::automatic
+    bool sorts = false;                       ///< as CscKernel::sorts, unless the entries are sorted by row
+
+    std::unique_ptr<SpmvOperator<T>> prepare(const CooShard<T>& shard, const Context& context) const
+    {
+        return prepare_with(info, body, shard, context);
+    }
 };
 
 /// Every kernel of a format, in the order in which the automatic choice considers them.
@@ -59,33 +78,23 @@ std::span<const CscKernel<T>> spmv_csc_kernels();
 template <class T>
 std::span<const CooKernel<T>> spmv_coo_kernels();
 
+/// The first kernel for that kind of device that sorts (CscKernel::sorts), or the first that does not; "auto" if there is none.
+template <class Kernel>
+std::string first_that_sorts(std::span<const Kernel> table, DeviceKind kind, bool sorts)
+{
+    for (const Kernel& kernel : table) {
+        if (kernel.info.device == kind && kernel.sorts == sorts) {
+            return kernel.info.name;
+        }
+    }
+    return "auto";
+}
+
 /// As choose_spmv().
 /// \throws Error(usage) as choose_spmv(), also if no kernel keeps the asked determinism
 template <class T>
 const CscKernel<T>& choose_spmv_csc(DeviceKind kind, const std::string& name, Determinism determinism);
 template <class T>
 const CooKernel<T>& choose_spmv_coo(DeviceKind kind, const std::string& name, Determinism determinism, CooOrder order);
-
-// The bodies.
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_csc_reference(const CscShard<T>&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_csc_openmp(const CscShard<T>&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_csc_atomic(const CscShard<T>&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_csc_to_csr(const CscShard<T>&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_coo_reference(const CooShard<T>&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_coo_openmp(const CooShard<T>&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_coo_scatter(const CooShard<T>&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_coo_segmented(const CooShard<T>&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_coo_atomic(const CooShard<T>&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_coo_to_csr(const CooShard<T>&, const Context&);
 
 }  // namespace rmsp::kernels

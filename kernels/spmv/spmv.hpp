@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kernels/context.hpp>
+#include <kernels/entry.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/kernel_info.hpp>
 #include <rmsp/partition.hpp>
@@ -69,22 +70,47 @@ public:
     virtual std::int64_t workspace_bytes() const { return 0; }
 };
 
-/// One SpMV kernel of the registry: plain data.
+struct Features;
+struct Work;
+
+/// What of a product goes on while the devices exchange an x by rows.
+enum class Beside : std::uint8_t {
+    nothing,
+    rows,     ///< the rows that need none of it
+    columns,  ///< the device's own columns, and the popular ones of the others
+};
+
+constexpr bool no_rows(const RowStatistics&) { return false; }
+constexpr bool any_rows(const RowStatistics&) { return true; }
+constexpr bool any_structure(const Features&) { return true; }
+
+/// All that is known of one SpMV kernel: plain data and pure functions, which entry.cpp in the kernel's folder fills in.
 template <class T>
 struct SpmvKernel {
     KernelInfo info;
+    /// What prepare() calls; null where this build lacks it. A kernel whose info says that it streams reads the row pointers only
+    /// then, and the shard's own arrays, as they are at that time, in apply().
+    std::unique_ptr<SpmvOperator<T>> (*body)(const CsrShard<T>&, const RowStatistics&, const Context&) = nullptr;
     /// Null: any matrix. Otherwise whether the kernel can multiply this shard at all, with the reason if not (static
     /// text).
-    const char* (*unsupported)(std::int64_t rows, std::int64_t cols, std::int64_t nnz);
+    const char* (*unsupported)(std::int64_t rows, std::int64_t cols, std::int64_t nnz) = nullptr;
+    /// Whether "auto" takes it for such rows without a closer look, if none before it in the table is taken.
+    bool (*automatic)(const RowStatistics& rows) = no_rows;
+    /// Whether "auto" weighs it besides: formats that pay only for a structure that row lengths do not show.
+    bool (*weighed)(const RowStatistics& rows) = no_rows;
+    /// Whether its format has a chance, by a sample of the structure: the others are neither made ready nor raced.
+    bool (*suits)(const Features& features) = any_structure;
+    /// What a product of such a shard takes, where a value has so many bytes. Null: "auto" neither takes nor weighs it.
+    Work (*work)(const Features& features, int value_bytes) = nullptr;
+    Beside beside = Beside::nothing;
+
     /// Builds the operator; may allocate through context.memory, launch on context.stream, and wait for it. The shard's
-    /// arrays outlive the operator.
-    std::unique_ptr<SpmvOperator<T>> (*prepare)(const CsrShard<T>& shard, const RowStatistics& rows,
-                                                const Context& context);
-    /// Whether prepare() reads the row pointers only, and apply() the shard's own arrays, as they then are: what a matrix that
-    /// is copied to the device at each apply needs.
-    bool streams = false;
-    /// Whether the operator reads values that are exactly floats as such (CsrShard::floats).
-    bool stores_floats = false;
+    /// arrays outlive the operator. \throws NotCompiled
+    std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>& shard, const RowStatistics& rows,
+                                             const Context& context) const
+    {
+        return prepare_with(info, body, shard, rows, context);
+    }
 };
 
 /// Every kernel, in the order in which the automatic choice considers them. Kernels that this build lacks are listed
@@ -106,52 +132,7 @@ template <class T>
 std::vector<const SpmvKernel<T>*> automatic_spmv(DeviceKind kind, Determinism determinism, const RowStatistics& rows,
                                                  std::int64_t cols);
 
-// The bodies, one source file each; the registry lists them.
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_reference(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_openmp(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_ehyb_host(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_ehyb_ghosts_host(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural_host(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_diagonals(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_sell_reordered(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_packed_tiles(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_column_blocks(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_row_warp(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_ehyb(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_ehyb_ghosts(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_cusparse_csr_alg1(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_cusparse_csr_alg2(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_cusparse_coo_alg1(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_cusparse_coo_alg2(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_cusparse_sell(const CsrShard<T>&, const RowStatistics&, const Context&);
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_cusparse_bsr(const CsrShard<T>&, const RowStatistics&, const Context&);
+/// What goes on beside an exchange in a product by the kernel of that name; nothing if there is none.
+Beside beside_exchange(DeviceKind kind, const std::string& name);
 
 }  // namespace rmsp::kernels

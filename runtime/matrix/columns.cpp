@@ -136,7 +136,9 @@ const kernels::SpmvOperator<T>* ColumnProduct<T>::open(engine::Worker& worker, M
         try {
             own.owned_operator = prepare();
         } catch (const Error& e) {
-            const char* const in_place = coordinates_ ? "coo-atomic" : "csc-atomic";
+            const std::string in_place = coordinates_
+                                             ? kernels::first_that_sorts(kernels::spmv_coo_kernels<T>(), kind, false)
+                                             : kernels::first_that_sorts(kernels::spmv_csc_kernels<T>(), kind, false);
             if (e.code() != ErrorCode::out_of_memory || kind != DeviceKind::cuda || matrix.options.kernel != "auto" ||
                 determinism != Determinism::none || kernel == in_place) {
                 throw;

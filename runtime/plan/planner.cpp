@@ -78,7 +78,8 @@ std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& p
 {
     if (!a.coordinates && a.transposed) {
         if (sorting_pays(kind, options)) {
-            return kernels::choose_spmv_csc<T>(kind, "csc-to-csr", options.determinism).info.name;
+            const std::string sorting = kernels::first_that_sorts(kernels::spmv_csc_kernels<T>(), kind, true);
+            return kernels::choose_spmv_csc<T>(kind, sorting, options.determinism).info.name;
         }
         return options.mode == Mode::streamed && kind == DeviceKind::cuda
                    ? choose_streamed_csc<T>(kind, options.kernel, options.determinism).info.name
@@ -87,7 +88,8 @@ std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& p
     if (a.coordinates) {
         const CooOrder order = a.transposed ? CooOrder::by_column : a.order;
         if (order != CooOrder::by_row && sorting_pays(kind, options)) {
-            return kernels::choose_spmv_coo<T>(kind, "coo-to-csr", options.determinism, order).info.name;
+            const std::string sorting = kernels::first_that_sorts(kernels::spmv_coo_kernels<T>(), kind, true);
+            return kernels::choose_spmv_coo<T>(kind, sorting, options.determinism, order).info.name;
         }
         return kernels::choose_spmv_coo<T>(kind, options.kernel, options.determinism, order).info.name;
     }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <kernels/spmv/choose/model.hpp>
+#include <kernels/spmv/spmv.hpp>
 
 #include "runtime/plan/device_count.hpp"
 #include "runtime/transport/halo.hpp"
@@ -56,7 +56,8 @@ void predict(Plan& plan, const RuntimeState& runtime, Layout x_layout)
         if (kernel <= 0) {
             continue;
         }
-        const kernels::Beside beside = kernels::kernel_model(shard.kernel).beside;
+        const kernels::Beside beside =
+            kernels::beside_exchange(runtime.infos[static_cast<std::size_t>(shard.device)].kind, shard.kernel);
         if (!entries && beside == kernels::Beside::rows) {
             // Most rows need none of it.
             shard.predicted_seconds = std::max(kernel, moved) + fixed;

@@ -73,6 +73,18 @@ bool recall(ShardPlan& shard, const engine::Cache& cache)
     return true;
 }
 
+/// Names of the kernels that read 4 bytes a value of such matrices of doubles.
+std::string that_keep_floats(DeviceKind kind)
+{
+    std::string names;
+    for (const auto& kernel : kernels::spmv_kernels<double>()) {
+        if (kernel.info.device == kind && kernel.info.keeps_floats) {
+            names += (names.empty() ? "" : ", ") + kernel.info.name;
+        }
+    }
+    return names;
+}
+
 }  // namespace
 
 double break_even(std::vector<KernelCandidate> candidates, const std::string& kernel)
@@ -106,14 +118,11 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
     if (options.kernel != "auto") {
         const auto& kernel =
             kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, rows, shard.indices);
-        if (options.values == StoredValues::floats && !kernel.stores_floats) {
-            throw Error(
-                ErrorCode::usage,
-                fmt::format(
-                    "SpMV kernel \"{}\" keeps {}-byte values: those that keep floats for products in double precision "
-                    "are sell, sell-blocks, sell-reordered, column-blocks and packed-tiles (GPUs), csr-openmp and "
-                    "diagonals (host devices)",
-                    options.kernel, sizeof(T)));
+        if (options.values == StoredValues::floats && !kernel.info.keeps_floats) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("SpMV kernel \"{}\" keeps {}-byte values: those of {} devices that keep floats for "
+                                    "products in double precision are {}",
+                                    options.kernel, sizeof(T), to_string(info.kind), that_keep_floats(info.kind)));
         }
         shard.kernel = kernel.info.name;
         shard.kernel_reason = "asked for";
@@ -138,13 +147,15 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
         device.bytes_per_second = shard.limit_gbs * 1e9;
     }
     for (const auto* kernel : eligible) {
-        if (!kernels::suits(kernel->info.name, features)) {
+        if (!kernel->suits(features)) {
             continue;
         }
+        constexpr int value_bytes = sizeof(T);
         const kernels::Prediction p =
-            kernels::predict_spmv(kernel->info.name, features, static_cast<int>(sizeof(T)), device);
+            kernels::predict(kernel->work(features, value_bytes), features, value_bytes, device);
+        const bool own_format = !kernel->info.streams;
         shard.candidates.push_back(
-            {kernel->info.name, !kernel->streams, p.bytes, p.seconds, 0, kernel->streams ? 0 : p.prepare_seconds});
+            {kernel->info.name, own_format, p.bytes, p.seconds, 0, own_format ? p.prepare_seconds : 0});
     }
     const auto cost = [&](const KernelCandidate& c) {
         const auto applies = static_cast<double>(options.expected_applies);

@@ -2,26 +2,26 @@
 
 #include <fmt/format.h>
 
-#include <kernels/spmv/policy.hpp>
-
 namespace rmsp::detail {
 template <class T>
 const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
                                                    const RowStatistics& rows, std::int64_t cols)
 {
     const auto& chosen = kernels::choose_spmv<T>(kind, name, determinism, rows, cols);
-    if (chosen.streams) {
+    if (chosen.info.streams) {
         return chosen;
     }
     if (name == "auto") {
-        const char* const streaming = determinism == Determinism::device_count ? "csr-row-warp"
-                                      : kernels::prefers_row_vector(rows)      ? "csr-row-vector"
-                                                                               : "csr-nnz-split";
-        return kernels::choose_spmv<T>(kind, streaming, determinism, rows, cols);
+        for (const auto& kernel : kernels::spmv_kernels<T>()) {
+            if (kernel.info.device == kind && kernel.info.streams && kernel.info.determinism >= determinism &&
+                kernel.automatic(rows)) {
+                return kernels::choose_spmv<T>(kind, kernel.info.name, determinism, rows, cols);
+            }
+        }
     }
     std::string names;
     for (const auto& kernel : kernels::spmv_kernels<T>()) {
-        if (kernel.info.device == kind && kernel.streams) {
+        if (kernel.info.device == kind && kernel.info.streams) {
             names += ", " + kernel.info.name;
         }
     }
@@ -37,7 +37,7 @@ const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::str
 {
     std::string names;
     for (const auto& kernel : kernels::spmv_csc_kernels<T>()) {
-        if (kernel.info.device != kind || !kernel.streams) {
+        if (kernel.info.device != kind || !kernel.info.streams) {
             continue;
         }
         if (kernel.info.name == name || (name == "auto" && kernel.info.determinism >= determinism)) {

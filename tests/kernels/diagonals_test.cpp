@@ -39,7 +39,10 @@ TEST(Diagonals, ReadOneColumnForSixteenEntries)
                 device->context().threads = threads;
                 const CsrShard<double> shard{a.rows,           a.cols,         a.nnz(), IndexView(a.row_ptr.data()),
                                              a.col_idx.data(), a.values.data()};
-                const auto op = prepare_diagonals(shard, statistics(a.row_ptr), device->context());
+                const RowStatistics rows_of = statistics(a.row_ptr);
+                const auto& kernel =
+                    choose_spmv<double>(DeviceKind::host, "diagonals", Determinism::none, rows_of, a.cols);
+                const auto op = kernel.prepare(shard, rows_of, device->context());
                 std::int64_t turned = 0;
                 for (std::int64_t first = 0; first + 16 <= rows; first += 16) {
                     turned += std::none_of(others.begin(), others.end(),

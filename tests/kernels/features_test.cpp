@@ -18,19 +18,49 @@ Features features(const CsrMatrix<T>& a)
                          [&](std::int64_t i) { return double{a.values[static_cast<std::size_t>(i)]}; });
 }
 
+/// The kernel of that name, for GPUs where there is one for both.
+const SpmvKernel<double>& kernel_named(std::string_view name)
+{
+    const SpmvKernel<double>* found = nullptr;
+    for (const auto& kernel : spmv_kernels<double>()) {
+        found = kernel.info.name == name ? &kernel : found;
+    }
+    EXPECT_NE(found, nullptr) << name;
+    return *found;
+}
+
+Prediction predict_spmv(std::string_view name, const Features& f, int value_bytes, const DeviceModel& device = {})
+{
+    return predict(kernel_named(name).work(f, value_bytes), f, value_bytes, device);
+}
+
+bool suits(std::string_view name, const Features& f) { return kernel_named(name).suits(f); }
+
+/// What the automatic choice can take at all.
+std::vector<std::string> modelled()
+{
+    std::vector<std::string> names;
+    for (const auto& kernel : spmv_kernels<double>()) {
+        if (kernel.work != nullptr) {
+            names.push_back(kernel.info.name);
+        }
+    }
+    return names;
+}
+
 /// The GPUs' candidate with the least predicted time.
 std::string best(const Features& f, int value_bytes)
 {
     std::string name;
     double seconds = 1e9;
-    for (const KernelModel& kernel : kernel_models) {
-        if (kernel.name == "csr-openmp" || kernel.name == "diagonals" || !suits(kernel.name, f)) {
+    for (const std::string& kernel : modelled()) {
+        if (kernel_named(kernel).info.device == DeviceKind::host || !suits(kernel, f)) {
             continue;
         }
-        const double predicted = predict_spmv(kernel.name, f, value_bytes).seconds;
+        const double predicted = predict_spmv(kernel, f, value_bytes).seconds;
         if (predicted < seconds) {
             seconds = predicted;
-            name = kernel.name;
+            name = kernel;
         }
     }
     return name;
@@ -240,8 +270,8 @@ TEST(SpmvFeatures, OfMatricesWithoutRowsOrEntries)
         EXPECT_GE(f.padding, 0);
         EXPECT_GE(f.code_bytes, 0);
         EXPECT_GE(f.block_fill, 1);
-        for (const KernelModel& kernel : kernel_models) {
-            const Prediction p = predict_spmv(kernel.name, f, 4);
+        for (const std::string& kernel : modelled()) {
+            const Prediction p = predict_spmv(kernel, f, 4);
             EXPECT_GT(p.seconds, 0);
             EXPECT_GE(p.bytes, 0);
         }
@@ -255,12 +285,28 @@ TEST(SpmvModel, MoreBandwidthIsProportionallyFaster)
     slow.launch_seconds = 0;
     DeviceModel fast = slow;
     fast.bytes_per_second = 2 * slow.bytes_per_second;
-    for (const KernelModel& kernel : kernel_models) {
-        EXPECT_NEAR(predict_spmv(kernel.name, f, 8, slow).seconds, 2 * predict_spmv(kernel.name, f, 8, fast).seconds,
-                    1e-12);
-        EXPECT_EQ(kernel_model(kernel.name), kernel);
+    for (const std::string& kernel : modelled()) {
+        EXPECT_NEAR(predict_spmv(kernel, f, 8, slow).seconds, 2 * predict_spmv(kernel, f, 8, fast).seconds, 1e-12);
     }
-    EXPECT_EQ(kernel_model("no such kernel").name, "csr-row-warp");
+}
+
+TEST(SpmvModel, CoversWhatTheAutomaticChoiceWeighs)
+{
+    for (const RowStatistics& rows : {RowStatistics{}, RowStatistics{1 << 20, 27 << 20, 0, 27, 27, 0}}) {
+        for (const DeviceKind kind : {DeviceKind::host, DeviceKind::cuda}) {
+            for (const auto* kernel : automatic_spmv<double>(kind, Determinism::none, rows, rows.rows)) {
+                EXPECT_NE(kernel->work, nullptr) << kernel->info.name;
+            }
+        }
+    }
+}
+
+TEST(SpmvModel, KnowsWhatGoesOnBesideAnExchange)
+{
+    EXPECT_EQ(beside_exchange(DeviceKind::cuda, "sell"), Beside::rows);
+    EXPECT_EQ(beside_exchange(DeviceKind::cuda, "column-blocks"), Beside::columns);
+    EXPECT_EQ(beside_exchange(DeviceKind::cuda, "csr-nnz-split"), Beside::nothing);
+    EXPECT_EQ(beside_exchange(DeviceKind::cuda, "no such kernel"), Beside::nothing);
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ TEST(FormatChoice, Automatic)
     EXPECT_EQ(coo(DeviceKind::cuda, Determinism::none, CooOrder::by_row), "coo-to-csr");
     EXPECT_EQ(coo(DeviceKind::cuda, Determinism::none, CooOrder::unsorted), "coo-atomic");
     EXPECT_EQ(coo(DeviceKind::cuda, Determinism::run, CooOrder::unsorted), "coo-to-csr");
-    EXPECT_EQ(choose_spmv_coo<double>(DeviceKind::cuda, "coo-segmented", Determinism::run, CooOrder::by_row).info.name,
-              "coo-segmented");
+    EXPECT_EQ(choose_spmv_coo<double>(DeviceKind::cuda, "coo-atomic", Determinism::none, CooOrder::by_row).info.name,
+              "coo-atomic");
 }
 
 TEST(FormatChoice, RefusesByName)
@@ -87,9 +87,9 @@ TEST(FormatChoice, RefusesByName)
         usage_message([] { choose_spmv_csc<double>(DeviceKind::cuda, "auto", Determinism::device_count); }),
         HasSubstr("no CSC SpMV kernel for cuda devices keeps determinism \"device_count\"; there are: csc-atomic"));
     EXPECT_THAT(usage_message([] {
-                    choose_spmv_coo<double>(DeviceKind::cuda, "coo-segmented", Determinism::none, CooOrder::unsorted);
+                    choose_spmv_coo<double>(DeviceKind::host, "coo-openmp", Determinism::none, CooOrder::unsorted);
                 }),
-                HasSubstr("COO SpMV kernel \"coo-segmented\" cannot multiply a shard whose order is \"unsorted\": its "
+                HasSubstr("COO SpMV kernel \"coo-openmp\" cannot multiply a shard whose order is \"unsorted\": its "
                           "entries must be sorted by row"));
 }
 

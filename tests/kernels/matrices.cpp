@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include <kernels/spmv/common/tiles.hpp>
+#include <kernels/spmv/csr_nnz_split/tiles.hpp>
 
 namespace rmsp::kernels::test {
 namespace {

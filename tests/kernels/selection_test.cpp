@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kernels/spgemm/spgemm.hpp>
+#include <kernels/spmv/csr_row_vector/policy.hpp>
 #include <kernels/spmv/ehyb/graph_parts.hpp>
-#include <kernels/spmv/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <rmsp/error.hpp>
 
@@ -41,7 +41,6 @@ TEST(Registry, NamesAreUniqueForEachKindAndTheSameInBothPrecisions)
         EXPECT_TRUE(seen.emplace(doubles[i].info.device, doubles[i].info.name).second) << doubles[i].info.name;
         EXPECT_NE(doubles[i].info.name, "auto");
         EXPECT_FALSE(doubles[i].info.summary.empty());
-        EXPECT_NE(doubles[i].prepare, nullptr);
     }
     const auto listed = list_kernels();
     EXPECT_EQ(std::count_if(listed.begin(), listed.end(),
@@ -189,6 +188,12 @@ TEST(Choice, RefusesWhatTheKernelCannotMultiply)
 /// The reference against results written down by hand.
 template <class T>
 class ReferenceByHand : public testing::Test {
+protected:
+    static std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>& shard)
+    {
+        return choose_spmv<T>(DeviceKind::host, "csr-reference", Determinism::none, {}, shard.cols)
+            .prepare(shard, {}, Context{});
+    }
 };
 using Precisions = testing::Types<float, double>;
 TYPED_TEST_SUITE(ReferenceByHand, Precisions);
@@ -204,7 +209,7 @@ TYPED_TEST(ReferenceByHand, FourByThree)
     const CsrShard<TypeParam> shard{4, 3, 6, IndexView(row_ptr.data()), columns.data(), values.data()};
     const std::vector<TypeParam> x{1, 10, 100};
     std::vector<TypeParam> y{1, 2, 3, 4};
-    const auto op = prepare_reference(shard, RowStatistics{}, Context{});
+    const auto op = this->prepare(shard);
     op->apply(TypeParam{2}, x.data(), TypeParam{-1}, y.data(), Context{});
     EXPECT_EQ(y, (std::vector<TypeParam>{401, -2, 97, 116}));
     op->apply(TypeParam{1}, x.data(), TypeParam{0}, y.data(), Context{});
@@ -218,12 +223,10 @@ TYPED_TEST(ReferenceByHand, OneByOneAndNothing)
     const TypeParam value = -3;
     const TypeParam x = 7;
     TypeParam y = 5;
-    prepare_reference(CsrShard<TypeParam>{1, 1, 1, IndexView(row_ptr.data()), &column, &value}, RowStatistics{},
-                      Context{})
+    this->prepare({1, 1, 1, IndexView(row_ptr.data()), &column, &value})
         ->apply(TypeParam{1}, &x, TypeParam{2}, &y, Context{});
     EXPECT_EQ(y, TypeParam{-11});
-    prepare_reference(CsrShard<TypeParam>{0, 0, 0, IndexView(row_ptr.data()), nullptr, nullptr}, RowStatistics{},
-                      Context{})
+    this->prepare({0, 0, 0, IndexView(row_ptr.data()), nullptr, nullptr})
         ->apply(TypeParam{1}, nullptr, TypeParam{2}, nullptr, Context{});
 }
 

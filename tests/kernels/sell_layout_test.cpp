@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <kernels/spmv/policy.hpp>
+#include <kernels/spmv/sell/policy.hpp>
 #include <kernels/spmv/sell/sell.hpp>
 
 namespace rmsp::kernels::test {

@@ -56,7 +56,10 @@ Expected<T> expect(const HostCsr<T>& a, T alpha, const std::vector<T>& x, T beta
 {
     Expected<T> e{y, {}};
     CsrShard<T> shard{a.rows, a.cols, a.nnz(), IndexView(a.row_ptr.data()), a.col_idx.data(), a.values.data()};
-    prepare_reference(shard, statistics(a.row_ptr), Context{})->apply(alpha, x.data(), beta, e.y.data(), Context{});
+    const RowStatistics rows = statistics(a.row_ptr);
+    choose_spmv<T>(DeviceKind::host, "csr-reference", Determinism::none, rows, a.cols)
+        .prepare(shard, rows, Context{})
+        ->apply(alpha, x.data(), beta, e.y.data(), Context{});
     for (std::size_t row = 0; row < y.size(); ++row) {
         double magnitude = 0;
         for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {

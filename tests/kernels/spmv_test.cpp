@@ -278,7 +278,7 @@ TEST_P(SpmvKernels, SeesNewValues)
 TEST_P(SpmvKernels, ReadsFloatsInProductsOfDoubles)
 {
     const SpmvKernel<double>& kernel = find<double>();
-    if (std::get<1>(GetParam()) || !kernel.stores_floats) {
+    if (std::get<1>(GetParam()) || !kernel.info.keeps_floats) {
         GTEST_SKIP() << "keeps values as they are";
     }
     for (const Shape& shape : shapes()) {

@@ -1,7 +1,7 @@
 #include <string>
 #include <utility>
 
-#include <kernels/spmv/policy.hpp>
+#include <kernels/spmv/csr_row_vector/policy.hpp>
 
 #include "spmv_fixtures.hpp"
 

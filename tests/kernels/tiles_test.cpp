@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <kernels/spmv/common/tiles.hpp>
+#include <kernels/spmv/csr_nnz_split/tiles.hpp>
 
 #include "matrices.hpp"
 

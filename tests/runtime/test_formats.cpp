@@ -217,7 +217,7 @@ TEST_P(Formats, EveryKernelOfTheseDevices)
             continue;
         }
         for (const Given given : {Given::csc, Given::coo_by_row, Given::coo_by_column, Given::coo_unsorted}) {
-            const bool any_order = kernel.name != "coo-openmp" && kernel.name != "coo-segmented";
+            const bool any_order = kernel.name != "coo-openmp";
             if ((given == Given::csc) != (kernel.format == Format::csc) || (given != Given::coo_by_row && !any_order)) {
                 continue;
             }

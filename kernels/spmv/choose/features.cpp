@@ -29,7 +29,7 @@ struct Rows {
     const C* end(std::int64_t row) const { return col_idx + row_ptr[row + 1]; }
 };
 
-/// What kernel "sell" would store for one slice.
+/// What sliced rows would store for one slice.
 struct SliceCost {
     std::int64_t entries = 0;
     std::int64_t stored = 0;

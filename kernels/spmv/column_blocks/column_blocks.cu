@@ -10,9 +10,9 @@
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/column_blocks/column_blocks.hpp>
 #include <kernels/spmv/column_blocks/column_blocks_build.cuh>
-#include <kernels/spmv/common/gathered_sums.hpp>
-#include <kernels/spmv/spmv.hpp>
 #include <kernels/spmv/common/stored_values.cuh>
+#include <kernels/spmv/csr_nnz_split/gathered_sums.hpp>
+#include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
 namespace {

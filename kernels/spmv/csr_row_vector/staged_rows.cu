@@ -5,7 +5,7 @@
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
-#include <kernels/spmv/policy.hpp>
+#include <kernels/spmv/csr_row_vector/policy.hpp>
 #include <kernels/spmv/csr_row_vector/staged_rows.hpp>
 
 namespace rmsp::kernels {

@@ -1,0 +1,49 @@
+#include <array>
+#include <vector>
+
+#include <kernels/choose.hpp>
+#include <kernels/spgemm/spgemm.hpp>
+
+// The SpGEMM kernels, as kernels/spmv/table.cpp has those of SpMV.
+#define RMSP_SPGEMM_TABLE(row)                                                                                    \
+    row(spgemm_openmp) row(spgemm_reference) row(spgemm_cuda) row(cusparse_spgemm_alg1) row(cusparse_spgemm_alg2) \
+        row(cusparse_spgemm_alg3) row(cusparse_spgemm_reuse)
+
+namespace rmsp::kernels {
+
+#define RMSP_DECLARE(entry) \
+    template <class T>      \
+    SpgemmKernel<T> entry();
+RMSP_SPGEMM_TABLE(RMSP_DECLARE)
+
+#define RMSP_CALL(entry) entry<T>(),
+
+template <class T>
+std::span<const SpgemmKernel<T>> spgemm_kernels()
+{
+    static const std::vector<SpgemmKernel<T>> table{RMSP_SPGEMM_TABLE(RMSP_CALL)};
+    return table;
+}
+
+template <class T>
+const SpgemmKernel<T>& choose_spgemm(DeviceKind kind, const std::string& name, Determinism determinism)
+{
+    return choose_kernel(
+        spgemm_kernels<T>(), "SpGEMM", kind, name, determinism,
+        [](const SpgemmKernel<T>& kernel) { return kernel.automatic; },
+        [](const SpgemmKernel<T>&) { return std::string(); });
+}
+
+std::span<const char* const> spgemm_accumulators()
+{
+    static constexpr std::array<const char*, 8> accumulators{"scatter",   "scatter-1", "scatter-2", "scatter-4",
+                                                             "scatter-8", "hash",      "window",    "chunks"};
+    return accumulators;
+}
+
+template std::span<const SpgemmKernel<float>> spgemm_kernels();
+template std::span<const SpgemmKernel<double>> spgemm_kernels();
+template const SpgemmKernel<float>& choose_spgemm(DeviceKind, const std::string&, Determinism);
+template const SpgemmKernel<double>& choose_spgemm(DeviceKind, const std::string&, Determinism);
+
+}  // namespace rmsp::kernels

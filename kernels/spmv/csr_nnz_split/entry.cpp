@@ -1,0 +1,36 @@
+#include <kernels/spmv/choose/model.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+Work work(const Features& f, int value_bytes)
+{
+    Work work = csr_work(f, value_bytes);
+    work.bandwidth_share = 0.83;
+    work.gather_share = 0.87;
+    work.prepare_products = 8;
+    return work;
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+SpmvKernel<T> csr_nnz_split()
+{
+    return {.info = {.family = "spmv",
+                     .name = "csr-nnz-split",
+                     .device = DeviceKind::cuda,
+                     .determinism = Determinism::run,
+                     .compiled = cuda_compiled,
+                     .summary = "tiles of equal nonzeros with row ends as bits, for any row lengths",
+                     .streams = true},
+            .body = RMSP_CUDA_BODY(prepare_nnz_split<T>),
+            .automatic = any_rows,
+            .work = work};
+}
+RMSP_ENTRY(SpmvKernel, csr_nnz_split);
+
+}  // namespace rmsp::kernels

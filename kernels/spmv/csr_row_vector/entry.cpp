@@ -1,0 +1,64 @@
+#include <kernels/spmv/choose/model.hpp>
+#include <kernels/spmv/csr_row_vector/policy.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+Work work(const Features& f, int value_bytes)
+{
+    Work work = csr_work(f, value_bytes);
+    work.bandwidth_share = stages_rows(f.rows) ? 0.93 : 0.84;
+    work.gather_share = 0.7;
+    return work;
+}
+
+Work work_of_warps(const Features& f, int value_bytes)
+{
+    Work work = csr_work(f, value_bytes);
+    work.bandwidth_share = 0.6;
+    work.gather_share = 0.5;
+    return work;
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_row_vector(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_row_warp(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+SpmvKernel<T> csr_row_vector()
+{
+    return {.info = {.family = "spmv",
+                     .name = "csr-row-vector",
+                     .device = DeviceKind::cuda,
+                     .determinism = Determinism::run,
+                     .compiled = cuda_compiled,
+                     .summary = "1 to 32 lanes a row, for rows of similar length",
+                     .streams = true},
+            .body = RMSP_CUDA_BODY(prepare_row_vector<T>),
+            .automatic = [](const RowStatistics& rows) { return prefers_row_vector(rows); },
+            .work = work,
+            .beside = Beside::rows};
+}
+RMSP_ENTRY(SpmvKernel, csr_row_vector);
+
+template <class T>
+SpmvKernel<T> csr_row_warp()
+{
+    return {.info = {.family = "spmv",
+                     .name = "csr-row-warp",
+                     .device = DeviceKind::cuda,
+                     .determinism = Determinism::device_count,
+                     .compiled = cuda_compiled,
+                     .summary = "one warp a row, the same bits on any number of GPUs",
+                     .streams = true},
+            .body = RMSP_CUDA_BODY(prepare_row_warp<T>),
+            .automatic = any_rows,
+            .work = work_of_warps};
+}
+RMSP_ENTRY(SpmvKernel, csr_row_warp);
+
+}  // namespace rmsp::kernels

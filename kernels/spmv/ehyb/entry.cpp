@@ -1,0 +1,123 @@
+#include <limits>
+
+#include <kernels/spmv/ehyb/ehyb.hpp>
+#include <kernels/spmv/ehyb/graph_parts.hpp>
+#include <kernels/spmv/spmv.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+const char* unsupported(std::int64_t rows, std::int64_t /*cols*/, std::int64_t nnz)
+{
+    return rows > std::numeric_limits<std::int32_t>::max() || nnz >= ehyb::no_entry
+               ? "ehyb numbers rows in 31 and nonzeros in 32 bits, so at most 2^31 - 1 rows and 2^32 - 2 nonzeros a "
+                 "device"
+               : nullptr;
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_host(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_ghosts_host(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural_host(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_ghosts(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+SpmvKernel<T> ehyb_host()
+{
+    return {.info = {.family = "spmv",
+                     .name = "ehyb",
+                     .device = DeviceKind::host,
+                     .determinism = Determinism::run,
+                     .compiled = has_metis(),
+                     .summary = "explicit caching HYB, rows in parts by METIS; a copy of the matrix"},
+            .body = prepare_ehyb_host<T>,
+            .unsupported = unsupported};
+}
+RMSP_ENTRY(SpmvKernel, ehyb_host);
+
+template <class T>
+SpmvKernel<T> ehyb_ghosts_host()
+{
+    return {.info = {.family = "spmv",
+                     .name = "ehyb-ghosts",
+                     .device = DeviceKind::host,
+                     .determinism = Determinism::run,
+                     .compiled = has_metis(),
+                     .summary = "explicit caching HYB whose parts keep foreign columns too; a copy of the matrix"},
+            .body = prepare_ehyb_ghosts_host<T>,
+            .unsupported = unsupported};
+}
+RMSP_ENTRY(SpmvKernel, ehyb_ghosts_host);
+
+template <class T>
+SpmvKernel<T> ehyb_natural_host()
+{
+    return {.info = {.family = "spmv",
+                     .name = "ehyb-natural",
+                     .device = DeviceKind::host,
+                     .determinism = Determinism::run,
+                     .summary = "explicit caching HYB, rows in parts as they come; a copy of the matrix"},
+            .body = prepare_ehyb_natural_host<T>,
+            .unsupported = unsupported};
+}
+RMSP_ENTRY(SpmvKernel, ehyb_natural_host);
+
+template <class T>
+SpmvKernel<T> ehyb_cuda()
+{
+    return {
+        .info = {.family = "spmv",
+                 .name = "ehyb",
+                 .device = DeviceKind::cuda,
+                 .determinism = Determinism::run,
+                 .compiled = cuda_compiled && has_metis(),
+                 .summary = "explicit caching HYB: a part's x in shared memory, parts by METIS; a copy of the matrix"},
+        .body = RMSP_CUDA_BODY(prepare_ehyb<T>),
+        .unsupported = unsupported};
+}
+RMSP_ENTRY(SpmvKernel, ehyb_cuda);
+
+template <class T>
+SpmvKernel<T> ehyb_ghosts_cuda()
+{
+    return {.info = {.family = "spmv",
+                     .name = "ehyb-ghosts",
+                     .device = DeviceKind::cuda,
+                     .determinism = Determinism::run,
+                     .compiled = cuda_compiled && has_metis(),
+                     .summary = "explicit caching HYB whose parts keep foreign columns too, for badly numbered meshes; "
+                                "a copy of the matrix"},
+            .body = RMSP_CUDA_BODY(prepare_ehyb_ghosts<T>),
+            .unsupported = unsupported};
+}
+RMSP_ENTRY(SpmvKernel, ehyb_ghosts_cuda);
+
+template <class T>
+SpmvKernel<T> ehyb_natural_cuda()
+{
+    return {.info = {.family = "spmv",
+                     .name = "ehyb-natural",
+                     .device = DeviceKind::cuda,
+                     .determinism = Determinism::run,
+                     .compiled = cuda_compiled,
+                     .summary = "explicit caching HYB, rows in parts as they come; a copy of the matrix"},
+            .body = RMSP_CUDA_BODY(prepare_ehyb_natural<T>),
+            .unsupported = unsupported};
+}
+RMSP_ENTRY(SpmvKernel, ehyb_natural_cuda);
+
+}  // namespace rmsp::kernels

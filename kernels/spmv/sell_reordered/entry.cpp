@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <kernels/spmv/sell/policy.hpp>
+#include <kernels/spmv/sell/work.hpp>
+
+namespace rmsp::kernels {
+namespace {
+
+/// What becomes of a mesh whose numbering is bad.
+struct ReorderedMesh {
+    double sectors = 0.1;        ///< Features::sectors
+    double code_bytes = 1.6;     ///< of kernel "sell"
+    double most_hubs = 0.1;      ///< Features::hub_share of what may be a mesh
+    double least_sectors = 0.5;  ///< Features::sectors of what is numbered badly
+};
+constexpr ReorderedMesh reordered_mesh{};
+
+const char* unsupported(std::int64_t rows, std::int64_t /*cols*/, std::int64_t /*nnz*/)
+{
+    return rows > std::numeric_limits<std::int32_t>::max()
+               ? "sell-reordered numbers rows in 31 bits, so at most 2^31 - 1 rows a device"
+               : nullptr;
+}
+
+bool suits(const Features& f)
+{
+    return f.sectors >= reordered_mesh.least_sectors && f.hub_share <= reordered_mesh.most_hubs;
+}
+
+Work work(const Features& f, int /*value_bytes*/)
+{
+    const auto nnz = static_cast<double>(f.rows.nnz);
+    const auto rows = static_cast<double>(f.rows.rows);
+    // Rows of a part of the mesh are farther apart, by its share of the columns.
+    const double apart = std::sqrt(std::max(1.0, x_entries(f) / rows));
+    Work work = sliced_work(f, std::min(4.0, reordered_mesh.code_bytes * apart));
+    work.matrix_bytes += 4 * (rows + x_entries(f));
+    work.gathers = nnz * std::min(f.sectors, reordered_mesh.sectors * apart);
+    work.prepare_products = 90;
+    // x and the sums on their way.
+    work.permuted = rows + x_entries(f);
+    return work;
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_sell_reordered(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+SpmvKernel<T> sell_reordered()
+{
+    return {.info = {.family = "spmv",
+                     .name = "sell-reordered",
+                     .device = DeviceKind::cuda,
+                     .determinism = Determinism::run,
+                     .compiled = cuda_compiled,
+                     .summary = "the same after Cuthill and McKee's order of rows and columns, for badly numbered "
+                                "meshes; two copies of the matrix",
+                     .keeps_floats = true},
+            .body = RMSP_CUDA_BODY(prepare_sell_reordered<T>),
+            .unsupported = unsupported,
+            .weighed = [](const RowStatistics& rows) { return prefers_sell(rows); },
+            .suits = suits,
+            .work = work};
+}
+RMSP_ENTRY(SpmvKernel, sell_reordered);
+
+}  // namespace rmsp::kernels
