@@ -583,15 +583,40 @@ std::vector<PhaseTimes> SparseProduct<T>::phases() const
     return detail::checked(state_).phases;
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                \
-    template class SparseProduct<T>;                                                                       \
-    template struct detail::ProductState<T>;                                                               \
-    template CsrMatrix<T> detail::download_c(ProductState<T>&);                                            \
-    template std::unique_ptr<kernels::SpgemmOperator<T>> detail::prepare_product(                          \
-        engine::Worker&, MemoryBudget&, const SpgemmOptions&, const DeviceRows<T>&, const DeviceRows<T>&); \
-    template void detail::check_counts(const kernels::SpgemmOperator<T>&, std::int64_t, std::int64_t);     \
-    template void detail::fill_or_renew(ProductPart<T>&, engine::Worker&, T);                              \
-    template std::vector<double> detail::on_devices<T>(ProductState<T>&, const DeviceBody<T>&);            \
+template <class T>
+CsrMatrix<T> multiply(Runtime& runtime, const CsrView<T>& a, const CsrView<T>& b, const SpgemmOptions& options, T alpha)
+{
+    SparseProduct<T> product(runtime, a, b, options);
+    product.compute(alpha);
+    return product.download();
+}
+
+template <class T>
+CsrMatrix<T> multiply_add(Runtime& runtime, T alpha, const CsrView<T>& a, const CsrView<T>& b, T beta,
+                          const CsrView<T>& d, const SpgemmOptions& options)
+{
+    if (d.rows != a.rows || d.cols != b.cols) {
+        throw Error(ErrorCode::usage, fmt::format("D is {} x {}, but A B is {} x {}", d.rows, d.cols, a.rows, b.cols));
+    }
+    SpgemmOptions whole = options;
+    whole.prune_below = 0;
+    const CsrMatrix<T> product = multiply(runtime, a, b, whole, alpha);
+    CsrMatrix<T> sum = add(T{1}, product.view(), beta, d);
+    return options.prune_below > 0 ? pruned<T>(sum.view(), options.prune_below) : std::move(sum);
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                     \
+    template class SparseProduct<T>;                                                                            \
+    template CsrMatrix<T> multiply(Runtime&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&, T);    \
+    template CsrMatrix<T> multiply_add(Runtime&, T, const CsrView<T>&, const CsrView<T>&, T, const CsrView<T>&, \
+                                       const SpgemmOptions&);                                                   \
+    template struct detail::ProductState<T>;                                                                    \
+    template CsrMatrix<T> detail::download_c(ProductState<T>&);                                                 \
+    template std::unique_ptr<kernels::SpgemmOperator<T>> detail::prepare_product(                               \
+        engine::Worker&, MemoryBudget&, const SpgemmOptions&, const DeviceRows<T>&, const DeviceRows<T>&);      \
+    template void detail::check_counts(const kernels::SpgemmOperator<T>&, std::int64_t, std::int64_t);          \
+    template void detail::fill_or_renew(ProductPart<T>&, engine::Worker&, T);                                   \
+    template std::vector<double> detail::on_devices<T>(ProductState<T>&, const DeviceBody<T>&);                 \
     template detail::ProductState<T>& detail::checked(const std::shared_ptr<ProductState<T>>&);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
