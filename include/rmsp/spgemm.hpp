@@ -82,8 +82,6 @@ struct SpgemmPlan {
 namespace detail {
 template <class T>
 struct ProductState;
-template <class T>
-class ResidentFactor;
 }  // namespace detail
 
 template <class T>
@@ -112,7 +110,6 @@ public:
 
 private:
     friend class SparseProduct<T>;
-    friend class detail::ResidentFactor<T>;
     CsrView<T> view_;
     std::shared_ptr<detail::MatrixState<T>> matrix_;
     std::shared_ptr<detail::ProductState<T>> product_;

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "runtime/engine/cuda/cuda_backend.hpp"
-#include "runtime/engine/host/host_device.hpp"
 #include "runtime/node/node.hpp"
 
 /// From RuntimeOptions::devices to placed workers with open devices.
@@ -219,10 +218,8 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
 
     for (std::size_t i = 0; i < count; ++i) {
         state->workers.push_back(std::make_unique<engine::Worker>(
-            static_cast<int>(i), placements[i], [info = state->infos[i], n = sharers[i]] {
-                return info.kind == DeviceKind::cuda ? engine::make_cuda_device(info, info.index, n)
-                                                     : engine::make_host_device(info);
-            }));
+            static_cast<int>(i), placements[i],
+            [info = state->infos[i], n = sharers[i]] { return engine::make_device(info, n); }));
     }
     for (std::size_t i = 0; i < count; ++i) {
         state->workers[i]->wait_until_open();

@@ -8,7 +8,9 @@
 #include <rmsp/spgemm.hpp>
 
 #include "matrices.hpp"
-#include "runtime/spgemm/spgemm.hpp"
+#include "runtime/spgemm/exchange.hpp"
+#include "runtime/spgemm/rows.hpp"
+#include "runtime/spgemm/work.hpp"
 
 namespace rmsp::test {
 namespace {
@@ -492,7 +494,7 @@ TEST(SpgemmApi, ProductsThatOverflowAreAnError)
     const CsrView<double> a{1, 1, 3, a_ptr.data(), a_col.data(), nullptr};
     const CsrView<double> b{1, 1, b_ptr[1], b_ptr.data(), a_col.data(), nullptr};
     try {
-        detail::count_work(a, b);
+        spgemm::count_work(a, b);
         FAIL() << "no error";
     } catch (const Error& e) {
         EXPECT_EQ(e.code(), ErrorCode::usage);
@@ -503,22 +505,22 @@ TEST(SpgemmApi, ProductsThatOverflowAreAnError)
     const std::vector<std::int64_t> one{0, 1};
     CsrView<double> single = once;
     single.row_ptr = one.data();
-    EXPECT_EQ(detail::count_work(single, b).back(), b_ptr[1] + detail::spgemm_row_work);
+    EXPECT_EQ(spgemm::count_work(single, b).back(), b_ptr[1] + spgemm::row_work);
 }
 
 TEST(SpgemmApi, SelectsTheRowsOfBThatAreTouched)
 {
     const auto a = small<double>(3, 9, {{{1, 1.0}, {7, 1.0}}, {}, {{2, 1.0}, {7, 1.0}}});
     const auto b = with_row_lengths<double>({1, 2, 3, 40, 50, 60, 1, 4, 1}, 99);
-    const auto selected = detail::select_rows(a.view(), 0, 3, b.view(), 2);
+    const auto selected = spgemm::select_rows(a.view(), 0, 3, b.view(), 2);
     EXPECT_EQ(selected.rows, 3);
     EXPECT_EQ(selected.nnz, 9);
-    EXPECT_EQ(selected.runs, (std::vector<detail::RowRun>{{1, 3, 0}, {7, 8, 5}}));
-    EXPECT_TRUE(detail::select_rows(a.view(), 1, 2, b.view(), 2).runs.empty());
+    EXPECT_EQ(selected.runs, (std::vector<spgemm::RowRun>{{1, 3, 0}, {7, 8, 5}}));
+    EXPECT_TRUE(spgemm::select_rows(a.view(), 1, 2, b.view(), 2).runs.empty());
     // Where little lies between, all of it comes along.
     const auto even = with_row_lengths<double>({1, 20, 30, 0, 1, 1, 1, 40, 1}, 99);
-    const auto range = detail::select_rows(a.view(), 0, 3, even.view(), 2);
-    EXPECT_EQ(range.runs, (std::vector<detail::RowRun>{{1, 8, 0}}));
+    const auto range = spgemm::select_rows(a.view(), 0, 3, even.view(), 2);
+    EXPECT_EQ(range.runs, (std::vector<spgemm::RowRun>{{1, 8, 0}}));
     EXPECT_EQ(range.nnz, 93);
 }
 
@@ -526,18 +528,18 @@ TEST(SpgemmApi, SlicesOfBAreWhatTheirDevicesNeed)
 {
     using Ranges = std::vector<transport::Range>;
     using Slices = std::vector<std::int64_t>;
-    EXPECT_EQ(detail::entry_slices({{0, 100}, {0, 100}, {0, 100}, {0, 100}}), (Slices{0, 25, 50, 75, 100}));
-    EXPECT_EQ(detail::entry_slices({{10, 70}, {30, 110}}), (Slices{10, 60, 110}));
-    EXPECT_EQ(detail::entry_slices({{0, 40}, {20, 110}, {30, 110}}), (Slices{0, 36, 73, 110}));
-    EXPECT_EQ(detail::entry_slices({{0, 30}, {5, 100}, {20, 100}}), (Slices{0, 30, 66, 100}));
-    EXPECT_EQ(detail::entry_slices({{0, 60}, {40, 100}}), (Slices{0, 50, 100}));
-    EXPECT_TRUE(detail::entry_slices({{50, 100}, {0, 100}, {0, 60}}).empty()) << "not in order";
-    EXPECT_TRUE(detail::entry_slices({{0, 100}, {0, 0}, {0, 100}}).empty()) << "a device that needs nothing";
-    EXPECT_TRUE(detail::entry_slices({}).empty());
+    EXPECT_EQ(spgemm::entry_slices({{0, 100}, {0, 100}, {0, 100}, {0, 100}}), (Slices{0, 25, 50, 75, 100}));
+    EXPECT_EQ(spgemm::entry_slices({{10, 70}, {30, 110}}), (Slices{10, 60, 110}));
+    EXPECT_EQ(spgemm::entry_slices({{0, 40}, {20, 110}, {30, 110}}), (Slices{0, 36, 73, 110}));
+    EXPECT_EQ(spgemm::entry_slices({{0, 30}, {5, 100}, {20, 100}}), (Slices{0, 30, 66, 100}));
+    EXPECT_EQ(spgemm::entry_slices({{0, 60}, {40, 100}}), (Slices{0, 50, 100}));
+    EXPECT_TRUE(spgemm::entry_slices({{50, 100}, {0, 100}, {0, 60}}).empty()) << "not in order";
+    EXPECT_TRUE(spgemm::entry_slices({{0, 100}, {0, 0}, {0, 100}}).empty()) << "a device that needs nothing";
+    EXPECT_TRUE(spgemm::entry_slices({}).empty());
     const auto pays = [](std::int64_t from_host, const Ranges& needed) {
-        detail::RowSelection rows;
+        spgemm::RowSelection rows;
         rows.nnz = from_host;
-        return detail::exchange_pays(std::vector<detail::RowSelection>(needed.size(), rows), needed);
+        return spgemm::exchange_pays(std::vector<spgemm::RowSelection>(needed.size(), rows), needed);
     };
     EXPECT_TRUE(pays(100, {{0, 100}, {0, 100}}));
     EXPECT_TRUE(pays(90, {{0, 100}, {0, 100}}));
@@ -545,11 +547,11 @@ TEST(SpgemmApi, SlicesOfBAreWhatTheirDevicesNeed)
     EXPECT_FALSE(pays(60, {{0, 60}, {40, 100}})) << "little in common";
     EXPECT_FALSE(pays(100, {{0, 100}}));
     const std::vector<std::int64_t> row_ptr{0, 5, 9, 20};
-    std::vector<detail::RowSelection> selections(2);
+    std::vector<spgemm::RowSelection> selections(2);
     selections[1].runs = {{1, 3, 0}};
-    EXPECT_EQ(detail::needed_entries(selections, row_ptr.data()), (Ranges{{0, 0}, {5, 20}}));
+    EXPECT_EQ(spgemm::needed_entries(selections, row_ptr.data()), (Ranges{{0, 0}, {5, 20}}));
     selections[1].runs = {{0, 1, 0}, {2, 3, 5}};
-    EXPECT_TRUE(detail::needed_entries(selections, row_ptr.data()).empty());
+    EXPECT_TRUE(spgemm::needed_entries(selections, row_ptr.data()).empty());
 }
 
 TEST(SpgemmApi, PlansForAMachineThatIsNotThere)

@@ -1,24 +1,21 @@
+#include "runtime/spgemm/runs.hpp"
+
 #include <algorithm>
 #include <future>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "runtime/engine/cuda/cuda_backend.hpp"
-#include "runtime/engine/host/host_device.hpp"
-#include "runtime/spgemm/spgemm.hpp"
+#include "runtime/spgemm/work.hpp"
 
-/// Products whose C does not fit beside A and B: runs of rows, one after the other, which go to the host.
-namespace rmsp::detail {
+namespace rmsp::spgemm {
 namespace {
 
 std::unique_ptr<engine::Worker> make_copier(engine::Worker& worker)
 {
     const DeviceInfo& info = worker.device().info();
-    auto copier = std::make_unique<engine::Worker>(worker.rank(), info.placement, [info] {
-        return info.kind == DeviceKind::cuda ? engine::make_cuda_device(info, info.index)
-                                             : engine::make_host_device(info);
-    });
+    auto copier =
+        std::make_unique<engine::Worker>(worker.rank(), info.placement, [info] { return engine::make_device(info); });
     copier->wait_until_open();
     return copier;
 }
@@ -27,8 +24,8 @@ std::unique_ptr<engine::Worker> make_copier(engine::Worker& worker)
 template <class T>
 class Runs {
 public:
-    Runs(ProductState<T>& state, ProductPart<T>& part, engine::Worker& worker, T alpha)
-        : state_(state),
+    Runs(const Factors<T>& factors, ProductPart<T>& part, engine::Worker& worker, T alpha)
+        : factors_(factors),
           part_(part),
           worker_(worker),
           alpha_(alpha),
@@ -71,7 +68,7 @@ public:
                     ErrorCode::out_of_memory,
                     fmt::format("row {} of A B, {} products, does not fit the memory of device {} ({} bytes may be "
                                 "used): {}",
-                                first_row, products_of(state_.work, first_row, end_row), worker_.rank(),
+                                first_row, products_of(factors_.work, first_row, end_row), worker_.rank(),
                                 part_.budget.limit() > 0 ? fmt::format("{}", part_.budget.limit()) : "all", e.what()));
             }
         }
@@ -103,14 +100,15 @@ private:
         RowSelection own_rows;
         const bool kept = part_.b.shard.row_ptr.data() != nullptr;
         if (!kept) {
-            own_rows = select_rows(state_.a, first_row, end_row, state_.b, threads_of(worker_));
-            upload_rows(worker_, part_.budget, state_.b, own_rows, 0, state_.b.rows, own_b);
+            own_rows = select_rows(factors_.a, first_row, end_row, factors_.b, threads_of(worker_));
+            upload_rows(worker_, part_.budget, factors_.b, own_rows, 0, factors_.b.rows, own_b);
         }
         const DeviceRows<T>& b = kept ? part_.b : own_b;
         DeviceRows<T> a;
-        upload_a(worker_, part_.budget, state_.a, state_.b, first_row, end_row, kept ? part_.b_rows : own_rows, b, a);
-        const auto product = prepare_product(worker_, part_.budget, state_.options, a, b);
-        check_counts(*product, products_of(state_.work, first_row, end_row), state_.b.cols);
+        upload_a(worker_, part_.budget, factors_.a, factors_.b, first_row, end_row, kept ? part_.b_rows : own_rows, b,
+                 a);
+        const auto product = prepare_product(worker_, part_.budget, factors_.options, a, b);
+        check_counts(*product, products_of(factors_.work, first_row, end_row), factors_.b.cols);
         const auto nnz = static_cast<std::size_t>(product->nnz());
         OnTheWay run{{part_.budget, nnz}, {part_.budget, nnz}, {}};
         HostRows<T> rows = room(static_cast<std::size_t>(end_row - first_row), nnz);
@@ -160,7 +158,7 @@ private:
         });
     }
 
-    ProductState<T>& state_;
+    const Factors<T>& factors_;
     ProductPart<T>& part_;
     engine::Worker& worker_;
     T alpha_;
@@ -173,16 +171,16 @@ private:
 }  // namespace
 
 template <class T>
-void compute_chunked(ProductState<T>& state, ProductPart<T>& part, engine::Worker& worker, T alpha)
+void compute_in_runs(const Factors<T>& factors, SpgemmShardPlan& plan, ProductPart<T>& part, engine::Worker& worker,
+                     T alpha)
 {
-    SpgemmShardPlan& plan = state.plan.shards[static_cast<std::size_t>(worker.rank())];
     part.b = {};
     if (!part.copier) {
         part.copier = make_copier(worker);
     }
     if (part.budget.limit() == 0 || plan.b_bytes <= part.budget.limit() / 2) {
         try {
-            upload_rows(worker, part.budget, state.b, part.b_rows, 0, state.b.rows, part.b);
+            upload_rows(worker, part.budget, factors.b, part.b_rows, 0, factors.b.rows, part.b);
         } catch (const Error& e) {
             if (e.code() != ErrorCode::out_of_memory) {
                 throw;
@@ -190,14 +188,14 @@ void compute_chunked(ProductState<T>& state, ProductPart<T>& part, engine::Worke
             part.b = {};  // then each run brings what it needs
         }
     }
-    const std::int64_t work_begin = state.work[static_cast<std::size_t>(part.first_row)];
-    const std::int64_t work = state.work[static_cast<std::size_t>(part.end_row)] - work_begin;
+    const std::int64_t work_begin = factors.work[static_cast<std::size_t>(part.first_row)];
+    const std::int64_t work = factors.work[static_cast<std::size_t>(part.end_row)] - work_begin;
     std::int64_t row = part.first_row;
-    Runs<T> runs(state, part, worker, alpha);
+    Runs<T> runs(factors, part, worker, alpha);
     for (std::int64_t chunk = 1; chunk <= plan.chunks; ++chunk) {
         const std::int64_t target = work_begin + work / plan.chunks * chunk + work % plan.chunks * chunk / plan.chunks;
-        const auto end = std::lower_bound(state.work.begin() + row, state.work.begin() + part.end_row, target);
-        const std::int64_t next = chunk == plan.chunks ? part.end_row : end - state.work.begin();
+        const auto end = std::lower_bound(factors.work.begin() + row, factors.work.begin() + part.end_row, target);
+        const std::int64_t next = chunk == plan.chunks ? part.end_row : end - factors.work.begin();
         runs.compute(row, next);
         row = next;
     }
@@ -208,12 +206,11 @@ void compute_chunked(ProductState<T>& state, ProductPart<T>& part, engine::Worke
     for (const HostRows<T>& rows : part.chunks) {
         plan.c_nnz += static_cast<std::int64_t>(rows.values.size());
     }
-    constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t));
-    plan.c_bytes = plan.c_nnz * entry_bytes + (plan.end_row - plan.first_row + 1) * 8;
+    plan.c_bytes = bytes_of_c<T>(plan);
     plan.peak_bytes = part.budget.peak();
 }
 
-template void compute_chunked(ProductState<float>&, ProductPart<float>&, engine::Worker&, float);
-template void compute_chunked(ProductState<double>&, ProductPart<double>&, engine::Worker&, double);
+template void compute_in_runs(const Factors<float>&, SpgemmShardPlan&, ProductPart<float>&, engine::Worker&, float);
+template void compute_in_runs(const Factors<double>&, SpgemmShardPlan&, ProductPart<double>&, engine::Worker&, double);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::spgemm

@@ -1,12 +1,12 @@
+#include "runtime/spgemm/rows.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
-#include "runtime/spgemm/spgemm.hpp"
-
-/// Which rows of a matrix a device gets, and how they get there.
-namespace rmsp::detail {
+namespace rmsp::spgemm {
 namespace {
 
 /// The run that holds selected entry `entry`.
@@ -259,4 +259,4 @@ RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::spgemm

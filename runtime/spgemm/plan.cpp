@@ -1,3 +1,5 @@
+#include "runtime/spgemm/plan.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -10,11 +12,12 @@
 #endif
 
 #include "core/text.hpp"
-#include "runtime/spgemm/spgemm.hpp"
+#include "runtime/node/node.hpp"
+#include "runtime/spgemm/work.hpp"
 #include "runtime/transport/table.hpp"
 
 namespace rmsp {
-namespace detail {
+namespace spgemm {
 namespace {
 
 int threads_here()
@@ -165,40 +168,7 @@ std::int64_t runs_of(const SpgemmShardPlan& shard)
     return std::clamp(runs, least, std::max(shard.end_row - shard.first_row, least));
 }
 
-template <class T>
-HostVector<std::int64_t> count_work(const CsrView<T>& a, const CsrView<T>& b)
-{
-    HostVector<std::int64_t> work(static_cast<std::size_t>(a.rows) + 1);
-    work[0] = 0;
-    bool overflow = false;
-    a.row_ptr.visit([&](const auto* a_ptr) {
-        a.col_idx.visit([&](const auto* a_col) {
-            b.row_ptr.visit([&](const auto* b_ptr) {
-#pragma omp parallel for schedule(dynamic, 1024) reduction(|| : overflow)
-                for (std::int64_t row = 0; row < a.rows; ++row) {
-                    std::int64_t sum = spgemm_row_work;
-                    for (std::int64_t i = a_ptr[row]; i < a_ptr[row + 1]; ++i) {
-                        const std::int64_t k = a_col[i];
-                        overflow = __builtin_add_overflow(sum, std::int64_t{b_ptr[k + 1]} - b_ptr[k], &sum) || overflow;
-                    }
-                    work[static_cast<std::size_t>(row) + 1] = sum;
-                }
-            });
-        });
-    });
-    for (std::size_t row = 1; row < work.size(); ++row) {
-        overflow = __builtin_add_overflow(work[row], work[row - 1], &work[row]) || overflow;
-    }
-    if (overflow) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("A ({} x {}, {} nonzeros) times B ({} x {}, {} nonzeros) takes more than 2^63 - 1 "
-                                "multiplications",
-                                a.rows, a.cols, a.nnz, b.rows, b.cols, b.nnz));
-    }
-    return work;
-}
-
-std::int64_t spgemm_limit(const SpgemmOptions& options, std::int64_t free_bytes)
+std::int64_t memory_limit(const SpgemmOptions& options, std::int64_t free_bytes)
 {
     if (!(options.memory_limit > 0) || options.memory_limit >= 0x1p63) {
         throw Error(ErrorCode::usage,
@@ -210,10 +180,10 @@ std::int64_t spgemm_limit(const SpgemmOptions& options, std::int64_t free_bytes)
 }
 
 template <class T>
-SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
-                            const SpgemmOptions& options, const std::vector<std::int64_t>* first_rows,
-                            const std::vector<std::int64_t>& limits, HostVector<std::int64_t>& work,
-                            std::vector<RowSelection>* selections)
+SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
+                        const SpgemmOptions& options, const std::vector<std::int64_t>* first_rows,
+                        const std::vector<std::int64_t>& limits, HostVector<std::int64_t>& work,
+                        std::vector<RowSelection>* selections)
 {
     check_dimensions(a, b);
     if (!(options.prune_below >= 0)) {
@@ -307,17 +277,15 @@ SpgemmPlan make_spgemm_plan(const RuntimeState& runtime, const CsrView<T>& a, co
     return plan;
 }
 
-#define RMSP_INSTANTIATE(T)                                                                           \
-    template HostVector<std::int64_t> count_work(const CsrView<T>&, const CsrView<T>&);               \
-    template SpgemmPlan make_spgemm_plan(const RuntimeState&, const CsrView<T>&, const CsrView<T>&,   \
-                                         const SpgemmOptions&, const std::vector<std::int64_t>*,      \
-                                         const std::vector<std::int64_t>&, HostVector<std::int64_t>&, \
-                                         std::vector<RowSelection>*);
+#define RMSP_INSTANTIATE(T)                                                                                           \
+    template SpgemmPlan plan_product(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&, \
+                                     const std::vector<std::int64_t>*, const std::vector<std::int64_t>&,              \
+                                     HostVector<std::int64_t>&, std::vector<RowSelection>*);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace detail
+}  // namespace spgemm
 
 bool SpgemmPlan::chunked() const
 {

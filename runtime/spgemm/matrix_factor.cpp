@@ -1,13 +1,63 @@
+#include "runtime/spgemm/matrix_factor.hpp"
+
 #include <algorithm>
 #include <limits>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include <kernels/steps/ghosts/ghosts.hpp>
 #include <kernels/steps/support/support.hpp>
 
-#include "runtime/spgemm/spgemm.hpp"
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/node/node.hpp"
 
-/// Distributed matrices as factors of products.
 namespace rmsp::detail {
+
+using spgemm::entry_zero;
+using spgemm::EntryExchange;
+using spgemm::exchange_transport;
+using spgemm::FactorPart;
+using spgemm::gather_held;
+using spgemm::open_channel;
+
+/// The rows of a distributed matrix as products take them: whole, in columns of the matrix's own numbers. A device whose shard is
+/// different keeps a copy: of its columns if they were numbered anew, of all its entries if its last row goes on on other devices.
+/// Products share it. Its owner keeps the matrix.
+template <class T>
+class FactorRows {
+public:
+    /// The matrix's; made if there are none. Blocks.
+    static std::shared_ptr<FactorRows> of(MatrixState<T>& matrix);
+    ~FactorRows();
+    FactorRows(const FactorRows&) = delete;
+    FactorRows& operator=(const FactorRows&) = delete;
+
+    /// Queues what gives copied values those that the matrix has now. Every worker of the job calls it.
+    void refresh(engine::Worker& worker, engine::Rendezvous& meeting);
+
+    std::vector<std::int64_t> first_rows;  ///< of each device, and the rows at the end
+    std::vector<std::int64_t> slices;      ///< entries before those of each device, and all at the end
+    std::vector<FactorPart<T>> parts;      ///< of each device
+
+private:
+    struct Copy {
+        kernels::DeviceArray<std::int64_t> row_ptr;
+        kernels::DeviceArray<std::int32_t> col_idx;
+        kernels::DeviceArray<std::int32_t> carry_col_idx;  ///< of the row that began on a device before, for that
+        kernels::DeviceArray<T> values;
+    };
+
+    explicit FactorRows(MatrixState<T>& matrix);
+    void make(engine::Worker& worker, engine::Rendezvous& meeting);
+
+    MatrixState<T>& matrix_;
+    std::vector<std::unique_ptr<Copy>> copies_;  ///< of each device
+    std::shared_ptr<EntryExchange> exchange_;    ///< of what rows lack; null: they are whole
+};
+
 namespace {
 
 /// Gives columns of a shard the matrix's own numbers.
@@ -34,7 +84,7 @@ std::shared_ptr<FactorRows<T>> FactorRows<T>::of(MatrixState<T>& matrix)
         rows.reset(new FactorRows(matrix));
         if (rows->exchange_) {
             RuntimeState& runtime = *matrix.runtime;
-            connect(runtime, exchange_transport(runtime, {}), sizeof(T), *rows->exchange_);
+            open_channel(runtime, exchange_transport(runtime, {}), sizeof(T), *rows->exchange_);
         }
         matrix.runtime
             ->submit([&](engine::Worker& worker, engine::Rendezvous& meeting) { rows->make(worker, meeting); })
@@ -80,8 +130,8 @@ FactorRows<T>::~FactorRows()
 {
     for (std::size_t rank = 0; rank < copies_.size(); ++rank) {
         matrix_.runtime->release(static_cast<int>(rank), [copy = copies_[rank].release(), exchange = exchange_, rank] {
-            if (exchange && exchange->channel) {
-                exchange->channel->close(static_cast<int>(rank));
+            if (exchange) {
+                exchange->close(static_cast<int>(rank));
             }
             delete copy;
         });
@@ -154,7 +204,65 @@ void FactorRows<T>::refresh(engine::Worker& worker, engine::Rendezvous& meeting)
     gather_held<T>(worker, meeting, *exchange_, exchange_->values);
 }
 
-template class FactorRows<float>;
-template class FactorRows<double>;
-
 }  // namespace rmsp::detail
+
+namespace rmsp::spgemm {
+namespace {
+
+/// \throws Error(usage) unless the devices have all of the matrix in CSR, with 32-bit columns and the values that were given
+template <class T>
+void check_factor(const MatrixState<T>& matrix, const char* name)
+{
+    const auto refuse = [&](const char* what) {
+        throw Error(ErrorCode::usage, fmt::format("{} is a distributed matrix ({} x {}, {} nonzeros) {}", name,
+                                                  matrix.plan.rows, matrix.plan.cols, matrix.plan.nnz, what));
+    };
+    if (matrix.mode != Mode::resident || matrix.plan.format != Format::csr) {
+        refuse("that is streamed, or no CSR: factors of products are resident and in CSR");
+    }
+    if (matrix.options.values == StoredValues::floats) {
+        refuse("whose values were rounded to floats");
+    }
+    if (matrix.plan.cols > std::numeric_limits<std::int32_t>::max()) {
+        refuse("whose columns do not fit 32 bits");
+    }
+}
+
+template <class T>
+class MatrixFactor final : public ResidentFactor<T> {
+public:
+    explicit MatrixFactor(const std::shared_ptr<MatrixState<T>>& matrix)
+        : ResidentFactor<T>(matrix->plan.rows, matrix->plan.cols), matrix_(matrix)
+    {
+        this->taken = round();
+        rows_ = detail::FactorRows<T>::of(*matrix);
+        this->first_rows = rows_->first_rows;
+        this->slices = rows_->slices;
+        this->parts = rows_->parts;
+    }
+    std::int64_t round() const override { return matrix_->round; }
+    void refresh(engine::Worker& worker, engine::Rendezvous& meeting) override { rows_->refresh(worker, meeting); }
+
+private:
+    std::shared_ptr<MatrixState<T>> matrix_;
+    std::shared_ptr<detail::FactorRows<T>> rows_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<ResidentFactor<T>> matrix_factor(const RuntimeState& runtime,
+                                                 const std::shared_ptr<MatrixState<T>>& matrix, const char* name)
+{
+    check_runtime(*matrix->runtime, runtime, name);
+    check_factor(*matrix, name);
+    return std::make_unique<MatrixFactor<T>>(matrix);
+}
+
+template std::unique_ptr<ResidentFactor<float>> matrix_factor(const RuntimeState&,
+                                                              const std::shared_ptr<MatrixState<float>>&, const char*);
+template std::unique_ptr<ResidentFactor<double>> matrix_factor(const RuntimeState&,
+                                                               const std::shared_ptr<MatrixState<double>>&,
+                                                               const char*);
+
+}  // namespace rmsp::spgemm

@@ -1,13 +1,17 @@
+#include "runtime/spgemm/exchange.hpp"
+
 #include <algorithm>
+#include <functional>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/spgemm/spgemm.hpp"
+#include "runtime/node/node.hpp"
 #include "runtime/transport/table.hpp"
 
-/// How devices get rows of B from each other.
-namespace rmsp::detail {
+namespace rmsp::spgemm {
 namespace {
 
 /// Bytes of pinned memory a device for transports that need some.
@@ -78,7 +82,7 @@ void gather_held(engine::Worker& worker, engine::Rendezvous& meeting, const Entr
     gather(worker, meeting, exchange, places, sizeof(E), [&] { copy_own<E>(worker, exchange, places); });
 }
 
-void connect(RuntimeState& runtime, const std::string& transport, std::size_t entry_bytes, EntryExchange& exchange)
+void open_channel(RuntimeState& runtime, const std::string& transport, std::size_t entry_bytes, EntryExchange& exchange)
 {
     if (runtime.shared_memory() || runtime.devices() == 1) {
         return;
@@ -182,49 +186,47 @@ std::string exchange_transport(const RuntimeState& runtime, const SpgemmOptions&
 }
 
 template <class T>
-void open_exchange(ProductState<T>& state, std::vector<std::int64_t> slices, std::vector<transport::Range> needed)
+std::unique_ptr<EntryExchange> open_exchange(RuntimeState& runtime, const std::string& transport,
+                                             std::vector<std::int64_t> slices, std::vector<transport::Range> needed,
+                                             const std::vector<FactorPart<T>>* held)
 {
-    RuntimeState& runtime = *state.runtime;
     const auto devices = static_cast<std::size_t>(runtime.devices());
     auto exchange = std::make_unique<EntryExchange>();
     exchange->slices = std::move(slices);
     exchange->needed = std::move(needed);
-    const bool resident = b_is_on_devices(state.b);
     for (EntryExchange::Places* places : {&exchange->col_idx, &exchange->values}) {
         places->copies.resize(devices);
-        places->held.resize(resident ? devices : 0);
+        places->held.resize(held != nullptr ? devices : 0);
     }
-    if (resident) {
-        for (std::size_t rank = 0; rank < devices; ++rank) {
-            const auto& part = state.resident_b->parts[rank];
-            const std::int64_t first = exchange->slices[rank];
-            exchange->col_idx.held[rank] = entry_zero(part.col_idx, first);
-            exchange->values.held[rank] = entry_zero(part.values, first);
-            transport::Range& range = exchange->needed[rank];
-            if (first <= range.first && range.end <= exchange->slices[rank + 1]) {
-                exchange->col_idx.copies[rank] = exchange->col_idx.held[rank];
-                exchange->values.copies[rank] = exchange->values.held[rank];
-                range = {};
-            }
+    for (std::size_t rank = 0; held != nullptr && rank < devices; ++rank) {
+        const FactorPart<T>& part = (*held)[rank];
+        const std::int64_t first = exchange->slices[rank];
+        exchange->col_idx.held[rank] = entry_zero(part.col_idx, first);
+        exchange->values.held[rank] = entry_zero(part.values, first);
+        transport::Range& range = exchange->needed[rank];
+        if (first <= range.first && range.end <= exchange->slices[rank + 1]) {
+            exchange->col_idx.copies[rank] = exchange->col_idx.held[rank];
+            exchange->values.copies[rank] = exchange->values.held[rank];
+            range = {};
         }
     }
-    connect(runtime, state.plan.exchange, sizeof(T), *exchange);
-    state.exchange = std::move(exchange);
+    open_channel(runtime, transport, sizeof(T), *exchange);
+    return exchange;
 }
 
 template <class T>
-bool make_room(ProductState<T>& state, ProductPart<T>& part, engine::Worker& worker, engine::Rendezvous& meeting)
+bool make_room(EntryExchange& exchange, MemoryBudget& memory, DeviceRows<T>& b, engine::Worker& worker,
+               engine::Rendezvous& meeting)
 {
-    EntryExchange& exchange = *state.exchange;
     const auto rank = static_cast<std::size_t>(worker.rank());
     const transport::Range range = exchange.needed[rank];
     const auto n = static_cast<std::size_t>(range.end - range.first);
     try {
-        part.b.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, n);
-        part.b.values = kernels::DeviceArray<T>(part.budget, n);
+        b.col_idx = kernels::DeviceArray<std::int32_t>(memory, n);
+        b.values = kernels::DeviceArray<T>(memory, n);
         if (n > 0) {
-            exchange.col_idx.copies[rank] = entry_zero(part.b.col_idx.data(), range.first);
-            exchange.values.copies[rank] = entry_zero(part.b.values.data(), range.first);
+            exchange.col_idx.copies[rank] = entry_zero(b.col_idx.data(), range.first);
+            exchange.values.copies[rank] = entry_zero(b.values.data(), range.first);
         }
     } catch (const Error& e) {
         if (e.code() != ErrorCode::out_of_memory) {
@@ -234,32 +236,31 @@ bool make_room(ProductState<T>& state, ProductPart<T>& part, engine::Worker& wor
     }
     meeting.arrive_and_wait();
     if (exchange.given_up) {
-        part.b = {};
+        b = {};
         return false;
     }
     return true;
 }
 
 template <class T>
-void exchange_columns(ProductState<T>& state, engine::Worker& worker, engine::Rendezvous& meeting)
+void exchange_columns(const EntryExchange& exchange, const CsrView<T>& b, engine::Worker& worker,
+                      engine::Rendezvous& meeting)
 {
-    const EntryExchange& exchange = *state.exchange;
-    const auto rank = static_cast<std::size_t>(worker.rank());
     if (exchange.of_resident()) {
         gather_held<std::int32_t>(worker, meeting, exchange, exchange.col_idx);
         return;
     }
+    const auto rank = static_cast<std::size_t>(worker.rank());
     gather(worker, meeting, exchange, exchange.col_idx, sizeof(std::int32_t), [&] {
-        state.b.col_idx.visit([&](const auto* columns) {
+        b.col_idx.visit([&](const auto* columns) {
             upload_slice<std::int32_t>(worker, exchange, columns, exchange.col_idx.copies[rank]);
         });
     });
 }
 
 template <class T>
-void exchange_values(ProductState<T>& state, engine::Worker& worker, engine::Rendezvous& meeting, const T* from)
+void exchange_values(const EntryExchange& exchange, const T* from, engine::Worker& worker, engine::Rendezvous& meeting)
 {
-    const EntryExchange& exchange = *state.exchange;
     if (exchange.of_resident()) {
         gather_held<T>(worker, meeting, exchange, exchange.values);
         return;
@@ -270,30 +271,32 @@ void exchange_values(ProductState<T>& state, engine::Worker& worker, engine::Ren
 }
 
 template <class T>
-void take_exchanged(ProductState<T>& state, ProductPart<T>& part, engine::Worker& worker)
+void take_exchanged(const EntryExchange& exchange, const CsrView<T>& b, const RowSelection& rows, MemoryBudget& memory,
+                    DeviceRows<T>& out, engine::Worker& worker)
 {
-    const EntryExchange& exchange = *state.exchange;
     const auto rank = static_cast<std::size_t>(worker.rank());
-    const RowSelection& rows = part.b_rows;
-    const IndexView row_ptr = upload_row_pointers(worker, part.budget, state.b, rows, 0, state.b.rows, part.b.row_ptr);
-    const std::int64_t first = rows.runs.empty() ? 0 : state.b.row_ptr[rows.runs.front().first];
-    part.b.describe(rows, {state.b.rows, state.b.cols, rows.nnz, row_ptr,
-                           rows.nnz > 0 ? at<std::int32_t>(exchange.col_idx.copies[rank], first) : nullptr,
-                           rows.nnz > 0 ? at<T>(exchange.values.copies[rank], first) : nullptr});
+    const IndexView row_ptr = upload_row_pointers(worker, memory, b, rows, 0, b.rows, out.row_ptr);
+    const std::int64_t first = rows.runs.empty() ? 0 : b.row_ptr[rows.runs.front().first];
+    out.describe(rows, {b.rows, b.cols, rows.nnz, row_ptr,
+                        rows.nnz > 0 ? at<std::int32_t>(exchange.col_idx.copies[rank], first) : nullptr,
+                        rows.nnz > 0 ? at<T>(exchange.values.copies[rank], first) : nullptr});
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                  \
-    template void gather_held<T>(engine::Worker&, engine::Rendezvous&, const EntryExchange&,                 \
-                                 const EntryExchange::Places&);                                              \
-    template void open_exchange(ProductState<T>&, std::vector<std::int64_t>, std::vector<transport::Range>); \
-    template bool make_room(ProductState<T>&, ProductPart<T>&, engine::Worker&, engine::Rendezvous&);        \
-    template void exchange_columns(ProductState<T>&, engine::Worker&, engine::Rendezvous&);                  \
-    template void exchange_values(ProductState<T>&, engine::Worker&, engine::Rendezvous&, const T*);         \
-    template void take_exchanged(ProductState<T>&, ProductPart<T>&, engine::Worker&);
+#define RMSP_INSTANTIATE(T)                                                                                         \
+    template void gather_held<T>(engine::Worker&, engine::Rendezvous&, const EntryExchange&,                        \
+                                 const EntryExchange::Places&);                                                     \
+    template std::unique_ptr<EntryExchange> open_exchange(RuntimeState&, const std::string&,                        \
+                                                          std::vector<std::int64_t>, std::vector<transport::Range>, \
+                                                          const std::vector<FactorPart<T>>*);                       \
+    template bool make_room(EntryExchange&, MemoryBudget&, DeviceRows<T>&, engine::Worker&, engine::Rendezvous&);   \
+    template void exchange_columns(const EntryExchange&, const CsrView<T>&, engine::Worker&, engine::Rendezvous&);  \
+    template void exchange_values(const EntryExchange&, const T*, engine::Worker&, engine::Rendezvous&);            \
+    template void take_exchanged(const EntryExchange&, const CsrView<T>&, const RowSelection&, MemoryBudget&,       \
+                                 DeviceRows<T>&, engine::Worker&);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 template void gather_held<std::int32_t>(engine::Worker&, engine::Rendezvous&, const EntryExchange&,
                                         const EntryExchange::Places&);
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::spgemm

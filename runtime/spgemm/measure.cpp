@@ -1,16 +1,16 @@
+#include "runtime/spgemm/measure.hpp"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "core/clock.hpp"
-#include "runtime/spgemm/spgemm.hpp"
 
-namespace rmsp {
+namespace rmsp::spgemm {
 
 template <class T>
-std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int64_t iterations, T alpha)
+std::vector<Measurement> measure(ProductState<T>& state, std::int64_t warmup, std::int64_t iterations, T alpha)
 {
-    detail::ProductState<T>& state = detail::checked(state_);
     if (iterations < 1 || warmup < 0) {
         throw Error(ErrorCode::usage,
                     fmt::format("measure({}, {}): at least one iteration is timed", warmup, iterations));
@@ -32,58 +32,57 @@ std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int
     std::vector<std::int64_t> peak(devices);  // of whole products; what is kept for repeated values comes on top
     double wall_whole = 0;
     double wall_values = 0;
-    detail::on_devices<T>(
-        state, [&](engine::Worker& worker, detail::ProductPart<T>& part, engine::Rendezvous& meeting) {
-            const auto rank = static_cast<std::size_t>(worker.rank());
-            auto loop_begin = core::Clock::now();
-            for (std::int64_t round = -warmup; round < iterations; ++round) {
-                part.col_idx.reset();
-                part.values.reset();
-                part.product.reset();
-                part.columns_known = false;
-                worker.stream().synchronize();
-                meeting.arrive_and_wait();
-                if (round == 0) {
-                    loop_begin = core::Clock::now();
-                }
-                const auto begin = core::Clock::now();
-                part.product = detail::prepare_product(worker, part.budget, state.options, part.a, part.b);
-                const double prepared = core::seconds_since(begin);
-                const auto nnz = static_cast<std::size_t>(part.product->nnz());
-                part.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, nnz);
-                part.values = kernels::DeviceArray<T>(part.budget, nnz);
-                const double allocated = core::seconds_since(begin);
-                detail::fill_or_renew(part, worker, alpha);
-                worker.stream().synchronize();
-                if (round >= 0) {
-                    whole[rank].push_back(core::seconds_since(begin));
-                    symbolic[rank].push_back(prepared);
-                    allocate[rank].push_back(allocated - prepared);
-                    fill[rank].push_back(whole[rank].back() - allocated);
-                }
-            }
+    on_devices<T>(state, [&](engine::Worker& worker, ProductPart<T>& part, engine::Rendezvous& meeting) {
+        const auto rank = static_cast<std::size_t>(worker.rank());
+        auto loop_begin = core::Clock::now();
+        for (std::int64_t round = -warmup; round < iterations; ++round) {
+            part.col_idx.reset();
+            part.values.reset();
+            part.product.reset();
+            part.columns_known = false;
+            worker.stream().synchronize();
             meeting.arrive_and_wait();
-            peak[rank] = part.budget.peak();
-            if (rank == 0) {
-                wall_whole = core::seconds_since(loop_begin);
+            if (round == 0) {
+                loop_begin = core::Clock::now();
             }
-            for (std::int64_t round = -warmup; round < iterations; ++round) {
-                meeting.arrive_and_wait();
-                if (round == 0) {
-                    loop_begin = core::Clock::now();
-                }
-                const auto begin = core::Clock::now();
-                detail::fill_or_renew(part, worker, alpha);
-                worker.stream().synchronize();
-                if (round >= 0) {
-                    values[rank].push_back(core::seconds_since(begin));
-                }
+            const auto begin = core::Clock::now();
+            part.product = prepare_product(worker, part.budget, state.factors.options, part.a, part.b);
+            const double prepared = core::seconds_since(begin);
+            const auto nnz = static_cast<std::size_t>(part.product->nnz());
+            part.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, nnz);
+            part.values = kernels::DeviceArray<T>(part.budget, nnz);
+            const double allocated = core::seconds_since(begin);
+            fill_or_renew(part, worker, alpha);
+            worker.stream().synchronize();
+            if (round >= 0) {
+                whole[rank].push_back(core::seconds_since(begin));
+                symbolic[rank].push_back(prepared);
+                allocate[rank].push_back(allocated - prepared);
+                fill[rank].push_back(whole[rank].back() - allocated);
             }
+        }
+        meeting.arrive_and_wait();
+        peak[rank] = part.budget.peak();
+        if (rank == 0) {
+            wall_whole = core::seconds_since(loop_begin);
+        }
+        for (std::int64_t round = -warmup; round < iterations; ++round) {
             meeting.arrive_and_wait();
-            if (rank == 0) {
-                wall_values = core::seconds_since(loop_begin);
+            if (round == 0) {
+                loop_begin = core::Clock::now();
             }
-        });
+            const auto begin = core::Clock::now();
+            fill_or_renew(part, worker, alpha);
+            worker.stream().synchronize();
+            if (round >= 0) {
+                values[rank].push_back(core::seconds_since(begin));
+            }
+        }
+        meeting.arrive_and_wait();
+        if (rank == 0) {
+            wall_values = core::seconds_since(loop_begin);
+        }
+    });
     state.computed = true;
 
     const auto median = [](std::vector<double> v) {
@@ -134,7 +133,7 @@ std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int
     return measurements;
 }
 
-template std::vector<Measurement> SparseProduct<float>::measure(std::int64_t, std::int64_t, float);
-template std::vector<Measurement> SparseProduct<double>::measure(std::int64_t, std::int64_t, double);
+template std::vector<Measurement> measure(ProductState<float>&, std::int64_t, std::int64_t, float);
+template std::vector<Measurement> measure(ProductState<double>&, std::int64_t, std::int64_t, double);
 
-}  // namespace rmsp
+}  // namespace rmsp::spgemm

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <rmsp/spgemm.hpp>
+
+#include "matrix/compare.hpp"
+
+namespace rmsp {
+namespace {
+
+/// Entry i of a vector in [-1, 1), by SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+double random_entry(std::int64_t i)
+{
+    std::uint64_t z = static_cast<std::uint64_t>(i + 1) * 0x9e3779b97f4a7c15U;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    z ^= z >> 31;
+    return static_cast<double>(z >> 11) * 0x1p-52 - 1;
+}
+
+/// One row of C, entry by entry.
+template <class T>
+void compare_row(const CsrView<T>& a, const CsrView<T>& b, T alpha, const CsrView<T>& c, std::int64_t row,
+                 detail::Worst& worst)
+{
+    struct Product {
+        std::int64_t column;
+        long double value;
+    };
+    std::vector<Product> products;
+    for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
+        const std::int64_t k = a.col_idx[i];
+        for (std::int64_t j = b.row_ptr[k]; j < b.row_ptr[k + 1]; ++j) {
+            products.push_back({b.col_idx[j], static_cast<long double>(alpha) * a.values[i] * b.values[j]});
+        }
+    }
+    std::stable_sort(products.begin(), products.end(),
+                     [](const Product& l, const Product& r) { return l.column < r.column; });
+    std::int64_t out = c.row_ptr[row];
+    for (std::size_t i = 0; i < products.size();) {
+        const std::int64_t column = products[i].column;
+        long double sum = 0;
+        long double magnitude = 0;
+        std::int64_t n = 0;
+        for (; i < products.size() && products[i].column == column; ++i, ++n) {
+            sum += products[i].value;
+            magnitude += std::fabs(products[i].value);
+        }
+        if (out >= c.row_ptr[row + 1] || c.col_idx[out] != column) {
+            worst.add_structure_error(row);
+            return;
+        }
+        worst.add(row, c.values[out++], sum, magnitude, static_cast<double>(n + 4) * std::numeric_limits<T>::epsilon());
+    }
+    if (out != c.row_ptr[row + 1]) {
+        worst.add_structure_error(row);
+    }
+}
+
+}  // namespace
+
+template <class T>
+Verification verify_spgemm(const CsrView<T>& a, const CsrView<T>& b, T alpha, const CsrView<T>& c,
+                           std::int64_t sampled_rows)
+{
+    if (a.cols != b.rows || c.rows != a.rows || c.cols != b.cols) {
+        throw Error(ErrorCode::usage, fmt::format("C ({} x {}) cannot be the product of A ({} x {}) and B ({} x {})",
+                                                  c.rows, c.cols, a.rows, a.cols, b.rows, b.cols));
+    }
+    validate(c);
+    // B v and |B| |v|, and how many products each row adds to an entry of A B v.
+    HostVector<long double> bv(static_cast<std::size_t>(b.rows));
+    HostVector<long double> magnitudes(static_cast<std::size_t>(b.rows));
+#pragma omp parallel for schedule(dynamic, 4096)
+    for (std::int64_t row = 0; row < b.rows; ++row) {
+        long double sum = 0;
+        long double magnitude = 0;
+        for (std::int64_t i = b.row_ptr[row]; i < b.row_ptr[row + 1]; ++i) {
+            const long double product = b.values[i] * static_cast<long double>(random_entry(b.col_idx[i]));
+            sum += product;
+            magnitude += std::fabs(product);
+        }
+        bv[static_cast<std::size_t>(row)] = sum;
+        magnitudes[static_cast<std::size_t>(row)] = magnitude;
+    }
+    detail::Worst worst;
+    const std::int64_t samples = std::min(sampled_rows, a.rows);
+#pragma omp parallel
+    {
+        detail::Worst own;
+#pragma omp for schedule(dynamic, 4096) nowait
+        for (std::int64_t row = 0; row < a.rows; ++row) {
+            long double expected = 0;
+            long double magnitude = 0;
+            std::int64_t products = 0;
+            for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
+                const auto k = static_cast<std::size_t>(a.col_idx[i]);
+                const long double value = static_cast<long double>(alpha) * a.values[i];
+                expected += value * bv[k];
+                magnitude += std::fabs(value) * magnitudes[k];
+                products += b.row_ptr[a.col_idx[i] + 1] - b.row_ptr[a.col_idx[i]];
+            }
+            const std::int64_t entries = c.row_ptr[row + 1] - c.row_ptr[row];
+            long double sum = 0;
+            bool rising = true;
+            for (std::int64_t i = c.row_ptr[row]; i < c.row_ptr[row + 1]; ++i) {
+                rising = rising && (i == c.row_ptr[row] || c.col_idx[i - 1] < c.col_idx[i]);
+                sum += c.values[i] * static_cast<long double>(random_entry(c.col_idx[i]));
+            }
+            if (!rising || entries > products || (entries == 0 && products > 0)) {
+                own.add_structure_error(row);
+                continue;
+            }
+            own.add(row, sum, expected, magnitude,
+                    static_cast<double>(products + 4) * std::numeric_limits<T>::epsilon());
+        }
+#pragma omp for schedule(dynamic, 4) nowait
+        for (std::int64_t s = 0; s < samples; ++s) {
+            compare_row(a, b, alpha, c, a.rows / samples * s + a.rows % samples * s / samples, own);
+        }
+#pragma omp critical(rmsp_verify_spgemm)
+        worst.merge(own);
+    }
+    return worst.result();
+}
+
+template Verification verify_spgemm(const CsrView<float>&, const CsrView<float>&, float, const CsrView<float>&,
+                                    std::int64_t);
+template Verification verify_spgemm(const CsrView<double>&, const CsrView<double>&, double, const CsrView<double>&,
+                                    std::int64_t);
+
+}  // namespace rmsp

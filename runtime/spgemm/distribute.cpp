@@ -1,0 +1,121 @@
+#include "runtime/spgemm/distribute.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/matrix/distribute.hpp"
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/matrix/update.hpp"
+#include "runtime/node/node.hpp"
+#include "runtime/spgemm/product_factor.hpp"
+
+namespace rmsp::spgemm {
+namespace {
+
+/// Values of a product, from its devices to those of a matrix that was made of it.
+template <class T>
+class ValuesOfProduct final : public detail::ResidentValues<T> {
+public:
+    ValuesOfProduct(RuntimeState& runtime, const ResidentFactor<T>& product) : runtime_(runtime), product_(product) {}
+    ~ValuesOfProduct() override { close(); }
+    ValuesOfProduct(const ValuesOfProduct&) = delete;
+    ValuesOfProduct& operator=(const ValuesOfProduct&) = delete;
+
+    void split(const Partition& partition) override
+    {
+        close();
+        exchange_ = std::make_shared<EntryExchange>();
+        exchange_->slices = product_.slices;
+        exchange_->values.copies.resize(partition.parts.size());
+        for (std::size_t rank = 0; rank < partition.parts.size(); ++rank) {
+            const PartialCsr& part = partition.parts[rank];
+            exchange_->needed.push_back({part.start_idx, part.end_idx});
+            exchange_->values.held.push_back(entry_zero(product_.parts[rank].values, product_.slices[rank]));
+        }
+        open_channel(runtime_, exchange_transport(runtime_, {}), sizeof(T), *exchange_);
+    }
+    void gather(engine::Worker& worker, engine::Rendezvous& meeting, T* to) override
+    {
+        const auto rank = static_cast<std::size_t>(worker.rank());
+        exchange_->values.copies[rank] = entry_zero(to, exchange_->needed[rank].first);
+        meeting.arrive_and_wait();
+        gather_held<T>(worker, meeting, *exchange_, exchange_->values);
+    }
+
+private:
+    void close() noexcept
+    {
+        for (int rank = 0; exchange_ && exchange_->channel && rank < runtime_.devices(); ++rank) {
+            runtime_.release(rank, [exchange = exchange_, rank] { exchange->close(rank); });
+        }
+        exchange_.reset();
+    }
+
+    RuntimeState& runtime_;
+    const ResidentFactor<T>& product_;
+    std::shared_ptr<EntryExchange> exchange_;
+};
+
+/// C of a product that is on the devices and has values.
+template <class T>
+std::unique_ptr<ResidentFactor<T>> c_on_devices(const std::shared_ptr<ProductState<T>>& product)
+{
+    auto c = product_factor(*checked(product).runtime, product, "C");
+    if (!c->in_place()) {
+        throw Error(ErrorCode::usage,
+                    "C was computed in runs of rows, which are on the host: distribute what download() returns");
+    }
+    return c;
+}
+
+}  // namespace
+
+template <class T>
+DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product, const DistributeOptions& options)
+{
+    RuntimeState& runtime = *checked(product).runtime;
+    runtime.require_live();
+    if (options.mode == Mode::streamed || options.borrow || options.values == StoredValues::floats ||
+        options.alignment == RowAlignment::exact) {
+        throw Error(ErrorCode::usage,
+                    "a product becomes a matrix in the devices' memory, of exact values and whole rows: not streamed, "
+                    "borrowed, rounded or cut within rows");
+    }
+    const auto c = c_on_devices(product);
+    c->bring_structure(runtime, true);
+    ValuesOfProduct<T> values(runtime, *c);
+    DistributeOptions whole_rows = options;
+    whole_rows.alignment = RowAlignment::row;
+    detail::Stored<T> stored = detail::stored(c->view());
+    stored.resident = &values;
+    return detail::MatrixAccess::handle(detail::distribute(product->runtime, stored, whole_rows));
+}
+
+template <class T>
+void renew(const std::shared_ptr<ProductState<T>>& product, DistributedMatrix<T>& matrix)
+{
+    const auto& to = detail::MatrixAccess::state(matrix);
+    const auto c = c_on_devices(product);
+    const SpgemmPlan& from = product->plan;
+    if (!to || to->runtime != product->runtime || to->mode != Mode::resident || to->plan.format != Format::csr ||
+        to->plan.rows != from.rows || to->plan.cols != from.cols || to->plan.nnz != from.c_nnz || to->any_carry ||
+        to->options.borrow || to->options.values == StoredValues::floats) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("only a matrix that distribute() made of this product takes its values ({} x {}, {} "
+                                "nonzeros)",
+                                from.rows, from.cols, from.c_nnz));
+    }
+    ValuesOfProduct<T> values(*product->runtime, *c);
+    values.split(to->plan.partition);
+    detail::update_values<T>(to, nullptr, &values);
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                      \
+    template DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>&, const DistributeOptions&); \
+    template void renew(const std::shared_ptr<ProductState<T>>&, DistributedMatrix<T>&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::spgemm

@@ -1,0 +1,94 @@
+#include "runtime/spgemm/factors.hpp"
+
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/node/node.hpp"
+
+namespace rmsp::spgemm {
+
+void check_runtime(const RuntimeState& of_factor, const RuntimeState& of_product, const char* name)
+{
+    if (&of_factor != &of_product) {
+        throw Error(ErrorCode::usage, fmt::format("{} is on the devices of another runtime", name));
+    }
+}
+
+template <class T>
+CsrView<T> ResidentFactor<T>::view() const
+{
+    CsrView<T> view{rows_, cols_, 0, IndexView(host_.row_ptr.data()), {}, nullptr};
+    view.nnz = host_.row_ptr.empty() ? 0 : host_.row_ptr.back();
+    if (host_.col_idx.size() > 0) {
+        view.col_idx = host_.view().col_idx;
+    }
+    if (!host_.values.empty()) {
+        view.values = host_.values.data();
+    }
+    return view;
+}
+
+template <class T>
+void ResidentFactor<T>::bring_structure(RuntimeState& runtime, bool columns)
+{
+    if (!in_place()) {
+        bring_all(runtime);
+    } else {
+        bring(runtime, columns, false);
+    }
+}
+
+template <class T>
+void ResidentFactor<T>::bring(RuntimeState& runtime, bool columns, bool values)
+{
+    const auto nnz = static_cast<std::size_t>(slices.back());
+    host_.rows = rows_;
+    host_.cols = cols_;
+    host_.row_ptr.resize(static_cast<std::size_t>(rows_) + 1);
+    host_.row_ptr[0] = 0;
+    HostVector<std::int32_t> col_idx(columns ? nnz : 0);
+    host_.values.resize(values ? nnz : 0);
+    runtime
+        .submit(
+            [&](engine::Worker& worker, engine::Rendezvous& meeting) {
+                if (values) {
+                    refresh(worker, meeting);
+                }
+                const auto rank = static_cast<std::size_t>(worker.rank());
+                const FactorPart<T>& part = parts[rank];
+                const std::int64_t first_row = first_rows[rank];
+                const std::int64_t rows = first_rows[rank + 1] - first_row;
+                const std::int64_t first = slices[rank];
+                const auto entries = static_cast<std::size_t>(slices[rank + 1] - first);
+                engine::Device& device = worker.device();
+                if (columns && entries > 0) {
+                    device.download(worker.stream(), col_idx.data() + first, part.col_idx,
+                                    entries * sizeof(std::int32_t));
+                }
+                if (values && entries > 0) {
+                    device.download(worker.stream(), host_.values.data() + first, part.values, entries * sizeof(T));
+                }
+                if (rows > 0) {
+                    part.row_ptr.visit([&](const auto* p) {
+                        HostVector<std::remove_cvref_t<decltype(*p)>> local(static_cast<std::size_t>(rows) + 1);
+                        device.download(worker.stream(), local.data(), p, local.size() * sizeof(*p));
+                        worker.stream().synchronize();
+                        for (std::int64_t i = 1; i <= rows; ++i) {
+                            host_.row_ptr[static_cast<std::size_t>(first_row + i)] =
+                                first + local[static_cast<std::size_t>(i)];
+                        }
+                    });
+                }
+                worker.stream().synchronize();
+            },
+            {}, true)
+        .get();
+    host_.col_idx = std::move(col_idx);
+}
+
+template class ResidentFactor<float>;
+template class ResidentFactor<double>;
+
+}  // namespace rmsp::spgemm

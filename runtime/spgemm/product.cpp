@@ -1,0 +1,274 @@
+#include "runtime/spgemm/product.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/clock.hpp"
+#include "runtime/node/node.hpp"
+#include "runtime/spgemm/plan.hpp"
+#include "runtime/spgemm/runs.hpp"
+
+namespace rmsp::detail {
+
+template <class T>
+ProductState<T>::~ProductState()
+{
+    const std::shared_ptr<spgemm::EntryExchange> exchanged = std::move(factors.exchange);
+    for (std::size_t rank = 0; runtime && rank < parts.size(); ++rank) {
+        spgemm::ProductPart<T>* const part = parts[rank].release();
+        runtime->release(static_cast<int>(rank), [part, exchanged, rank] {
+            if (exchanged) {
+                exchanged->close(static_cast<int>(rank));
+            }
+            delete part;
+        });
+    }
+}
+
+template <class T>
+void ProductState<T>::set_phase(const char* name, std::vector<double> seconds)
+{
+    for (PhaseTimes& phase : phases) {
+        if (phase.name == name) {
+            phase.seconds = std::move(seconds);
+            return;
+        }
+    }
+    phases.push_back({name, std::move(seconds), true});
+}
+
+template struct ProductState<float>;
+template struct ProductState<double>;
+
+}  // namespace rmsp::detail
+
+namespace rmsp::spgemm {
+
+template <class T>
+ProductState<T>& checked(const std::shared_ptr<ProductState<T>>& state)
+{
+    if (!state) {
+        throw Error(ErrorCode::usage, "this SparseProduct is empty; make one from a Runtime and two matrices");
+    }
+    return *state;
+}
+
+template <class T>
+std::vector<double> on_devices(ProductState<T>& state, const DeviceBody<T>& body)
+{
+    std::vector<double> seconds(state.parts.size());
+    state.runtime
+        ->submit(
+            [&](engine::Worker& worker, engine::Rendezvous& meeting) {
+                const auto begin = core::Clock::now();
+                body(worker, *state.parts[static_cast<std::size_t>(worker.rank())], meeting);
+                worker.stream().synchronize();
+                seconds[static_cast<std::size_t>(worker.rank())] = core::seconds_since(begin);
+            },
+            {}, true)
+        .get();
+    return seconds;
+}
+
+namespace {
+
+/// Sums the devices' counts up, once all are known.
+template <class T>
+void finish_counts(ProductState<T>& state)
+{
+    SpgemmPlan& plan = state.plan;
+    plan.c_nnz = 0;
+    plan.exact = state.computed || !plan.chunked();
+    for (const SpgemmShardPlan& shard : plan.shards) {
+        plan.c_nnz += shard.c_nnz;
+    }
+}
+
+template <class T>
+bool all_on_devices(const ProductState<T>& state)
+{
+    return std::all_of(state.parts.begin(), state.parts.end(),
+                       [](const auto& part) { return part->product != nullptr; });
+}
+
+/// Connects the devices where they get entries of B from each other.
+template <class T>
+void connect_devices(ProductState<T>& state, const std::vector<RowSelection>& selections)
+{
+    Factors<T>& factors = state.factors;
+    std::vector<transport::Range> needed = needed_entries(selections, factors.b.row_ptr);
+    if (b_is_on_devices(factors.b)) {
+        factors.exchange = open_exchange(*state.runtime, state.plan.exchange, factors.resident_b->slices,
+                                         std::move(needed), &factors.resident_b->parts);
+    } else if (state.plan.exchange != "none") {
+        std::vector<std::int64_t> slices = entry_slices(needed);
+        factors.exchange =
+            open_exchange<T>(*state.runtime, state.plan.exchange, std::move(slices), std::move(needed), nullptr);
+    }
+}
+
+/// Which factors have newer values than what the devices were sent, or gathered, of them.
+struct Renewed {
+    bool a = false;
+    bool b = false;
+};
+
+/// Where values of a factor that is on the devices are needed on the host, they are there afterwards.
+template <class T>
+Renewed look_for_values(ProductState<T>& state)
+{
+    const bool in_runs = !all_on_devices(state);
+    const auto look = [&](ResidentFactor<T>& factor, CsrView<T>& view) {
+        const std::int64_t round = factor.round();
+        const bool renewed = std::exchange(factor.taken, round) != round;
+        const bool here = view.values != nullptr;
+        if (here ? renewed : in_runs) {
+            factor.bring_all(*state.runtime);
+            view = factor.view();
+        }
+        return renewed;
+    };
+    Factors<T>& factors = state.factors;
+    Renewed renewed;
+    if (factors.resident_a) {
+        renewed.a = look(*factors.resident_a, factors.a);
+    }
+    if (factors.resident_b) {
+        renewed.b = look(*factors.resident_b, factors.b);
+    }
+    return renewed;
+}
+
+}  // namespace
+
+template <class T>
+void build(ProductState<T>& state)
+{
+    const auto begin = core::Clock::now();
+    Factors<T>& factors = state.factors;
+    const auto devices = static_cast<std::size_t>(state.runtime->devices());
+    std::vector<std::int64_t> limits(devices);
+    state.runtime
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
+            limits[static_cast<std::size_t>(worker.rank())] =
+                memory_limit(factors.options, worker.device().free_bytes());
+        })
+        .get();
+    std::vector<RowSelection> selections;
+    const auto plan = [&] {
+        const bool a_is_there = factors.resident_a && factors.resident_a->in_place();
+        state.plan =
+            plan_product(*state.runtime, factors.a, factors.b, factors.options,
+                         a_is_there ? &factors.resident_a->first_rows : nullptr, limits, factors.work, &selections);
+    };
+    plan();
+    if (b_is_on_devices(factors.b) && (state.plan.chunked() || (devices > 1 && state.plan.exchange == "none"))) {
+        factors.resident_b->bring_all(*state.runtime);
+        factors.b = factors.resident_b->view();
+        plan();
+    }
+    state.parts.resize(devices);
+    connect_devices(state, selections);
+    state.set_phase("plan", {core::seconds_since(begin)});
+
+    std::vector<double> gather(devices);
+    std::vector<double> upload(devices);
+    std::vector<double> symbolic(devices);
+    state.runtime
+        ->submit(
+            [&](engine::Worker& worker, engine::Rendezvous& meeting) {
+                const auto rank = static_cast<std::size_t>(worker.rank());
+                auto part = std::make_unique<ProductPart<T>>(worker.device().make_pool(worker.stream()), limits[rank]);
+                part->first_row = state.plan.shards[rank].first_row;
+                part->end_row = state.plan.shards[rank].end_row;
+                part->b_rows = std::move(selections[rank]);
+                state.parts[rank] = std::move(part);
+                const PartSeconds seconds =
+                    build_part(factors, state.plan.shards[rank], *state.parts[rank], worker, meeting);
+                gather[rank] = seconds.gather;
+                upload[rank] = seconds.upload;
+                symbolic[rank] = seconds.symbolic;
+            },
+            {}, true)
+        .get();
+    if (EntryExchange* const exchange = factors.exchange.get(); exchange != nullptr) {
+        state.set_phase("gather", gather);
+        // A part in runs has no room for its slice, if that is not another product's.
+        exchange->given_up = exchange->given_up || (!all_on_devices(state) && !exchange->of_resident());
+        for (std::size_t rank = 0; rank < devices; ++rank) {
+            if (!state.parts[rank]->product) {
+                exchange->needed[rank] = {};
+            }
+        }
+    }
+    state.set_phase("upload", upload);
+    state.set_phase("symbolic", symbolic);
+    finish_counts(state);
+}
+
+template <class T>
+void compute(ProductState<T>& state, T alpha)
+{
+    const Renewed renewed = look_for_values(state);
+    const Factors<T>& factors = state.factors;
+    state.computed = false;
+    const auto seconds = on_devices<T>(state, [&](engine::Worker& worker, ProductPart<T>& part,
+                                                  engine::Rendezvous& meeting) {
+        if (renewed.a && factors.resident_a->in_place()) {
+            factors.resident_a->refresh(worker, meeting);
+        } else if (renewed.a && part.product) {
+            renew_a(factors, part, worker, factors.a.values, static_cast<const T*>(nullptr));
+        }
+        if (renewed.b) {
+            factors.resident_b->refresh(worker, meeting);
+            renew_b(factors, part, worker, meeting, factors.b.values);
+        }
+        if (part.product) {
+            fill_or_renew(part, worker, alpha);
+        } else {
+            compute_in_runs(factors, state.plan.shards[static_cast<std::size_t>(worker.rank())], part, worker, alpha);
+        }
+    });
+    state.computed = true;
+    ++state.round;
+    state.set_phase("numeric", seconds);
+    finish_counts(state);
+}
+
+template <class T>
+void update_values(ProductState<T>& state, const T* a_values, const T* b_values)
+{
+    Factors<T>& factors = state.factors;
+    if ((factors.resident_a && a_values != nullptr) || (factors.resident_b && b_values != nullptr)) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("update_values(): {} is on the devices, where its values are taken as they are",
+                                factors.resident_a && a_values != nullptr ? "A" : "B"));
+    }
+    const auto seconds =
+        on_devices<T>(state, [&](engine::Worker& worker, ProductPart<T>& part, engine::Rendezvous& meeting) {
+            if (part.product && !factors.resident_a) {
+                renew_a(factors, part, worker, a_values, b_values);
+            }
+            if (b_values != nullptr) {
+                renew_b(factors, part, worker, meeting, b_values);
+            }
+        });
+    factors.a.values = a_values != nullptr ? a_values : factors.a.values;
+    factors.b.values = b_values != nullptr ? b_values : factors.b.values;
+    state.computed = false;
+    state.set_phase("update", seconds);
+}
+
+#define RMSP_INSTANTIATE(T)                                                             \
+    template ProductState<T>& checked(const std::shared_ptr<ProductState<T>>&);         \
+    template std::vector<double> on_devices<T>(ProductState<T>&, const DeviceBody<T>&); \
+    template void build(ProductState<T>&);                                              \
+    template void compute(ProductState<T>&, T);                                         \
+    template void update_values(ProductState<T>&, const T*, const T*);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::spgemm

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rmsp/spgemm.hpp>
+
+#include "runtime/spgemm/factors.hpp"
+#include "runtime/spgemm/part.hpp"
+
+namespace rmsp::detail {
+
+/// What a SparseProduct points to.
+template <class T>
+struct ProductState {
+    ~ProductState();
+
+    std::shared_ptr<RuntimeState> runtime;
+    spgemm::Factors<T> factors;
+    std::int64_t round = 0;          ///< how often C was computed
+    std::atomic<int> borrowers = 0;  ///< products of which this C is a factor
+    SpgemmPlan plan;
+    std::vector<std::unique_ptr<spgemm::ProductPart<T>>> parts;  ///< of each device
+    std::vector<PhaseTimes> phases;
+    bool computed = false;
+
+    /// In the place of the times that the phase had before.
+    void set_phase(const char* name, std::vector<double> seconds);
+};
+
+}  // namespace rmsp::detail
+
+/// A product of two matrices on all devices of a runtime. What is called here blocks, and belongs to the caller's thread.
+namespace rmsp::spgemm {
+
+using detail::ProductState;
+
+/// \throws Error(usage) for a product that was never made
+template <class T>
+ProductState<T>& checked(const std::shared_ptr<ProductState<T>>& state);
+
+/// Work on one device's part; every worker of the job calls it.
+template <class T>
+using DeviceBody = std::function<void(engine::Worker&, ProductPart<T>&, engine::Rendezvous&)>;
+
+/// Runs the body on every device, waits, and returns how long each took.
+template <class T>
+std::vector<double> on_devices(ProductState<T>& state, const DeviceBody<T>& body);
+
+/// Plans the product of state.factors, and makes the parts.
+template <class T>
+void build(ProductState<T>& state);
+
+/// C from the values that A and B have now.
+template <class T>
+void compute(ProductState<T>& state, T alpha);
+
+/// New values of the caller's arrays; null: as before.
+/// \throws Error(usage) for a factor that is on the devices
+template <class T>
+void update_values(ProductState<T>& state, const T* a_values, const T* b_values);
+
+}  // namespace rmsp::spgemm

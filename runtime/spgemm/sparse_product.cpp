@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+
+#include <rmsp/spgemm.hpp>
+
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/node/node.hpp"
+#include "runtime/spgemm/distribute.hpp"
+#include "runtime/spgemm/download.hpp"
+#include "runtime/spgemm/matrix_factor.hpp"
+#include "runtime/spgemm/measure.hpp"
+#include "runtime/spgemm/plan.hpp"
+#include "runtime/spgemm/product.hpp"
+#include "runtime/spgemm/product_factor.hpp"
+
+namespace rmsp {
+
+template <class T>
+SpgemmOperand<T>::SpgemmOperand(const DistributedMatrix<T>& matrix)
+    : matrix_(detail::checked(detail::MatrixAccess::state(matrix)))
+{
+}
+
+template <class T>
+SpgemmOperand<T>::SpgemmOperand(const SparseProduct<T>& product) : product_(product.state_)
+{
+    spgemm::checked(product_);
+}
+
+template <class T>
+std::int64_t SpgemmOperand<T>::rows() const
+{
+    return matrix_ ? matrix_->plan.rows : product_ ? product_->plan.rows : view_.rows;
+}
+
+template <class T>
+std::int64_t SpgemmOperand<T>::cols() const
+{
+    return matrix_ ? matrix_->plan.cols : product_ ? product_->plan.cols : view_.cols;
+}
+
+template <class T>
+SparseProduct<T>::SparseProduct(Runtime& runtime, const SpgemmOperand<T>& a, const SpgemmOperand<T>& b,
+                                const SpgemmOptions& options)
+{
+    auto state = std::make_shared<detail::ProductState<T>>();
+    state->runtime = detail::checked(runtime.state_);
+    state->runtime->require_live();
+    detail::RuntimeState& devices = *state->runtime;
+    const auto resident = [&](const SpgemmOperand<T>& operand, const char* name) {
+        return operand.matrix_    ? spgemm::matrix_factor(devices, operand.matrix_, name)
+               : operand.product_ ? spgemm::product_factor(devices, operand.product_, name)
+                                  : nullptr;
+    };
+    spgemm::Factors<T>& factors = state->factors;
+    factors.a = a.view_;
+    factors.b = b.view_;
+    factors.options = options;
+    factors.resident_a = resident(a, "A");
+    factors.resident_b = resident(b, "B");
+    if (factors.resident_a) {
+        factors.resident_a->bring_structure(devices, true);
+        factors.a = factors.resident_a->view();
+    }
+    if (factors.resident_b) {
+        factors.resident_b->bring_structure(devices, false);
+        factors.b = factors.resident_b->view();
+    }
+    spgemm::build(*state);
+    state_ = std::move(state);
+}
+
+template <class T>
+SpgemmPlan SparseProduct<T>::plan(const Runtime& runtime, const CsrView<T>& a, const CsrView<T>& b,
+                                  const SpgemmOptions& options)
+{
+    std::vector<std::int64_t> limits;
+    for (const DeviceInfo& info : runtime.devices()) {
+        limits.push_back(spgemm::memory_limit(options, info.kind == DeviceKind::cuda ? info.memory_bytes : 0));
+    }
+    HostVector<std::int64_t> work;
+    return spgemm::plan_product(*detail::checked(runtime.state_), a, b, options, nullptr, limits, work, nullptr);
+}
+
+template <class T>
+const SpgemmPlan& SparseProduct<T>::plan() const
+{
+    return spgemm::checked(state_).plan;
+}
+
+template <class T>
+std::int64_t SparseProduct<T>::rows() const
+{
+    return spgemm::checked(state_).plan.rows;
+}
+
+template <class T>
+std::int64_t SparseProduct<T>::cols() const
+{
+    return spgemm::checked(state_).plan.cols;
+}
+
+template <class T>
+std::int64_t SparseProduct<T>::nnz() const
+{
+    return spgemm::checked(state_).plan.c_nnz;
+}
+
+template <class T>
+void SparseProduct<T>::compute(T alpha)
+{
+    spgemm::compute(spgemm::checked(state_), alpha);
+}
+
+template <class T>
+void SparseProduct<T>::update_values(const T* a_values, const T* b_values)
+{
+    spgemm::update_values(spgemm::checked(state_), a_values, b_values);
+}
+
+template <class T>
+CsrMatrix<T> SparseProduct<T>::download() const
+{
+    detail::ProductState<T>& state = spgemm::checked(state_);
+    if (!state.computed) {
+        throw Error(ErrorCode::usage, "SparseProduct::download() before compute(): C has no values yet");
+    }
+    CsrMatrix<T> c = spgemm::download(state);
+    const double threshold = state.factors.options.prune_below;
+    return threshold > 0 ? pruned<T>(c.view(), threshold) : std::move(c);
+}
+
+template <class T>
+std::vector<PhaseTimes> SparseProduct<T>::phases() const
+{
+    return spgemm::checked(state_).phases;
+}
+
+template <class T>
+std::vector<Measurement> SparseProduct<T>::measure(std::int64_t warmup, std::int64_t iterations, T alpha)
+{
+    return spgemm::measure(spgemm::checked(state_), warmup, iterations, alpha);
+}
+
+template <class T>
+DistributedMatrix<T> SparseProduct<T>::distribute(const DistributeOptions& options) const
+{
+    return spgemm::distribute(state_, options);
+}
+
+template <class T>
+void SparseProduct<T>::renew(DistributedMatrix<T>& matrix) const
+{
+    spgemm::renew(state_, matrix);
+}
+
+template <class T>
+CsrMatrix<T> multiply(Runtime& runtime, const CsrView<T>& a, const CsrView<T>& b, const SpgemmOptions& options, T alpha)
+{
+    SparseProduct<T> product(runtime, a, b, options);
+    product.compute(alpha);
+    return product.download();
+}
+
+template <class T>
+CsrMatrix<T> multiply_add(Runtime& runtime, T alpha, const CsrView<T>& a, const CsrView<T>& b, T beta,
+                          const CsrView<T>& d, const SpgemmOptions& options)
+{
+    if (d.rows != a.rows || d.cols != b.cols) {
+        throw Error(ErrorCode::usage, fmt::format("D is {} x {}, but A B is {} x {}", d.rows, d.cols, a.rows, b.cols));
+    }
+    SpgemmOptions whole = options;
+    whole.prune_below = 0;
+    const CsrMatrix<T> product = multiply(runtime, a, b, whole, alpha);
+    CsrMatrix<T> sum = add(T{1}, product.view(), beta, d);
+    return options.prune_below > 0 ? pruned<T>(sum.view(), options.prune_below) : std::move(sum);
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                     \
+    template class SpgemmOperand<T>;                                                                            \
+    template class SparseProduct<T>;                                                                            \
+    template CsrMatrix<T> multiply(Runtime&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&, T);    \
+    template CsrMatrix<T> multiply_add(Runtime&, T, const CsrView<T>&, const CsrView<T>&, T, const CsrView<T>&, \
+                                       const SpgemmOptions&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp

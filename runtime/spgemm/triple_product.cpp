@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+
+#include <rmsp/spgemm.hpp>
+
+namespace rmsp {
+
+template <class T>
+TripleProduct<T>::TripleProduct(Runtime& runtime, const SpgemmOperand<T>& r, const SpgemmOperand<T>& a,
+                                const SpgemmOperand<T>& p, const SpgemmOptions& options)
+    : outdated_(a.on_devices() || p.on_devices())
+{
+    if (r.cols() != a.rows()) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("R is {} x {} and A is {} x {}: the columns of R must be as many as the rows of A",
+                                r.rows(), r.cols(), a.rows(), a.cols()));
+    }
+    SpgemmOptions whole = options;
+    whole.prune_below = 0;
+    ap_ = SparseProduct<T>(runtime, a, p, whole);
+    ap_.compute();
+    rap_ = SparseProduct<T>(runtime, r, ap_, options);
+}
+
+template <class T>
+void TripleProduct<T>::renew(const T* a_values)
+{
+    if (a_values != nullptr) {
+        ap_.update_values(a_values, nullptr);
+    }
+    if (a_values != nullptr || outdated_) {
+        ap_.compute();
+    }
+    rap_.compute();
+}
+
+template <class T>
+CsrMatrix<T> TripleProduct<T>::compute(const T* a_values)
+{
+    renew(a_values);
+    return rap_.download();
+}
+
+template class TripleProduct<float>;
+template class TripleProduct<double>;
+
+}  // namespace rmsp
