@@ -29,7 +29,7 @@ void multiply(TestDevice& device, std::int64_t rows, std::int64_t cols, const Co
         SCOPED_TRACE(early_cols);
         DeviceCsr<T> d(device, a, offsets);
         d.shard.early_cols = early_cols;
-        const auto op = prepare_column_blocks(d.shard, statistics(a.row_ptr), device.context());
+        const auto op = prepare_named("column-blocks", d.shard, statistics(a.row_ptr), device.context());
         EXPECT_EQ(op->splits_columns(), early_cols > 0);
         std::map<Stored, std::int64_t> bytes;
         std::int64_t seed = 4;
@@ -117,7 +117,7 @@ TYPED_TEST(ColumnBlocks, OneValueThatIsNotFinite)
     for (const T value : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {
         std::fill(a.values.begin(), a.values.end(), value);
         const DeviceCsr<T> d(*this->device_, a, Offsets::i64);
-        const auto op = prepare_column_blocks(d.shard, statistics(a.row_ptr), this->device_->context());
+        const auto op = prepare_named("column-blocks", d.shard, statistics(a.row_ptr), this->device_->context());
         EXPECT_TRUE(multiplies_exactly(*this->device_, *op, a, {T{1}, T{0}, T{2}}));
     }
 }

@@ -45,7 +45,7 @@ template <class T>
 std::string refusal(const CsrShard<T>& shard, const HostCsr<T>& a, TestDevice& device)
 {
     try {
-        prepare_cusparse_bsr(shard, statistics(a.row_ptr), device.context());
+        prepare_named("cusparse-bsr", shard, statistics(a.row_ptr), device.context());
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::usage);
         return error.what();
@@ -60,7 +60,7 @@ TEST_F(CuSparseBsr, MultipliesBlocksAndTakesNewValues)
             SCOPED_TRACE(block);
             HostCsr<T> a = blocks<T>(block, 301);
             DeviceCsr<T> on_device(*device_, a, Offsets::i64);
-            const auto op = prepare_cusparse_bsr(on_device.shard, statistics(a.row_ptr), device_->context());
+            const auto op = prepare_named("cusparse-bsr", on_device.shard, statistics(a.row_ptr), device_->context());
             // Blocks of `block` take the fewest bytes: an index for each, and few zeros.
             EXPECT_LT(op->format_bytes(), a.nnz() * static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t)));
             expect_product(*op, a);
@@ -82,7 +82,7 @@ TEST_F(CuSparseBsr, AddsEntriesAtTheSamePlace)
     a.col_idx = {0, 0, 1, 0, 1, 2, 3, 3};
     a.values = {1, 2, 3, 4, 5, 6, 7, 8};
     const DeviceCsr<double> on_device(*device_, a, Offsets::i64);
-    const auto op = prepare_cusparse_bsr(on_device.shard, statistics(a.row_ptr), device_->context());
+    const auto op = prepare_named("cusparse-bsr", on_device.shard, statistics(a.row_ptr), device_->context());
     expect_product(*op, a);
 }
 

@@ -33,7 +33,7 @@ protected:
             });
             renew_values(a, 3);
             DeviceCsr<T> d(*this->device_, a, Offsets::i64);
-            const auto op = prepare_packed_tiles(d.shard, statistics(a.row_ptr), this->device_->context());
+            const auto op = prepare_named("packed-tiles", d.shard, statistics(a.row_ptr), this->device_->context());
             const std::vector<T> x = small_integers<T>(cols);
             std::map<Stored, std::int64_t> bytes;
             std::int64_t seed = 3;

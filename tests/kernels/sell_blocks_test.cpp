@@ -42,7 +42,7 @@ protected:
         }
         renew_values(a, 3);
         DeviceCsr<T> d(device, a, Offsets::i64);
-        const auto op = prepare_sell_blocks(d.shard, statistics(a.row_ptr), device.context());
+        const auto op = prepare_named("sell-blocks", d.shard, statistics(a.row_ptr), device.context());
         const auto bytes_an_entry = [&] {
             return static_cast<double>(op->format_bytes()) / static_cast<double>(a.nnz());
         };

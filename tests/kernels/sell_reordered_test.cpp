@@ -213,7 +213,7 @@ protected:
             renew_values(a, 3);
             DeviceCsr<T> d(*this->device_, a, offsets);
             d.shard.diagonal = diagonal;
-            const auto op = prepare_sell_reordered(d.shard, statistics(a.row_ptr), this->device_->context());
+            const auto op = prepare_named("sell-reordered", d.shard, statistics(a.row_ptr), this->device_->context());
             EXPECT_EQ(op->worthwhile(), reordered);
             EXPECT_TRUE(multiplies_exactly(*this->device_, *op, a, small_integers<T>(cols)));
             renew_values(a, 5);

@@ -54,7 +54,7 @@ std::vector<std::int64_t> multiply_steps(TestDevice& device, HostCsr<T> a, const
             if (op) {
                 op->update_values(device.context());
             } else {
-                op = prepare_sell(d.shard, statistics(a.row_ptr), device.context());
+                op = prepare_named("sell", d.shard, statistics(a.row_ptr), device.context());
             }
             bytes[static_cast<std::size_t>(step)] = op->workspace_bytes();
             EXPECT_TRUE(multiplies_exactly(device, *op, a, x))

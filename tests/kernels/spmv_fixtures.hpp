@@ -22,6 +22,19 @@ class PrecisionTest : public DeviceTest<> {
 };
 using Precisions = testing::Types<float, double>;
 
+/// What the kernel of that name, for the devices under test, makes of a shard.
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_named(const char* name, const CsrShard<T>& shard, const RowStatistics& rows,
+                                               const Context& context)
+{
+    for (const SpmvKernel<T>& kernel : spmv_kernels<T>()) {
+        if (kernel.info.device == device_kind() && kernel.info.name == name) {
+            return kernel.prepare(shard, rows, context);
+        }
+    }
+    throw Error(ErrorCode::usage, name);
+}
+
 /// Applies once; entries around y must stay as they are.
 template <class T>
 std::vector<T> apply(TestDevice& device, SpmvOperator<T>& op, T alpha, const std::vector<T>& x, T beta,

@@ -45,7 +45,7 @@ TYPED_TEST(StagedRowsTest, AgreeWithTheReference)
             for (const Offsets offsets : {Offsets::i32, Offsets::i64}) {
                 SCOPED_TRACE("shift " + std::to_string(shift));
                 const DeviceCsr<T> d(*this->device_, a, offsets, 0, a.rows, shift);
-                const auto op = prepare_row_vector(d.shard, lengths, this->device_->context());
+                const auto op = prepare_named("csr-row-vector", d.shard, lengths, this->device_->context());
                 EXPECT_EQ(op->workspace_bytes() > 0, shift == 0) << "only aligned arrays are staged";
                 const std::vector<T> whole = apply(*this->device_, *op, T{-2.5}, x, T{0.75}, y);
                 expect_close(whole, expected);
