@@ -11,9 +11,9 @@
 
 #include "core/caller_array.hpp"
 #include "runtime/doctor/doctor_cache.hpp"
-#include "runtime/matrix/apply.hpp"
 #include "runtime/matrix/distribute.hpp"
 #include "runtime/matrix/measure.hpp"
+#include "runtime/matrix/products.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/matrix/vector.hpp"
 #include "runtime/plan/plan_exchange.hpp"
@@ -90,12 +90,12 @@ public:
     std::shared_ptr<detail::MatrixState<T>> distribute(const std::shared_ptr<detail::RuntimeState>& runtime)
     {
         auto matrix = detail::distribute(runtime, stored_, options_);
-        matrix->sorted_copy = copy_.has_value();
+        matrix->origin.sorted_copy = copy_.has_value();
         if (options_.mode == Mode::streamed) {
-            matrix->kept_row_ptr = std::move(row_ptr_);
-            matrix->kept_copy = copy_ ? std::move(*copy_) : CooMatrix<T>();
+            matrix->origin.kept_row_ptr = std::move(row_ptr_);
+            matrix->origin.kept_copy = copy_ ? std::move(*copy_) : CooMatrix<T>();
         }
-        matrix->setup.insert(matrix->setup.begin(), setup_.begin(), setup_.end());
+        matrix->record.setup.insert(matrix->record.setup.begin(), setup_.begin(), setup_.end());
         return matrix;
     }
 

@@ -9,6 +9,7 @@
 #include <partition/balance.hpp>
 
 #include "core/clock.hpp"
+#include "runtime/matrix/row_product.hpp"
 #include "runtime/plan/planner.hpp"
 
 namespace rmsp::detail {
@@ -43,28 +44,29 @@ std::vector<double> kernel_seconds(MatrixState<T>& matrix)
     runtime
         .submit([&](engine::Worker& worker, engine::Rendezvous& meeting) {
             const auto rank = static_cast<std::size_t>(worker.rank());
-            Shard<T>& shard = *matrix.shards[rank];
+            const Shard<T>& shard = *matrix.shards[rank];
+            RowShard<T>& own = row_product(matrix)->shard(rank);
             engine::Device& device = worker.device();
             const auto context = worker.context();
             // A GPU has room of its own for vectors of the host.
             const bool room = !device.shares_host_memory();
             const kernels::DeviceArray<T> own_x(device, room ? 0 : static_cast<std::size_t>(shard.owned.cols));
             const kernels::DeviceArray<T> own_y(device, room ? 0 : static_cast<std::size_t>(shard.owned.rows));
-            T* const x = room ? shard.x.data() : own_x.data();
-            T* const y = room ? shard.y.data() : own_y.data();
+            T* const x = room ? own.x.data() : own_x.data();
+            T* const y = room ? own.y.data() : own_y.data();
             kernels::fill(x, shard.owned.cols, T{1}, context);
             const auto before = device.make_event(true);
             const auto after = device.make_event(true);
             const auto apply = [&] {
                 worker.stream().record(*before);
-                if (begins_with_own_columns(shard)) {
-                    shard.owned_operator->apply_early(x, context);
-                    shard.owned_operator->apply_late(T{1}, x, T{0}, y, context);
+                if (begins_with_own_columns(shard, own)) {
+                    own.owned_operator->apply_early(x, context);
+                    own.owned_operator->apply_late(T{1}, x, T{0}, y, context);
                 } else {
-                    shard.owned_operator->apply(T{1}, x, T{0}, y, context);
+                    own.owned_operator->apply(T{1}, x, T{0}, y, context);
                 }
-                if (shard.carry_operator) {
-                    shard.carry_operator->apply(T{1}, x, T{0}, shard.carry_out.data(), context);
+                if (own.carry_operator) {
+                    own.carry_operator->apply(T{1}, x, T{0}, own.carry_out.data(), context);
                 }
                 worker.stream().record(*after);
                 worker.stream().synchronize();
@@ -72,7 +74,7 @@ std::vector<double> kernel_seconds(MatrixState<T>& matrix)
             };
             // To warm up, and until a race is decided, which would otherwise be the user's first applies.
             apply();
-            while (is_racing(shard)) {
+            while (is_racing(own)) {
                 apply();
             }
             meeting.arrive_and_wait();
@@ -142,7 +144,7 @@ std::shared_ptr<MatrixState<T>> balance_time(std::shared_ptr<MatrixState<T>> mat
     matrix->plan.first_time_imbalance = first;
     matrix->plan.time_imbalance = imbalance;
     matrix->plan.moves = moves;
-    matrix->setup.push_back({"balance", {core::seconds_since(start) - distributing}, true});
+    matrix->record.setup.push_back({"balance", {core::seconds_since(start) - distributing}, true});
     return matrix;
 }
 

@@ -15,9 +15,4 @@ template <class T>
 std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
                                            const DistributeOptions& options);
 
-/// Makes room and kernels ready for products with A, or with A^T; once for each, blocks.
-/// \throws Error(usage) for A^T of a streamed matrix, or if no kernel keeps the determinism asked for
-template <class T>
-void prepare_apply(MatrixState<T>& matrix, bool of_transpose);
-
 }  // namespace rmsp::detail

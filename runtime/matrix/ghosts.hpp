@@ -1,10 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
-
-#include <kernels/spmv/spmv.hpp>
 
 #include "runtime/transport/halo.hpp"
 
@@ -19,12 +16,6 @@ struct GhostMessage {
     transport::Halo halo;
     std::vector<void*> packed;  ///< where each device packs what others need
     bool empty = true;
-};
-/// What a device packs of its slice for one message, and where.
-template <class T>
-struct PackedEntries {
-    kernels::DeviceArray<std::int32_t> list;
-    kernels::DeviceArray<T> entries;
 };
 
 }  // namespace rmsp::detail

@@ -4,7 +4,6 @@
 
 #include <rmsp/error.hpp>
 
-#include "runtime/matrix/columns.hpp"
 #include "runtime/matrix/prepare_kernel.hpp"
 
 namespace rmsp::detail {
@@ -21,19 +20,14 @@ MatrixState<T>::~MatrixState()
     // Each device's part is freed on its own worker, behind the jobs that use it.
     for (int rank = 0; runtime && rank < runtime->devices(); ++rank) {
         Shard<T>* const shard = shards[static_cast<std::size_t>(rank)].release();
-        runtime->release(
-            rank, [shard, rank, gather = channel, order = carry_order, left = carries, products = column_products] {
-                for (const auto& product : products) {
-                    if (product) {
-                        product->close(rank);
-                    }
+        runtime->release(rank, [shard, rank, made = products] {
+            for (const auto& product : made) {
+                if (product) {
+                    product->close(rank);
                 }
-                if (gather) {
-                    gather->close(rank);
-                }
-                order->close(rank);
-                delete shard;
-            });
+            }
+            delete shard;
+        });
     }
 }
 

@@ -11,10 +11,11 @@
 
 #include <kernels/steps/support/support.hpp>
 
-#include "runtime/matrix/apply.hpp"
 #include "runtime/matrix/links.hpp"
 #include "runtime/matrix/phase_probe.hpp"
 #include "runtime/matrix/prepare_kernel.hpp"
+#include "runtime/matrix/products.hpp"
+#include "runtime/matrix/row_product.hpp"
 #include "runtime/matrix/vector.hpp"
 #include "runtime/node/node.hpp"
 
@@ -135,8 +136,13 @@ public:
     void warm_up(std::int64_t applies)
     {
         const auto racing = [&] {
-            return std::any_of(matrix_->shards.begin(), matrix_->shards.end(),
-                               [](const auto& shard) { return shard && is_racing(*shard); });
+            const RowProduct<T>* const rows = row_product(*matrix_);
+            for (std::size_t i = 0; rows != nullptr && i < matrix_->shards.size(); ++i) {
+                if (is_racing(rows->shard(i))) {
+                    return true;
+                }
+            }
+            return false;
         };
         const std::int64_t most = applies + detail::Race<T>::most_applies + 1;
         for (std::int64_t i = 0; i < applies || (i < most && racing()); ++i) {
@@ -324,7 +330,7 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     }
     TimedApplies<T> applies(matrix, vectors, alpha, x, beta, y_in, cold);
     Measurement m;
-    const bool link = matrix->mode == Mode::streamed && !runtime.shared_memory();
+    const bool link = matrix->options.mode == Mode::streamed && !runtime.shared_memory();
     const auto total = [](const std::vector<double>& rates) {
         return std::accumulate(rates.begin(), rates.end(), 0.0);
     };
@@ -356,7 +362,7 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     }
     // beta reads y once more, from the devices' own memory
     m.bytes += beta != T{0} && !link ? static_cast<double>(plan.rows) * sizeof(T) : 0;
-    m.raw_bytes = static_cast<double>(matrix->raw_bytes);
+    m.raw_bytes = static_cast<double>(matrix->record.raw_bytes);
     if (m.limit_before_gbs > 0) {
         m.limit_after_gbs = total(measure_links(*matrix));
         m.limit_gbs = std::max(m.limit_before_gbs, m.limit_after_gbs);
@@ -368,7 +374,7 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
                                                    : "measured read bandwidth";
     m.time_imbalance = time_imbalance(m.phases);
     std::lock_guard lock(runtime.mutex);
-    matrix->measurements.push_back(m);
+    matrix->record.measurements.push_back(m);
     return m;
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/matrix/row_product.hpp"
 #include "runtime/plan/rank_kernels.hpp"
 #include "runtime/plan/streamed_kernels.hpp"
 
@@ -41,8 +42,8 @@ bool worth_a_race(const std::vector<KernelCandidate>& candidates, std::int64_t a
 }  // namespace
 
 template <class T>
-void prepare_kernel(ShardPlan& plan, Shard<T>& shard, engine::Worker& worker, const DistributeOptions& options,
-                    const RowStatistics& rows)
+void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, engine::Worker& worker,
+                    const DistributeOptions& options, const RowStatistics& rows)
 {
     const DeviceKind kind = worker.device().info().kind;
     const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
@@ -83,51 +84,62 @@ void prepare_kernel(ShardPlan& plan, Shard<T>& shard, engine::Worker& worker, co
         return made.format_bytes() < 0 ? csr_apply_bytes : csr_apply_bytes + made.format_bytes() - csr_bytes;
     };
     if (plan.candidates.empty()) {
-        shard.owned_operator = prepare(named(plan.kernel));
+        own.owned_operator = prepare(named(plan.kernel));
     } else {
-        shard.owned_operator = prepare_next();
-        if (!shard.owned_operator) {
+        own.owned_operator = prepare_next();
+        if (!own.owned_operator) {
             // Without room for any format, one that needs none.
             const auto* const last =
                 &choose_streamed_spmv<T>(kind, "auto", options.determinism, rows, shard.owned.cols);
             plan.kernel = last->info.name;
             plan.kernel_reason = "needs no memory of its own";
-            shard.owned_operator = prepare(*last);
+            own.owned_operator = prepare(*last);
         } else {
             plan.kernel = plan.candidates.front().kernel;
         }
-        plan.apply_bytes = apply_bytes(*shard.owned_operator);
+        plan.apply_bytes = apply_bytes(*own.owned_operator);
         const bool raced = options.determinism == Determinism::none && plan.kernel_reason == "predicted" && next == 1 &&
                            worth_a_race<T>(plan.candidates, options.expected_applies);
         if (raced) {
             if (auto challenger = prepare_next()) {
-                shard.race =
+                own.race =
                     RaceRecord{std::make_shared<detail::RaceOutcome>(), {plan.apply_bytes, apply_bytes(*challenger)}};
-                shard.owned_operator = std::make_unique<detail::Race<T>>(worker, std::move(shard.owned_operator),
-                                                                         std::move(challenger), shard.race->outcome);
+                own.owned_operator = std::make_unique<detail::Race<T>>(worker, std::move(own.owned_operator),
+                                                                       std::move(challenger), own.race->outcome);
             }
         }
         plan.break_even_applies = break_even(plan.candidates, plan.kernel);
     }
-    plan.apply_bytes = shard.race ? shard.race->apply_bytes[0] : apply_bytes(*shard.owned_operator);
-    plan.matrix_bytes += shard.owned_operator->workspace_bytes();
+    plan.apply_bytes = own.race ? own.race->apply_bytes[0] : apply_bytes(*own.owned_operator);
+    plan.matrix_bytes += own.owned_operator->workspace_bytes();
 }
 
 template <class T>
-void end_race_in_order(Shard<T>& shard)
+void end_race_in_order(const Shard<T>& shard, RowShard<T>& own)
 {
-    if (shard.race) {
-        static_cast<detail::Race<T>&>(*shard.owned_operator).decide_in_order(shard.owned.rows);
+    if (own.race) {
+        static_cast<detail::Race<T>&>(*own.owned_operator).decide_in_order(shard.owned.rows);
     }
+}
+
+template <class T>
+void note_kept(ShardPlan& plan, const kernels::SpmvOperator<T>& made)
+{
+    if (const std::int64_t bytes = made.format_bytes(); bytes >= 0) {
+        plan.apply_bytes += bytes - plan.matrix_bytes;
+    }
+    plan.matrix_bytes += made.workspace_bytes();
 }
 
 template <class T>
 Plan current_plan(const MatrixState<T>& matrix)
 {
     Plan plan = matrix.plan;
-    for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+    const RowProduct<T>* const rows = row_product(matrix);
+    for (std::size_t i = 0; rows != nullptr && i < plan.shards.size(); ++i) {
         ShardPlan& shard = plan.shards[i];
-        const auto* const race = matrix.shards[i] && matrix.shards[i]->race ? &*matrix.shards[i]->race : nullptr;
+        const RowShard<T>& own = rows->shard(i);
+        const auto* const race = own.race ? &*own.race : nullptr;
         const int winner = race != nullptr ? race->outcome->winner.load(std::memory_order_acquire) : -1;
         if (winner >= 0) {
             for (std::size_t runner : {0, 1}) {
@@ -140,10 +152,8 @@ Plan current_plan(const MatrixState<T>& matrix)
             shard.apply_bytes = race->apply_bytes[static_cast<std::size_t>(winner)];
             shard.break_even_applies = break_even(shard.candidates, shard.kernel);
         }
-        if (matrix.shards[i]) {
-            shard.apply_bytes += matrix.shards[i]->more_read;
-            shard.matrix_bytes += matrix.shards[i]->more_kept;
-        }
+        shard.apply_bytes += own.more_read;
+        shard.matrix_bytes += own.more_kept;
     }
     return plan;
 }
@@ -165,11 +175,12 @@ void remember_races(const MatrixState<T>& matrix)
     }
 }
 
-#define RMSP_INSTANTIATE(T)                                                                        \
-    template void prepare_kernel(ShardPlan&, Shard<T>&, engine::Worker&, const DistributeOptions&, \
-                                 const RowStatistics&);                                            \
-    template void end_race_in_order(Shard<T>&);                                                    \
-    template Plan current_plan(const MatrixState<T>&);                                             \
+#define RMSP_INSTANTIATE(T)                                                                                            \
+    template void note_kept(ShardPlan&, const kernels::SpmvOperator<T>&);                                              \
+    template void prepare_kernel(ShardPlan&, const Shard<T>&, RowShard<T>&, engine::Worker&, const DistributeOptions&, \
+                                 const RowStatistics&);                                                                \
+    template void end_race_in_order(const Shard<T>&, RowShard<T>&);                                                    \
+    template Plan current_plan(const MatrixState<T>&);                                                                 \
     template void remember_races(const MatrixState<T>&);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

@@ -12,7 +12,7 @@ template <class T>
 Report DistributedMatrix<T>::report() const
 {
     detail::RuntimeState& runtime = *detail::checked(state_)->runtime;
-    const std::vector<double> limits = runtime.limits(state_->mode);
+    const std::vector<double> limits = runtime.limits(state_->options.mode);
     std::lock_guard lock(runtime.mutex);
     Report report;
     report.plan = detail::current_plan(*state_);
@@ -20,10 +20,10 @@ Report DistributedMatrix<T>::report() const
         report.plan.shards[i].limit_gbs = limits[i];
     }
     detail::predict(report.plan, runtime, state_->options.x_layout);
-    report.setup = state_->setup;
-    report.measurements = state_->measurements;
+    report.setup = state_->record.setup;
+    report.measurements = state_->record.measurements;
     report.notes = runtime.notes;
-    report.notes.insert(report.notes.end(), state_->notes.begin(), state_->notes.end());
+    report.notes.insert(report.notes.end(), state_->record.notes.begin(), state_->record.notes.end());
     report.topology = runtime.topology.name;
     return report;
 }

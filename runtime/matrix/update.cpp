@@ -1,6 +1,5 @@
 #include "runtime/matrix/update.hpp"
 
-#include "runtime/matrix/columns.hpp"
 #include "runtime/matrix/upload.hpp"
 
 namespace rmsp::detail {
@@ -11,22 +10,22 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
         ->submit(
             [&](engine::Worker& worker, engine::Rendezvous& meeting) {
                 Shard<T>& shard = *matrix->shards[static_cast<std::size_t>(worker.rank())];
-                if (matrix->sorted_copy) {
+                if (matrix->origin.sorted_copy) {
                     throw Error(ErrorCode::usage,
                                 "the entries of this matrix were sorted when it was distributed, so new values have no "
                                 "place: sort them first, or distribute again");
                 }
                 if (resident != nullptr) {
                     resident->gather(worker, meeting, shard.values.data());
-                } else if (matrix->source) {
-                    if (values != matrix->source->a.values) {
+                } else if (matrix->origin.source) {
+                    if (values != matrix->origin.source->a.values) {
                         throw Error(
                             ErrorCode::usage,
                             "this matrix is streamed from the caller's values: write the new ones into the same "
                             "array");
                     }
                     if (worker.rank() == 0) {
-                        matrix->source->values->refresh();
+                        matrix->origin.source->values->refresh();
                     }
                     if (shard.streamed) {
                         shard.streamed->update_values(worker);
@@ -40,18 +39,7 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
                 } else {
                     upload_values(shard, worker, values);
                 }
-                if (shard.owned_operator) {
-                    kernels::SpmvOperator<T>& op = *shard.owned_operator;
-                    const std::int64_t read = op.format_bytes();
-                    const std::int64_t kept = op.workspace_bytes();
-                    op.update_values(worker.context());
-                    shard.more_read += op.format_bytes() - read;
-                    shard.more_kept += op.workspace_bytes() - kept;
-                }
-                if (shard.carry_operator) {
-                    shard.carry_operator->update_values(worker.context());
-                }
-                for (const auto& product : matrix->column_products) {
+                for (const auto& product : matrix->products) {
                     if (product) {
                         product->update_values(worker);
                     }

@@ -127,7 +127,7 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
     const bool coo = a.coordinates;
     const bool in_place = device.shares_host_memory() && a.col_idx.type() == IndexType::i32 &&
                           (!coo || a.row_idx.type() == IndexType::i32);
-    if (matrix.source && !in_place) {
+    if (matrix.origin.source && !in_place) {
         shard.owned.rows = shard.part.owned_rows();
         shard.streams = true;
         progress.add(static_cast<double>(nnz) * (sizeof(T) + sizeof(std::int32_t)));
@@ -138,7 +138,7 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
     const std::int32_t* columns = nullptr;
     const T* values = nullptr;
     std::int64_t owned_position = whole_lines(shard.carry_nnz);
-    if (in_place && (options.borrow || matrix.source)) {
+    if (in_place && (options.borrow || matrix.origin.source)) {
         columns = static_cast<const std::int32_t*>(a.col_idx.data()) + shard.part.start_idx;
         values = a.values + shard.part.start_idx;
         rows = coo ? static_cast<const std::int32_t*>(a.row_idx.data()) + shard.part.start_idx : nullptr;

@@ -10,6 +10,7 @@
 
 #include "core/caller_array.hpp"
 #include "runtime/matrix/prepare_kernel.hpp"
+#include "runtime/matrix/row_product.hpp"
 
 namespace rmsp {
 namespace detail {
@@ -78,10 +79,10 @@ std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const 
         return make_vector<T>(matrix.runtime, layout, side.size(), even_slices(side.size(), matrix.runtime->devices()));
     }
     const bool square = matrix.plan.rows == matrix.plan.cols;
-    if (matrix.by_entries) {
+    if (const RowProduct<T>* const rows = row_product(matrix); rows != nullptr && rows->by_entries()) {
         // The ghosts lie right behind the slice, so there is nothing else to hold.
         return make_vector<T>(matrix.runtime, layout, side.size(), side.slices, {},
-                              square || &side == &matrix.columns ? matrix.ghosts : std::vector<std::int64_t>{});
+                              square || &side == &matrix.columns ? rows->ghosts() : std::vector<std::int64_t>{});
     }
     std::vector<transport::Range> needed = side.touched;
     if (square) {
@@ -105,13 +106,14 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>
     // ends here: there is no order before that.
     matrix->runtime
         ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
-            auto* const shard = worker.rank() == 0 ? matrix->shards[0].get() : nullptr;
-            if (shard == nullptr || !shard->owned_operator) {
+            const RowProduct<T>* const rows = row_product(*matrix);
+            if (worker.rank() != 0 || rows == nullptr || !rows->shard(0).owned_operator) {
                 return;
             }
-            end_race_in_order(*shard);
-            if (const auto* const rows = shard->owned_operator->order()) {
-                vector->order = VectorOrder{*rows, matrix};
+            RowShard<T>& own = rows->shard(0);
+            end_race_in_order(*matrix->shards[0], own);
+            if (const kernels::RowOrder* const own_order = own.owned_operator->order()) {
+                vector->order = VectorOrder{*own_order, matrix};
             }
         })
         .get();

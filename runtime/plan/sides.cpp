@@ -64,4 +64,10 @@ Side column_side(const Plan& plan)
     return side;
 }
 
+bool shares_rows(const Partition& partition)
+{
+    return std::any_of(partition.parts.begin(), partition.parts.end(),
+                       [](const auto& part) { return part.start_flag; });
+}
+
 }  // namespace rmsp::detail

@@ -39,4 +39,7 @@ inline bool multiplies_by_rows(const Plan& plan, bool of_transpose)
     return plan.order != CooOrder::unsorted && of_transpose == transposed(plan);
 }
 
+/// Whether some device has the rest of a row that begins on another.
+bool shares_rows(const Partition& partition);
+
 }  // namespace rmsp::detail

@@ -98,9 +98,10 @@ void renew(const std::shared_ptr<ProductState<T>>& product, DistributedMatrix<T>
     const auto& to = detail::MatrixAccess::state(matrix);
     const auto c = c_on_devices(product);
     const SpgemmPlan& from = product->plan;
-    if (!to || to->runtime != product->runtime || to->mode != Mode::resident || to->plan.format != Format::csr ||
-        to->plan.rows != from.rows || to->plan.cols != from.cols || to->plan.nnz != from.c_nnz || to->any_carry ||
-        to->options.borrow || to->options.values == StoredValues::floats) {
+    if (!to || to->runtime != product->runtime || to->options.mode != Mode::resident ||
+        to->plan.format != Format::csr || to->plan.rows != from.rows || to->plan.cols != from.cols ||
+        to->plan.nnz != from.c_nnz || detail::shares_rows(to->plan.partition) || to->options.borrow ||
+        to->options.values == StoredValues::floats) {
         throw Error(ErrorCode::usage,
                     fmt::format("only a matrix that distribute() made of this product takes its values ({} x {}, {} "
                                 "nonzeros)",

@@ -12,6 +12,7 @@
 #include <kernels/steps/support/support.hpp>
 
 #include "runtime/matrix/matrix_state.hpp"
+#include "runtime/matrix/row_product.hpp"
 #include "runtime/node/node.hpp"
 
 namespace rmsp::detail {
@@ -67,10 +68,11 @@ void restore(const MatrixState<T>& matrix, engine::Worker& worker, const std::in
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     const std::int64_t base = matrix.plan.shards[rank].index_base;
-    const std::int64_t first = matrix.by_entries ? matrix.x_slices[rank] : base;
+    const RowProduct<T>& rows = *row_product(matrix);
+    const std::int64_t first = rows.by_entries() ? rows.x_slices()[rank] : base;
     const std::int64_t own =
-        matrix.by_entries ? matrix.x_slices[rank + 1] - first : std::numeric_limits<std::int64_t>::max();
-    kernels::restore_columns(columns, n, first, own, matrix.shards[rank]->ghosts.data(), base, to, worker.context());
+        rows.by_entries() ? rows.x_slices()[rank + 1] - first : std::numeric_limits<std::int64_t>::max();
+    kernels::restore_columns(columns, n, first, own, rows.shard(rank).ghosts.data(), base, to, worker.context());
 }
 
 }  // namespace
@@ -108,7 +110,7 @@ FactorRows<T>::FactorRows(MatrixState<T>& matrix)
         const Shard<T>& shard = *matrix.shards[i];
         slices[i] = shard.part.owned_rows() > 0 ? shard.part.start_idx + shard.carry_nnz : slices[i + 1];
     }
-    if (!matrix.any_carry) {
+    if (!shares_rows(matrix.plan.partition)) {
         return;
     }
     exchange_ = std::make_shared<EntryExchange>();
@@ -147,7 +149,7 @@ void FactorRows<T>::make(engine::Worker& worker, engine::Rendezvous& meeting)
     const std::int64_t rows = shard.owned.rows;
     const std::int64_t has = shard.owned.nnz;
     const std::int64_t entries = slices[rank + 1] - slices[rank];
-    const bool renumbered = matrix_.by_entries || matrix_.plan.shards[rank].index_base != 0;
+    const bool renumbered = row_product(matrix_)->by_entries() || matrix_.plan.shards[rank].index_base != 0;
     copies_[rank] = std::make_unique<Copy>();
     Copy& copy = *copies_[rank];
     FactorPart<T>& part = parts[rank];
@@ -217,7 +219,7 @@ void check_factor(const MatrixState<T>& matrix, const char* name)
         throw Error(ErrorCode::usage, fmt::format("{} is a distributed matrix ({} x {}, {} nonzeros) {}", name,
                                                   matrix.plan.rows, matrix.plan.cols, matrix.plan.nnz, what));
     };
-    if (matrix.mode != Mode::resident || matrix.plan.format != Format::csr) {
+    if (matrix.options.mode != Mode::resident || matrix.plan.format != Format::csr) {
         refuse("that is streamed, or no CSR: factors of products are resident and in CSR");
     }
     if (matrix.options.values == StoredValues::floats) {

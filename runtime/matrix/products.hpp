@@ -6,14 +6,20 @@
 #include "runtime/matrix/operands.hpp"
 #include "runtime/matrix/phase_probe.hpp"
 
+/// A matrix's products with A and with A^T.
 namespace rmsp::detail {
+
+/// Makes room and kernels ready for products with A, or with A^T; once for each, blocks.
+/// \throws Error(usage) for A^T of a streamed matrix, or if no kernel keeps the determinism asked for
+template <class T>
+void prepare_apply(MatrixState<T>& matrix, bool of_transpose);
 
 /// Queues y = alpha A x + beta y, or with A^T, on one worker; the body of every apply.
 template <class T>
 void apply_on(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const Source<T>& x,
               T beta, const Target<T>& y, PhaseProbe* probe, bool of_transpose = false);
 
-/// Adds the shared rows' carries to a host y, in device order; after all devices are done.
+/// What is left to do with a host y; after all devices are done.
 template <class T>
 void finish_host_y(const MatrixState<T>& matrix, T* y, bool of_transpose = false);
 

@@ -1,4 +1,4 @@
-#include "runtime/matrix/columns.hpp"
+#include "runtime/matrix/column_product.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,7 @@
 #include <kernels/spmv/formats.hpp>
 #include <kernels/steps/support/support.hpp>
 
+#include "runtime/matrix/prepare_kernel.hpp"
 #include "runtime/plan/merge.hpp"
 
 namespace rmsp::detail {
@@ -46,9 +47,11 @@ std::array<transport::Range, 2> outside(const transport::Range& range, const tra
 }  // namespace
 
 template <class T>
-ColumnProduct<T>::ColumnProduct(const MatrixState<T>& matrix, bool of_transpose)
-    : swapped_(of_transpose != transposed(matrix.plan)),
-      coordinates_(matrix.coordinates),
+ColumnProduct<T>::ColumnProduct(MatrixState<T>& matrix, bool of_transpose)
+    : matrix_(matrix),
+      of_transpose_(of_transpose),
+      swapped_(of_transpose != transposed(matrix.plan)),
+      coordinates_(matrix.origin.coordinates),
       order_(matrix.plan.order == CooOrder::unsorted ? CooOrder::unsorted : CooOrder::by_column),
       in_order_(matrix.options.determinism != Determinism::none),
       x_(swapped_ ? matrix.rows : matrix.columns),
@@ -71,19 +74,18 @@ ColumnProduct<T>::ColumnProduct(const MatrixState<T>& matrix, bool of_transpose)
 }
 
 template <class T>
-const kernels::SpmvOperator<T>* ColumnProduct<T>::open(engine::Worker& worker, MatrixState<T>& matrix,
-                                                       std::string& kernel)
+const kernels::SpmvOperator<T>* ColumnProduct<T>::open(engine::Worker& worker, std::string& kernel)
 {
-    const Determinism determinism = matrix.options.determinism;
+    const Determinism determinism = matrix_.options.determinism;
     const auto rank = static_cast<std::size_t>(worker.rank());
     engine::Device& device = worker.device();
     const DeviceKind kind = device.info().kind;
     const auto context = worker.context();
     shards_[rank] = std::make_unique<ColumnShard<T>>();
     ColumnShard<T>& own = *shards_[rank];
-    Shard<T>& shard = *matrix.shards[rank];
+    Shard<T>& shard = *matrix_.shards[rank];
     if (shard.streams) {
-        shard.budget = make_budget(device, matrix.options);
+        shard.budget = make_budget(device, matrix_.options);
     }
     kernels::Memory& memory = shard.budget ? static_cast<kernels::Memory&>(*shard.budget) : device;
     const transport::Range touched = y_.touched[rank];
@@ -97,7 +99,7 @@ const kernels::SpmvOperator<T>* ColumnProduct<T>::open(engine::Worker& worker, M
                                        part.row_ptr,
                                        part.col_idx,
                                        part.values,
-                                       touched.first - matrix.plan.shards[rank].index_base};
+                                       touched.first - matrix_.plan.shards[rank].index_base};
         return kernels::choose_spmv_csc<T>(kind, name, determinism).prepare(csc, context);
     };
     const auto by_coordinates = [&] {
@@ -125,8 +127,8 @@ const kernels::SpmvOperator<T>* ColumnProduct<T>::open(engine::Worker& worker, M
     }
     if (shard.streams) {
         // Last, as the pieces take what the vectors leave.
-        shard.streamed = std::make_unique<StreamedPart<T>>(worker, *shard.budget, *matrix.source, shard.part,
-                                                           shard.carry_nnz, kernel, matrix.options, touched);
+        shard.streamed = std::make_unique<StreamedPart<T>>(worker, *shard.budget, *matrix_.origin.source, shard.part,
+                                                           shard.carry_nnz, kernel, matrix_.options, touched);
         own.streamed = shard.streamed.get();
         worker.stream().synchronize();
         return nullptr;
@@ -139,7 +141,7 @@ const kernels::SpmvOperator<T>* ColumnProduct<T>::open(engine::Worker& worker, M
             const std::string in_place = coordinates_
                                              ? kernels::first_that_sorts(kernels::spmv_coo_kernels<T>(), kind, false)
                                              : kernels::first_that_sorts(kernels::spmv_csc_kernels<T>(), kind, false);
-            if (e.code() != ErrorCode::out_of_memory || kind != DeviceKind::cuda || matrix.options.kernel != "auto" ||
+            if (e.code() != ErrorCode::out_of_memory || kind != DeviceKind::cuda || matrix_.options.kernel != "auto" ||
                 determinism != Determinism::none || kernel == in_place) {
                 throw;
             }
@@ -157,6 +159,29 @@ const kernels::SpmvOperator<T>* ColumnProduct<T>::open(engine::Worker& worker, M
 
     worker.stream().synchronize();
     return own.owned_operator.get();
+}
+
+template <class T>
+void ColumnProduct<T>::make_ready()
+{
+    RuntimeState& runtime = *matrix_.runtime;
+    try {
+        runtime
+            .submit([&](engine::Worker& worker, engine::Rendezvous&) {
+                ShardPlan& plan = matrix_.plan.shards[static_cast<std::size_t>(worker.rank())];
+                std::string kernel = of_transpose_ ? "auto" : plan.kernel;
+                const kernels::SpmvOperator<T>* const made = open(worker, kernel);
+                if (!of_transpose_ && made != nullptr) {
+                    plan.kernel = kernel;
+                    note_kept(plan, *made);
+                }
+            })
+            .get();
+    } catch (...) {
+        // A device that has no room must not keep the others' part of it.
+        runtime.submit([&](engine::Worker& worker, engine::Rendezvous&) { close(worker.rank()); }).get();
+        throw;
+    }
 }
 
 template <class T>

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "runtime/matrix/matrix_state.hpp"
-#include "runtime/matrix/operands.hpp"
-#include "runtime/matrix/phase_probe.hpp"
+#include "runtime/matrix/product.hpp"
 #include "runtime/matrix/shard.hpp"
 
 /// Products in which several devices have some of the same rows of y: each adds into a partial y of its own, as long as the
@@ -35,31 +34,28 @@ struct ColumnShard {
 
 /// y = M^T x of a matrix M that is stored by rows, or y = M x of unsorted entries. Shared by the devices.
 template <class T>
-class ColumnProduct {
+class ColumnProduct final : public Product<T> {
 public:
     /// `of_transpose`: for A^T x rather than A x. Connects the transport that the plan's merge names.
     /// \throws Error(device) if that does not connect the devices
-    ColumnProduct(const MatrixState<T>& matrix, bool of_transpose);
-    ColumnProduct(const ColumnProduct&) = delete;
-    ColumnProduct& operator=(const ColumnProduct&) = delete;
+    ColumnProduct(MatrixState<T>& matrix, bool of_transpose);
 
-    /// Makes one device's operators, room and events; on its worker. Returns the operator of the owned rows, null if there
-    /// are no entries. `kernel` becomes another one where the choice is automatic and there is no room for a sorted copy.
-    const kernels::SpmvOperator<T>* open(engine::Worker& worker, MatrixState<T>& matrix, std::string& kernel);
-    /// Frees what open() made; on the worker, or after it has stopped.
-    void close(int rank) noexcept;
-
-    /// One worker's part of an apply.
     void apply(engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const Source<T>& x, T beta,
-               const Target<T>& y, PhaseProbe* probe);
-    /// The parts' values changed in place.
-    void update_values(engine::Worker& worker);
+               const Target<T>& y, PhaseProbe* probe) override;
+    /// Nothing is left to do.
+    void finish_host_y(T*) const override {}
+    void update_values(engine::Worker& worker) override;
+    void close(int rank) noexcept override;
 
 private:
+    void make_ready() override;
     struct PlacedX {
         const T* zero;
         bool gathered;  ///< through the channel, which is to be settled
     };
+    /// Makes one device's operators, room and events; on its worker. Returns the operator of the owned rows, null if there
+    /// are no entries. `kernel` becomes another one where the choice is automatic and there is no room for a sorted copy.
+    const kernels::SpmvOperator<T>* open(engine::Worker& worker, std::string& kernel);
     PlacedX place_x(engine::Worker& worker, engine::Rendezvous& meeting, const Source<T>& x, PhaseProbe* probe);
     /// Whether every device has all that it needs of a vector in its own slice.
     bool in_own_slices(const std::vector<std::int64_t>& slices) const;
@@ -67,6 +63,8 @@ private:
     /// scaled by beta.
     void multiply(engine::Worker& worker, T alpha, const T* x, T beta, T* y, const transport::Range& kept);
 
+    MatrixState<T>& matrix_;
+    const bool of_transpose_;
     const bool swapped_;  ///< M^T x
     const bool coordinates_;
     const CooOrder order_;
