@@ -38,8 +38,9 @@ template <class Steps, class R, class... A>
 class Step {
 public:
     using Body = R (*)(A...);
+    using Member = Body Steps::*;
 
-    constexpr Step(Body Steps::*step, const char* name) : step_(step), name_(name) {}
+    constexpr Step(Member step, const char* name) : step_(step), name_(name) {}
 
     R operator()(A... arguments) const
     {
@@ -53,7 +54,7 @@ public:
     }
 
 private:
-    Body Steps::*step_;
+    Member step_;
     const char* name_;
 };
 

@@ -99,7 +99,7 @@ std::unique_ptr<Transport> make_transport(const std::string& name,
                                           std::span<const std::unique_ptr<engine::Worker>> workers,
                                           const ConnectOptions& options)
 {
-    const TransportRow& row = transport_named(name);
+    const TransportRow row = transport_named(name);
     if (row.connect == nullptr) {
         throw NotCompiled(fmt::format("transport \"{}\"", name));
     }

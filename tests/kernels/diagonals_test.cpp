@@ -40,7 +40,7 @@ TEST(Diagonals, ReadOneColumnForSixteenEntries)
                 const CsrShard<double> shard{a.rows,           a.cols,         a.nnz(), IndexView(a.row_ptr.data()),
                                              a.col_idx.data(), a.values.data()};
                 const RowStatistics rows_of = statistics(a.row_ptr);
-                const auto& kernel =
+                const auto kernel =
                     choose_spmv<double>(DeviceKind::host, "diagonals", Determinism::none, rows_of, a.cols);
                 const auto op = kernel.prepare(shard, rows_of, device->context());
                 std::int64_t turned = 0;

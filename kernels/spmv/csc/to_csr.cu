@@ -1,6 +1,7 @@
 #include <limits>
 
 #include <kernels/steps/convert/convert.hpp>
+#include <kernels/spmv/csr_nnz_split/prepare.hpp>
 #include <kernels/spmv/formats.hpp>
 
 namespace rmsp::kernels {

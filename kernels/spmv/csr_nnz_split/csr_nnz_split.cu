@@ -10,8 +10,8 @@
 #include <kernels/spmv/common/row_ends.cuh>
 #include <kernels/spmv/common/scale.cuh>
 #include <kernels/spmv/csr_nnz_split/gathered_sums.hpp>
+#include <kernels/spmv/csr_nnz_split/prepare.hpp>
 #include <kernels/spmv/csr_nnz_split/tiles.hpp>
-#include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
 namespace {

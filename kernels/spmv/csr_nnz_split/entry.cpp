@@ -1,4 +1,5 @@
 #include <kernels/spmv/choose/model.hpp>
+#include <kernels/spmv/csr_nnz_split/prepare.hpp>
 
 namespace rmsp::kernels {
 namespace {
@@ -13,9 +14,6 @@ Work work(const Features& f, int value_bytes)
 }
 
 }  // namespace
-
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_nnz_split(const CsrShard<T>&, const RowStatistics&, const Context&);
 
 template <class T>
 SpmvKernel<T> csr_nnz_split()

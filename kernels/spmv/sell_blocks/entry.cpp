@@ -1,5 +1,6 @@
 #include <kernels/spmv/choose/model.hpp>
 #include <kernels/spmv/sell/policy.hpp>
+#include <kernels/spmv/sell_blocks/prepare.hpp>
 
 namespace rmsp::kernels {
 namespace {
@@ -23,9 +24,6 @@ Work work(const Features& f, int value_bytes)
 }
 
 }  // namespace
-
-template <class T>
-std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>&, const RowStatistics&, const Context&);
 
 template <class T>
 SpmvKernel<T> sell_blocks()

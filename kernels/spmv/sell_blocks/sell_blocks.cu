@@ -6,9 +6,9 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/common/common_values.hpp>
+#include <kernels/spmv/sell_blocks/prepare.hpp>
 #include <kernels/spmv/sell_blocks/sell_blocks.hpp>
 #include <kernels/spmv/sell_blocks/sell_blocks_build.cuh>
-#include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
 namespace {

@@ -8,6 +8,7 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/spmv/sell_reordered/reorder.hpp>
 #include <kernels/spmv/sell/sell.hpp>
+#include <kernels/spmv/sell_blocks/prepare.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
