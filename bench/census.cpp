@@ -1,6 +1,6 @@
-/// Counts, before anything is built for them, what windows of rows and encodings of values would find in matrices: how many columns
-/// the rows of a window share, in natural order and after reordering, and how few different values slices have. Two tables of
-/// comma-separated values.
+/// Counts, before anything is built for them, what windows of rows and encodings of values would find in matrices: how
+/// many columns the rows of a window share, in natural order and after reordering, and how few different values slices
+/// have. Two tables of comma-separated values.
 #include <algorithm>
 #include <bit>
 #include <cstdint>

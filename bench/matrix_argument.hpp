@@ -25,8 +25,8 @@ inline constexpr const char* matrix_argument_help =
     "only), permute=SEED (rows and columns in random order) and renumber=true (in Cuthill and McKee's, after that): "
     "wave3,file=wave.mtx.xz,plus_identity=true,kron=3,values=random";
 
-/// "NAME,key=value,...", or just a file or a generator's words. `defaults` are settings of [matrix] that the text may replace.
-/// \throws Error(usage)
+/// "NAME,key=value,...", or just a file or a generator's words. `defaults` are settings of [matrix] that the text may
+/// replace. \throws Error(usage)
 inline NamedMatrix parse_matrix(const std::string& text, std::vector<std::string> defaults = {})
 {
     std::vector<std::string> words;

@@ -1,6 +1,6 @@
-// Repeats the experiments of MSREP (arXiv:2209.07552, sections 2.3 and 5) on the devices of this machine: imbalance, cost of
-// partitioning and merging, NUMA placement, speed-up of the paper's three versions, and of each matrix. One process runs all of
-// it, since a start on GPUs costs seconds. Writes one JSON file, which bench/plot_msrep.py draws.
+// Repeats the experiments of MSREP (arXiv:2209.07552, sections 2.3 and 5) on the devices of this machine: imbalance,
+// cost of partitioning and merging, NUMA placement, speed-up of the paper's three versions, and of each matrix. One
+// process runs all of it, since a start on GPUs costs seconds. Writes one JSON file, which bench/plot_msrep.py draws.
 
 #include <algorithm>
 #include <chrono>
@@ -219,7 +219,8 @@ Json imbalance(Experiment& experiment, const std::string& devices, double scale,
             }
             const Matrix a = uneven_blocks(rows, rows * 66, blocks, low, 0.1 * tenths);
             for (const char* strategy : {"rows", "nonzeros"}) {
-                // One kernel that suits all row lengths, as the paper has one, and cuts between rows: what differs is the split.
+                // One kernel that suits all row lengths, as the paper has one, and cuts between rows: what differs is
+                // the split.
                 auto config = experiment.config(
                     "pstar-opt", {std::string("partition.strategy=") + strategy, "partition.alignment=auto",
                                   "run.mode=resident", "run.vectors=replicated"});

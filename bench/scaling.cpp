@@ -1,8 +1,8 @@
-// Strong scaling over the GPUs of this machine: a resident stencil of 800 million nonzeros, a resident R-MAT graph, a stencil of
-// 20 GB streamed from host memory, and the paper's three versions on the latter. Beside each time of the first two, and
-// of the third with default options, stands what the model predicts from the measured limit of as many devices; for more
-// GPUs than there are, of those of a described machine, from that of the most. One process, one JSON file, which
-// bench/plot_scaling.py draws.
+// Strong scaling over the GPUs of this machine: a resident stencil of 800 million nonzeros, a resident R-MAT graph, a
+// stencil of 20 GB streamed from host memory, and the paper's three versions on the latter. Beside each time of the
+// first two, and of the third with default options, stands what the model predicts from the measured limit of as many
+// devices; for more GPUs than there are, of those of a described machine, from that of the most. One process, one JSON
+// file, which bench/plot_scaling.py draws.
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
-/// Times products of sparse matrices with every kernel and accumulator on every device set that is asked for, in one process, and
-/// verifies each. One JSON document in Google Benchmark's shape; bench/plot_spgemm.py draws it.
+/// Times products of sparse matrices with every kernel and accumulator on every device set that is asked for, in one
+/// process, and verifies each. One JSON document in Google Benchmark's shape; bench/plot_spgemm.py draws it.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -190,7 +190,8 @@ private:
                 static_cast<double>(peak) / static_cast<double>(std::max<std::int64_t>(operands, 1)),
                 verified.passed || !verified.done ? "" : "  WRONG");
         } catch (const rmsp::Error& e) {
-            // Not every kernel takes, or has room for, every product. After an error of the device all that follows would fail.
+            // Not every kernel takes, or has room for, every product. After an error of the device all that follows
+            // would fail.
             broken_ = e.code() != rmsp::ErrorCode::usage && e.code() != rmsp::ErrorCode::out_of_memory;
             failed_ = failed_ || broken_;
             entry["error_occurred"] = true;
@@ -209,8 +210,8 @@ private:
     bool broken_ = false;
 };
 
-/// A A, with the rows of the left one cut into parts of equal products, each of which is a product of its own, as one of so many
-/// devices would compute it.
+/// A A, with the rows of the left one cut into parts of equal products, each of which is a product of its own, as one
+/// of so many devices would compute it.
 void run_parts(Bench& bench, const std::string& name, const Csr& a, std::int64_t parts)
 {
     if (parts == 1) {

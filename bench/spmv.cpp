@@ -1,6 +1,6 @@
-/// Times SpMV with every kernel on every matrix, device set and case that is asked for, in one process, and verifies each
-/// result. One JSON document in Google Benchmark's shape; bench/plot_spmv.py draws it. What its entries have beyond those of
-/// a report is in docs/report.md.
+/// Times SpMV with every kernel on every matrix, device set and case that is asked for, in one process, and verifies
+/// each result. One JSON document in Google Benchmark's shape; bench/plot_spmv.py draws it. What its entries have
+/// beyond those of a report is in docs/report.md.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -112,8 +112,8 @@ private:
         }
         return longest;
     }
-    /// Distributes the matrix several times, the last one for the products: of a large matrix three, and no more than one where
-    /// that takes long.
+    /// Distributes the matrix several times, the last one for the products: of a large matrix three, and no more than
+    /// one where that takes long.
     template <class T>
     rmsp::DistributedMatrix<T> distribute(rmsp::Runtime& runtime, const rmsp::CsrMatrix<T>& a,
                                           const rmsp::DistributeOptions& options, std::vector<double>& prepared) const
@@ -144,8 +144,8 @@ private:
     }
     bool late() const { return options_.seconds > 0 && seconds_since(start_) > options_.seconds; }
 
-    /// "all" on one device: each that is not there to be compared with only, nor prepared for minutes; on several, the automatic
-    /// choice.
+    /// "all" on one device: each that is not there to be compared with only, nor prepared for minutes; on several, the
+    /// automatic choice.
     std::vector<std::string> kernels_for(const rmsp::Runtime& runtime) const
     {
         const auto devices = runtime.devices();

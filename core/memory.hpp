@@ -10,9 +10,9 @@
 
 namespace rmsp::core {
 
-/// Refuses an allocation that this machine can never hold. Linux grants such requests and kills the process at the first touch
-/// of the pages that it lacks, so the answer of operator new comes too late.
-/// \throws Error(out_of_memory) naming `what`, the bytes and the machine's memory
+/// Refuses an allocation that this machine can never hold. Linux grants such requests and kills the process at the
+/// first touch of the pages that it lacks, so the answer of operator new comes too late. \throws Error(out_of_memory)
+/// naming `what`, the bytes and the machine's memory
 void require_memory(uint128 bytes, const std::string& what);
 
 /// Bytes of unknown final length. Grows by realloc, which moves the pages of a large block instead of copying them.

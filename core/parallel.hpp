@@ -30,8 +30,9 @@ inline int thread_count(int requested)
 #endif
 }
 
-/// Calls body(i) for 0 <= i < n; tasks start in order and are handed out one by one. If some throw, the exception of the
-/// smallest i is rethrown, so that the same error is reported on any number of threads; tasks after it may be left out.
+/// Calls body(i) for 0 <= i < n; tasks start in order and are handed out one by one. If some throw, the exception of
+/// the smallest i is rethrown, so that the same error is reported on any number of threads; tasks after it may be left
+/// out.
 template <class F>
 void parallel_for([[maybe_unused]] int threads, std::int64_t n, F&& body)
 {

@@ -1,5 +1,5 @@
-// Several threads share one matrix through futures; then a power iteration keeps its vectors on the devices and runs without
-// waiting between its steps. RMSP_DEVICES=0,1 or RMSP_DEVICES=host:4 chooses the devices.
+// Several threads share one matrix through futures; then a power iteration keeps its vectors on the devices and runs
+// without waiting between its steps. RMSP_DEVICES=0,1 or RMSP_DEVICES=host:4 chooses the devices.
 #include <cmath>
 #include <cstdio>
 #include <future>
@@ -19,7 +19,8 @@ int main()
     rmsp::Runtime runtime(rmsp::RuntimeOptions::from_environment({}));
     auto matrix = runtime.distribute(a.view());
 
-    // Four threads, each with its own x and y. apply_async() returns at once; get() waits, and throws what a device threw.
+    // Four threads, each with its own x and y. apply_async() returns at once; get() waits, and throws what a device
+    // threw.
     std::vector<std::vector<double>> y(4, std::vector<double>(n));
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
@@ -37,8 +38,8 @@ int main()
         good = good && y[t][0] == 8.0 * (t + 1);  // a corner of the grid has 8 neighbours, itself included
     }
 
-    // Power iteration. A is square, so x and y are sliced alike and may change places. Scaling by 1 / 27, a bound of the largest
-    // eigenvalue, keeps the vector in range.
+    // Power iteration. A is square, so x and y are sliced alike and may change places. Scaling by 1 / 27, a bound of
+    // the largest eigenvalue, keeps the vector in range.
     rmsp::DistributedVector<double> v = matrix.make_x(rmsp::Layout::rows);
     rmsp::DistributedVector<double> w = matrix.make_y();
     v.fill(1.0);

@@ -1,5 +1,5 @@
-// A matrix whose structure stays while its values change, as in a time-stepping code: only the values travel to the devices.
-// Ends with the report of a short measurement. RMSP_DEVICES=0,1 or RMSP_DEVICES=host:4 chooses the devices.
+// A matrix whose structure stays while its values change, as in a time-stepping code: only the values travel to the
+// devices. Ends with the report of a short measurement. RMSP_DEVICES=0,1 or RMSP_DEVICES=host:4 chooses the devices.
 #include <cstdio>
 #include <vector>
 

@@ -1,6 +1,6 @@
-// A coarse operator R A P as algebraic multigrid makes and uses it: pairs of neighbours become one unknown each. The fine operator is on
-// the devices, and so is what is made of it. The structure of both products is kept, so that a new A costs the values alone.
-// RMSP_DEVICES=0,1 or RMSP_DEVICES=host:4 chooses the devices.
+// A coarse operator R A P as algebraic multigrid makes and uses it: pairs of neighbours become one unknown each. The
+// fine operator is on the devices, and so is what is made of it. The structure of both products is kept, so that a new
+// A costs the values alone. RMSP_DEVICES=0,1 or RMSP_DEVICES=host:4 chooses the devices.
 #include <cmath>
 #include <cstdio>
 #include <vector>

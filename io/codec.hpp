@@ -21,8 +21,8 @@ Codec codec_of_name(std::string_view name) noexcept;
 /// \throws Error(io) "NAME: ..." if they are damaged or truncated
 core::GrowingBuffer decompress(Codec codec, std::string_view data, const std::string& name, const Progress& progress);
 
-/// One whole member; members behind each other are again a valid file, so blocks of a file can be compressed in parallel.
-/// Codec::none returns the text itself. \throws Error(out_of_memory)
+/// One whole member; members behind each other are again a valid file, so blocks of a file can be compressed in
+/// parallel. Codec::none returns the text itself. \throws Error(out_of_memory)
 std::string compress_member(Codec codec, std::string text);
 
 }  // namespace rmsp::io

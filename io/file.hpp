@@ -22,8 +22,8 @@ public:
     /// The whole content. A mapped file must not be truncated by others meanwhile.
     std::string_view bytes() const noexcept { return bytes_; }
     std::uint64_t size() const noexcept { return bytes_.size(); }
-    /// Copies n bytes from `offset` by pread(), which reads a large file faster than page faults on its mapping. Any thread.
-    /// \throws Error(io) if the file ends before
+    /// Copies n bytes from `offset` by pread(), which reads a large file faster than page faults on its mapping. Any
+    /// thread. \throws Error(io) if the file ends before
     void read_at(std::uint64_t offset, void* to, std::size_t n) const;
 
 private:
@@ -34,8 +34,8 @@ private:
     core::GrowingBuffer piped_;
 };
 
-/// A file that appears under its name only when it is whole: written under a temporary name in the same directory, renamed by
-/// commit(). If the name is an existing device or pipe, it is written to directly.
+/// A file that appears under its name only when it is whole: written under a temporary name in the same directory,
+/// renamed by commit(). If the name is an existing device or pipe, it is written to directly.
 class OutputFile {
 public:
     /// \throws Error(io)

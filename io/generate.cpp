@@ -75,8 +75,8 @@ void fill_values(const GenerateOptions& options, const HostVector<std::int64_t>&
     }
 }
 
-/// Builds a matrix whose row pointers are known in closed form, in one pass. `pattern.start(r)` is the first entry of row r;
-/// `pattern.fill(begin, end, col)` writes the columns of these rows from `col` on.
+/// Builds a matrix whose row pointers are known in closed form, in one pass. `pattern.start(r)` is the first entry of
+/// row r; `pattern.fill(begin, end, col)` writes the columns of these rows from `col` on.
 template <class T, class Pattern>
 CsrMatrix<T> build_rows(const Pattern& pattern, std::int64_t rows, std::int64_t cols, const GenerateOptions& options)
 {
@@ -162,7 +162,8 @@ public:
     }
 
 private:
-    /// Points within one step of point i on an axis of n points, itself included. Past the last one the value is not used.
+    /// Points within one step of point i on an axis of n points, itself included. Past the last one the value is not
+    /// used.
     static std::int64_t near(std::int64_t i, std::int64_t n) { return 1 + (i > 0 ? 1 : 0) + (i + 1 < n ? 1 : 0); }
     /// Sum of near() over the points before i.
     static std::int64_t before(std::int64_t i, std::int64_t n) { return 3 * i - (i > 0 ? 1 : 0) - (i == n ? 1 : 0); }
@@ -349,7 +350,8 @@ void refuse_laplace(const GenerateOptions& options, const char* generator)
     }
 }
 
-/// Chakrabarti, Zhan, Faloutsos: "R-MAT: a recursive model for graph mining", SDM 2004. An edge is row << scale | column.
+/// Chakrabarti, Zhan, Faloutsos: "R-MAT: a recursive model for graph mining", SDM 2004. An edge is row << scale |
+/// column.
 std::vector<HostVector<std::uint64_t>> rmat_edges(int scale, std::int64_t edges, std::uint64_t seed, int threads,
                                                   core::ProgressMeter& meter)
 {

@@ -51,14 +51,16 @@ std::int64_t count_filled_lines(const char* p, const char* end)
     return count;
 }
 
-/// Position in the lower triangle (or the whole) of the k-th value of an array file, which lists columns one after the other.
+/// Position in the lower triangle (or the whole) of the k-th value of an array file, which lists columns one after the
+/// other.
 struct ArrayPosition {
     std::int64_t row = 0;
     std::int64_t col = 0;
 
     ArrayPosition(const MatrixMarketHeader& header, std::int64_t k) : header_(header)
     {
-        // The last column that begins at or before k. Columns that are empty (the last one of a skew file) begin behind it.
+        // The last column that begins at or before k. Columns that are empty (the last one of a skew file) begin behind
+        // it.
         std::int64_t low = 0;
         std::int64_t high = header.layout == Layout::array ? header.cols : 0;
         while (high - low > 1) {
@@ -105,8 +107,8 @@ public:
     {
     }
 
-    /// Fills `out` from one chunk and returns its number of filled lines; stops behind the first line too many for the file.
-    /// `ordinal` is the number of filled lines before the chunk, of which only array files need to know.
+    /// Fills `out` from one chunk and returns its number of filled lines; stops behind the first line too many for the
+    /// file. `ordinal` is the number of filled lines before the chunk, of which only array files need to know.
     std::int64_t parse(const char* p, const char* end, std::int64_t ordinal, HostVector<matrix::Entry<I, T>>& out) const
     {
         const bool expands = header_.symmetry != Symmetry::general;

@@ -11,7 +11,8 @@
 #include "io/codec.hpp"
 #include "io/file.hpp"
 
-/// Matrix Market exchange format (Boisvert, Pozo, Remington: "The Matrix Market exchange formats: initial design", NISTIR 5935).
+/// Matrix Market exchange format (Boisvert, Pozo, Remington: "The Matrix Market exchange formats: initial design",
+/// NISTIR 5935).
 namespace rmsp::io {
 
 /// Text with the name that stands for it in messages.
@@ -42,8 +43,8 @@ struct MatrixMarketHeader {
     const char* body = nullptr;   ///< first line after the size line
 };
 
-/// Banner, comments and size line. Counts that the rest of the text cannot hold are refused here, before anything is allocated.
-/// \throws Error(io)
+/// Banner, comments and size line. Counts that the rest of the text cannot hold are refused here, before anything is
+/// allocated. \throws Error(io)
 MatrixMarketHeader parse_matrix_market_header(const Source& source);
 
 /// Parses the text in chunks of about chunk_bytes; 0 chooses by size and threads.

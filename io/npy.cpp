@@ -22,8 +22,8 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view magic = "\x93NUMPY"sv;
 
-/// What follows "'key':" in the literal dictionary of a header, up to the next key; NumPy writes the keys in alphabetic order,
-/// others need not. Empty if the key is absent.
+/// What follows "'key':" in the literal dictionary of a header, up to the next key; NumPy writes the keys in alphabetic
+/// order, others need not. Empty if the key is absent.
 std::string_view value_of(std::string_view header, std::string_view key)
 {
     for (const char quote : {'\'', '"'}) {

@@ -22,9 +22,9 @@ public:
     std::size_t element_bytes() const noexcept { return element_bytes_; }
     std::string describe() const { return data_.describe(); }
 
-    /// Reads all elements, converted to T, by several threads, and checks the checksum. Elements that are T already go from
-    /// the file straight to `to`.
-    /// \throws Error(io) also if the elements are not integers that T can hold, where T is an integer
+    /// Reads all elements, converted to T, by several threads, and checks the checksum. Elements that are T already go
+    /// from the file straight to `to`. \throws Error(io) also if the elements are not integers that T can hold, where T
+    /// is an integer
     template <class T>
     void read(T* to, int threads) const;
     /// The text of a scalar of kind S or U. \throws Error(io)
@@ -41,7 +41,8 @@ private:
     std::size_t element_bytes_ = 0;
 };
 
-/// Header of a one-dimensional array (size < 0: of a scalar), padded so that the elements begin at a multiple of 64 bytes.
+/// Header of a one-dimensional array (size < 0: of a scalar), padded so that the elements begin at a multiple of 64
+/// bytes.
 std::string npy_header(const std::string& descr, std::int64_t size);
 
 }  // namespace rmsp::io

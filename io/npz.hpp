@@ -13,8 +13,8 @@ namespace rmsp::io {
 template <class T>
 CsrMatrix<T> read_npz(const InputFile& file, const ReadOptions& options);
 
-/// Writes format csr, not compressed. 32-bit row pointers go with 32-bit columns where nnz allows, because SciPy wants equal
-/// types and copies otherwise. `always_zip64` is for tests.
+/// Writes format csr, not compressed. 32-bit row pointers go with 32-bit columns where nnz allows, because SciPy wants
+/// equal types and copies otherwise. `always_zip64` is for tests.
 template <class T>
 void write_npz(OutputFile& file, const CsrView<T>& a, const WriteOptions& options, bool always_zip64 = false);
 

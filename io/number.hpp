@@ -28,8 +28,8 @@ inline const char* token_end(const char* p, const char* end) noexcept
 
 namespace detail {
 
-/// Whether a number that from_chars() found out of range is too large rather than too small: by the power of ten of its first
-/// digit that is not zero.
+/// Whether a number that from_chars() found out of range is too large rather than too small: by the power of ten of its
+/// first digit that is not zero.
 inline bool exceeds_range(std::string_view token) noexcept
 {
     const std::size_t mark = token.find_first_of("eE");
@@ -85,13 +85,13 @@ NumberStatus parse_real_token(std::string_view token, T& value)
 
 }  // namespace detail
 
-/// Reads the token at p as a correctly rounded decimal; numbers too small for T become zero. On success `next` is the end of
-/// the token.
+/// Reads the token at p as a correctly rounded decimal; numbers too small for T become zero. On success `next` is the
+/// end of the token.
 template <class T>
 NumberStatus parse_real(const char* p, const char* end, T& value, const char*& next)
 {
-    // A mantissa that T holds exactly, times or divided by a power of ten that T holds exactly, is rounded once and so right
-    // (Clinger, "How to read floating point numbers accurately", 1990). Everything else goes to from_chars().
+    // A mantissa that T holds exactly, times or divided by a power of ten that T holds exactly, is rounded once and so
+    // right (Clinger, "How to read floating point numbers accurately", 1990). Everything else goes to from_chars().
     constexpr int exact_power = std::is_same_v<T, float> ? 10 : 22;
     constexpr std::uint64_t exact_mantissa = std::uint64_t{1} << std::numeric_limits<T>::digits;
     static constexpr std::array<T, 23> powers = [] {

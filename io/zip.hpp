@@ -40,7 +40,8 @@ private:
     std::vector<ZipMember> members_;
 };
 
-/// Bytes of one member: stored ones come straight from the file, deflated ones are inflated (and checked) when it is opened.
+/// Bytes of one member: stored ones come straight from the file, deflated ones are inflated (and checked) when it is
+/// opened.
 class ZipMemberData {
 public:
     /// \throws Error(io)

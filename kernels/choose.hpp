@@ -9,9 +9,9 @@
 
 namespace rmsp::kernels {
 
-/// The choice from one table that choose_spmv() and its kin share. `automatic(kernel)`: whether "auto" may take that kernel;
-/// `obstacle(kernel)`: the shard that it cannot multiply and why, "" if it can. `family` is its name in messages.
-/// \throws Error(usage) as choose_spmv()
+/// The choice from one table that choose_spmv() and its kin share. `automatic(kernel)`: whether "auto" may take that
+/// kernel; `obstacle(kernel)`: the shard that it cannot multiply and why, "" if it can. `family` is its name in
+/// messages. \throws Error(usage) as choose_spmv()
 template <class Kernel, class Automatic, class Obstacle>
 const Kernel& choose_kernel(std::span<const Kernel> table, const char* family, DeviceKind kind, const std::string& name,
                             Determinism determinism, const Automatic& automatic, const Obstacle& obstacle)

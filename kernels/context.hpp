@@ -8,7 +8,8 @@
 
 namespace rmsp::kernels {
 
-/// Memory of the device that a kernel runs on. Freed memory is not reused before the work queued so far on that device is done.
+/// Memory of the device that a kernel runs on. Freed memory is not reused before the work queued so far on that device
+/// is done.
 class Memory {
 public:
     virtual ~Memory() = default;
@@ -71,8 +72,8 @@ private:
     T* data_ = nullptr;
 };
 
-/// The part of a matrix that one device holds, in that device's memory: local row pointers (32-bit where nnz allows), 32-bit
-/// columns into the x that the device sees. Not owned.
+/// The part of a matrix that one device holds, in that device's memory: local row pointers (32-bit where nnz allows),
+/// 32-bit columns into the x that the device sees. Not owned.
 template <class T>
 struct CsrShard {
     std::int64_t rows = 0;

@@ -4,8 +4,8 @@
 
 namespace rmsp::kernels::cuda {
 
-/// Sum over the `lanes` neighbouring threads of a group (a power of two, at most 32), in the first of them. All 32 threads of
-/// the warp take part.
+/// Sum over the `lanes` neighbouring threads of a group (a power of two, at most 32), in the first of them. All 32
+/// threads of the warp take part.
 template <class T>
 __device__ __forceinline__ T group_sum(T value, int lanes)
 {
@@ -33,8 +33,8 @@ __device__ __forceinline__ T block_sum(T value, T* warp_sums)
     return value;
 }
 
-/// Inclusive sum over a block of 1024 threads; `warp_sums` has an entry a warp, holds the sums up to each warp's end, and is
-/// free again after the next barrier.
+/// Inclusive sum over a block of 1024 threads; `warp_sums` has an entry a warp, holds the sums up to each warp's end,
+/// and is free again after the next barrier.
 template <class T>
 __device__ __forceinline__ T block_prefix(T value, T* warp_sums)
 {

@@ -8,8 +8,9 @@
 
 namespace rmsp::kernels::cuda {
 
-/// Waits until the kernel before this one in the stream is done and what it wrote can be seen. In a kernel launched by launch_early(),
-/// before anything is read or written that another kernel may have to do with; elsewhere it does nothing.
+/// Waits until the kernel before this one in the stream is done and what it wrote can be seen. In a kernel launched by
+/// launch_early(), before anything is read or written that another kernel may have to do with; elsewhere it does
+/// nothing.
 __device__ __forceinline__ void wait_for_kernel_before()
 {
 #if __CUDA_ARCH__ >= 900
@@ -26,9 +27,9 @@ inline bool device_launches_early()
     return major >= 9;
 }
 
-/// Launches a kernel whose thread blocks may be placed while the last ones of the kernel before it in the stream still run, which
-/// hides the launch behind them (CUDA's programmatic dependent launch). It must call wait_for_kernel_before(). On the current device.
-/// \throws as check(), naming the kernel
+/// Launches a kernel whose thread blocks may be placed while the last ones of the kernel before it in the stream still
+/// run, which hides the launch behind them (CUDA's programmatic dependent launch). It must call
+/// wait_for_kernel_before(). On the current device. \throws as check(), naming the kernel
 template <class... Parameters, class... Arguments>
 void launch_early(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, std::size_t shared_bytes,
                   cudaStream_t stream, const Arguments&... arguments)

@@ -2,8 +2,8 @@
 
 #include <rmsp/kernel_info.hpp>
 
-/// What the entries of all kernels share. An entry is compiled in every build, so that a build without CUDA lists the same kernels;
-/// it then refers to none of the bodies in CUDA sources.
+/// What the entries of all kernels share. An entry is compiled in every build, so that a build without CUDA lists the
+/// same kernels; it then refers to none of the bodies in CUDA sources.
 namespace rmsp::kernels {
 
 #ifdef RMSP_HAVE_CUDA

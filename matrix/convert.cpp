@@ -25,9 +25,10 @@ int available_threads()
 
 std::int64_t cut(std::int64_t n, std::int64_t parts, std::int64_t k) { return n / parts * k + n % parts * k / parts; }
 
-// Where each of `nnz` entries goes in a stable sort by key, and where the entries of each key begin: the counting sort of
-// "ScanTrans" (Wang, Liu, Hou, Feng, "Parallel transposition of sparse matrix data structures", ICS 2016). Each block of
-// consecutive entries has a counter for each key; what was counted is summed over the keys and, within one, over the blocks.
+// Where each of `nnz` entries goes in a stable sort by key, and where the entries of each key begin: the counting sort
+// of "ScanTrans" (Wang, Liu, Hou, Feng, "Parallel transposition of sparse matrix data structures", ICS 2016). Each
+// block of consecutive entries has a counter for each key; what was counted is summed over the keys and, within one,
+// over the blocks.
 class CountingSort {
 public:
     template <class Key>
@@ -50,8 +51,8 @@ public:
         scan();
     }
 
-    // Calls place(begin, end, position_of) for each block of entries that has any, on a thread each; place asks position_of(i)
-    // once for each entry i of the block, in order.
+    // Calls place(begin, end, position_of) for each block of entries that has any, on a thread each; place asks
+    // position_of(i) once for each entry i of the block, in order.
     template <class Key, class Place>
     void scatter(const Key* key_of, const Place& place)
     {

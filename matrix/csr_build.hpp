@@ -35,8 +35,8 @@ struct RowBlocks {
     std::int64_t first_row(std::int64_t block, std::int64_t rows) const { return std::min(block << shift, rows); }
 };
 
-/// First pass of a stable two-pass radix sort by row: the second, inside a block, then works in cache. The outcome does not
-/// depend on the threads. Frees each chunk as soon as it is copied.
+/// First pass of a stable two-pass radix sort by row: the second, inside a block, then works in cache. The outcome does
+/// not depend on the threads. Frees each chunk as soon as it is copied.
 template <class Item, class RowOf>
 RowBlocks<Item> scatter_by_row(std::vector<HostVector<Item>>& chunks, std::int64_t rows, int threads, RowOf row_of,
                                core::ProgressMeter& meter)

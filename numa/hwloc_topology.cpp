@@ -101,8 +101,8 @@ NumaNode read_node(hwloc_topology_t topology, hwloc_obj_t object, hwloc_const_bi
     return node;
 }
 
-// NUMA nodes that have processors. Nodes of high-bandwidth or GPU memory repeat the processors of the node that they hang
-// on, and come after it in the operating system's order.
+// NUMA nodes that have processors. Nodes of high-bandwidth or GPU memory repeat the processors of the node that they
+// hang on, and come after it in the operating system's order.
 std::vector<hwloc_obj_t> processor_nodes(hwloc_topology_t topology)
 {
     std::vector<hwloc_obj_t> all;
@@ -135,7 +135,8 @@ std::string gpu_name(hwloc_topology_t topology, hwloc_obj_t pci)
     return device_name != nullptr ? device_name : "";
 }
 
-// What Linux says about a PCI device: a node's OS number, or -1 where the firmware is silent; nothing if it has no such file.
+// What Linux says about a PCI device: a node's OS number, or -1 where the firmware is silent; nothing if it has no such
+// file.
 std::optional<int> sysfs_node(const std::string& pci_bus_id)
 {
     std::ifstream file(fmt::format("/sys/bus/pci/devices/{}/numa_node", pci_bus_id));
@@ -235,7 +236,8 @@ Topology read_topology(hwloc_topology_t topology, bool live)
 Topology live_topology()
 {
     const TopologyHandle topology = new_topology();
-    // These plug-ins would open the GPUs, before threads are bound. A build of hwloc that lacks one refuses the name: no harm.
+    // These plug-ins would open the GPUs, before threads are bound. A build of hwloc that lacks one refuses the name:
+    // no harm.
     for (const char* component : {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"}) {
         hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
     }

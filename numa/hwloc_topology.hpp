@@ -14,8 +14,8 @@ Topology live_topology();
 /// \throws Error(io)
 Topology topology_from_xml(std::string_view text, const std::string& name);
 
-/// Builds a machine from an hwloc synthetic description ("numa:2 core:22 pu:4"). Source is left empty; there are no GPUs.
-/// \throws Error(io); `where` ("FILE:LINE") stands for the place in the message
+/// Builds a machine from an hwloc synthetic description ("numa:2 core:22 pu:4"). Source is left empty; there are no
+/// GPUs. \throws Error(io); `where` ("FILE:LINE") stands for the place in the message
 Topology topology_from_synthetic(const std::string& description, const std::string& where);
 
 }  // namespace rmsp::numa

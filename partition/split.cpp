@@ -47,8 +47,8 @@ private:
     std::vector<long double> cumulative_;
 };
 
-// Moves an exact cut to the nearest boundary of lines if that is at most `tolerance` nonzeros away. Of two cuts in one line
-// the one nearer to a boundary moves first, so cuts stay in order.
+// Moves an exact cut to the nearest boundary of lines if that is at most `tolerance` nonzeros away. Of two cuts in one
+// line the one nearer to a boundary moves first, so cuts stay in order.
 std::int64_t align(const Lines& lines, std::int64_t cut, double tolerance)
 {
     const std::int64_t next = lines.first_from(cut);

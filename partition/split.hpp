@@ -7,7 +7,8 @@
 
 #include <rmsp/partition.hpp>
 
-/// The split that pCSR, pCSC and pCOO share. A *line* is a row of a matrix sorted by row, a column of one sorted by column.
+/// The split that pCSR, pCSC and pCOO share. A *line* is a row of a matrix sorted by row, a column of one sorted by
+/// column.
 namespace rmsp::partition {
 
 /// Where the lines of a sorted matrix begin among its nonzeros.
@@ -93,7 +94,8 @@ Split split_lines(const Lines& lines, int parts, const PartitionOptions& options
 Split split_entries(std::int64_t nnz, int parts, const PartitionOptions& options);
 
 double imbalance(const std::vector<Run>& runs, std::int64_t nnz, const std::vector<double>& weights);
-/// \throws Error(internal) naming the run that breaks the cover of the nonzeros or, unless `line` is null, of `lines` lines
+/// \throws Error(internal) naming the run that breaks the cover of the nonzeros or, unless `line` is null, of `lines`
+/// lines
 ///         called `line` in the message
 void check_cover(const Shape& shape, const std::vector<NodeShare>& nodes, const std::vector<Run>& runs,
                  std::int64_t lines, const char* line);

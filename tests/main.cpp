@@ -1,5 +1,5 @@
-// The main function of every test program. Its exit status says more than that of GoogleTest's own: 0 if tests passed and
-// none failed, 1 if one failed or none was there to run, 77 if all of them skipped themselves.
+// The main function of every test program. Its exit status says more than that of GoogleTest's own: 0 if tests passed
+// and none failed, 1 if one failed or none was there to run, 77 if all of them skipped themselves.
 #include <gmock/gmock.h>
 
 int main(int argc, char** argv)

@@ -4,7 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
-/// The commands of mspmv. Each function adds one; when its command line is chosen, it stores in `action` what is to be done.
+/// The commands of mspmv. Each function adds one; when its command line is chosen, it stores in `action` what is to be
+/// done.
 namespace rmsp::mspmv {
 
 /// Returns the exit code.

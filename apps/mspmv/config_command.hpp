@@ -31,14 +31,14 @@ struct ConfigOptions {
     void add_others(CLI::App& command);
 };
 
-/// The file with the options over it, and `more` of the command's own: keys and values, of which empty ones do not count. Sets the log
-/// level. \throws Error(usage) if there is nothing to multiply, or if it is another machine's and no dry run, Error(io) if output.json
-/// cannot be written
+/// The file with the options over it, and `more` of the command's own: keys and values, of which empty ones do not
+/// count. Sets the log level. \throws Error(usage) if there is nothing to multiply, or if it is another machine's and
+/// no dry run, Error(io) if output.json cannot be written
 Config configuration(const ConfigOptions& options, const char* command,
                      const std::vector<std::pair<const char*, std::string>>& more);
 
-/// Calls `measure` with the name of each of the vendor's kernels of a family for the devices in use. A note says of each that
-/// refuses the matrix, or has no room for it, why; another one, that there are none.
+/// Calls `measure` with the name of each of the vendor's kernels of a family for the devices in use. A note says of
+/// each that refuses the matrix, or has no room for it, why; another one, that there are none.
 void compare_with_vendor(const Runtime& runtime, std::string_view family, std::vector<std::string>& notes,
                          const std::function<void(const std::string& kernel)>& measure);
 

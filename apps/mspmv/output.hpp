@@ -21,7 +21,8 @@ void require_writable(const std::string& path);
 /// Writes a text file that appears under its name only when it is whole. \throws Error(io)
 void write_text(const std::string& path, std::string_view text);
 
-/// Prints a report, and writes its JSON to `json` unless that is empty; "-": to standard output, and the text to standard error.
+/// Prints a report, and writes its JSON to `json` unless that is empty; "-": to standard output, and the text to
+/// standard error.
 void write_report(const std::string& text, const std::string& json_text, const std::string& json);
 
 /// "1000 x 1000, 6400 nonzeros".

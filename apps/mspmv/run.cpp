@@ -32,8 +32,8 @@ struct Options : ConfigOptions {
     bool help_config = false;
 };
 
-/// Entry i of a random vector in [-1, 1): a hash of seed, stream and i (SplitMix64: Steele, Lea and Flood, OOPSLA 2014), so that
-/// it depends neither on threads nor on the length.
+/// Entry i of a random vector in [-1, 1): a hash of seed, stream and i (SplitMix64: Steele, Lea and Flood, OOPSLA
+/// 2014), so that it depends neither on threads nor on the length.
 template <class T>
 HostVector<T> random_vector(std::int64_t n, std::int64_t seed, std::uint64_t stream)
 {

@@ -4,12 +4,12 @@
 
 namespace rmsp::mspmv {
 
-/// From here on SIGINT and SIGTERM are taken by a thread of their own, which clears the progress bar, removes unfinished
-/// output and ends the process with 128 plus the signal's number. Call it before any other thread starts.
+/// From here on SIGINT and SIGTERM are taken by a thread of their own, which clears the progress bar, removes
+/// unfinished output and ends the process with 128 plus the signal's number. Call it before any other thread starts.
 void handle_termination();
 
-/// While it lives, unfinished output beside `path` belongs to this process: files named PATH.part-PID... are removed when the
-/// process is terminated, or when this object is destroyed by an exception.
+/// While it lives, unfinished output beside `path` belongs to this process: files named PATH.part-PID... are removed
+/// when the process is terminated, or when this object is destroyed by an exception.
 class PendingOutput {
 public:
     explicit PendingOutput(const std::string& path);

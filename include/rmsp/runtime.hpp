@@ -120,9 +120,9 @@ struct DistributeOptions {
     Balance balance = Balance::automatic;
     RowPointers row_pointers = RowPointers::device;
     std::string kernel = "auto";  ///< a name of list_kernels() for the matrix's format, or "auto"
-    /// `floats`: each product is that of the matrix whose values were rounded, in double precision. Resident CSR that is not
-    /// borrowed. Kernels that keep floats (KernelInfo::keeps_floats) read 4 bytes a value; others are refused if they are
-    /// named.
+    /// `floats`: each product is that of the matrix whose values were rounded, in double precision. Resident CSR that
+    /// is not borrowed. Kernels that keep floats (KernelInfo::keeps_floats) read 4 bytes a value; others are refused if
+    /// they are named.
     StoredValues values = StoredValues::exact;
     Unsorted unsorted = Unsorted::refuse;
     /// What adds the partial results of devices that have some of the same rows: "peer", "nccl", "host", or "auto",

@@ -71,7 +71,8 @@ struct OfB {
     Counters* counters;
 };
 
-/// A row for each group of `Lanes` threads of a warp, row < 0: none; all of the warp take part. Says whether the row is a twin.
+/// A row for each group of `Lanes` threads of a warp, row < 0: none; all of the warp take part. Says whether the row is
+/// a twin.
 template <int Lanes>
 __device__ __forceinline__ bool analyze_row_of_b(const Pattern& b, const OfB& to, std::int64_t row, int lane)
 {
@@ -97,8 +98,8 @@ __device__ __forceinline__ bool analyze_row_of_b(const Pattern& b, const OfB& to
         std::uint32_t mask = in ? 1u << (column & 31) : 0u;
         const bool head = in && (lane == 0 || left >> 5 != word);
         const unsigned heads = __ballot_sync(whole_warp, head);
-        // The first of neighbours with the same word collects the bits of all, as far as any run of them in the warp goes. In rows
-        // out of order it may take a bit twice, which does no harm.
+        // The first of neighbours with the same word collects the bits of all, as far as any run of them in the warp
+        // goes. In rows out of order it may take a bit twice, which does no harm.
         unsigned runs = __ballot_sync(whole_warp, in && !head);
 #pragma unroll
         for (int d = 1; d < Lanes; d *= 2) {
@@ -379,7 +380,8 @@ __global__ void __launch_bounds__(threads) tile_totals_kernel(ScanJob job)
     }
 }
 
-/// row_ptr, and the lists of rows. Each block adds the totals before it itself: of groups of tiles, and of tiles of its group.
+/// row_ptr, and the lists of rows. Each block adds the totals before it itself: of groups of tiles, and of tiles of its
+/// group.
 __global__ void __launch_bounds__(threads) scan_kernel(ScanJob job)
 {
     __shared__ unsigned places[classes];
@@ -451,8 +453,8 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
-/// Rows of more entries than this on average get a warp each, others 8 threads. Words are few only if a row's columns are looked at
-/// side by side.
+/// Rows of more entries than this on average get a warp each, others 8 threads. Words are few only if a row's columns
+/// are looked at side by side.
 constexpr double mean_for_a_warp = 64;
 constexpr double mean_for_a_warp_of_b = 16;
 

@@ -82,7 +82,8 @@ __device__ __forceinline__ Extent load(const Extent* extent)
     return Extent(__ldg(reinterpret_cast<const unsigned long long*>(extent)));
 }
 
-/// Launches of a phase work on rows of their own, so that one may begin as soon as all blocks of the one before have begun.
+/// Launches of a phase work on rows of their own, so that one may begin as soon as all blocks of the one before have
+/// begun.
 struct Overlap {
     bool possible = false;  ///< on this device
     bool first = true;      ///< launch of the phase: it waits for what came before
@@ -118,8 +119,8 @@ __device__ __forceinline__ void let_next_begin()
     cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
-/// At its end: waits for the launch before, so that who waits for the last launch of a phase waits for all. One block does; the others
-/// leave their place to rows that wait for one.
+/// At its end: waits for the launch before, so that who waits for the last launch of a phase waits for all. One block
+/// does; the others leave their place to rows that wait for one.
 __device__ __forceinline__ void wait_for_previous()
 {
 #if __CUDA_ARCH__ >= 900
@@ -129,14 +130,15 @@ __device__ __forceinline__ void wait_for_previous()
 #endif
 }
 
-/// Words, bounds, order of the rows of B; words[b.row_ptr[k] + i] is word i of row k, as row_words[k] says; row_entries[k]: its entries. twins[k]: row k has the columns of row
-/// k - 1. Of the `touched` rows alone; `of_a`, if not empty, is where A is among them, so that its twins are counted.
+/// Words, bounds, order of the rows of B; words[b.row_ptr[k] + i] is word i of row k, as row_words[k] says;
+/// row_entries[k]: its entries. twins[k]: row k has the columns of row k - 1. Of the `touched` rows alone; `of_a`, if
+/// not empty, is where A is among them, so that its twins are counted.
 void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, Word* words, Extent* row_words,
                Extent* row_entries, RowOfB* rows, std::uint8_t* twins, Counters* counters, cudaStream_t stream);
 /// twins[row]: row has the columns of row - 1.
 void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* counters, cudaStream_t stream);
-/// Bounds of the rows of C, zeros to row_nnz, and how many rows there are in each class; how many rows from each one on are worked on together, 0 if with
-/// one before.
+/// Bounds of the rows of C, zeros to row_nnz, and how many rows there are in each class; how many rows from each one on
+/// are worked on together, 0 if with one before.
 void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::uint8_t* twins,
                std::int64_t shared_limit, int few, RowBounds* bounds, std::uint8_t* groups, std::int32_t* row_nnz,
                Counters* counters, int units, cudaStream_t stream);
@@ -163,8 +165,8 @@ struct StructureJob {
     int units;            ///< multiprocessors
     std::int64_t widest;  ///< words of the widest row that is launched
 };
-/// Counts the columns of the listed rows, all of one class, and keeps them as words; or, if job.col_idx is not null, writes the columns
-/// of the rows that are not stored.
+/// Counts the columns of the listed rows, all of one class, and keeps them as words; or, if job.col_idx is not null,
+/// writes the columns of the rows that are not stored.
 void run_structure(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
                    Overlap overlap, cudaStream_t stream);
 
@@ -232,7 +234,8 @@ enum class Work : std::uint8_t {
     sum,  ///< to job.values
     list  ///< noted in job.products by entries of C, whose columns are there; job.values is overwritten
 };
-/// The listed rows, all of one class; twins and forced accumulators are not listed. `lanes`: lanes_a_row() of these rows.
+/// The listed rows, all of one class; twins and forced accumulators are not listed. `lanes`: lanes_a_row() of these
+/// rows.
 template <class T>
 void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Work work, int lanes, const std::int32_t* list,
                       std::int64_t count, Overlap overlap, cudaStream_t stream);
@@ -250,16 +253,18 @@ void run_numeric_few(const NumericJob<T>& job, NumericClass c, Work work, const 
 /// Bytes of work space that begin_products() needs, and plan_bundles().
 std::size_t begin_bytes(std::int64_t entries);
 std::size_t plan_bytes(std::int64_t entries);
-/// Turns how many products each of C's entries has into where they begin; offsets has one more than entries, work begin_bytes(entries).
+/// Turns how many products each of C's entries has into where they begin; offsets has one more than entries, work
+/// begin_bytes(entries).
 template <class T>
 void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offsets, void* work, std::size_t work_bytes,
                     cudaStream_t stream);
 
-/// Entries of C whose products are packed together, and ordered by how many they have: then the 32 of a slice have about as many.
+/// Entries of C whose products are packed together, and ordered by how many they have: then the 32 of a slice have
+/// about as many.
 inline constexpr int products_window = 2048;
 inline constexpr int slices_a_bundle = 4;
-/// Products that an entry has in its slice, at most, in a window with so many products; what is beyond is added up by others, so that nobody
-/// waits for a long entry.
+/// Products that an entry has in its slice, at most, in a window with so many products; what is beyond is added up by
+/// others, so that nobody waits for a long entry.
 constexpr unsigned most_in_slice(std::int64_t products, std::int64_t entries)
 {
     return products <= 4 * entries ? 8 : 16;
@@ -267,7 +272,8 @@ constexpr unsigned most_in_slice(std::int64_t products, std::int64_t entries)
 /// Products that a lane takes of what is beyond.
 inline constexpr int products_a_piece = 8;
 
-/// What is packed of a window's products: the places of both factors from `a` and `b` on, the latter in the lower bits of a word.
+/// What is packed of a window's products: the places of both factors from `a` and `b` on, the latter in the lower bits
+/// of a word.
 struct alignas(16) ProductWindow {
     static constexpr std::int32_t wide = -1;  ///< they do not fit one word: another has the place in B
     std::int32_t a;
@@ -277,10 +283,10 @@ struct alignas(16) ProductWindow {
         number;  ///< of C's windows: those with much work come first, so that nothing waits for them at the end
 };
 
-/// Products of four slices of 32 entries of C each, in rows of 32 words (wide: of places in A, each with one of places in B): the first
-/// product of each entry of the slices in turn, then the second, and so on, of the slices that have so many. The last bundle of a window
-/// has what entries have beyond, in pieces of products of one entry: for each 32 of them a row of whose they are, then their products
-/// likewise.
+/// Products of four slices of 32 entries of C each, in rows of 32 words (wide: of places in A, each with one of places
+/// in B): the first product of each entry of the slices in turn, then the second, and so on, of the slices that have so
+/// many. The last bundle of a window has what entries have beyond, in pieces of products of one entry: for each 32 of
+/// them a row of whose they are, then their products likewise.
 struct alignas(16) ProductBundle {
     std::uint32_t begin;                   ///< row
     std::uint32_t pieces;                  ///< of the last bundle, in times 32
@@ -291,14 +297,14 @@ struct alignas(16) ProductBundle {
 struct PackedProducts {
     ProductWindow* windows;  ///< product_windows() of them
     ProductBundle* bundles;  ///< product_bundles() of them
-    std::uint16_t*
-        order;  ///< products_window a window: places of the entries there, of the four of a lane of a bundle side by side
+    std::uint16_t* order;  ///< products_window a window: places of the entries there, of the four of a lane of a bundle
+                           ///< side by side
     std::uint32_t* words;
 };
 std::int64_t product_windows(std::int64_t entries);
 std::int64_t product_bundles(std::int64_t entries);
-/// packed.windows, packed.bundles but their begin, packed.order; begins: of the rows of each bundle, and of all, in product_bundles() + 1
-/// numbers; `work` has plan_bytes(entries).
+/// packed.windows, packed.bundles but their begin, packed.order; begins: of the rows of each bundle, and of all, in
+/// product_bundles() + 1 numbers; `work` has plan_bytes(entries).
 void plan_bundles(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
                   const PackedProducts& packed, std::uint32_t* begins, void* work, std::size_t work_bytes,
                   cudaStream_t stream);

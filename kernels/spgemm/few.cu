@@ -4,7 +4,8 @@
 namespace rmsp::kernels::spgemm {
 namespace {
 
-/// Rows of C with few products, in both phases: each product has a place in a group of lanes, where they are sorted by column.
+/// Rows of C with few products, in both phases: each product has a place in a group of lanes, where they are sorted by
+/// column.
 
 constexpr int threads = 128;
 
@@ -15,8 +16,8 @@ struct Entries {
     std::int32_t a[Capacity];  ///< number in the row of A
 };
 
-/// The entry of A of each product of a row, so that product r * Lanes + lane has one in of[r]; returns how many products there are.
-/// note(n, i): entry n of those in `to` is entry i of the row. The whole warp takes part.
+/// The entry of A of each product of a row, so that product r * Lanes + lane has one in of[r]; returns how many
+/// products there are. note(n, i): entry n of those in `to` is entry i of the row. The whole warp takes part.
 template <int Lanes, int Keys, class Note>
 __device__ __forceinline__ int deal_products(const Pattern& a, const Extent* b_entries, const LaneGroup<Lanes>& group,
                                              Entries<Lanes * Keys>& to, int (&of)[Keys], const Note& note)

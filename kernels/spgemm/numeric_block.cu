@@ -59,7 +59,8 @@ struct ColumnTable {
     }
 };
 
-/// Sum of the warps before this one, of a number of each thread. All threads take part; `sums` is free again after the next barrier.
+/// Sum of the warps before this one, of a number of each thread. All threads take part; `sums` is free again after the
+/// next barrier.
 template <int Threads>
 __device__ __forceinline__ int block_sum_before(int own, int* sums)
 {
@@ -76,7 +77,8 @@ __device__ __forceinline__ int block_sum_before(int own, int* sums)
     return before;
 }
 
-/// Writes the columns of a word of each lane (mask 0: none) to to[place] and on, in global memory. The whole warp takes part.
+/// Writes the columns of a word of each lane (mask 0: none) to to[place] and on, in global memory. The whole warp takes
+/// part.
 __device__ __forceinline__ void spread(Word word, int place, std::int32_t* to, int lane)
 {
     constexpr unsigned few = 8;  // columns of a word: then each lane writes those of its own
@@ -181,10 +183,11 @@ __device__ __forceinline__ PartBegin find_part(const std::int32_t* columns, std:
 
 enum class Lookup { hash, rank, map, chunk, search };
 
-/// Rows of C that take a block. Short rows of B are dealt to virtual warps and added atomically; long ones are taken by all threads, one
-/// after the other. Where the sums do not fit beside the ranks, each part of the row, a range of its columns, has a block, for which only
-/// that range is read of rows of B in order: block `index` + i * count has part i of row list[index]. Windows of chunks are passed over
-/// one after the other. `Far`: sums are added up in C itself, in global memory.
+/// Rows of C that take a block. Short rows of B are dealt to virtual warps and added atomically; long ones are taken by
+/// all threads, one after the other. Where the sums do not fit beside the ranks, each part of the row, a range of its
+/// columns, has a block, for which only that range is read of rows of B in order: block `index` + i * count has part i
+/// of row list[index]. Windows of chunks are passed over one after the other. `Far`: sums are added up in C itself, in
+/// global memory.
 template <Lookup By, bool Far, Work Of, int Threads, class T>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     block_kernel(const __grid_constant__ NumericJob<T> job, const std::int32_t* __restrict__ list, std::int64_t count,

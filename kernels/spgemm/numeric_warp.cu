@@ -6,9 +6,9 @@ namespace {
 
 constexpr int warp_threads = most_threads_of_warps;
 
-/// From a column to its place in the row of C: a hash table, with linear probing, of words of 32 columns. A slot holds the word's distance
-/// from the row's first, the entries before it, and its mask. Where there are as many slots as words in the row's span, a word's slot is its
-/// distance.
+/// From a column to its place in the row of C: a hash table, with linear probing, of words of 32 columns. A slot holds
+/// the word's distance from the row's first, the entries before it, and its mask. Where there are as many slots as
+/// words in the row's span, a word's slot is its distance.
 struct WordTable {
     static constexpr unsigned free_slot = 0xffffffffu;
     uint2* slots;
@@ -19,7 +19,8 @@ struct WordTable {
     __device__ __forceinline__ WordTable(void* at, std::int32_t words, std::int64_t span_words)
         : slots(static_cast<uint2*>(at)), last(static_cast<unsigned>(word_slots_of(words)) - 1u)
     {
-        // The upper bits of a product with 2^32 over the golden ratio: neighbours, and words a power of two apart, spread evenly.
+        // The upper bits of a product with 2^32 over the golden ratio: neighbours, and words a power of two apart,
+        // spread evenly.
         const bool direct = span_words <= last + 1u;
         factor = direct ? 1u : 0x9e3779b1u;
         shift = direct ? 0 : __clz(static_cast<int>(last));
@@ -91,9 +92,9 @@ __device__ __forceinline__ std::int64_t most_of_warp(std::int64_t x)
 
 enum class Sums { window, hash };
 
-/// Rows of C whose sums a group of `Lanes` threads of a warp adds up alone. The lanes take one row of B at a time, whose columns
-/// differ, so that sums need no atomics. `Most`: how many twins are taken together, of rows of A, and of rows of B; of those
-/// `StepsOfTwins` are in flight. `bytes`: of shared memory for a row.
+/// Rows of C whose sums a group of `Lanes` threads of a warp adds up alone. The lanes take one row of B at a time,
+/// whose columns differ, so that sums need no atomics. `Most`: how many twins are taken together, of rows of A, and of
+/// rows of B; of those `StepsOfTwins` are in flight. `bytes`: of shared memory for a row.
 template <Sums In, Work Of, int Lanes, int Most, int StepsOfTwins, class T>
 __global__ void __launch_bounds__(warp_threads)
     warp_kernel(const __grid_constant__ NumericJob<T> job, const std::int32_t* __restrict__ list, std::int64_t count,

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-/// Which way each row of C is counted and added up on a GPU, as data and pure functions, so that the host can test what runs
-/// on the device. A row goes to a class; a class is one launch.
+/// Which way each row of C is counted and added up on a GPU, as data and pure functions, so that the host can test what
+/// runs on the device. A row goes to a class; a class is one launch.
 namespace rmsp::kernels::spgemm {
 
 /// What the analysis knows of a row of C; counts are clamped to 2^31 - 1.
@@ -137,12 +137,14 @@ constexpr Shape structure_shape(StructureClass c, int capacity)
     }
 }
 
-/// Rows of so few products are neither collected as words nor looked up: the products are sorted by column, in both phases.
+/// Rows of so few products are neither collected as words nor looked up: the products are sorted by column, in both
+/// phases.
 inline constexpr std::int32_t most_few = 64;
 /// `few`: what is few here, at most most_few.
 constexpr bool has_few(const RowBounds& row, int few)
 {
-    // A column's distance from the first and the product's number are sorted as one 32-bit key, and no key has all bits set.
+    // A column's distance from the first and the product's number are sorted as one 32-bit key, and no key has all bits
+    // set.
     return row.products <= few && row.span() < (std::int64_t{1} << 32) / most_few;
 }
 
@@ -184,17 +186,19 @@ constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shar
     return fitting < widest ? fitting : widest;
 }
 
-/// Blocks for a multiprocessor, at most: enough to keep it full; each takes several rows, since its shared memory is cleared once.
+/// Blocks for a multiprocessor, at most: enough to keep it full; each takes several rows, since its shared memory is
+/// cleared once.
 inline constexpr std::int64_t structure_blocks_a_unit = 16;
 
-/// For how many short rows a warp takes room in the pool at a time, where so many warps work on so many rows: what its last row does not
-/// need is lost, an eighth on average.
+/// For how many short rows a warp takes room in the pool at a time, where so many warps work on so many rows: what its
+/// last row does not need is lost, an eighth on average.
 constexpr int rows_a_slab(std::int64_t rows, std::int64_t warps)
 {
     const std::int64_t n = rows / (4 * warps);
     return static_cast<int>(n < 1 ? 1 : n > 16 ? 16 : n);
 }
-/// Words to keep room for, where the rows of C have at most `bound`: in graphs, too, rows meet the same words again and again.
+/// Words to keep room for, where the rows of C have at most `bound`: in graphs, too, rows meet the same words again and
+/// again.
 constexpr std::int64_t pool_words(std::int64_t bound) { return bound / 4 * 3 + bound / 8; }
 
 /// The numeric phase. The columns of C are known: what is looked up is a column's place among them.
@@ -233,7 +237,8 @@ enum class NumericClass : std::uint8_t {
     parts96,
     rank_far64,  ///< the bitmap in shared memory, the sums in C itself
     rank_far216,
-    chunks,  ///< a block: a sum for each of up to so many columns side by side, one such piece of the row after the other
+    chunks,   ///< a block: a sum for each of up to so many columns side by side, one such piece of the row after the
+              ///< other
     search,   ///< a block: the columns of C are searched, the sums in C itself
     scatter,  ///< a block: places in a dense row in global memory (scatter vector), the sums in C itself
     count
@@ -253,8 +258,8 @@ struct NumericLimits {
     bool operator==(const NumericLimits&) const = default;
 };
 
-/// Of a matrix whose rows of C have so many products and entries of A on average: a row that takes a warp too long takes one several
-/// times as long as others.
+/// Of a matrix whose rows of C have so many products and entries of A on average: a row that takes a warp too long
+/// takes one several times as long as others.
 constexpr NumericLimits numeric_limits(std::int64_t mean_products, std::int64_t mean_a_entries)
 {
     constexpr std::int64_t times = 4;
@@ -278,7 +283,8 @@ constexpr bool is_rank(NumericClass c) { return c >= NumericClass::rank24 && c <
 constexpr bool is_in_parts(NumericClass c) { return c >= NumericClass::parts48 && c <= NumericClass::parts96; }
 constexpr bool is_rank_far(NumericClass c) { return c == NumericClass::rank_far64 || c == NumericClass::rank_far216; }
 
-/// Products of the classes few, columns of a window, entries of a block's hash table; for the others bytes of shared memory.
+/// Products of the classes few, columns of a window, entries of a block's hash table; for the others bytes of shared
+/// memory.
 constexpr std::int64_t numeric_capacity(NumericClass c)
 {
     using N = NumericClass;
@@ -345,15 +351,16 @@ constexpr std::int64_t numeric_capacity(NumericClass c)
     }
 }
 
-/// Entries of a row that a warp's hash table takes: 11 bits of a slot say how many come before its word, the others how far it is
-/// from the row's first.
+/// Entries of a row that a warp's hash table takes: 11 bits of a slot say how many come before its word, the others how
+/// far it is from the row's first.
 inline constexpr int place_bits = 11;
 inline constexpr std::int64_t most_hashed = std::int64_t{1} << place_bits;
 inline constexpr std::int64_t most_hashed_span = (std::int64_t{1} << (32 - place_bits)) - 1;  ///< in words
 inline constexpr std::int64_t word_slot_bytes = 8;
 inline constexpr std::int64_t column_slot_bytes = 8;
 
-/// Slots of a warp's hash table, at least so many a word: small tables have room for more, so that fewer look-ups meet another word.
+/// Slots of a warp's hash table, at least so many a word: small tables have room for more, so that fewer look-ups meet
+/// another word.
 constexpr std::int32_t slots_a_word(std::int32_t words) { return words <= 64 ? 4 : 2; }
 constexpr std::int32_t word_slots(std::int32_t words)
 {
@@ -376,8 +383,8 @@ constexpr std::int64_t block_hash_bytes(std::int64_t entries, std::int64_t value
 /// Shared memory of bits and first place of each word of 32 columns.
 constexpr std::int64_t rank_bytes(std::int64_t span_words) { return span_words * 8; }
 
-/// A row whose ranks and sums do not fit together is cut into parts, ranges of its words with about as many bytes of both: word w begins
-/// a part if as many bytes belong to those before it as to the parts before.
+/// A row whose ranks and sums do not fit together is cut into parts, ranges of its words with about as many bytes of
+/// both: word w begins a part if as many bytes belong to those before it as to the parts before.
 struct PartCut {
     std::int64_t total;  ///< bytes of the row
     std::int32_t value_bytes;
@@ -399,8 +406,8 @@ constexpr PartCut part_cut(std::int64_t span_words, std::int64_t entries, std::i
     return {rank_bytes(span_words) + entries * value_bytes, static_cast<std::int32_t>(value_bytes)};
 }
 
-/// Threads of a block whose warps each take rows of their own: fewer where a row needs much shared memory, so that little of it is left
-/// over.
+/// Threads of a block whose warps each take rows of their own: fewer where a row needs much shared memory, so that
+/// little of it is left over.
 inline constexpr int most_threads_of_warps = 128;
 constexpr int threads_of_warps(std::int64_t bytes_a_row, int lanes)
 {
@@ -453,10 +460,10 @@ constexpr NumericClass rank_class(const PartCut& cut, std::int64_t room, const N
     return cut.parts(numeric_capacity(parts)) <= limits.most_parts ? parts : N::search;
 }
 
-/// Time that a row takes of a multiprocessor, in steps of a thread over a product: each block waits a while besides, and the fewer
-/// of them have room, the less others hide of that. A look-up costs about the same in a table and by rank, so that it is the threads that find
-/// room which decide: random permutations of bands of half-width 111 on an H200, tables of 1,024 entries in 128 threads 380 GFLOP/s,
-/// ranks in twice as much shared memory and 256 threads 402.
+/// Time that a row takes of a multiprocessor, in steps of a thread over a product: each block waits a while besides,
+/// and the fewer of them have room, the less others hide of that. A look-up costs about the same in a table and by
+/// rank, so that it is the threads that find room which decide: random permutations of bands of half-width 111 on an
+/// H200, tables of 1,024 entries in 128 threads 380 GFLOP/s, ranks in twice as much shared memory and 256 threads 402.
 constexpr double block_time(NumericClass c, const PartCut& cut, std::int64_t products, std::int64_t shared_limit)
 {
     constexpr double steps_of_waiting = 20;
@@ -468,7 +475,8 @@ constexpr double block_time(NumericClass c, const PartCut& cut, std::int64_t pro
     return (parts * steps_of_waiting + steps) / static_cast<double>(std::max<std::int64_t>(blocks, 1));
 }
 
-/// `a_entries`: of A in the row; `words`: of 32 columns that the row of C has entries in; `twins`: most rows that a warp takes together.
+/// `a_entries`: of A in the row; `words`: of 32 columns that the row of C has entries in; `twins`: most rows that a
+/// warp takes together.
 constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entries, std::int32_t words,
                                      std::int64_t entries, std::int64_t value_bytes, int twins, Accumulator accumulator,
                                      std::int64_t shared_limit, int few, const NumericLimits& limits = {})
@@ -539,8 +547,8 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entrie
     return NumericClass::search;
 }
 
-/// Whether products are listed by entries of C for repeated values: 8 bytes each, read in less time than they take to be added up
-/// again, unless rows of twins or many products an entry make that cheap.
+/// Whether products are listed by entries of C for repeated values: 8 bytes each, read in less time than they take to
+/// be added up again, unless rows of twins or many products an entry make that cheap.
 constexpr bool worth_listing(std::int64_t products, std::int64_t entries, std::int64_t most_products_of_a_row,
                              int most_in_group, Accumulator accumulator)
 {
@@ -613,15 +621,17 @@ struct Extent {
     constexpr std::int32_t count() const { return static_cast<std::int32_t>(packed & ((1u << count_bits) - 1u)); }
 };
 
-/// Neighbouring rows with the same columns in the same order are twins, as matrices with several unknowns a node have them. A warp
-/// takes up to most_twins rows of A together, and as many rows of B: then a column is looked up once for all of them.
+/// Neighbouring rows with the same columns in the same order are twins, as matrices with several unknowns a node have
+/// them. A warp takes up to most_twins rows of A together, and as many rows of B: then a column is looked up once for
+/// all of them.
 inline constexpr int most_twins = 4;
 /// Groups of twins lie within so many rows from a multiple of it; a multiple of 2, 3 and 4.
 inline constexpr int twin_tile = 48;
 /// Whether there are enough to pay for it.
 constexpr bool worth_grouping(std::int64_t twins, std::int64_t rows) { return twins * 2 >= rows; }
 
-/// Products of rows that have classes of their own: twins are cheaper together, and who asks for an accumulator gets it.
+/// Products of rows that have classes of their own: twins are cheaper together, and who asks for an accumulator gets
+/// it.
 constexpr int few_products(Accumulator accumulator) { return accumulator == Accumulator::automatic ? most_few : 0; }
 constexpr int few_products(std::int64_t twins, std::int64_t rows, int few)
 {
@@ -634,9 +644,9 @@ constexpr int lanes_a_row(std::int64_t products, std::int64_t rows_of_b)
     return products <= 8 * rows_of_b ? 8 : products <= 20 * rows_of_b ? 16 : 32;
 }
 
-/// Lanes for each row of B, for a row of C whose rows of B have `work` entries in all: the fewest, of 1 to 32, that take a row of
-/// mean length in one step (adaptive virtual warps, Kurt et al., "Characterization of data movement requirements for sparse matrix
-/// computations on GPUs", section VII).
+/// Lanes for each row of B, for a row of C whose rows of B have `work` entries in all: the fewest, of 1 to 32, that
+/// take a row of mean length in one step (adaptive virtual warps, Kurt et al., "Characterization of data movement
+/// requirements for sparse matrix computations on GPUs", section VII).
 constexpr int virtual_warp(std::int64_t work, std::int64_t rows_of_b)
 {
     int lanes = 1;

@@ -67,8 +67,8 @@ __device__ __forceinline__ unsigned block_max(unsigned x, unsigned* shared)
 
 constexpr int weight_bits = 4;
 
-/// A block for each window: how much it has beyond slices, in a few classes, so that most windows stay beside their neighbours, and its
-/// number.
+/// A block for each window: how much it has beyond slices, in a few classes, so that most windows stay beside their
+/// neighbours, and its number.
 __global__ void __launch_bounds__(threads)
     weigh_windows_kernel(const std::uint32_t* __restrict__ offsets, std::int64_t entries, std::uint32_t* weights,
                          std::uint32_t* numbers)
@@ -97,8 +97,8 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
-/// A block for each window, in the order of `numbers`: orders its entries, the ones with the most products first, and says how each bundle
-/// is packed; rows[i]: what bundle i takes.
+/// A block for each window, in the order of `numbers`: orders its entries, the ones with the most products first, and
+/// says how each bundle is packed; rows[i]: what bundle i takes.
 __global__ void __launch_bounds__(threads)
     plan_bundles_kernel(const std::uint32_t* __restrict__ offsets, const ProductRef* __restrict__ products,
                         std::int64_t entries, const std::uint32_t* __restrict__ numbers, PackedProducts to,
@@ -320,9 +320,9 @@ struct Carry {
     T sum;
 };
 
-/// A block for each window, a warp for each of its bundles, so that neighbours read the same values of A and B. The first products of the
-/// next step, or of the next bundle, are loaded while a step's values are on their way. The list of the window `ahead` of this one is asked
-/// for, so that it is in the L2 when it is read.
+/// A block for each window, a warp for each of its bundles, so that neighbours read the same values of A and B. The
+/// first products of the next step, or of the next bundle, are loaded while a step's values are on their way. The list
+/// of the window `ahead` of this one is asked for, so that it is in the L2 when it is read.
 template <class T>
 __global__ void __launch_bounds__(threads, 4)
     sum_products_kernel(const PackedProducts packed, std::int64_t entries, std::int64_t windows, int ahead, T alpha,
@@ -417,7 +417,8 @@ __global__ void __launch_bounds__(threads, 4)
     }
     __syncthreads();
     if (beyond.pieces > 0) {
-        // A warp adds up all pieces of an entry but those that an earlier one began with, so that the order is always the same.
+        // A warp adds up all pieces of an entry but those that an earlier one began with, so that the order is always
+        // the same.
         const int planes = wide ? 2 : 1;
         const unsigned first = beyond.pieces * warp / warps;
         const unsigned end = beyond.pieces * (warp + 1) / warps;

@@ -33,8 +33,8 @@ struct LaneGroup {
     }
 };
 
-/// Ascending order over the Lanes * Keys numbers of each group of `Lanes` threads of a warp; number i is key[i / Lanes] of lane i % Lanes
-/// (Batcher's bitonic sort). The whole warp takes part.
+/// Ascending order over the Lanes * Keys numbers of each group of `Lanes` threads of a warp; number i is key[i / Lanes]
+/// of lane i % Lanes (Batcher's bitonic sort). The whole warp takes part.
 template <int Lanes, int Keys>
 __device__ __forceinline__ void sort_group(std::uint32_t (&key)[Keys], int lane)
 {

@@ -172,7 +172,8 @@ public:
         NumericJob<T> job = numeric_job(alpha, a_values, b_values, col_idx, values);
         job.fills = true;
         run_numerics(job, Work::sum, stream);
-        // Repeated values of twins look columns up in the words again; others go without, and another call computes the columns again.
+        // Repeated values of twins look columns up in the words again; others go without, and another call computes the
+        // columns again.
         if (most_in_group() == 1) {
             pool_.reset();
             all_stored_ = false;

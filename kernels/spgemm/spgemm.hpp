@@ -9,9 +9,9 @@
 #include <kernels/entry.hpp>
 #include <rmsp/kernel_info.hpp>
 
-/// C = alpha A B of sparse matrices on one device. The columns of A and B may be in any order within a row and may repeat
-/// (repeated entries add up); those of C rise, each once. An entry of C is stored wherever a product exists, also where the
-/// sum is zero; NaN and infinity propagate.
+/// C = alpha A B of sparse matrices on one device. The columns of A and B may be in any order within a row and may
+/// repeat (repeated entries add up); those of C rise, each once. An entry of C is stored wherever a product exists,
+/// also where the sum is zero; NaN and infinity propagate.
 namespace rmsp::kernels {
 
 /// Rows [first, end) of a matrix.
@@ -25,8 +25,8 @@ struct SpgemmOptions {
     std::string accumulator = "auto";  ///< or one of spgemm_accumulators() that the kernel has
     /// Bytes of device memory for prepare() and the operator, besides A, B and C; 0: no limit.
     std::int64_t workspace_limit = 0;
-    /// Every row of B that A touches is among these, over `touched_rows` of which B's entries are spread; the rest need not be
-    /// looked at. end < 0: all rows.
+    /// Every row of B that A touches is among these, over `touched_rows` of which B's entries are spread; the rest need
+    /// not be looked at. end < 0: all rows.
     RowRange touched{0, -1};
     std::int64_t touched_rows = 0;
     /// A is the rows of B from this one on, in B's arrays of columns; -1: it is not, or this is not known.
@@ -46,8 +46,8 @@ public:
     virtual const std::int64_t* row_ptr() const = 0;
     /// Device memory held between calls.
     virtual std::int64_t workspace_bytes() const = 0;
-    /// Writes nnz() columns and the values of alpha A B. Queued on the context's stream (host: done when it returns). The
-    /// structure of A and B given to prepare() must still be there; the values come in the order of their columns.
+    /// Writes nnz() columns and the values of alpha A B. Queued on the context's stream (host: done when it returns).
+    /// The structure of A and B given to prepare() must still be there; the values come in the order of their columns.
     virtual void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
                       const Context& context) = 0;
     /// The values alone, for the columns that fill() wrote. Queued likewise. The first call may take memory, through
@@ -67,9 +67,10 @@ struct SpgemmKernel {
     const char* (*unsupported)(const CsrShard<T>& a, const CsrShard<T>& b) = nullptr;
     bool automatic = false;  ///< whether "auto" takes it, if none before it in the table is taken
 
-    /// Counts the entries of each row of C; a.cols == b.rows. May allocate through context.memory, launch on context.stream
-    /// and wait for it. Values of A and B are not read. The operator keeps pointers to the structure of both.
-    /// \throws Error(usage) for an accumulator that the kernel does not have, Error(out_of_memory) if it cannot keep to the
+    /// Counts the entries of each row of C; a.cols == b.rows. May allocate through context.memory, launch on
+    /// context.stream and wait for it. Values of A and B are not read. The operator keeps pointers to the structure of
+    /// both. \throws Error(usage) for an accumulator that the kernel does not have, Error(out_of_memory) if it cannot
+    /// keep to the
     ///         workspace limit, naming the bytes it needs, NotCompiled
     std::unique_ptr<SpgemmOperator<T>> prepare(const CsrShard<T>& a, const CsrShard<T>& b, const SpgemmOptions& options,
                                                const Context& context) const
@@ -78,22 +79,24 @@ struct SpgemmKernel {
     }
 };
 
-/// Every kernel, in the order in which the automatic choice considers them. Kernels that this build lacks are listed with
-/// compiled == false and throw NotCompiled in prepare().
+/// Every kernel, in the order in which the automatic choice considers them. Kernels that this build lacks are listed
+/// with compiled == false and throw NotCompiled in prepare().
 template <class T>
 std::span<const SpgemmKernel<T>> spgemm_kernels();
 
 /// The kernel of that name for that kind of device, or the default one if name is "auto".
-/// \throws Error(usage) if there is none of that name (naming those there are), or if it does not keep the asked determinism
+/// \throws Error(usage) if there is none of that name (naming those there are), or if it does not keep the asked
+/// determinism
 template <class T>
 const SpgemmKernel<T>& choose_spgemm(DeviceKind kind, const std::string& name, Determinism determinism);
 
-/// The ways to add up the products of a row: "scatter" (into a dense row; "scatter-1", -2, -4, -8: so many threads for each row of
-/// B), "hash", "window" (a dense piece of the row in fast memory), "chunks" (dense pieces of the row, one after the other).
+/// The ways to add up the products of a row: "scatter" (into a dense row; "scatter-1", -2, -4, -8: so many threads for
+/// each row of B), "hash", "window" (a dense piece of the row in fast memory), "chunks" (dense pieces of the row, one
+/// after the other).
 std::span<const char* const> spgemm_accumulators();
 
-/// Products of each row of A B, a.rows entries in the device's memory. Queued on the context's stream (host: done when it
-/// returns). A row's number is exact as long as it fits 64 bits, which nnz of A and B below 2^31 each guarantee.
+/// Products of each row of A B, a.rows entries in the device's memory. Queued on the context's stream (host: done when
+/// it returns). A row's number is exact as long as it fits 64 bits, which nnz of A and B below 2^31 each guarantee.
 template <class T>
 void count_products(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* out, const Context& context);
 

@@ -35,8 +35,8 @@ __device__ __forceinline__ void for_each_word_of(const int2* list, std::int32_t 
     }
 }
 
-/// Calls f for the words of the rows of B that a row of A touches, from the threads of a group: a virtual warp for each row of B, or
-/// all of a block, one after the other, for each long one.
+/// Calls f for the words of the rows of B that a row of A touches, from the threads of a group: a virtual warp for each
+/// row of B, or all of a block, one after the other, for each long one.
 template <int Group, class F>
 __device__ __forceinline__ void for_each_word(const StructureJob& job, std::int64_t row, std::int32_t words, int thread,
                                               const F& f)
@@ -284,8 +284,8 @@ __device__ __forceinline__ void for_each_marked(const std::uint32_t* summary, in
     }
 }
 
-/// A bitmap over the row's span, by a warp or a block; wider rows in several passes. A bit of the summary stands for a word of the
-/// bitmap. All bits are zero between rows.
+/// A bitmap over the row's span, by a warp or a block; wider rows in several passes. A bit of the summary stands for a
+/// word of the bitmap. All bits are zero between rows.
 template <int Group, bool Write>
 __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group, Group == 32 ? 0 : 1024 / Group)
     bits_kernel(const __grid_constant__ StructureJob job, const std::int32_t* __restrict__ list, std::int64_t count,
@@ -429,7 +429,8 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group, Group == 3
                     if (has > 0) {
                         summary[s + lane] = 0;
                     }
-                    // In fewer steps: each lane moves the words under its marks, or all lanes those under one lane's marks.
+                    // In fewer steps: each lane moves the words under its marks, or all lanes those under one lane's
+                    // marks.
                     unsigned marked = __ballot_sync(whole_warp, has > 0);
                     if (__reduce_max_sync(whole_warp, static_cast<unsigned>(has)) <=
                         static_cast<unsigned>(__popc(marked))) {

@@ -10,8 +10,9 @@
 #include <rmsp/kernel_info.hpp>
 #include <rmsp/matrix.hpp>
 
-/// SpMV of shards in CSC and COO. The operators are those of spmv.hpp: y = alpha A x + beta y with x of cols and y of rows
-/// entries. A shard of columns gives a partial y, of the rows that it touches, which the caller adds to those of the other devices.
+/// SpMV of shards in CSC and COO. The operators are those of spmv.hpp: y = alpha A x + beta y with x of cols and y of
+/// rows entries. A shard of columns gives a partial y, of the rows that it touches, which the caller adds to those of
+/// the other devices.
 namespace rmsp::kernels {
 
 /// Columns (or a run of nonzeros) of a matrix in the memory of one device. Not owned.
@@ -78,7 +79,8 @@ std::span<const CscKernel<T>> spmv_csc_kernels();
 template <class T>
 std::span<const CooKernel<T>> spmv_coo_kernels();
 
-/// The first kernel for that kind of device that sorts (CscKernel::sorts), or the first that does not; "auto" if there is none.
+/// The first kernel for that kind of device that sorts (CscKernel::sorts), or the first that does not; "auto" if there
+/// is none.
 template <class Kernel>
 std::string first_that_sorts(std::span<const Kernel> table, DeviceKind kind, bool sorts)
 {

@@ -25,21 +25,23 @@ template <class T>
 class SpmvOperator {
 public:
     virtual ~SpmvOperator() = default;
-    /// Queues the product on the context's stream (host: runs it). Allocates nothing, waits for nothing. x begins at column 0, but
-    /// a device that has part of it may have no more than what lies between the first and the last column with entries; y has rows
-    /// entries and is not read if beta == 0. May not be called on two streams at once: workspaces are the operator's own.
+    /// Queues the product on the context's stream (host: runs it). Allocates nothing, waits for nothing. x begins at
+    /// column 0, but a device that has part of it may have no more than what lies between the first and the last column
+    /// with entries; y has rows entries and is not read if beta == 0. May not be called on two streams at once:
+    /// workspaces are the operator's own.
     virtual void apply(T alpha, const T* x, T beta, T* y, const Context& context) = 0;
     /// Rows at whose multiples apply_rows() may begin and end; 0: this operator multiplies whole shards only.
     virtual std::int64_t row_granule() const { return 0; }
-    /// apply() for the rows [first, end) alone, which begin and end at multiples of row_granule() or at the shard's last row; x
-    /// and y are the shard's. Disjoint rows may be multiplied on several streams at once.
+    /// apply() for the rows [first, end) alone, which begin and end at multiples of row_granule() or at the shard's
+    /// last row; x and y are the shard's. Disjoint rows may be multiplied on several streams at once.
     virtual void apply_rows(std::int64_t /*first*/, std::int64_t /*end*/, T /*alpha*/, const T* /*x*/, T /*beta*/,
                             T* /*y*/, const Context& /*context*/)
     {
         throw Error(ErrorCode::internal, "apply_rows() of an operator that multiplies whole shards only");
     }
-    /// Whether apply() can be done in two steps, where CsrShard::early_cols is above 0: apply_early() multiplies by those entries of
-    /// x and reads no others, apply_late() by the others, and writes y. Both queued in this order, with the same x.
+    /// Whether apply() can be done in two steps, where CsrShard::early_cols is above 0: apply_early() multiplies by
+    /// those entries of x and reads no others, apply_late() by the others, and writes y. Both queued in this order,
+    /// with the same x.
     virtual bool splits_columns() const { return false; }
     virtual void apply_early(const T* /*x*/, const Context& /*context*/)
     {
@@ -49,8 +51,8 @@ public:
     {
         throw Error(ErrorCode::internal, "apply_late() of an operator that multiplies by all columns at once");
     }
-    /// The order in which the operator multiplies rows and columns of a square matrix, if that is not the matrix's; it lives as long
-    /// as the operator does. Null: it is, or the shard is not the whole of a square matrix.
+    /// The order in which the operator multiplies rows and columns of a square matrix, if that is not the matrix's; it
+    /// lives as long as the operator does. Null: it is, or the shard is not the whole of a square matrix.
     virtual const RowOrder* order() const { return nullptr; }
     /// apply() with x, y or both in that order.
     virtual void apply_in_order(T /*alpha*/, const T* /*x*/, bool /*x_in_order*/, T /*beta*/, T* /*y*/,
@@ -58,13 +60,14 @@ public:
     {
         throw Error(ErrorCode::internal, "apply_in_order() of an operator that keeps the matrix's order");
     }
-    /// The shard's values changed in place. Operators that keep a copy of their own renew it, on the context's stream; may allocate
-    /// and wait as prepare() does, after which the operator is as it was if there is no room.
+    /// The shard's values changed in place. Operators that keep a copy of their own renew it, on the context's stream;
+    /// may allocate and wait as prepare() does, after which the operator is as it was if there is no room.
     virtual void update_values(const Context& /*context*/) {}
-    /// False where the structure that a format is made for is missing: a kernel without a format of its own is faster then, and
-    /// the automatic choice takes one.
+    /// False where the structure that a format is made for is missing: a kernel without a format of its own is faster
+    /// then, and the automatic choice takes one.
     virtual bool worthwhile() const { return true; }
-    /// Least bytes of matrix that one apply reads, for operators with a format of their own; -1: the shard's arrays, once.
+    /// Least bytes of matrix that one apply reads, for operators with a format of their own; -1: the shard's arrays,
+    /// once.
     virtual std::int64_t format_bytes() const { return -1; }
     /// Bytes of device memory that the operator keeps besides the shard.
     virtual std::int64_t workspace_bytes() const { return 0; }
@@ -84,12 +87,13 @@ constexpr bool no_rows(const RowStatistics&) { return false; }
 constexpr bool any_rows(const RowStatistics&) { return true; }
 constexpr bool any_structure(const Features&) { return true; }
 
-/// All that is known of one SpMV kernel: plain data and pure functions, which entry.cpp in the kernel's folder fills in.
+/// All that is known of one SpMV kernel: plain data and pure functions, which entry.cpp in the kernel's folder fills
+/// in.
 template <class T>
 struct SpmvKernel {
     KernelInfo info;
-    /// What prepare() calls; null where this build lacks it. A kernel whose info says that it streams reads the row pointers only
-    /// then, and the shard's own arrays, as they are at that time, in apply().
+    /// What prepare() calls; null where this build lacks it. A kernel whose info says that it streams reads the row
+    /// pointers only then, and the shard's own arrays, as they are at that time, in apply().
     std::unique_ptr<SpmvOperator<T>> (*body)(const CsrShard<T>&, const RowStatistics&, const Context&) = nullptr;
     /// Null: any matrix. Otherwise whether the kernel can multiply this shard at all, with the reason if not (static
     /// text).
@@ -125,9 +129,8 @@ template <class T>
 const SpmvKernel<T>& choose_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
                                  const RowStatistics& rows, std::int64_t cols);
 
-/// Every kernel that is worth a closer look for "auto", in table order: what choose_spmv() may take, and formats that pay only for
-/// a structure that row lengths do not show. Never none.
-/// \throws Error(usage) as choose_spmv()
+/// Every kernel that is worth a closer look for "auto", in table order: what choose_spmv() may take, and formats that
+/// pay only for a structure that row lengths do not show. Never none. \throws Error(usage) as choose_spmv()
 template <class T>
 std::vector<const SpmvKernel<T>*> automatic_spmv(DeviceKind kind, Determinism determinism, const RowStatistics& rows,
                                                  std::int64_t cols);

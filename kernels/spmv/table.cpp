@@ -3,8 +3,8 @@
 #include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/spmv.hpp>
 
-// The SpMV kernels, one line each, in the order in which the automatic choice considers them. A line names the function in the
-// kernel's entry.cpp.
+// The SpMV kernels, one line each, in the order in which the automatic choice considers them. A line names the function
+// in the kernel's entry.cpp.
 #define RMSP_CSR_TABLE(row)                                                                                       \
     row(csr_openmp) row(csr_reference) row(diagonals) row(ehyb_host) row(ehyb_ghosts_host) row(ehyb_natural_host) \
         row(sell_blocks) row(sell) row(sell_reordered) row(column_blocks) row(packed_tiles) row(csr_row_vector)   \

@@ -7,9 +7,10 @@
 #include <kernels/context.hpp>
 #include <rmsp/error.hpp>
 
-/// A *step* is a small piece of work on one device. Steps come in groups, and a group is a struct of pointers to functions: there each
-/// step is declared, once. For each kind of device that has bodies of them the group has a static function of the kind's name, which returns the group's row of that
-/// kind and is defined in the source with those bodies. Context is the last parameter of every step and says which row is taken.
+/// A *step* is a small piece of work on one device. Steps come in groups, and a group is a struct of pointers to
+/// functions: there each step is declared, once. For each kind of device that has bodies of them the group has a static
+/// function of the kind's name, which returns the group's row of that kind and is defined in the source with those
+/// bodies. Context is the last parameter of every step and says which row is taken.
 namespace rmsp::kernels {
 
 /// The group's row for a kind of device; null if the group has none, or this build lacks that kind.

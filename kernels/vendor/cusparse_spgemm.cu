@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
-#include <kernels/vendor/cusparse.cuh>
 #include <kernels/spgemm/spgemm.hpp>
 #include <kernels/steps/support/support.hpp>
+#include <kernels/vendor/cusparse.cuh>
 
 namespace rmsp::kernels {
 namespace {
@@ -154,8 +154,8 @@ private:
     }
 };
 
-/// cusparseSpGEMM_*: structure and values together, so that prepare() computes a product to count it, with whatever A's and B's
-/// values are, and each fill() does it all again.
+/// cusparseSpGEMM_*: structure and values together, so that prepare() computes a product to count it, with whatever A's
+/// and B's values are, and each fill() does it all again.
 template <class T>
 class CuSparseSpgemm final : public CuSparseBase<T> {
 public:

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include <kernels/vendor/cusparse.cuh>
 #include <kernels/spmv/spmv.hpp>
 #include <kernels/steps/support/support.hpp>
+#include <kernels/vendor/cusparse.cuh>
 
 namespace rmsp::kernels {
 namespace {
@@ -262,8 +262,8 @@ private:
 
 constexpr int largest_block = 4;
 
-/// Rows of a BSR matrix: a thread merges the sorted rows of one block row and calls visit(block column, row in the block, entry)
-/// for each entry, by blocks. Returns the number of blocks.
+/// Rows of a BSR matrix: a thread merges the sorted rows of one block row and calls visit(block column, row in the
+/// block, entry) for each entry, by blocks. Returns the number of blocks.
 template <class Visit>
 __device__ std::int32_t merge_block_row(const std::int32_t* row_ptr, const std::int32_t* col_idx,
                                         std::int64_t block_row, int block, const Visit& visit)

@@ -9,8 +9,8 @@
 
 #include "runtime/node/node.hpp"
 
-/// The self test's results among the runtime's cache files. Whatever is wrong with a file costs a warning at most: the result is
-/// then as if there were none.
+/// The self test's results among the runtime's cache files. Whatever is wrong with a file costs a warning at most: the
+/// result is then as if there were none.
 namespace rmsp::detail {
 
 /// librmsp and its commit, the driver and the libraries below it.

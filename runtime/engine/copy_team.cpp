@@ -119,8 +119,8 @@ bool CopyTeam::work_on_next()
 
 void CopyTeam::help()
 {
-    // Looks for blocks without a break for as long as a link takes for some chunks, then every now and then, since the next one may be
-    // far away.
+    // Looks for blocks without a break for as long as a link takes for some chunks, then every now and then, since the
+    // next one may be far away.
     constexpr std::chrono::microseconds watch{500};
     constexpr std::chrono::microseconds nap{50};
     constexpr int looks_a_time = 64;

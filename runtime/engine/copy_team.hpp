@@ -12,9 +12,10 @@
 
 namespace rmsp::engine {
 
-/// Threads that help a worker to copy chunks of memory in order and in blocks: whoever is free takes the next block. The worker's
-/// thread leads: it says how many chunks may be worked on, hears which are done, and works on blocks itself meanwhile. It waits for
-/// no helper to wake up, which takes up to 0.3 ms on a virtual machine, but only for those that are at a block.
+/// Threads that help a worker to copy chunks of memory in order and in blocks: whoever is free takes the next block.
+/// The worker's thread leads: it says how many chunks may be worked on, hears which are done, and works on blocks
+/// itself meanwhile. It waits for no helper to wake up, which takes up to 0.3 ms on a virtual machine, but only for
+/// those that are at a block.
 class CopyTeam {
 public:
     /// Bytes of a block: 64 times some number, so that no two threads write to a line.
@@ -26,10 +27,9 @@ public:
     CopyTeam(const CopyTeam&) = delete;
     CopyTeam& operator=(const CopyTeam&) = delete;
 
-    /// Calls work(chunk, first, bytes), which must not throw, for every block of the chunks, once they are open. The calling thread calls lead()
-    /// again and again until that returns true; then all chunks must be done. An exception of lead() ends it as well. Empty chunks
-    /// are not worked on.
-    /// \throws Error(internal) if lead() calls this
+    /// Calls work(chunk, first, bytes), which must not throw, for every block of the chunks, once they are open. The
+    /// calling thread calls lead() again and again until that returns true; then all chunks must be done. An exception
+    /// of lead() ends it as well. Empty chunks are not worked on. \throws Error(internal) if lead() calls this
     void run(std::span<const std::size_t> chunk_bytes,
              const std::function<void(std::size_t, std::size_t, std::size_t)>& work, const std::function<bool()>& lead);
     /// In lead(): chunks [0, end) may be worked on, as well as those that were.

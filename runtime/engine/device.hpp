@@ -26,15 +26,16 @@ public:
     virtual double seconds_since(const Event& earlier) const = 0;
 };
 
-/// An in-order queue of work on one device. Every function returns at once on a GPU; on a host device the work has then been done.
+/// An in-order queue of work on one device. Every function returns at once on a GPU; on a host device the work has then
+/// been done.
 class Stream {
 public:
     virtual ~Stream() = default;
     /// Copies between any two places that both devices of the copy can reach: device, pinned host, or a peer's memory.
     virtual void copy(void* dst, const void* src, std::size_t bytes) = 0;
     virtual void record(Event& event) = 0;
-    /// Later work of this stream starts after `event`, which may belong to another device. The event must have been recorded
-    /// before this call (see HandOver).
+    /// Later work of this stream starts after `event`, which may belong to another device. The event must have been
+    /// recorded before this call (see HandOver).
     virtual void wait(const Event& event) = 0;
     virtual void synchronize() = 0;
     /// cudaStream_t of a GPU, null on host devices.
@@ -44,12 +45,12 @@ public:
 /// Whose kernels start first where several wait for room on the device.
 enum class StreamPriority : std::uint8_t { normal, high };
 
-/// Writes bytes [begin, begin + bytes) of what is uploaded to `out`; called from several threads for disjoint ranges whose
-/// ends are multiples of 64 bytes.
+/// Writes bytes [begin, begin + bytes) of what is uploaded to `out`; called from several threads for disjoint ranges
+/// whose ends are multiples of 64 bytes.
 using Filler = std::function<void(std::byte* out, std::size_t begin, std::size_t bytes)>;
 
-/// Called between the parts of an upload of pageable memory, for work that uses the link while the cores prepare the next one. Copies
-/// only what is pinned.
+/// Called between the parts of an upload of pageable memory, for work that uses the link while the cores prepare the
+/// next one. Copies only what is pinned.
 using Between = std::function<void()>;
 
 /// Writes 64-bit indices as 32-bit ones, counted from `base`; the caller has checked the range.
@@ -112,8 +113,9 @@ public:
     virtual std::unique_ptr<Stream> make_stream(StreamPriority priority) = 0;
     virtual std::unique_ptr<Event> make_event(bool timing) = 0;
 
-    /// Memory of this device that is handed out and taken back in the order of `stream`: nothing waits, and what is freed serves
-    /// the next request. The pool behind it lives as long as the device. Peers reach it only after Transport::open_pool().
+    /// Memory of this device that is handed out and taken back in the order of `stream`: nothing waits, and what is
+    /// freed serves the next request. The pool behind it lives as long as the device. Peers reach it only after
+    /// Transport::open_pool().
     virtual std::unique_ptr<kernels::Memory> make_pool(Stream& stream) = 0;
     /// Bytes that allocations may still take; 0: not known.
     virtual std::int64_t free_bytes() = 0;
@@ -129,14 +131,16 @@ public:
     virtual bool pin(void* p, std::size_t bytes) = 0;
     virtual void unpin(void* p) noexcept = 0;
 
-    /// Copies host memory of any kind to the device; src may be reused when this returns, unless it is pinned (then when the
-    /// stream gets there). Pageable memory goes through a pinned, node-local ring filled by the worker's cores.
+    /// Copies host memory of any kind to the device; src may be reused when this returns, unless it is pinned (then
+    /// when the stream gets there). Pageable memory goes through a pinned, node-local ring filled by the worker's
+    /// cores.
     virtual void upload(Stream& stream, void* dst, const void* src, std::size_t bytes, const Between& between = {}) = 0;
-    /// The same for data that is made on the way (converted columns): `fill` has been called for everything when this returns.
+    /// The same for data that is made on the way (converted columns): `fill` has been called for everything when this
+    /// returns.
     virtual void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill,
                         const Between& between = {}) = 0;
-    /// Copies device memory to host memory of any kind, in this order, each as soon as it is there. If any of it is pageable, returns
-    /// when all the data are there; else when queued.
+    /// Copies device memory to host memory of any kind, in this order, each as soon as it is there. If any of it is
+    /// pageable, returns when all the data are there; else when queued.
     virtual void download(Stream& stream, std::span<const Download> parts) = 0;
     void download(Stream& stream, void* dst, const void* src, std::size_t bytes)
     {
@@ -194,8 +198,9 @@ private:
     void* data_ = nullptr;
 };
 
-/// Opens the device of that kind and index, on the thread that will use it. `sharers` devices of a runtime stand on a GPU: each has its
-/// share of it. \throws Error(device) if it cannot be opened, NotCompiled for a GPU in a build without CUDA
+/// Opens the device of that kind and index, on the thread that will use it. `sharers` devices of a runtime stand on a
+/// GPU: each has its share of it. \throws Error(device) if it cannot be opened, NotCompiled for a GPU in a build
+/// without CUDA
 std::unique_ptr<Device> make_device(const DeviceInfo& info, int sharers = 1);
 
 }  // namespace rmsp::engine

@@ -8,11 +8,11 @@
 
 namespace rmsp::engine {
 
-/// Orders "every device writes something, then every device reads what the others wrote", repeated any number of times, on
-/// the devices' streams: no thread waits for a device. Each worker of a job queues its writes and calls publish(), queues its
-/// reads and calls end(), queues what else it has to do, and calls settle(), after which what was read may be overwritten. The
-/// meetings in between are of host threads only: they make sure that an event has been recorded before another device's
-/// stream is told to wait for it.
+/// Orders "every device writes something, then every device reads what the others wrote", repeated any number of times,
+/// on the devices' streams: no thread waits for a device. Each worker of a job queues its writes and calls publish(),
+/// queues its reads and calls end(), queues what else it has to do, and calls settle(), after which what was read may
+/// be overwritten. The meetings in between are of host threads only: they make sure that an event has been recorded
+/// before another device's stream is told to wait for it.
 class HandOver {
 public:
     explicit HandOver(int devices) : written_(devices), read_(devices) {}

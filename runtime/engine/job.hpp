@@ -35,7 +35,8 @@ public:
     Rendezvous& meeting() noexcept { return meeting_; }
     /// Keeps the first error and releases workers that wait in meeting().
     void fail(std::exception_ptr error) noexcept;
-    /// One worker is done. The last one runs `finish` (if nothing failed), then `before_ready`, then settles the future.
+    /// One worker is done. The last one runs `finish` (if nothing failed), then `before_ready`, then settles the
+    /// future.
     void complete_one(const std::function<void()>& before_ready);
 
 private:
@@ -54,8 +55,8 @@ class JobQueue {
 public:
     /// `shared_memory`: the devices have no streams that order their accesses to each other's memory, so each job
     /// starts when all workers have finished the one before.
-    /// `failed`, if not empty, is told the number of a job that fails; it must not throw. `one_at_a_time`: no two workers are in
-    /// a job's body at once, but while they wait for each other.
+    /// `failed`, if not empty, is told the number of a job that fails; it must not throw. `one_at_a_time`: no two
+    /// workers are in a job's body at once, but while they wait for each other.
     JobQueue(std::span<const std::unique_ptr<Worker>> workers, bool shared_memory,
              std::function<void(std::uint64_t)> failed = {}, bool one_at_a_time = false)
         : workers_(workers), shared_memory_(shared_memory), failed_(std::move(failed)), one_at_a_time_(one_at_a_time)
@@ -64,7 +65,8 @@ public:
 
     /// \param body     runs on every worker
     /// \param finish   runs once, on the last worker to complete, before the future is ready; may be empty
-    /// \param host_data the job reads or writes caller's host memory: such jobs run one after the other, complete, so that one
+    /// \param host_data the job reads or writes caller's host memory: such jobs run one after the other, complete, so
+    /// that one
     ///                 may use what the one before produced
     /// \throws Error(usage) if the runtime was destroyed
     std::future<void> submit(Job::Body body, std::function<void()> finish = {}, bool host_data = false);

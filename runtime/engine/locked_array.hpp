@@ -12,8 +12,8 @@
 
 namespace rmsp::detail {
 
-/// An array of the caller's, page-locked while this lives unless it already was. Only whole pages are locked: those at the
-/// ends may belong to others' data as well, so what lies there is copied.
+/// An array of the caller's, page-locked while this lives unless it already was. Only whole pages are locked: those at
+/// the ends may belong to others' data as well, so what lies there is copied.
 class LockedArray {
 public:
     LockedArray(engine::Device& device, const void* data, std::size_t bytes, bool lock);
@@ -21,8 +21,8 @@ public:
     LockedArray(const LockedArray&) = delete;
     LockedArray& operator=(const LockedArray&) = delete;
 
-    /// Queues a copy of `bytes` at `src` in this array to a device. What is not locked goes through the device's pinned ring, for
-    /// which the calling thread waits.
+    /// Queues a copy of `bytes` at `src` in this array to a device. What is not locked goes through the device's pinned
+    /// ring, for which the calling thread waits.
     void send(engine::Device& device, engine::Stream& stream, void* dst, const void* src, std::size_t bytes) const;
     /// The caller wrote to the array.
     void refresh();
@@ -44,8 +44,8 @@ private:
     bool refused_ = false;
 };
 
-/// What the matrices of a runtime have locked: those that stream the same array share its lock, as the system grants only one. Any
-/// thread.
+/// What the matrices of a runtime have locked: those that stream the same array share its lock, as the system grants
+/// only one. Any thread.
 class LockedArrays {
 public:
     std::shared_ptr<LockedArray> find_or_lock(engine::Device& device, const void* data, std::size_t bytes, bool lock);

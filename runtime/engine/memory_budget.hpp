@@ -13,7 +13,8 @@
 
 namespace rmsp::detail {
 
-/// Memory of a device of which only so much may be taken, with the most that was held at once. The memory outlives this.
+/// Memory of a device of which only so much may be taken, with the most that was held at once. The memory outlives
+/// this.
 class MemoryBudget final : public kernels::Memory {
 public:
     /// limit 0: all there is. `whose` is for messages: "a streamed matrix on cuda 1".

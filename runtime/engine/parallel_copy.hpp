@@ -5,8 +5,8 @@
 
 namespace rmsp::engine {
 
-/// Calls f(first, count) for disjoint ranges that cover [0, bytes), one for each of `threads` OpenMP threads of the calling worker;
-/// all ends but the last are multiples of 64 bytes. f must not throw.
+/// Calls f(first, count) for disjoint ranges that cover [0, bytes), one for each of `threads` OpenMP threads of the
+/// calling worker; all ends but the last are multiples of 64 bytes. f must not throw.
 template <class F>
 void parallel_ranges(int threads, std::size_t bytes, const F& f)
 {

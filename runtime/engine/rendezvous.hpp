@@ -6,8 +6,8 @@
 
 namespace rmsp::engine {
 
-/// A barrier of the workers inside one job that gives way when one of them fails, so that an exception on one device never
-/// leaves the others waiting.
+/// A barrier of the workers inside one job that gives way when one of them fails, so that an exception on one device
+/// never leaves the others waiting.
 class Rendezvous {
 public:
     /// `job` is the number of the job among those of its queue. `turn`, if not null, is locked by whoever calls

@@ -122,8 +122,8 @@ void Worker::loop()
 
 void Worker::stay_awake() const
 {
-    // Whoever waits for each of his calls comes back within microseconds, while a wake-up costs tens of them. Threads of host devices
-    // would take cores from each other.
+    // Whoever waits for each of his calls comes back within microseconds, while a wake-up costs tens of them. Threads
+    // of host devices would take cores from each other.
     constexpr std::chrono::microseconds at_most{50};
     if (device_->shares_host_memory()) {
         return;

@@ -48,8 +48,8 @@ public:
         c.memory = pool_.get();
         return c;
     }
-    /// A second queue of the device, whose kernels go first where both wait for room. What is queued on it must end before the
-    /// end of the task on stream(), through events. Made at the first call.
+    /// A second queue of the device, whose kernels go first where both wait for room. What is queued on it must end
+    /// before the end of the task on stream(), through events. Made at the first call.
     Stream& side_stream();
     /// Calls `done` on this thread when everything queued so far on stream() has finished, with the error if it failed.
     void when_done(std::function<void(std::exception_ptr)> done);

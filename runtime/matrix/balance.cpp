@@ -17,7 +17,8 @@ namespace {
 
 // Parts within this much of each other are left alone.
 constexpr double good_imbalance = 0.03;
-// Each costs what distributing costs. The first one takes a part's nonzeros to be alike, those after it make up for that.
+// Each costs what distributing costs. The first one takes a part's nonzeros to be alike, those after it make up for
+// that.
 constexpr int most_moves = 3;
 // Fewer hardly repay that, and not the timing either.
 constexpr std::int64_t least_applies = 1000;

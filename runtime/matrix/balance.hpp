@@ -16,8 +16,8 @@ namespace rmsp::detail {
 template <class T>
 using DistributeByWeights = std::function<std::shared_ptr<MatrixState<T>>(const std::vector<double>&)>;
 
-/// Moves the cuts of a matrix that was distributed, which began at `start`, as DistributeOptions::balance says. A matrix that is
-/// distributed again is freed first.
+/// Moves the cuts of a matrix that was distributed, which began at `start`, as DistributeOptions::balance says. A
+/// matrix that is distributed again is freed first.
 template <class T>
 std::shared_ptr<MatrixState<T>> balance_time(std::shared_ptr<MatrixState<T>> matrix, const DistributeOptions& options,
                                              core::Clock::time_point start, const DistributeByWeights<T>& distribute);

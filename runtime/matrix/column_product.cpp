@@ -15,7 +15,8 @@
 namespace rmsp::detail {
 namespace {
 
-/// Room for entries [range.first, range.end) of a vector. It begins at a whole line, so that an entry is aligned alike everywhere.
+/// Room for entries [range.first, range.end) of a vector. It begins at a whole line, so that an entry is aligned alike
+/// everywhere.
 template <class T>
 typename ColumnShard<T>::Piece make_piece(kernels::Memory& memory, const transport::Range& range)
 {
@@ -247,8 +248,8 @@ void ColumnProduct<T>::multiply(engine::Worker& worker, T alpha, const T* x, T b
     const auto context = worker.context();
     ColumnShard<T>& own = *shards_[rank];
     const transport::Range touched = y_.touched[rank];
-    // What the operators do not scale: entries of others, which begin at 0, and entries of `kept` that no operator touches.
-    // Pieces only add.
+    // What the operators do not scale: entries of others, which begin at 0, and entries of `kept` that no operator
+    // touches. Pieces only add.
     const bool adds = own.streamed != nullptr;
     if (beta != T{0} || adds) {
         for (const transport::Range& range : outside(touched, kept)) {

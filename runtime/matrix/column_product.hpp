@@ -8,9 +8,10 @@
 #include "runtime/matrix/product.hpp"
 #include "runtime/matrix/shard.hpp"
 
-/// Products in which several devices have some of the same rows of y: each adds into a partial y of its own, as long as the
-/// rows that it touches, and the partial results are added by rows. (MSREP, section 3.2.2 and Algorithms 5 and 7)
-/// A GPU's partial y is its slice of y with room beside it for what belongs to others, so that only that is moved and added.
+/// Products in which several devices have some of the same rows of y: each adds into a partial y of its own, as long as
+/// the rows that it touches, and the partial results are added by rows. (MSREP, section 3.2.2 and Algorithms 5 and 7)
+/// A GPU's partial y is its slice of y with room beside it for what belongs to others, so that only that is moved and
+/// added.
 namespace rmsp::detail {
 
 /// What one device has for such a product besides its part of the matrix.
@@ -53,14 +54,15 @@ private:
         const T* zero;
         bool gathered;  ///< through the channel, which is to be settled
     };
-    /// Makes one device's operators, room and events; on its worker. Returns the operator of the owned rows, null if there
-    /// are no entries. `kernel` becomes another one where the choice is automatic and there is no room for a sorted copy.
+    /// Makes one device's operators, room and events; on its worker. Returns the operator of the owned rows, null if
+    /// there are no entries. `kernel` becomes another one where the choice is automatic and there is no room for a
+    /// sorted copy.
     const kernels::SpmvOperator<T>* open(engine::Worker& worker, std::string& kernel);
     PlacedX place_x(engine::Worker& worker, engine::Rendezvous& meeting, const Source<T>& x, PhaseProbe* probe);
     /// Whether every device has all that it needs of a vector in its own slice.
     bool in_own_slices(const std::vector<std::int64_t>& slices) const;
-    /// Queues the product for the touched entries of a partial y, of which those in [kept.first, kept.end) hold what is to be
-    /// scaled by beta.
+    /// Queues the product for the touched entries of a partial y, of which those in [kept.first, kept.end) hold what is
+    /// to be scaled by beta.
     void multiply(engine::Worker& worker, T alpha, const T* x, T beta, T* y, const transport::Range& kept);
 
     MatrixState<T>& matrix_;

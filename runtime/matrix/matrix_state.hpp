@@ -28,7 +28,8 @@ struct MatrixOrigin {
     bool sorted_copy = false;               ///< the values are not in the caller's order
     CooMatrix<T> kept_copy;                 ///< of a streamed matrix: entries that were sorted
     HostVector<std::int64_t> kept_row_ptr;  ///< of a streamed matrix: row pointers of coordinates
-    /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right then.
+    /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right
+    /// then.
     std::unique_ptr<StreamSource<T>> source;
 };
 
@@ -53,8 +54,8 @@ struct MatrixState {
     std::vector<std::unique_ptr<Shard<T>>> shards;
     Side rows;     ///< of M
     Side columns;  ///< of M
-    /// A x and A^T x. Those by rows are there from the start, those by columns once they were asked for; made ready under
-    /// `preparing`.
+    /// A x and A^T x. Those by rows are there from the start, those by columns once they were asked for; made ready
+    /// under `preparing`.
     std::array<std::shared_ptr<Product<T>>, 2> products;
     /// As products of matrices take the matrix, while there are any; under `preparing`.
     std::weak_ptr<FactorRows<T>> factor_rows;

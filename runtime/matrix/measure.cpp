@@ -24,8 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Applies whose phases are recorded, after the timed ones, unless fewer are timed: events between phases cost about a microsecond
-// each.
+// Applies whose phases are recorded, after the timed ones, unless fewer are timed: events between phases cost about a
+// microsecond each.
 constexpr std::int64_t most_profiled_applies = 11;
 constexpr std::int64_t least_profiled_applies = 3;
 // Of an apply: begin, x upload, x exchange, x packing, boundary, interior, y upload, kernel, merge.
@@ -63,8 +63,8 @@ private:
     std::vector<std::vector<std::unique_ptr<engine::Event>>> events_;
 };
 
-/// Evicts what applies left in the caches of the devices, by reading more than they hold: what is written would have to be written
-/// back at the expense of the apply that follows.
+/// Evicts what applies left in the caches of the devices, by reading more than they hold: what is written would have to
+/// be written back at the expense of the apply that follows.
 class CacheFlush {
 public:
     explicit CacheFlush(RuntimeState& runtime) : runtime_(runtime), data_(static_cast<std::size_t>(runtime.devices()))
@@ -251,8 +251,8 @@ private:
         return std::chrono::duration<double>(Clock::now() - begin).count();
     }
 
-    /// The caller does not wait between applies, as in a solver. An apply's time is from the end of the one before, or of
-    /// the flush, to its own end, on the slowest device.
+    /// The caller does not wait between applies, as in a solver. An apply's time is from the end of the one before, or
+    /// of the flush, to its own end, on the slowest device.
     double time_on_devices(std::vector<double>& times)
     {
         const DeviceEvents ends(runtime_, times.size() + 1);

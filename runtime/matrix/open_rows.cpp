@@ -157,7 +157,8 @@ void RowProduct<T>::prepare_owned(Shard<T>& shard, RowShard<T>& own, engine::Wor
             own.owned_operator =
                 prepare(kernels::choose_spmv<T>(kind, "auto", options.determinism, shard.statistics, shard.owned.cols));
         } catch (const Error& e) {
-            // The fastest kernel may keep a copy of the matrix_. Where there is no room for it, one that does not will do.
+            // The fastest kernel may keep a copy of the matrix_. Where there is no room for it, one that does not will
+            // do.
             if (e.code() != ErrorCode::out_of_memory) {
                 throw;
             }

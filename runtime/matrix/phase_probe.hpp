@@ -25,10 +25,12 @@ public:
 
     /// The name of a mark at which a phase only begins.
     static constexpr const char* no_phase = "-";
-    /// Ends a phase on the worker's stream that began at the mark before; the first mark of an apply begins it and is called
+    /// Ends a phase on the worker's stream that began at the mark before; the first mark of an apply begins it and is
+    /// called
     /// "". Returns the mark.
     std::size_t mark(engine::Worker& worker, const char* phase);
-    /// Ends a phase on a stream of the worker that began at the mark `since`. Phases of one name in an apply are added up.
+    /// Ends a phase on a stream of the worker that began at the mark `since`. Phases of one name in an apply are added
+    /// up.
     std::size_t mark(engine::Worker& worker, const char* phase, engine::Stream& stream, std::size_t since);
     /// The same for what the host timed.
     void add(engine::Worker& worker, const char* phase, double seconds);

@@ -18,8 +18,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t least_raced_applies = 100;
 // A kernel that is predicted to take longer than this, in times of the best, is not raced.
 constexpr double most_predicted_ratio = 1.5;
-// Nor is one that, if it loses, costs more than this share of the expected applies: its preparation, and the applies that it
-// runs.
+// Nor is one that, if it loses, costs more than this share of the expected applies: its preparation, and the applies
+// that it runs.
 constexpr double most_race_share = 0.125;
 // Reasons for a kernel.
 constexpr const char* won = "won the race";

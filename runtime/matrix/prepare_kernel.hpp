@@ -9,18 +9,19 @@
 /// The kernel of a resident shard made ready, and the race of two where the model does not decide.
 namespace rmsp::detail {
 
-/// Makes the kernel of the plan ready for shard.owned; where the choice is automatic, the next one if there is no room for it or
-/// it finds that it does not suit, and a Race of two where there is time for one. Completes the candidates.
+/// Makes the kernel of the plan ready for shard.owned; where the choice is automatic, the next one if there is no room
+/// for it or it finds that it does not suit, and a Race of two where there is time for one. Completes the candidates.
 template <class T>
 void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, engine::Worker& worker,
                     const DistributeOptions& options, const RowStatistics& rows);
 
-/// Notes what the operator for A itself keeps on the device and reads. That for A^T may be made when the plan is in use.
+/// Notes what the operator for A itself keeps on the device and reads. That for A^T may be made when the plan is in
+/// use.
 template <class T>
 void note_kept(ShardPlan& plan, const kernels::SpmvOperator<T>& made);
 
-/// Decides the shard's race, if there is one still and it is over a kernel with an order of its own, for vectors of that order. On the
-/// worker's thread; see Race::decide_in_order().
+/// Decides the shard's race, if there is one still and it is over a kernel with an order of its own, for vectors of
+/// that order. On the worker's thread; see Race::decide_in_order().
 template <class T>
 void end_race_in_order(const Shard<T>& shard, RowShard<T>& own);
 
@@ -28,7 +29,8 @@ void end_race_in_order(const Shard<T>& shard, RowShard<T>& own);
 template <class T>
 Plan current_plan(const MatrixState<T>& matrix);
 
-/// Keeps the results of decided races for later processes, but of those for vectors in the kernel's order, which these may not use.
+/// Keeps the results of decided races for later processes, but of those for vectors in the kernel's order, which these
+/// may not use.
 template <class T>
 void remember_races(const MatrixState<T>& matrix);
 

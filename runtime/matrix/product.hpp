@@ -7,7 +7,8 @@
 
 namespace rmsp::detail {
 
-/// y = alpha A x + beta y for one matrix A, or for its transpose: what the devices have for it besides their parts of the matrix.
+/// y = alpha A x + beta y for one matrix A, or for its transpose: what the devices have for it besides their parts of
+/// the matrix.
 template <class T>
 class Product {
 public:

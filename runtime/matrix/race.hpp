@@ -19,14 +19,14 @@ struct RaceOutcome {
     std::atomic<int> winner{-1};      ///< 0, the favourite, or 1; -1: not decided yet
 };
 
-/// An operator that is two: the first applies run with both in turn and are timed by events on the device, later ones with the
-/// faster. Nobody waits for that: until the events are ready, the favourite runs. The loser costs five applies; where the two are
-/// close, more of them, which then cost little more than the winner's.
+/// An operator that is two: the first applies run with both in turn and are timed by events on the device, later ones
+/// with the faster. Nobody waits for that: until the events are ready, the favourite runs. The loser costs five
+/// applies; where the two are close, more of them, which then cost little more than the winner's.
 template <class T>
 class Race final : public kernels::SpmvOperator<T> {
 public:
-    /// Applies of the first round, at whose end the race is decided if one runner is faster by `clear`. Each runner: once to warm up,
-    /// then timed four times, in turn, so that both meet the same state of the machine.
+    /// Applies of the first round, at whose end the race is decided if one runner is faster by `clear`. Each runner:
+    /// once to warm up, then timed four times, in turn, so that both meet the same state of the machine.
     static constexpr int applies = 10;
     static constexpr double clear = 0.1;
     /// Rounds at most. Four samples of a kernel of 10 us between events do not tell a few percent apart.
@@ -69,10 +69,10 @@ public:
     std::int64_t format_bytes() const override { return runners_[leader_]->format_bytes(); }
     std::int64_t workspace_bytes() const override;
 
-    /// Decides a race at once if a runner has an order: for applies with vectors of that order, which take another time than those
-    /// that were timed so far. Each runner multiplies twice, scratch vectors of `entries` entries, and the second time is timed. Waits
-    /// for the stream. Does nothing once the race is decided, or where no runner has an order.
-    /// \throws Error(out_of_memory) if there is no room for two vectors; the race goes on then
+    /// Decides a race at once if a runner has an order: for applies with vectors of that order, which take another time
+    /// than those that were timed so far. Each runner multiplies twice, scratch vectors of `entries` entries, and the
+    /// second time is timed. Waits for the stream. Does nothing once the race is decided, or where no runner has an
+    /// order. \throws Error(out_of_memory) if there is no room for two vectors; the race goes on then
     void decide_in_order(std::int64_t entries);
 
 private:

@@ -15,7 +15,8 @@ bool in_order(const std::shared_ptr<VectorState<T>>& vector)
     return vector && vector->order;
 }
 
-/// Stretches of the shard's rows that leave for a host y one by one; empty: its operator multiplies all rows at once, or they are few.
+/// Stretches of the shard's rows that leave for a host y one by one; empty: its operator multiplies all rows at once,
+/// or they are few.
 template <class T>
 std::vector<transport::Range> host_stretches(const Shard<T>& shard, const RowShard<T>& own)
 {
@@ -208,8 +209,8 @@ void RowProduct<T>::apply(engine::Worker& worker, engine::Rendezvous& meeting, T
     }
 
     if (any_carry_) {
-        // Rows shared between devices: the owner adds what the devices behind it found, in their order. A host y gets them
-        // in finish_host_y().
+        // Rows shared between devices: the owner adds what the devices behind it found, in their order. A host y gets
+        // them in finish_host_y().
         const bool on_devices = y.vector != nullptr;
         T* const carries = carries_of(on_devices);
         if (shard.carry_nnz > 0) {

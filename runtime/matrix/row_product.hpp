@@ -23,8 +23,8 @@ public:
     /// Of a matrix whose parts are on the devices.
     explicit RowProduct(MatrixState<T>& matrix);
 
-    /// Chooses ranges or entries for the exchange of an x by rows. For entries it numbers the columns of all uploaded shards anew and
-    /// makes what the devices need to send and to receive them. Before prepare().
+    /// Chooses ranges or entries for the exchange of an x by rows. For entries it numbers the columns of all uploaded
+    /// shards anew and makes what the devices need to send and to receive them. Before prepare().
     void choose_exchange(Exchange wanted);
     void apply(engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const Source<T>& x, T beta,
                const Target<T>& y, PhaseProbe* probe) override;
@@ -61,10 +61,11 @@ private:
     void open_halo(engine::Worker& worker, const GhostSearch& search);
     /// Finds the rows that are multiplied while x is exchanged, if that pays.
     void find_interior(Shard<T>& shard, RowShard<T>& own, engine::Worker& worker) const;
-    /// What products by rows need besides the part of the matrix: room for x and y where they are not on the device, and events.
+    /// What products by rows need besides the part of the matrix: room for x and y where they are not on the device,
+    /// and events.
     void open_shard(Shard<T>& shard, RowShard<T>& own, engine::Worker& worker);
-    /// Builds the operator of the owned rows. The names in the options and the plan are of the kernels for A itself, which may turn
-    /// out not to be the planned ones; the plan then says so.
+    /// Builds the operator of the owned rows. The names in the options and the plan are of the kernels for A itself,
+    /// which may turn out not to be the planned ones; the plan then says so.
     void prepare_owned(Shard<T>& shard, RowShard<T>& own, engine::Worker& worker);
     /// Makes products by rows ready on one device.
     void prepare_rows(engine::Worker& worker);
@@ -72,26 +73,26 @@ private:
     bool exchanged_by_rows(const Source<T>& x) const;
     /// Whether such an x has room for what comes from other devices, so that it need not be copied first.
     bool has_ghost_room(const VectorState<T>& x) const;
-    /// Brings the ghosts of one message; the first of them also brings the slice to where there is room for them. Returns where
-    /// the worker's kernel finds its entry 0. The channel is to be settled.
+    /// Brings the ghosts of one message; the first of them also brings the slice to where there is room for them.
+    /// Returns where the worker's kernel finds its entry 0. The channel is to be settled.
     const T* exchange_message(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting,
                               const VectorState<T>& x, std::size_t index);
-    /// Brings what the devices need of such an x to each of them, on one of the worker's streams, and returns where the worker's
-    /// kernel finds its entry 0. The channel is to be settled.
+    /// Brings what the devices need of such an x to each of them, on one of the worker's streams, and returns where the
+    /// worker's kernel finds its entry 0. The channel is to be settled.
     const T* exchange_by_rows(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting,
                               const VectorState<T>& x);
     /// Brings x to where the worker's kernel would read it if columns were not numbered anew.
     PlacedX place_whole_x(engine::Worker& worker, engine::Rendezvous& meeting, const Source<T>& x, PhaseProbe* probe);
     /// Brings x to where the worker's kernel reads it.
     PlacedX place_x(engine::Worker& worker, engine::Rendezvous& meeting, const Source<T>& x, PhaseProbe* probe);
-    /// The same for an x that is exchanged by rows and where it is: entries of other devices come to their place beside the slice on
-    /// the worker's side stream, while the worker's stream multiplies what needs none of them: the rows of `interior`, or, if that is
-    /// empty, the columns of the slice and the popular ghosts, which come first. Other rows follow on the side stream, other
-    /// columns on the worker's.
+    /// The same for an x that is exchanged by rows and where it is: entries of other devices come to their place beside
+    /// the slice on the worker's side stream, while the worker's stream multiplies what needs none of them: the rows of
+    /// `interior`, or, if that is empty, the columns of the slice and the popular ghosts, which come first. Other rows
+    /// follow on the side stream, other columns on the worker's.
     void multiply_overlapped(engine::Worker& worker, engine::Rendezvous& meeting, const transport::Range& interior,
                              T alpha, const VectorState<T>& x, T beta, T* y, PhaseProbe* probe);
-    /// What the devices put their carries into. A host y has its own: its carries are read when the devices are done, while the
-    /// next apply, to a y on the devices, may be under way already.
+    /// What the devices put their carries into. A host y has its own: its carries are read when the devices are done,
+    /// while the next apply, to a y on the devices, may be under way already.
     T* carries_of(bool on_devices) const;
     bool popular_first() const { return !messages_[popular_ghosts].empty; }
 
@@ -104,8 +105,8 @@ private:
     bool upload_needed_ = false;    ///< a host x goes to each device as far as it is needed there; nothing is gathered
     std::vector<void*> x_buffers_;  ///< RowShard::x of each device
     bool by_entries_ = false;
-    /// Products with the columns of the own slice and the popular ghosts run while the others come, where operators can be
-    /// split so.
+    /// Products with the columns of the own slice and the popular ghosts run while the others come, where operators can
+    /// be split so.
     bool hides_entries_ = false;
     std::array<GhostMessage, ghost_messages> messages_;
     std::vector<std::int64_t> ghosts_;             ///< of each device; 0 where x is not exchanged by entries
@@ -113,7 +114,8 @@ private:
     std::vector<void*> local_x_;                   ///< where entry 0 would be in RowShard::local_x of each device
     std::unique_ptr<transport::Channel> channel_;  ///< null: nothing is gathered
     engine::HandOver carry_order_;
-    /// What each device adds to its predecessor's last row: one entry a device for a y on the devices, and as many for a host y.
+    /// What each device adds to its predecessor's last row: one entry a device for a y on the devices, and as many for
+    /// a host y.
     engine::PinnedBuffer carries_;
     std::vector<int> carry_count_;  ///< for each device: how many devices after it add to its last row
     bool any_carry_ = false;

@@ -35,12 +35,13 @@ template <class T>
 struct RowShard {
     std::unique_ptr<kernels::SpmvOperator<T>> owned_operator;
     std::optional<RaceRecord> race;  ///< of owned_operator, which is then a Race
-    /// By how much owned_operator reads and keeps more than the plan says since values were renewed: they may compress otherwise.
+    /// By how much owned_operator reads and keeps more than the plan says since values were renewed: they may compress
+    /// otherwise.
     std::atomic<std::int64_t> more_read{0};
     std::atomic<std::int64_t> more_kept{0};
     std::unique_ptr<kernels::SpmvOperator<T>> carry_operator;
-    /// Owned rows that need no entry of x of another device and are multiplied while those come, if the operator can multiply
-    /// some rows alone; empty: there are too few.
+    /// Owned rows that need no entry of x of another device and are multiplied while those come, if the operator can
+    /// multiply some rows alone; empty: there are too few.
     transport::Range interior;
     std::unique_ptr<engine::Event> begun;  ///< where an overlapped apply leaves the worker's stream
     std::unique_ptr<engine::Event>

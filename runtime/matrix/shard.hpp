@@ -15,8 +15,8 @@
 
 namespace rmsp::detail {
 
-/// A part of a matrix on its device. The row that the part shares with its predecessor, if any, is a matrix of one row of its
-/// own (`carry`), so that every kernel multiplies whole rows only.
+/// A part of a matrix on its device. The row that the part shares with its predecessor, if any, is a matrix of one row
+/// of its own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
 struct Shard {
     bool streams = false;                  ///< comes to the device in pieces

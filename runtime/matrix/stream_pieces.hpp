@@ -27,9 +27,9 @@ struct StreamEnds {
     std::int64_t first = 0;  ///< each is at most all before it: x, which follows the first ones on the link, waits less
 };
 
-/// Cuts a part into pieces of at most `chunk_bytes` of row pointers, columns and values: between rows, and inside a row only
-/// where it is longer than a chunk. Such a row is cut at distances from its start that do not depend on the part. The first
-/// carry_nnz nonzeros belong to the shared row. `entry_bytes` are of one column and its value.
+/// Cuts a part into pieces of at most `chunk_bytes` of row pointers, columns and values: between rows, and inside a row
+/// only where it is longer than a chunk. Such a row is cut at distances from its start that do not depend on the part.
+/// The first carry_nnz nonzeros belong to the shared row. `entry_bytes` are of one column and its value.
 std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
                                     std::int64_t chunk_bytes, std::int64_t entry_bytes, const StreamEnds& ends = {});
 

@@ -16,16 +16,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One piece is filled and one is multiplied at any time, and a third keeps the link busy when the two differ in time; the others are
-// filled while x comes from the host.
+// One piece is filled and one is multiplied at any time, and a third keeps the link busy when the two differ in time;
+// the others are filled while x comes from the host.
 constexpr std::size_t slot_count = 6;
-// Without DistributeOptions::chunk_bytes. A link takes 1.2 ms for the largest pieces, 0.3 for the first ones and 75 us for the last
-// ones, which is what remains to be multiplied when everything has arrived. Each copy costs 3 us more than its bytes.
+// Without DistributeOptions::chunk_bytes. A link takes 1.2 ms for the largest pieces, 0.3 for the first ones and 75 us
+// for the last ones, which is what remains to be multiplied when everything has arrived. Each copy costs 3 us more than
+// its bytes.
 constexpr std::int64_t automatic_chunk_bytes = std::int64_t{64} << 20;
 constexpr StreamEnds automatic_ends{std::int64_t{4} << 20, std::int64_t{16} << 20};
 // Of the pieces that are on their way before a vector that takes the cores long: two of the first ones.
 constexpr std::int64_t most_bytes_ahead = std::int64_t{24} << 20;
-// How much longer than a link a core takes for a vector; its helpers are awake only after 0.3 ms, which is the first piece's time.
+// How much longer than a link a core takes for a vector; its helpers are awake only after 0.3 ms, which is the first
+// piece's time.
 constexpr std::int64_t core_over_link = 10;
 // Rows of y that leave for the host as one, at least; a piece's, if it has more.
 constexpr std::int64_t least_stretch_bytes = std::int64_t{64} << 10;
@@ -336,7 +338,8 @@ void StreamedPart<T>::send(engine::Worker& worker, std::size_t piece_index)
     const StreamPiece& piece = pieces_[piece_index];
     Slot& slot = slot_of(piece_index);
     const EncodedPiece encoded = encoded_.empty() ? EncodedPiece{} : encoded_[piece_index];
-    // Recorded behind the slot's last use, be it in this apply or the one before; copies run ahead of the kernels until then.
+    // Recorded behind the slot's last use, be it in this apply or the one before; copies run ahead of the kernels until
+    // then.
     copies_->wait(*slot.free);
     if (encoded.layout.encoded()) {
         copies_->copy(slot.packet.data(), static_cast<const std::byte*>(packets_.data()) + encoded.begin,

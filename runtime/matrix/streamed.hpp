@@ -34,15 +34,17 @@ struct StreamSource {
     std::shared_ptr<LockedArray> values;
 };
 
-/// One device's part of a streamed matrix. Slots of device memory hold the pieces on their way: some wait, one is filled, one is
-/// multiplied, by two streams that wait for each other's events. Made, used and freed on the device's worker.
+/// One device's part of a streamed matrix. Slots of device memory hold the pieces on their way: some wait, one is
+/// filled, one is multiplied, by two streams that wait for each other's events. Made, used and freed on the device's
+/// worker.
 template <class T>
 class StreamedPart {
 public:
-    /// Cuts the part, makes the slots, prepares the kernel of every piece, and encodes the pieces if the options say so; of the
-    /// matrix only row pointers are copied to the device. Pieces are cut smaller where the memory has no room for the slots.
-    /// `source` and `memory` outlive this. \throws Error(out_of_memory) if there is no room for the smallest pieces either
-    /// `touched`: the rows of the streamed matrix are columns of products that add into these entries of y.
+    /// Cuts the part, makes the slots, prepares the kernel of every piece, and encodes the pieces if the options say
+    /// so; of the matrix only row pointers are copied to the device. Pieces are cut smaller where the memory has no
+    /// room for the slots. `source` and `memory` outlive this. \throws Error(out_of_memory) if there is no room for the
+    /// smallest pieces either `touched`: the rows of the streamed matrix are columns of products that add into these
+    /// entries of y.
     StreamedPart(engine::Worker& worker, kernels::Memory& memory, const StreamSource<T>& source, const PartialCsr& part,
                  std::int64_t carry_nnz, const std::string& kernel, const DistributeOptions& options,
                  std::optional<transport::Range> touched = {});
@@ -61,22 +63,25 @@ public:
     /// Queues the copy of the first piece, beside whatever the worker's stream does until apply().
     /// `probe`, if not null, gets the phase "pointers": what makes the pieces' row pointers local takes, all together.
     void start(engine::Worker& worker, PhaseProbe* probe);
-    /// Between start() and apply(): copies entries of a vector from host memory of any kind, behind the pieces that were queued, and
-    /// other pieces behind them while the cores prepare the next entries. The worker's stream goes on when they are there.
-    /// On the stream of the pieces, since a copy engine serves one stream for as long as it has copies.
+    /// Between start() and apply(): copies entries of a vector from host memory of any kind, behind the pieces that
+    /// were queued, and other pieces behind them while the cores prepare the next entries. The worker's stream goes on
+    /// when they are there. On the stream of the pieces, since a copy engine serves one stream for as long as it has
+    /// copies.
     void upload(engine::Worker& worker, T* to, const T* from, std::size_t bytes);
     /// Queues y = alpha A x + beta y for the owned rows and, if the part has a shared row, *carry = alpha A x for that.
     void apply(engine::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry);
     /// By columns: queues y += alpha M^T x, with x from entry 0 and y from the first touched entry on.
     void add_columns(engine::Worker& worker, T alpha, const T* x, T* y);
-    /// Behind apply(): copies the owned rows of y to host memory of any kind, each stretch as soon as it is complete, beside the
-    /// copies of pieces to come. Pageable: returns when they are there. Pinned: the worker's stream goes on when they are.
+    /// Behind apply(): copies the owned rows of y to host memory of any kind, each stretch as soon as it is complete,
+    /// beside the copies of pieces to come. Pageable: returns when they are there. Pinned: the worker's stream goes on
+    /// when they are.
     void download(engine::Worker& worker, T* host, const T* y);
-    /// Queues copies from the part's page-locked arrays to its slots on the worker's stream, as large as fit, to measure the link:
-    /// `bytes` together, some of them again where there are fewer. Returns what it queued; 0: nothing is locked.
+    /// Queues copies from the part's page-locked arrays to its slots on the worker's stream, as large as fit, to
+    /// measure the link: `bytes` together, some of them again where there are fewer. Returns what it queued; 0: nothing
+    /// is locked.
     std::int64_t copy_without_use(engine::Worker& worker, std::int64_t bytes);
-    /// After a failure between start() and the end of the apply: waits for what was queued, since the job ends when the worker's
-    /// stream does, which then waits for these copies no more, and the caller may free the arrays.
+    /// After a failure between start() and the end of the apply: waits for what was queued, since the job ends when the
+    /// worker's stream does, which then waits for these copies no more, and the caller may free the arrays.
     void abandon(engine::Worker& worker) noexcept;
 
 private:

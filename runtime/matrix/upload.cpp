@@ -46,8 +46,8 @@ void upload_indices(const Shard<T>& shard, engine::Worker& worker, IndexView ind
     }
 }
 
-/// Builds the owned rows' local pointers: on the device from the caller's, whose slice is uploaded as it is (MSREP, section
-/// 4.1), or on the way there.
+/// Builds the owned rows' local pointers: on the device from the caller's, whose slice is uploaded as it is (MSREP,
+/// section 4.1), or on the way there.
 template <class T>
 IndexView build_row_pointers(Shard<T>& shard, engine::Worker& worker, IndexView row_ptr, RowPointers where)
 {

@@ -102,8 +102,8 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>
     if (order == Order::matrix || layout != Layout::rows) {
         return vector;
     }
-    // An operator that has an order holds the whole matrix, so it is the first device's. On its thread, since it may be a race, which
-    // ends here: there is no order before that.
+    // An operator that has an order holds the whole matrix, so it is the first device's. On its thread, since it may be
+    // a race, which ends here: there is no order before that.
     matrix->runtime
         ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
             const RowProduct<T>* const rows = row_product(*matrix);

@@ -9,8 +9,8 @@
 
 namespace rmsp::detail {
 
-/// Memory for a vector of `size` entries; offsets say which entries each device holds (replicated: which it brings to the host),
-/// needed which ones it will be sent, if the vector is an x by rows, ghosts how many others behind those.
+/// Memory for a vector of `size` entries; offsets say which entries each device holds (replicated: which it brings to
+/// the host), needed which ones it will be sent, if the vector is an x by rows, ghosts how many others behind those.
 template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
                                             std::int64_t size, const std::vector<std::int64_t>& offsets,

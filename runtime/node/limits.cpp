@@ -45,7 +45,8 @@ double read_rate(engine::Worker& worker, engine::Rendezvous& meeting, std::int64
     return best_rate(worker, meeting, bytes, [&] { kernels::read_all(data.data(), n, sink.data(), context); });
 }
 
-/// Host memory that is read to measure its bandwidth: little of it stays in the last-level cache from one pass to the next.
+/// Host memory that is read to measure its bandwidth: little of it stays in the last-level cache from one pass to the
+/// next.
 std::int64_t uncached_host_bytes()
 {
     constexpr std::int64_t least = std::int64_t{512} << 20;

@@ -44,8 +44,8 @@ struct RuntimeState {
 
     int devices() const { return static_cast<int>(infos.size()); }
     bool shared_memory() const { return infos.empty() || infos.front().kind == DeviceKind::host; }
-    /// What bounds an apply on each device in GB/s as far as it is known, else 0: the bandwidth of its memory, or of the link
-    /// over which a GPU is streamed to.
+    /// What bounds an apply on each device in GB/s as far as it is known, else 0: the bandwidth of its memory, or of
+    /// the link over which a GPU is streamed to.
     std::vector<double> limits(Mode mode) const;
     /// \throws Error(usage) on a described machine
     void require_live() const;
@@ -55,15 +55,15 @@ struct RuntimeState {
     /// A job failed: devices that wait for others in it stop waiting.
     void give_up(std::uint64_t job) noexcept;
     std::future<void> submit(engine::Job::Body body, std::function<void()> finish = {}, bool host_data = false);
-    /// Runs f once, on the worker of a device behind everything submitted so far, or here if the workers have stopped. f frees
-    /// memory; it must not throw.
+    /// Runs f once, on the worker of a device behind everything submitted so far, or here if the workers have stopped.
+    /// f frees memory; it must not throw.
     void release(int rank, const std::function<void()>& f) noexcept;
     /// Finishes the accepted jobs and ends the threads.
     void stop() noexcept;
 };
 
-/// Reads the topology, then starts and binds the workers and opens their devices, if it is the live one's; connects nothing.
-/// \throws as Runtime's constructor
+/// Reads the topology, then starts and binds the workers and opens their devices, if it is the live one's; connects
+/// nothing. \throws as Runtime's constructor
 std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options);
 
 /// What the handle points to.

@@ -23,8 +23,8 @@ std::int64_t largest_halo(const Plan& plan);
 /// Exchange by entries, of which each device receives so many; `slices` of x.
 void set_ghosts(Plan& plan, const std::vector<std::int64_t>& slices, const std::vector<std::int64_t>& ghosts);
 
-/// Whether an x by rows will be exchanged by entries, as choose_exchange() finds on the devices, and how many each device
-/// receives; reads every column.
+/// Whether an x by rows will be exchanged by entries, as choose_exchange() finds on the devices, and how many each
+/// device receives; reads every column.
 template <class T>
 void plan_exchange(Plan& plan, const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options);
 

@@ -63,8 +63,9 @@ Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& 
     return result;
 }
 
-/// Whether columns, or coordinates that are not sorted by row, are sorted on the GPU when the matrix is distributed: a product takes half
-/// of the time then, in a fixed order, which has repaid the sort after 16 to 47 applies (H200; R-MAT, stencil).
+/// Whether columns, or coordinates that are not sorted by row, are sorted on the GPU when the matrix is distributed: a
+/// product takes half of the time then, in a fixed order, which has repaid the sort after 16 to 47 applies (H200;
+/// R-MAT, stencil).
 bool sorting_pays(DeviceKind kind, const DistributeOptions& options)
 {
     constexpr std::int64_t break_even = 50;
@@ -72,7 +73,8 @@ bool sorting_pays(DeviceKind kind, const DistributeOptions& options)
            (options.expected_applies == 0 || options.expected_applies >= break_even);
 }
 
-/// The name of the kernel for one device's part where there is no ranking: of streamed rows, of columns and of coordinates.
+/// The name of the kernel for one device's part where there is no ranking: of streamed rows, of columns and of
+/// coordinates.
 template <class T>
 std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& part, const DistributeOptions& options)
 {
@@ -107,8 +109,8 @@ void check_width(const char* what, std::int64_t size)
     }
 }
 
-/// How the device counts the columns of its part of M: 64-bit ones, which are narrowed on the way, from about the first that the
-/// part touches, so that the matrix may have more than fit in 32 bits.
+/// How the device counts the columns of its part of M: 64-bit ones, which are narrowed on the way, from about the first
+/// that the part touches, so that the matrix may have more than fit in 32 bits.
 template <class T>
 void number_columns(ShardPlan& shard, const Stored<T>& a, const Range& touched, bool streamed)
 {
@@ -240,8 +242,8 @@ void add_empty_parts(Partition& partition, const std::vector<int>& nodes)
     }
 }
 
-/// The links carry row pointers as well as nonzeros: parts of equal bytes, by weights that make up for how they differ. Few rounds
-/// do, as a part's bytes a nonzero change little when its ends move.
+/// The links carry row pointers as well as nonzeros: parts of equal bytes, by weights that make up for how they differ.
+/// Few rounds do, as a part's bytes a nonzero change little when its ends move.
 template <class T>
 Partition balance_bytes(Partition partition, const CsrView<T>& a, PartitionOptions split)
 {

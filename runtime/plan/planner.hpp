@@ -10,8 +10,9 @@
 /// From a matrix and the options to who multiplies what, with which kernel.
 namespace rmsp::detail {
 
-/// Splits, chooses kernels and counts bytes; touches no device. `weights` of the devices that get a part take the place of
-/// RuntimeOptions::weights, unless empty. *split_seconds: what the split alone took, without the scans of rows and columns.
+/// Splits, chooses kernels and counts bytes; touches no device. `weights` of the devices that get a part take the place
+/// of RuntimeOptions::weights, unless empty. *split_seconds: what the split alone took, without the scans of rows and
+/// columns.
 template <class T>
 Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
                const std::vector<double>& weights = {}, double* split_seconds = nullptr);

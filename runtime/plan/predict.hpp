@@ -10,7 +10,8 @@ namespace rmsp::detail {
 /// What the exchange of an x by rows costs whatever it moves.
 double exchange_latency(const RuntimeState& runtime);
 
-/// Sets ShardPlan::exchange_seconds and predicted_seconds from what the plan says now: kernels, limits, entries to exchange.
+/// Sets ShardPlan::exchange_seconds and predicted_seconds from what the plan says now: kernels, limits, entries to
+/// exchange.
 void predict(Plan& plan, const RuntimeState& runtime, Layout x_layout);
 
 }  // namespace rmsp::detail

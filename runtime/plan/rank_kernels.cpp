@@ -13,8 +13,8 @@
 namespace rmsp::detail {
 namespace {
 
-/// Of what the choice depends on: matrix, precision, how well values compress, device and build. Of the structure it takes a sample, since
-/// a wrong kernel costs time, not correctness.
+/// Of what the choice depends on: matrix, precision, how well values compress, device and build. Of the structure it
+/// takes a sample, since a wrong kernel costs time, not correctness.
 template <class T>
 std::uint64_t structure_of(const ShardPlan& shard, const CsrView<T>& a, const kernels::Features& features)
 {

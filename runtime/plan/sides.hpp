@@ -23,7 +23,8 @@ struct Side {
     std::vector<transport::Range> touched;  ///< entries that have to do with each device's part
     std::int64_t size() const { return slices.back(); }
 };
-/// Slices of whole 256-byte lines; equal ones, which a collective moves fastest, unless the last devices run out of entries.
+/// Slices of whole 256-byte lines; equal ones, which a collective moves fastest, unless the last devices run out of
+/// entries.
 std::vector<std::int64_t> even_slices(std::int64_t size, int devices);
 /// First owned row of M of each device, and the rows at the end; of unsorted entries even slices.
 std::vector<std::int64_t> row_slices(const Plan& plan);

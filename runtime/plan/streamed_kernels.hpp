@@ -9,8 +9,8 @@
 /// The kernels that multiply a matrix in pieces.
 namespace rmsp::detail {
 
-/// choose_spmv() among the kernels that serve a streamed matrix: those that read the caller's format where it is. The others
-/// keep a copy of the entries, or examine them beforehand. \throws Error(usage) as that does, and for the others
+/// choose_spmv() among the kernels that serve a streamed matrix: those that read the caller's format where it is. The
+/// others keep a copy of the entries, or examine them beforehand. \throws Error(usage) as that does, and for the others
 template <class T>
 const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
                                                    const RowStatistics& rows, std::int64_t cols);

@@ -18,8 +18,8 @@ using Context = std::map<std::string, std::string>;
 /// "librmsp VERSION (commit ...; FEATURES) on HOST, DATE", with its heading.
 std::string library_text(const Context& context);
 
-/// Phases of the whole machine on one line, those with a time for each device in tables of devices by phases. `devices`: "cuda:0 NVIDIA
-/// H200".
+/// Phases of the whole machine on one line, those with a time for each device in tables of devices by phases.
+/// `devices`: "cuda:0 NVIDIA H200".
 std::string phases_text(const std::vector<PhaseTimes>& phases, const std::vector<std::string>& devices);
 
 /// "median ..., min ..., max ...; N iterations in ...".

@@ -181,8 +181,9 @@ std::string exchange_transport(const RuntimeState& runtime, const SpgemmOptions&
     if (runtime.shared_memory()) {
         return "shared";
     }
-    return name != "auto" ? name : runtime.connection.transport ? runtime.connection.name
-                          : transport::transports().front().name;
+    return name != "auto"                 ? name
+           : runtime.connection.transport ? runtime.connection.name
+                                          : transport::transports().front().name;
 }
 
 template <class T>

@@ -47,7 +47,8 @@ struct EntryExchange {
 std::vector<transport::Range> needed_entries(const std::vector<RowSelection>& selections, IndexView row_ptr);
 /// Slices of B's entries, each of what its device needs and as even as that allows; empty if there are none.
 std::vector<std::int64_t> entry_slices(const std::vector<transport::Range>& needed);
-/// Whether it is faster to send each device its slice of what is needed, and let it gather the rest, than to send it its rows.
+/// Whether it is faster to send each device its slice of what is needed, and let it gather the rest, than to send it
+/// its rows.
 bool exchange_pays(const std::vector<RowSelection>& from_host, const std::vector<transport::Range>& needed);
 /// How devices would exchange rows of B: a transport, "shared", or "none". \throws Error(usage) for an unknown option
 std::string exchange_transport(const RuntimeState& runtime, const SpgemmOptions& options);
@@ -67,13 +68,14 @@ void* entry_zero(const E* array, std::int64_t first)
                                    static_cast<std::uintptr_t>(first) * sizeof(E));
 }
 
-/// An exchange of which nothing is on its way yet; opens its channel. `held`: of each device its slice, where B is on the devices; else
-/// null. Not on a worker.
+/// An exchange of which nothing is on its way yet; opens its channel. `held`: of each device its slice, where B is on
+/// the devices; else null. Not on a worker.
 template <class T>
 std::unique_ptr<EntryExchange> open_exchange(RuntimeState& runtime, const std::string& transport,
                                              std::vector<std::int64_t> slices, std::vector<transport::Range> needed,
                                              const std::vector<FactorPart<T>>* held);
-/// Memory for what the device needs of B. False, on every device, if one has none. All workers of the job call it, and the next two.
+/// Memory for what the device needs of B. False, on every device, if one has none. All workers of the job call it, and
+/// the next two.
 template <class T>
 bool make_room(EntryExchange& exchange, MemoryBudget& memory, DeviceRows<T>& b, engine::Worker& worker,
                engine::Rendezvous& meeting);

@@ -12,7 +12,8 @@
 /// What a product multiplies.
 namespace rmsp::spgemm {
 
-/// A matrix that is on the devices as a factor of a product: a product, or a distributed matrix. Each device has consecutive rows.
+/// A matrix that is on the devices as a factor of a product: a product, or a distributed matrix. Each device has
+/// consecutive rows.
 template <class T>
 class ResidentFactor {
 public:
@@ -24,7 +25,8 @@ public:
     bool in_place() const noexcept { return !parts.empty(); }
     /// What the host has of it so far.
     CsrView<T> view() const;
-    /// Brings row pointers to the host, and columns if they are asked for; of a product that was computed in runs all of it.
+    /// Brings row pointers to the host, and columns if they are asked for; of a product that was computed in runs all
+    /// of it.
     void bring_structure(RuntimeState& runtime, bool columns);
     virtual void bring_all(RuntimeState& runtime) { bring(runtime, true, true); }
     /// How often its values were renewed.
@@ -50,7 +52,8 @@ private:
     std::int64_t cols_;
 };
 
-/// \throws Error(usage) if a factor is on the devices of another runtime than the product; `name` says which factor it is
+/// \throws Error(usage) if a factor is on the devices of another runtime than the product; `name` says which factor it
+/// is
 void check_runtime(const RuntimeState& of_factor, const RuntimeState& of_product, const char* name);
 
 /// The factors of a product, how its devices get them, and how they are multiplied.

@@ -24,9 +24,9 @@ using spgemm::FactorPart;
 using spgemm::gather_held;
 using spgemm::open_channel;
 
-/// The rows of a distributed matrix as products take them: whole, in columns of the matrix's own numbers. A device whose shard is
-/// different keeps a copy: of its columns if they were numbered anew, of all its entries if its last row goes on on other devices.
-/// Products share it. Its owner keeps the matrix.
+/// The rows of a distributed matrix as products take them: whole, in columns of the matrix's own numbers. A device
+/// whose shard is different keeps a copy: of its columns if they were numbered anew, of all its entries if its last row
+/// goes on on other devices. Products share it. Its owner keeps the matrix.
 template <class T>
 class FactorRows {
 public:
@@ -211,7 +211,8 @@ void FactorRows<T>::refresh(engine::Worker& worker, engine::Rendezvous& meeting)
 namespace rmsp::spgemm {
 namespace {
 
-/// \throws Error(usage) unless the devices have all of the matrix in CSR, with 32-bit columns and the values that were given
+/// \throws Error(usage) unless the devices have all of the matrix in CSR, with 32-bit columns and the values that were
+/// given
 template <class T>
 void check_factor(const MatrixState<T>& matrix, const char* name)
 {

@@ -68,8 +68,8 @@ struct PartSeconds {
     double symbolic = 0;  ///< memory for C included
 };
 
-/// Makes the part ready, and decides whether C stays on the device: if not, shard.chunks is more than one and there is no part.product.
-/// Every worker of the job calls it.
+/// Makes the part ready, and decides whether C stays on the device: if not, shard.chunks is more than one and there is
+/// no part.product. Every worker of the job calls it.
 template <class T>
 PartSeconds build_part(const Factors<T>& factors, SpgemmShardPlan& shard, ProductPart<T>& part, engine::Worker& worker,
                        engine::Rendezvous& meeting);

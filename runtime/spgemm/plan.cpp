@@ -34,8 +34,8 @@ constexpr std::int64_t sampled_rows_each = 128;
 /// A sampled row with more products than this is not counted but bounded.
 constexpr std::int64_t most_sampled_products = std::int64_t{1} << 20;
 
-/// About how many columns a row of C has, by linear counting (Whang, Vander-Zanden and Taylor, ACM TODS 15(2), 1990): from the bits that
-/// n columns set under a hash. Sorting the columns of graphs took longer than all else of a plan.
+/// About how many columns a row of C has, by linear counting (Whang, Vander-Zanden and Taylor, ACM TODS 15(2), 1990):
+/// from the bits that n columns set under a hash. Sorting the columns of graphs took longer than all else of a plan.
 template <class T>
 double distinct_columns(const CsrView<T>& a, const CsrView<T>& b, std::int64_t row, std::int64_t n)
 {
@@ -160,8 +160,8 @@ void check_dimensions(const CsrView<T>& a, const CsrView<T>& b)
 
 std::int64_t runs_of(const SpgemmShardPlan& shard)
 {
-    // B, or what a run needs of it, takes at most half; A and C of a run, work space, and C of the run before, which is on its
-    // way to the host, share the rest. The fewer runs, the less of that is hidden.
+    // B, or what a run needs of it, takes at most half; A and C of a run, work space, and C of the run before, which is
+    // on its way to the host, share the rest. The fewer runs, the less of that is hidden.
     constexpr std::int64_t least = 4;
     const std::int64_t room = std::max<std::int64_t>(shard.limit_bytes / 6, 1);
     const std::int64_t runs = shard.limit_bytes > 0 ? (shard.a_bytes + shard.c_bytes) / room + 1 : least;

@@ -18,10 +18,10 @@ std::int64_t runs_of(const SpgemmShardPlan& shard);
 /// \throws Error(usage) for one that is no share and no bytes
 std::int64_t memory_limit(const SpgemmOptions& options, std::int64_t free_bytes);
 
-/// Counts, cuts and estimates; touches no device. `first_rows`: of each device, and the rows at the end, where A's rows are on the
-/// devices; null: A is cut. `limits` are of each device's memory, 0 where there is none; `work` becomes count_work(); `selections`, if
-/// not null, gets the rows of B for each device.
-/// \throws Error(usage) for bad matrices, dimensions or options
+/// Counts, cuts and estimates; touches no device. `first_rows`: of each device, and the rows at the end, where A's rows
+/// are on the devices; null: A is cut. `limits` are of each device's memory, 0 where there is none; `work` becomes
+/// count_work(); `selections`, if not null, gets the rows of B for each device. \throws Error(usage) for bad matrices,
+/// dimensions or options
 template <class T>
 SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
                         const SpgemmOptions& options, const std::vector<std::int64_t>* first_rows,

@@ -34,7 +34,8 @@ struct ProductState {
 
 }  // namespace rmsp::detail
 
-/// A product of two matrices on all devices of a runtime. What is called here blocks, and belongs to the caller's thread.
+/// A product of two matrices on all devices of a runtime. What is called here blocks, and belongs to the caller's
+/// thread.
 namespace rmsp::spgemm {
 
 using detail::ProductState;

@@ -17,8 +17,8 @@ const RowRun& run_of(const RowSelection& selection, std::int64_t entry)
              1);
 }
 
-/// Writes local row pointers [begin, begin + n) of `rows` + 1, where row 0 is row first_row of the matrix: a row that is not
-/// selected is empty.
+/// Writes local row pointers [begin, begin + n) of `rows` + 1, where row 0 is row first_row of the matrix: a row that
+/// is not selected is empty.
 template <class Index, class RowPtr>
 void fill_row_pointers(const RowPtr* row_ptr, const RowSelection& selection, std::int64_t first_row, std::int64_t begin,
                        std::int64_t n, Index* out)

@@ -30,21 +30,22 @@ struct RowRun {
     bool operator==(const RowRun&) const = default;
 };
 
-/// Some rows of a matrix, in order. The device that gets them keeps the matrix's row numbers: the others are empty there.
+/// Some rows of a matrix, in order. The device that gets them keeps the matrix's row numbers: the others are empty
+/// there.
 struct RowSelection {
     std::vector<RowRun> runs;
     std::int64_t rows = 0;
     std::int64_t nnz = 0;
 };
 
-/// The rows of B that the rows [first_row, end_row) of A touch; all rows between the first and the last of them where hardly more
-/// entries are sent that way, or if the columns of B are not on the host.
+/// The rows of B that the rows [first_row, end_row) of A touch; all rows between the first and the last of them where
+/// hardly more entries are sent that way, or if the columns of B are not on the host.
 template <class T>
 RowSelection select_rows(const CsrView<T>& a, std::int64_t first_row, std::int64_t end_row, const CsrView<T>& b,
                          int threads);
 
-/// Where the entries of rows [first_row, end_row) of A are among the selected ones of B, or -1: A and B are one matrix, and all
-/// these rows were selected.
+/// Where the entries of rows [first_row, end_row) of A are among the selected ones of B, or -1: A and B are one matrix,
+/// and all these rows were selected.
 template <class T>
 std::int64_t position_in_b(const CsrView<T>& a, const CsrView<T>& b, std::int64_t first_row, std::int64_t end_row,
                            const RowSelection& b_rows);
@@ -73,8 +74,8 @@ struct DeviceRows {
     }
 };
 
-/// Sends local row pointers of the rows [first_row, first_row + rows) of a matrix, 32-bit where the entries allow; rows that are not
-/// selected are empty.
+/// Sends local row pointers of the rows [first_row, first_row + rows) of a matrix, 32-bit where the entries allow; rows
+/// that are not selected are empty.
 template <class T>
 IndexView upload_row_pointers(engine::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix,
                               const RowSelection& selection, std::int64_t first_row, std::int64_t rows,

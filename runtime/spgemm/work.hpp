@@ -11,9 +11,8 @@ namespace rmsp::spgemm {
 /// What a row of C costs besides its products, in products.
 inline constexpr std::int64_t row_work = 8;
 
-/// work[i]: products of the rows of A before row i, plus row_work for each of them. rows + 1 entries; cutting them evenly balances
-/// the devices.
-/// \throws Error(usage) if the products do not fit 64 bits
+/// work[i]: products of the rows of A before row i, plus row_work for each of them. rows + 1 entries; cutting them
+/// evenly balances the devices. \throws Error(usage) if the products do not fit 64 bits
 template <class T>
 HostVector<std::int64_t> count_work(const CsrView<T>& a, const CsrView<T>& b);
 

@@ -24,8 +24,8 @@ struct Connection {
     std::string reason;                    ///< why this one; what failed before it
 };
 
-/// Tries the transports in order (empty: that of the table); each must pass a test with data, on every pair of devices, before it is
-/// trusted. One that `tested` says has passed is not tested again, and one that has not is not tried.
+/// Tries the transports in order (empty: that of the table); each must pass a test with data, on every pair of devices,
+/// before it is trusted. One that `tested` says has passed is not tested again, and one that has not is not tried.
 /// \throws Error(usage) for an unknown name, Error(device) if none of them works
 Connection connect(std::span<const std::unique_ptr<engine::Worker>> workers, const std::vector<std::string>& order,
                    std::span<const TestedTransport> tested = {});

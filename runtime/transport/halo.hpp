@@ -7,15 +7,15 @@
 
 namespace rmsp::transport {
 
-/// How the entries of x travel that a device needs of the others' slices, where they are exchanged one by one: each device packs
-/// what another needs of its slice into a buffer of its own; there they arrive behind the slice, its *ghosts*, in the order of
-/// their columns, which is also that of their owners.
+/// How the entries of x travel that a device needs of the others' slices, where they are exchanged one by one: each
+/// device packs what another needs of its slice into a buffer of its own; there they arrive behind the slice, its
+/// *ghosts*, in the order of their columns, which is also that of their owners.
 class Halo {
 public:
     Halo() = default;
-    /// From ghosts of each device, ascending, and the slices of x. Entries have `entry_bytes` bytes; an x that receives them
-    /// begins aligned to 16 bytes as entry slices[device] of an aligned array would be. `before`: so many other ghosts of
-    /// each device come between its slice and these; empty: none.
+    /// From ghosts of each device, ascending, and the slices of x. Entries have `entry_bytes` bytes; an x that receives
+    /// them begins aligned to 16 bytes as entry slices[device] of an aligned array would be. `before`: so many other
+    /// ghosts of each device come between its slice and these; empty: none.
     Halo(std::span<const std::vector<std::int32_t>> ghosts, std::span<const std::int64_t> slices,
          std::size_t entry_bytes, std::span<const std::int64_t> before = {});
 
@@ -47,12 +47,12 @@ private:
     std::vector<std::int64_t> buffer_;
 };
 
-/// Whether entries are worth their packing: `entries` and `range` are the most that a device receives, one by one or as the
-/// range of columns from the first to the last.
+/// Whether entries are worth their packing: `entries` and `range` are the most that a device receives, one by one or as
+/// the range of columns from the first to the last.
 bool entries_pay(std::int64_t entries, std::int64_t range, std::size_t entry_bytes);
 
-/// Whether moving so many entries to a device takes long enough to be hidden behind the columns that need none of them: a product in
-/// two steps takes somewhat longer.
+/// Whether moving so many entries to a device takes long enough to be hidden behind the columns that need none of them:
+/// a product in two steps takes somewhat longer.
 bool entries_worth_hiding(std::int64_t entries, std::size_t entry_bytes);
 /// Most popular ghosts of a device, which arrive before it multiplies at all.
 std::int64_t most_popular_ghosts(std::size_t entry_bytes);

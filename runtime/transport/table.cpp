@@ -25,7 +25,8 @@ constexpr auto* connect_nccl = connect_nccl_transport;
 constexpr decltype(TransportRow::connect) connect_nccl = nullptr;
 #endif
 
-// Costs are orders of magnitude for NVLink, NCCL's launch, and PCIe 5 both ways: links only have to be told from each other.
+// Costs are orders of magnitude for NVLink, NCCL's launch, and PCIe 5 both ways: links only have to be told from each
+// other.
 constexpr std::array<TransportRow, 3> table{{
     {.name = "peer", .connect = connect_peers, .latency = 8e-6, .bytes_per_second = 300e9, .peer_memory = true},
     {.name = "nccl", .connect = connect_nccl, .latency = 20e-6, .bytes_per_second = 300e9, .each_gpu_once = true},

@@ -12,7 +12,8 @@
 #include "runtime/engine/worker.hpp"
 #include "runtime/transport/transport.hpp"
 
-/// The transports: a row each, in the order in which they are tried. A transport is its sources and its row; all else asks the row.
+/// The transports: a row each, in the order in which they are tried. A transport is its sources and its row; all else
+/// asks the row.
 namespace rmsp::transport {
 
 /// How long NCCL, or the transfers of a test, may take before they count as hung.
@@ -21,8 +22,8 @@ inline constexpr std::chrono::seconds communication_limit{30};
 /// How a transport is to connect devices.
 struct ConnectOptions {
     std::chrono::steady_clock::duration limit = communication_limit;  ///< of everything that the host waits for
-    /// Kernels on a shared GPU wait for each other too. Whatever waits for that GPU while not all of them are queued would then wait
-    /// for ever.
+    /// Kernels on a shared GPU wait for each other too. Whatever waits for that GPU while not all of them are queued
+    /// would then wait for ever.
     bool waits_on_shared = false;
 };
 
@@ -44,7 +45,8 @@ struct TransportRow {
     bool peer_memory =
         false;  ///< devices read and write each other's memory: all must be reachable, over links that work
     bool each_gpu_once = false;  ///< no two devices may be one GPU
-    /// Everything goes through the host's memory: over the links that uploads use, between any devices, also if one thread serves all.
+    /// Everything goes through the host's memory: over the links that uploads use, between any devices, also if one
+    /// thread serves all.
     bool through_host = false;
 
     /// Predicted seconds of a reduction in which one device receives at most that many bytes.

@@ -38,8 +38,8 @@ struct Transfer {
     bool empty() const noexcept { return bytes == 0; }
 };
 
-/// Who holds what of a vector, and who needs what: ranges of entries, or with `halo` single ones, which their owners have
-/// packed.
+/// Who holds what of a vector, and who needs what: ranges of entries, or with `halo` single ones, which their owners
+/// have packed.
 struct Gather {
     std::span<void* const>
         buffers;  ///< each device's copy, entry 0; with `halo` only its slice and what follows are there
@@ -51,10 +51,11 @@ struct Gather {
         packed{};                 ///< each device's buffer for what the others need; this and the rest with `halo` only
     const void* slice = nullptr;  ///< the calling worker's slice, which may be elsewhere than in its copy
     const std::int32_t* packed_list = nullptr;  ///< its Halo::packed()
-    /// Where each device's slice is, as its entry 0 would be, if it is not in the device's copy; nor is it then moved there.
+    /// Where each device's slice is, as its entry 0 would be, if it is not in the device's copy; nor is it then moved
+    /// there.
     std::span<void* const> held{};
-    /// So much, or beside work that needs the multiprocessors, that copy engines should move it; with `halo` once it has been packed.
-    /// Ranges need not be aligned alike. The same on all devices.
+    /// So much, or beside work that needs the multiprocessors, that copy engines should move it; with `halo` once it
+    /// has been packed. Ranges need not be aligned alike. The same on all devices.
     bool large = false;
 
     /// Packs what the others need into the worker's buffer, for channels that do not move entries one by one.
@@ -168,17 +169,18 @@ class Channel {
 public:
     virtual ~Channel() = default;
 
-    /// Each device holds a slice of its own copy of a vector; afterwards each also holds the entries that it needs. Queued on
-    /// `stream`, one of the worker's. Every worker of the job calls it, with the same gather. In `write` the caller queues what
-    /// puts the worker's own slice in place, if it is not there yet.
+    /// Each device holds a slice of its own copy of a vector; afterwards each also holds the entries that it needs.
+    /// Queued on `stream`, one of the worker's. Every worker of the job calls it, with the same gather. In `write` the
+    /// caller queues what puts the worker's own slice in place, if it is not there yet.
     virtual void gather(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting,
                         const Gather& gather, const std::function<void()>& write) = 0;
-    /// Ends the gather, or the reduction: what a worker queues on the same stream afterwards may overwrite its slice, or its
-    /// sums. Best called after the work that needs the gathered entries has been queued; the waiting then costs nothing.
+    /// Ends the gather, or the reduction: what a worker queues on the same stream afterwards may overwrite its slice,
+    /// or its sums. Best called after the work that needs the gathered entries has been queued; the waiting then costs
+    /// nothing.
     virtual void settle(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting) = 0;
-    /// Each device has sums of some entries of a vector; afterwards each holds y = beta y + the total for its slice. Queued on
-    /// the worker's stream, which settle() is to be given; every worker of the job calls it, with its own `y` and otherwise the
-    /// same.
+    /// Each device has sums of some entries of a vector; afterwards each holds y = beta y + the total for its slice.
+    /// Queued on the worker's stream, which settle() is to be given; every worker of the job calls it, with its own `y`
+    /// and otherwise the same.
     virtual void reduce_scatter(engine::Worker& worker, engine::Rendezvous& meeting, const Reduce& reduce) = 0;
     /// Frees what open() made for one device; on its worker, or after all workers have stopped.
     virtual void close(int rank) noexcept = 0;
@@ -189,19 +191,20 @@ class Transport {
 public:
     virtual ~Transport() = default;
     virtual std::string name() const = 0;
-    /// A channel for gathers, of which `bytes` bytes a device may be under way at once, and for reductions of sums of at most `bytes` a
-    /// device in which device i gets at most received[i] bytes from the others (empty: no reductions). Its open parts are made on
-    /// the workers.
+    /// A channel for gathers, of which `bytes` bytes a device may be under way at once, and for reductions of sums of
+    /// at most `bytes` a device in which device i gets at most received[i] bytes from the others (empty: no
+    /// reductions). Its open parts are made on the workers.
     virtual std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes,
                                                   std::vector<std::int64_t> received = {}) = 0;
     /// Makes what one device needs of a channel; on its worker, before the first gather.
     virtual void open(Channel& channel, engine::Worker& worker) = 0;
     /// Lets channels move what the worker's device has in pools (Device::make_pool), from now on; on the worker.
     virtual void open_pool(engine::Worker&) {}
-    /// Gives up what one device has under way, so that its stream does not wait for the others any more; the transport is of
-    /// no further use. On the device's worker.
+    /// Gives up what one device has under way, so that its stream does not wait for the others any more; the transport
+    /// is of no further use. On the device's worker.
     virtual void abort(int rank) noexcept { (void)rank; }
-    /// A device failed in that job of the queue that uses the channels: devices that wait for it stop waiting. Any thread.
+    /// A device failed in that job of the queue that uses the channels: devices that wait for it stop waiting. Any
+    /// thread.
     virtual void give_up(std::uint64_t /*job*/) noexcept {}
 };
 

@@ -13,8 +13,8 @@ struct Outcome {
     std::string err;
 };
 
-/// Runs mspmv in the source tree with the given words and, before them, "NAME=value" settings of the environment; RMSP_*
-/// variables of this process are not passed on.
+/// Runs mspmv in the source tree with the given words and, before them, "NAME=value" settings of the environment;
+/// RMSP_* variables of this process are not passed on.
 Outcome mspmv(const std::vector<std::string>& words, const std::vector<std::string>& environment = {});
 
 /// A fresh empty folder of the running test, in the build tree; removed with the object.

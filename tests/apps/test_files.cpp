@@ -126,8 +126,8 @@ TEST(Files, TopologyDescriptionsComeBack)
     EXPECT_EQ(mspmv({"topo", "--toml", "--topology", scratch / "again.toml"}).out, first.out);
 }
 
-/// Starts a generate that takes far longer than the test, sends the signal once its output is under way, and returns the exit
-/// code.
+/// Starts a generate that takes far longer than the test, sends the signal once its output is under way, and returns
+/// the exit code.
 int exit_code_after(int signal, const Scratch& scratch)
 {
     const std::string path = scratch / "big.mtx";

@@ -75,7 +75,8 @@ TEST(Golden, Help)
         const Outcome outcome = *command == '\0' ? mspmv({"--help"}) : mspmv({command, "--help"});
         expect_success(outcome);
         EXPECT_NE(outcome.out.find("Usage: mspmv"), std::string::npos) << command;
-        // The parser's own words and layout differ between its versions: the names of the options and what follows them count.
+        // The parser's own words and layout differ between its versions: the names of the options and what follows them
+        // count.
         text += std::string("mspmv ") + command + '\n';
         const std::regex option(" (-[a-z],)?--[a-z-]+");
         for (std::sregex_iterator it(outcome.out.begin(), outcome.out.begin() + footer_of(outcome.out), option), end;

@@ -125,7 +125,8 @@ TYPED_TEST(Generators, PowerLaw)
         EXPECT_EQ(a.rows, rows);
         EXPECT_EQ(a.cols, rows);
         EXPECT_NEAR(static_cast<double>(a.nnz()), 20.0 * rows, 0.02 * 20.0 * rows);
-        // The share of rows of at least k and of at least 2k entries differs by the factor 2^(exponent - 1), far from the ends.
+        // The share of rows of at least k and of at least 2k entries differs by the factor 2^(exponent - 1), far from
+        // the ends.
         std::int64_t above = 0;
         std::int64_t twice = 0;
         const std::int64_t k = exponent < 2 ? 20 : 60;

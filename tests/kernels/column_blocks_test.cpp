@@ -8,7 +8,8 @@
 
 #include "spmv_fixtures.hpp"
 
-// What kernel "column-blocks" does with several blocks of columns. All numbers are small integers, so that results are exact.
+// What kernel "column-blocks" does with several blocks of columns. All numbers are small integers, so that results are
+// exact.
 namespace rmsp::kernels::test {
 namespace {
 

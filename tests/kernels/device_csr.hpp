@@ -32,7 +32,8 @@ protected:
 
 enum class Offsets { i32, i64 };
 
-/// Rows [first, end) of a matrix on the device. `shift` entries lie before columns and values, to try arrays that are not aligned.
+/// Rows [first, end) of a matrix on the device. `shift` entries lie before columns and values, to try arrays that are
+/// not aligned.
 template <class T>
 struct DeviceCsr {
     DeviceCsr(TestDevice& device, const HostCsr<T>& a, Offsets offsets, std::int64_t first, std::int64_t end,

@@ -182,7 +182,8 @@ TEST(SpmvFeatures, SectorsAreThoseOfTheEntriesNotOfTheRows)
 
 TEST(SpmvFeatures, LargePowerLawsGoToColumnBlocks)
 {
-    // R-MAT 22, edge factor 16, on an H200: column-blocks 368 us (float 258), packed-tiles 512 (474), csr-nnz-split 586 (541).
+    // R-MAT 22, edge factor 16, on an H200: column-blocks 368 us (float 258), packed-tiles 512 (474), csr-nnz-split 586
+    // (541).
     Features f;
     f.rows = {4'194'304, 65'242'491, 1'900'000, 50'000, 15.6, 130};
     f.cols = f.x_entries = f.rows.rows;

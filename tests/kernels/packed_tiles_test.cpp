@@ -5,8 +5,8 @@
 
 #include "spmv_fixtures.hpp"
 
-// What kernel "packed-tiles" does on few multiprocessors, where a warp multiplies many tiles. All numbers are small integers, so that results
-// are exact.
+// What kernel "packed-tiles" does on few multiprocessors, where a warp multiplies many tiles. All numbers are small
+// integers, so that results are exact.
 namespace rmsp::kernels::test {
 namespace {
 

@@ -6,7 +6,8 @@
 
 #include "spmv_fixtures.hpp"
 
-// What kernel "sell-blocks" does with the structure of a matrix. All numbers are small integers, so that results are exact.
+// What kernel "sell-blocks" does with the structure of a matrix. All numbers are small integers, so that results are
+// exact.
 namespace rmsp::kernels::test {
 namespace {
 
@@ -30,8 +31,8 @@ Columns full_blocks(const BlockShape& shape, std::int64_t cols, int blocks)
 template <class T>
 class SellBlocks : public PrecisionTest<T> {
 protected:
-    /// Multiplies before and after new values; x is not finite in the columns that have no entries. Returns the operator's bytes an
-    /// entry of values that are no floats, 0 if it says that it is not worth its format.
+    /// Multiplies before and after new values; x is not finite in the columns that have no entries. Returns the
+    /// operator's bytes an entry of values that are no floats, 0 if it says that it is not worth its format.
     double multiply(std::int64_t rows, std::int64_t cols, const Columns& columns_of)
     {
         TestDevice& device = *this->device_;

@@ -10,7 +10,8 @@
 
 #include "spmv_fixtures.hpp"
 
-// The order that kernel "sell-reordered" makes, and what it does with it. All numbers are small integers, so that results are exact.
+// The order that kernel "sell-reordered" makes, and what it does with it. All numbers are small integers, so that
+// results are exact.
 namespace rmsp::kernels::test {
 namespace {
 
@@ -205,7 +206,8 @@ protected:
 template <class T>
 class SellReordered : public PrecisionTest<T> {
 protected:
-    /// Multiplies by a part of a matrix, whose rows belong to the columns from `diagonal` on, before and after new values.
+    /// Multiplies by a part of a matrix, whose rows belong to the columns from `diagonal` on, before and after new
+    /// values.
     void multiply(const Rows& rows, std::int64_t cols, std::int64_t diagonal, bool reordered = true)
     {
         HostCsr<T> a = matrix<T>(rows, cols);

@@ -39,7 +39,8 @@ void renew_values(HostCsr<T>& a, const Values<T>& values, int step)
     }
 }
 
-/// Multiplies with both widths of row pointers, and `steps` values. Returns the bytes that the operator keeps at each step.
+/// Multiplies with both widths of row pointers, and `steps` values. Returns the bytes that the operator keeps at each
+/// step.
 template <class T>
 std::vector<std::int64_t> multiply_steps(TestDevice& device, HostCsr<T> a, const Values<T>& entries, int steps)
 {

@@ -435,7 +435,8 @@ TEST_P(SpgemmKernels, SmallProductByHand)
     });
 }
 
-/// A is some rows of a square matrix, and B those that they touch, with empty rows before and behind: a device's part of a square.
+/// A is some rows of a square matrix, and B those that they touch, with empty rows before and behind: a device's part
+/// of a square.
 TEST_P(SpgemmKernels, RowsOfASquareWithinTheRowsOfBThatTheyTouch)
 {
     visit([&]<class T>(const SpgemmKernel<T>& kernel) {

@@ -1,5 +1,5 @@
-// Topology and partition together: which thread, which node, and how many nonzeros go where on the machines that the library
-// is meant for.
+// Topology and partition together: which thread, which node, and how many nonzeros go where on the machines that the
+// library is meant for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -46,8 +46,8 @@ Pointers make_row_ptr(Shape shape, std::int64_t rows, std::mt19937& random)
     return row_ptr;
 }
 
-// Each nonzero lies in exactly one part, in the right local row; each row is owned by exactly one part: the one in which
-// it starts. Written without the library's own arithmetic.
+// Each nonzero lies in exactly one part, in the right local row; each row is owned by exactly one part: the one in
+// which it starts. Written without the library's own arithmetic.
 void expect_exact_cover(const Partition& p, const Pointers& row_ptr)
 {
     ASSERT_NO_THROW(p.check());
@@ -89,8 +89,8 @@ void expect_exact_cover(const Partition& p, const Pointers& row_ptr)
     }
 }
 
-// Balance within one row of the ideal where cuts follow rows, within one nonzero where they do not. Each level of the split
-// adds its own rounding.
+// Balance within one row of the ideal where cuts follow rows, within one nonzero where they do not. Each level of the
+// split adds its own rounding.
 void expect_balance(const Partition& p, const Pointers& row_ptr, const PartitionOptions& options)
 {
     std::int64_t longest = 0;

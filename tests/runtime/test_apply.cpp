@@ -319,8 +319,8 @@ TEST_P(Apply, OwnColumnsBeforeTheOthers)
     if (GetParam().gpu_devices() < 2) {
         GTEST_SKIP() << "nothing is exchanged";
     }
-    // Each device needs so many entries of the others that it multiplies by its own columns while they come; and by some of
-    // the others', which come first, where these are popular.
+    // Each device needs so many entries of the others that it multiplies by its own columns while they come; and by
+    // some of the others', which come first, where these are popular.
     auto a = random_uniform<float>(6'000'000, 6'000'000, 3);
     DistributeOptions options;
     options.exchange = Exchange::entries;

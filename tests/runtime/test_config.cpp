@@ -206,7 +206,7 @@ TEST_F(ConfigTest, FileErrorsNameLineAndColumn)
     EXPECT_EQ(file_error("[runtime]\ntransports = \"nccl\"\n"),
               "a.toml:2:14: runtime.transports must be a list of strings, not a string");
     EXPECT_EQ(file_error("[runtime]\ntransports = [\"mpi\"]\n"),
-              "a.toml:2:15: runtime.transports is \"mpi\", but must be one of \"nccl\", \"peer\", \"host\"");
+              "a.toml:2:15: runtime.transports is \"mpi\", but must be one of \"peer\", \"nccl\", \"host\"");
     EXPECT_EQ(file_error("[run]\nmode = \"swapped\"\n"),
               "a.toml:2:8: run.mode is \"swapped\", but must be one of \"resident\", \"streamed\"");
     EXPECT_EQ(file_error("[run]\nchunk_mib = -1\n"), "a.toml:2:13: run.chunk_mib is -1, but must be at least 0");

@@ -218,8 +218,8 @@ TEST(Transports, UnknownNamesAreErrorsThatNameTheNearest)
     const std::string expected = "transport \"pear\" is not one of peer, nccl, host; the nearest is \"peer\"";
     EXPECT_EQ(usage_message([&] { connect(workers, {"host", "pear"}); }), expected);
     EXPECT_EQ(usage_message([&] { make_transport("pear", workers); }), expected);
-    EXPECT_EQ(usage_message([&] { transport_named("nothing", "merge", {"auto"}); }),
-              "merge \"nothing\" is not one of auto, peer, nccl, host; the nearest is \"host\"");
+    EXPECT_EQ(usage_message([&] { transport_named("hots", "merge", {"auto"}); }),
+              "merge \"hots\" is not one of auto, peer, nccl, host; the nearest is \"host\"");
     EXPECT_EQ(find_transport("unknown"), nullptr);
 }
 

@@ -67,7 +67,8 @@ TEST(CutStream, TheFirstAndTheLastPiecesAreSmaller)
     for (const StreamPiece& piece : cut_stream(a.row_ptr.data(), whole(a), 0, 1024, 8, {200, 400})) {
         rows.push_back(piece.rows);
     }
-    // At most 400 bytes, 400, the 768 so far, 1024, 1024, 7/8 of the 568 that are left, and the rest, as 200 are allowed.
+    // At most 400 bytes, 400, the 768 so far, 1024, 1024, 7/8 of the 568 that are left, and the rest, as 200 are
+    // allowed.
     const std::vector<std::int64_t> expected{24, 24, 47, 63, 63, 30, 5};
     EXPECT_EQ(rows, expected);
     // A row that is longer than a small piece stays whole.

@@ -37,7 +37,8 @@ struct SliceCost {
     std::int64_t value_bytes = 0;  ///< encoded
 };
 
-/// What the values of a slice have in common. `index_of(lane, k)`: of entry k of that lane's row among the values, -1 if it has none.
+/// What the values of a slice have in common. `index_of(lane, k)`: of entry k of that lane's row among the values, -1
+/// if it has none.
 template <class IndexOf>
 ValueTraits value_traits(const ValueAt& value_at, const IndexOf& index_of, std::int64_t lanes, std::int64_t width)
 {
@@ -61,7 +62,8 @@ ValueTraits value_traits(const ValueAt& value_at, const IndexOf& index_of, std::
     return traits;
 }
 
-/// The diagonals, column - lane, in which the rows [first, first + lanes) have entries; none if the columns of a row do not ascend.
+/// The diagonals, column - lane, in which the rows [first, first + lanes) have entries; none if the columns of a row do
+/// not ascend.
 template <class R>
 std::vector<std::int64_t> diagonals_of(const R& rows, std::int64_t first, std::int64_t lanes)
 {
@@ -80,7 +82,8 @@ std::vector<std::int64_t> diagonals_of(const R& rows, std::int64_t first, std::i
     return diagonals;
 }
 
-/// One slice of the rows [first, end), which are sorted by length where the kernel would sort them; the median one then.
+/// One slice of the rows [first, end), which are sorted by length where the kernel would sort them; the median one
+/// then.
 template <class R>
 SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int value_bytes, const ValueAt& value_at)
 {
@@ -170,8 +173,8 @@ std::int64_t blocks_of(const R& rows, std::int64_t first, const BlockShape& bloc
     return std::unique(scratch.begin(), scratch.end()) - scratch.begin();
 }
 
-/// Columns are chosen by one half of a sample and counted in the other, since one that is drawn once would always seem to be a
-/// hub.
+/// Columns are chosen by one half of a sample and counted in the other, since one that is drawn once would always seem
+/// to be a hub.
 template <class C>
 double hub_share(const C* col_idx, std::int64_t nnz, int sample)
 {

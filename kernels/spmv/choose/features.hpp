@@ -10,7 +10,8 @@
 /// What the automatic choice knows of a shard. Plain data and pure functions of the host's arrays.
 namespace rmsp::kernels {
 
-/// Rows and entries that are looked at: enough for shares of a few per cent, and less work than the kernels' own first look.
+/// Rows and entries that are looked at: enough for shares of a few per cent, and less work than the kernels' own first
+/// look.
 struct FeatureSample {
     int slices = 32;  ///< runs of sort_rows rows, of each of which one slice is looked at; as many stretches of entries
     int entries = 1 << 13;  ///< whose columns are counted, to find the hubs

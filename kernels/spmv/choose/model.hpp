@@ -6,15 +6,15 @@
 #include <kernels/spmv/choose/features.hpp>
 #include <kernels/spmv/spmv.hpp>
 
-/// How long a kernel takes, by the bytes that it reads and the entries of x that it gathers: what all kernels share. Plain data and
-/// pure functions; what is a kernel's own is its SpmvKernel::work.
+/// How long a kernel takes, by the bytes that it reads and the entries of x that it gathers: what all kernels share.
+/// Plain data and pure functions; what is a kernel's own is its SpmvKernel::work.
 namespace rmsp::kernels {
 
 /// The part of a GPU that the model knows, relative to its bandwidth so that one set of numbers serves several GPUs.
 struct DeviceModel {
     double bytes_per_second = 4.6e12;
-    /// Bytes that the memory delivers while the L2 delivers one sector of x (110 G/s on an H200), of vectors that fit it; a larger
-    /// one costs the memory a burst of 64 bytes.
+    /// Bytes that the memory delivers while the L2 delivers one sector of x (110 G/s on an H200), of vectors that fit
+    /// it; a larger one costs the memory a burst of 64 bytes.
     double bytes_per_gather = 41;
     double bytes_per_far_gather = 64;
     double l2_bytes = 48e6;

@@ -82,7 +82,8 @@ __device__ __forceinline__ void multiply_tile(const Blocks<T>& a, std::int64_t t
         value[j] *= slice[code & (stretch_end - 1u)];
         ends |= (code >> 15) << j;
     }
-    // Stretches that end in this lane before its last end; the one that ends first gets what the lanes before carry into it.
+    // Stretches that end in this lane before its last end; the one that ends first gets what the lanes before carry
+    // into it.
     unsigned before = static_cast<unsigned>(__popc(ends));
     const unsigned own_ends = before;
 #pragma unroll
@@ -413,8 +414,8 @@ private:
         return last.first + last.used;
     }
 
-    /// Fills order_; the place of each column in it. Late columns begin with a block of their own; the places before that name any
-    /// column.
+    /// Fills order_; the place of each column in it. Late columns begin with a block of their own; the places before
+    /// that name any column.
     DeviceArray<std::uint32_t> order_columns(const Context& context, cudaStream_t stream)
     {
         Memory& memory = *context.memory;

@@ -7,11 +7,11 @@
 
 /// The layout of kernel "column-blocks" as data and pure functions. Plain C++, so that the host tests it.
 ///
-/// Columns are ordered by how many entries they have, and cut into blocks whose slice of x fits the shared memory. The entries
-/// of a block are stored by row, in tiles of 256, with 16-bit columns; each stretch of one row gives one partial sum, and a second
-/// kernel adds the partial sums of each row. So x is gathered out of shared memory only, and what goes through the L2 is one
-/// number a stretch: with blocks of 28,672 columns 10.7 million for the 65.2 million entries of R-MAT 22 with edge factor 16,
-/// whose hottest block alone has half of the entries.
+/// Columns are ordered by how many entries they have, and cut into blocks whose slice of x fits the shared memory. The
+/// entries of a block are stored by row, in tiles of 256, with 16-bit columns; each stretch of one row gives one
+/// partial sum, and a second kernel adds the partial sums of each row. So x is gathered out of shared memory only, and
+/// what goes through the L2 is one number a stretch: with blocks of 28,672 columns 10.7 million for the 65.2 million
+/// entries of R-MAT 22 with edge factor 16, whose hottest block alone has half of the entries.
 namespace rmsp::kernels {
 
 struct ColumnBlockTuning {
@@ -41,7 +41,8 @@ constexpr std::int64_t block_tiles(std::int64_t entries)
     return (entries + block_tile_entries - 1) / block_tile_entries;
 }
 
-/// Where entry i of a tile is stored, for vectors of `width` values: what a lane loads lies `width` values a lane side by side.
+/// Where entry i of a tile is stored, for vectors of `width` values: what a lane loads lies `width` values a lane side
+/// by side.
 constexpr int tile_value_place(int i, int width)
 {
     const int lane = i / tile_lane_entries;
@@ -49,10 +50,9 @@ constexpr int tile_value_place(int i, int width)
     return (j / width * 32 + lane) * width + j % width;
 }
 
-/// The first tile of thread block `part` of `parts`, or the end: they take equal weight. A tile weighs 1, each of its stretches
-/// 1 / stretches_a_tile, and the slice of a block, which comes before its tiles, slice_weight.
-/// \param first_tile     of each of some blocks, and their end
-/// \param first_stretch  of each tile of the matrix, and the end
+/// The first tile of thread block `part` of `parts`, or the end: they take equal weight. A tile weighs 1, each of its
+/// stretches 1 / stretches_a_tile, and the slice of a block, which comes before its tiles, slice_weight. \param
+/// first_tile     of each of some blocks, and their end \param first_stretch  of each tile of the matrix, and the end
 constexpr std::int64_t share_begin(int part, int parts, const std::int64_t* first_tile, std::int64_t blocks,
                                    const std::uint32_t* first_stretch, const ColumnBlockTuning& tuning)
 {

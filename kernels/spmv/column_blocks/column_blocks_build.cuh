@@ -189,7 +189,8 @@ __global__ void tile_values_kernel(const T* entries, const std::uint32_t* entry_
     }
 }
 
-/// Sorts pairs by the lowest `bits` bits of their keys, keeping the order of equal ones; the results are in the second arrays.
+/// Sorts pairs by the lowest `bits` bits of their keys, keeping the order of equal ones; the results are in the second
+/// arrays.
 inline void sort_pairs(const std::uint32_t* keys, std::uint32_t* sorted_keys, const std::uint32_t* values,
                        std::uint32_t* sorted_values, std::int64_t n, int bits, const Context& context)
 {

@@ -19,8 +19,8 @@ Work work(const Features& f, int value_bytes)
 {
     const auto nnz = static_cast<double>(f.rows.nnz);
     Work work;
-    // 16-bit columns; the partial sums of what lies outside the hubs, of which a sample meets only the hottest, are written
-    // and read again.
+    // 16-bit columns; the partial sums of what lies outside the hubs, of which a sample meets only the hottest, are
+    // written and read again.
     work.matrix_bytes = nnz * (uniform_bytes(f, value_bytes) + 2 + (1 - std::sqrt(f.hub_share)) * (value_bytes + 4));
     work.gathers = nnz * f.sectors;
     work.bandwidth_share = 0.72;

@@ -21,7 +21,8 @@ struct FoundValues {
     T first = 0;
 };
 
-/// Queues that pass, which ends early where there is nothing in common: so that callers wait for it and for other things at once.
+/// Queues that pass, which ends early where there is nothing in common: so that callers wait for it and for other
+/// things at once.
 template <class T>
 void find_common_values(const CsrShard<T>& shard, FoundValues<T>* found, const Context& context);
 

@@ -45,8 +45,8 @@ T dot_row(const V* values, const std::int32_t* cols, std::int64_t n, const T* x)
     return sum;
 }
 
-/// Asks for the lines that lie a page behind n entries, which a thread needs soon: what the hardware fetches ahead of few threads is
-/// less than the memory delivers. Nothing happens beyond the arrays.
+/// Asks for the lines that lie a page behind n entries, which a thread needs soon: what the hardware fetches ahead of
+/// few threads is less than the memory delivers. Nothing happens beyond the arrays.
 template <class V>
 void prefetch_lines(const V* entries, std::int64_t n)
 {

@@ -50,8 +50,8 @@ __device__ __forceinline__ void make_empty(T* slots, int n)
     }
 }
 
-/// Waits for such a sum, and empties its slot for the next launch. Blocks wait for those before them only, which began earlier.
-/// \param bits  what was found in the slot
+/// Waits for such a sum, and empties its slot for the next launch. Blocks wait for those before them only, which began
+/// earlier. \param bits  what was found in the slot
 template <class T>
 __device__ __forceinline__ T take(T* slot, typename EmptySlot<T>::Bits bits)
 {
@@ -63,7 +63,8 @@ __device__ __forceinline__ T take(T* slot, typename EmptySlot<T>::Bits bits)
     return from_bits(bits);
 }
 
-/// A lane's share of the sum of `n` slots, in an order that depends on n alone: take() of each, a few of them in flight.
+/// A lane's share of the sum of `n` slots, in an order that depends on n alone: take() of each, a few of them in
+/// flight.
 template <class T>
 __device__ __forceinline__ T take_share(T* slots, int n, int lane)
 {

@@ -5,8 +5,8 @@
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 #include <kernels/cuda_block.cuh>
-#include <kernels/spmv/packed_tiles/packed_tiles.hpp>
 #include <kernels/spmv/common/pieces.cuh>
+#include <kernels/spmv/packed_tiles/packed_tiles.hpp>
 
 /// Sums of rows whose ends are bits, for kernels whose warps multiply tiles of consecutive entries, 8 a lane
 /// (packed_tiles.hpp).
@@ -22,8 +22,8 @@ __device__ __forceinline__ void write_row(T alpha, T sum, T beta, T* y)
     *y = Overwrite ? alpha * sum : alpha * sum + beta * *y;
 }
 
-/// Sums over the lanes since the last one in `ending`, that one and the own included: `rest` is what a lane has behind the
-/// last row that ends in it, or all of it if none does.
+/// Sums over the lanes since the last one in `ending`, that one and the own included: `rest` is what a lane has behind
+/// the last row that ends in it, or all of it if none does.
 template <class T>
 __device__ __forceinline__ T running_sum(T rest, unsigned ending, int lane)
 {

@@ -27,9 +27,9 @@ constexpr std::int64_t even_cut(std::int64_t n, std::int64_t parts, std::int64_t
     return n / parts * k + n % parts * k / parts;
 }
 
-/// y = alpha A x + beta y on a host device where nonzeros come in any order of rows: each thread adds a range of nonzeros
-/// into a partial y of its own, as long as the rows that the range touches, and the partial results are added in order.
-/// The same bits for the same number of threads.
+/// y = alpha A x + beta y on a host device where nonzeros come in any order of rows: each thread adds a range of
+/// nonzeros into a partial y of its own, as long as the rows that the range touches, and the partial results are added
+/// in order. The same bits for the same number of threads.
 template <class T>
 class Scatter : public SpmvOperator<T> {
 public:

@@ -17,8 +17,8 @@ struct NoValues {};
 template <class T>
 class CopiedValues {
 public:
-    /// Finds out how the shard's values can be stored, makes room for `entries` of them, and lets fill(V*) queue their copies, unless a
-    /// constant stands for all. Waits for the stream; where there is no room everything is as it was.
+    /// Finds out how the shard's values can be stored, makes room for `entries` of them, and lets fill(V*) queue their
+    /// copies, unless a constant stands for all. Waits for the stream; where there is no room everything is as it was.
     template <class F>
     void renew(const CsrShard<T>& shard, std::int64_t entries, const Context& context, F&& fill)
     {
@@ -71,8 +71,8 @@ private:
     DeviceArray<std::byte> values_;
 };
 
-/// The values of one tile that a lane has: `n` consecutive ones of 32 n, in vectors of 16 bytes, the first of each lane, then the
-/// second of each.
+/// The values of one tile that a lane has: `n` consecutive ones of 32 n, in vectors of 16 bytes, the first of each
+/// lane, then the second of each.
 template <class V, int n>
 struct LaneValues {
     V stored[n];

@@ -54,8 +54,8 @@ private:
     CooShard<T> shard_;
 };
 
-/// Entries by row: a thread writes the rows that begin in its range, as the devices do with pCOO, and what it found of the
-/// row that began before is added afterwards, in order.
+/// Entries by row: a thread writes the rows that begin in its range, as the devices do with pCOO, and what it found of
+/// the row that began before is added afterwards, in order.
 template <class T>
 class CooRows final : public SpmvOperator<T> {
 public:

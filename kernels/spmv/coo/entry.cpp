@@ -3,8 +3,8 @@
 namespace rmsp::kernels {
 namespace {
 
-/// Entries that are sorted by row are multiplied by others: row pointers cost one pass and 8 bytes a row, and spare reading the row
-/// indices in every apply.
+/// Entries that are sorted by row are multiplied by others: row pointers cost one pass and 8 bytes a row, and spare
+/// reading the row indices in every apply.
 bool not_by_row(CooOrder order) { return order != CooOrder::by_row; }
 
 }  // namespace

@@ -2,9 +2,9 @@
 #include <string>
 
 #include <kernels/cuda_check.cuh>
-#include <kernels/spmv/formats.hpp>
 #include <kernels/spmv/common/scale.cuh>
 #include <kernels/spmv/common/search.hpp>
+#include <kernels/spmv/formats.hpp>
 
 namespace rmsp::kernels {
 namespace {

@@ -1,14 +1,14 @@
 #include <limits>
 
-#include <kernels/steps/convert/convert.hpp>
 #include <kernels/spmv/csr_nnz_split/prepare.hpp>
 #include <kernels/spmv/formats.hpp>
+#include <kernels/steps/convert/convert.hpp>
 
 namespace rmsp::kernels {
 namespace {
 
-/// The shard as CSR, made once: a stable radix sort by row, so entries of a row keep their order, and csr-nnz-split on the
-/// result. Entries that are sorted by row need only row pointers. Offset holds nnz.
+/// The shard as CSR, made once: a stable radix sort by row, so entries of a row keep their order, and csr-nnz-split on
+/// the result. Entries that are sorted by row need only row pointers. Offset holds nnz.
 template <class T, class Offset>
 class ToCsr final : public SpmvOperator<T> {
 public:

@@ -48,9 +48,8 @@ struct Matrix {
     std::int64_t empty;  ///< how many
 };
 
-/// A lane's entries of a tile, in the order of packed_tile_entry(). Each is used once: evicted first, so that x stays in
-/// the caches. Where the array ends, its last entry stands for some that no row has.
-/// \tparam V  16 bytes of them
+/// A lane's entries of a tile, in the order of packed_tile_entry(). Each is used once: evicted first, so that x stays
+/// in the caches. Where the array ends, its last entry stands for some that no row has. \tparam V  16 bytes of them
 /// \param left  entries of the array from `tile` on
 template <class V, class E>
 __device__ __forceinline__ void load(const E* tile, int left, bool in_order, bool aligned, E (&to)[lane_entries])

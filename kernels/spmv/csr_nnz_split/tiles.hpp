@@ -8,8 +8,8 @@
 /// How csr-nnz-split cuts a matrix into tiles of equal nonzeros. Plain C++, so that the host tests it.
 ///
 /// Tiles and blocks of them are as those of packed-tiles, but of the caller's arrays: a block's nonzeros are where its
-/// number says, from block * block_entries on, so that all of its loads start at once. Blocks overlap by a window: a row of
-/// up to that many nonzeros belongs to the block in which it begins.
+/// number says, from block * block_entries on, so that all of its loads start at once. Blocks overlap by a window: a
+/// row of up to that many nonzeros belongs to the block in which it begins.
 namespace rmsp::kernels {
 
 struct SplitTuning {
@@ -26,7 +26,8 @@ struct SplitShape {
     int block_tiles = 0;
     std::int64_t block_entries = 0;  ///< from the first of one block to that of the next
     int window = 0;  ///< that a block reads behind those; 0: a row that begins before the end is cut there
-    /// Tiles are read as those in which no row ends, packed_tile_entry(), which most of them are; the others are read again.
+    /// Tiles are read as those in which no row ends, packed_tile_entry(), which most of them are; the others are read
+    /// again.
     bool interleaved = false;
 };
 

@@ -28,8 +28,8 @@ constexpr bool prefers_row_vector(const RowStatistics& rows, const RegularRows& 
 /// Loads of columns and of values that each lane of csr-row-vector makes before it uses the first, or half of them.
 inline constexpr int row_vector_unroll = 4;
 
-/// Rows that csr-row-vector sums out of shared memory, which bulk copies fill: so many that the memory decides, so short that those
-/// of a thread block fit, and of similar length, since there is room for the longest.
+/// Rows that csr-row-vector sums out of shared memory, which bulk copies fill: so many that the memory decides, so
+/// short that those of a thread block fit, and of similar length, since there is room for the longest.
 struct StagedRows {
     std::int64_t fewest_nonzeros = 4'000'000;
     std::int64_t longest_row = 32;
@@ -56,9 +56,9 @@ struct RowVectorShape {
     bool operator==(const RowVectorShape&) const = default;
 };
 
-/// The fewest lanes, of 2 to 32, that take a row of mean length in one step. A mean a tenth above what they take still counts: twice
-/// the lanes would leave half of them idle. Where many rows are longer than that, each lane makes twice the loads. In pairs,
-/// which are fewer loads, lanes take a deviation more.
+/// The fewest lanes, of 2 to 32, that take a row of mean length in one step. A mean a tenth above what they take still
+/// counts: twice the lanes would leave half of them idle. Where many rows are longer than that, each lane makes twice
+/// the loads. In pairs, which are fewer loads, lanes take a deviation more.
 constexpr RowVectorShape row_vector_shape(const RowStatistics& rows, int width)
 {
     const double long_row = rows.mean + rows.deviation;

@@ -13,13 +13,13 @@ namespace {
 
 constexpr unsigned whole_warp = 0xffffffffu;
 constexpr int tile_rows = 32;
-/// What is copied begins and ends at multiples: sectors of the L2, 32 bytes of columns. In shared memory they begin at such bytes too:
-/// a copy that moves what it brings within a sector makes the L2 deliver a tenth more.
+/// What is copied begins and ends at multiples: sectors of the L2, 32 bytes of columns. In shared memory they begin at
+/// such bytes too: a copy that moves what it brings within a sector makes the L2 deliver a tenth more.
 constexpr int vector_entries = 8;
 constexpr int longest_short_row = 8;
 
-/// Of a thread block: lanes a row, and the entries of x that a lane asks for at once. Registers that spill cost far more than they
-/// save, since what is spilled goes through the L2, which is as busy as the memory.
+/// Of a thread block: lanes a row, and the entries of x that a lane asks for at once. Registers that spill cost far
+/// more than they save, since what is spilled goes through the L2, which is as busy as the memory.
 template <int Lanes, int Unroll, int Threads, int Blocks>
 struct Shape {
     static constexpr int lanes = Lanes;
@@ -109,8 +109,8 @@ __device__ __forceinline__ void wait(std::uint64_t* barrier)
 /// In the L2, for a block that runs later.
 __device__ __forceinline__ void ask_for_line(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
-/// A block's nonzeros are contiguous, so bulk copies bring them to shared memory in long requests, without registers; several rows of
-/// a stencil at once gather from few lines, where a row's whole would from many.
+/// A block's nonzeros are contiguous, so bulk copies bring them to shared memory in long requests, without registers;
+/// several rows of a stencil at once gather from few lines, where a row's whole would from many.
 template <class S, class T>
 __global__ void __launch_bounds__(S::threads, S::blocks_per_multiprocessor)
     staged_rows_kernel(const Matrix<T> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)

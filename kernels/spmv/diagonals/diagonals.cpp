@@ -12,10 +12,10 @@ namespace {
 /// Rows of a slice: enough independent sums for the latency of additions, and few that straddle the lines of a grid.
 constexpr int slice_rows = 16;
 
-/// Slices of 16 rows that are equally long and whose entries k lie in neighbouring columns, along a diagonal, for each k: most of a
-/// stencil in natural order. Their values are kept entry by entry, each with one column, so that a slice is added without
-/// gathering x. The other slices stay in CSR. Values lie where CSR has them, in slices that are turned.
-/// V: float if T is double and all values are floats; otherwise T.
+/// Slices of 16 rows that are equally long and whose entries k lie in neighbouring columns, along a diagonal, for each
+/// k: most of a stencil in natural order. Their values are kept entry by entry, each with one column, so that a slice
+/// is added without gathering x. The other slices stay in CSR. Values lie where CSR has them, in slices that are
+/// turned. V: float if T is double and all values are floats; otherwise T.
 template <class T, class V>
 class Diagonals final : public SpmvOperator<T> {
 public:

@@ -28,7 +28,8 @@ constexpr std::int64_t host_columns = 128 * 1024 / sizeof(T);
 template <class T>
 constexpr int vector_values = 16 / sizeof(T);
 
-/// The layout multiplied as GPUs multiply it: a thread takes a part at a time, with the part's own columns of x side by side.
+/// The layout multiplied as GPUs multiply it: a thread takes a part at a time, with the part's own columns of x side by
+/// side.
 template <class T>
 class Ehyb final : public SpmvOperator<T> {
 public:

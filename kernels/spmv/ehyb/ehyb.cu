@@ -56,8 +56,8 @@ struct Matrix {
     std::int32_t* queue;  ///< the next slice of ER
 };
 
-/// Adds `Count` entries from the k-th on to `sum`, whose columns and values are all loaded before the first is used; all of them are
-/// inside the slice if `Whole`.
+/// Adds `Count` entries from the k-th on to `sum`, whose columns and values are all loaded before the first is used;
+/// all of them are inside the slice if `Whole`.
 template <int Count, bool Whole, class T, class Column, class Gather>
 __device__ __forceinline__ T add_entries(T sum, const T* values, const typename Group<Column>::type* columns, int k,
                                          int width, int lane, const Gather& x_of)

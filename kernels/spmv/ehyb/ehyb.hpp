@@ -9,17 +9,18 @@
 #include <rmsp/host_vector.hpp>
 #include <rmsp/matrix.hpp>
 
-/// The layout of kernels "ehyb", "ehyb-natural" and "ehyb-ghosts" as data and pure functions. Plain C++: the host body and the tests use it as it is.
+/// The layout of kernels "ehyb", "ehyb-natural" and "ehyb-ghosts" as data and pure functions. Plain C++: the host body
+/// and the tests use it as it is.
 ///
-/// C. Chen, "Explicit caching HYB: a new high-performance SpMV framework on GPGPU": the rows are cut into parts, by METIS or as they
-/// come. A thread block multiplies one part with the part's own columns of x in shared memory; the entries in these are stored in
-/// slices of 32 rows, sorted by length, with 16-bit columns. All other entries are the *extra rows* (ER): slices with 32-bit
-/// columns, sorted by length over the whole matrix, which warps take from a queue when their part is done; their sums are added
-/// to y afterwards. A part's own columns are those of its rows (CsrShard::diagonal), as far as it has entries in them.
-/// Bytes an entry, double: 10 in parts, 12 in ER; CSR has 12.
+/// C. Chen, "Explicit caching HYB: a new high-performance SpMV framework on GPGPU": the rows are cut into parts, by
+/// METIS or as they come. A thread block multiplies one part with the part's own columns of x in shared memory; the
+/// entries in these are stored in slices of 32 rows, sorted by length, with 16-bit columns. All other entries are the
+/// *extra rows* (ER): slices with 32-bit columns, sorted by length over the whole matrix, which warps take from a queue
+/// when their part is done; their sums are added to y afterwards. A part's own columns are those of its rows
+/// (CsrShard::diagonal), as far as it has entries in them. Bytes an entry, double: 10 in parts, 12 in ER; CSR has 12.
 ///
-/// "ehyb-ghosts" goes past the paper: parts are made smaller than the shared memory, and what is left of it keeps the *ghosts*, other
-/// columns in which a part has several entries. Hardly any ER remain.
+/// "ehyb-ghosts" goes past the paper: parts are made smaller than the shared memory, and what is left of it keeps the
+/// *ghosts*, other columns in which a part has several entries. Hardly any ER remain.
 namespace rmsp::kernels {
 
 struct EhybTuning {
@@ -59,9 +60,8 @@ inline constexpr std::int32_t no_column = -1;
 /// How much larger than the average METIS makes a part, as told to it: 1.03.
 inline constexpr int imbalance_per_mille = 30;
 
-/// Number and size of parts (equations 1 and 2 of the paper): the fewest parts, a multiple of the blocks that run at once, whose
-/// columns fit; but none of less than a slice.
-/// \param columns  of x that a block has room for
+/// Number and size of parts (equations 1 and 2 of the paper): the fewest parts, a multiple of the blocks that run at
+/// once, whose columns fit; but none of less than a slice. \param columns  of x that a block has room for
 constexpr std::int64_t part_count(std::int64_t rows, std::int64_t columns, std::int64_t blocks,
                                   const EhybGhosts& ghosts = no_ghosts)
 {
@@ -78,7 +78,8 @@ struct alignas(8) Slice {
     bool operator==(const Slice&) const = default;
 };
 
-/// Where entry k of a lane is stored in a slice that is `width` entries wide: vectors of `vector` values, and what is left one by one.
+/// Where entry k of a lane is stored in a slice that is `width` entries wide: vectors of `vector` values, and what is
+/// left one by one.
 constexpr std::int64_t value_place(int k, int lane, int width, int vector)
 {
     const int first = k / vector * vector;

@@ -23,8 +23,8 @@ std::int64_t row_of_column(const Pattern& a, std::int32_t column)
 /// Rows of one vertex at most: far fewer than those of a part, which METIS could not balance otherwise.
 constexpr std::int32_t most_unknowns = 8;
 
-/// A + A^T, as far as columns belong to rows, with one vertex for each run of rows of the same neighbours: the unknowns of a node
-/// of a mesh. METIS needs a fraction of the time then.
+/// A + A^T, as far as columns belong to rows, with one vertex for each run of rows of the same neighbours: the unknowns
+/// of a node of a mesh. METIS needs a fraction of the time then.
 struct Graph {
     std::vector<std::int32_t> vertex;  ///< of each row
     std::vector<std::int32_t> rows;    ///< of each vertex
@@ -215,7 +215,8 @@ private:
                    : not_kept;
     }
 
-    /// Calls inside(k, entry, column of the part) and outside(k, entry) for the entries of a row, which each count from 0.
+    /// Calls inside(k, entry, column of the part) and outside(k, entry) for the entries of a row, which each count from
+    /// 0.
     template <class Inside, class Outside>
     void visit_entries(std::int64_t row, const Inside& inside, const Outside& outside) const
     {

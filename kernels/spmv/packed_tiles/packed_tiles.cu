@@ -3,8 +3,8 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
-#include <kernels/spmv/packed_tiles/packed_tiles_build.cuh>
 #include <kernels/spmv/common/row_ends.cuh>
+#include <kernels/spmv/packed_tiles/packed_tiles_build.cuh>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
@@ -12,8 +12,8 @@ namespace {
 
 using namespace packed;
 
-/// One block a stretch of entries. A warp writes the rows that end in it; the first, which may have begun before, when the other warps are
-/// done. Values are stored as V.
+/// One block a stretch of entries. A warp writes the rows that end in it; the first, which may have begun before, when
+/// the other warps are done. Values are stored as V.
 template <bool Overwrite, class V, int high_bits, class T>
 __global__ void __launch_bounds__(threads, packed_tuning.blocks_per_multiprocessor)
     packed_tiles_kernel(const Matrix<T, high_bits> a, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)

@@ -8,10 +8,10 @@
 
 /// How kernel "packed-tiles" lays out a matrix. Plain C++, so that the host tests it.
 ///
-/// Entries are the nonzeros by rows, and one without a value for each empty row, so that rows follow each other without gaps. A
-/// tile is what one warp multiplies in one step: 32 lanes of `lane_entries` consecutive entries each. A block has a stretch of entries, and
-/// as many tiles as the largest of them. Everything in a tile is where its number says, so that all of its loads start at once: there are no row pointers, but a bit for
-/// each entry that ends a row.
+/// Entries are the nonzeros by rows, and one without a value for each empty row, so that rows follow each other without
+/// gaps. A tile is what one warp multiplies in one step: 32 lanes of `lane_entries` consecutive entries each. A block
+/// has a stretch of entries, and as many tiles as the largest of them. Everything in a tile is where its number says,
+/// so that all of its loads start at once: there are no row pointers, but a bit for each entry that ends a row.
 namespace rmsp::kernels {
 
 struct PackedTuning {
@@ -28,8 +28,8 @@ struct PackedTuning {
 };
 inline constexpr PackedTuning packed_tuning{};
 
-/// Columns of a tile are counted from its first in 16 bits where those suffice. Those of other tiles, the wide ones, are counted from 0, and
-/// have so many bits more, kept apart.
+/// Columns of a tile are counted from its first in 16 bits where those suffice. Those of other tiles, the wide ones,
+/// are counted from 0, and have so many bits more, kept apart.
 inline constexpr int packed_low_bits = 16;
 constexpr int packed_high_bits(std::int64_t cols) { return cols < std::int64_t{1} << 20 ? 4 : 16; }
 
@@ -79,8 +79,8 @@ struct PackedShape {
     std::int64_t block_entries = 0;  ///< from one cut to the next, before cuts move back to the start of their row
 };
 
-/// As many blocks as run at once, if the matrix has a tile for each of their warps. If most blocks would wait for others, since rows are longer
-/// than them, it takes two tiles a warp, but two blocks a multiprocessor in any case.
+/// As many blocks as run at once, if the matrix has a tile for each of their warps. If most blocks would wait for
+/// others, since rows are longer than them, it takes two tiles a warp, but two blocks a multiprocessor in any case.
 constexpr PackedShape packed_shape(std::int64_t entries, std::int64_t rows, int compute_units,
                                    const PackedTuning& tuning = packed_tuning)
 {
@@ -164,8 +164,8 @@ constexpr PackedCut packed_cut(const PackedStart& start, const std::int64_t* fir
             start.cuts_row() ? packed_doublings(first_entry[start.row + 1] - start.row_begin) : 0};
 }
 
-/// How often the longest row that stays whole may double before the block between two cuts has more than so many tiles; no
-/// more than `most`.
+/// How often the longest row that stays whole may double before the block between two cuts has more than so many tiles;
+/// no more than `most`.
 constexpr int packed_doublings_between(const PackedCut& begin, const PackedCut& end, std::int64_t block_tiles, int most)
 {
     int n = 0;
@@ -178,9 +178,9 @@ constexpr int packed_doublings_between(const PackedCut& begin, const PackedCut& 
 /// First of a warp's tiles, of those of its block.
 constexpr int packed_first_tile(int warp, int warps, int block_tiles) { return warp * block_tiles / warps; }
 
-/// What a block shares of rows with others. A row that is cut has a piece in each of its blocks, numbered as they are; the
-/// last adds them up. A piece is handed over by the warps that have a part of it, each in a slot of its own, so that none of
-/// them waits for the block.
+/// What a block shares of rows with others. A row that is cut has a piece in each of its blocks, numbered as they are;
+/// the last adds them up. A piece is handed over by the warps that have a part of it, each in a slot of its own, so
+/// that none of them waits for the block.
 struct PackedCuts {
     std::int32_t first_piece = 0;  ///< of the row that began before and ends here: so many pieces from this one on
     std::int32_t pieces = 0;

@@ -9,9 +9,9 @@
 #include <kernels/context.hpp>
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_vector.cuh>
-#include <kernels/spmv/packed_tiles/packed_tiles.hpp>
 #include <kernels/spmv/common/pieces.cuh>
 #include <kernels/spmv/common/stored_values.cuh>
+#include <kernels/spmv/packed_tiles/packed_tiles.hpp>
 #include <rmsp/partition.hpp>
 
 /// The arrays of kernel "packed-tiles" and the kernels that make them from CSR.
@@ -28,8 +28,9 @@ static_assert(lane_entries == 8, "16 bytes of columns a lane, and rows before a 
 struct alignas(16) LanePairs {
     std::uint32_t pair[lane_entries / 2];
 
-    /// Loads if `there`, as one predicated instruction: for a condition around several loads the compiler makes a branch, before which it
-    /// waits for loads that are under way. What is used once is evicted first, so that x stays in the caches.
+    /// Loads if `there`, as one predicated instruction: for a condition around several loads the compiler makes a
+    /// branch, before which it waits for loads that are under way. What is used once is evicted first, so that x stays
+    /// in the caches.
     __device__ __forceinline__ void load_if(bool there, const LanePairs* from)
     {
         asm volatile("{ .reg .pred p; setp.ne.s32 p, %5, 0; @p ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4]; }"
@@ -68,8 +69,8 @@ struct HighBits<16> {
     __device__ __forceinline__ void set(int k, std::uint32_t code) { codes.set(k, code); }
 };
 
-/// Tile t has headers[t], ends[32 t + lane], low[32 t + lane], where it is wide high[32 t + lane], and 32 lane_entries of values, in vectors
-/// of 16 bytes: the first of each lane, then the second of each.
+/// Tile t has headers[t], ends[32 t + lane], low[32 t + lane], where it is wide high[32 t + lane], and 32 lane_entries
+/// of values, in vectors of 16 bytes: the first of each lane, then the second of each.
 template <class T, int high_bits>
 struct Matrix {
     PackedHeader* headers;
@@ -284,8 +285,8 @@ __global__ void __launch_bounds__(layout_threads)
     }
 }
 
-/// Headers, ends and columns, one warp a tile; `sources` gets the number of the first nonzero of each, `wide` how many tiles are wide.
-/// \param tiles  of a block
+/// Headers, ends and columns, one warp a tile; `sources` gets the number of the first nonzero of each, `wide` how many
+/// tiles are wide. \param tiles  of a block
 template <int high_bits, class T, class Offset>
 __global__ void __launch_bounds__(threads)
     structure_kernel(const Matrix<T, high_bits> a, const Offset* row_ptr, const std::int32_t* col_idx,

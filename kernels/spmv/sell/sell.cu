@@ -7,10 +7,10 @@
 #include <cub/device/device_scan.cuh>
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
-#include <kernels/spmv/sell_reordered/reorder.hpp>
 #include <kernels/spmv/sell/sell.hpp>
 #include <kernels/spmv/sell/sell_build.cuh>
 #include <kernels/spmv/sell/sell_values.cuh>
+#include <kernels/spmv/sell_reordered/reorder.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
@@ -22,8 +22,8 @@ using namespace sell;
 template <class T>
 using Stored = Matrix<T, EitherPointers>;
 
-// How a lane reads the values of its entries k, ..., k + 3, all of which are inside the slice if `Whole`. More loads in flight cost
-// registers, and full occupancy gains more.
+// How a lane reads the values of its entries k, ..., k + 3, all of which are inside the slice if `Whole`. More loads in
+// flight cost registers, and full occupancy gains more.
 
 /// Values of a slice that is stored as V: vectors of each lane side by side.
 template <class V>
@@ -257,7 +257,8 @@ __device__ T add_long_rows(const Stored<T>& a, unsigned long_rows, std::int64_t 
     return sum;
 }
 
-/// Stores one entry of lines that other warps fill later: until then the L2 keeps them, rather than have the memory merge parts.
+/// Stores one entry of lines that other warps fill later: until then the L2 keeps them, rather than have the memory
+/// merge parts.
 __device__ __forceinline__ void store_lasting(double* to, double value)
 {
     asm volatile(
@@ -275,8 +276,8 @@ __device__ __forceinline__ void store_lasting(float* to, float value)
         : "memory");
 }
 
-/// Asks for the line of headers, of eight slices, that a warp `ahead` slices later needs first. Not for more: what the slices
-/// themselves take arrives no sooner for being asked for twice.
+/// Asks for the line of headers, of eight slices, that a warp `ahead` slices later needs first. Not for more: what the
+/// slices themselves take arrives no sooner for being asked for twice.
 __device__ __forceinline__ void prefetch_headers(const Slice* slices, std::int64_t index, std::int64_t ahead,
                                                  std::int64_t end, int lane)
 {
@@ -286,9 +287,9 @@ __device__ __forceinline__ void prefetch_headers(const Slice* slices, std::int64
     }
 }
 
-/// One warp a slice of [first, slices), with the headers of those that are `ahead` slices away asked for. The additions of a row depend on the row alone, neither on its slice nor on how that is stored.
-/// What is not there costs registers if it is compiled in, so values are raw unless `Encoded`, and nothing is left in CSR unless
-/// `Left`.
+/// One warp a slice of [first, slices), with the headers of those that are `ahead` slices away asked for. The additions
+/// of a row depend on the row alone, neither on its slice nor on how that is stored. What is not there costs registers
+/// if it is compiled in, so values are raw unless `Encoded`, and nothing is left in CSR unless `Left`.
 template <bool Encoded, bool Left, class T>
 __global__ void __launch_bounds__(threads, Encoded&& Left ? sell_tuning.blocks_with_everything
                                                           : sell_tuning.blocks_per_multiprocessor)
@@ -478,8 +479,8 @@ private:
         return found;
     }
 
-    /// Decides how the values are stored, makes room for them, and copies them, with the columns if `Structure`. The operator is as
-    /// it was if there is no room.
+    /// Decides how the values are stored, makes room for them, and copies them, with the columns if `Structure`. The
+    /// operator is as it was if there is no room.
     template <bool Structure>
     void store_values(const Found& found, const DeviceArray<ValueSize>& sizes, const DeviceArray<Found>& on_device,
                       const Context& context)

@@ -4,15 +4,15 @@
 
 /// The layout of kernel "sell" as data and pure functions. Plain C++, so that the host tests it.
 ///
-/// Slices of 32 rows, one lane a row, each as wide as its longest row (SELL-C-sigma: Kreutzer et al., "A unified sparse matrix data
-/// format for efficient general sparse matrix-vector multiply", SISC 2014). Entry k of the 32 rows of a slice lies in few
-/// neighbouring columns wherever the rows have similar shape, so its columns are one 32-bit base and a small code a lane.
-/// Where rows lack entries here and there, as those at the ends of a line of a grid do, the slice has all their diagonals, and a row
-/// says by bits which it has. Bases of diagonals count from the row, and neighbouring slices that have the same ones, as most of a
-/// stencil do, share them.
-/// Bytes an entry, double: values 8, bases 4/32 or nearly none, codes 0 (diagonals), 1, 2 or 4; CSR has 12. Stencils in natural order
-/// take 8 bytes an entry, and a byte a row; plus x and y, 16 a row.
-/// Values are kept in fewer bytes, to the bit, where enough slices allow it (SliceValues): constant coefficients take 1/4 to 1 byte.
+/// Slices of 32 rows, one lane a row, each as wide as its longest row (SELL-C-sigma: Kreutzer et al., "A unified sparse
+/// matrix data format for efficient general sparse matrix-vector multiply", SISC 2014). Entry k of the 32 rows of a
+/// slice lies in few neighbouring columns wherever the rows have similar shape, so its columns are one 32-bit base and
+/// a small code a lane. Where rows lack entries here and there, as those at the ends of a line of a grid do, the slice
+/// has all their diagonals, and a row says by bits which it has. Bases of diagonals count from the row, and
+/// neighbouring slices that have the same ones, as most of a stencil do, share them. Bytes an entry, double: values 8,
+/// bases 4/32 or nearly none, codes 0 (diagonals), 1, 2 or 4; CSR has 12. Stencils in natural order take 8 bytes an
+/// entry, and a byte a row; plus x and y, 16 a row. Values are kept in fewer bytes, to the bit, where enough slices
+/// allow it (SliceValues): constant coefficients take 1/4 to 1 byte.
 namespace rmsp::kernels {
 
 struct SellTuning {
@@ -39,8 +39,9 @@ inline constexpr int slice_block_bytes = slice_rows * slice_group;
 enum class SliceCode : std::uint8_t {
     csr,       ///< the slice is not stored: its lanes read the CSR arrays
     diagonal,  ///< column = row + base
-    masked,  ///< the same of rows in their order, which need not have all entries: bit l of word k says whether row l has entry k
-    bytes1,  ///< column = first row of the slice + base + code
+    masked,    ///< the same of rows in their order, which need not have all entries: bit l of word k says whether row l
+               ///< has entry k
+    bytes1,    ///< column = first row of the slice + base + code
     bytes2,
     bytes4,  ///< column = code; no bases
 };
@@ -75,7 +76,8 @@ constexpr int code_bytes(SliceCode code)
     return code == SliceCode::bytes1 ? 1 : code == SliceCode::bytes2 ? 2 : code == SliceCode::bytes4 ? 4 : 0;
 }
 
-/// Whether a slice is stored as that many diagonals, rather than in as many entries as its longest row has, `width`, and codes.
+/// Whether a slice is stored as that many diagonals, rather than in as many entries as its longest row has, `width`,
+/// and codes.
 constexpr bool takes_masks(int diagonals, int width, SliceCode code, int value_bytes)
 {
     return diagonals <= slice_rows && diagonals * value_bytes <= width * (value_bytes + code_bytes(code));
@@ -95,7 +97,8 @@ struct alignas(4) Slot {
 };
 inline constexpr std::uint16_t long_row = 0xffff;
 
-/// Whether a slice of that width (the longest of its rows that are not left in CSR) is stored. The last one may have fewer rows.
+/// Whether a slice of that width (the longest of its rows that are not left in CSR) is stored. The last one may have
+/// fewer rows.
 constexpr bool slice_is_stored(int entries, int width, int rows = slice_rows, int least_fill = sell_tuning.least_fill)
 {
     return width > 0 && entries * 100 >= rows * width * least_fill;
@@ -109,8 +112,8 @@ constexpr int base_groups(int width, SliceCode code)
     return code == SliceCode::csr || code == SliceCode::bytes4 ? 0 : slice_groups(width);
 }
 
-/// A slice as the kernel reads it: one 16-byte load. The positions are those where its parts begin; while the slices are being
-/// counted, the sizes of the parts.
+/// A slice as the kernel reads it: one 16-byte load. The positions are those where its parts begin; while the slices
+/// are being counted, the sizes of the parts.
 struct alignas(16) Slice {
     std::uint32_t values = 0;  ///< in blocks
     std::uint32_t bases = 0;   ///< in groups of 4 bases
@@ -125,7 +128,8 @@ static_assert(sizeof(Slice) == 16);
 
 constexpr int whole_blocks(int bytes) { return (bytes + slice_block_bytes - 1) / slice_block_bytes; }
 
-/// Bytes before the table of a slice, which begins with the indices of its entries: a group's of each lane side by side.
+/// Bytes before the table of a slice, which begins with the indices of its entries: a group's of each lane side by
+/// side.
 constexpr int index_bytes(SliceValues stored, int width)
 {
     return slice_groups(width) * (stored == SliceValues::nibbles ? slice_block_bytes / 2 : slice_block_bytes);

@@ -31,8 +31,8 @@ struct Matrix {
     const T* entries;  ///< of the CSR arrays
     Slot* slots;       ///< slice_rows for each slice
     Slice* slices;
-    /// Of a slice, raw or floats: vectors of each lane side by side, then what is left of the width, one value a lane; else the
-    /// table, with the indices before it.
+    /// Of a slice, raw or floats: vectors of each lane side by side, then what is left of the width, one value a lane;
+    /// else the table, with the indices before it.
     unsigned char* values;
     int4* bases;
     unsigned char* codes;
@@ -124,8 +124,9 @@ __global__ void __launch_bounds__(sort_rows) sort_kernel(const Matrix<T, Pointer
     }
 }
 
-/// Counts the diagonals in which the rows of a slice, in their order, have entries, and finds which of them this lane's row has; all
-/// lanes. More than slice_rows if there are more, or if columns do not ascend, so that entries would change their order.
+/// Counts the diagonals in which the rows of a slice, in their order, have entries, and finds which of them this lane's
+/// row has; all lanes. More than slice_rows if there are more, or if columns do not ascend, so that entries would
+/// change their order.
 __device__ __forceinline__ int find_diagonals(const std::int32_t* columns, int length, int lane, unsigned& mask)
 {
     constexpr std::int32_t none = std::numeric_limits<std::int32_t>::max();
@@ -221,8 +222,8 @@ struct ValueSize {
     SliceValues stored;
 };
 
-/// Turns sizes into positions, by one block: there is one slice for 32 rows, so this is little beside the other kernels.
-/// Positions beyond 32 bits are cut off; `total` tells. With `values`, only the values are placed, anew.
+/// Turns sizes into positions, by one block: there is one slice for 32 rows, so this is little beside the other
+/// kernels. Positions beyond 32 bits are cut off; `total` tells. With `values`, only the values are placed, anew.
 static __global__ void __launch_bounds__(scan_threads)
     place_kernel(Slice* slices, const ValueSize* values, std::int64_t count, SellExtent* total)
 {
@@ -315,7 +316,8 @@ __device__ __forceinline__ void store_values(V* values, const T* value, int k, i
     }
 }
 
-/// Copies values that are stored raw or as floats, and columns if `Structure`, from CSR into the slices, one warp a slice.
+/// Copies values that are stored raw or as floats, and columns if `Structure`, from CSR into the slices, one warp a
+/// slice.
 template <bool Structure, class T, class Pointers>
 __global__ void __launch_bounds__(threads) fill_kernel(const Matrix<T, Pointers> a, std::int64_t slices)
 {
@@ -408,8 +410,8 @@ static __global__ void __launch_bounds__(threads)
     }
 }
 
-/// Moves the bases of the slices to `shared`, where those of a slice end at the latest before `positions` of the next. One warp a
-/// slice.
+/// Moves the bases of the slices to `shared`, where those of a slice end at the latest before `positions` of the next.
+/// One warp a slice.
 static __global__ void __launch_bounds__(threads)
     move_bases_kernel(Slice* slices, std::int64_t count, const int4* bases, const std::uint32_t* positions,
                       int4* shared)

@@ -18,7 +18,8 @@ __device__ __forceinline__ std::uint64_t exchange_if(std::uint64_t* place, std::
     return atomicCAS(reinterpret_cast<unsigned long long*>(place), expected, bits);
 }
 
-/// The distinct values of a slice, in shared memory, one set a warp: bit patterns with open addressing, at most half full.
+/// The distinct values of a slice, in shared memory, one set a warp: bit patterns with open addressing, at most half
+/// full.
 template <class T>
 class ValueSet {
 public:
@@ -41,8 +42,8 @@ public:
         __syncwarp();
     }
 
-    /// Adds a value of each lane that has one; all lanes. Returns how many values were new, more than a table holds if one cannot
-    /// be in a table. There must be room.
+    /// Adds a value of each lane that has one; all lanes. Returns how many values were new, more than a table holds if
+    /// one cannot be in a table. There must be room.
     __device__ int insert(T value, bool in)
     {
         const Bits bits = bits_of(value);

@@ -97,7 +97,8 @@ __device__ __forceinline__ void add_line(T (&sums)[lane_sums<R, C>], const V* va
     }
 }
 
-/// Adds to `sums` the groups that begin at blocks k, k + step, ...: `Groups` of them. If `Rest`, the slice ends inside the last one.
+/// Adds to `sums` the groups that begin at blocks k, k + step, ...: `Groups` of them. If `Rest`, the slice ends inside
+/// the last one.
 template <int R, int C, bool Full, int Groups, bool Rest, class V, class T>
 __device__ __forceinline__ void add_groups(T (&sums)[lane_sums<R, C>], const V* values, const std::uint32_t* codes,
                                            int width, int k, int step, int own, int lane, const T* __restrict__ x)
@@ -150,7 +151,8 @@ __device__ __forceinline__ void add_groups(T (&sums)[lane_sums<R, C>], const V* 
     }
 }
 
-/// This part's and lane's share of the sums of a node of a slice that is stored. Unless `Rest`, slices are whole groups wide.
+/// This part's and lane's share of the sums of a node of a slice that is stored. Unless `Rest`, slices are whole groups
+/// wide.
 template <int R, int C, bool Full, bool Rest, class V, class T>
 __device__ __forceinline__ void add_blocks(T (&sums)[lane_sums<R, C>], const V* values, const std::uint32_t* codes,
                                            int width, int part, int parts, int own, int lane, const T* __restrict__ x)
@@ -226,8 +228,8 @@ __device__ __forceinline__ BlockSlice load_slice(const BlockSlice* info)
     return {raw.x, raw.y};
 }
 
-/// `parts` warps a slice, whose values are stored as V. If there are `Many`, slices end inside groups, and from thread block `last` on
-/// all warps of a block share one.
+/// `parts` warps a slice, whose values are stored as V. If there are `Many`, slices end inside groups, and from thread
+/// block `last` on all warps of a block share one.
 template <int R, int C, bool Many, class V, class T>
 __global__ void __launch_bounds__(threads, sell_blocks_tuning.blocks_per_multiprocessor)
     sell_blocks_kernel(const Slices<T> a, int parts, unsigned last, T alpha, const T* __restrict__ x, T beta,
@@ -399,7 +401,8 @@ private:
                 codes_.data()};
     }
 
-    /// The shapes whose codes have room for the columns, and where the first node may begin: a device's rows may begin inside one.
+    /// The shapes whose codes have room for the columns, and where the first node may begin: a device's rows may begin
+    /// inside one.
     Ways ways_to_cut() const
     {
         Ways ways;
@@ -456,8 +459,8 @@ private:
         double mean_blocks = 0;  ///< of a node, about
     };
 
-    /// Takes the way that needs the fewest bytes, and queues the count of its nodes' blocks; in long matrices a sample of
-    /// the nodes tells which.
+    /// Takes the way that needs the fewest bytes, and queues the count of its nodes' blocks; in long matrices a sample
+    /// of the nodes tells which.
     Counted choose_nodes(const DeviceArray<Found<T>>& on_device, const Context& context, cudaStream_t stream)
     {
         Memory& memory = *context.memory;

@@ -5,10 +5,11 @@
 
 /// The layout of kernel "sell-blocks" as data and pure functions. Plain C++, so that the host tests it.
 ///
-/// Matrices of several unknowns a node consist of small dense blocks. Sliced rows as in "sell", where the entries of a block share one
-/// 32-bit code: which columns, and a bit for each entry that there is. Bytes an entry of full blocks of 3 x 3, double: values 8, codes
-/// 4/9; CSR has 12. A lane has a line of each block of a node: a column, so that it gathers one x for all of the block's rows, or a row
-/// where blocks are wider than high. Doubles that are all exactly floats are stored as such, in the same places.
+/// Matrices of several unknowns a node consist of small dense blocks. Sliced rows as in "sell", where the entries of a
+/// block share one 32-bit code: which columns, and a bit for each entry that there is. Bytes an entry of full blocks of
+/// 3 x 3, double: values 8, codes 4/9; CSR has 12. A lane has a line of each block of a node: a column, so that it
+/// gathers one x for all of the block's rows, or a row where blocks are wider than high. Doubles that are all exactly
+/// floats are stored as such, in the same places.
 namespace rmsp::kernels {
 
 struct SellBlocksTuning {
@@ -20,7 +21,8 @@ struct SellBlocksTuning {
     double most_index_bytes = 1.5;  ///< an entry, padding inside blocks counted; with more, "sell" does better
     int fewest_warps = 32;          ///< a multiprocessor; where there are fewer slices, several warps share each
     int few_warps = 160;  ///< up to so many, the last ones to finish matter: slices are shared if they are wide
-    /// Up to so many, slices are shared if a lane could not load all of it at once; in lanes of `full_line` values a block, or more.
+    /// Up to so many, slices are shared if a lane could not load all of it at once; in lanes of `full_line` values a
+    /// block, or more.
     int one_step_warps = 64;
     int full_line = 3;
     int least_threads = 128;  ///< smaller thread blocks leave less idle at the end
@@ -54,8 +56,8 @@ constexpr int slice_lanes(const BlockShape& shape) { return slice_nodes(shape) *
 /// Nodes are sorted inside windows of this many slices.
 inline constexpr int window_slices = 32;
 
-/// Blocks whose values a lane loads with 16-byte loads, and whose codes lie side by side. Few slices are whole groups wide; of many,
-/// the last blocks of each, where they are fewer, are stored one by one.
+/// Blocks whose values a lane loads with 16-byte loads, and whose codes lie side by side. Few slices are whole groups
+/// wide; of many, the last blocks of each, where they are fewer, are stored one by one.
 template <class T>
 inline constexpr int block_group = 16 / static_cast<int>(sizeof(T));
 
@@ -146,7 +148,8 @@ constexpr double block_bytes(const BlockShape& shape, const BlockCount& count, s
            static_cast<double>(nnz - count.entries) * (value_bytes + 4);
 }
 
-/// Lanes that go through a node while the format is made. Few make the longest rows last, many find little to do in each.
+/// Lanes that go through a node while the format is made. Few make the longest rows last, many find little to do in
+/// each.
 constexpr int node_lanes(double mean_row, const SellBlocksTuning& tuning = sell_blocks_tuning)
 {
     return mean_row <= tuning.short_rows ? 4 : 8;
@@ -169,7 +172,8 @@ constexpr int slice_parts(std::int64_t slices, int multiprocessors, double mean_
     return parts;
 }
 
-/// The last of many slices, which a whole thread block shares: whole blocks' worth of them. None if one step of a warp is enough.
+/// The last of many slices, which a whole thread block shares: whole blocks' worth of them. None if one step of a warp
+/// is enough.
 constexpr std::int64_t last_slices(std::int64_t slices, int multiprocessors, double mean_width, int group, int parts,
                                    int slices_per_block, const SellBlocksTuning& tuning = sell_blocks_tuning)
 {

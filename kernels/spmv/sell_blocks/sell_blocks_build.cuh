@@ -72,8 +72,8 @@ __device__ __forceinline__ bool columns_ascend(const Matrix<T, Offset>& a, const
     return (__ballot_sync(0xffffffffu, !ascend) & own) == 0;
 }
 
-/// What a lane goes through: of columns that ascend, whole blocks, about as many of the longest row as each of the other lanes. All
-/// lanes of the warp.
+/// What a lane goes through: of columns that ascend, whole blocks, about as many of the longest row as each of the
+/// other lanes. All lanes of the warp.
 template <int R, int C, class T, class Offset>
 __device__ __forceinline__ NodeEntries<R, Offset> share_of_lane(const Matrix<T, Offset>& a,
                                                                 const NodeEntries<R, Offset>& all, int lane, int lanes)
@@ -117,8 +117,8 @@ __device__ __forceinline__ NodeEntries<R, Offset> share_of_lane(const Matrix<T, 
     return share;
 }
 
-/// Goes through blocks from left to right, in columns that ascend: f(k, block column, place[R][C]) with the index of each entry in the
-/// CSR arrays, -1 where there is none. Returns the number of blocks.
+/// Goes through blocks from left to right, in columns that ascend: f(k, block column, place[R][C]) with the index of
+/// each entry in the CSR arrays, -1 where there is none. Returns the number of blocks.
 template <int R, int C, class T, class Offset, class F>
 __device__ __forceinline__ std::uint32_t for_each_block(const Matrix<T, Offset>& a, NodeEntries<R, Offset> entries,
                                                         F&& f)
@@ -224,8 +224,8 @@ __device__ __forceinline__ void count_blocks(const Matrix<T, Offset>& a, int lan
     }
 }
 
-/// Counts the blocks of each node, `lanes` lanes a node, or of the nodes of one stretch in `sample`; one row of thread blocks for each
-/// way. Without `counts`, adds them up only.
+/// Counts the blocks of each node, `lanes` lanes a node, or of the nodes of one stretch in `sample`; one row of thread
+/// blocks for each way. Without `counts`, adds them up only.
 template <class T, class Offset>
 __global__ void __launch_bounds__(threads)
     count_blocks_kernel(Matrix<T, Offset> a, const Ways ways, int lanes, int sample, NodeCount* counts, Found<T>* found)
@@ -270,8 +270,8 @@ __global__ void __launch_bounds__(threads)
 template <int R, int C>
 constexpr int window_nodes = window_slices* slice_nodes(BlockShape{R, C});
 
-/// Gives the nodes of a window their slots, the longest first where their order would leave much padding, and each slice its
-/// width, in whole groups if `whole`.
+/// Gives the nodes of a window their slots, the longest first where their order would leave much padding, and each
+/// slice its width, in whole groups if `whole`.
 template <int R, int C, class T>
 __global__ void __launch_bounds__(window_nodes<R, C>)
     sort_nodes_kernel(const NodeCount* counts, std::int64_t nodes, std::int64_t slices, bool whole,
@@ -341,8 +341,8 @@ __global__ void __launch_bounds__(window_nodes<R, C>)
 
 inline constexpr int place_threads = 1024;
 
-/// Puts each slice behind the ones before, by one block: there is one slice for about 32 rows, so this is little beside the
-/// other kernels.
+/// Puts each slice behind the ones before, by one block: there is one slice for about 32 rows, so this is little beside
+/// the other kernels.
 template <class T>
 __global__ void __launch_bounds__(place_threads)
     place_slices_kernel(BlockSlice* info, std::int64_t slices, std::uint32_t* room)
@@ -375,7 +375,8 @@ __global__ void __launch_bounds__(place_threads)
     }
 }
 
-/// Copies values, stored as V, and codes if `structure`, from CSR into the slices, `lanes` lanes a node. Values of padding are left alone.
+/// Copies values, stored as V, and codes if `structure`, from CSR into the slices, `lanes` lanes a node. Values of
+/// padding are left alone.
 template <int R, int C, class V, class T, class Offset>
 __global__ void __launch_bounds__(threads)
     fill_blocks_kernel(const Matrix<T, Offset> a, bool structure, int lanes, V* __restrict__ out)

@@ -2,8 +2,8 @@
 #include <limits>
 
 #include <kernels/cuda_check.cuh>
-#include <kernels/spmv/sell_reordered/reorder.hpp>
 #include <kernels/spmv/common/row_pointers.cuh>
+#include <kernels/spmv/sell_reordered/reorder.hpp>
 
 namespace rmsp::kernels {
 namespace {
@@ -122,8 +122,8 @@ __device__ __forceinline__ void each_neighbour(const Graph& graph, const Group<L
     }
 }
 
-/// Breadth-first levels from the vertex `search->farthest`; leaves there one of least degree of the last level. `place` of what was
-/// reached is 0 then.
+/// Breadth-first levels from the vertex `search->farthest`; leaves there one of least degree of the last level. `place`
+/// of what was reached is 0 then.
 template <int Lanes>
 __device__ void find_farthest(const Arrays& a, const ReorderTuning& tuning, GridBarrier& barrier)
 {
@@ -206,8 +206,8 @@ __device__ void place_first(const Arrays& a)
     }
 }
 
-/// Places up to `wanted` vertices without a parent at `at` and behind, those that come first from `cursor` on, which moves to where the next
-/// may be. One block.
+/// Places up to `wanted` vertices without a parent at `at` and behind, those that come first from `cursor` on, which
+/// moves to where the next may be. One block.
 __device__ void place_starts(const Arrays& a, std::int64_t& cursor, std::int64_t at, std::int64_t wanted)
 {
     __shared__ unsigned counts[warps];
@@ -429,8 +429,8 @@ __global__ void __launch_bounds__(threads, reorder_tuning.blocks_per_multiproces
     }
 }
 
-/// Weighs the rows, a group of lanes each, and finds one of most neighbours, as one that belongs to most of the graph: `farthest` of
-/// the search has it in its lower half.
+/// Weighs the rows, a group of lanes each, and finds one of most neighbours, as one that belongs to most of the graph:
+/// `farthest` of the search has it in its lower half.
 template <int Lanes>
 __global__ void __launch_bounds__(threads) weigh_kernel(const Graph graph, Key* weight, Search* search)
 {

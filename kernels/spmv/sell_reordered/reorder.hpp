@@ -7,16 +7,16 @@
 #include <kernels/context.hpp>
 #include <kernels/spmv/spmv.hpp>
 
-/// A new numbering of the rows of a shard, and of the columns that belong to them, after which neighbours in the graph of the
-/// matrix are neighbours in memory. Made on the GPU.
+/// A new numbering of the rows of a shard, and of the columns that belong to them, after which neighbours in the graph
+/// of the matrix are neighbours in memory. Made on the GPU.
 ///
-/// Cuthill and McKee ("Reducing the bandwidth of sparse symmetric matrices", 1969), level by level as in K. I. Karantasis et al.,
-/// "Parallelization of Reordering Algorithms for Bandwidth and Wavefront Reduction", SC 2014: each vertex of the next level
-/// belongs to the first vertex of this one that it is a neighbour of; children follow each other as their parents do, those of one
-/// parent by degree, then twins, which have the same columns, beside each other, so that several unknowns of a node stay together,
-/// then as they stand in its row. The result is that of the serial algorithm. It is not reversed, which products
-/// do not notice. The graph has an edge from each row to those of its columns that belong to rows; rows that are not reached so begin
-/// anew.
+/// Cuthill and McKee ("Reducing the bandwidth of sparse symmetric matrices", 1969), level by level as in K. I.
+/// Karantasis et al., "Parallelization of Reordering Algorithms for Bandwidth and Wavefront Reduction", SC 2014: each
+/// vertex of the next level belongs to the first vertex of this one that it is a neighbour of; children follow each
+/// other as their parents do, those of one parent by degree, then twins, which have the same columns, beside each
+/// other, so that several unknowns of a node stay together, then as they stand in its row. The result is that of the
+/// serial algorithm. It is not reversed, which products do not notice. The graph has an edge from each row to those of
+/// its columns that belong to rows; rows that are not reached so begin anew.
 namespace rmsp::kernels {
 
 struct ReorderTuning {
@@ -63,21 +63,21 @@ constexpr bool has_square_block(const CsrShard<T>& shard)
     return shard.diagonal >= 0 && shard.diagonal + shard.rows <= shard.cols;
 }
 
-/// Orders the rows of a shard that has_square_block(). The same shard gets the same order. Waits for the context's stream.
-/// \throws Error(out_of_memory), Error(device)
+/// Orders the rows of a shard that has_square_block(). The same shard gets the same order. Waits for the context's
+/// stream. \throws Error(out_of_memory), Error(device)
 template <class T>
 Ordering order_rows(const CsrShard<T>& shard, const Context& context, const ReorderTuning& tuning = reorder_tuning);
 
-/// Numbers of the columns of a part of a matrix, after which its rows in an order find what they need of x near each other.
+/// Numbers of the columns of a part of a matrix, after which its rows in an order find what they need of x near each
+/// other.
 struct ColumnNumbers {
     DeviceArray<std::int32_t> column;  ///< of each number
     DeviceArray<std::int32_t> number;  ///< of each column with entries
     std::int64_t touched = 0;          ///< columns with entries, whose numbers come first
 };
 
-/// Columns that belong to rows follow each other as those do; each of the others comes where the first row is that has an entry in
-/// it. Waits for the context's stream.
-/// \throws Error(out_of_memory), Error(device)
+/// Columns that belong to rows follow each other as those do; each of the others comes where the first row is that has
+/// an entry in it. Waits for the context's stream. \throws Error(out_of_memory), Error(device)
 template <class T>
 ColumnNumbers number_columns(const CsrShard<T>& shard, const Ordering& order, const Context& context);
 

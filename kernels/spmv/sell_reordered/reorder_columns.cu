@@ -11,7 +11,8 @@ constexpr std::uint32_t untouched = 0xffffffffu;
 
 unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
 
-/// The place of each column with entries: of the row that it belongs to, else the first one where a row has an entry in it.
+/// The place of each column with entries: of the row that it belongs to, else the first one where a row has an entry in
+/// it.
 template <class Offset>
 __global__ void __launch_bounds__(threads)
     place_columns_kernel(std::int64_t rows, std::int64_t diagonal, const std::int32_t* __restrict__ row_place,

@@ -6,9 +6,9 @@
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
-#include <kernels/spmv/sell_reordered/reorder.hpp>
 #include <kernels/spmv/sell/sell.hpp>
 #include <kernels/spmv/sell_blocks/prepare.hpp>
+#include <kernels/spmv/sell_reordered/reorder.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
@@ -36,8 +36,8 @@ struct Rows {
     const T* values;
 };
 
-/// Copies each row to its place, with the columns' new numbers, ascending; several lanes a row. Rows that "sell" leaves in CSR keep
-/// the order of their entries.
+/// Copies each row to its place, with the columns' new numbers, ascending; several lanes a row. Rows that "sell" leaves
+/// in CSR keep the order of their entries.
 template <int Lanes, class T, class Offset>
 __global__ void __launch_bounds__(threads)
     permute_kernel(std::int64_t rows, const std::int32_t* __restrict__ row, const std::int32_t* __restrict__ number,
@@ -135,8 +135,9 @@ Columns touched_columns(const CsrShard<T>& shard, const Context& context)
 
 unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
 
-/// A copy of the shard in the order of order_rows(), a part of a matrix with the columns of number_columns(), multiplied by "sell-blocks" where blocks fill, else by "sell". Where there is no
-/// order, the shard as it comes by "sell".
+/// A copy of the shard in the order of order_rows(), a part of a matrix with the columns of number_columns(),
+/// multiplied by "sell-blocks" where blocks fill, else by "sell". Where there is no order, the shard as it comes by
+/// "sell".
 template <class T, class Offset>
 class SellReordered final : public SpmvOperator<T> {
 public:

@@ -65,7 +65,8 @@ __global__ void __launch_bounds__(threads) scal_kernel(T alpha, T* x, std::int64
     }
 }
 
-/// Each block leaves its sum in `sums`; the last one to finish adds them, in their order. `finished` is 0 before and after.
+/// Each block leaves its sum in `sums`; the last one to finish adds them, in their order. `finished` is 0 before and
+/// after.
 template <class T>
 __global__ void __launch_bounds__(threads)
     dot_kernel(const T* x, const T* y, std::int64_t n, unsigned* finished, double* sums, double* result)

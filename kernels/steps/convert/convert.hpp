@@ -4,8 +4,8 @@
 
 #include <kernels/steps/step.hpp>
 
-/// Steps of conversions between formats in the memory of a GPU. Lines are rows or columns; Offset, 32-bit or 64-bit, holds the number
-/// of entries. Everything is queued on the context's stream, and temporary memory is the context's.
+/// Steps of conversions between formats in the memory of a GPU. Lines are rows or columns; Offset, 32-bit or 64-bit,
+/// holds the number of entries. Everything is queued on the context's stream, and temporary memory is the context's.
 namespace rmsp::kernels {
 
 /// Entries in the order of a stable sort by line.
@@ -24,8 +24,8 @@ struct Conversion {
     /// pointers[k] = the first of `nnz` sorted entries whose line is not below first_line + k, for k in [0, lines].
     void (*point_at_lines)(std::int64_t nnz, const std::int32_t* line_of, std::int64_t first_line, std::int64_t lines,
                            Offset* pointers, const Context& context) = nullptr;
-    /// out[i] = the line that entry from[i] lies in, or, if `from` is null, entry i; `pointers` has lines + 1 entries, from 0 to
-    /// nnz.
+    /// out[i] = the line that entry from[i] lies in, or, if `from` is null, entry i; `pointers` has lines + 1 entries,
+    /// from 0 to nnz.
     void (*find_lines)(std::int64_t nnz, const Offset* from, std::int64_t lines, IndexView pointers, std::int32_t* out,
                        const Context& context) = nullptr;
 

@@ -14,9 +14,9 @@ namespace {
 
 constexpr int threads = 256;
 static_assert(threads >= most_peer_links);
-// Copies: enough loads in flight for NVLink, few enough to leave room for a product that runs beside. Pushes gather, which takes
-// all threads there are. Devices that share a GPU count its multiprocessors among them, so that their kernels, which wait for each other,
-// have room side by side.
+// Copies: enough loads in flight for NVLink, few enough to leave room for a product that runs beside. Pushes gather,
+// which takes all threads there are. Devices that share a GPU count its multiprocessors among them, so that their
+// kernels, which wait for each other, have room side by side.
 constexpr int copying_blocks = 2;  // a multiprocessor
 constexpr int pushing_blocks = 8;
 constexpr std::int64_t bytes_per_block = std::int64_t{threads} * 4 * 16;
@@ -25,7 +25,8 @@ constexpr std::int64_t entries_per_block = std::int64_t{threads} * 4;
 // Kernels are compiled for 1 link, so many, and all.
 constexpr int few_links = 8;
 
-/// The links of an exchange as a kernel gets them, with room for `most`: a launch takes the longer the more it hands over.
+/// The links of an exchange as a kernel gets them, with room for `most`: a launch takes the longer the more it hands
+/// over.
 template <class Link, int most>
 struct Links {
     Link link[most];
@@ -132,8 +133,8 @@ __global__ void __launch_bounds__(threads, pushing_blocks)
     }
 }
 
-/// 12 bytes of data and a tag, written and read at once: who finds the tag has the data (as in NCCL's protocol LL, there with 4 bytes
-/// of data to a tag).
+/// 12 bytes of data and a tag, written and read at once: who finds the tag has the data (as in NCCL's protocol LL,
+/// there with 4 bytes of data to a tag).
 struct alignas(16) Line {
     std::uint32_t word[3];
     std::uint32_t tag;
@@ -160,8 +161,8 @@ __device__ __forceinline__ Line load_line(const Line* place)
             static_cast<std::uint32_t>(high >> 32)};
 }
 
-/// blockIdx.y is the link. Every thread sends its lines before it waits for any, so that the devices' kernels need not run whole
-/// at once.
+/// blockIdx.y is the link. Every thread sends its lines before it waits for any, so that the devices' kernels need not
+/// run whole at once.
 template <int most>
 __global__ void __launch_bounds__(threads)
     lines_kernel(const LineExchangeTerms terms, const __grid_constant__ Links<LineLink, most> links)

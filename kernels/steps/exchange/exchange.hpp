@@ -5,8 +5,9 @@
 #include <kernels/steps/step.hpp>
 #include <kernels/steps/support/support.hpp>
 
-/// What the devices of a node copy between each other's memory inside one kernel a device, ordered by flags in peer memory instead
-/// of events: the kernels of all devices run at the same time and wait for each other. CUDA devices only.
+/// What the devices of a node copy between each other's memory inside one kernel a device, ordered by flags in peer
+/// memory instead of events: the kernels of all devices run at the same time and wait for each other. CUDA devices
+/// only.
 namespace rmsp::kernels {
 
 /// Entries of this device's slice of x that go to a peer one by one: to[i] = slice[list[i]].
@@ -16,8 +17,8 @@ struct PushPart {
     std::int64_t n = 0;
 };
 
-/// One device's dealings with one peer: the device copies what it needs of the peer's memory, or pushes what the peer needs into
-/// that; all devices do the same. A word is 8 bytes, on its device, 0 at first; its values only grow.
+/// One device's dealings with one peer: the device copies what it needs of the peer's memory, or pushes what the peer
+/// needs into that; all devices do the same. A word is 8 bytes, on its device, 0 at first; its values only grow.
 struct PeerLink {
     CopyPart in;                           ///< from the peer's memory to here; no bytes: nothing
     PushPart out;                          ///< from here to the peer's memory; no entries: nothing
@@ -55,8 +56,8 @@ constexpr std::int64_t line_bytes(std::int64_t bytes)
     return 16 * (bytes > carried ? (bytes + carried - 1) / carried : 1);
 }
 
-/// One device's dealings with one peer by lines, which say themselves that they have arrived. Bytes are multiples of 4, places
-/// aligned to 4. Where nothing is sent or received, an empty line is.
+/// One device's dealings with one peer by lines, which say themselves that they have arrived. Bytes are multiples of 4,
+/// places aligned to 4. Where nothing is sent or received, an empty line is.
 struct LineLink {
     const void* from = nullptr;                    ///< here: what the peer needs,
     const std::int32_t* list = nullptr;            ///< entries of it, or null: all, in their order
@@ -83,19 +84,19 @@ struct LineExchange {
 
 /// Only between GPUs: host devices read each other's memory.
 struct Exchanges {
-    /// Loads the exchange kernels on the current device: the first launch of a kernel may wait for those that run, and with it
-    /// for one that waits for it.
+    /// Loads the exchange kernels on the current device: the first launch of a kernel may wait for those that run, and
+    /// with it for one that waits for it.
     void (*load_exchanges)(const Context& context) = nullptr;
-    /// Queues one kernel that tells the peers that what was queued before is done, copies from each peer, or pushes to it, as
-    /// soon as that has said so too, and ends when the peers have done the same here: what is queued behind it may read what
-    /// they pushed, and overwrite what they copied. The kernels of all devices must be queued by threads that do not wait for
-    /// each other meanwhile; until all run, they spin.
-    /// \throws Error(internal) for parts that are not aligned alike to 16 bytes
+    /// Queues one kernel that tells the peers that what was queued before is done, copies from each peer, or pushes to
+    /// it, as soon as that has said so too, and ends when the peers have done the same here: what is queued behind it
+    /// may read what they pushed, and overwrite what they copied. The kernels of all devices must be queued by threads
+    /// that do not wait for each other meanwhile; until all run, they spin. \throws Error(internal) for parts that are
+    /// not aligned alike to 16 bytes
     void (*exchange_with_peers)(const PeerExchange& exchange, const Context& context) = nullptr;
-    /// The same as exchange_with_peers() for little data: each device writes what a peer needs into lines of the peer's memory
-    /// and takes what it needs out of its own, so that nothing is asked for and no fence waits for what was written. A peer's
-    /// lines must have been taken before they are written again: a device uses two sets of them in turn with each peer, and
-    /// before an exchange with a peer ends, that has ended the one before.
+    /// The same as exchange_with_peers() for little data: each device writes what a peer needs into lines of the peer's
+    /// memory and takes what it needs out of its own, so that nothing is asked for and no fence waits for what was
+    /// written. A peer's lines must have been taken before they are written again: a device uses two sets of them in
+    /// turn with each peer, and before an exchange with a peer ends, that has ended the one before.
     void (*exchange_lines)(const LineExchange& exchange, const Context& context) = nullptr;
 
     static const Exchanges& cuda();

@@ -6,8 +6,8 @@
 
 #include <kernels/steps/step.hpp>
 
-/// The columns of a shard that lie outside its device's own slice of x, its *ghosts*, each once: found, numbered and gathered on
-/// the device.
+/// The columns of a shard that lie outside its device's own slice of x, its *ghosts*, each once: found, numbered and
+/// gathered on the device.
 namespace rmsp::kernels {
 
 /// A set of columns as the device holds it: a bit each, and how many bits are set before each word.
@@ -28,7 +28,8 @@ struct ColumnUses {
     DeviceArray<std::uint32_t> uses;
 };
 
-/// Columns that are used about as often share one of so many buckets: up to 31 uses one each, then 16 for each power of two.
+/// Columns that are used about as often share one of so many buckets: up to 31 uses one each, then 16 for each power of
+/// two.
 inline constexpr int use_buckets = 464;
 constexpr int use_bucket(std::uint32_t uses)
 {
@@ -41,8 +42,8 @@ struct UseBucket {
     std::uint64_t uses = 0;
 };
 
-/// Moves the columns that are used most, at most `most`, from one set to another, which is empty and as large: none if a
-/// tenth of all uses is not theirs. Both have to be counted (again). Waits for the device.
+/// Moves the columns that are used most, at most `most`, from one set to another, which is empty and as large: none if
+/// a tenth of all uses is not theirs. Both have to be counted (again). Waits for the device.
 void take_popular(ColumnSet& from, ColumnSet& to, const ColumnUses& uses, std::int64_t most, const Context& context);
 
 struct Ghosts {
@@ -61,12 +62,13 @@ struct Ghosts {
     /// Moves the columns of that bucket and of those after it to a set that is empty and as large.
     void (*take_columns)(ColumnSet& from, ColumnSet& to, const ColumnUses& uses, int first_bucket,
                          const Context& context) = nullptr;
-    /// columns[i] becomes columns[i] - own_first inside [own_first, own_end); outside, own_end - own_first and the number of
-    /// columns that come before it: those of `first` in ascending order, then those of `others`. Either may be without any.
+    /// columns[i] becomes columns[i] - own_first inside [own_first, own_end); outside, own_end - own_first and the
+    /// number of columns that come before it: those of `first` in ascending order, then those of `others`. Either may
+    /// be without any.
     void (*renumber_columns)(const ColumnSet& first, const ColumnSet& others, std::int32_t* columns, std::int64_t n,
                              std::int64_t own_first, std::int64_t own_end, const Context& context) = nullptr;
-    /// out[i]: the column that renumber_columns() made columns[i] of, where `own` own ones from own_first on come before the
-    /// listed ones of the set, to which `base` is added.
+    /// out[i]: the column that renumber_columns() made columns[i] of, where `own` own ones from own_first on come
+    /// before the listed ones of the set, to which `base` is added.
     void (*restore_columns)(const std::int32_t* columns, std::int64_t n, std::int64_t own_first, std::int64_t own,
                             const std::int32_t* ghosts, std::int64_t base, std::int32_t* out,
                             const Context& context) = nullptr;

@@ -51,7 +51,8 @@ __device__ __forceinline__ void unpack_block(const std::byte* packet, std::int64
     }
 }
 
-/// One warp writes the columns of 32 rows, 32 neighbouring entries at a time. Each lane knows one row; each entry looks up its own.
+/// One warp writes the columns of 32 rows, 32 neighbouring entries at a time. Each lane knows one row; each entry looks
+/// up its own.
 template <class T>
 __device__ __forceinline__ void write_patterns(const Decoding<T>& d, const std::uint32_t* words, std::int64_t task)
 {

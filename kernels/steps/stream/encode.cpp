@@ -52,7 +52,8 @@ PackedBlock fit(const std::int64_t* v, int n)
     return best;
 }
 
-/// Packs n integers of at most 32 bits, signed or not; get(i) is integer i. Gives up, with an empty result, above most_bytes.
+/// Packs n integers of at most 32 bits, signed or not; get(i) is integer i. Gives up, with an empty result, above
+/// most_bytes.
 template <class Get>
 Packed pack(std::int64_t n, std::size_t most_bytes, const Get& get)
 {

@@ -3,17 +3,20 @@
 #include <cstddef>
 #include <cstdint>
 
-/// How a piece of a CSR matrix crosses a link in fewer bytes than its arrays have, without loss. Plain C++, so that the host tests it.
+/// How a piece of a CSR matrix crosses a link in fewer bytes than its arrays have, without loss. Plain C++, so that the
+/// host tests it.
 ///
-/// Every array becomes integers, and integers are packed in blocks of 256, each with the fewest bits that its codes need (frame of
-/// reference: Lemire and Boytsov, "Decoding billions of integers per second through vectorization", SPE 2015). A block is a line
-/// plus codes, so that row pointers of equal rows and runs of neighbouring columns need none. Entries are decoded independently of
-/// each other: no prefix sums, and any number of threads.
+/// Every array becomes integers, and integers are packed in blocks of 256, each with the fewest bits that its codes
+/// need (frame of reference: Lemire and Boytsov, "Decoding billions of integers per second through vectorization", SPE
+/// 2015). A block is a line plus codes, so that row pointers of equal rows and runs of neighbouring columns need none.
+/// Entries are decoded independently of each other: no prefix sums, and any number of threads.
 ///
 /// - row pointers: the integers themselves, from 0.
-/// - columns: the integers themselves; or one integer a row, which names the list of its columns less the row's own number, as
+/// - columns: the integers themselves; or one integer a row, which names the list of its columns less the row's own
+/// number, as
 ///   most rows of a stencil share few such lists.
-/// - values: integers if all are such; or the bits of floats if all doubles are floats; or indices into the few that occur.
+/// - values: integers if all are such; or the bits of floats if all doubles are floats; or indices into the few that
+/// occur.
 namespace rmsp::kernels {
 
 inline constexpr int packed_block = 256;

@@ -33,8 +33,8 @@ __device__ __forceinline__ T value_of(const T* table, std::uint32_t code)
     }
 }
 
-/// One thread a row. Neighbouring rows share their list of columns, so that what a warp reads of x lies side by side; codes of
-/// several rows are in one line, and the blocks that describe them are read once for up to 256 entries.
+/// One thread a row. Neighbouring rows share their list of columns, so that what a warp reads of x lies side by side;
+/// codes of several rows are in one line, and the blocks that describe them are read once for up to 256 entries.
 template <class T, ValueCode Code>
 __global__ void __launch_bounds__(threads)
     multiply_kernel(const __grid_constant__ PacketLayout layout, const std::byte* __restrict__ packet, T alpha,

@@ -25,9 +25,9 @@ struct Packet {
     HostVector<std::byte> bytes;
 };
 
-/// Encodes each of columns and values in the way that takes the fewest bytes, if those are at most `most_share` of the array's own
-/// (columns: 4 bytes each). If neither is encoded, nothing is, and the layout says so; otherwise row pointers are as well.
-/// Lossless to the bit. One thread; columns must fit 32 bits.
+/// Encodes each of columns and values in the way that takes the fewest bytes, if those are at most `most_share` of the
+/// array's own (columns: 4 bytes each). If neither is encoded, nothing is, and the layout says so; otherwise row
+/// pointers are as well. Lossless to the bit. One thread; columns must fit 32 bits.
 template <class T>
 Packet encode_piece(const CsrPiece<T>& piece, double most_share);
 
@@ -39,8 +39,8 @@ constexpr bool multipliable(const PacketLayout& layout)
 
 template <class T>
 struct PacketDecoding {
-    /// Queues the decoding of a packet into a piece's local row pointers and those of columns and values that it holds; the
-    /// other array is not touched. `packet` is 16-byte aligned; all are memory of the context's device.
+    /// Queues the decoding of a packet into a piece's local row pointers and those of columns and values that it holds;
+    /// the other array is not touched. `packet` is 16-byte aligned; all are memory of the context's device.
     void (*decode_packet)(const PacketLayout& layout, const std::byte* packet, std::int32_t* row_ptr,
                           std::int32_t* col_idx, T* values, const Context& context) = nullptr;
 
@@ -51,9 +51,9 @@ RMSP_VALUE_STEP(PacketDecoding, decode_packet);
 
 template <class T>
 struct PacketProduct {
-    /// Queues y = alpha A x + beta y for the rows of a multipliable() packet, which is read as it is: nothing is written but y.
-    /// A row is added up in the order of its entries; there should be many of them, and none much longer than the others. As
-    /// decode_packet() otherwise.
+    /// Queues y = alpha A x + beta y for the rows of a multipliable() packet, which is read as it is: nothing is
+    /// written but y. A row is added up in the order of its entries; there should be many of them, and none much longer
+    /// than the others. As decode_packet() otherwise.
     void (*multiply_packet)(const PacketLayout& layout, const std::byte* packet, T alpha, const T* x, T beta, T* y,
                             const Context& context) = nullptr;
 

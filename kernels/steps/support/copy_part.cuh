@@ -6,8 +6,9 @@
 
 namespace rmsp::kernels::cuda {
 
-/// Copies one part by `copiers` blocks of `Threads`, of which the caller is number `copier`: 16 bytes at a time, four of them in
-/// flight, single words at the ends. Loads pass by the first-level cache, which does not see what a peer writes.
+/// Copies one part by `copiers` blocks of `Threads`, of which the caller is number `copier`: 16 bytes at a time, four
+/// of them in flight, single words at the ends. Loads pass by the first-level cache, which does not see what a peer
+/// writes.
 template <int Threads>
 __device__ __forceinline__ void copy_part(const CopyPart& part, unsigned copier, unsigned copiers)
 {

@@ -4,8 +4,8 @@
 
 #include <kernels/steps/step.hpp>
 
-/// Small device-side steps of distributing and merging. All are queued on the context's stream and return at once on GPUs; all
-/// pointers are memory of the context's device.
+/// Small device-side steps of distributing and merging. All are queued on the context's stream and return at once on
+/// GPUs; all pointers are memory of the context's device.
 namespace rmsp::kernels {
 
 /// What one device found of the entries [first, end) of a vector.
@@ -34,8 +34,8 @@ struct Support {
     /// Copies all parts in one launch; `from` may be the memory of a peer. One launch for all peers, because each
     /// cudaMemcpyPeerAsync costs more than a small halo takes to move.
     void (*copy_parts)(const CopyPart* parts, int count, const Context& context) = nullptr;
-    /// The rows around the middle one that have no column outside [first_column, end_column): run[0] becomes the first of them,
-    /// run[1] one past the last. Row pointers are local; run is memory of the device.
+    /// The rows around the middle one that have no column outside [first_column, end_column): run[0] becomes the first
+    /// of them, run[1] one past the last. Row pointers are local; run is memory of the device.
     void (*interior_rows)(IndexView row_ptr, std::int64_t rows, const std::int32_t* col_idx, std::int64_t first_column,
                           std::int64_t end_column, std::int64_t* run, const Context& context) = nullptr;
     /// Reads n doubles and writes one number for each block to `sink` (at least 4096 entries): what the memory limit is
@@ -53,8 +53,8 @@ inline constexpr Step read_all{&Support::read_all, "read_all"};
 /// Steps that write indices of one width.
 template <class Out>
 struct IndexSupport {
-    /// out[i] = clamp(row_ptr[i] - start, 0, nnz) for i in [0, rows]: the local row pointers of a part, from the slice of
-    /// the global ones that begins at its first row. (MSREP, section 4.1)
+    /// out[i] = clamp(row_ptr[i] - start, 0, nnz) for i in [0, rows]: the local row pointers of a part, from the slice
+    /// of the global ones that begins at its first row. (MSREP, section 4.1)
     void (*localize_row_ptr)(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, Out* out,
                              const Context& context) = nullptr;
 

@@ -66,8 +66,8 @@ struct Partials {
     PartialSums<T> part[most_partials];
 };
 
-/// A tile of consecutive entries a block, so that parts that have nothing of it cost one comparison. Enough tiles are under way
-/// to hide that each part of a tile is a trip to a peer.
+/// A tile of consecutive entries a block, so that parts that have nothing of it cost one comparison. Enough tiles are
+/// under way to hide that each part of a tile is a trip to a peer.
 template <class T>
 __global__ void __launch_bounds__(threads) add_partials_kernel(T* y, std::int64_t first, std::int64_t end, T beta,
                                                                const __grid_constant__ Partials<T> parts, int count)

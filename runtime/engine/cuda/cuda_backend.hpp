@@ -11,17 +11,20 @@
 /// What the runtime needs of CUDA, without its headers. A build without CUDA has stand-ins: no GPUs.
 namespace rmsp::engine {
 
-/// GPUs that CUDA offers to this process, by CUDA ordinal, with their PCI addresses. Empty without a driver. Creates no context.
+/// GPUs that CUDA offers to this process, by CUDA ordinal, with their PCI addresses. Empty without a driver. Creates no
+/// context.
 std::vector<GpuDescription> cuda_gpus();
 
-/// Opens a GPU; on the thread that will use it. `sharers` devices of a runtime stand on it: each has its share of the memory and of the
-/// multiprocessors, by which kernels size their grids. \throws Error(device)
+/// Opens a GPU; on the thread that will use it. `sharers` devices of a runtime stand on it: each has its share of the
+/// memory and of the multiprocessors, by which kernels size their grids. \throws Error(device)
 std::unique_ptr<Device> make_cuda_device(DeviceInfo info, int ordinal, int sharers = 1);
 
-/// Of the driver and the CUDA libraries that this build uses: "driver", "CUDA driver", "CUDA runtime", "cuSPARSE", "NCCL".
+/// Of the driver and the CUDA libraries that this build uses: "driver", "CUDA driver", "CUDA runtime", "cuSPARSE",
+/// "NCCL".
 std::map<std::string, std::string> cuda_versions();
 
-/// Lets the worker's GPU reach the memory of the other's, which may be the same; on the worker. False if it cannot. \throws Error(device)
+/// Lets the worker's GPU reach the memory of the other's, which may be the same; on the worker. False if it cannot.
+/// \throws Error(device)
 bool enable_peer_access(Worker& worker, Worker& other);
 
 }  // namespace rmsp::engine

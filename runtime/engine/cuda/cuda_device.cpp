@@ -17,14 +17,15 @@
 namespace rmsp::engine {
 namespace {
 
-// A copy costs 3 us more than its bytes, which take 75 at 55 GB/s. Slots wait for the cores, for the link and on it; a vector of 16 MiB has
-// room in all of them, so that nobody waits for what is before it on the link.
+// A copy costs 3 us more than its bytes, which take 75 at 55 GB/s. Slots wait for the cores, for the link and on it; a
+// vector of 16 MiB has room in all of them, so that nobody waits for what is before it on the link.
 constexpr std::size_t ring_slot_bytes = std::size_t{4} << 20;
 constexpr int ring_slots = 6;
 // One core copies 5 to 10 GB/s; a PCIe 5 link takes 55.
 constexpr int max_copy_threads = 12;
 
-/// Cuts what goes through the ring. If they grow, each of the first chunks is at most all before it, so that the link begins soon.
+/// Cuts what goes through the ring. If they grow, each of the first chunks is at most all before it, so that the link
+/// begins soon.
 std::vector<std::size_t> chunks_of(std::size_t bytes, bool grow)
 {
     const std::size_t least =

@@ -12,7 +12,8 @@
 
 namespace rmsp::engine {
 
-/// Throws Error(out_of_memory or device) with the call's name if `status` is an error; the CUDA error state is cleared first.
+/// Throws Error(out_of_memory or device) with the call's name if `status` is an error; the CUDA error state is cleared
+/// first.
 void cuda_check(cudaError_t status, const char* call, std::source_location where = std::source_location::current());
 
 class CudaEvent final : public Event {
@@ -59,7 +60,8 @@ public:
     ~CudaDevice() override;
 
     int ordinal() const noexcept { return ordinal_; }
-    /// Lets these GPUs, which can reach this one's memory, reach what comes from its pool too. Each may be named several times.
+    /// Lets these GPUs, which can reach this one's memory, reach what comes from its pool too. Each may be named
+    /// several times.
     void share_pool(std::span<const int> ordinals);
 
     void make_current() override;

@@ -25,9 +25,8 @@ void nccl_check(ncclResult_t status, const char* call)
     }
 }
 
-/// Waits until a communicator is done with what it was asked for, as far as the host is concerned: only then has the work
-/// been queued on the stream.
-/// \throws Error(device) if it failed, or is not done at the deadline
+/// Waits until a communicator is done with what it was asked for, as far as the host is concerned: only then has the
+/// work been queued on the stream. \throws Error(device) if it failed, or is not done at the deadline
 void nccl_wait(ncclComm_t communicator, const char* call, Clock::time_point deadline)
 {
     ncclResult_t status = ncclInProgress;
@@ -44,8 +43,8 @@ void nccl_wait(ncclComm_t communicator, const char* call, Clock::time_point dead
     }
 }
 
-/// Communicators of all devices. They do not block, so that a device or a driver that does not answer is an error and not
-/// a hang.
+/// Communicators of all devices. They do not block, so that a device or a driver that does not answer is an error and
+/// not a hang.
 class NcclTransport final : public Transport {
 public:
     NcclTransport(const std::vector<int>& ordinals, Clock::duration limit)

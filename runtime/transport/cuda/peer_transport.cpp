@@ -19,17 +19,19 @@
 namespace rmsp::transport {
 namespace {
 
-// An epoch is the number of the job and, below it, which exchange of that job it is: all devices count alike, also past jobs
-// that failed on some of them.
+// An epoch is the number of the job and, below it, which exchange of that job it is: all devices count alike, also past
+// jobs that failed on some of them.
 constexpr unsigned exchange_bits = 8;
 
-// Most data that a device receives by lines: beyond, that they take a third more of the links costs more than the messages and
-// fences that they spare. (Two H200, an exchange of 0.6 MB: 6 us, 10.5 by flags; 2 MB: 12 and 14.5; 6 MB: 28 and 27.)
+// Most data that a device receives by lines: beyond, that they take a third more of the links costs more than the
+// messages and fences that they spare. (Two H200, an exchange of 0.6 MB: 6 us, 10.5 by flags; 2 MB: 12 and 14.5; 6 MB:
+// 28 and 27.)
 constexpr std::int64_t most_by_lines = std::int64_t{2} << 20;
 
-/// Devices wait for each other inside their exchange kernels, through words in each other's memory: device i has one that says
-/// that the memory of device j may be used, and one that says that j has used that of i. Ranges are copied by who needs them,
-/// single entries are pushed by their owner, which reads its memory at random so that the link carries whole lines.
+/// Devices wait for each other inside their exchange kernels, through words in each other's memory: device i has one
+/// that says that the memory of device j may be used, and one that says that j has used that of i. Ranges are copied by
+/// who needs them, single entries are pushed by their owner, which reads its memory at random so that the link carries
+/// whole lines.
 class PeerChannel final : public Channel {
 public:
     PeerChannel(int devices, std::int64_t bytes, bool share_gpus, bool kernels_wait, std::uint64_t* given_up)
@@ -141,8 +143,8 @@ private:
         bool by_events = false;       ///< how the others are told since the last settle()
     };
 
-    /// Calls f(other, in, out) for each device that this one gets something from or sends something to. Begins with its successor, so
-    /// that not all begin with the same one.
+    /// Calls f(other, in, out) for each device that this one gets something from or sends something to. Begins with its
+    /// successor, so that not all begin with the same one.
     template <class F>
     static void each_peer(const Gather& gather, int rank, const F& f)
     {
@@ -164,16 +166,16 @@ private:
         }
         return (end.job << exchange_bits) + ++end.exchanges;
     }
-    /// Queues a kernel that waits for those of other devices: only when all workers are about to queue theirs, so that neither an
-    /// error nor a call that waits for a device can come between them.
+    /// Queues a kernel that waits for those of other devices: only when all workers are about to queue theirs, so that
+    /// neither an error nor a call that waits for a device can come between them.
     template <class Launch>
     void queue(engine::Rendezvous& meeting, const Launch& launch) const
     {
         meeting.arrive_and_wait();
         launch();
         if (meeting.in_turns() || share_gpus_) {
-            // Who has the turn may wait for its device next. And where devices share a GPU, what one queues next may wait for its kernel
-            // in front of another's, in the driver or where streams share a queue of the GPU.
+            // Who has the turn may wait for its device next. And where devices share a GPU, what one queues next may
+            // wait for its kernel in front of another's, in the driver or where streams share a queue of the GPU.
             meeting.arrive_and_wait();
         }
     }
@@ -202,7 +204,8 @@ private:
         const int rank = worker.rank();
         End& end = ends_[rank];
         if (end.by_lines != 0 && std::atomic_ref(*given_up_).load() >= end.by_lines) {
-            // A peer may have given up its last exchange, and then does not know what this device has taken of its lines.
+            // A peer may have given up its last exchange, and then does not know what this device has taken of its
+            // lines.
             worker.stream().synchronize();
             worker.side_stream().synchronize();
         }
@@ -227,7 +230,8 @@ private:
             link.bytes_in = static_cast<std::int64_t>(in.bytes);
         });
         queue(meeting, [&] { kernels::exchange_lines(exchange, worker.device().context(stream)); });
-        // With these devices alone: a set may be written again once an exchange with the same device has used the other.
+        // With these devices alone: a set may be written again once an exchange with the same device has used the
+        // other.
         for (int i = 0; i < exchange.links; ++i) {
             end.line_set[written[i]] = 1 - end.line_set[written[i]];
         }
