@@ -1,4 +1,3 @@
-#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -10,12 +9,14 @@
 #include <runtime/transport/table.hpp>
 #include <runtime/transport/transport.hpp>
 
+#include "matrices.hpp"
 #include "workers.hpp"
 
 namespace rmsp::transport {
 
 using namespace engine;
 using engine::test::host_workers;
+using rmsp::test::usage_message;
 
 namespace {
 
@@ -25,17 +26,6 @@ TEST(Transports, HostDevicesNeedNone)
     EXPECT_EQ(connect(workers, {}).name, "shared");
     auto one = host_workers(1);
     EXPECT_EQ(connect(one, {}).name, "none");
-}
-
-std::string usage_message(const std::function<void()>& f)
-{
-    try {
-        f();
-    } catch (const Error& e) {
-        EXPECT_EQ(e.code(), ErrorCode::usage) << e.what();
-        return e.what();
-    }
-    return "no error";
 }
 
 TEST(Transports, UnknownNamesAreErrorsThatNameTheNearest)
