@@ -5,8 +5,10 @@
 
 #include <cuda_runtime.h>
 #include <kernels/cuda_check.cuh>
-#include <kernels/spgemm/policy.hpp>
+#include <kernels/spgemm/numeric_policy.hpp>
+#include <kernels/spgemm/row_policy.hpp>
 #include <kernels/spgemm/spgemm.hpp>
+#include <kernels/spgemm/structure_policy.hpp>
 #include <rmsp/matrix.hpp>
 
 /// What the kernels of SpGEMM share.
