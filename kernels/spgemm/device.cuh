@@ -84,6 +84,11 @@ __device__ __forceinline__ Extent load(const Extent* extent)
     return Extent(__ldg(reinterpret_cast<const unsigned long long*>(extent)));
 }
 
+inline unsigned blocks_for(std::int64_t work, std::int64_t a_block)
+{
+    return static_cast<unsigned>((work + a_block - 1) / a_block);
+}
+
 /// Launches of a phase work on rows of their own, so that one may begin as soon as all blocks of the one before have
 /// begun.
 struct Overlap {
