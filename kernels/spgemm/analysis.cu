@@ -13,11 +13,6 @@ namespace {
 constexpr int threads = 256;
 constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
 
-unsigned blocks_for(std::int64_t work, std::int64_t a_block)
-{
-    return static_cast<unsigned>((work + a_block - 1) / a_block);
-}
-
 /// Lanes of this thread's group of a warp.
 template <int Lanes>
 __device__ __forceinline__ unsigned group_mask()
@@ -159,49 +154,6 @@ __global__ void __launch_bounds__(threads) analyze_b_kernel(Pattern b, RowRange 
     }
 }
 
-/// Adds the rows of each class of this block to `total`. All threads take part; c < 0: none.
-__device__ __forceinline__ void count_classes(int c, unsigned* shared, unsigned* total)
-{
-    if (threadIdx.x < classes) {
-        shared[threadIdx.x] = 0;
-    }
-    __syncthreads();
-    if (c >= 0) {
-        atomicAdd(shared + c, 1u);
-    }
-    __syncthreads();
-    if (threadIdx.x < classes && shared[threadIdx.x] > 0) {
-        atomicAdd(total + threadIdx.x, shared[threadIdx.x]);
-    }
-}
-
-/// Puts the row of this thread into the list of its class. All threads take part; c < 0: none.
-__device__ __forceinline__ void list_row(int c, std::int32_t row, const unsigned* total, unsigned* used,
-                                         unsigned* shared, std::int32_t* list)
-{
-    if (threadIdx.x < classes) {
-        shared[threadIdx.x] = 0;
-    }
-    __syncthreads();
-    unsigned place = 0;
-    if (c >= 0) {
-        place = atomicAdd(shared + c, 1u);
-    }
-    __syncthreads();
-    if (threadIdx.x < classes) {
-        unsigned base = 0;
-        for (int i = 0; i < static_cast<int>(threadIdx.x); ++i) {
-            base += total[i];
-        }
-        const unsigned own = shared[threadIdx.x];
-        shared[threadIdx.x] = base + (own > 0 ? atomicAdd(used + threadIdx.x, own) : 0u);
-    }
-    __syncthreads();
-    if (c >= 0) {
-        list[shared[c] + place] = row;
-    }
-}
-
 /// Rows that are worked on together from this one on; 0: it goes with one before.
 __device__ __forceinline__ int group_of(const std::uint8_t* twins, std::int64_t row, std::int64_t rows)
 {
@@ -320,120 +272,6 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
-__global__ void __launch_bounds__(threads)
-    list_structure_kernel(const RowBounds* __restrict__ bounds, const std::uint8_t* __restrict__ groups,
-                          std::int64_t rows, std::int64_t shared_limit, int few, Counters* counters,
-                          std::int32_t* __restrict__ list)
-{
-    __shared__ unsigned places[classes];
-    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    few = few_products(counters->twins, rows, few);
-    const int c =
-        row < rows && groups[row] > 0 ? static_cast<int>(structure_class(bounds[row], shared_limit, few)) : -1;
-    list_row(c, static_cast<std::int32_t>(row), counters->structure, counters->structure_used, places, list);
-}
-
-__device__ __forceinline__ int numeric_class_of(const ScanJob& job, std::int64_t row)
-{
-    return row < job.rows && job.groups[row] > 0
-               ? static_cast<int>(numeric_class(job.bounds[row], job.a_row_ptr[row + 1] - job.a_row_ptr[row],
-                                                job.stored[row].count(), job.row_nnz[row], job.value_bytes, job.twins,
-                                                job.accumulator, job.shared_limit,
-                                                few_products(job.counters->twins, job.rows, job.few), job.limits))
-               : -1;
-}
-
-constexpr unsigned tiles_a_group = 256;
-
-/// Entries of each tile of rows, and rows in each class.
-__global__ void __launch_bounds__(threads) tile_totals_kernel(ScanJob job)
-{
-    __shared__ unsigned histogram[classes];
-    __shared__ long long sums[threads / 32];
-    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    const long long own = row < job.rows ? job.row_nnz[row] : 0;
-    const int c = numeric_class_of(job, row);
-    __shared__ unsigned work[2][classes];
-    if (threadIdx.x < 2 * classes) {
-        work[threadIdx.x / classes][threadIdx.x % classes] = 0;
-    }
-    count_classes(c, histogram, job.counters->numeric);
-    if (c >= 0) {
-        // Of rows for warps, which are short enough for 32 bits.
-        atomicAdd(&work[0][c], static_cast<unsigned>(job.bounds[row].products));
-        atomicAdd(&work[1][c], static_cast<unsigned>(job.a_row_ptr[row + 1] - job.a_row_ptr[row]));
-        if (is_in_parts(static_cast<NumericClass>(c))) {
-            const PartCut cut = part_cut(job.bounds[row].span_words(), job.row_nnz[row], job.value_bytes);
-            atomicMax(&job.counters->most_parts, cut.parts(numeric_capacity(static_cast<NumericClass>(c))));
-        }
-    }
-    __syncthreads();
-    if (threadIdx.x < classes && work[0][threadIdx.x] > 0) {
-        atomicAdd(job.counters->products_of + threadIdx.x, static_cast<unsigned long long>(work[0][threadIdx.x]));
-        atomicAdd(job.counters->a_entries_of + threadIdx.x, static_cast<unsigned long long>(work[1][threadIdx.x]));
-    }
-    const long long total = cuda::block_sum<threads>(own, sums);
-    if (threadIdx.x == 0) {
-        job.tiles[blockIdx.x] = total;
-        atomicAdd(reinterpret_cast<unsigned long long*>(job.tile_groups + blockIdx.x / tiles_a_group),
-                  static_cast<unsigned long long>(total));
-    }
-}
-
-/// row_ptr, and the lists of rows. Each block adds the totals before it itself: of groups of tiles, and of tiles of its
-/// group.
-__global__ void __launch_bounds__(threads) scan_kernel(ScanJob job)
-{
-    __shared__ unsigned places[classes];
-    __shared__ long long sums[threads / 32];
-    __shared__ long long start;
-    long long before = 0;
-    const unsigned group = blockIdx.x / tiles_a_group;
-    for (unsigned i = threadIdx.x; i < group; i += threads) {
-        before += job.tile_groups[i];
-    }
-    for (unsigned i = group * tiles_a_group + threadIdx.x; i < blockIdx.x; i += threads) {
-        before += job.tiles[i];
-    }
-    before = cuda::block_sum<threads>(before, sums);
-    if (threadIdx.x == 0) {
-        start = before;
-    }
-    __syncthreads();
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-    const long long own = row < job.rows ? job.row_nnz[row] : 0;
-    long long through = own;
-#pragma unroll
-    for (int d = 1; d < 32; d *= 2) {
-        const long long left = __shfl_up_sync(whole_warp, through, d);
-        through += lane >= d ? left : 0;
-    }
-    if (lane == 31) {
-        sums[warp] = through;
-    }
-    __syncthreads();
-    long long total = 0;
-    for (int w = 0; w < threads / 32; ++w) {
-        through += w < warp ? sums[w] : 0;
-        total += sums[w];
-    }
-    if (row < job.rows) {
-        job.row_ptr[row + 1] = start + through;
-    }
-    list_row(numeric_class_of(job, row), static_cast<std::int32_t>(row), job.counters->numeric,
-             job.counters->numeric_used, places, job.list);
-    if (threadIdx.x == 0) {
-        if (blockIdx.x == 0) {
-            job.row_ptr[0] = 0;
-        }
-        if (blockIdx.x + 1 == gridDim.x) {
-            job.counters->nnz = start + total;
-        }
-    }
-}
-
 template <int Lanes>
 __global__ void __launch_bounds__(threads)
     count_products_kernel(Pattern a, RowPtr b_ptr, std::int64_t* __restrict__ out)
@@ -504,26 +342,6 @@ void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::u
             <<<blocks(8), threads, 0, stream>>>(a, b_rows, twins, shared_limit, few, bounds, groups, row_nnz, counters);
     }
     RMSP_CUDA_CHECK_LAUNCH("analyze_a_kernel");
-}
-
-void list_structure(const RowBounds* bounds, const std::uint8_t* groups, std::int64_t rows, std::int64_t shared_limit,
-                    int few, Counters* counters, std::int32_t* list, cudaStream_t stream)
-{
-    list_structure_kernel<<<blocks_for(rows, threads), threads, 0, stream>>>(bounds, groups, rows, shared_limit, few,
-                                                                             counters, list);
-    RMSP_CUDA_CHECK_LAUNCH("list_structure_kernel");
-}
-
-std::int64_t scan_tiles(std::int64_t rows) { return (rows + threads - 1) / threads; }
-std::int64_t scan_groups(std::int64_t rows) { return (scan_tiles(rows) + tiles_a_group - 1) / tiles_a_group; }
-
-void scan_rows(const ScanJob& job, cudaStream_t stream)
-{
-    const auto tiles = static_cast<unsigned>(scan_tiles(job.rows));
-    tile_totals_kernel<<<tiles, threads, 0, stream>>>(job);
-    RMSP_CUDA_CHECK_LAUNCH("tile_totals_kernel");
-    scan_kernel<<<tiles, threads, 0, stream>>>(job);
-    RMSP_CUDA_CHECK_LAUNCH("scan_kernel");
 }
 
 }  // namespace spgemm

@@ -5,8 +5,10 @@
 
 #include <cuda_runtime.h>
 #include <kernels/cuda_check.cuh>
-#include <kernels/spgemm/policy.hpp>
+#include <kernels/spgemm/numeric_policy.hpp>
+#include <kernels/spgemm/row_policy.hpp>
 #include <kernels/spgemm/spgemm.hpp>
+#include <kernels/spgemm/structure_policy.hpp>
 #include <rmsp/matrix.hpp>
 
 /// What the kernels of SpGEMM share.
@@ -80,6 +82,11 @@ struct Counters {
 __device__ __forceinline__ Extent load(const Extent* extent)
 {
     return Extent(__ldg(reinterpret_cast<const unsigned long long*>(extent)));
+}
+
+inline unsigned blocks_for(std::int64_t work, std::int64_t a_block)
+{
+    return static_cast<unsigned>((work + a_block - 1) / a_block);
 }
 
 /// Launches of a phase work on rows of their own, so that one may begin as soon as all blocks of the one before have
@@ -249,73 +256,5 @@ void run_structure_few(const StructureJob& job, StructureClass c, const std::int
 template <class T>
 void run_numeric_few(const NumericJob<T>& job, NumericClass c, Work work, const std::int32_t* list, std::int64_t count,
                      Overlap overlap, cudaStream_t stream);
-
-/// Bytes of work space that begin_products() needs, and plan_bundles().
-std::size_t begin_bytes(std::int64_t entries);
-std::size_t plan_bytes(std::int64_t entries);
-/// Turns how many products each of C's entries has into where they begin; offsets has one more than entries, work
-/// begin_bytes(entries).
-template <class T>
-void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offsets, void* work, std::size_t work_bytes,
-                    cudaStream_t stream);
-
-/// Entries of C whose products are packed together, and ordered by how many they have: then the 32 of a slice have
-/// about as many.
-inline constexpr int products_window = 2048;
-inline constexpr int slices_a_bundle = 4;
-/// Products that an entry has in its slice, at most, in a window with so many products; what is beyond is added up by
-/// others, so that nobody waits for a long entry.
-constexpr unsigned most_in_slice(std::int64_t products, std::int64_t entries)
-{
-    return products <= 4 * entries ? 8 : 16;
-}
-/// Products that a lane takes of what is beyond.
-inline constexpr int products_a_piece = 8;
-
-/// What is packed of a window's products: the places of both factors from `a` and `b` on, the latter in the lower bits
-/// of a word.
-struct alignas(16) ProductWindow {
-    static constexpr std::int32_t wide = -1;  ///< they do not fit one word: another has the place in B
-    std::int32_t a;
-    std::int32_t b;
-    std::int32_t how;  ///< bits of a place in B, or wide
-    std::int32_t
-        number;  ///< of C's windows: those with much work come first, so that nothing waits for them at the end
-};
-
-/// Products of four slices of 32 entries of C each, in rows of 32 words (wide: of places in A, each with one of places
-/// in B): the first product of each entry of the slices in turn, then the second, and so on, of the slices that have so
-/// many. The last bundle of a window has what entries have beyond, in pieces of products of one entry: for each 32 of
-/// them a row of whose they are, then their products likewise.
-struct alignas(16) ProductBundle {
-    std::uint32_t begin;                   ///< row
-    std::uint32_t pieces;                  ///< of the last bundle, in times 32
-    std::uint16_t steps[slices_a_bundle];  ///< rows of each slice; they fall
-};
-
-/// The list of products, to be read fast.
-struct PackedProducts {
-    ProductWindow* windows;  ///< product_windows() of them
-    ProductBundle* bundles;  ///< product_bundles() of them
-    std::uint16_t* order;  ///< products_window a window: places of the entries there, of the four of a lane of a bundle
-                           ///< side by side
-    std::uint32_t* words;
-};
-std::int64_t product_windows(std::int64_t entries);
-std::int64_t product_bundles(std::int64_t entries);
-/// packed.windows, packed.bundles but their begin, packed.order; begins: of the rows of each bundle, and of all, in
-/// product_bundles() + 1 numbers; `work` has plan_bytes(entries).
-void plan_bundles(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
-                  const PackedProducts& packed, std::uint32_t* begins, void* work, std::size_t work_bytes,
-                  cudaStream_t stream);
-/// packed.words, and the begin of each bundle.
-void pack_products(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
-                   const std::uint32_t* begins, const PackedProducts& packed, cudaStream_t stream);
-/// values = alpha times the sums of the packed products, on so many multiprocessors.
-template <class T>
-void sum_products(const PackedProducts& packed, std::int64_t entries, int units, T alpha, const T* a_values,
-                  const T* b_values, T* values, cudaStream_t stream);
-template <class T>
-void fill_ones(T* to, std::int64_t n, cudaStream_t stream);
 
 }  // namespace rmsp::kernels::spgemm

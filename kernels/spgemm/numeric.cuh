@@ -58,4 +58,22 @@ __device__ __forceinline__ std::uint32_t next_place(T* counter, bool atomic)
     return static_cast<std::uint32_t>(place);
 }
 
+/// Sum of the warps before this one, of a number of each thread. All threads take part; `sums` is free again after the
+/// next barrier.
+template <int Threads>
+__device__ __forceinline__ int block_sum_before(int own, int* sums)
+{
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    own = __reduce_add_sync(whole_warp, own);
+    if (threadIdx.x % 32 == 0) {
+        sums[warp] = own;
+    }
+    __syncthreads();
+    int before = 0;
+    for (int w = 0; w < warp; ++w) {
+        before += sums[w];
+    }
+    return before;
+}
+
 }  // namespace rmsp::kernels::spgemm

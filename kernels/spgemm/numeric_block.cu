@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/spgemm/column_table.cuh>
 #include <kernels/spgemm/numeric.cuh>
+#include <kernels/spgemm/row_parts.cuh>
 
 namespace rmsp::kernels::spgemm {
 namespace {
@@ -18,64 +20,6 @@ struct Factor {
 constexpr int in_flight = 4;
 /// Entries of a row of B from which on the range of a part's columns is searched.
 constexpr std::int32_t worth_searching = 32;
-
-/// From a column to its place in the row of C, with linear probing.
-struct ColumnTable {
-    static constexpr unsigned free_slot = 0xffffffffu;
-    uint2* slots;
-    unsigned count;
-
-    __device__ __forceinline__ unsigned first_slot(unsigned column) const
-    {
-        // The upper bits of a product with 2^32 over the golden ratio spread neighbours evenly.
-        return __umulhi(column * 0x9e3779b1u, count);
-    }
-    __device__ __forceinline__ unsigned next_slot(unsigned slot) const { return slot + 1 < count ? slot + 1 : 0; }
-    __device__ __forceinline__ void clear(int thread, int threads)
-    {
-        for (unsigned i = thread; i < count; i += threads) {
-            slots[i] = {free_slot, 0};
-        }
-    }
-    __device__ __forceinline__ void insert(unsigned column, unsigned place)
-    {
-        unsigned slot = first_slot(column);
-        while (atomicCAS(&slots[slot].x, free_slot, column) != free_slot) {
-            slot = next_slot(slot);
-        }
-        slots[slot].y = place;
-    }
-    /// Of a column that is there.
-    __device__ __forceinline__ unsigned find(unsigned column) const
-    {
-        unsigned slot = first_slot(column);
-        while (true) {
-            const uint2 s = slots[slot];
-            if (s.x == column || s.x == free_slot) {
-                return s.y;
-            }
-            slot = next_slot(slot);
-        }
-    }
-};
-
-/// Sum of the warps before this one, of a number of each thread. All threads take part; `sums` is free again after the
-/// next barrier.
-template <int Threads>
-__device__ __forceinline__ int block_sum_before(int own, int* sums)
-{
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    own = __reduce_add_sync(whole_warp, own);
-    if (threadIdx.x % 32 == 0) {
-        sums[warp] = own;
-    }
-    __syncthreads();
-    int before = 0;
-    for (int w = 0; w < warp; ++w) {
-        before += sums[w];
-    }
-    return before;
-}
 
 /// Writes the columns of a word of each lane (mask 0: none) to to[place] and on, in global memory. The whole warp takes
 /// part.
@@ -110,75 +54,6 @@ __device__ __forceinline__ std::int32_t entries_below(const std::int32_t* column
         }
     }
     return low;
-}
-
-/// Where a part of a row begins: among its words, if it has any, and among its entries.
-struct PartBegin {
-    std::int32_t word;
-    std::int32_t entry;
-};
-
-/// begins[0] and begins[1]: of parts `part` and part + 1 of a row that is given by words. All threads take part.
-template <int Threads>
-__device__ __forceinline__ void find_part(const RowSource& source, std::int32_t entries, std::int32_t first,
-                                          const PartCut& cut, int part, int parts, int* sums, PartBegin* begins)
-{
-    const int share = (source.count + Threads - 1) / Threads;
-    const int begin = min(static_cast<int>(threadIdx.x) * share, source.count);
-    const int end = min(begin + share, source.count);
-    if (threadIdx.x < 2) {
-        begins[threadIdx.x] = {source.count, entries};
-    }
-    int own = 0;
-    for (int i = begin; i < end; ++i) {
-        own += __popc(load(source.words + i).mask);
-    }
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    int before = block_sum_before<Threads>(own, sums) + sum_through<32>(own, lane) - own;
-    if (begin < end) {
-        std::int64_t previous = -1;
-        if (begin > 0) {
-            const Word word = load(source.words + begin - 1);
-            previous = cut.bytes(word.index - first, before - __popc(word.mask));
-        }
-        for (int i = begin; i < end; ++i) {
-            const Word word = load(source.words + i);
-            const std::int64_t bytes = cut.bytes(word.index - first, before);
-            for (int b = 0; b < 2; ++b) {
-                const std::int64_t at = cut.begin(part + b, parts);
-                if (previous < at && at <= bytes) {
-                    begins[b] = {i, before};
-                }
-            }
-            before += __popc(word.mask);
-            previous = bytes;
-        }
-    }
-    __syncthreads();
-}
-
-/// The same of a row that is given by its columns, by one thread, for one part. The last part ends where the row does.
-__device__ __forceinline__ PartBegin find_part(const std::int32_t* columns, std::int32_t entries, std::int32_t first,
-                                               const PartCut& cut, int part, int parts)
-{
-    if (part == parts) {
-        return {0, entries};
-    }
-    const std::int64_t at = cut.begin(part, parts);
-    std::int32_t low = 0;
-    for (std::int32_t high = entries; low < high;) {
-        const std::int32_t middle = low + (high - low) / 2;
-        if (cut.bytes((columns[middle] >> 5) - first, middle) < at) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    // A word belongs to one part.
-    while (low > 0 && low < entries && columns[low - 1] >> 5 == columns[low] >> 5) {
-        --low;
-    }
-    return {0, low};
 }
 
 enum class Lookup { hash, rank, map, chunk, search };

@@ -6,6 +6,8 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/spgemm/device.cuh>
+#include <kernels/spgemm/launch_policy.hpp>
+#include <kernels/spgemm/products.cuh>
 #include <kernels/spgemm/spgemm.hpp>
 
 namespace rmsp::kernels {

@@ -4,7 +4,10 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <kernels/spgemm/policy.hpp>
+#include <kernels/spgemm/launch_policy.hpp>
+#include <kernels/spgemm/numeric_policy.hpp>
+#include <kernels/spgemm/row_policy.hpp>
+#include <kernels/spgemm/structure_policy.hpp>
 
 namespace rmsp::kernels::spgemm {
 namespace {

@@ -2,204 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
-#include <span>
-#include <vector>
 
-/// Which way each row of C is counted and added up on a GPU, as data and pure functions, so that the host can test what
-/// runs on the device. A row goes to a class; a class is one launch.
+#include <kernels/spgemm/row_policy.hpp>
+
+/// Classes of rows in the numeric phase, which adds up the entries of C.
 namespace rmsp::kernels::spgemm {
-
-/// What the analysis knows of a row of C; counts are clamped to 2^31 - 1.
-struct RowBounds {
-    std::int32_t first;     ///< least column of the rows of B that it touches
-    std::int32_t last;      ///< greatest one; below `first` if there is none
-    std::int32_t words;     ///< (word of 32 columns, mask) pairs of those rows of B
-    std::int32_t products;  ///< entries of those rows of B
-    constexpr std::int64_t span() const { return last < first ? 0 : std::int64_t{last} - first + 1; }
-    /// Words of 32 columns, aligned to 32, from `first` to `last`.
-    constexpr std::int64_t span_words() const { return last < first ? 0 : (last >> 5) - (first >> 5) + 1; }
-};
-
-/// How the rows of a class are worked on.
-struct Shape {
-    int threads;         ///< of a block
-    int threads_a_row;   ///< at most 32, or `threads`
-    std::int64_t bytes;  ///< of shared memory a row
-    bool operator==(const Shape&) const = default;
-};
-
-/// The symbolic phase. A row's columns are collected as bits of words of 32 columns.
-enum class StructureClass : std::uint8_t {
-    none,  ///< no products
-    few8,  ///< part of a warp: up to 8 products, sorted in registers; their columns are not stored, and so on
-    few16,
-    few32,
-    few64,
-    sort32,  ///< a warp: hash table of words, then sorted; up to 32 pairs, and so on
-    sort64,
-    sort128,
-    sort256,
-    bits32,  ///< a warp: bitmap of up to 32 words, and so on
-    bits128,
-    bits512,
-    bits2048,
-    bits4096,  ///< a block
-    bits8192,
-    bits16384,
-    bits51200,  ///< wider rows in several passes
-    count
-};
-
-struct StructureLimits {
-    std::int64_t words_per_pair = 16;         ///< a bitmap with more words than this for each pair is mostly empty
-    std::int64_t pairs_of_a_warp = 4096;      ///< a row with more takes a block,
-    std::int64_t pairs_of_a_block = 1 << 16;  ///< with more than this the largest one, however narrow its bitmap is
-    bool operator==(const StructureLimits&) const = default;
-};
-
-/// Products that a class of kind few takes, pairs that one of kind sort takes, words that a bitmap holds.
-constexpr int structure_capacity(StructureClass c)
-{
-    switch (c) {
-        case StructureClass::few8:
-            return 8;
-        case StructureClass::few16:
-            return 16;
-        case StructureClass::few32:
-            return 32;
-        case StructureClass::few64:
-            return 64;
-        case StructureClass::sort32:
-        case StructureClass::bits32:
-            return 32;
-        case StructureClass::sort64:
-            return 64;
-        case StructureClass::sort128:
-        case StructureClass::bits128:
-            return 128;
-        case StructureClass::sort256:
-            return 256;
-        case StructureClass::bits512:
-            return 512;
-        case StructureClass::bits2048:
-            return 2048;
-        case StructureClass::bits4096:
-            return 4096;
-        case StructureClass::bits8192:
-            return 8192;
-        case StructureClass::bits16384:
-            return 16384;
-        case StructureClass::bits51200:
-            return 51200;
-        default:
-            return 0;
-    }
-}
-constexpr bool is_few(StructureClass c) { return c >= StructureClass::few8 && c <= StructureClass::few64; }
-constexpr bool sorts(StructureClass c) { return c >= StructureClass::sort32 && c <= StructureClass::sort256; }
-
-/// Words of the summary of a bitmap: a bit for each word.
-constexpr int summary_words(int words) { return (words + 31) / 32; }
-
-/// Widest bitmap that a GPU with so much shared memory a block has room for.
-constexpr StructureClass widest_bitmap(std::int64_t shared_limit)
-{
-    return shared_limit >= 220 << 10  ? StructureClass::bits51200
-           : shared_limit >= 72 << 10 ? StructureClass::bits16384
-                                      : StructureClass::bits8192;
-}
-
-/// Words of the bitmaps of a launch whose widest row has so many.
-constexpr int bitmap_words(StructureClass c, std::int64_t widest)
-{
-    const std::int64_t most = structure_capacity(c);
-    return static_cast<int>(widest < most ? (widest + 31) / 32 * 32 : most);
-}
-
-constexpr Shape structure_shape(StructureClass c, int capacity)
-{
-    if (sorts(c)) {
-        return {128, 32, std::int64_t{2} * capacity * 8};
-    }
-    const std::int64_t bytes = 4 * (std::int64_t{capacity} + summary_words(capacity));
-    switch (c) {
-        case StructureClass::bits4096:
-            return {128, 128, bytes};
-        case StructureClass::bits8192:
-            return {256, 256, bytes};
-        case StructureClass::bits16384:
-            return {512, 512, bytes};
-        case StructureClass::bits51200:
-            return {1024, 1024, bytes};
-        default:
-            return {128, 32, bytes};
-    }
-}
-
-/// Rows of so few products are neither collected as words nor looked up: the products are sorted by column, in both
-/// phases.
-inline constexpr std::int32_t most_few = 64;
-/// `few`: what is few here, at most most_few.
-constexpr bool has_few(const RowBounds& row, int few)
-{
-    // A column's distance from the first and the product's number are sorted as one 32-bit key, and no key has all bits
-    // set.
-    return row.products <= few && row.span() < (std::int64_t{1} << 32) / most_few;
-}
-
-/// `few`: products of rows that have classes of their own; 0: none have.
-constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shared_limit, int few,
-                                         StructureLimits limits = {})
-{
-    if (row.words == 0) {
-        return StructureClass::none;
-    }
-    if (has_few(row, few)) {
-        return row.products <= 8    ? StructureClass::few8
-               : row.products <= 16 ? StructureClass::few16
-               : row.products <= 32 ? StructureClass::few32
-                                    : StructureClass::few64;
-    }
-    const std::int64_t words = row.span_words();
-    if (words <= 2048 && row.words <= limits.pairs_of_a_warp &&
-        (words <= 32 || words <= limits.words_per_pair * row.words)) {
-        return words <= 32    ? StructureClass::bits32
-               : words <= 128 ? StructureClass::bits128
-               : words <= 512 ? StructureClass::bits512
-                              : StructureClass::bits2048;
-    }
-    // A word's distance from the first and its slot are sorted as one 32-bit key.
-    const int pairs = row.words <= 32 ? 32 : row.words <= 64 ? 64 : row.words <= 128 ? 128 : 256;
-    if (row.words <= pairs && words <= (std::int64_t{1} << 32) / (2 * pairs)) {
-        return pairs == 32    ? StructureClass::sort32
-               : pairs == 64  ? StructureClass::sort64
-               : pairs == 128 ? StructureClass::sort128
-                              : StructureClass::sort256;
-    }
-    const StructureClass widest = widest_bitmap(shared_limit);
-    const StructureClass fitting = row.words > limits.pairs_of_a_block ? StructureClass::bits51200
-                                   : words <= 4096                     ? StructureClass::bits4096
-                                   : words <= 8192                     ? StructureClass::bits8192
-                                   : words <= 16384                    ? StructureClass::bits16384
-                                                                       : StructureClass::bits51200;
-    return fitting < widest ? fitting : widest;
-}
-
-/// Blocks for a multiprocessor, at most: enough to keep it full; each takes several rows, since its shared memory is
-/// cleared once.
-inline constexpr std::int64_t structure_blocks_a_unit = 16;
-
-/// For how many short rows a warp takes room in the pool at a time, where so many warps work on so many rows: what its
-/// last row does not need is lost, an eighth on average.
-constexpr int rows_a_slab(std::int64_t rows, std::int64_t warps)
-{
-    const std::int64_t n = rows / (4 * warps);
-    return static_cast<int>(n < 1 ? 1 : n > 16 ? 16 : n);
-}
-/// Words to keep room for, where the rows of C have at most `bound`: in graphs, too, rows meet the same words again and
-/// again.
-constexpr std::int64_t pool_words(std::int64_t bound) { return bound / 4 * 3 + bound / 8; }
 
 /// The numeric phase. The columns of C are known: what is looked up is a column's place among them.
 enum class NumericClass : std::uint8_t {
@@ -559,76 +366,11 @@ constexpr bool worth_listing(std::int64_t products, std::int64_t entries, std::i
 }
 
 /// Classes whose rows may also be worked on as those of the next class: same kernel, less room a row.
-constexpr bool grows_into_next(StructureClass c)
-{
-    return c != StructureClass::none && c != StructureClass::few64 && c != StructureClass::sort256 &&
-           c != StructureClass::bits2048 && c < StructureClass::bits4096;
-}
 constexpr bool grows_into_next(NumericClass c)
 {
     return (is_few(c) && c != NumericClass::few64) || (is_window(c) && c != NumericClass::window2048) ||
            (is_hash(c) && c != NumericClass::hash65536);
 }
-
-/// Classes with fewer rows than this do not fill a GPU: they join the next class, so that there are fewer launches.
-inline constexpr std::int64_t rows_for_a_launch = 4096;
-
-/// A run of the list of rows, worked on as rows of one class.
-template <class Class>
-struct Launch {
-    Class as;
-    std::int64_t first;
-    std::int64_t rows;
-    bool operator==(const Launch&) const = default;
-};
-
-/// The launches of a phase, from the rows in each class; class 0 has none.
-template <class Class>
-std::vector<Launch<Class>> plan_launches(std::span<const unsigned> rows_of_class,
-                                         std::int64_t least = rows_for_a_launch)
-{
-    std::vector<Launch<Class>> launches;
-    std::int64_t first = rows_of_class[0];
-    std::int64_t rows = 0;
-    Class as{};
-    for (int i = 1; i < static_cast<int>(Class::count); ++i) {
-        const auto c = static_cast<Class>(i);
-        if (rows_of_class[static_cast<std::size_t>(i)] > 0) {
-            rows += rows_of_class[static_cast<std::size_t>(i)];
-            as = c;
-        }
-        if (rows > 0 && (rows >= least || !grows_into_next(c))) {
-            launches.push_back({as, first, rows});
-            first += rows;
-            rows = 0;
-        }
-    }
-    return launches;
-}
-
-/// Where the words, or the entries, of a row are, and how many there are.
-struct Extent {
-    static constexpr int count_bits = 27;
-    std::uint64_t packed;
-    Extent() = default;
-    constexpr explicit Extent(std::uint64_t as_packed) : packed(as_packed) {}
-    constexpr Extent(std::int64_t place, std::int32_t count)
-        : packed((static_cast<std::uint64_t>(place) << count_bits) | static_cast<std::uint32_t>(count))
-    {
-    }
-    /// -1: nowhere.
-    constexpr std::int64_t place() const { return static_cast<std::int64_t>(packed) >> count_bits; }
-    constexpr std::int32_t count() const { return static_cast<std::int32_t>(packed & ((1u << count_bits) - 1u)); }
-};
-
-/// Neighbouring rows with the same columns in the same order are twins, as matrices with several unknowns a node have
-/// them. A warp takes up to most_twins rows of A together, and as many rows of B: then a column is looked up once for
-/// all of them.
-inline constexpr int most_twins = 4;
-/// Groups of twins lie within so many rows from a multiple of it; a multiple of 2, 3 and 4.
-inline constexpr int twin_tile = 48;
-/// Whether there are enough to pay for it.
-constexpr bool worth_grouping(std::int64_t twins, std::int64_t rows) { return twins * 2 >= rows; }
 
 /// Products of rows that have classes of their own: twins are cheaper together, and who asks for an accumulator gets
 /// it.
@@ -642,18 +384,6 @@ constexpr int few_products(std::int64_t twins, std::int64_t rows, int few)
 constexpr int lanes_a_row(std::int64_t products, std::int64_t rows_of_b)
 {
     return products <= 8 * rows_of_b ? 8 : products <= 20 * rows_of_b ? 16 : 32;
-}
-
-/// Lanes for each row of B, for a row of C whose rows of B have `work` entries in all: the fewest, of 1 to 32, that
-/// take a row of mean length in one step (adaptive virtual warps, Kurt et al., "Characterization of data movement
-/// requirements for sparse matrix computations on GPUs", section VII).
-constexpr int virtual_warp(std::int64_t work, std::int64_t rows_of_b)
-{
-    int lanes = 1;
-    while (lanes < 32 && lanes * rows_of_b < work) {
-        lanes *= 2;
-    }
-    return lanes;
 }
 
 }  // namespace rmsp::kernels::spgemm

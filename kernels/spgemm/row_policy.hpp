@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+
+/// Which way each row of C is counted and added up on a GPU, as data and pure functions, so that the host can test what
+/// runs on the device. A row goes to a class; a class is one launch. Here is what both phases know of rows.
+namespace rmsp::kernels::spgemm {
+
+/// What the analysis knows of a row of C; counts are clamped to 2^31 - 1.
+struct RowBounds {
+    std::int32_t first;     ///< least column of the rows of B that it touches
+    std::int32_t last;      ///< greatest one; below `first` if there is none
+    std::int32_t words;     ///< (word of 32 columns, mask) pairs of those rows of B
+    std::int32_t products;  ///< entries of those rows of B
+    constexpr std::int64_t span() const { return last < first ? 0 : std::int64_t{last} - first + 1; }
+    /// Words of 32 columns, aligned to 32, from `first` to `last`.
+    constexpr std::int64_t span_words() const { return last < first ? 0 : (last >> 5) - (first >> 5) + 1; }
+};
+
+/// How the rows of a class are worked on.
+struct Shape {
+    int threads;         ///< of a block
+    int threads_a_row;   ///< at most 32, or `threads`
+    std::int64_t bytes;  ///< of shared memory a row
+    bool operator==(const Shape&) const = default;
+};
+
+/// Rows of so few products are neither collected as words nor looked up: the products are sorted by column, in both
+/// phases.
+inline constexpr std::int32_t most_few = 64;
+/// `few`: what is few here, at most most_few.
+constexpr bool has_few(const RowBounds& row, int few)
+{
+    // A column's distance from the first and the product's number are sorted as one 32-bit key, and no key has all bits
+    // set.
+    return row.products <= few && row.span() < (std::int64_t{1} << 32) / most_few;
+}
+
+/// Where the words, or the entries, of a row are, and how many there are.
+struct Extent {
+    static constexpr int count_bits = 27;
+    std::uint64_t packed;
+    Extent() = default;
+    constexpr explicit Extent(std::uint64_t as_packed) : packed(as_packed) {}
+    constexpr Extent(std::int64_t place, std::int32_t count)
+        : packed((static_cast<std::uint64_t>(place) << count_bits) | static_cast<std::uint32_t>(count))
+    {
+    }
+    /// -1: nowhere.
+    constexpr std::int64_t place() const { return static_cast<std::int64_t>(packed) >> count_bits; }
+    constexpr std::int32_t count() const { return static_cast<std::int32_t>(packed & ((1u << count_bits) - 1u)); }
+};
+
+/// Neighbouring rows with the same columns in the same order are twins, as matrices with several unknowns a node have
+/// them. A warp takes up to most_twins rows of A together, and as many rows of B: then a column is looked up once for
+/// all of them.
+inline constexpr int most_twins = 4;
+/// Groups of twins lie within so many rows from a multiple of it; a multiple of 2, 3 and 4.
+inline constexpr int twin_tile = 48;
+/// Whether there are enough to pay for it.
+constexpr bool worth_grouping(std::int64_t twins, std::int64_t rows) { return twins * 2 >= rows; }
+
+/// Lanes for each row of B, for a row of C whose rows of B have `work` entries in all: the fewest, of 1 to 32, that
+/// take a row of mean length in one step (adaptive virtual warps, Kurt et al., "Characterization of data movement
+/// requirements for sparse matrix computations on GPUs", section VII).
+constexpr int virtual_warp(std::int64_t work, std::int64_t rows_of_b)
+{
+    int lanes = 1;
+    while (lanes < 32 && lanes * rows_of_b < work) {
+        lanes *= 2;
+    }
+    return lanes;
+}
+
+}  // namespace rmsp::kernels::spgemm

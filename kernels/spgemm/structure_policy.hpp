@@ -1,0 +1,178 @@
+#pragma once
+
+#include <cstdint>
+
+#include <kernels/spgemm/row_policy.hpp>
+
+/// Classes of rows in the symbolic phase, which counts the columns of C.
+namespace rmsp::kernels::spgemm {
+
+/// The symbolic phase. A row's columns are collected as bits of words of 32 columns.
+enum class StructureClass : std::uint8_t {
+    none,  ///< no products
+    few8,  ///< part of a warp: up to 8 products, sorted in registers; their columns are not stored, and so on
+    few16,
+    few32,
+    few64,
+    sort32,  ///< a warp: hash table of words, then sorted; up to 32 pairs, and so on
+    sort64,
+    sort128,
+    sort256,
+    bits32,  ///< a warp: bitmap of up to 32 words, and so on
+    bits128,
+    bits512,
+    bits2048,
+    bits4096,  ///< a block
+    bits8192,
+    bits16384,
+    bits51200,  ///< wider rows in several passes
+    count
+};
+
+struct StructureLimits {
+    std::int64_t words_per_pair = 16;         ///< a bitmap with more words than this for each pair is mostly empty
+    std::int64_t pairs_of_a_warp = 4096;      ///< a row with more takes a block,
+    std::int64_t pairs_of_a_block = 1 << 16;  ///< with more than this the largest one, however narrow its bitmap is
+    bool operator==(const StructureLimits&) const = default;
+};
+
+/// Products that a class of kind few takes, pairs that one of kind sort takes, words that a bitmap holds.
+constexpr int structure_capacity(StructureClass c)
+{
+    switch (c) {
+        case StructureClass::few8:
+            return 8;
+        case StructureClass::few16:
+            return 16;
+        case StructureClass::few32:
+            return 32;
+        case StructureClass::few64:
+            return 64;
+        case StructureClass::sort32:
+        case StructureClass::bits32:
+            return 32;
+        case StructureClass::sort64:
+            return 64;
+        case StructureClass::sort128:
+        case StructureClass::bits128:
+            return 128;
+        case StructureClass::sort256:
+            return 256;
+        case StructureClass::bits512:
+            return 512;
+        case StructureClass::bits2048:
+            return 2048;
+        case StructureClass::bits4096:
+            return 4096;
+        case StructureClass::bits8192:
+            return 8192;
+        case StructureClass::bits16384:
+            return 16384;
+        case StructureClass::bits51200:
+            return 51200;
+        default:
+            return 0;
+    }
+}
+constexpr bool is_few(StructureClass c) { return c >= StructureClass::few8 && c <= StructureClass::few64; }
+constexpr bool sorts(StructureClass c) { return c >= StructureClass::sort32 && c <= StructureClass::sort256; }
+
+/// Words of the summary of a bitmap: a bit for each word.
+constexpr int summary_words(int words) { return (words + 31) / 32; }
+
+/// Widest bitmap that a GPU with so much shared memory a block has room for.
+constexpr StructureClass widest_bitmap(std::int64_t shared_limit)
+{
+    return shared_limit >= 220 << 10  ? StructureClass::bits51200
+           : shared_limit >= 72 << 10 ? StructureClass::bits16384
+                                      : StructureClass::bits8192;
+}
+
+/// Words of the bitmaps of a launch whose widest row has so many.
+constexpr int bitmap_words(StructureClass c, std::int64_t widest)
+{
+    const std::int64_t most = structure_capacity(c);
+    return static_cast<int>(widest < most ? (widest + 31) / 32 * 32 : most);
+}
+
+constexpr Shape structure_shape(StructureClass c, int capacity)
+{
+    if (sorts(c)) {
+        return {128, 32, std::int64_t{2} * capacity * 8};
+    }
+    const std::int64_t bytes = 4 * (std::int64_t{capacity} + summary_words(capacity));
+    switch (c) {
+        case StructureClass::bits4096:
+            return {128, 128, bytes};
+        case StructureClass::bits8192:
+            return {256, 256, bytes};
+        case StructureClass::bits16384:
+            return {512, 512, bytes};
+        case StructureClass::bits51200:
+            return {1024, 1024, bytes};
+        default:
+            return {128, 32, bytes};
+    }
+}
+
+/// `few`: products of rows that have classes of their own; 0: none have.
+constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shared_limit, int few,
+                                         StructureLimits limits = {})
+{
+    if (row.words == 0) {
+        return StructureClass::none;
+    }
+    if (has_few(row, few)) {
+        return row.products <= 8    ? StructureClass::few8
+               : row.products <= 16 ? StructureClass::few16
+               : row.products <= 32 ? StructureClass::few32
+                                    : StructureClass::few64;
+    }
+    const std::int64_t words = row.span_words();
+    if (words <= 2048 && row.words <= limits.pairs_of_a_warp &&
+        (words <= 32 || words <= limits.words_per_pair * row.words)) {
+        return words <= 32    ? StructureClass::bits32
+               : words <= 128 ? StructureClass::bits128
+               : words <= 512 ? StructureClass::bits512
+                              : StructureClass::bits2048;
+    }
+    // A word's distance from the first and its slot are sorted as one 32-bit key.
+    const int pairs = row.words <= 32 ? 32 : row.words <= 64 ? 64 : row.words <= 128 ? 128 : 256;
+    if (row.words <= pairs && words <= (std::int64_t{1} << 32) / (2 * pairs)) {
+        return pairs == 32    ? StructureClass::sort32
+               : pairs == 64  ? StructureClass::sort64
+               : pairs == 128 ? StructureClass::sort128
+                              : StructureClass::sort256;
+    }
+    const StructureClass widest = widest_bitmap(shared_limit);
+    const StructureClass fitting = row.words > limits.pairs_of_a_block ? StructureClass::bits51200
+                                   : words <= 4096                     ? StructureClass::bits4096
+                                   : words <= 8192                     ? StructureClass::bits8192
+                                   : words <= 16384                    ? StructureClass::bits16384
+                                                                       : StructureClass::bits51200;
+    return fitting < widest ? fitting : widest;
+}
+
+/// Blocks for a multiprocessor, at most: enough to keep it full; each takes several rows, since its shared memory is
+/// cleared once.
+inline constexpr std::int64_t structure_blocks_a_unit = 16;
+
+/// For how many short rows a warp takes room in the pool at a time, where so many warps work on so many rows: what its
+/// last row does not need is lost, an eighth on average.
+constexpr int rows_a_slab(std::int64_t rows, std::int64_t warps)
+{
+    const std::int64_t n = rows / (4 * warps);
+    return static_cast<int>(n < 1 ? 1 : n > 16 ? 16 : n);
+}
+/// Words to keep room for, where the rows of C have at most `bound`: in graphs, too, rows meet the same words again and
+/// again.
+constexpr std::int64_t pool_words(std::int64_t bound) { return bound / 4 * 3 + bound / 8; }
+
+/// Classes whose rows may also be worked on as those of the next class: same kernel, less room a row.
+constexpr bool grows_into_next(StructureClass c)
+{
+    return c != StructureClass::none && c != StructureClass::few64 && c != StructureClass::sort256 &&
+           c != StructureClass::bits2048 && c < StructureClass::bits4096;
+}
+
+}  // namespace rmsp::kernels::spgemm
