@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <exception>
 #include <limits>
 #include <span>
 
 #include <kernels/steps/support/support.hpp>
 
+#include "runtime/matrix/encode_pieces.hpp"
 #include "runtime/plan/streamed_kernels.hpp"
 
 namespace rmsp::detail {
@@ -31,25 +31,11 @@ constexpr std::int64_t most_bytes_ahead = std::int64_t{24} << 20;
 constexpr std::int64_t core_over_link = 10;
 // Rows of y that leave for the host as one, at least; a piece's, if it has more.
 constexpr std::int64_t least_stretch_bytes = std::int64_t{64} << 10;
-// An array whose encoding is hardly smaller is copied as it is: from where it is, without another copy in host memory.
-constexpr double most_encoded_share = 0.9;
 
 template <class T>
 constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
 
 }  // namespace
-
-template <class T>
-StreamSource<T>::StreamSource(LockedArrays& arrays, engine::Device& device, const CsrView<T>& matrix, bool lock)
-    : a(matrix),
-      row_ptr(arrays.find_or_lock(device, matrix.row_ptr.data(),
-                                  static_cast<std::size_t>(matrix.rows + 1) * matrix.row_ptr.element_bytes(), lock)),
-      col_idx(arrays.find_or_lock(device, matrix.col_idx.data(),
-                                  static_cast<std::size_t>(matrix.nnz) * matrix.col_idx.element_bytes(),
-                                  lock && matrix.col_idx.type() == IndexType::i32)),
-      values(arrays.find_or_lock(device, matrix.values, static_cast<std::size_t>(matrix.nnz) * sizeof(T), lock))
-{
-}
 
 template <class T>
 StreamedPart<T>::StreamedPart(engine::Worker& worker, kernels::Memory& memory, const StreamSource<T>& source,
@@ -194,25 +180,8 @@ template <class T>
 void StreamedPart<T>::encode(engine::Worker& worker)
 {
     const auto begin = Clock::now();
-    const CsrView<T>& a = source_.a;
-    std::vector<kernels::Packet> packets(pieces_.size());
-    std::exception_ptr error;
     const int threads = std::max(1, static_cast<int>(worker.device().info().placement.cpus.size()));
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-        try {
-            const StreamPiece& piece = pieces_[i];
-            packets[i] = kernels::encode_piece<T>(
-                {a.row_ptr, a.col_idx, a.values, piece.first_row, piece.rows, piece.first, piece.nnz},
-                most_encoded_share);
-        } catch (...) {
-#pragma omp critical(rmsp_encode)
-            error = std::current_exception();
-        }
-    }
-    if (error) {
-        std::rethrow_exception(error);
-    }
+    std::vector<kernels::Packet> packets = encode_pieces(source_.a, pieces_, threads);
 
     encoded_.assign(pieces_.size(), {});
     std::size_t all_bytes = 0;
@@ -523,8 +492,6 @@ void StreamedPart<T>::abandon(engine::Worker& worker) noexcept
     }
 }
 
-template struct StreamSource<float>;
-template struct StreamSource<double>;
 template class StreamedPart<float>;
 template class StreamedPart<double>;
 

@@ -12,27 +12,14 @@
 #include <kernels/steps/stream/stream.hpp>
 
 #include "runtime/engine/device.hpp"
-#include "runtime/engine/locked_array.hpp"
 #include "runtime/engine/worker.hpp"
 #include "runtime/matrix/phase_probe.hpp"
 #include "runtime/matrix/stream_pieces.hpp"
+#include "runtime/matrix/stream_source.hpp"
 #include "runtime/transport/transport.hpp"
 
 /// The streamed mode: a matrix that stays in the caller's host memory and comes to the devices in pieces at each apply.
 namespace rmsp::detail {
-
-/// The caller's arrays, where the pieces come from. One for all devices of a matrix.
-template <class T>
-struct StreamSource {
-    StreamSource(LockedArrays& arrays, engine::Device& device, const CsrView<T>& matrix, bool lock);
-    bool refused() const noexcept { return row_ptr->refused() || col_idx->refused() || values->refused(); }
-    bool staged() const noexcept { return row_ptr->staged() || col_idx->staged() || values->staged(); }
-
-    CsrView<T> a;
-    std::shared_ptr<LockedArray> row_ptr;
-    std::shared_ptr<LockedArray> col_idx;  ///< locked if 32-bit: wider ones are narrowed on the way
-    std::shared_ptr<LockedArray> values;
-};
 
 /// One device's part of a streamed matrix. Slots of device memory hold the pieces on their way: some wait, one is
 /// filled, one is multiplied, by two streams that wait for each other's events. Made, used and freed on the device's

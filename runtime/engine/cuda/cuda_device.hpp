@@ -2,52 +2,16 @@
 
 #include <cuda_runtime.h>
 
-#include <source_location>
 #include <span>
 #include <vector>
 
 #include "runtime/engine/copy_team.hpp"
+#include "runtime/engine/cuda/cuda_check.hpp"
+#include "runtime/engine/cuda/cuda_stream.hpp"
 #include "runtime/engine/device.hpp"
 #include "runtime/engine/worker.hpp"
 
 namespace rmsp::engine {
-
-/// Throws Error(out_of_memory or device) with the call's name if `status` is an error; the CUDA error state is cleared
-/// first.
-void cuda_check(cudaError_t status, const char* call, std::source_location where = std::source_location::current());
-
-class CudaEvent final : public Event {
-public:
-    explicit CudaEvent(bool timing);
-    ~CudaEvent() override;
-    CudaEvent(const CudaEvent&) = delete;
-    CudaEvent& operator=(const CudaEvent&) = delete;
-
-    bool ready() const override;
-    void synchronize() const override;
-    double seconds_since(const Event& earlier) const override;
-    cudaEvent_t get() const noexcept { return event_; }
-
-private:
-    cudaEvent_t event_ = nullptr;
-};
-
-class CudaStream final : public Stream {
-public:
-    explicit CudaStream(StreamPriority priority);
-    ~CudaStream() override;
-    CudaStream(const CudaStream&) = delete;
-    CudaStream& operator=(const CudaStream&) = delete;
-
-    void copy(void* dst, const void* src, std::size_t bytes) override;
-    void record(Event& event) override;
-    void wait(const Event& event) override;
-    void synchronize() override;
-    void* native() const override { return stream_; }
-
-private:
-    cudaStream_t stream_ = nullptr;
-};
 
 /// CUDA ordinals of the workers' devices.
 std::vector<int> ordinals_of(std::span<const std::unique_ptr<Worker>> workers);

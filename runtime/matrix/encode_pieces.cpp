@@ -1,0 +1,40 @@
+#include "runtime/matrix/encode_pieces.hpp"
+
+#include <cstddef>
+#include <exception>
+
+namespace rmsp::detail {
+namespace {
+
+// An array whose encoding is hardly smaller is copied as it is: from where it is, without another copy in host memory.
+constexpr double most_encoded_share = 0.9;
+
+}  // namespace
+
+template <class T>
+std::vector<kernels::Packet> encode_pieces(const CsrView<T>& a, std::span<const StreamPiece> pieces, int threads)
+{
+    std::vector<kernels::Packet> packets(pieces.size());
+    std::exception_ptr error;
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+        try {
+            const StreamPiece& piece = pieces[i];
+            packets[i] = kernels::encode_piece<T>(
+                {a.row_ptr, a.col_idx, a.values, piece.first_row, piece.rows, piece.first, piece.nnz},
+                most_encoded_share);
+        } catch (...) {
+#pragma omp critical(rmsp_encode)
+            error = std::current_exception();
+        }
+    }
+    if (error) {
+        std::rethrow_exception(error);
+    }
+    return packets;
+}
+
+template std::vector<kernels::Packet> encode_pieces(const CsrView<float>&, std::span<const StreamPiece>, int);
+template std::vector<kernels::Packet> encode_pieces(const CsrView<double>&, std::span<const StreamPiece>, int);
+
+}  // namespace rmsp::detail

@@ -1,0 +1,22 @@
+#include "runtime/matrix/stream_source.hpp"
+
+#include <cstddef>
+
+namespace rmsp::detail {
+
+template <class T>
+StreamSource<T>::StreamSource(LockedArrays& arrays, engine::Device& device, const CsrView<T>& matrix, bool lock)
+    : a(matrix),
+      row_ptr(arrays.find_or_lock(device, matrix.row_ptr.data(),
+                                  static_cast<std::size_t>(matrix.rows + 1) * matrix.row_ptr.element_bytes(), lock)),
+      col_idx(arrays.find_or_lock(device, matrix.col_idx.data(),
+                                  static_cast<std::size_t>(matrix.nnz) * matrix.col_idx.element_bytes(),
+                                  lock && matrix.col_idx.type() == IndexType::i32)),
+      values(arrays.find_or_lock(device, matrix.values, static_cast<std::size_t>(matrix.nnz) * sizeof(T), lock))
+{
+}
+
+template struct StreamSource<float>;
+template struct StreamSource<double>;
+
+}  // namespace rmsp::detail
