@@ -32,7 +32,7 @@ void check_length(const char* what, std::int64_t has, std::int64_t wants)
 
 /// Row pointers of coordinates that are sorted by row.
 template <class T>
-HostVector<std::int64_t> row_pointers(const detail::Stored<T>& a)
+HostVector<std::int64_t> row_pointers(const plan::Stored<T>& a)
 {
     HostVector<std::int64_t> row_ptr(static_cast<std::size_t>(a.rows) + 1);
     a.row_idx.visit([&](const auto* row) {
@@ -61,11 +61,11 @@ public:
         validate(a);
         const double validated = seconds();
         setup_.push_back({"validate", {validated}, true});
-        stored_ = detail::stored(a);
+        stored_ = plan::stored(a);
         if constexpr (std::is_same_v<View, CooView<T>>) {
             if (stored_.order == CooOrder::unsorted && options.unsorted == Unsorted::sort) {
                 copy_ = sort_by_row(a);
-                stored_ = detail::stored(copy_->view());
+                stored_ = plan::stored(copy_->view());
                 options_.borrow = false;
                 setup_.push_back({"sort", {seconds() - validated}, true});
             }
@@ -82,8 +82,8 @@ public:
 
     Plan plan(const detail::RuntimeState& runtime) const
     {
-        Plan plan = detail::make_plan(runtime, stored_, options_);
-        detail::plan_exchange(plan, runtime, stored_, options_);
+        Plan plan = plan::make_plan(runtime, stored_, options_);
+        plan::plan_exchange(plan, runtime, stored_, options_);
         return plan;
     }
     /// Once.
@@ -101,7 +101,7 @@ public:
 
 private:
     DistributeOptions options_;
-    detail::Stored<T> stored_;
+    plan::Stored<T> stored_;
     std::optional<CooMatrix<T>> copy_;
     HostVector<std::int64_t> row_ptr_;
     std::vector<PhaseTimes> setup_;
@@ -136,8 +136,8 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
                                const std::shared_ptr<detail::VectorState<T>>& x, T beta,
                                const std::shared_ptr<detail::VectorState<T>>& y)
 {
-    const detail::Side& side = detail::x_side(*matrix, of_transpose);
-    const detail::Side& other = detail::x_side(*matrix, !of_transpose);
+    const plan::Side& side = detail::x_side(*matrix, of_transpose);
+    const plan::Side& other = detail::x_side(*matrix, !of_transpose);
     check_length("x", x->size, side.size());
     check_length("y", y->size, other.size());
     if (x->runtime != matrix->runtime || y->runtime != matrix->runtime) {
@@ -160,7 +160,7 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
                                                  : "another matrix's kernel"));
         }
     }
-    if (!detail::multiplies_by_rows(matrix->plan, of_transpose) && matrix->runtime->connection.transport) {
+    if (!plan::multiplies_by_rows(matrix->plan, of_transpose) && matrix->runtime->connection.transport) {
         if (x->layout == Layout::rows && !x->holds(side.touched)) {
             throw Error(ErrorCode::usage, fmt::format("x has no room for what the devices need of it; make it with {}",
                                                       of_transpose ? "make_y()" : "make_x()"));

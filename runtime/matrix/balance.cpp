@@ -27,7 +27,7 @@ constexpr std::int64_t least_applies = 1000;
 bool is_timed(const RuntimeState& runtime, const Plan& plan, const DistributeOptions& options)
 {
     return options.balance == Balance::time ||
-           (options.balance == Balance::automatic && can_move_cuts(plan.format, options) &&
+           (options.balance == Balance::automatic && plan::can_move_cuts(plan.format, options) &&
             runtime.connection.transport && options.determinism == Determinism::none &&
             options.expected_applies >= least_applies);
 }

@@ -51,7 +51,7 @@ template <class T>
 ColumnProduct<T>::ColumnProduct(MatrixState<T>& matrix, bool of_transpose)
     : matrix_(matrix),
       of_transpose_(of_transpose),
-      swapped_(of_transpose != transposed(matrix.plan)),
+      swapped_(of_transpose != plan::transposed(matrix.plan)),
       coordinates_(matrix.origin.coordinates),
       order_(matrix.plan.order == CooOrder::unsorted ? CooOrder::unsorted : CooOrder::by_column),
       in_order_(matrix.options.determinism != Determinism::none),
@@ -67,10 +67,10 @@ ColumnProduct<T>::ColumnProduct(MatrixState<T>& matrix, bool of_transpose)
     }
     RuntimeState& runtime = *matrix.runtime;
     if (runtime.connection.transport) {
-        transport_ = &runtime.transport(plan_merge(runtime, matrix.options, y_, sizeof(T)).name);
+        transport_ = &runtime.transport(plan::plan_merge(runtime, matrix.options, y_, sizeof(T)).name);
         channel_ =
             transport_->make_channel(devices, std::max(x_.size(), y_.size()) * static_cast<std::int64_t>(sizeof(T)),
-                                     received_bytes(y_, sizeof(T)));
+                                     plan::received_bytes(y_, sizeof(T)));
     }
 }
 

@@ -71,8 +71,8 @@ private:
     const bool coordinates_;
     const CooOrder order_;
     const bool in_order_;
-    Side x_;
-    Side y_;
+    plan::Side x_;
+    plan::Side y_;
     std::vector<void*> partials_;  ///< of each device, entry 0: of what open() made
     std::vector<std::unique_ptr<ColumnShard<T>>> shards_;
     transport::Transport* transport_ = nullptr;

@@ -66,7 +66,7 @@ void describe_encoding(MatrixState<T>& matrix)
 
 /// Splits A, by `weights` as make_plan() does, copies each part to its device and makes its kernel ready.
 template <class T>
-std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
+std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeState>& runtime, const plan::Stored<T>& a,
                                                  const DistributeOptions& options, const std::vector<double>& weights)
 {
     runtime->require_live();
@@ -79,7 +79,7 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
     matrix->origin.coordinates = a.coordinates;
     matrix->options.progress = {};
     double split = 0;
-    matrix->plan = make_plan(*runtime, a, options, weights, &split);
+    matrix->plan = plan::make_plan(*runtime, a, options, weights, &split);
     const double planned = core::seconds_since(start);
     if (options.progress) {
         options.progress("partition", 1.0);
@@ -88,8 +88,8 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
     if (a.resident != nullptr) {
         a.resident->split(matrix->plan.partition);
     }
-    matrix->rows = row_side(matrix->plan);
-    matrix->columns = column_side(matrix->plan);
+    matrix->rows = plan::row_side(matrix->plan);
+    matrix->columns = plan::column_side(matrix->plan);
     matrix->record.setup = {{"partition", {split}, true}, {"examine", {planned - split}, true}};
     if (options.mode == Mode::streamed) {
         const auto begin = core::Clock::now();
@@ -118,12 +118,12 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
         matrix->record.setup.push_back({"upload", upload, true});
     }
     for (const bool of_transpose : {false, true}) {
-        if (multiplies_by_rows(matrix->plan, of_transpose)) {
+        if (plan::multiplies_by_rows(matrix->plan, of_transpose)) {
             matrix->products[of_transpose ? 1 : 0] = std::make_shared<RowProduct<T>>(*matrix);
         }
     }
-    RowProduct<T>* const by_rows = multiplies_by_rows(matrix->plan, false) ? row_product(*matrix) : nullptr;
-    if (by_rows != nullptr && by_rows->exchanges() && may_number_anew(a.format, options) &&
+    RowProduct<T>* const by_rows = plan::multiplies_by_rows(matrix->plan, false) ? row_product(*matrix) : nullptr;
+    if (by_rows != nullptr && by_rows->exchanges() && plan::may_number_anew(a.format, options) &&
         (options.exchange == Exchange::entries ||
          (options.exchange == Exchange::automatic && options.x_layout == Layout::rows &&
           runtime->connection.transport))) {
@@ -147,7 +147,7 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
 }  // namespace
 
 template <class T>
-std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
+std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const plan::Stored<T>& a,
                                            const DistributeOptions& options)
 {
     const auto start = core::Clock::now();
@@ -158,8 +158,8 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
     return balance_time<T>(std::move(matrix), options, start, by_weights);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                     \
-    template std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>&, const Stored<T>&, \
+#define RMSP_INSTANTIATE(T)                                                                                           \
+    template std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>&, const plan::Stored<T>&, \
                                                         const DistributeOptions&);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

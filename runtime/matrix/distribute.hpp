@@ -13,7 +13,7 @@ namespace rmsp::detail {
 /// Splits A, copies each part to its device and makes its kernel ready; moves the cuts as DistributeOptions::balance
 /// says.
 template <class T>
-std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const Stored<T>& a,
+std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const plan::Stored<T>& a,
                                            const DistributeOptions& options);
 
 }  // namespace rmsp::detail

@@ -129,7 +129,7 @@ void RowProduct<T>::choose_exchange(Exchange wanted)
 {
     RuntimeState& runtime = *matrix_.runtime;
     GhostSearch search(runtime.devices());
-    const std::int64_t range = largest_halo(matrix_.plan);
+    const std::int64_t range = plan::largest_halo(matrix_.plan);
     const bool may_pay =
         wanted == Exchange::entries || (wanted == Exchange::automatic && transport::entries_pay(0, range, sizeof(T)));
     if (!may_pay || runtime.devices() == 1 || matrix_.columns.size() > std::numeric_limits<std::int32_t>::max()) {
@@ -160,7 +160,7 @@ void RowProduct<T>::choose_exchange(Exchange wanted)
         message.packed.resize(lists.size());
         message.empty = std::all_of(lists.begin(), lists.end(), [](const auto& list) { return list.empty(); });
     }
-    set_ghosts(matrix_.plan, x_slices_, ghosts_);
+    plan::set_ghosts(matrix_.plan, x_slices_, ghosts_);
     runtime.submit([&](engine::Worker& worker, engine::Rendezvous&) { open_halo(worker, search); }).get();
 }
 

@@ -52,8 +52,8 @@ struct MatrixState {
     DistributeOptions options;
     MatrixOrigin<T> origin;
     std::vector<std::unique_ptr<Shard<T>>> shards;
-    Side rows;     ///< of M
-    Side columns;  ///< of M
+    plan::Side rows;     ///< of M
+    plan::Side columns;  ///< of M
     /// A x and A^T x. Those by rows are there from the start, those by columns once they were asked for; made ready
     /// under `preparing`.
     std::array<std::shared_ptr<Product<T>>, 2> products;
@@ -66,9 +66,9 @@ struct MatrixState {
 
 /// The side of M that holds the x of A x or A^T x; the other one holds y.
 template <class T>
-const Side& x_side(const MatrixState<T>& matrix, bool of_transpose)
+const plan::Side& x_side(const MatrixState<T>& matrix, bool of_transpose)
 {
-    return of_transpose == transposed(matrix.plan) ? matrix.columns : matrix.rows;
+    return of_transpose == plan::transposed(matrix.plan) ? matrix.columns : matrix.rows;
 }
 
 /// What the handle points to.

@@ -49,7 +49,7 @@ RowProduct<T>::RowProduct(MatrixState<T>& matrix)
     : matrix_(matrix),
       shards_(matrix.shards.size()),
       // Equal slices, which a collective moves fastest.
-      x_even_(even_slices(matrix.columns.size(), matrix.runtime->devices())),
+      x_even_(plan::even_slices(matrix.columns.size(), matrix.runtime->devices())),
       x_slices_(matrix.columns.slices),
       x_needed_(matrix.columns.touched),
       x_buffers_(shards_.size()),
@@ -58,7 +58,7 @@ RowProduct<T>::RowProduct(MatrixState<T>& matrix)
       local_x_(shards_.size()),
       carry_order_(matrix.runtime->devices()),
       carry_count_(carry_counts(matrix.plan.partition)),
-      any_carry_(shares_rows(matrix.plan.partition))
+      any_carry_(plan::shares_rows(matrix.plan.partition))
 {
     for (auto& shard : shards_) {
         shard = std::make_unique<RowShard<T>>();
@@ -135,7 +135,7 @@ void RowProduct<T>::prepare_owned(Shard<T>& shard, RowShard<T>& own, engine::Wor
     const auto context = worker.context();
     const DeviceKind kind = worker.device().info().kind;
     const DistributeOptions& options = matrix_.options;
-    const bool primary = !transposed(matrix_.plan);
+    const bool primary = !plan::transposed(matrix_.plan);
     ShardPlan& plan = matrix_.plan.shards[static_cast<std::size_t>(worker.rank())];
     if (matrix_.origin.coordinates) {
         const kernels::CooShard<T> coo{
@@ -162,8 +162,8 @@ void RowProduct<T>::prepare_owned(Shard<T>& shard, RowShard<T>& own, engine::Wor
             if (e.code() != ErrorCode::out_of_memory) {
                 throw;
             }
-            own.owned_operator =
-                prepare(choose_streamed_spmv<T>(kind, "auto", options.determinism, shard.statistics, shard.owned.cols));
+            own.owned_operator = prepare(
+                plan::choose_streamed_spmv<T>(kind, "auto", options.determinism, shard.statistics, shard.owned.cols));
         }
     }
 }

@@ -90,7 +90,7 @@ void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, en
         if (!own.owned_operator) {
             // Without room for any format, one that needs none.
             const auto* const last =
-                &choose_streamed_spmv<T>(kind, "auto", options.determinism, rows, shard.owned.cols);
+                &plan::choose_streamed_spmv<T>(kind, "auto", options.determinism, rows, shard.owned.cols);
             plan.kernel = last->info.name;
             plan.kernel_reason = "needs no memory of its own";
             own.owned_operator = prepare(*last);
@@ -108,7 +108,7 @@ void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, en
                                                                        std::move(challenger), own.race->outcome);
             }
         }
-        plan.break_even_applies = break_even(plan.candidates, plan.kernel);
+        plan.break_even_applies = plan::break_even(plan.candidates, plan.kernel);
     }
     plan.apply_bytes = own.race ? own.race->apply_bytes[0] : apply_bytes(*own.owned_operator);
     plan.matrix_bytes += own.owned_operator->workspace_bytes();
@@ -150,7 +150,7 @@ Plan current_plan(const MatrixState<T>& matrix)
             shard.kernel = shard.candidates.front().kernel;
             shard.kernel_reason = race->outcome->in_order ? won_in_order : won;
             shard.apply_bytes = race->apply_bytes[static_cast<std::size_t>(winner)];
-            shard.break_even_applies = break_even(shard.candidates, shard.kernel);
+            shard.break_even_applies = plan::break_even(shard.candidates, shard.kernel);
         }
         shard.apply_bytes += own.more_read;
         shard.matrix_bytes += own.more_kept;
@@ -170,7 +170,7 @@ void remember_races(const MatrixState<T>& matrix)
                     text += fmt::format("{} {}\n", candidate.kernel, candidate.measured_seconds);
                 }
             }
-            matrix.runtime->cache.write(race_cache_name(shard), text);
+            matrix.runtime->cache.write(plan::race_cache_name(shard), text);
         }
     }
 }

@@ -19,7 +19,7 @@ Report DistributedMatrix<T>::report() const
     for (std::size_t i = 0; i < report.plan.shards.size(); ++i) {
         report.plan.shards[i].limit_gbs = limits[i];
     }
-    detail::predict(report.plan, runtime, state_->options.x_layout);
+    plan::predict(report.plan, runtime, state_->options.x_layout);
     report.setup = state_->record.setup;
     report.measurements = state_->record.measurements;
     report.notes = runtime.notes;

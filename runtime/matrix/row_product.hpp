@@ -125,8 +125,8 @@ private:
 template <class T>
 RowProduct<T>* row_product(const MatrixState<T>& matrix)
 {
-    return multiplies_by_rows(matrix.plan, transposed(matrix.plan))
-               ? static_cast<RowProduct<T>*>(matrix.products[transposed(matrix.plan) ? 1 : 0].get())
+    return plan::multiplies_by_rows(matrix.plan, plan::transposed(matrix.plan))
+               ? static_cast<RowProduct<T>*>(matrix.products[plan::transposed(matrix.plan) ? 1 : 0].get())
                : nullptr;
 }
 

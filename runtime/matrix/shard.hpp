@@ -48,7 +48,7 @@ std::vector<Piece> pieces_of(const Shard<T>& shard)
 {
     const std::int64_t carry = shard.carry_nnz;
     return {{shard.part.start_idx, carry, 0},
-            {shard.part.start_idx + carry, shard.part.nnz() - carry, whole_lines(carry)}};
+            {shard.part.start_idx + carry, shard.part.nnz() - carry, plan::whole_lines(carry)}};
 }
 
 /// What a streamed part takes its memory from.

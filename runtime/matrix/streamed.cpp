@@ -60,7 +60,7 @@ StreamedPart<T>::StreamedPart(engine::Worker& worker, kernels::Memory& memory, c
             build(worker, part, carry_nnz, chunk_bytes, automatic ? automatic_ends : StreamEnds{}, kernel, options);
             return;
         } catch (const Error& e) {
-            if (e.code() != ErrorCode::out_of_memory || chunk_bytes / 2 < least_chunk_bytes) {
+            if (e.code() != ErrorCode::out_of_memory || chunk_bytes / 2 < plan::least_chunk_bytes) {
                 throw;
             }
             // The copies of row pointers that were queued read and write what goes now.
@@ -147,7 +147,7 @@ void StreamedPart<T>::prepare(engine::Worker& worker, std::size_t piece_index, c
                                          slot.values.data(),
                                          touched_->first};
         operators_[piece_index] =
-            choose_streamed_csc<T>(worker.device().info().kind, kernel, determinism).prepare(shard, context);
+            plan::choose_streamed_csc<T>(worker.device().info().kind, kernel, determinism).prepare(shard, context);
         return;
     }
     RowStatistics rows{1, piece.nnz, piece.nnz == 0 ? 1 : 0, piece.nnz, static_cast<double>(piece.nnz), 0};
@@ -157,9 +157,9 @@ void StreamedPart<T>::prepare(engine::Worker& worker, std::size_t piece_index, c
     }
     const kernels::CsrShard<T> shard{
         piece.rows, a.cols, piece.nnz, IndexView(slot.row_ptr.data()), slot.col_idx.data(), slot.values.data()};
-    operators_[piece_index] =
-        choose_streamed_spmv<T>(worker.device().info().kind, piece.carry ? "auto" : kernel, determinism, rows, a.cols)
-            .prepare(shard, rows, context);
+    operators_[piece_index] = plan::choose_streamed_spmv<T>(worker.device().info().kind, piece.carry ? "auto" : kernel,
+                                                            determinism, rows, a.cols)
+                                  .prepare(shard, rows, context);
 }
 
 template <class T>

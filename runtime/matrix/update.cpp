@@ -4,7 +4,7 @@
 
 namespace rmsp::detail {
 template <class T>
-void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values, ResidentValues<T>* resident)
+void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values, plan::ResidentValues<T>* resident)
 {
     matrix->runtime
         ->submit(
@@ -51,7 +51,7 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
 }
 
 #define RMSP_INSTANTIATE(T) \
-    template void update_values(const std::shared_ptr<MatrixState<T>>&, const T*, ResidentValues<T>*);
+    template void update_values(const std::shared_ptr<MatrixState<T>>&, const T*, plan::ResidentValues<T>*);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE

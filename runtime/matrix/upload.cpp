@@ -95,7 +95,7 @@ IndexView build_row_pointers(Shard<T>& shard, engine::Worker& worker, IndexView 
 
 /// One past the last entry of the part's first row, which began in a part before.
 template <class T>
-std::int64_t end_of_first_row(const Stored<T>& a, const PartialCsr& part)
+std::int64_t end_of_first_row(const plan::Stored<T>& a, const PartialCsr& part)
 {
     if (!a.coordinates) {
         return std::min(part.end_idx, a.row_ptr[part.start_row + 1]);
@@ -108,7 +108,7 @@ std::int64_t end_of_first_row(const Stored<T>& a, const PartialCsr& part)
 }  // namespace
 
 template <class T>
-void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, const Stored<T>& a,
+void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, const plan::Stored<T>& a,
                  UploadProgress& progress)
 {
     const DistributeOptions& options = matrix.options;
@@ -137,7 +137,7 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
     const std::int32_t* rows = nullptr;
     const std::int32_t* columns = nullptr;
     const T* values = nullptr;
-    std::int64_t owned_position = whole_lines(shard.carry_nnz);
+    std::int64_t owned_position = plan::whole_lines(shard.carry_nnz);
     if (in_place && (options.borrow || matrix.origin.source)) {
         columns = static_cast<const std::int32_t*>(a.col_idx.data()) + shard.part.start_idx;
         values = a.values + shard.part.start_idx;
@@ -192,9 +192,10 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
     worker.stream().synchronize();
 }
 
-#define RMSP_INSTANTIATE(T)                                            \
-    template void upload_values(Shard<T>&, engine::Worker&, const T*); \
-    template void build_shard(MatrixState<T>&, engine::Worker&, engine::Rendezvous&, const Stored<T>&, UploadProgress&);
+#define RMSP_INSTANTIATE(T)                                                                                  \
+    template void upload_values(Shard<T>&, engine::Worker&, const T*);                                       \
+    template void build_shard(MatrixState<T>&, engine::Worker&, engine::Rendezvous&, const plan::Stored<T>&, \
+                              UploadProgress&);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE

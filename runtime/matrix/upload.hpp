@@ -41,7 +41,7 @@ void upload_values(Shard<T>& shard, engine::Worker& worker, const T* values);
 
 /// Makes the worker's shard: copies the part to the device, or notes where it is, and that it is streamed.
 template <class T>
-void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, const Stored<T>& a,
+void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, const plan::Stored<T>& a,
                  UploadProgress& progress);
 
 }  // namespace rmsp::detail

@@ -73,10 +73,11 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
 }
 
 template <class T>
-std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const Side& side, Layout layout)
+std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const plan::Side& side, Layout layout)
 {
     if (layout == Layout::replicated) {
-        return make_vector<T>(matrix.runtime, layout, side.size(), even_slices(side.size(), matrix.runtime->devices()));
+        return make_vector<T>(matrix.runtime, layout, side.size(),
+                              plan::even_slices(side.size(), matrix.runtime->devices()));
     }
     const bool square = matrix.plan.rows == matrix.plan.cols;
     if (const RowProduct<T>* const rows = row_product(matrix); rows != nullptr && rows->by_entries()) {
@@ -95,7 +96,7 @@ std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const 
 }
 
 template <class T>
-std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>& matrix, const Side& side,
+std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>& matrix, const plan::Side& side,
                                             Layout layout, Order order)
 {
     auto vector = make_vector(*matrix, side, layout);
@@ -120,13 +121,13 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>
     return vector;
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                           \
-    template std::shared_ptr<VectorState<T>> make_vector(                                                             \
-        const std::shared_ptr<RuntimeState>&, Layout, std::int64_t, const std::vector<std::int64_t>&,                 \
-        const std::vector<transport::Range>&, const std::vector<std::int64_t>&);                                      \
-    template std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>&, const Side&, Layout);                 \
-    template std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>&, const Side&, Layout, \
-                                                         Order);
+#define RMSP_INSTANTIATE(T)                                                                                         \
+    template std::shared_ptr<VectorState<T>> make_vector(                                                           \
+        const std::shared_ptr<RuntimeState>&, Layout, std::int64_t, const std::vector<std::int64_t>&,               \
+        const std::vector<transport::Range>&, const std::vector<std::int64_t>&);                                    \
+    template std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>&, const plan::Side&, Layout);         \
+    template std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>&, const plan::Side&, \
+                                                         Layout, Order);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE

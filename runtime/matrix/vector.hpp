@@ -19,11 +19,11 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
 
 /// A vector of one side of a matrix, with room for what products with it need.
 template <class T>
-std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const Side& side, Layout layout);
+std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const plan::Side& side, Layout layout);
 
 /// The same in the order of the matrix's kernel, if it has one of its own and vectors can be in it; blocks.
 template <class T>
-std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>& matrix, const Side& side,
+std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>& matrix, const plan::Side& side,
                                             Layout layout, Order order);
 
 /// Copies all entries from, or to, host memory of any kind; blocks.

@@ -6,7 +6,7 @@
 
 #include "runtime/transport/table.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::plan {
 std::vector<std::int64_t> received_bytes(const Side& y, std::int64_t entry_bytes)
 {
     std::vector<std::int64_t> bytes(y.touched.size(), 0);
@@ -20,7 +20,7 @@ std::vector<std::int64_t> received_bytes(const Side& y, std::int64_t entry_bytes
     return bytes;
 }
 
-MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& options, const Side& y,
+MergePlan plan_merge(const detail::RuntimeState& runtime, const DistributeOptions& options, const Side& y,
                      std::int64_t entry_bytes)
 {
     const transport::TransportRow* row =
@@ -54,4 +54,4 @@ MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& optio
     return plan;
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

@@ -10,7 +10,7 @@
 #include "runtime/plan/sides.hpp"
 
 /// How partial results of y are added.
-namespace rmsp::detail {
+namespace rmsp::plan {
 
 /// For each device, the bytes of others' sums that its slice of a vector on that side takes.
 std::vector<std::int64_t> received_bytes(const Side& y, std::int64_t entry_bytes);
@@ -21,7 +21,7 @@ struct MergePlan {
     double seconds = 0;
 };
 /// \throws Error(usage) if the options name no transport
-MergePlan plan_merge(const RuntimeState& runtime, const DistributeOptions& options, const Side& y,
+MergePlan plan_merge(const detail::RuntimeState& runtime, const DistributeOptions& options, const Side& y,
                      std::int64_t entry_bytes);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

@@ -9,7 +9,7 @@
 #include "runtime/plan/sides.hpp"
 #include "runtime/transport/halo.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::plan {
 namespace {
 
 /// Columns of the part outside [first, end), each once.
@@ -63,7 +63,8 @@ void set_ghosts(Plan& plan, const std::vector<std::int64_t>& slices, const std::
 }
 
 template <class T>
-void plan_exchange(Plan& plan, const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options)
+void plan_exchange(Plan& plan, const detail::RuntimeState& runtime, const Stored<T>& a,
+                   const DistributeOptions& options)
 {
     if (plan.exchange != "ranges" || !may_number_anew(a.format, options) ||
         a.cols > std::numeric_limits<std::int32_t>::max()) {
@@ -87,9 +88,9 @@ void plan_exchange(Plan& plan, const RuntimeState& runtime, const Stored<T>& a, 
 }
 
 #define RMSP_INSTANTIATE(T) \
-    template void plan_exchange(Plan&, const RuntimeState&, const Stored<T>&, const DistributeOptions&);
+    template void plan_exchange(Plan&, const detail::RuntimeState&, const Stored<T>&, const DistributeOptions&);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

@@ -9,7 +9,7 @@
 #include "runtime/plan/stored.hpp"
 
 /// What is known of the exchange of an x by rows before a matrix is distributed.
-namespace rmsp::detail {
+namespace rmsp::plan {
 
 /// Whether the devices may number the columns of such a matrix anew, as an exchange by entries does.
 inline bool may_number_anew(Format format, const DistributeOptions& options)
@@ -26,6 +26,7 @@ void set_ghosts(Plan& plan, const std::vector<std::int64_t>& slices, const std::
 /// Whether an x by rows will be exchanged by entries, as choose_exchange() finds on the devices, and how many each
 /// device receives; reads every column.
 template <class T>
-void plan_exchange(Plan& plan, const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options);
+void plan_exchange(Plan& plan, const detail::RuntimeState& runtime, const Stored<T>& a,
+                   const DistributeOptions& options);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

@@ -19,7 +19,7 @@
 #include "runtime/plan/sides.hpp"
 #include "runtime/plan/streamed_kernels.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::plan {
 namespace {
 
 using transport::Range;
@@ -143,7 +143,7 @@ void number_columns(ShardPlan& shard, const Stored<T>& a, const Range& touched, 
 
 /// \throws Error(usage) for options that are wrong, or do not fit the matrix
 template <class T>
-void check_options(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options)
+void check_options(const detail::RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options)
 {
     const bool streamed = options.mode == Mode::streamed;
     if (streamed && options.chunk_bytes != 0 && options.chunk_bytes < least_chunk_bytes) {
@@ -200,7 +200,7 @@ void check_options(const RuntimeState& runtime, const Stored<T>& a, const Distri
 
 /// How many devices get a part, with the reason where they are not all.
 template <class T>
-std::pair<int, std::string> used_devices(const RuntimeState& runtime, const Stored<T>& a,
+std::pair<int, std::string> used_devices(const detail::RuntimeState& runtime, const Stored<T>& a,
                                          const DistributeOptions& options)
 {
     const int all = runtime.devices();
@@ -266,7 +266,7 @@ Partition balance_bytes(Partition partition, const CsrView<T>& a, PartitionOptio
 
 /// What device i is given to do by the plan's partition; `slices` of the vector along M's columns.
 template <class T>
-ShardPlan plan_shard(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
+ShardPlan plan_shard(const detail::RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
                      const Plan& plan, const std::vector<std::int64_t>& slices, double limit_gbs, int i)
 {
     const auto at = static_cast<std::size_t>(i);
@@ -320,7 +320,7 @@ ShardPlan plan_shard(const RuntimeState& runtime, const Stored<T>& a, const Dist
 }  // namespace
 
 template <class T>
-Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
+Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
                const std::vector<double>& weights, double* split_seconds)
 {
     check_options(runtime, a, options);
@@ -385,9 +385,9 @@ Plan make_plan(const RuntimeState& runtime, const Stored<T>& a, const Distribute
     return plan;
 }
 
-template Plan make_plan(const RuntimeState&, const Stored<float>&, const DistributeOptions&, const std::vector<double>&,
-                        double*);
-template Plan make_plan(const RuntimeState&, const Stored<double>&, const DistributeOptions&,
+template Plan make_plan(const detail::RuntimeState&, const Stored<float>&, const DistributeOptions&,
+                        const std::vector<double>&, double*);
+template Plan make_plan(const detail::RuntimeState&, const Stored<double>&, const DistributeOptions&,
                         const std::vector<double>&, double*);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

@@ -8,7 +8,7 @@
 #include "runtime/plan/device_count.hpp"
 #include "runtime/transport/halo.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::plan {
 namespace {
 
 /// Of one device, by itself.
@@ -24,7 +24,7 @@ double kernel_seconds(const ShardPlan& shard)
 
 }  // namespace
 
-double exchange_latency(const RuntimeState& runtime)
+double exchange_latency(const detail::RuntimeState& runtime)
 {
     const auto* const row = transport::find_transport(runtime.connection.name);
     // A described machine: as if everything connected.
@@ -32,7 +32,7 @@ double exchange_latency(const RuntimeState& runtime)
     return peers ? plan::apply_costs.exchange_by_peers : plan::apply_costs.exchange_by_copies;
 }
 
-void predict(Plan& plan, const RuntimeState& runtime, Layout x_layout)
+void predict(Plan& plan, const detail::RuntimeState& runtime, Layout x_layout)
 {
     const plan::ApplyCosts& costs = plan::apply_costs;
     const bool entries = plan.exchange == "entries";
@@ -71,4 +71,4 @@ void predict(Plan& plan, const RuntimeState& runtime, Layout x_layout)
     }
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

@@ -10,7 +10,7 @@
 #include <kernels/spmv/spmv.hpp>
 #include <rmsp/version.hpp>
 
-namespace rmsp::detail {
+namespace rmsp::plan {
 namespace {
 
 /// Of what the choice depends on: matrix, precision, how well values compress, device and build. Of the structure it
@@ -111,8 +111,8 @@ double break_even(std::vector<KernelCandidate> candidates, const std::string& ke
 std::string race_cache_name(const ShardPlan& shard) { return fmt::format("kernel-{:016x}", shard.structure); }
 
 template <class T>
-void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
-                  const RowStatistics& rows, std::int64_t first_row)
+void rank_kernels(ShardPlan& shard, const detail::RuntimeState& runtime, const CsrView<T>& a,
+                  const DistributeOptions& options, const RowStatistics& rows, std::int64_t first_row)
 {
     const DeviceInfo& info = runtime.infos[static_cast<std::size_t>(shard.device)];
     if (options.kernel != "auto") {
@@ -175,11 +175,11 @@ void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T
     shard.break_even_applies = break_even(shard.candidates, shard.kernel);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                  \
-    template void rank_kernels(ShardPlan&, const RuntimeState&, const CsrView<T>&, const DistributeOptions&, \
+#define RMSP_INSTANTIATE(T)                                                                                          \
+    template void rank_kernels(ShardPlan&, const detail::RuntimeState&, const CsrView<T>&, const DistributeOptions&, \
                                const RowStatistics&, std::int64_t);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

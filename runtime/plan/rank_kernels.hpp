@@ -10,14 +10,14 @@
 
 /// The automatic choice of a resident shard's kernel, as far as it is made without the device: predicted by a model, or
 /// remembered.
-namespace rmsp::detail {
+namespace rmsp::plan {
 
 /// Kernels of the shard by their predicted times, the preparation shared among the expected applies; the one that won a
 /// race before comes first. Fills `candidates`, `kernel`, `kernel_reason` and `structure`. Touches no device. \param
 /// rows  of the rows that the shard owns, which begin at `first_row` \throws Error(usage) as kernels::choose_spmv()
 template <class T>
-void rank_kernels(ShardPlan& shard, const RuntimeState& runtime, const CsrView<T>& a, const DistributeOptions& options,
-                  const RowStatistics& rows, std::int64_t first_row);
+void rank_kernels(ShardPlan& shard, const detail::RuntimeState& runtime, const CsrView<T>& a,
+                  const DistributeOptions& options, const RowStatistics& rows, std::int64_t first_row);
 
 /// Applies after which the format of the chosen kernel has paid for itself; 0 where nothing was converted, or it never
 /// does.
@@ -26,4 +26,4 @@ double break_even(std::vector<KernelCandidate> candidates, const std::string& ke
 /// Of the file in the cache that keeps the times of the shard's race.
 std::string race_cache_name(const ShardPlan& shard);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace rmsp::detail {
+namespace rmsp::plan {
 namespace {
 
 using transport::Range;
@@ -70,4 +70,4 @@ bool shares_rows(const Partition& partition)
                        [](const auto& part) { return part.start_flag; });
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

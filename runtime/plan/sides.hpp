@@ -8,7 +8,7 @@
 #include "runtime/transport/transport.hpp"
 
 /// How vectors lie along the rows and the columns of a split matrix.
-namespace rmsp::detail {
+namespace rmsp::plan {
 
 /// Rounds up to whole 256-byte lines of the smallest entries, so that what follows starts aligned for the widest loads.
 constexpr std::int64_t whole_lines(std::int64_t n)
@@ -43,4 +43,4 @@ inline bool multiplies_by_rows(const Plan& plan, bool of_transpose)
 /// Whether some device has the rest of a row that begins on another.
 bool shares_rows(const Partition& partition);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

@@ -6,7 +6,7 @@
 #include "runtime/engine/rendezvous.hpp"
 #include "runtime/engine/worker.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::plan {
 
 /// Values of a matrix that are on the devices already.
 template <class T>
@@ -58,4 +58,4 @@ Stored<T> stored(const CooView<T>& a)
     return {{a.rows, a.cols, a.nnz, {}, a.col_idx, a.values}, Format::coo, order, false, true, a.row_idx, nullptr};
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace rmsp::detail {
+namespace rmsp::plan {
 template <class T>
 const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
                                                    const RowStatistics& rows, std::int64_t cols)
@@ -60,4 +60,4 @@ RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

@@ -7,7 +7,7 @@
 #include <kernels/spmv/spmv.hpp>
 
 /// The kernels that multiply a matrix in pieces.
-namespace rmsp::detail {
+namespace rmsp::plan {
 
 /// choose_spmv() among the kernels that serve a streamed matrix: those that read the caller's format where it is. The
 /// others keep a copy of the entries, or examine them beforehand. \throws Error(usage) as that does, and for the others
@@ -22,4 +22,4 @@ const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::str
 /// Least bytes of DistributeOptions::chunk_bytes.
 inline constexpr std::int64_t least_chunk_bytes = 1024;
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::plan

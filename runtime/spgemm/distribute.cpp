@@ -15,7 +15,7 @@ namespace {
 
 /// Values of a product, from its devices to those of a matrix that was made of it.
 template <class T>
-class ValuesOfProduct final : public detail::ResidentValues<T> {
+class ValuesOfProduct final : public plan::ResidentValues<T> {
 public:
     ValuesOfProduct(RuntimeState& runtime, const ResidentFactor<T>& product) : runtime_(runtime), product_(product) {}
     ~ValuesOfProduct() override { close(); }
@@ -87,7 +87,7 @@ DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product,
     ValuesOfProduct<T> values(runtime, *c);
     DistributeOptions whole_rows = options;
     whole_rows.alignment = RowAlignment::row;
-    detail::Stored<T> stored = detail::stored(c->view());
+    plan::Stored<T> stored = plan::stored(c->view());
     stored.resident = &values;
     return detail::MatrixAccess::handle(detail::distribute(product->runtime, stored, whole_rows));
 }
@@ -100,7 +100,7 @@ void renew(const std::shared_ptr<ProductState<T>>& product, DistributedMatrix<T>
     const SpgemmPlan& from = product->plan;
     if (!to || to->runtime != product->runtime || to->options.mode != Mode::resident ||
         to->plan.format != Format::csr || to->plan.rows != from.rows || to->plan.cols != from.cols ||
-        to->plan.nnz != from.c_nnz || detail::shares_rows(to->plan.partition) || to->options.borrow ||
+        to->plan.nnz != from.c_nnz || plan::shares_rows(to->plan.partition) || to->options.borrow ||
         to->options.values == StoredValues::floats) {
         throw Error(ErrorCode::usage,
                     fmt::format("only a matrix that distribute() made of this product takes its values ({} x {}, {} "

@@ -110,7 +110,7 @@ FactorRows<T>::FactorRows(MatrixState<T>& matrix)
         const Shard<T>& shard = *matrix.shards[i];
         slices[i] = shard.part.owned_rows() > 0 ? shard.part.start_idx + shard.carry_nnz : slices[i + 1];
     }
-    if (!shares_rows(matrix.plan.partition)) {
+    if (!plan::shares_rows(matrix.plan.partition)) {
         return;
     }
     exchange_ = std::make_shared<EntryExchange>();
