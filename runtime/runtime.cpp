@@ -89,7 +89,7 @@ public:
     /// Once.
     std::shared_ptr<detail::MatrixState<T>> distribute(const std::shared_ptr<detail::RuntimeState>& runtime)
     {
-        auto matrix = detail::distribute(runtime, stored_, options_);
+        auto matrix = distributed::distribute(runtime, stored_, options_);
         matrix->origin.sorted_copy = copy_.has_value();
         if (options_.mode == Mode::streamed) {
             matrix->origin.kept_row_ptr = std::move(row_ptr_);
@@ -120,14 +120,14 @@ template <class T>
 std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& matrix, bool of_transpose, T alpha,
                                const T* x, T beta, T* y)
 {
-    core::require_array("x", x, detail::x_side(*matrix, of_transpose).size());
-    core::require_array("y", y, detail::x_side(*matrix, !of_transpose).size());
+    core::require_array("x", x, distributed::x_side(*matrix, of_transpose).size());
+    core::require_array("y", y, distributed::x_side(*matrix, !of_transpose).size());
     return matrix->runtime->submit(
-        [matrix, of_transpose, alpha, beta, source = detail::Source<T>{x, nullptr},
-         target = detail::Target<T>{y, nullptr}](engine::Worker& worker, engine::Rendezvous& meeting) {
-            detail::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
+        [matrix, of_transpose, alpha, beta, source = distributed::Source<T>{x, nullptr},
+         target = distributed::Target<T>{y, nullptr}](engine::Worker& worker, engine::Rendezvous& meeting) {
+            distributed::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
         },
-        [matrix, y, of_transpose] { detail::finish_host_y(*matrix, y, of_transpose); }, true);
+        [matrix, y, of_transpose] { distributed::finish_host_y(*matrix, y, of_transpose); }, true);
 }
 
 /// Applies with vectors on the devices.
@@ -136,8 +136,8 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
                                const std::shared_ptr<detail::VectorState<T>>& x, T beta,
                                const std::shared_ptr<detail::VectorState<T>>& y)
 {
-    const plan::Side& side = detail::x_side(*matrix, of_transpose);
-    const plan::Side& other = detail::x_side(*matrix, !of_transpose);
+    const plan::Side& side = distributed::x_side(*matrix, of_transpose);
+    const plan::Side& other = distributed::x_side(*matrix, !of_transpose);
     check_length("x", x->size, side.size());
     check_length("y", y->size, other.size());
     if (x->runtime != matrix->runtime || y->runtime != matrix->runtime) {
@@ -171,9 +171,9 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
         }
     }
     return matrix->runtime->submit(
-        [matrix, of_transpose, alpha, beta, source = detail::Source<T>{nullptr, x},
-         target = detail::Target<T>{nullptr, y}](engine::Worker& worker, engine::Rendezvous& meeting) {
-            detail::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
+        [matrix, of_transpose, alpha, beta, source = distributed::Source<T>{nullptr, x},
+         target = distributed::Target<T>{nullptr, y}](engine::Worker& worker, engine::Rendezvous& meeting) {
+            distributed::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
         });
 }
 
@@ -193,7 +193,7 @@ BindPolicy parse_bind_policy(const std::string& text)
     throw Error(ErrorCode::usage, fmt::format("bind policy \"{}\" is not one of auto, none, strict", text));
 }
 
-Runtime::Runtime(const RuntimeOptions& options) : state_(detail::open_devices(options))
+Runtime::Runtime(const RuntimeOptions& options) : state_(node::open_devices(options))
 {
     if (state_->workers.empty()) {
         return;
@@ -210,7 +210,7 @@ Runtime::Runtime(const RuntimeOptions& options) : state_(detail::open_devices(op
         }
         transports = {transport::transport_through_host().name};
     }
-    state_->connection = transport::connect(state_->workers, transports, detail::tested_transports(*state_));
+    state_->connection = transport::connect(state_->workers, transports, doctor::tested_transports(*state_));
     state_->jobs = std::make_unique<engine::JobQueue>(
         state_->workers, state_->shared_memory(), [s = state_.get()](std::uint64_t job) { s->give_up(job); },
         options.one_thread);
@@ -351,7 +351,7 @@ void DistributedMatrix<T>::apply_transposed(T alpha, const T* x, T beta, T* y)
 template <class T>
 std::future<void> DistributedMatrix<T>::apply_transposed_async(T alpha, const T* x, T beta, T* y)
 {
-    detail::prepare_apply(*detail::checked(state_), true);
+    distributed::prepare_apply(*detail::checked(state_), true);
     return submit_apply(state_, true, alpha, x, beta, y);
 }
 
@@ -365,7 +365,7 @@ template <class T>
 std::future<void> DistributedMatrix<T>::apply_transposed_async(T alpha, const DistributedVector<T>& x, T beta,
                                                                DistributedVector<T>& y)
 {
-    detail::prepare_apply(*detail::checked(state_), true);
+    distributed::prepare_apply(*detail::checked(state_), true);
     return submit_apply(state_, true, alpha, detail::checked(x.state_), beta, detail::checked(y.state_));
 }
 
@@ -373,21 +373,22 @@ template <class T>
 void DistributedMatrix<T>::update_values(const T* values)
 {
     core::require_array("values", values, nnz());
-    detail::update_values(state_, values);
+    distributed::update_values(state_, values);
 }
 
 template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_x(Layout layout, Order order) const
 {
     const auto& matrix = detail::checked(state_);
-    return DistributedVector<T>(detail::make_vector(matrix, detail::x_side(*matrix, false), layout, order));
+    return DistributedVector<T>(distributed::make_vector(matrix, distributed::x_side(*matrix, false), layout, order));
 }
 
 template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_y(Order order) const
 {
     const auto& matrix = detail::checked(state_);
-    return DistributedVector<T>(detail::make_vector(matrix, detail::x_side(*matrix, true), Layout::rows, order));
+    return DistributedVector<T>(
+        distributed::make_vector(matrix, distributed::x_side(*matrix, true), Layout::rows, order));
 }
 
 template <class T>
@@ -396,8 +397,8 @@ Measurement DistributedMatrix<T>::measure(Vectors vectors, std::int64_t warmup, 
 {
     core::require_array("x", x, cols());
     core::require_array("y_in", y_in, beta != T{0} ? rows() : 0);
-    return detail::measure_matrix(state_, vectors, warmup, iterations, alpha, x, beta, y_in, y_out,
-                                  caches == Caches::cold);
+    return distributed::measure_matrix(state_, vectors, warmup, iterations, alpha, x, beta, y_in, y_out,
+                                       caches == Caches::cold);
 }
 
 template class DistributedMatrix<float>;

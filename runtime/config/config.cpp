@@ -23,9 +23,9 @@
 namespace rmsp {
 namespace {
 
-using detail::Key;
-using detail::key_table;
-using detail::KeyTarget;
+using config::Key;
+using config::key_table;
+using config::KeyTarget;
 
 [[noreturn]] void fail(const std::string& origin, const std::string& message)
 {

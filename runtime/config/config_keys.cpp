@@ -2,7 +2,7 @@
 
 #include "runtime/transport/table.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::config {
 
 std::vector<Key> key_table(Config& c)
 {
@@ -215,4 +215,4 @@ std::vector<Key> key_table(Config& c)
     };
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::config

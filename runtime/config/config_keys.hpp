@@ -8,7 +8,7 @@
 
 #include <rmsp/config.hpp>
 
-namespace rmsp::detail {
+namespace rmsp::config {
 
 /// Where the value of a key goes.
 using KeyTarget =
@@ -27,4 +27,4 @@ struct Key {
 /// Every key, with its place in `config`. Drives parsing, overrides, messages and documentation.
 std::vector<Key> key_table(Config& config);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::config

@@ -39,22 +39,22 @@ DoctorReport diagnose(const DoctorOptions& options)
                                 "given {} bytes and {} s",
                                 options.bytes, options.time_limit_seconds));
     }
-    const auto state = detail::open_devices(options.runtime);
+    const auto state = node::open_devices(options.runtime);
     if (!options.refresh) {
-        if (auto kept = detail::load_doctor_report(*state)) {
+        if (auto kept = doctor::load_doctor_report(*state)) {
             return std::move(*kept);
         }
     }
     DoctorReport report;
     report.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
     report.machine = machine_line(state->topology);
-    report.versions = detail::versions();
-    report.devices = detail::device_names(state->infos);
+    report.versions = doctor::versions();
+    report.devices = doctor::device_names(state->infos);
     for (std::size_t i = 0; i < report.devices.size(); ++i) {
         report.devices[i] += ' ' + state->infos[i].name;
     }
-    detail::examine(*state, options, report);
-    detail::store_doctor_report(*state, report);
+    doctor::examine(*state, options, report);
+    doctor::store_doctor_report(*state, report);
     return report;
 }
 

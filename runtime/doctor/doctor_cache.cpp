@@ -8,7 +8,7 @@
 
 #include "runtime/engine/cuda/cuda_backend.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::doctor {
 
 std::map<std::string, std::string> versions()
 {
@@ -89,4 +89,4 @@ std::vector<transport::TestedTransport> tested_transports(const RuntimeState& ru
     return tested;
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::doctor

@@ -11,7 +11,9 @@
 
 /// The self test's results among the runtime's cache files. Whatever is wrong with a file costs a warning at most: the
 /// result is then as if there were none.
-namespace rmsp::detail {
+namespace rmsp::doctor {
+
+using detail::RuntimeState;
 
 /// librmsp and its commit, the driver and the libraries below it.
 std::map<std::string, std::string> versions();
@@ -28,4 +30,4 @@ std::vector<transport::TestedTransport> tested_transports(const RuntimeState& ru
 /// DoctorReport::to_json() read back. \throws std::exception for text that is not one
 DoctorReport parse_doctor_report(const std::string& json);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::doctor

@@ -151,7 +151,7 @@ std::string DoctorReport::to_json() const
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-namespace detail {
+namespace doctor {
 
 DoctorReport parse_doctor_report(const std::string& json)
 {
@@ -197,5 +197,5 @@ DoctorReport parse_doctor_report(const std::string& json)
     return report;
 }
 
-}  // namespace detail
+}  // namespace doctor
 }  // namespace rmsp

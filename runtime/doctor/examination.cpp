@@ -14,7 +14,7 @@
 #include "runtime/transport/table.hpp"
 #include "runtime/transport/test.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::doctor {
 namespace {
 
 using engine::PinnedBuffer;
@@ -468,4 +468,4 @@ void examine(RuntimeState& state, const DoctorOptions& options, DoctorReport& re
     Examination(state, options, report).run();
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::doctor

@@ -8,7 +8,9 @@
 #include "runtime/node/node.hpp"
 
 /// The self test's checks of the devices, their links and the transports.
-namespace rmsp::detail {
+namespace rmsp::doctor {
+
+using detail::RuntimeState;
 
 /// "cuda:1"; "cuda:1#0", "cuda:1#1" of devices that share a GPU.
 std::vector<std::string> device_names(const std::vector<DeviceInfo>& infos);
@@ -17,4 +19,4 @@ std::vector<std::string> device_names(const std::vector<DeviceInfo>& infos);
 /// without the memory that the checks took.
 void examine(RuntimeState& state, const DoctorOptions& options, DoctorReport& report);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::doctor

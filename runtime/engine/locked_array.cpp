@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-namespace rmsp::detail {
+namespace rmsp::engine {
 
 LockedArray::LockedArray(engine::Device& device, const void* data, std::size_t bytes, bool lock)
     : device_(device), data_(static_cast<const std::byte*>(data)), bytes_(bytes)
@@ -116,4 +116,4 @@ std::shared_ptr<LockedArray> LockedArrays::find_or_lock(engine::Device& device, 
     return array;
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::engine

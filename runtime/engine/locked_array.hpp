@@ -10,7 +10,7 @@
 
 #include "runtime/engine/device.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::engine {
 
 /// An array of the caller's, page-locked while this lives unless it already was. Only whole pages are locked: those at
 /// the ends may belong to others' data as well, so what lies there is copied.
@@ -55,4 +55,4 @@ private:
     std::map<std::pair<const void*, std::size_t>, std::weak_ptr<LockedArray>> arrays_;
 };
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::engine

@@ -11,7 +11,7 @@
 #include <kernels/context.hpp>
 #include <rmsp/error.hpp>
 
-namespace rmsp::detail {
+namespace rmsp::engine {
 
 /// Memory of a device of which only so much may be taken, with the most that was held at once. The memory outlives
 /// this.
@@ -56,4 +56,4 @@ private:
     std::int64_t peak_ = 0;
 };
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::engine

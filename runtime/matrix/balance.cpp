@@ -12,7 +12,7 @@
 #include "runtime/matrix/row_product.hpp"
 #include "runtime/plan/planner.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 namespace {
 
 // Parts within this much of each other are left alone.
@@ -156,4 +156,4 @@ RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

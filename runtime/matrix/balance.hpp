@@ -10,7 +10,7 @@
 #include "runtime/matrix/matrix_state.hpp"
 
 /// Parts of equal time: distributed, timed, cut anew and distributed again.
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// Distributes the matrix with cuts by weights of the devices that get a part.
 template <class T>
@@ -22,4 +22,4 @@ template <class T>
 std::shared_ptr<MatrixState<T>> balance_time(std::shared_ptr<MatrixState<T>> matrix, const DistributeOptions& options,
                                              core::Clock::time_point start, const DistributeByWeights<T>& distribute);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

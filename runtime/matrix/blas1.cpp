@@ -14,7 +14,7 @@
 #include "runtime/matrix/vector_state.hpp"
 
 namespace rmsp {
-namespace detail {
+namespace distributed {
 
 /// Where dot products in flight leave a number for each device, in pinned memory, and the devices' workspaces.
 class DotSlots {
@@ -178,26 +178,26 @@ DotResult<T> start_dot(const std::shared_ptr<VectorState<T>>& x, const std::shar
 }
 
 }  // namespace
-}  // namespace detail
+}  // namespace distributed
 
 template <class T>
 void axpy(T alpha, const DistributedVector<T>& x, DistributedVector<T>& y)
 {
-    const auto from = detail::operand(x, "axpy");
-    const auto to = detail::operand(y, "axpy");
-    detail::check_alike(*from, *to, "axpy");
+    const auto from = distributed::operand(x, "axpy");
+    const auto to = distributed::operand(y, "axpy");
+    distributed::check_alike(*from, *to, "axpy");
     from->runtime->submit([alpha, from, to](engine::Worker& worker, engine::Rendezvous&) {
-        const auto a = detail::held_by(*from, worker.rank());
-        kernels::axpy(alpha, a.place, detail::held_by(*to, worker.rank()).place, a.count, worker.context());
+        const auto a = distributed::held_by(*from, worker.rank());
+        kernels::axpy(alpha, a.place, distributed::held_by(*to, worker.rank()).place, a.count, worker.context());
     });
 }
 
 template <class T>
 void scal(T alpha, DistributedVector<T>& x)
 {
-    const auto vector = detail::operand(x, "scal");
+    const auto vector = distributed::operand(x, "scal");
     vector->runtime->submit([alpha, vector](engine::Worker& worker, engine::Rendezvous&) {
-        const auto a = detail::held_by(*vector, worker.rank());
+        const auto a = distributed::held_by(*vector, worker.rank());
         kernels::scal(alpha, a.place, a.count, worker.context());
     });
 }
@@ -205,12 +205,12 @@ void scal(T alpha, DistributedVector<T>& x)
 template <class T>
 void copy(const DistributedVector<T>& x, DistributedVector<T>& y)
 {
-    const auto from = detail::operand(x, "copy");
-    const auto to = detail::operand(y, "copy");
-    detail::check_alike(*from, *to, "copy");
+    const auto from = distributed::operand(x, "copy");
+    const auto to = distributed::operand(y, "copy");
+    distributed::check_alike(*from, *to, "copy");
     from->runtime->submit([from, to](engine::Worker& worker, engine::Rendezvous&) {
-        const auto a = detail::held_by(*from, worker.rank());
-        kernels::copy(static_cast<const T*>(a.place), detail::held_by(*to, worker.rank()).place, a.count,
+        const auto a = distributed::held_by(*from, worker.rank());
+        kernels::copy(static_cast<const T*>(a.place), distributed::held_by(*to, worker.rank()).place, a.count,
                       worker.context());
     });
 }
@@ -218,10 +218,10 @@ void copy(const DistributedVector<T>& x, DistributedVector<T>& y)
 template <class T>
 std::future<T> dot_async(const DistributedVector<T>& x, const DistributedVector<T>& y)
 {
-    const auto& a = detail::operand(x, "dot");
-    const auto& b = detail::operand(y, "dot");
-    detail::check_alike(*a, *b, "dot");
-    return std::async(std::launch::deferred, [result = detail::start_dot(a, b)]() mutable {
+    const auto& a = distributed::operand(x, "dot");
+    const auto& b = distributed::operand(y, "dot");
+    distributed::check_alike(*a, *b, "dot");
+    return std::async(std::launch::deferred, [result = distributed::start_dot(a, b)]() mutable {
         result.done.get();
         return static_cast<T>(*result.sum);
     });
@@ -236,8 +236,8 @@ T dot(const DistributedVector<T>& x, const DistributedVector<T>& y)
 template <class T>
 std::future<T> norm2_async(const DistributedVector<T>& x)
 {
-    const auto& a = detail::operand(x, "norm2");
-    return std::async(std::launch::deferred, [result = detail::start_dot(a, a)]() mutable {
+    const auto& a = distributed::operand(x, "norm2");
+    return std::async(std::launch::deferred, [result = distributed::start_dot(a, a)]() mutable {
         result.done.get();
         return static_cast<T>(std::sqrt(*result.sum));
     });

@@ -12,7 +12,7 @@
 #include "runtime/matrix/prepare_kernel.hpp"
 #include "runtime/plan/merge.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 namespace {
 
 /// Room for entries [range.first, range.end) of a vector. It begins at a whole line, so that an entry is aligned alike
@@ -352,4 +352,4 @@ void ColumnProduct<T>::update_values(engine::Worker& worker)
 template class ColumnProduct<float>;
 template class ColumnProduct<double>;
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

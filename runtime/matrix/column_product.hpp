@@ -12,7 +12,7 @@
 /// the rows that it touches, and the partial results are added by rows. (MSREP, section 3.2.2 and Algorithms 5 and 7)
 /// A GPU's partial y is its slice of y with room beside it for what belongs to others, so that only that is moved and
 /// added.
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// What one device has for such a product besides its part of the matrix.
 template <class T>
@@ -79,4 +79,4 @@ private:
     std::unique_ptr<transport::Channel> channel_;  ///< null: one device, or one memory
 };
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -13,7 +13,7 @@
 #include "runtime/plan/plan_exchange.hpp"
 #include "runtime/plan/planner.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 namespace {
 
 /// The arrays of a streamed matrix, locked by one worker for all devices.
@@ -165,4 +165,4 @@ RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

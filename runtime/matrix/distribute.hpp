@@ -8,7 +8,7 @@
 #include "runtime/matrix/matrix_state.hpp"
 #include "runtime/plan/stored.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// Splits A, copies each part to its device and makes its kernel ready; moves the cuts as DistributeOptions::balance
 /// says.
@@ -16,4 +16,4 @@ template <class T>
 std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime, const plan::Stored<T>& a,
                                            const DistributeOptions& options);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <exception>
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 namespace {
 
 // An array whose encoding is hardly smaller is copied as it is: from where it is, without another copy in host memory.
@@ -37,4 +37,4 @@ std::vector<kernels::Packet> encode_pieces(const CsrView<T>& a, std::span<const 
 template std::vector<kernels::Packet> encode_pieces(const CsrView<float>&, std::span<const StreamPiece>, int);
 template std::vector<kernels::Packet> encode_pieces(const CsrView<double>&, std::span<const StreamPiece>, int);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -12,7 +12,7 @@
 
 #include "runtime/plan/plan_exchange.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 /// The ghosts of each device while a matrix is distributed.
 struct GhostSearch {
     explicit GhostSearch(int devices)
@@ -169,4 +169,4 @@ RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -6,7 +6,7 @@
 #include "runtime/transport/halo.hpp"
 
 /// The entries of x that a device gets from others, where x is exchanged by entries.
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// Ghosts travel in two messages: the popular ones, with which most entries of a graph are multiplied, and the others.
 inline constexpr std::size_t ghost_messages = 2;
@@ -18,4 +18,4 @@ struct GhostMessage {
     bool empty = true;
 };
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -5,7 +5,7 @@
 
 #include "runtime/matrix/streamed.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 namespace {
 
 /// Rate in GB/s of each device's link while all devices copy from the host, until the slowest is done: links may share
@@ -79,4 +79,4 @@ RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -12,14 +12,14 @@ MatrixState<T>::~MatrixState()
 {
     if (runtime) {
         try {
-            remember_races(*this);
+            distributed::remember_races(*this);
         } catch (const std::bad_alloc&) {
             // They will be raced again.
         }
     }
     // Each device's part is freed on its own worker, behind the jobs that use it.
     for (int rank = 0; runtime && rank < runtime->devices(); ++rank) {
-        Shard<T>* const shard = shards[static_cast<std::size_t>(rank)].release();
+        distributed::Shard<T>* const shard = shards[static_cast<std::size_t>(rank)].release();
         runtime->release(rank, [shard, rank, made = products] {
             for (const auto& product : made) {
                 if (product) {

@@ -15,11 +15,12 @@
 #include "runtime/node/node.hpp"
 #include "runtime/plan/sides.hpp"
 
-/// What a matrix's handle points to. Shared between the handles and the jobs that use it.
-namespace rmsp::detail {
-
+namespace rmsp::spgemm {
 template <class T>
 class FactorRows;
+}  // namespace rmsp::spgemm
+
+namespace rmsp::distributed {
 
 /// Where a matrix came from: what of the caller's arrays is in use still, and what stands beside them.
 template <class T>
@@ -42,6 +43,11 @@ struct MatrixRecord {
     std::int64_t raw_bytes = 0;
 };
 
+}  // namespace rmsp::distributed
+
+namespace rmsp::detail {
+
+/// What a matrix's handle points to. Shared between the handles and the jobs that use it.
 template <class T>
 struct MatrixState {
     explicit MatrixState(int devices) : shards(static_cast<std::size_t>(devices)) {}
@@ -50,26 +56,19 @@ struct MatrixState {
     std::shared_ptr<RuntimeState> runtime;
     Plan plan;
     DistributeOptions options;
-    MatrixOrigin<T> origin;
-    std::vector<std::unique_ptr<Shard<T>>> shards;
+    distributed::MatrixOrigin<T> origin;
+    std::vector<std::unique_ptr<distributed::Shard<T>>> shards;
     plan::Side rows;     ///< of M
     plan::Side columns;  ///< of M
     /// A x and A^T x. Those by rows are there from the start, those by columns once they were asked for; made ready
     /// under `preparing`.
-    std::array<std::shared_ptr<Product<T>>, 2> products;
+    std::array<std::shared_ptr<distributed::Product<T>>, 2> products;
     /// As products of matrices take the matrix, while there are any; under `preparing`.
-    std::weak_ptr<FactorRows<T>> factor_rows;
+    std::weak_ptr<spgemm::FactorRows<T>> factor_rows;
     std::mutex preparing;
     std::atomic<std::int64_t> round{0};  ///< how often the values were renewed
-    MatrixRecord record;
+    distributed::MatrixRecord record;
 };
-
-/// The side of M that holds the x of A x or A^T x; the other one holds y.
-template <class T>
-const plan::Side& x_side(const MatrixState<T>& matrix, bool of_transpose)
-{
-    return of_transpose == plan::transposed(matrix.plan) ? matrix.columns : matrix.rows;
-}
 
 /// What the handle points to.
 /// \throws Error(usage) for one that is empty: made by the default constructor, or moved from
@@ -91,3 +90,19 @@ struct MatrixAccess {
 };
 
 }  // namespace rmsp::detail
+
+namespace rmsp::distributed {
+
+using detail::checked;
+using detail::MatrixAccess;
+using detail::MatrixState;
+using detail::RuntimeState;
+
+/// The side of M that holds the x of A x or A^T x; the other one holds y.
+template <class T>
+const plan::Side& x_side(const MatrixState<T>& matrix, bool of_transpose)
+{
+    return of_transpose == plan::transposed(matrix.plan) ? matrix.columns : matrix.rows;
+}
+
+}  // namespace rmsp::distributed

@@ -19,7 +19,7 @@
 #include "runtime/matrix/vector.hpp"
 #include "runtime/node/node.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -77,7 +77,7 @@ public:
             .submit([&](engine::Worker& worker, engine::Rendezvous&) {
                 auto& data = data_[static_cast<std::size_t>(worker.rank())];
                 data = kernels::DeviceArray<double>(worker.device(),
-                                                    static_cast<std::size_t>(entries_ + read_sink_entries));
+                                                    static_cast<std::size_t>(entries_ + node::read_sink_entries));
                 kernels::fill(data.data(), entries_, 0.0, worker.context());
             })
             .get();
@@ -144,7 +144,7 @@ public:
             }
             return false;
         };
-        const std::int64_t most = applies + detail::Race<T>::most_applies + 1;
+        const std::int64_t most = applies + Race<T>::most_applies + 1;
         for (std::int64_t i = 0; i < applies || (i < most && racing()); ++i) {
             if (flush_) {
                 submit_flush(nullptr, 0);
@@ -367,7 +367,7 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
         m.limit_after_gbs = total(measure_links(*matrix));
         m.limit_gbs = std::max(m.limit_before_gbs, m.limit_after_gbs);
     } else {
-        m.limit_gbs = total(measure_limits(runtime));
+        m.limit_gbs = total(node::measure_limits(runtime));
     }
     m.limit_source = runtime.options.limit_gbs > 0 ? "given"
                      : link                        ? "measured host-to-device copies"
@@ -384,4 +384,4 @@ template Measurement measure_matrix(const std::shared_ptr<MatrixState<double>>&,
                                     std::int64_t, std::int64_t, double, const double*, double, const double*, double*,
                                     bool);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -9,7 +9,7 @@
 #include "runtime/matrix/prepare_kernel.hpp"
 #include "runtime/plan/streamed_kernels.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 namespace {
 
 /// Nonzeros before one of the shard's owned rows.
@@ -259,4 +259,4 @@ RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

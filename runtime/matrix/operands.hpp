@@ -8,7 +8,7 @@
 #include "runtime/matrix/vector_state.hpp"
 
 /// The vectors of an apply.
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// x of an apply: on the devices, or in host memory if there is no vector.
 template <class T>
@@ -35,4 +35,4 @@ void upload_vector(engine::Worker& worker, StreamedPart<T>* part, T* to, const T
     }
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 double median(std::vector<double> values)
 {
     if (values.empty()) {
@@ -112,4 +112,4 @@ std::vector<PhaseTimes> PhaseProbe::medians() const
     return phases;
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

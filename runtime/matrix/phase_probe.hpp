@@ -9,7 +9,9 @@
 #include "runtime/engine/worker.hpp"
 #include "runtime/node/node.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
+
+using detail::RuntimeState;
 
 /// The middle one of the values, the upper of two; 0 if there are none.
 double median(std::vector<double> values);
@@ -53,4 +55,4 @@ private:
     std::vector<std::size_t> used_;
 };
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -5,7 +5,7 @@
 
 #include <kernels/steps/ghosts/ghosts.hpp>
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 template <class T>
 bool RowProduct<T>::exchanged_by_rows(const Source<T>& x) const
 {
@@ -151,4 +151,4 @@ RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -9,7 +9,7 @@
 #include "runtime/plan/rank_kernels.hpp"
 #include "runtime/plan/streamed_kernels.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -34,7 +34,7 @@ bool worth_a_race(const std::vector<KernelCandidate>& candidates, std::int64_t a
     }
     const double favourite = candidates[0].predicted_seconds;
     const KernelCandidate& challenger = candidates[1];
-    const double cost = challenger.prepare_seconds + detail::Race<T>::applies / 2 * challenger.predicted_seconds;
+    const double cost = challenger.prepare_seconds + Race<T>::applies / 2 * challenger.predicted_seconds;
     return challenger.predicted_seconds < most_predicted_ratio * favourite &&
            cost <= most_race_share * static_cast<double>(applies) * favourite;
 }
@@ -102,10 +102,9 @@ void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, en
                            worth_a_race<T>(plan.candidates, options.expected_applies);
         if (raced) {
             if (auto challenger = prepare_next()) {
-                own.race =
-                    RaceRecord{std::make_shared<detail::RaceOutcome>(), {plan.apply_bytes, apply_bytes(*challenger)}};
-                own.owned_operator = std::make_unique<detail::Race<T>>(worker, std::move(own.owned_operator),
-                                                                       std::move(challenger), own.race->outcome);
+                own.race = RaceRecord{std::make_shared<RaceOutcome>(), {plan.apply_bytes, apply_bytes(*challenger)}};
+                own.owned_operator = std::make_unique<Race<T>>(worker, std::move(own.owned_operator),
+                                                               std::move(challenger), own.race->outcome);
             }
         }
         plan.break_even_applies = plan::break_even(plan.candidates, plan.kernel);
@@ -118,7 +117,7 @@ template <class T>
 void end_race_in_order(const Shard<T>& shard, RowShard<T>& own)
 {
     if (own.race) {
-        static_cast<detail::Race<T>&>(*own.owned_operator).decide_in_order(shard.owned.rows);
+        static_cast<Race<T>&>(*own.owned_operator).decide_in_order(shard.owned.rows);
     }
 }
 
@@ -186,4 +185,4 @@ RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

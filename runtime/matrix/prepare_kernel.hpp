@@ -7,7 +7,7 @@
 #include "runtime/matrix/row_shard.hpp"
 
 /// The kernel of a resident shard made ready, and the race of two where the model does not decide.
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// Makes the kernel of the plan ready for shard.owned; where the choice is automatic, the next one if there is no room
 /// for it or it finds that it does not suit, and a Race of two where there is time for one. Completes the candidates.
@@ -34,4 +34,4 @@ Plan current_plan(const MatrixState<T>& matrix);
 template <class T>
 void remember_races(const MatrixState<T>& matrix);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

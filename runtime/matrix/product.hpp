@@ -5,7 +5,7 @@
 #include "runtime/matrix/operands.hpp"
 #include "runtime/matrix/phase_probe.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// y = alpha A x + beta y for one matrix A, or for its transpose: what the devices have for it besides their parts of
 /// the matrix.
@@ -42,4 +42,4 @@ private:
     bool ready_ = false;
 };
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

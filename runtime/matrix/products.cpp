@@ -6,7 +6,7 @@
 #include "runtime/matrix/column_product.hpp"
 #include "runtime/matrix/row_product.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 template <class T>
 void prepare_apply(MatrixState<T>& matrix, bool of_transpose)
@@ -59,4 +59,4 @@ RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

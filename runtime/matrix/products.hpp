@@ -7,7 +7,7 @@
 #include "runtime/matrix/phase_probe.hpp"
 
 /// A matrix's products with A and with A^T.
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// Makes room and kernels ready for products with A, or with A^T; once for each, blocks.
 /// \throws Error(usage) for A^T of a streamed matrix, or if no kernel keeps the determinism asked for
@@ -23,4 +23,4 @@ void apply_on(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous
 template <class T>
 void finish_host_y(const MatrixState<T>& matrix, T* y, bool of_transpose = false);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

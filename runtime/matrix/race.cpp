@@ -5,7 +5,7 @@
 
 #include <kernels/steps/support/support.hpp>
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 template <class T>
 Race<T>::Race(engine::Worker& worker, std::unique_ptr<kernels::SpmvOperator<T>> favourite,
@@ -164,4 +164,4 @@ std::int64_t Race<T>::workspace_bytes() const
 template class Race<float>;
 template class Race<double>;
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

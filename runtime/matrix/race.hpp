@@ -10,7 +10,7 @@
 
 #include "runtime/engine/worker.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// How a race ended; read by other threads.
 struct RaceOutcome {
@@ -91,4 +91,4 @@ private:
     std::size_t leader_ = 0;
 };
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

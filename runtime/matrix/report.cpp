@@ -15,7 +15,7 @@ Report DistributedMatrix<T>::report() const
     const std::vector<double> limits = runtime.limits(state_->options.mode);
     std::lock_guard lock(runtime.mutex);
     Report report;
-    report.plan = detail::current_plan(*state_);
+    report.plan = distributed::current_plan(*state_);
     for (std::size_t i = 0; i < report.plan.shards.size(); ++i) {
         report.plan.shards[i].limit_gbs = limits[i];
     }

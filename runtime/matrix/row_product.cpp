@@ -5,7 +5,7 @@
 #include <kernels/steps/ghosts/ghosts.hpp>
 #include <kernels/steps/support/support.hpp>
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 namespace {
 
 /// Whether entries are in the order of the matrix's kernel.
@@ -252,4 +252,4 @@ void RowProduct<T>::finish_host_y(T* y) const
 template class RowProduct<float>;
 template class RowProduct<double>;
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -12,7 +12,7 @@
 #include "runtime/matrix/product.hpp"
 #include "runtime/matrix/row_shard.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 struct GhostSearch;
 
@@ -130,4 +130,4 @@ RowProduct<T>* row_product(const MatrixState<T>& matrix)
                : nullptr;
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

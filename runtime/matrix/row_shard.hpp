@@ -15,11 +15,11 @@
 #include "runtime/matrix/shard.hpp"
 #include "runtime/transport/transport.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// A race between the first two candidates of a shard's plan.
 struct RaceRecord {
-    std::shared_ptr<detail::RaceOutcome> outcome;
+    std::shared_ptr<RaceOutcome> outcome;
     std::array<std::int64_t, 2> apply_bytes{};  ///< ShardPlan::apply_bytes with each
 };
 
@@ -74,4 +74,4 @@ bool begins_with_own_columns(const Shard<T>& shard, const RowShard<T>& own)
 /// Stretches in which the rows of a resident part leave for a host y, each while the next is multiplied.
 inline constexpr int host_y_stretches = 8;
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-namespace rmsp::detail {
-std::unique_ptr<MemoryBudget> make_budget(engine::Device& device, const DistributeOptions& options)
+namespace rmsp::distributed {
+std::unique_ptr<engine::MemoryBudget> make_budget(engine::Device& device, const DistributeOptions& options)
 {
-    return std::make_unique<MemoryBudget>(
+    return std::make_unique<engine::MemoryBudget>(
         device, options.device_bytes,
         fmt::format("a streamed matrix on {} {}", to_string(device.info().kind), device.info().index));
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -13,14 +13,14 @@
 #include "runtime/plan/sides.hpp"
 #include "runtime/transport/transport.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// A part of a matrix on its device. The row that the part shares with its predecessor, if any, is a matrix of one row
 /// of its own (`carry`), so that every kernel multiplies whole rows only.
 template <class T>
 struct Shard {
-    bool streams = false;                  ///< comes to the device in pieces
-    std::unique_ptr<MemoryBudget> budget;  ///< of a streamed part: what its products' arrays are taken from
+    bool streams = false;                          ///< comes to the device in pieces
+    std::unique_ptr<engine::MemoryBudget> budget;  ///< of a streamed part: what its products' arrays are taken from
     PartialCsr part;
     std::int64_t carry_nnz = 0;  ///< nonzeros of the shared first row
     kernels::DeviceArray<std::byte> row_ptr;
@@ -52,6 +52,6 @@ std::vector<Piece> pieces_of(const Shard<T>& shard)
 }
 
 /// What a streamed part takes its memory from.
-std::unique_ptr<MemoryBudget> make_budget(engine::Device& device, const DistributeOptions& options);
+std::unique_ptr<engine::MemoryBudget> make_budget(engine::Device& device, const DistributeOptions& options);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

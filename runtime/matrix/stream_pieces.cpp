@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 namespace {
 
 /// Pieces of one row, whose nonzeros here are [first, end).
@@ -64,4 +64,4 @@ std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, s
     return pieces;
 }
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -7,7 +7,7 @@
 #include <rmsp/partition.hpp>
 
 /// The pieces in which a part of a streamed matrix comes to its device.
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// A stretch of a device's part that is copied and multiplied as one.
 struct StreamPiece {
@@ -33,4 +33,4 @@ struct StreamEnds {
 std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
                                     std::int64_t chunk_bytes, std::int64_t entry_bytes, const StreamEnds& ends = {});
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

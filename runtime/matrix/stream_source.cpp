@@ -2,10 +2,10 @@
 
 #include <cstddef>
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 template <class T>
-StreamSource<T>::StreamSource(LockedArrays& arrays, engine::Device& device, const CsrView<T>& matrix, bool lock)
+StreamSource<T>::StreamSource(engine::LockedArrays& arrays, engine::Device& device, const CsrView<T>& matrix, bool lock)
     : a(matrix),
       row_ptr(arrays.find_or_lock(device, matrix.row_ptr.data(),
                                   static_cast<std::size_t>(matrix.rows + 1) * matrix.row_ptr.element_bytes(), lock)),
@@ -19,4 +19,4 @@ StreamSource<T>::StreamSource(LockedArrays& arrays, engine::Device& device, cons
 template struct StreamSource<float>;
 template struct StreamSource<double>;
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -11,7 +11,7 @@
 #include "runtime/matrix/encode_pieces.hpp"
 #include "runtime/plan/streamed_kernels.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -495,4 +495,4 @@ void StreamedPart<T>::abandon(engine::Worker& worker) noexcept
 template class StreamedPart<float>;
 template class StreamedPart<double>;
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -19,7 +19,7 @@
 #include "runtime/transport/transport.hpp"
 
 /// The streamed mode: a matrix that stays in the caller's host memory and comes to the devices in pieces at each apply.
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// One device's part of a streamed matrix. Slots of device memory hold the pieces on their way: some wait, one is
 /// filled, one is multiplied, by two streams that wait for each other's events. Made, used and freed on the device's
@@ -140,4 +140,4 @@ private:
     double encode_seconds_ = 0;
 };
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -2,7 +2,7 @@
 
 #include "runtime/matrix/upload.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 template <class T>
 void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values, plan::ResidentValues<T>* resident)
 {
@@ -56,4 +56,4 @@ RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

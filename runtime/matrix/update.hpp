@@ -5,11 +5,11 @@
 #include "runtime/matrix/matrix_state.hpp"
 #include "runtime/plan/stored.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// New values, same structure; from the devices if `resident` is not null.
 template <class T>
 void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values,
                    plan::ResidentValues<T>* resident = nullptr);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -7,7 +7,7 @@
 
 #include <kernels/steps/support/support.hpp>
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 template <class T>
 void upload_values(Shard<T>& shard, engine::Worker& worker, const T* values)
 {
@@ -200,4 +200,4 @@ RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -13,7 +13,7 @@
 #include "runtime/plan/stored.hpp"
 
 /// The parts of a matrix on their way to the devices.
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// Adds up what the devices upload and reports it as one share.
 class UploadProgress {
@@ -44,4 +44,4 @@ template <class T>
 void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, const plan::Stored<T>& a,
                  UploadProgress& progress);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

@@ -13,7 +13,7 @@
 #include "runtime/matrix/row_product.hpp"
 
 namespace rmsp {
-namespace detail {
+namespace distributed {
 
 template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>& runtime, Layout layout,
@@ -209,7 +209,7 @@ template void upload_vector(const std::shared_ptr<VectorState<double>>&, const d
 template void download_vector(const std::shared_ptr<VectorState<float>>&, float*);
 template void download_vector(const std::shared_ptr<VectorState<double>>&, double*);
 
-}  // namespace detail
+}  // namespace distributed
 
 template <class T>
 std::int64_t DistributedVector<T>::size() const
@@ -259,14 +259,14 @@ template <class T>
 void DistributedVector<T>::upload(const T* entries)
 {
     core::require_array("entries", entries, size());
-    detail::upload_vector(state_, entries);
+    distributed::upload_vector(state_, entries);
 }
 
 template <class T>
 void DistributedVector<T>::download(T* entries) const
 {
     core::require_array("entries", entries, size());
-    detail::download_vector(state_, entries);
+    distributed::download_vector(state_, entries);
 }
 
 template <class T>
@@ -275,7 +275,7 @@ void DistributedVector<T>::fill(T value)
     const auto vector = detail::checked(state_);
     const bool shared = vector->runtime->shared_memory();
     vector->runtime->submit([vector, value, shared](engine::Worker& worker, engine::Rendezvous&) {
-        const auto part = detail::part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
+        const auto part = distributed::part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
         kernels::fill(part.place, part.count, value, worker.context());
     });
 }

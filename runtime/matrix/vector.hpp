@@ -7,7 +7,7 @@
 #include "runtime/matrix/matrix_state.hpp"
 #include "runtime/matrix/vector_state.hpp"
 
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// Memory for a vector of `size` entries; offsets say which entries each device holds (replicated: which it brings to
 /// the host), needed which ones it will be sent, if the vector is an x by rows, ghosts how many others behind those.
@@ -32,4 +32,4 @@ void upload_vector(const std::shared_ptr<VectorState<T>>& vector, const T* host)
 template <class T>
 void download_vector(const std::shared_ptr<VectorState<T>>& vector, T* host);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::distributed

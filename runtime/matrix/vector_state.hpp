@@ -12,8 +12,7 @@
 #include "runtime/node/node.hpp"
 #include "runtime/transport/transport.hpp"
 
-/// What a vector's handle points to. Shared between the handles and the jobs that use it.
-namespace rmsp::detail {
+namespace rmsp::distributed {
 
 /// An order that is not the matrix's, of vectors on one device.
 struct VectorOrder {
@@ -21,6 +20,11 @@ struct VectorOrder {
     std::shared_ptr<const void> matrix;  ///< whose kernel's it is
 };
 
+}  // namespace rmsp::distributed
+
+namespace rmsp::detail {
+
+/// What a vector's handle points to. Shared between the handles and the jobs that use it.
 template <class T>
 struct VectorState {
     ~VectorState();
@@ -36,8 +40,8 @@ struct VectorState {
     std::vector<transport::Range> held;
     std::vector<void*> entry_zero;
     std::vector<std::int64_t>
-        ghost_room;                    ///< entries that each device has room for behind its slice and all that is held
-    std::optional<VectorOrder> order;  ///< none: the matrix's
+        ghost_room;  ///< entries that each device has room for behind its slice and all that is held
+    std::optional<distributed::VectorOrder> order;  ///< none: the matrix's
 
     /// Whether every device has room for the entries that it needs.
     bool holds(const std::vector<transport::Range>& needed) const
@@ -63,3 +67,12 @@ struct VectorAccess {
 };
 
 }  // namespace rmsp::detail
+
+namespace rmsp::distributed {
+
+using detail::checked;
+using detail::RuntimeState;
+using detail::VectorAccess;
+using detail::VectorState;
+
+}  // namespace rmsp::distributed

@@ -11,7 +11,7 @@
 
 /// What bounds an apply: the bandwidth of the devices' memory.
 namespace rmsp {
-namespace detail {
+namespace node {
 namespace {
 
 /// Largest rate in GB/s of `work`, which moves `bytes` and is queued by all devices at the same time.
@@ -83,8 +83,8 @@ std::vector<double> measure_limits(RuntimeState& runtime)
     return limits;
 }
 
-}  // namespace detail
+}  // namespace node
 
-std::vector<double> Runtime::measure_limits() { return detail::measure_limits(*detail::checked(state_)); }
+std::vector<double> Runtime::measure_limits() { return node::measure_limits(*detail::checked(state_)); }
 
 }  // namespace rmsp

@@ -17,11 +17,13 @@
 #include "runtime/transport/connect.hpp"
 #include "runtime/transport/transport.hpp"
 
-/// The node's devices with their workers, and what connects them: what a runtime's handle points to.
+namespace rmsp::distributed {
+class DotSlots;
+}  // namespace rmsp::distributed
+
 namespace rmsp::detail {
 
-class DotSlots;
-
+/// The node's devices with their workers, and what connects them: what a runtime's handle points to.
 struct RuntimeState {
     ~RuntimeState();
 
@@ -33,13 +35,13 @@ struct RuntimeState {
     std::unique_ptr<engine::JobQueue> jobs;
     std::vector<std::unique_ptr<transport::Transport>> others;  ///< connected on demand; under `connecting` and `mutex`
     std::mutex connecting;
-    LockedArrays locked;  ///< of streamed matrices
+    engine::LockedArrays locked;  ///< of streamed matrices
     std::vector<std::string> notes;
     engine::Cache cache;
     std::vector<double>
         link_gbs;  ///< copies from the host to each device, all at once; empty until measured; under `mutex`
     std::once_flag dot_slots_made;
-    std::shared_ptr<DotSlots> dot_slots;  ///< made for the first dot product
+    std::shared_ptr<distributed::DotSlots> dot_slots;  ///< made for the first dot product
     mutable std::mutex mutex;
 
     int devices() const { return static_cast<int>(infos.size()); }
@@ -62,10 +64,6 @@ struct RuntimeState {
     void stop() noexcept;
 };
 
-/// Reads the topology, then starts and binds the workers and opens their devices, if it is the live one's; connects
-/// nothing. \throws as Runtime's constructor
-std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options);
-
 /// What the handle points to.
 /// \throws Error(usage) for one that is empty: made by the default constructor, or moved from
 const std::shared_ptr<RuntimeState>& checked(const std::shared_ptr<RuntimeState>& state);
@@ -75,10 +73,20 @@ struct RuntimeAccess {
     static const std::shared_ptr<RuntimeState>& state(const Runtime& runtime) { return checked(runtime.state_); }
 };
 
+}  // namespace rmsp::detail
+
+namespace rmsp::node {
+
+using detail::RuntimeState;
+
+/// Reads the topology, then starts and binds the workers and opens their devices, if it is the live one's; connects
+/// nothing. \throws as Runtime's constructor
+std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options);
+
 /// Room for what kernels::read_all() writes.
 inline constexpr std::int64_t read_sink_entries = 4096;
 
 /// Measures the read bandwidths that RuntimeState::limits() does not know yet.
 std::vector<double> measure_limits(RuntimeState& runtime);
 
-}  // namespace rmsp::detail
+}  // namespace rmsp::node

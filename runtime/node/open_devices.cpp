@@ -126,7 +126,7 @@ int core_count(const Topology& topology)
 
 }  // namespace
 
-namespace detail {
+namespace node {
 
 std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
 {
@@ -228,6 +228,6 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
     return state;
 }
 
-}  // namespace detail
+}  // namespace node
 
 }  // namespace rmsp

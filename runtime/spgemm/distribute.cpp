@@ -89,7 +89,7 @@ DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product,
     whole_rows.alignment = RowAlignment::row;
     plan::Stored<T> stored = plan::stored(c->view());
     stored.resident = &values;
-    return detail::MatrixAccess::handle(detail::distribute(product->runtime, stored, whole_rows));
+    return detail::MatrixAccess::handle(distributed::distribute(product->runtime, stored, whole_rows));
 }
 
 template <class T>
@@ -109,7 +109,7 @@ void renew(const std::shared_ptr<ProductState<T>>& product, DistributedMatrix<T>
     }
     ValuesOfProduct<T> values(*product->runtime, *c);
     values.split(to->plan.partition);
-    detail::update_values<T>(to, nullptr, &values);
+    distributed::update_values<T>(to, nullptr, &values);
 }
 
 #define RMSP_INSTANTIATE(T)                                                                                      \

@@ -15,14 +15,7 @@
 #include "runtime/matrix/row_product.hpp"
 #include "runtime/node/node.hpp"
 
-namespace rmsp::detail {
-
-using spgemm::entry_zero;
-using spgemm::EntryExchange;
-using spgemm::exchange_transport;
-using spgemm::FactorPart;
-using spgemm::gather_held;
-using spgemm::open_channel;
+namespace rmsp::spgemm {
 
 /// The rows of a distributed matrix as products take them: whole, in columns of the matrix's own numbers. A device
 /// whose shard is different keeps a copy: of its columns if they were numbered anew, of all its entries if its last row
@@ -68,7 +61,7 @@ void restore(const MatrixState<T>& matrix, engine::Worker& worker, const std::in
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     const std::int64_t base = matrix.plan.shards[rank].index_base;
-    const RowProduct<T>& rows = *row_product(matrix);
+    const distributed::RowProduct<T>& rows = *distributed::row_product(matrix);
     const std::int64_t first = rows.by_entries() ? rows.x_slices()[rank] : base;
     const std::int64_t own =
         rows.by_entries() ? rows.x_slices()[rank + 1] - first : std::numeric_limits<std::int64_t>::max();
@@ -107,7 +100,7 @@ FactorRows<T>::FactorRows(MatrixState<T>& matrix)
     first_rows.push_back(matrix.plan.rows);
     slices[devices] = matrix.plan.nnz;
     for (std::size_t i = devices; i-- > 0;) {
-        const Shard<T>& shard = *matrix.shards[i];
+        const distributed::Shard<T>& shard = *matrix.shards[i];
         slices[i] = shard.part.owned_rows() > 0 ? shard.part.start_idx + shard.carry_nnz : slices[i + 1];
     }
     if (!plan::shares_rows(matrix.plan.partition)) {
@@ -144,12 +137,13 @@ template <class T>
 void FactorRows<T>::make(engine::Worker& worker, engine::Rendezvous& meeting)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
-    const Shard<T>& shard = *matrix_.shards[rank];
+    const distributed::Shard<T>& shard = *matrix_.shards[rank];
     engine::Device& device = worker.device();
     const std::int64_t rows = shard.owned.rows;
     const std::int64_t has = shard.owned.nnz;
     const std::int64_t entries = slices[rank + 1] - slices[rank];
-    const bool renumbered = row_product(matrix_)->by_entries() || matrix_.plan.shards[rank].index_base != 0;
+    const bool renumbered =
+        distributed::row_product(matrix_)->by_entries() || matrix_.plan.shards[rank].index_base != 0;
     copies_[rank] = std::make_unique<Copy>();
     Copy& copy = *copies_[rank];
     FactorPart<T>& part = parts[rank];
@@ -206,9 +200,6 @@ void FactorRows<T>::refresh(engine::Worker& worker, engine::Rendezvous& meeting)
     gather_held<T>(worker, meeting, *exchange_, exchange_->values);
 }
 
-}  // namespace rmsp::detail
-
-namespace rmsp::spgemm {
 namespace {
 
 /// \throws Error(usage) unless the devices have all of the matrix in CSR, with 32-bit columns and the values that were
@@ -238,7 +229,7 @@ public:
         : ResidentFactor<T>(matrix->plan.rows, matrix->plan.cols), matrix_(matrix)
     {
         this->taken = round();
-        rows_ = detail::FactorRows<T>::of(*matrix);
+        rows_ = FactorRows<T>::of(*matrix);
         this->first_rows = rows_->first_rows;
         this->slices = rows_->slices;
         this->parts = rows_->parts;
@@ -248,7 +239,7 @@ public:
 
 private:
     std::shared_ptr<MatrixState<T>> matrix_;
-    std::shared_ptr<detail::FactorRows<T>> rows_;
+    std::shared_ptr<FactorRows<T>> rows_;
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ int threads_of(engine::Worker& worker)
 }
 
 template <class T>
-std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(engine::Worker& worker, MemoryBudget& memory,
+std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(engine::Worker& worker, engine::MemoryBudget& memory,
                                                             const SpgemmOptions& options, const DeviceRows<T>& left,
                                                             const DeviceRows<T>& right)
 {
@@ -168,14 +168,14 @@ void renew_b(const Factors<T>& factors, ProductPart<T>& part, engine::Worker& wo
     }
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                    \
-    template std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(                                      \
-        engine::Worker&, MemoryBudget&, const SpgemmOptions&, const DeviceRows<T>&, const DeviceRows<T>&);     \
-    template void check_counts(const kernels::SpgemmOperator<T>&, std::int64_t, std::int64_t);                 \
-    template PartSeconds build_part(const Factors<T>&, SpgemmShardPlan&, ProductPart<T>&, engine::Worker&,     \
-                                    engine::Rendezvous&);                                                      \
-    template void renew_a(const Factors<T>&, ProductPart<T>&, engine::Worker&, const T*, const T*);            \
-    template void renew_b(const Factors<T>&, ProductPart<T>&, engine::Worker&, engine::Rendezvous&, const T*); \
+#define RMSP_INSTANTIATE(T)                                                                                        \
+    template std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(                                          \
+        engine::Worker&, engine::MemoryBudget&, const SpgemmOptions&, const DeviceRows<T>&, const DeviceRows<T>&); \
+    template void check_counts(const kernels::SpgemmOperator<T>&, std::int64_t, std::int64_t);                     \
+    template PartSeconds build_part(const Factors<T>&, SpgemmShardPlan&, ProductPart<T>&, engine::Worker&,         \
+                                    engine::Rendezvous&);                                                          \
+    template void renew_a(const Factors<T>&, ProductPart<T>&, engine::Worker&, const T*, const T*);                \
+    template void renew_b(const Factors<T>&, ProductPart<T>&, engine::Worker&, engine::Rendezvous&, const T*);     \
     template void fill_or_renew(ProductPart<T>&, engine::Worker&, T);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

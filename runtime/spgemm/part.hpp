@@ -27,7 +27,7 @@ struct ProductPart {
     }
 
     std::unique_ptr<kernels::Memory> pool;
-    MemoryBudget budget;  ///< of the pool
+    engine::MemoryBudget budget;  ///< of the pool
     std::int64_t first_row = 0;
     std::int64_t end_row = 0;
     RowSelection b_rows;
@@ -45,7 +45,7 @@ struct ProductPart {
 /// Cores of a worker for loops on the host.
 int threads_of(engine::Worker& worker);
 
-inline kernels::Context context_of(engine::Worker& worker, MemoryBudget& memory)
+inline kernels::Context context_of(engine::Worker& worker, engine::MemoryBudget& memory)
 {
     kernels::Context context = worker.context();
     context.memory = &memory;
@@ -54,7 +54,7 @@ inline kernels::Context context_of(engine::Worker& worker, MemoryBudget& memory)
 
 /// The structure of a product of two matrices on the device, by the kernel that the options name.
 template <class T>
-std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(engine::Worker& worker, MemoryBudget& memory,
+std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(engine::Worker& worker, engine::MemoryBudget& memory,
                                                             const SpgemmOptions& options, const DeviceRows<T>& a,
                                                             const DeviceRows<T>& b);
 

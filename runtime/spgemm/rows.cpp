@@ -177,7 +177,7 @@ RowSelection consecutive(const CsrView<T>& a, std::int64_t first_row, std::int64
 }
 
 template <class T>
-IndexView upload_row_pointers(engine::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix,
+IndexView upload_row_pointers(engine::Worker& worker, engine::MemoryBudget& memory, const CsrView<T>& matrix,
                               const RowSelection& selection, std::int64_t first_row, std::int64_t rows,
                               kernels::DeviceArray<std::byte>& storage)
 {
@@ -200,8 +200,8 @@ IndexView upload_row_pointers(engine::Worker& worker, MemoryBudget& memory, cons
 }
 
 template <class T>
-void upload_rows(engine::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix, const RowSelection& selection,
-                 std::int64_t first_row, std::int64_t rows, DeviceRows<T>& out)
+void upload_rows(engine::Worker& worker, engine::MemoryBudget& memory, const CsrView<T>& matrix,
+                 const RowSelection& selection, std::int64_t first_row, std::int64_t rows, DeviceRows<T>& out)
 {
     const IndexView row_ptr = upload_row_pointers(worker, memory, matrix, selection, first_row, rows, out.row_ptr);
     out.col_idx = kernels::DeviceArray<std::int32_t>(memory, static_cast<std::size_t>(selection.nnz));
@@ -213,7 +213,7 @@ void upload_rows(engine::Worker& worker, MemoryBudget& memory, const CsrView<T>&
 }
 
 template <class T>
-void upload_a(engine::Worker& worker, MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
+void upload_a(engine::Worker& worker, engine::MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
               std::int64_t first_row, std::int64_t end_row, const RowSelection& b_rows, const DeviceRows<T>& device_b,
               DeviceRows<T>& out)
 {
@@ -243,17 +243,18 @@ void upload_values(engine::Worker& worker, IndexView row_ptr, const RowSelection
     upload_entries(worker, row_ptr, selection, from, to);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                         \
-    template RowSelection select_rows(const CsrView<T>&, std::int64_t, std::int64_t, const CsrView<T>&, int);       \
-    template RowSelection consecutive(const CsrView<T>&, std::int64_t, std::int64_t);                               \
-    template std::int64_t position_in_b(const CsrView<T>&, const CsrView<T>&, std::int64_t, std::int64_t,           \
-                                        const RowSelection&);                                                       \
-    template IndexView upload_row_pointers(engine::Worker&, MemoryBudget&, const CsrView<T>&, const RowSelection&,  \
-                                           std::int64_t, std::int64_t, kernels::DeviceArray<std::byte>&);           \
-    template void upload_rows(engine::Worker&, MemoryBudget&, const CsrView<T>&, const RowSelection&, std::int64_t, \
-                              std::int64_t, DeviceRows<T>&);                                                        \
-    template void upload_a(engine::Worker&, MemoryBudget&, const CsrView<T>&, const CsrView<T>&, std::int64_t,      \
-                           std::int64_t, const RowSelection&, const DeviceRows<T>&, DeviceRows<T>&);                \
+#define RMSP_INSTANTIATE(T)                                                                                            \
+    template RowSelection select_rows(const CsrView<T>&, std::int64_t, std::int64_t, const CsrView<T>&, int);          \
+    template RowSelection consecutive(const CsrView<T>&, std::int64_t, std::int64_t);                                  \
+    template std::int64_t position_in_b(const CsrView<T>&, const CsrView<T>&, std::int64_t, std::int64_t,              \
+                                        const RowSelection&);                                                          \
+    template IndexView upload_row_pointers(engine::Worker&, engine::MemoryBudget&, const CsrView<T>&,                  \
+                                           const RowSelection&, std::int64_t, std::int64_t,                            \
+                                           kernels::DeviceArray<std::byte>&);                                          \
+    template void upload_rows(engine::Worker&, engine::MemoryBudget&, const CsrView<T>&, const RowSelection&,          \
+                              std::int64_t, std::int64_t, DeviceRows<T>&);                                             \
+    template void upload_a(engine::Worker&, engine::MemoryBudget&, const CsrView<T>&, const CsrView<T>&, std::int64_t, \
+                           std::int64_t, const RowSelection&, const DeviceRows<T>&, DeviceRows<T>&);                   \
     template void upload_values(engine::Worker&, IndexView, const RowSelection&, const T*, T*);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

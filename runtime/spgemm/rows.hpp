@@ -13,8 +13,6 @@
 /// Which rows of a matrix a device gets, and how they get there.
 namespace rmsp::spgemm {
 
-using detail::MemoryBudget;
-
 /// Whether B is on the devices, and its entries not on the host.
 template <class T>
 bool b_is_on_devices(const CsrView<T>& b)
@@ -77,16 +75,16 @@ struct DeviceRows {
 /// Sends local row pointers of the rows [first_row, first_row + rows) of a matrix, 32-bit where the entries allow; rows
 /// that are not selected are empty.
 template <class T>
-IndexView upload_row_pointers(engine::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix,
+IndexView upload_row_pointers(engine::Worker& worker, engine::MemoryBudget& memory, const CsrView<T>& matrix,
                               const RowSelection& selection, std::int64_t first_row, std::int64_t rows,
                               kernels::DeviceArray<std::byte>& storage);
 /// The same with the selected rows' entries: a matrix of its own.
 template <class T>
-void upload_rows(engine::Worker& worker, MemoryBudget& memory, const CsrView<T>& matrix, const RowSelection& selection,
-                 std::int64_t first_row, std::int64_t rows, DeviceRows<T>& out);
+void upload_rows(engine::Worker& worker, engine::MemoryBudget& memory, const CsrView<T>& matrix,
+                 const RowSelection& selection, std::int64_t first_row, std::int64_t rows, DeviceRows<T>& out);
 /// Sends rows of A, unless they came with B, of which b_rows are on the device.
 template <class T>
-void upload_a(engine::Worker& worker, MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
+void upload_a(engine::Worker& worker, engine::MemoryBudget& memory, const CsrView<T>& a, const CsrView<T>& b,
               std::int64_t first_row, std::int64_t end_row, const RowSelection& b_rows, const DeviceRows<T>& device_b,
               DeviceRows<T>& out);
 /// Sends the selected rows' values alone.

@@ -63,7 +63,7 @@ TEST_P(Choice, ARaceKeepsResultsRightAndIsRemembered)
     {
         auto rt = runtime();
         auto matrix = rt->distribute(a.view(), options);
-        for (int i = 0; i < detail::Race<double>::most_applies + 2; ++i) {
+        for (int i = 0; i < distributed::Race<double>::most_applies + 2; ++i) {
             if (i == 4) {  // in the middle of it
                 set_values(a, ValueKind::random, 77);
                 matrix.update_values(a.values.data());
@@ -78,7 +78,7 @@ TEST_P(Choice, ARaceKeepsResultsRightAndIsRemembered)
                 EXPECT_EQ(shard.candidates[0].kernel, shard.kernel);
                 EXPECT_GT(shard.candidates[0].measured_seconds, 0);
                 // The favourite stays unless the challenger is faster by more than the margin.
-                EXPECT_LE((1 - detail::Race<double>::margin) * shard.candidates[0].measured_seconds,
+                EXPECT_LE((1 - distributed::Race<double>::margin) * shard.candidates[0].measured_seconds,
                           shard.candidates[1].measured_seconds);
             }
             winners.push_back(shard.kernel);

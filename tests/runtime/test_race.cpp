@@ -8,7 +8,7 @@
 #include <runtime/engine/host/host_device.hpp>
 #include <runtime/matrix/race.hpp>
 
-namespace rmsp::detail::test {
+namespace rmsp::distributed::test {
 
 namespace {
 
@@ -200,4 +200,4 @@ TEST_F(RaceTest, WithoutAnOrderItGoesOn)
 }
 
 }  // namespace
-}  // namespace rmsp::detail::test
+}  // namespace rmsp::distributed::test

@@ -17,8 +17,8 @@
 namespace rmsp::test {
 namespace {
 
-using detail::cut_stream;
-using detail::StreamPiece;
+using distributed::cut_stream;
+using distributed::StreamPiece;
 
 template <class T>
 PartialCsr whole(const CsrMatrix<T>& a)
@@ -81,7 +81,7 @@ TEST(CutStream, TheFirstAndTheLastPiecesAreSmaller)
 
 /// Every nonzero and every owned row once, in order; no piece above the limit.
 void check_cover(IndexView row_ptr, const PartialCsr& part, std::int64_t chunk_bytes, std::int64_t entry_bytes,
-                 const detail::StreamEnds& ends = {})
+                 const distributed::StreamEnds& ends = {})
 {
     const std::int64_t carry = carry_of(row_ptr, part);
     std::int64_t nonzero = part.start_idx;
@@ -216,7 +216,7 @@ struct PagesAndABit {
     const std::byte* end;
 };
 
-void expect_arrives(const detail::LockedArray& array, ObservedDevice& device, ObservedDevice::ObservedStream& stream,
+void expect_arrives(const engine::LockedArray& array, ObservedDevice& device, ObservedDevice::ObservedStream& stream,
                     const std::byte* from, const std::byte* to)
 {
     const auto bytes = static_cast<std::size_t>(to - from);
@@ -237,7 +237,7 @@ TEST(LockedArray, LocksWholePagesAndSendsTheRestFromACopy)
     const Bytes pages{data.first_page, data.first_page + 3 * PagesAndABit::page};
     {
         const auto bytes = static_cast<std::size_t>(data.end - data.begin);
-        detail::LockedArray array(device, data.begin, bytes, true);
+        engine::LockedArray array(device, data.begin, bytes, true);
         EXPECT_FALSE(array.refused());
         EXPECT_EQ(device.locked, pages);
         expect_arrives(array, device, stream, data.begin, data.end);
@@ -270,7 +270,7 @@ TEST(LockedArray, UsesTheRingWhereLockingIsRefusedOrNotWanted)
         ObservedDevice::ObservedStream stream;
         device.refuses = true;
         {
-            const detail::LockedArray array(device, data.begin, bytes, lock);
+            const engine::LockedArray array(device, data.begin, bytes, lock);
             EXPECT_EQ(array.refused(), lock);
             expect_arrives(array, device, stream, data.begin, data.end);
         }
@@ -291,7 +291,7 @@ TEST(LockedArray, UsesThePagesThatAnotherHasLocked)
     device.refuses = true;
     device.pinned_pages = {data.first_page, data.first_page + 3 * PagesAndABit::page};
     {
-        const detail::LockedArray array(device, data.begin, static_cast<std::size_t>(data.end - data.begin), true);
+        const engine::LockedArray array(device, data.begin, static_cast<std::size_t>(data.end - data.begin), true);
         EXPECT_FALSE(array.refused());
         expect_arrives(array, device, stream, data.begin, data.end);
         EXPECT_EQ(stream.direct, static_cast<std::size_t>(data.end - data.begin));
@@ -307,8 +307,8 @@ TEST(LockedArray, LeavesWhatIsLockedAlready)
     ObservedDevice::ObservedStream stream;
     device.pinned_before = true;
     {
-        const detail::LockedArray array(device, data.begin, bytes, true);
-        const detail::LockedArray nothing(device, nullptr, 0, true);
+        const engine::LockedArray array(device, data.begin, bytes, true);
+        const engine::LockedArray nothing(device, nullptr, 0, true);
         EXPECT_FALSE(array.refused() || nothing.refused());
         expect_arrives(array, device, stream, data.begin, data.end);
         expect_arrives(nothing, device, stream, data.begin, data.begin);
