@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include <fmt/format.h>
@@ -11,9 +12,22 @@
 namespace rmsp::mspmv {
 namespace {
 
-int list()
+/// Without what depends on the build: the table of docs/configuration.md.
+std::string document(const std::vector<KernelInfo>& kernels)
 {
-    const std::vector<KernelInfo> kernels = list_kernels();
+    std::string text =
+        "| kernel | device | format | determinism | streams | keeps floats | what it does "
+        "|\n|---|---|---|---|---|---|---|\n";
+    for (const KernelInfo& kernel : kernels) {
+        text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", kernel.name, to_string(kernel.device),
+                            to_string(kernel.format), to_string(kernel.determinism), kernel.streams ? "yes" : "",
+                            kernel.keeps_floats ? "yes" : "", kernel.summary);
+    }
+    return text;
+}
+
+std::string list(const std::vector<KernelInfo>& kernels)
+{
     std::size_t widest = 0;
     for (const KernelInfo& kernel : kernels) {
         widest = std::max(widest, kernel.name.size());
@@ -25,8 +39,7 @@ int list()
                             to_string(kernel.device), to_string(kernel.determinism), kernel.compiled ? "yes" : "no",
                             kernel.summary);
     }
-    print(text);
-    return 0;
+    return text;
 }
 
 }  // namespace
@@ -34,8 +47,15 @@ int list()
 void add_kernels(CLI::App& app, Action& action)
 {
     CLI::App* command = app.add_subcommand("kernels", "List the kernels in the order of the automatic choice");
+    const auto markdown = std::make_shared<bool>(false);
+    command->add_flag("--markdown", *markdown, "print the table of docs/configuration.md");
     command->footer("Example:\n  mspmv kernels");
-    command->callback([&action] { action = list; });
+    command->callback([&action, markdown] {
+        action = [markdown] {
+            print(*markdown ? document(list_kernels()) : list(list_kernels()));
+            return 0;
+        };
+    });
 }
 
 }  // namespace rmsp::mspmv

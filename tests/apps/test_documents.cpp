@@ -26,6 +26,14 @@ TEST(Documents, TheTableOfKeysIsWhatTheProgramPrints)
     }
 }
 
+TEST(Documents, TheTableOfKernelsIsWhatTheProgramPrints)
+{
+    const auto outcome = mspmv({"kernels", "--markdown"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(read_text(source_path("docs/configuration.md")), HasSubstr(outcome.out))
+        << "put the output of `mspmv kernels --markdown` there";
+}
+
 TEST(Documents, TheReferenceHasEveryOption)
 {
     const std::string document = read_text(source_path("docs/mspmv.md"));
