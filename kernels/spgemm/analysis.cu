@@ -3,8 +3,8 @@
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
-#include <kernels/spgemm/bodies.hpp>
 #include <kernels/spgemm/device.cuh>
+#include <kernels/spgemm/spgemm.hpp>
 
 namespace rmsp::kernels {
 namespace spgemm {
@@ -346,10 +346,10 @@ void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::u
 
 }  // namespace spgemm
 
-namespace cuda {
+namespace {
 
 template <class T>
-void count_products(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* out, const Context& context)
+void count(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* out, const Context& context)
 {
     if (a.rows == 0) {
         return;
@@ -361,8 +361,17 @@ void count_products(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* ou
         <<<spgemm::blocks_for(a.rows, spgemm::threads / 8), spgemm::threads, 0, stream>>>(pattern, b_ptr, out);
     RMSP_CUDA_CHECK_LAUNCH("count_products_kernel");
 }
-template void count_products(const CsrShard<float>&, const CsrShard<float>&, std::int64_t*, const Context&);
-template void count_products(const CsrShard<double>&, const CsrShard<double>&, std::int64_t*, const Context&);
 
-}  // namespace cuda
+}  // namespace
+
+template <class T>
+const ProductSteps<T>& ProductSteps<T>::cuda()
+{
+    static constexpr ProductSteps row{.count_products = count<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const ProductSteps<T>& ProductSteps<T>::cuda();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
 }  // namespace rmsp::kernels

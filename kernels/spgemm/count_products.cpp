@@ -1,16 +1,13 @@
 #include <algorithm>
 
-#include <kernels/spgemm/bodies.hpp>
+#include <kernels/spgemm/spgemm.hpp>
 
 namespace rmsp::kernels {
+namespace {
 
 template <class T>
-void count_products(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* out, const Context& context)
+void count(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* out, const Context& context)
 {
-    if (context.kind == DeviceKind::cuda) {
-        cuda::count_products(a, b, out, context);
-        return;
-    }
     a.row_ptr.visit([&](const auto* a_ptr) {
         b.row_ptr.visit([&](const auto* b_ptr) {
 #pragma omp parallel for num_threads(std::max(context.threads, 1)) schedule(dynamic, 512)
@@ -26,7 +23,16 @@ void count_products(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* ou
     });
 }
 
-template void count_products(const CsrShard<float>&, const CsrShard<float>&, std::int64_t*, const Context&);
-template void count_products(const CsrShard<double>&, const CsrShard<double>&, std::int64_t*, const Context&);
+}  // namespace
+
+template <class T>
+const ProductSteps<T>& ProductSteps<T>::host()
+{
+    static constexpr ProductSteps row{.count_products = count<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const ProductSteps<T>& ProductSteps<T>::host();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

@@ -7,6 +7,7 @@
 
 #include <kernels/context.hpp>
 #include <kernels/entry.hpp>
+#include <kernels/steps/step.hpp>
 #include <rmsp/kernel_info.hpp>
 
 /// C = alpha A B of sparse matrices on one device. The columns of A and B may be in any order within a row and may
@@ -95,9 +96,18 @@ const SpgemmKernel<T>& choose_spgemm(DeviceKind kind, const std::string& name, D
 /// after the other).
 std::span<const char* const> spgemm_accumulators();
 
-/// Products of each row of A B, a.rows entries in the device's memory. Queued on the context's stream (host: done when
-/// it returns). A row's number is exact as long as it fits 64 bits, which nnz of A and B below 2^31 each guarantee.
+/// Steps of products, whatever computes them.
 template <class T>
-void count_products(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* out, const Context& context);
+struct ProductSteps {
+    /// Products of each row of A B, a.rows entries in the device's memory. Queued on the context's stream (host: done
+    /// when it returns). A row's number is exact as long as it fits 64 bits, which nnz of A and B below 2^31 each
+    /// guarantee.
+    void (*count_products)(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* out,
+                           const Context& context) = nullptr;
+
+    static const ProductSteps& host();
+    static const ProductSteps& cuda();
+};
+RMSP_VALUE_STEP(ProductSteps, count_products);
 
 }  // namespace rmsp::kernels

@@ -1,8 +1,22 @@
 #include "runtime/config/config_keys.hpp"
 
+#include <kernels/spgemm/spgemm.hpp>
+
 #include "runtime/transport/table.hpp"
 
 namespace rmsp::config {
+
+namespace {
+
+std::vector<std::string> accumulators()
+{
+    std::vector<std::string> names{"auto"};
+    const auto all = kernels::spgemm_accumulators();
+    names.insert(names.end(), all.begin(), all.end());
+    return names;
+}
+
+}  // namespace
 
 std::vector<Key> key_table(Config& c)
 {
@@ -179,10 +193,8 @@ std::vector<Key> key_table(Config& c)
         {"spgemm.file", &c.spgemm.file, "B of A B: a file as for matrix.file; this or spgemm.generate"},
         {"spgemm.generate", &c.spgemm.generate, "B of A B, generated as by matrix.generate"},
         {"spgemm.kernel", &c.spgemm.kernel, "kernel by its name in `mspmv kernels`, or auto"},
-        {"spgemm.accumulator",
-         &c.spgemm.accumulator,
-         "how a row of C is added up: auto, or one that the kernel has",
-         {"auto", "scatter", "scatter-1", "scatter-2", "scatter-4", "scatter-8", "hash", "window", "chunks"}},
+        {"spgemm.accumulator", &c.spgemm.accumulator, "how a row of C is added up: auto, or one that the kernel has",
+         accumulators()},
         {"spgemm.transport", &c.spgemm.transport,
          "how GPUs get from each other what several of them need of B: a transport; none: each gets all of its "
          "rows from the host",

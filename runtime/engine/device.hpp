@@ -11,6 +11,8 @@
 #include <kernels/context.hpp>
 #include <rmsp/runtime.hpp>
 
+#include "core/device_kind.hpp"
+
 namespace rmsp::engine {
 
 /// A point in a stream. Made by Device::make_event(); may be recorded again and again.
@@ -106,7 +108,7 @@ public:
     explicit Device(DeviceInfo info) : info_(std::move(info)) {}
     const DeviceInfo& info() const noexcept { return info_; }
     /// True if host code may read and write this device's memory, and this device the host's (host devices).
-    bool shares_host_memory() const noexcept { return info_.kind == DeviceKind::host; }
+    bool shares_host_memory() const noexcept { return core::shares_host_memory(info_.kind); }
 
     /// Makes this device the calling thread's current one.
     virtual void make_current() = 0;
@@ -153,8 +155,8 @@ public:
         kernels::Context c;
         c.kind = info_.kind;
         c.stream = stream.native();
-        c.threads = info_.kind == DeviceKind::host ? info_.compute_units
-                                                   : std::max(1, static_cast<int>(info_.placement.cpus.size()));
+        c.threads =
+            shares_host_memory() ? info_.compute_units : std::max(1, static_cast<int>(info_.placement.cpus.size()));
         c.compute_units = info_.compute_units;
         c.memory = this;
         return c;

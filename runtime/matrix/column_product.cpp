@@ -139,14 +139,16 @@ const kernels::SpmvOperator<T>* ColumnProduct<T>::open(engine::Worker& worker, s
         try {
             own.owned_operator = prepare();
         } catch (const Error& e) {
-            const std::string in_place = coordinates_
-                                             ? kernels::first_that_sorts(kernels::spmv_coo_kernels<T>(), kind, false)
-                                             : kernels::first_that_sorts(kernels::spmv_csc_kernels<T>(), kind, false);
-            if (e.code() != ErrorCode::out_of_memory || kind != DeviceKind::cuda || matrix_.options.kernel != "auto" ||
-                determinism != Determinism::none || kernel == in_place) {
+            const auto first = [&](bool sorts) {
+                return coordinates_ ? kernels::first_that_sorts(kernels::spmv_coo_kernels<T>(), kind, sorts)
+                                    : kernels::first_that_sorts(kernels::spmv_csc_kernels<T>(), kind, sorts);
+            };
+            // The copy that it sorts may have had no room.
+            if (e.code() != ErrorCode::out_of_memory || kernel != first(true) || matrix_.options.kernel != "auto" ||
+                determinism != Determinism::none) {
                 throw;
             }
-            kernel = in_place;
+            kernel = first(false);
             own.owned_operator = prepare();
         }
     }

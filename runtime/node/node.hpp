@@ -10,6 +10,7 @@
 
 #include <rmsp/runtime.hpp>
 
+#include "core/device_kind.hpp"
 #include "runtime/engine/cache.hpp"
 #include "runtime/engine/job.hpp"
 #include "runtime/engine/locked_array.hpp"
@@ -45,7 +46,7 @@ struct RuntimeState {
     mutable std::mutex mutex;
 
     int devices() const { return static_cast<int>(infos.size()); }
-    bool shared_memory() const { return infos.empty() || infos.front().kind == DeviceKind::host; }
+    bool shared_memory() const { return infos.empty() || core::shares_host_memory(infos.front().kind); }
     /// What bounds an apply on each device in GB/s as far as it is known, else 0: the bandwidth of its memory, or of
     /// the link over which a GPU is streamed to.
     std::vector<double> limits(Mode mode) const;

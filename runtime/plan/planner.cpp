@@ -12,6 +12,7 @@
 
 #include <kernels/spmv/formats.hpp>
 
+#include "core/device_kind.hpp"
 #include "runtime/plan/device_count.hpp"
 #include "runtime/plan/merge.hpp"
 #include "runtime/plan/predict.hpp"
@@ -63,13 +64,13 @@ Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& 
     return result;
 }
 
-/// Whether columns, or coordinates that are not sorted by row, are sorted on the GPU when the matrix is distributed: a
-/// product takes half of the time then, in a fixed order, which has repaid the sort after 16 to 47 applies (H200;
-/// R-MAT, stencil).
-bool sorting_pays(DeviceKind kind, const DistributeOptions& options)
+/// Whether columns, or coordinates that are not sorted by row, are sorted on the device when the matrix is distributed,
+/// where a kernel sorts: a product takes half of the time then, in a fixed order, which has repaid the sort after 16 to
+/// 47 applies (H200; R-MAT, stencil).
+bool sorting_pays(const DistributeOptions& options)
 {
     constexpr std::int64_t break_even = 50;
-    return kind == DeviceKind::cuda && options.kernel == "auto" && options.mode == Mode::resident &&
+    return options.kernel == "auto" && options.mode == Mode::resident &&
            (options.expected_applies == 0 || options.expected_applies >= break_even);
 }
 
@@ -79,17 +80,17 @@ template <class T>
 std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& part, const DistributeOptions& options)
 {
     if (!a.coordinates && a.transposed) {
-        if (sorting_pays(kind, options)) {
+        if (sorting_pays(options)) {
             const std::string sorting = kernels::first_that_sorts(kernels::spmv_csc_kernels<T>(), kind, true);
             return kernels::choose_spmv_csc<T>(kind, sorting, options.determinism).info.name;
         }
-        return options.mode == Mode::streamed && kind == DeviceKind::cuda
+        return options.mode == Mode::streamed && !core::shares_host_memory(kind)
                    ? choose_streamed_csc<T>(kind, options.kernel, options.determinism).info.name
                    : kernels::choose_spmv_csc<T>(kind, options.kernel, options.determinism).info.name;
     }
     if (a.coordinates) {
         const CooOrder order = a.transposed ? CooOrder::by_column : a.order;
-        if (order != CooOrder::by_row && sorting_pays(kind, options)) {
+        if (order != CooOrder::by_row && sorting_pays(options)) {
             const std::string sorting = kernels::first_that_sorts(kernels::spmv_coo_kernels<T>(), kind, true);
             return kernels::choose_spmv_coo<T>(kind, sorting, options.determinism, order).info.name;
         }
@@ -302,7 +303,7 @@ ShardPlan plan_shard(const detail::RuntimeState& runtime, const Stored<T>& a, co
     shard.vector_bytes = (a.cols + part.rows()) * value_bytes;
     shard.apply_bytes =
         shard.matrix_bytes + (std::min(part.nnz(), columns.end - columns.first) + part.rows()) * value_bytes;
-    if (streamed && info.kind == DeviceKind::cuda) {
+    if (streamed && !core::shares_host_memory(info.kind)) {
         // Over the link: columns narrowed on the way, row pointers as they are.
         const auto caller_bytes = static_cast<std::int64_t>(a.row_ptr.element_bytes());
         shard.matrix_bytes = part.nnz() * (value_bytes + 4) + (part.rows() + 1) * caller_bytes;

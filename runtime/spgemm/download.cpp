@@ -51,7 +51,7 @@ void download_row_pointers(const ProductState<T>& state, const ProductPart<T>& p
                              local.size() * sizeof(std::int64_t));
     worker.stream().synchronize();
     place_row_pointers(local.data(), part.first_row, rows, begin, state.factors.work, state.plan.cols, row_ptr,
-                       threads_of(worker));
+                       worker.context().threads);
 }
 
 /// C without entries.
@@ -76,7 +76,7 @@ CsrMatrix<T> download(ProductState<T>& state)
     c.values.resize(static_cast<std::size_t>(state.plan.c_nnz));
     const auto seconds = on_devices<T>(state, [&](engine::Worker& worker, ProductPart<T>& part, engine::Rendezvous&) {
         std::int64_t begin = entries_before(state, worker.rank());
-        const int threads = threads_of(worker);
+        const int threads = worker.context().threads;
         if (part.product) {
             engine::Device& device = worker.device();
             const auto nnz = static_cast<std::size_t>(part.product->nnz());

@@ -1,7 +1,5 @@
 #include "runtime/spgemm/part.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "core/clock.hpp"
@@ -9,13 +7,6 @@
 #include "runtime/spgemm/work.hpp"
 
 namespace rmsp::spgemm {
-
-int threads_of(engine::Worker& worker)
-{
-    const DeviceInfo& info = worker.device().info();
-    return info.kind == DeviceKind::host ? std::max(info.compute_units, 1)
-                                         : std::max(static_cast<int>(info.placement.cpus.size()), 1);
-}
 
 template <class T>
 std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(engine::Worker& worker, engine::MemoryBudget& memory,

@@ -42,9 +42,6 @@ struct ProductPart {
     std::unique_ptr<engine::Worker> copier;
 };
 
-/// Cores of a worker for loops on the host.
-int threads_of(engine::Worker& worker);
-
 inline kernels::Context context_of(engine::Worker& worker, engine::MemoryBudget& memory)
 {
     kernels::Context context = worker.context();

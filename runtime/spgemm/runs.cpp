@@ -100,7 +100,7 @@ private:
         RowSelection own_rows;
         const bool kept = part_.b.shard.row_ptr.data() != nullptr;
         if (!kept) {
-            own_rows = select_rows(factors_.a, first_row, end_row, factors_.b, threads_of(worker_));
+            own_rows = select_rows(factors_.a, first_row, end_row, factors_.b, worker_.context().threads);
             upload_rows(worker_, part_.budget, factors_.b, own_rows, 0, factors_.b.rows, own_b);
         }
         const DeviceRows<T>& b = kept ? part_.b : own_b;

@@ -2,6 +2,7 @@
 
 #include <rmsp/spgemm.hpp>
 
+#include "core/device_kind.hpp"
 #include "runtime/matrix/matrix_state.hpp"
 #include "runtime/node/node.hpp"
 #include "runtime/spgemm/distribute.hpp"
@@ -75,7 +76,7 @@ SpgemmPlan SparseProduct<T>::plan(const Runtime& runtime, const CsrView<T>& a, c
 {
     std::vector<std::int64_t> limits;
     for (const DeviceInfo& info : runtime.devices()) {
-        limits.push_back(spgemm::memory_limit(options, info.kind == DeviceKind::cuda ? info.memory_bytes : 0));
+        limits.push_back(spgemm::memory_limit(options, core::shares_host_memory(info.kind) ? 0 : info.memory_bytes));
     }
     HostVector<std::int64_t> work;
     return spgemm::plan_product(*detail::checked(runtime.state_), a, b, options, nullptr, limits, work, nullptr);
