@@ -23,13 +23,6 @@
 namespace rmsp {
 namespace {
 
-void check_length(const char* what, std::int64_t has, std::int64_t wants)
-{
-    if (has != wants) {
-        throw Error(ErrorCode::usage, fmt::format("{} has {} entries; the matrix needs {}", what, has, wants));
-    }
-}
-
 /// Row pointers of coordinates that are sorted by row.
 template <class T>
 HostVector<std::int64_t> row_pointers(const plan::Stored<T>& a)
@@ -136,40 +129,7 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
                                const std::shared_ptr<detail::VectorState<T>>& x, T beta,
                                const std::shared_ptr<detail::VectorState<T>>& y)
 {
-    const plan::Side& side = distributed::x_side(*matrix, of_transpose);
-    const plan::Side& other = distributed::x_side(*matrix, !of_transpose);
-    check_length("x", x->size, side.size());
-    check_length("y", y->size, other.size());
-    if (x->runtime != matrix->runtime || y->runtime != matrix->runtime) {
-        throw Error(ErrorCode::usage, "the matrix and its vectors belong to different runtimes");
-    }
-    const char* const y_maker = of_transpose ? "make_x(Layout::rows)" : "make_y()";
-    if (y->layout != Layout::rows || y->offsets != other.slices) {
-        throw Error(ErrorCode::usage, fmt::format("y is not sliced as the matrix's {} are; make it with {}",
-                                                  of_transpose ? "columns" : "rows", y_maker));
-    }
-    if (x == y) {
-        throw Error(ErrorCode::usage, "x and y are the same vector");
-    }
-    for (const auto& [name, vector] : {std::pair{"x", &x}, {"y", &y}}) {
-        const auto& order = (*vector)->order;
-        if (order && (of_transpose || order->matrix != matrix)) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("{} is in the order of {}; make it with Order::matrix", name,
-                                    of_transpose ? "a kernel, which products with the transpose do not take"
-                                                 : "another matrix's kernel"));
-        }
-    }
-    if (!plan::multiplies_by_rows(matrix->plan, of_transpose) && matrix->runtime->connection.transport) {
-        if (x->layout == Layout::rows && !x->holds(side.touched)) {
-            throw Error(ErrorCode::usage, fmt::format("x has no room for what the devices need of it; make it with {}",
-                                                      of_transpose ? "make_y()" : "make_x()"));
-        }
-        if (!y->holds(other.touched)) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("y has no room for what the devices find of it; make it with {}", y_maker));
-        }
-    }
+    distributed::require_operands(matrix, of_transpose, x, y);
     return matrix->runtime->submit(
         [matrix, of_transpose, alpha, beta, source = distributed::Source<T>{nullptr, x},
          target = distributed::Target<T>{nullptr, y}](engine::Worker& worker, engine::Rendezvous& meeting) {

@@ -2,11 +2,64 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "runtime/matrix/column_product.hpp"
 #include "runtime/matrix/row_product.hpp"
 
 namespace rmsp::distributed {
+namespace {
+
+void check_length(const char* what, std::int64_t has, std::int64_t wants)
+{
+    if (has != wants) {
+        throw Error(ErrorCode::usage, fmt::format("{} has {} entries; the matrix needs {}", what, has, wants));
+    }
+}
+
+}  // namespace
+
+template <class T>
+void require_operands(const std::shared_ptr<MatrixState<T>>& matrix, bool of_transpose,
+                      const std::shared_ptr<VectorState<T>>& x, const std::shared_ptr<VectorState<T>>& y)
+{
+    const plan::Side& side = x_side(*matrix, of_transpose);
+    const plan::Side& other = x_side(*matrix, !of_transpose);
+    check_length("x", x->size, side.size());
+    check_length("y", y->size, other.size());
+    if (x->runtime != matrix->runtime || y->runtime != matrix->runtime) {
+        throw Error(ErrorCode::usage, "the matrix and its vectors belong to different runtimes");
+    }
+    const char* const y_maker = of_transpose ? "make_x(Layout::rows)" : "make_y()";
+    if (y->layout != Layout::rows || y->offsets != other.slices) {
+        throw Error(ErrorCode::usage, fmt::format("y is not sliced as the matrix's {} are; make it with {}",
+                                                  of_transpose ? "columns" : "rows", y_maker));
+    }
+    if (x == y) {
+        throw Error(ErrorCode::usage, "x and y are the same vector");
+    }
+    for (const auto& [name, vector] : {std::pair{"x", &x}, {"y", &y}}) {
+        const auto& order = (*vector)->order;
+        if (order && (of_transpose || order->matrix != matrix)) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("{} is in the order of {}; make it with Order::matrix", name,
+                                    of_transpose ? "a kernel, which products with the transpose do not take"
+                                                 : "another matrix's kernel"));
+        }
+    }
+    if (!plan::multiplies_by_rows(matrix->plan, of_transpose) && matrix->runtime->connection.transport) {
+        if (x->layout == Layout::rows && !x->holds(side.touched)) {
+            throw Error(ErrorCode::usage, fmt::format("x has no room for what the devices need of it; make it with {}",
+                                                      of_transpose ? "make_y()" : "make_x()"));
+        }
+        if (!y->holds(other.touched)) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("y has no room for what the devices find of it; make it with {}", y_maker));
+        }
+    }
+}
 
 template <class T>
 void prepare_apply(MatrixState<T>& matrix, bool of_transpose)
@@ -50,10 +103,12 @@ void finish_host_y(const MatrixState<T>& matrix, T* y, bool of_transpose)
     matrix.products[of_transpose ? 1 : 0]->finish_host_y(y);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                               \
-    template void prepare_apply(MatrixState<T>&, bool);                                                   \
-    template void apply_on(MatrixState<T>&, engine::Worker&, engine::Rendezvous&, T, const Source<T>&, T, \
-                           const Target<T>&, PhaseProbe*, bool);                                          \
+#define RMSP_INSTANTIATE(T)                                                                                         \
+    template void prepare_apply(MatrixState<T>&, bool);                                                             \
+    template void apply_on(MatrixState<T>&, engine::Worker&, engine::Rendezvous&, T, const Source<T>&, T,           \
+                           const Target<T>&, PhaseProbe*, bool);                                                    \
+    template void require_operands(const std::shared_ptr<MatrixState<T>>&, bool,                                    \
+                                   const std::shared_ptr<VectorState<T>>&, const std::shared_ptr<VectorState<T>>&); \
     template void finish_host_y(const MatrixState<T>&, T*, bool);
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)

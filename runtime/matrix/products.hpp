@@ -14,6 +14,12 @@ namespace rmsp::distributed {
 template <class T>
 void prepare_apply(MatrixState<T>& matrix, bool of_transpose);
 
+/// \throws Error(usage) for vectors on the devices that are not what such a product takes: of another runtime, size,
+/// split or order, or the same
+template <class T>
+void require_operands(const std::shared_ptr<MatrixState<T>>& matrix, bool of_transpose,
+                      const std::shared_ptr<VectorState<T>>& x, const std::shared_ptr<VectorState<T>>& y);
+
 /// Queues y = alpha A x + beta y, or with A^T, on one worker; the body of every apply.
 template <class T>
 void apply_on(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const Source<T>& x,

@@ -64,6 +64,11 @@ struct VectorAccess {
     {
         return vector.state_;
     }
+    template <class T>
+    static DistributedVector<T> handle(std::shared_ptr<VectorState<T>> state)
+    {
+        return DistributedVector<T>(std::move(state));
+    }
 };
 
 }  // namespace rmsp::detail

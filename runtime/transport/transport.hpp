@@ -186,6 +186,13 @@ public:
     virtual void close(int rank) noexcept = 0;
 };
 
+// An epoch is the number of a job and, below it, which of the waits of that job it is: all devices count alike, also
+// past jobs that failed on some of them.
+inline constexpr unsigned epoch_bits = 16;
+constexpr std::uint64_t epoch_of(std::uint64_t job, std::uint64_t wait) { return (job << epoch_bits) + wait; }
+/// Waits of one job in which a device's kernels may wait for those of others, for each of the things that count them.
+inline constexpr std::int64_t most_waits = (std::int64_t{1} << epoch_bits) - 2;
+
 /// A way to move data between the devices of a runtime.
 class Transport {
 public:
@@ -200,6 +207,10 @@ public:
     virtual void open(Channel& channel, engine::Worker& worker) = 0;
     /// Lets channels move what the worker's device has in pools (Device::make_pool), from now on; on the worker.
     virtual void open_pool(engine::Worker&) {}
+    /// Host memory that all devices read: kernels that wait for those of other devices, through words in memory that
+    /// peers write, stop waiting in epochs up to this one. Null: kernels cannot wait for each other, or cannot write
+    /// each other's memory.
+    virtual const volatile std::uint64_t* given_up() const noexcept { return nullptr; }
     /// Gives up what one device has under way, so that its stream does not wait for the others any more; the transport
     /// is of no further use. On the device's worker.
     virtual void abort(int rank) noexcept { (void)rank; }

@@ -4,6 +4,7 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
+#include <kernels/cuda_lines.cuh>
 #include <kernels/steps/exchange/exchange.hpp>
 #include <kernels/steps/support/copy_part.cuh>
 #include <rmsp/error.hpp>
@@ -131,34 +132,6 @@ __global__ void __launch_bounds__(threads, pushing_blocks)
     if (first && thread < n && links.link[thread].done != nullptr) {
         wait_for(links.link[thread].done, terms);
     }
-}
-
-/// 12 bytes of data and a tag, written and read at once: who finds the tag has the data (as in NCCL's protocol LL,
-/// there with 4 bytes of data to a tag).
-struct alignas(16) Line {
-    std::uint32_t word[3];
-    std::uint32_t tag;
-};
-
-__device__ __forceinline__ void store_line(Line* place, const Line& line)
-{
-    const std::uint64_t low = std::uint64_t{line.word[1]} << 32 | line.word[0];
-    const std::uint64_t high = std::uint64_t{line.tag} << 32 | line.word[2];
-    asm volatile("{ .reg .b128 line; mov.b128 line, {%1, %2}; st.relaxed.sys.global.b128 [%0], line; }" ::"l"(place),
-                 "l"(low), "l"(high)
-                 : "memory");
-}
-
-__device__ __forceinline__ Line load_line(const Line* place)
-{
-    std::uint64_t low = 0;
-    std::uint64_t high = 0;
-    asm volatile("{ .reg .b128 line; ld.relaxed.sys.global.b128 line, [%2]; mov.b128 {%0, %1}, line; }"
-                 : "=l"(low), "=l"(high)
-                 : "l"(place)
-                 : "memory");
-    return {{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(high)},
-            static_cast<std::uint32_t>(high >> 32)};
 }
 
 /// blockIdx.y is the link. Every thread sends its lines before it waits for any, so that the devices' kernels need not

@@ -1,0 +1,262 @@
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include <kernels/cuda_block.cuh>
+#include <kernels/cuda_check.cuh>
+#include <kernels/cuda_launch.cuh>
+#include <kernels/steps/pass/finish_sums.cuh>
+#include <kernels/steps/pass/pass.hpp>
+
+namespace rmsp::kernels {
+namespace cuda {
+namespace {
+
+constexpr int threads = pass_threads;
+constexpr int blocks_per_multiprocessor = 4;
+constexpr int unroll = 4;  // loads in flight of each thread and operand
+
+cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
+
+/// Where the inner products of a pass go.
+struct DotPlaces {
+    std::int16_t into[most_pass_dots];
+};
+
+template <class T>
+DotPlaces places_of(const Pass<T>& pass)
+{
+    DotPlaces places{};
+    for (int d = 0; d < pass.dots; ++d) {
+        places.into[d] = pass.dot[d].into;
+    }
+    return places;
+}
+
+/// The entries that a thread works on at a time: i, i + threads, ...
+template <class T>
+__device__ __forceinline__ void load(T (&value)[unroll], const T* v, std::int64_t i, std::int64_t n)
+{
+#pragma unroll
+    for (int k = 0; k < unroll; ++k) {
+        value[k] = i + k * threads < n ? v[i + k * threads] : T{0};
+    }
+}
+
+/// Operands of a term or an inner product: what an update of this pass gave, or from memory. Unrolled, so that results
+/// stay in registers.
+template <int Updates, class T>
+__device__ __forceinline__ void fetch(T (&value)[unroll], const T (&result)[Updates > 0 ? Updates : 1][unroll],
+                                      const T* v, int from, std::int64_t i, std::int64_t n)
+{
+    if (from < 0) {
+        load(value, v, i, n);
+        return;
+    }
+#pragma unroll
+    for (int u = 0; u < Updates; ++u) {
+        if (u == from) {
+#pragma unroll
+            for (int k = 0; k < unroll; ++k) {
+                value[k] = result[u][k];
+            }
+        }
+    }
+}
+
+// No __restrict__: the operands may be the same vectors.
+template <class T, int Updates, int Dots>
+__global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
+    pass_kernel(const __grid_constant__ Pass<T> pass, const __grid_constant__ PassPlace place)
+{
+    wait_for_kernel_before();
+    if (place.bank[scalar_stopped] != 0 && !pass.always) {
+        return;
+    }
+    __shared__ T scalar[most_pass_terms];
+    if constexpr (Updates > 0) {
+        if (threadIdx.x < most_pass_terms) {
+            const PassTerm<T>& term = pass.term[threadIdx.x];
+            scalar[threadIdx.x] = static_cast<T>(term.sign * place.bank[term.scalar]);
+        }
+        __syncthreads();
+    }
+    double sums[Dots > 0 ? Dots : 1] = {};
+    constexpr std::int64_t tile = std::int64_t{threads} * unroll;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * tile + threadIdx.x; i < pass.n; i += gridDim.x * tile) {
+        T result[Updates > 0 ? Updates : 1][unroll];
+#pragma unroll
+        for (int u = 0; u < Updates; ++u) {
+            if (u < pass.updates) {
+                const PassUpdate<T>& update = pass.update[u];
+#pragma unroll
+                for (int k = 0; k < unroll; ++k) {
+                    result[u][k] = T{0};
+                }
+                for (int t = update.first; t < update.end; ++t) {
+                    const T c = scalar[t];
+                    if (c == T{0}) {
+                        continue;
+                    }
+                    T value[unroll];
+                    fetch<Updates>(value, result, pass.term[t].v, pass.term[t].from, i, pass.n);
+                    if (pass.term[t].times != nullptr) {
+                        T times[unroll];
+                        load(times, pass.term[t].times, i, pass.n);
+#pragma unroll
+                        for (int k = 0; k < unroll; ++k) {
+                            value[k] *= times[k];
+                        }
+                    }
+#pragma unroll
+                    for (int k = 0; k < unroll; ++k) {
+                        result[u][k] += c * value[k];
+                    }
+                }
+#pragma unroll
+                for (int k = 0; k < unroll; ++k) {
+                    if (i + k * threads < pass.n) {
+                        update.out[i + k * threads] = result[u][k];
+                    }
+                }
+            }
+        }
+#pragma unroll
+        for (int d = 0; d < Dots; ++d) {
+            if (d < pass.dots) {
+                T a[unroll];
+                T b[unroll];
+                fetch<Updates>(a, result, pass.dot[d].a, pass.dot[d].a_from, i, pass.n);
+                if (pass.dot[d].b == pass.dot[d].a && pass.dot[d].b_from == pass.dot[d].a_from) {
+#pragma unroll
+                    for (int k = 0; k < unroll; ++k) {
+                        b[k] = a[k];
+                    }
+                } else {
+                    fetch<Updates>(b, result, pass.dot[d].b, pass.dot[d].b_from, i, pass.n);
+                }
+#pragma unroll
+                for (int k = 0; k < unroll; ++k) {
+                    if (i + k * threads < pass.n) {
+                        sums[d] += static_cast<double>(a[k]) * static_cast<double>(b[k]);
+                    }
+                }
+            }
+        }
+    }
+    if (Dots > 0 || place.ops > 0) {
+        DotPlaces places;
+#pragma unroll
+        for (int d = 0; d < most_pass_dots; ++d) {
+            places.into[d] = pass.dot[d].into;
+        }
+        finish_sums<Dots>(sums, pass.dots, places.into, place);
+    }
+}
+
+template <class T>
+__global__ void finish_kernel(const DotPlaces places, int dots, bool always, const __grid_constant__ PassPlace place)
+{
+    if (place.bank[scalar_stopped] != 0 && !always) {
+        return;
+    }
+    for (int d = 0; d < dots; ++d) {
+        double sum = 0;
+        for (int device = 0; device < place.devices; ++device) {
+            sum += static_cast<const volatile double*>(place.left)[device * most_pass_dots + d];
+        }
+        place.bank[places.into[d]] = sum;
+    }
+    run_program(place.bank, place.progress, place.program, place.ops);
+}
+
+template <class T, int Updates, int Dots>
+void launch(const Pass<T>& pass, const PassPlace& place, const Context& context)
+{
+    constexpr std::int64_t tile = std::int64_t{threads} * unroll;
+    const std::int64_t full =
+        std::min<std::int64_t>(std::int64_t{std::max(context.compute_units, 1)} * blocks_per_multiprocessor, 2048);
+    const auto blocks = static_cast<unsigned>(std::clamp<std::int64_t>((pass.n + tile - 1) / tile, 1, full));
+    launch_early("run_pass", pass_kernel<T, Updates, Dots>, dim3(blocks), threads, stream_of(context), pass, place);
+}
+
+/// Calls f with the least numbers of updates and inner products that kernels are compiled for and that suffice.
+template <class F>
+void with_sizes(int updates, int dots, const F& f)
+{
+    const auto with_dots = [&](auto u) {
+        if (dots == 0) {
+            f(u, std::integral_constant<int, 0>());
+        } else if (dots <= 2) {
+            f(u, std::integral_constant<int, 2>());
+        } else {
+            f(u, std::integral_constant<int, most_pass_dots>());
+        }
+    };
+    switch (updates) {
+        case 0:
+            with_dots(std::integral_constant<int, 0>());
+            break;
+        case 1:
+            with_dots(std::integral_constant<int, 1>());
+            break;
+        case 2:
+            with_dots(std::integral_constant<int, 2>());
+            break;
+        default:
+            with_dots(std::integral_constant<int, most_pass_updates>());
+    }
+}
+
+template <class T>
+void run_pass(const Pass<T>& pass, const PassPlace& place, const Context& context)
+{
+    with_sizes(pass.updates, pass.dots,
+               [&](auto updates, auto dots) { launch<T, updates(), dots()>(pass, place, context); });
+}
+
+template <class T>
+void load()
+{
+    for (int updates = 0; updates <= most_pass_updates; ++updates) {
+        for (const int dots : {0, 2, most_pass_dots}) {
+            with_sizes(updates, dots, [](auto u, auto d) {
+                cudaFuncAttributes attributes{};
+                check(cudaFuncGetAttributes(&attributes, pass_kernel<T, u(), d()>), "cudaFuncGetAttributes");
+            });
+        }
+    }
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, finish_kernel<T>), "cudaFuncGetAttributes");
+}
+
+template <class T>
+void finish_pass(const Pass<T>& pass, const PassPlace& place, const Context& context)
+{
+    finish_kernel<T><<<1, 1, 0, stream_of(context)>>>(places_of(pass), pass.dots, pass.always, place);
+    RMSP_CUDA_CHECK_LAUNCH("finish_pass");
+}
+
+}  // namespace
+}  // namespace cuda
+
+template <class T>
+const Passes<T>& Passes<T>::cuda()
+{
+    static constexpr Passes row{.run_pass = cuda::run_pass<T>, .finish_pass = cuda::finish_pass<T>};
+    return row;
+}
+const PassLoading& PassLoading::cuda()
+{
+    static constexpr PassLoading row{.load_passes = [](const Context&) {
+#define RMSP_LOAD(T) cuda::load<T>();
+        RMSP_FOR_EACH_VALUE_TYPE(RMSP_LOAD)
+#undef RMSP_LOAD
+    }};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const Passes<T>& Passes<T>::cuda();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

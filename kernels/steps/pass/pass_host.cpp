@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <cstdint>
+
+#include <kernels/steps/pass/pass.hpp>
+
+namespace rmsp::kernels {
+namespace host {
+namespace {
+
+// Entries that are worked on at a time: what a pass has of them stays in the first cache.
+constexpr std::int64_t chunk = 512;
+
+/// The sum of a[i] b[i], in chains that the processor works on at the same time.
+template <class T>
+double dot_chunk(const T* a, const T* b, std::int64_t n)
+{
+    constexpr int chains = 8;
+    double sums[chains] = {};
+    std::int64_t i = 0;
+    for (; i + chains <= n; i += chains) {
+        for (int k = 0; k < chains; ++k) {
+            sums[k] += static_cast<double>(a[i + k]) * static_cast<double>(b[i + k]);
+        }
+    }
+    for (; i < n; ++i) {
+        sums[0] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+    }
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+template <class T>
+void add_term(T scalar, const T* v, const T* times, bool first, T* to, std::int64_t n)
+{
+    if (times == nullptr) {
+        for (std::int64_t i = 0; i < n; ++i) {
+            to[i] = (first ? T{0} : to[i]) + scalar * v[i];
+        }
+    } else {
+        for (std::int64_t i = 0; i < n; ++i) {
+            to[i] = (first ? T{0} : to[i]) + scalar * v[i] * times[i];
+        }
+    }
+}
+
+/// Updates and inner products of the entries [begin, end) of the slices.
+template <class T>
+void pass_range(const Pass<T>& pass, const double* bank, std::int64_t begin, std::int64_t end, double* sums)
+{
+    T result[most_pass_updates][chunk];
+    for (std::int64_t at = begin; at < end; at += chunk) {
+        const std::int64_t n = std::min(chunk, end - at);
+        const auto place = [&](const T* v, std::int8_t from) { return from >= 0 ? result[from] : v + at; };
+        for (int u = 0; u < pass.updates; ++u) {
+            const PassUpdate<T>& update = pass.update[u];
+            bool first = true;
+            for (int t = update.first; t < update.end; ++t) {
+                const PassTerm<T>& term = pass.term[t];
+                const T scalar = static_cast<T>(term.sign * bank[term.scalar]);
+                if (scalar != T{0}) {
+                    add_term(scalar, place(term.v, term.from), term.times == nullptr ? nullptr : term.times + at, first,
+                             result[u], n);
+                    first = false;
+                }
+            }
+            if (first) {
+                std::fill_n(result[u], n, T{0});
+            }
+            std::copy_n(result[u], n, update.out + at);
+        }
+        for (int d = 0; d < pass.dots; ++d) {
+            const PassDot<T>& dot = pass.dot[d];
+            sums[d] += dot_chunk(place(dot.a, dot.a_from), place(dot.b, dot.b_from), n);
+        }
+    }
+}
+
+template <class T>
+void add_sums_and_run(const Pass<T>& pass, const PassPlace& place, const double* sums, int devices)
+{
+    for (int d = 0; d < pass.dots; ++d) {
+        double sum = sums[d];
+        for (int device = 1; device < devices; ++device) {
+            sum += sums[device * most_pass_dots + d];
+        }
+        place.bank[pass.dot[d].into] = sum;
+    }
+    run_program(place.bank, place.progress, place.program, place.ops);
+}
+
+template <class T>
+void run_pass(const Pass<T>& pass, const PassPlace& place, const Context& context)
+{
+    if (place.bank[scalar_stopped] != 0 && !pass.always) {
+        return;
+    }
+    // A part for each thread, and the parts in order: sums do not depend on which thread comes first.
+    const std::int64_t least = 4 * chunk;
+    const std::int64_t parts = std::clamp<std::int64_t>(pass.n / least, 1, std::clamp(context.threads, 1, 2048));
+    auto* const partial = reinterpret_cast<double*>(static_cast<char*>(place.workspace) + 128);
+    std::fill_n(partial, parts * most_pass_dots, 0.0);
+    const auto cut = [&](std::int64_t p) { return pass.n / parts * p + std::min(p, pass.n % parts); };
+#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1) if (parts > 1)
+    for (std::int64_t p = 0; p < parts; ++p) {
+        pass_range(pass, place.bank, cut(p), cut(p + 1), partial + p * most_pass_dots);
+    }
+    double sums[most_pass_dots] = {};
+    for (int d = 0; d < pass.dots; ++d) {
+        for (std::int64_t p = 0; p < parts; ++p) {
+            sums[d] += partial[p * most_pass_dots + d];
+        }
+    }
+    if (place.sums == PassSums::left) {
+        std::copy_n(sums, most_pass_dots, place.left + place.device * most_pass_dots);
+    } else {
+        add_sums_and_run(pass, place, sums, 1);
+    }
+}
+
+template <class T>
+void finish_pass(const Pass<T>& pass, const PassPlace& place, const Context& /*context*/)
+{
+    if (place.bank[scalar_stopped] == 0 || pass.always) {
+        add_sums_and_run(pass, place, place.left, place.devices);
+    }
+}
+
+}  // namespace
+}  // namespace host
+
+template <class T>
+const Passes<T>& Passes<T>::host()
+{
+    static constexpr Passes row{.run_pass = host::run_pass<T>, .finish_pass = host::finish_pass<T>};
+    return row;
+}
+const PassLoading& PassLoading::host()
+{
+    static constexpr PassLoading row{.load_passes = [](const Context&) {}};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const Passes<T>& Passes<T>::host();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,226 @@
+#include "runtime/sequence/scalars_state.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include <fmt/format.h>
+
+#include <core/value_types.hpp>
+#include <kernels/steps/support/support.hpp>
+#include <rmsp/error.hpp>
+
+namespace rmsp::detail {
+
+using kernels::PassSums;
+using sequence::Bank;
+using sequence::BankEnd;
+
+ScalarsState::ScalarsState(std::shared_ptr<RuntimeState> runtime_, int most_, int devices_)
+    : runtime(std::move(runtime_)),
+      most(most_),
+      devices(devices_ > 0 ? devices_ : runtime->devices()),
+      bank(std::make_shared<Bank>(runtime->devices(), devices)),
+      values_{0.0, 0.0, 0.0, 1.0},
+      constants_{{0.0, kernels::scalar_zero}, {1.0, kernels::scalar_one}}
+{
+    if (most < 16 || most > kernels::most_scalars) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("room for {} scalars was asked for, it must be 16 to {}", most, kernels::most_scalars));
+    }
+    runtime->require_live();
+    const transport::Transport* const transport = runtime->connection.transport.get();
+    const volatile std::uint64_t* const given_up = transport != nullptr ? transport->given_up() : nullptr;
+    lines_ = devices > 1 && devices <= kernels::most_pass_devices && given_up != nullptr;
+    runtime
+        ->submit([&](engine::Worker& worker, engine::Rendezvous& meeting) {
+            const int rank = worker.rank();
+            BankEnd& end = bank->ends[static_cast<std::size_t>(rank)];
+            const auto context = worker.context();
+            if (takes_part(rank)) {
+                const auto zeroed = [&](std::size_t bytes) {
+                    kernels::DeviceArray<std::byte> array(worker.device(), bytes);
+                    kernels::fill(reinterpret_cast<double*>(array.data()), static_cast<std::int64_t>(bytes / 8), 0.0,
+                                  context);
+                    return array;
+                };
+                end.bank = kernels::DeviceArray<double>(worker.device(), static_cast<std::size_t>(most));
+                kernels::fill(end.bank.data(), most, 0.0, context);
+                end.workspace = zeroed(kernels::pass_workspace_bytes);
+                if (lines_) {
+                    end.lines = zeroed(static_cast<std::size_t>(2 * kernels::pass_line_bytes(devices)));
+                }
+                if (rank == 0) {
+                    bank->progress = engine::PinnedBuffer(worker.device(), sizeof(kernels::ScalarProgress));
+                    ::new (bank->progress.data()) kernels::ScalarProgress();
+                    bank->left = engine::PinnedBuffer(worker.device(), 2 * sizeof(double) * kernels::most_pass_dots *
+                                                                           static_cast<std::size_t>(devices));
+                }
+                bank->hand_over.open(rank, worker.device());
+                kernels::load_passes(context);
+                worker.stream().synchronize();
+            }
+            meeting.arrive_and_wait();
+            if (takes_part(rank)) {
+                end.place.bank = end.bank.data();
+                end.place.workspace = end.workspace.data();
+                end.place.progress = rank == 0 ? static_cast<kernels::ScalarProgress*>(bank->progress.data()) : nullptr;
+                end.place.sums = devices == 1 ? PassSums::alone : lines_ ? PassSums::lines : PassSums::left;
+                end.place.device = rank;
+                end.place.devices = devices;
+                end.place.given_up = given_up;
+            }
+        })
+        .get();
+}
+
+ScalarsState::~ScalarsState()
+{
+    for (int rank = 0; rank < devices; ++rank) {
+        runtime->release(rank, [held = bank, rank] {
+            held->ends[static_cast<std::size_t>(rank)] = BankEnd();
+            held->hand_over.close(rank);
+            if (rank == 0) {
+                held->progress = engine::PinnedBuffer();
+                held->left = engine::PinnedBuffer();
+            }
+        });
+    }
+}
+
+std::int16_t ScalarsState::make(double value)
+{
+    std::lock_guard lock(mutex_);
+    if (static_cast<int>(values_.size()) >= most) {
+        throw Error(ErrorCode::usage, fmt::format("a sequence needs more than the {} scalars that there is room for; "
+                                                  "make rmsp::Scalars with room for more",
+                                                  most));
+    }
+    values_.push_back(value);
+    return static_cast<std::int16_t>(values_.size() - 1);
+}
+
+std::int16_t ScalarsState::constant(double value)
+{
+    {
+        std::lock_guard lock(mutex_);
+        const auto bits = std::bit_cast<std::uint64_t>(value);
+        for (const auto& [known, index] : constants_) {
+            if (std::bit_cast<std::uint64_t>(known) == bits) {
+                return index;
+            }
+        }
+    }
+    const std::int16_t index = make(value);
+    std::lock_guard lock(mutex_);
+    constants_.emplace_back(value, index);
+    return index;
+}
+
+void ScalarsState::send_new()
+{
+    std::lock_guard lock(mutex_);
+    if (sent_ == values_.size()) {
+        return;
+    }
+    write(static_cast<std::int16_t>(sent_), {values_.begin() + static_cast<std::ptrdiff_t>(sent_), values_.end()});
+    sent_ = values_.size();
+}
+
+void ScalarsState::write(std::int16_t first, std::vector<double> values)
+{
+    runtime->submit(
+        [held = bank, first, numbers = std::move(values), n = devices](engine::Worker& worker, engine::Rendezvous&) {
+            if (worker.rank() < n) {
+                worker.device().upload(worker.stream(),
+                                       held->ends[static_cast<std::size_t>(worker.rank())].bank.data() + first,
+                                       numbers.data(), numbers.size() * sizeof(double));
+            }
+        });
+}
+
+void ScalarsState::recover()
+{
+    if (!failed.exchange(false)) {
+        return;
+    }
+    runtime
+        ->submit([this](engine::Worker& worker, engine::Rendezvous& meeting) {
+            BankEnd& end = bank->ends[static_cast<std::size_t>(worker.rank())];
+            worker.stream().synchronize();
+            meeting.arrive_and_wait();
+            end.sums = 0;
+            if (takes_part(worker.rank())) {
+                kernels::fill(static_cast<double*>(end.place.workspace), 16, 0.0, worker.context());
+            }
+            worker.stream().synchronize();
+        })
+        .get();
+}
+
+template <class T>
+void ScalarsState::queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* program, int ops,
+                         engine::Worker& worker, engine::Rendezvous& meeting)
+{
+    const int rank = worker.rank();
+    BankEnd& end = bank->ends[static_cast<std::size_t>(rank)];
+    kernels::PassPlace place = end.place;
+    place.program = program;
+    place.ops = ops;
+    const auto context = worker.context();
+    if (pass.dots == 0 || devices == 1) {
+        place.sums = PassSums::alone;
+        if (takes_part(rank)) {
+            kernels::run_pass(pass, place, context);
+        }
+        return;
+    }
+    const std::uint64_t set = end.sums++ % 2;
+    if (lines_) {
+        if (!takes_part(rank)) {
+            return;
+        }
+        if (end.job != meeting.job()) {
+            end.job = meeting.job();
+            end.waits = 0;
+        }
+        place.epoch = transport::epoch_of(end.job, ++end.waits);
+        for (int other = 0; other < devices; ++other) {
+            std::byte* const lines = bank->ends[static_cast<std::size_t>(other)].lines.data() +
+                                     set * static_cast<std::uint64_t>(kernels::pass_line_bytes(devices));
+            (other == rank ? place.lines_in : place.lines_out[other]) = lines;
+        }
+        kernels::run_pass(pass, place, context);
+        return;
+    }
+    place.left =
+        static_cast<double*>(bank->left.data()) + set * static_cast<std::uint64_t>(devices) * kernels::most_pass_dots;
+    // All workers meet, also those whose devices have no part.
+    if (takes_part(rank)) {
+        kernels::run_pass(pass, place, context);
+    }
+    if (runtime->shared_memory()) {
+        meeting.arrive_and_wait();
+        if (takes_part(rank)) {
+            kernels::finish_pass(pass, place, context);
+        }
+        return;
+    }
+    if (!takes_part(rank)) {
+        meeting.arrive_and_wait();
+        meeting.arrive_and_wait();
+        return;
+    }
+    bank->hand_over.publish(rank, worker.stream(), meeting);
+    kernels::finish_pass(pass, place, context);
+    bank->hand_over.end(rank, worker.stream());
+    bank->hand_over.settle(rank, worker.stream(), meeting);
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                    \
+    template void ScalarsState::queue(const kernels::Pass<T>&, const kernels::ScalarOp*, int, engine::Worker&, \
+                                      engine::Rendezvous&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::detail

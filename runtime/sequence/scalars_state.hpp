@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <kernels/steps/pass/pass.hpp>
+#include <rmsp/sequence.hpp>
+
+#include "runtime/engine/hand_over.hpp"
+#include "runtime/node/node.hpp"
+
+/// What a bank of scalars is on the devices, and how passes add their sums over them.
+namespace rmsp::sequence {
+
+/// One device's bank, and what its passes use.
+struct BankEnd {
+    kernels::DeviceArray<double> bank;
+    kernels::DeviceArray<std::byte> workspace;
+    kernels::DeviceArray<std::byte> lines;  ///< two sets of what the others leave here
+    kernels::PassPlace place;
+    std::uint64_t job = 0;    ///< the last one with sums over the devices,
+    std::uint64_t waits = 0;  ///< and how many it had so far
+    std::uint64_t sums = 0;   ///< since the bank was made, or a job failed: which set is used next
+};
+
+/// What the devices have, which is freed on their workers.
+struct Bank {
+    explicit Bank(int workers, int devices) : ends(static_cast<std::size_t>(workers)), hand_over(devices) {}
+
+    std::vector<BankEnd> ends;
+    engine::PinnedBuffer progress;
+    engine::PinnedBuffer left;
+    engine::HandOver hand_over;
+};
+
+}  // namespace rmsp::sequence
+
+namespace rmsp::detail {
+
+struct ScalarsState {
+    ScalarsState(std::shared_ptr<RuntimeState> runtime, int most, int devices);
+    ~ScalarsState();
+    ScalarsState(const ScalarsState&) = delete;
+    ScalarsState& operator=(const ScalarsState&) = delete;
+
+    /// A number of the bank. \throws Error(usage) if there is no room
+    std::int16_t make(double value);
+    /// The number that holds a constant.
+    std::int16_t constant(double value);
+    /// Brings numbers that were made since the last call to the devices. Queued, in order with sequences.
+    void send_new();
+    /// Writes numbers of every bank, from `first` on. Queued.
+    void write(std::int16_t first, std::vector<double> values);
+    /// After a job of a sequence failed: the devices' counts agree again.
+    void recover();
+    /// Queues one device's pass and what adds its sums over the devices.
+    template <class T>
+    void queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* program, int ops, engine::Worker& worker,
+               engine::Rendezvous& meeting);
+    bool takes_part(int rank) const noexcept { return rank < devices; }
+
+    std::shared_ptr<RuntimeState> runtime;
+    const int most;
+    const int devices;  ///< the first ones, which have parts of the vectors
+    const std::shared_ptr<sequence::Bank> bank;
+    std::atomic<bool> failed{false};  ///< a job of a sequence has, since recover()
+
+    kernels::ScalarProgress& progress() const { return *static_cast<kernels::ScalarProgress*>(bank->progress.data()); }
+
+private:
+    bool lines_ = false;  ///< sums are added inside the kernels, through lines in each other's memory
+    std::mutex mutex_;
+    std::vector<double> values_;  ///< what numbers were made with
+    std::size_t sent_ = 0;
+    std::vector<std::pair<double, std::int16_t>> constants_;
+};
+
+}  // namespace rmsp::detail

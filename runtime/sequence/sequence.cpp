@@ -1,0 +1,263 @@
+#include <rmsp/sequence.hpp>
+
+#include <cmath>
+#include <type_traits>
+
+#include <core/value_types.hpp>
+#include <rmsp/error.hpp>
+
+#include "runtime/matrix/products.hpp"
+#include "runtime/sequence/stage.hpp"
+
+namespace rmsp {
+namespace sequence {
+
+template <class T>
+void MultiplyStage<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp*)
+{
+    // Devices that share the host's memory read each other's slices where they are.
+    const bool waits = matrix_->runtime->shared_memory() && matrix_->runtime->devices() > 1;
+    if (waits) {
+        meeting.arrive_and_wait();
+    }
+    distributed::apply_on(*matrix_, worker, meeting, alpha_, distributed::Source<T>{nullptr, x_}, beta_,
+                          distributed::Target<T>{nullptr, y_}, nullptr, of_transpose_);
+    if (waits) {
+        meeting.arrive_and_wait();
+    }
+}
+
+void CallStage::queue(engine::Worker& worker, engine::Rendezvous&, const kernels::ScalarOp*)
+{
+    if (scalars_->takes_part(worker.rank())) {
+        const auto context = worker.context();
+        f_({worker.rank(), context.kind, context.stream, context.threads,
+            scalars_->bank->ends[static_cast<std::size_t>(worker.rank())].bank.data() + kernels::scalar_stopped});
+    }
+}
+
+}  // namespace sequence
+
+namespace detail {
+
+/// What a sequence's handle points to, and what its jobs share.
+struct SequenceState {
+    explicit SequenceState(std::shared_ptr<ScalarsState> s) : scalars(std::move(s)) {}
+    ~SequenceState()
+    {
+        for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+            auto* const array = new kernels::DeviceArray<kernels::ScalarOp>(std::move(programs[rank]));
+            scalars->runtime->release(static_cast<int>(rank), [array] { delete array; });
+        }
+    }
+    SequenceState(const SequenceState&) = delete;
+    SequenceState& operator=(const SequenceState&) = delete;
+
+    /// Brings the passes' programs to the devices. Blocks.
+    void send_programs()
+    {
+        std::vector<kernels::ScalarOp> all;
+        for (const auto& stage : stages) {
+            stage->collect(all);
+        }
+        programs.resize(static_cast<std::size_t>(scalars->runtime->devices()));
+        scalars->runtime
+            ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
+                auto& place = programs[static_cast<std::size_t>(worker.rank())];
+                place = kernels::DeviceArray<kernels::ScalarOp>(worker.device(), all.size());
+                if (!all.empty()) {
+                    worker.device().upload(worker.stream(), place.data(), all.data(),
+                                           all.size() * sizeof(kernels::ScalarOp));
+                }
+            })
+            .get();
+        sent = true;
+    }
+
+    std::shared_ptr<ScalarsState> scalars;
+    std::vector<std::unique_ptr<sequence::Stage>> stages;
+    std::vector<kernels::DeviceArray<kernels::ScalarOp>> programs;  ///< of each device
+    bool sent = false;
+};
+
+}  // namespace detail
+
+namespace {
+
+enum class ValueType : std::uint8_t { none, float32, float64 };
+
+template <class T>
+constexpr ValueType value_type = std::is_same_v<T, float> ? ValueType::float32 : ValueType::float64;
+
+/// Of the vectors in some statements; doubles where there are none.
+/// \throws Error(usage) for both
+ValueType type_of(const std::vector<Statement>& statements)
+{
+    ValueType found = ValueType::none;
+    const auto meet = [&](ValueType type) {
+        if (found != ValueType::none && found != type) {
+            throw Error(ErrorCode::usage, "a pass has vectors of floats and of doubles");
+        }
+        found = type;
+    };
+    const auto visit = [&]<class T>(const Statement& statement, T) {
+        if (std::holds_alternative<UpdateStatement<T>>(statement) ||
+            std::holds_alternative<DotStatement<T>>(statement)) {
+            meet(value_type<T>);
+        }
+    };
+    for (const Statement& statement : statements) {
+        visit(statement, float{});
+        visit(statement, double{});
+    }
+    return found;
+}
+
+}  // namespace
+
+ScalarExpression::ScalarExpression(const Scalar& scalar) : parts{scalar.index()} {}
+
+ScalarExpression::ScalarExpression(Operation operation, const ScalarExpression& a) : parts(a.parts)
+{
+    parts.emplace_back(operation);
+}
+
+ScalarExpression::ScalarExpression(Operation operation, const ScalarExpression& a, const ScalarExpression& b)
+    : parts(a.parts)
+{
+    parts.insert(parts.end(), b.parts.begin(), b.parts.end());
+    parts.emplace_back(operation);
+}
+
+template <class T>
+Vec<T>::Vec(const DistributedVector<T>& vector) : state_(detail::checked(detail::VectorAccess::state(vector)))
+{
+}
+
+template <class T>
+DistributedVector<T> Vec<T>::vector() const
+{
+    return detail::VectorAccess::handle(state_);
+}
+
+Scalars::Scalars(const Runtime& runtime, int most)
+    : state_(std::make_shared<detail::ScalarsState>(detail::RuntimeAccess::state(runtime), most, 0))
+{
+}
+
+Scalar Scalars::make(double value) { return Scalar(state_->make(value)); }
+
+double Scalars::get(const Scalar& scalar) const
+{
+    state_->send_new();
+    double value = 0;
+    state_->runtime
+        ->submit(
+            [&](engine::Worker& worker, engine::Rendezvous&) {
+                if (worker.rank() == 0) {
+                    worker.device().download(worker.stream(), &value,
+                                             state_->bank->ends[0].bank.data() + scalar.index(), sizeof(double));
+                }
+            },
+            {}, true)
+        .get();
+    return value;
+}
+
+void Scalars::set(const Scalar& scalar, double value)
+{
+    state_->send_new();
+    state_->write(scalar.index(), {value});
+}
+
+void Scalars::restart()
+{
+    state_->send_new();
+    state_->write(kernels::scalar_stopped, {0.0, 0.0});
+}
+
+std::int64_t Scalars::iterations() const { return static_cast<std::int64_t>(state_->progress().iterations); }
+
+int Scalars::outcome() const { return static_cast<int>(state_->progress().outcome); }
+
+double Scalars::residual(std::int64_t iteration) const
+{
+    return state_->progress().residual[iteration % kernels::ScalarProgress::kept];
+}
+
+Sequence::Sequence(const Scalars& scalars) : state_(std::make_shared<detail::SequenceState>(scalars.state_)) {}
+
+void Sequence::record_pass(const std::vector<Statement>& statements, bool always)
+{
+    detail::SequenceState& state = *state_;
+    state.sent = false;
+    if (!state.stages.empty() && state.stages.back()->join(statements, always)) {
+        return;
+    }
+    switch (type_of(statements)) {
+        case ValueType::float32:
+            state.stages.push_back(std::make_unique<sequence::PassStage<float>>(state.scalars, statements, always));
+            break;
+        case ValueType::none:
+        case ValueType::float64:
+            state.stages.push_back(std::make_unique<sequence::PassStage<double>>(state.scalars, statements, always));
+            break;
+    }
+}
+
+template <class T>
+void Sequence::multiply(const DistributedMatrix<T>& a, const Vec<T>& x, const Vec<T>& y, T alpha, T beta)
+{
+    distributed::require_operands(detail::checked(detail::MatrixAccess::state(a)), false, x.state(), y.state());
+    state_->stages.push_back(std::make_unique<sequence::MultiplyStage<T>>(detail::MatrixAccess::state(a), x.state(),
+                                                                          y.state(), alpha, beta, false));
+}
+
+template <class T>
+void Sequence::multiply_transposed(const DistributedMatrix<T>& a, const Vec<T>& x, const Vec<T>& y, T alpha, T beta)
+{
+    const auto& matrix = detail::checked(detail::MatrixAccess::state(a));
+    distributed::prepare_apply(*matrix, true);
+    distributed::require_operands(matrix, true, x.state(), y.state());
+    state_->stages.push_back(
+        std::make_unique<sequence::MultiplyStage<T>>(matrix, x.state(), y.state(), alpha, beta, true));
+}
+
+void Sequence::call(std::function<void(const DeviceCall&)> f)
+{
+    state_->stages.push_back(std::make_unique<sequence::CallStage>(state_->scalars, std::move(f)));
+}
+
+std::future<void> Sequence::run_async(std::int64_t times)
+{
+    detail::SequenceState& state = *state_;
+    state.scalars->recover();
+    if (!state.sent) {
+        state.send_programs();
+    }
+    state.scalars->send_new();
+    return state.scalars->runtime->submit([s = state_, times](engine::Worker& worker, engine::Rendezvous& meeting) {
+        try {
+            const kernels::ScalarOp* const programs = s->programs[static_cast<std::size_t>(worker.rank())].data();
+            for (std::int64_t i = 0; i < times; ++i) {
+                for (const auto& stage : s->stages) {
+                    stage->queue(worker, meeting, programs);
+                }
+            }
+        } catch (...) {
+            s->scalars->failed = true;
+            throw;
+        }
+    });
+}
+
+void Sequence::run(std::int64_t times) { run_async(times).get(); }
+
+#define RMSP_INSTANTIATE(T)                                                                            \
+    template class Vec<T>;                                                                             \
+    template void Sequence::multiply(const DistributedMatrix<T>&, const Vec<T>&, const Vec<T>&, T, T); \
+    template void Sequence::multiply_transposed(const DistributedMatrix<T>&, const Vec<T>&, const Vec<T>&, T, T);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp

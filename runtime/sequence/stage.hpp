@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <rmsp/sequence.hpp>
+
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/matrix/vector_state.hpp"
+#include "runtime/sequence/scalars_state.hpp"
+
+/// What a sequence consists of.
+namespace rmsp::sequence {
+
+using detail::MatrixState;
+using detail::ScalarsState;
+using detail::VectorState;
+
+/// A step of a sequence that each device takes.
+class Stage {
+public:
+    Stage() = default;
+    virtual ~Stage() = default;
+    Stage(const Stage&) = delete;
+    Stage& operator=(const Stage&) = delete;
+    /// Queues one worker's part. Every worker calls it. `programs`: that of all passes, in the device's memory.
+    virtual void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) = 0;
+    /// Adds this one to the pass before it, if both can be one.
+    virtual bool join(const std::vector<Statement>& /*statements*/, bool /*always*/) { return false; }
+    /// Its program goes to the end of `all`.
+    virtual void collect(std::vector<kernels::ScalarOp>& /*all*/) {}
+};
+
+/// A pass over vectors of one type; the one place where statements become what kernels do.
+template <class T>
+class PassStage final : public Stage {
+public:
+    /// \throws Error(usage) for statements that are not one pass
+    PassStage(std::shared_ptr<ScalarsState> scalars, const std::vector<Statement>& statements, bool always);
+
+    void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
+    bool join(const std::vector<Statement>& statements, bool always) override;
+    void collect(std::vector<kernels::ScalarOp>& all) override;
+
+private:
+    using Vector = std::shared_ptr<VectorState<T>>;
+    struct Term {
+        Vector vector;
+        Vector times;
+        std::int16_t scalar;
+        int sign;
+        int from;
+    };
+    struct Update {
+        Vector out;
+        std::vector<Term> terms;
+    };
+    struct Dot {
+        Vector a;
+        Vector b;
+        int a_from;
+        int b_from;
+        std::int16_t into;
+    };
+
+    void add(const std::vector<Statement>& statements);
+    void add_update(const UpdateStatement<T>& statement);
+    void add_dot(const DotStatement<T>& statement);
+    const Vector& checked_vector(const Vector& vector);
+    /// The update of this pass whose result is `vector`; -1: none.
+    int made_by(const Vector& vector) const;
+    /// Appends what computes an expression and returns the number that holds it; `into`: that one, if it is not -1.
+    std::int16_t compile(const ScalarExpression& expression, std::int16_t into = -1);
+    std::int16_t number(const std::variant<double, std::int16_t>& value);
+    void check_size() const;
+    /// What each device's kernel gets.
+    void build();
+
+    struct Content {
+        std::vector<Update> updates;
+        std::vector<Dot> dots;
+        std::vector<kernels::ScalarOp> program;
+        std::vector<Vector> vectors;  ///< all of them
+    };
+
+    std::shared_ptr<ScalarsState> scalars_;
+    bool always_;
+    Content content_;
+    std::vector<kernels::Pass<T>> pass_;  ///< of each device
+    std::size_t first_op_ = 0;
+};
+
+/// y = alpha A x + beta y, or with A^T.
+template <class T>
+class MultiplyStage final : public Stage {
+public:
+    MultiplyStage(std::shared_ptr<MatrixState<T>> matrix, std::shared_ptr<VectorState<T>> x,
+                  std::shared_ptr<VectorState<T>> y, T alpha, T beta, bool of_transpose)
+        : matrix_(std::move(matrix)),
+          x_(std::move(x)),
+          y_(std::move(y)),
+          alpha_(alpha),
+          beta_(beta),
+          of_transpose_(of_transpose)
+    {
+    }
+    void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
+
+private:
+    std::shared_ptr<MatrixState<T>> matrix_;
+    std::shared_ptr<VectorState<T>> x_;
+    std::shared_ptr<VectorState<T>> y_;
+    T alpha_;
+    T beta_;
+    bool of_transpose_;
+};
+
+/// A caller's function.
+class CallStage final : public Stage {
+public:
+    CallStage(std::shared_ptr<ScalarsState> scalars, std::function<void(const DeviceCall&)> f)
+        : scalars_(std::move(scalars)), f_(std::move(f))
+    {
+    }
+    void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
+
+private:
+    std::shared_ptr<ScalarsState> scalars_;
+    std::function<void(const DeviceCall&)> f_;
+};
+
+}  // namespace rmsp::sequence
