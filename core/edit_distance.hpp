@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,5 +25,8 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b)
     }
     return row.back();
 }
+
+/// What an error says of a name that is not there: those that are, and the nearest of them.
+std::string unknown_name(const std::string& what, const std::string& name, const std::vector<std::string>& known);
 
 }  // namespace rmsp::core

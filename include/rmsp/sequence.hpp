@@ -184,7 +184,8 @@ inline Condition is_finite(const ScalarExpression& a) { return {Condition::Kind:
 template <class T>
 class Vec {
 public:
-    explicit Vec(const DistributedVector<T>& vector);
+    /// \throws Error(usage) for an empty handle
+    RMSP_API explicit Vec(const DistributedVector<T>& vector);
     Vec(const Vec&) = default;
 
     [[nodiscard]] UpdateStatement<T> operator=(const VectorExpression<T>& value) const { return {state_, value}; }
@@ -200,7 +201,7 @@ public:
     VectorExpression<T> expression() const { return {{{state_, nullptr, 1.0, 1}}}; }
     operator VectorExpression<T>() const { return expression(); }  // NOLINT(google-explicit-constructor)
     const std::shared_ptr<detail::VectorState<T>>& state() const noexcept { return state_; }
-    DistributedVector<T> vector() const;
+    RMSP_API DistributedVector<T> vector() const;
 
 private:
     std::shared_ptr<detail::VectorState<T>> state_;

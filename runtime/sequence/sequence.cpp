@@ -7,7 +7,7 @@
 #include <rmsp/error.hpp>
 
 #include "runtime/matrix/products.hpp"
-#include "runtime/sequence/stage.hpp"
+#include "runtime/sequence/sequence_state.hpp"
 
 namespace rmsp {
 namespace sequence {
@@ -36,49 +36,70 @@ void CallStage::queue(engine::Worker& worker, engine::Rendezvous&, const kernels
     }
 }
 
+std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_ptr<detail::SequenceState>>>& cycle,
+                            std::int64_t first, std::int64_t count)
+{
+    const auto& scalars = cycle->front()->scalars;
+    scalars->recover();
+    for (const auto& step : *cycle) {
+        step->send_programs();
+    }
+    scalars->send_new();
+    return scalars->runtime->submit([cycle, first, count](engine::Worker& worker, engine::Rendezvous& meeting) {
+        try {
+            const auto length = static_cast<std::int64_t>(cycle->size());
+            for (std::int64_t i = first; i < first + count; ++i) {
+                (*cycle)[static_cast<std::size_t>(i % length)]->queue(worker, meeting);
+            }
+        } catch (...) {
+            cycle->front()->scalars->failed = true;
+            throw;
+        }
+    });
+}
+
 }  // namespace sequence
 
 namespace detail {
 
-/// What a sequence's handle points to, and what its jobs share.
-struct SequenceState {
-    explicit SequenceState(std::shared_ptr<ScalarsState> s) : scalars(std::move(s)) {}
-    ~SequenceState()
-    {
-        for (std::size_t rank = 0; rank < programs.size(); ++rank) {
-            auto* const array = new kernels::DeviceArray<kernels::ScalarOp>(std::move(programs[rank]));
-            scalars->runtime->release(static_cast<int>(rank), [array] { delete array; });
-        }
+SequenceState::~SequenceState()
+{
+    for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+        auto* const array = new kernels::DeviceArray<kernels::ScalarOp>(std::move(programs[rank]));
+        scalars->runtime->release(static_cast<int>(rank), [array] { delete array; });
     }
-    SequenceState(const SequenceState&) = delete;
-    SequenceState& operator=(const SequenceState&) = delete;
+}
 
-    /// Brings the passes' programs to the devices. Blocks.
-    void send_programs()
-    {
-        std::vector<kernels::ScalarOp> all;
-        for (const auto& stage : stages) {
-            stage->collect(all);
-        }
-        programs.resize(static_cast<std::size_t>(scalars->runtime->devices()));
-        scalars->runtime
-            ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
-                auto& place = programs[static_cast<std::size_t>(worker.rank())];
-                place = kernels::DeviceArray<kernels::ScalarOp>(worker.device(), all.size());
-                if (!all.empty()) {
-                    worker.device().upload(worker.stream(), place.data(), all.data(),
-                                           all.size() * sizeof(kernels::ScalarOp));
-                }
-            })
-            .get();
-        sent = true;
+void SequenceState::send_programs()
+{
+    if (sent) {
+        return;
     }
+    std::vector<kernels::ScalarOp> all;
+    for (const auto& stage : stages) {
+        stage->collect(all);
+    }
+    programs.resize(static_cast<std::size_t>(scalars->runtime->devices()));
+    scalars->runtime
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
+            auto& place = programs[static_cast<std::size_t>(worker.rank())];
+            place = kernels::DeviceArray<kernels::ScalarOp>(worker.device(), all.size());
+            if (!all.empty()) {
+                worker.device().upload(worker.stream(), place.data(), all.data(),
+                                       all.size() * sizeof(kernels::ScalarOp));
+            }
+        })
+        .get();
+    sent = true;
+}
 
-    std::shared_ptr<ScalarsState> scalars;
-    std::vector<std::unique_ptr<sequence::Stage>> stages;
-    std::vector<kernels::DeviceArray<kernels::ScalarOp>> programs;  ///< of each device
-    bool sent = false;
-};
+void SequenceState::queue(engine::Worker& worker, engine::Rendezvous& meeting) const
+{
+    const kernels::ScalarOp* const place = programs[static_cast<std::size_t>(worker.rank())].data();
+    for (const auto& stage : stages) {
+        stage->queue(worker, meeting, place);
+    }
+}
 
 }  // namespace detail
 
@@ -230,25 +251,8 @@ void Sequence::call(std::function<void(const DeviceCall&)> f)
 
 std::future<void> Sequence::run_async(std::int64_t times)
 {
-    detail::SequenceState& state = *state_;
-    state.scalars->recover();
-    if (!state.sent) {
-        state.send_programs();
-    }
-    state.scalars->send_new();
-    return state.scalars->runtime->submit([s = state_, times](engine::Worker& worker, engine::Rendezvous& meeting) {
-        try {
-            const kernels::ScalarOp* const programs = s->programs[static_cast<std::size_t>(worker.rank())].data();
-            for (std::int64_t i = 0; i < times; ++i) {
-                for (const auto& stage : s->stages) {
-                    stage->queue(worker, meeting, programs);
-                }
-            }
-        } catch (...) {
-            s->scalars->failed = true;
-            throw;
-        }
-    });
+    return sequence::run_steps(std::make_shared<const std::vector<std::shared_ptr<detail::SequenceState>>>(1, state_),
+                               0, times);
 }
 
 void Sequence::run(std::int64_t times) { run_async(times).get(); }

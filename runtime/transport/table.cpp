@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <core/edit_distance.hpp>
 
@@ -70,14 +70,7 @@ const TransportRow& transport_named(const std::string& name, const std::string& 
     if (const TransportRow* const row = find_transport(name)) {
         return *row;
     }
-    const std::vector<std::string> known = transport_names(others);
-    // Distances of very long names would cost time and mean nothing.
-    const std::string head = name.substr(0, 64);
-    const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
-        return core::edit_distance(a, head) < core::edit_distance(b, head);
-    });
-    throw Error(ErrorCode::usage, fmt::format("{} \"{}\" is not one of {}; the nearest is \"{}\"", what, name,
-                                              fmt::join(known, ", "), *nearest));
+    throw Error(ErrorCode::usage, core::unknown_name(what, name, transport_names(others)));
 }
 
 const TransportRow& transport_through_host()

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rmsp/export.hpp>
+#include <rmsp/report.hpp>
+#include <rmsp/runtime.hpp>
+#include <rmsp/sequence.hpp>
+
+/// Iterative solvers of A x = b on all devices of a runtime.
+namespace rmsp {
+
+/// How a solve ended. Numerical failure is an outcome, never an exception.
+enum class Outcome : std::uint8_t {
+    converged = 1,  ///< the residual that was asked for is reached, and the true residual says so too
+    iterations,     ///< max_iterations were done
+    time,           ///< max_seconds were over
+    stagnation,     ///< the residual has not become smaller for long, or its recurrence and the truth disagree
+    breakdown,      ///< the method cannot go on: a division by zero, or a matrix that is not what the method needs
+    diverged,       ///< the residual grew beyond SolverOptions::divergence times the first one
+    not_finite,     ///< the residual is NaN or infinite: the matrix, b, x or the preconditioner may hold such numbers
+    cancelled,      ///< by the callback
+};
+RMSP_API const char* to_string(Outcome outcome) noexcept;
+
+/// One method of list_solvers().
+struct SolverInfo {
+    std::string_view name;
+    std::string_view description;  ///< what it is, and for which matrices
+    bool symmetric = false;        ///< needs A = A^T
+    bool definite = false;         ///< needs A, and the preconditioner, to be positive definite besides
+    bool transposed = false;       ///< multiplies by A^T as well
+    bool rectangular = false;      ///< minimises |b - A x| of matrices that need not be square
+};
+/// All methods. The names are those of SolverOptions::method.
+RMSP_API std::span<const SolverInfo> list_solvers() noexcept;
+
+/// What the callback of a solve is told.
+struct SolverProgress {
+    std::int64_t iteration = 0;
+    double residual = 0;  ///< |b - A x|, as the method's recurrence has it
+    double target = 0;    ///< which residual is asked for
+    double seconds = 0;   ///< since the solve began
+};
+
+struct SolverOptions {
+    std::string method = "cg";  ///< a name of list_solvers()
+    /// Stops where |b - A x| <= max(tolerance |b|, absolute_tolerance), in the Euclidean norm.
+    double tolerance = 1e-8;
+    double absolute_tolerance = 0;
+    std::int64_t max_iterations = 10000;
+    double max_seconds = std::numeric_limits<double>::infinity();
+    /// Outcome::diverged where the residual exceeds this times the first one.
+    double divergence = 1e8;
+    /// Outcome::stagnation after so many iterations without a smaller residual; 0: never.
+    std::int64_t stagnation_window = 2000;
+    int restart = 30;     ///< gmres: iterations after which it begins again
+    int shadow = 4;       ///< idr: dimension s of the shadow space
+    bool history = true;  ///< SolveResult::history is kept
+    /// Called on the thread of the solve, now and then, with the newest iteration; false cancels the solve. The devices
+    /// are some iterations further by then.
+    std::function<bool(const SolverProgress&)> callback{};
+};
+
+struct SolveResult {
+    Outcome outcome = Outcome::iterations;
+    std::int64_t iterations = 0;
+    double rhs_norm = 0;       ///< |b|
+    double target = 0;         ///< which residual was asked for
+    double residual = 0;       ///< that of the last iteration, by the method's recurrence
+    double true_residual = 0;  ///< |b - A x|, computed from the x that is returned
+    /// The residual before the first iteration, then after each; empty without SolverOptions::history.
+    std::vector<double> history;
+    /// How often the method began again because its recurrence had lost the true residual.
+    int restarts = 0;
+    double seconds = 0;  ///< the whole call
+    std::vector<PhaseTimes> phases;
+    std::string reason;  ///< a sentence on an outcome other than converged
+
+    bool converged() const noexcept { return outcome == Outcome::converged; }
+};
+
+/// z = M r with M about A^-1: derive to use one of your own. Shared between solvers; used by one solve at a time.
+template <class T>
+class Preconditioner {
+public:
+    virtual ~Preconditioner() = default;
+    /// Appends what computes z = M r; r is left as it is. Vectors are sliced as those of the matrix's make_y().
+    virtual void append(Sequence& sequence, const Vec<T>& z, const Vec<T>& r) = 0;
+    /// The values of the matrix are new, its structure is what it was. Blocks.
+    virtual void renew() {}
+    /// Names it, for reports.
+    virtual std::string name() const = 0;
+};
+
+namespace detail {
+template <class T>
+struct SolverState;
+}  // namespace detail
+
+/// A method made ready for a matrix: vectors, scalars and the recorded iteration stay for any number of solves. A
+/// handle, whose copies are the same solver. Solves of one solver are done one after the other, those of several
+/// solvers of several threads at the same time, in turns.
+template <class T>
+class Solver {
+    static_assert(is_value_type<T>, "librmsp solves in float and double");
+
+public:
+    /// Blocks. `preconditioner` may be null.
+    /// \throws Error(usage) for an unknown method or a matrix that the method is not for, Error(out_of_memory)
+    RMSP_API explicit Solver(const DistributedMatrix<T>& matrix, const SolverOptions& options = {},
+                             std::shared_ptr<Preconditioner<T>> preconditioner = nullptr);
+
+    /// Solves A x = b; x is where the method begins, and the solution. Host memory of any kind, or that of a GPU of
+    /// this process, where what writes it has ended: rows() entries of b, cols() of x. Blocks. \throws Error(usage) for
+    /// null arrays, and what a device threw; x is then unspecified
+    RMSP_API SolveResult solve(const T* b, T* x);
+    /// The same with vectors on the devices, that the matrix's make_y() and make_x(Layout::rows) make.
+    RMSP_API SolveResult solve(const DistributedVector<T>& b, DistributedVector<T>& x);
+    /// After DistributedMatrix::update_values(): renews the preconditioner; everything else stays. Blocks.
+    RMSP_API void renew();
+    RMSP_API const SolverOptions& options() const;
+
+private:
+    std::shared_ptr<detail::SolverState<T>> state_;
+};
+
+}  // namespace rmsp

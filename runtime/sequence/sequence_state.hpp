@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/sequence/stage.hpp"
+
+namespace rmsp::detail {
+
+/// What a sequence's handle points to, and what its jobs share.
+struct SequenceState {
+    explicit SequenceState(std::shared_ptr<ScalarsState> s) : scalars(std::move(s)) {}
+    ~SequenceState();
+    SequenceState(const SequenceState&) = delete;
+    SequenceState& operator=(const SequenceState&) = delete;
+
+    /// Brings the passes' programs to the devices, unless they are there; blocks.
+    void send_programs();
+    /// Queues one worker's part, once.
+    void queue(engine::Worker& worker, engine::Rendezvous& meeting) const;
+
+    std::shared_ptr<ScalarsState> scalars;
+    std::vector<std::unique_ptr<sequence::Stage>> stages;
+    std::vector<kernels::DeviceArray<kernels::ScalarOp>> programs;  ///< of each device
+    bool sent = false;
+};
+
+/// What handles point to.
+struct SequenceAccess {
+    static const std::shared_ptr<SequenceState>& state(const Sequence& sequence) { return sequence.state_; }
+    static const std::shared_ptr<ScalarsState>& state(const Scalars& scalars) { return scalars.state_; }
+    static Scalars handle(std::shared_ptr<ScalarsState> state) { return Scalars(std::move(state)); }
+};
+
+}  // namespace rmsp::detail
+
+namespace rmsp::sequence {
+
+/// Queues `count` steps as one job: cycle[first], the ones after it, and round again. All have the same scalars.
+std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_ptr<detail::SequenceState>>>& cycle,
+                            std::int64_t first, std::int64_t count);
+
+}  // namespace rmsp::sequence

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <rmsp/sequence.hpp>
+#include <rmsp/solver.hpp>
+
+/// What a method records, once: statements that the devices repeat without the host. A method is a function that fills
+/// a Recipe; runtime/solvers/solver.cpp runs it.
+namespace rmsp::solvers {
+
+/// Outcomes as what stops a sequence.
+constexpr int code(Outcome outcome) { return static_cast<int>(outcome); }
+
+template <class T>
+class Recipe {
+public:
+    Recipe(const DistributedMatrix<T>& a, Preconditioner<T>* m, const SolverOptions& o, const Scalars& s,
+           const Vec<T>& x_, const Vec<T>& b_, bool kernel_order)
+        : matrix(a),
+          preconditioner(m),
+          options(o),
+          x(x_),
+          b(b_),
+          start(s),
+          finish(s),
+          scalars_(s),
+          order_(kernel_order ? Order::kernel : Order::matrix)
+    {
+    }
+
+    const DistributedMatrix<T>& matrix;
+    Preconditioner<T>* const preconditioner;  ///< null: none
+    const SolverOptions& options;
+    const Vec<T> x;
+    const Vec<T> b;
+
+    Sequence start;               ///< before the first iteration, from the x that is there
+    std::vector<Sequence> cycle;  ///< one iteration each, in turns
+    Sequence finish;              ///< after the last iteration, wherever in the cycle that was
+
+    /// The next iteration of the cycle.
+    Sequence& next_iteration() { return cycle.emplace_back(scalars_); }
+
+    Scalar scalar(double value = 0) { return scalars_.make(value); }
+    template <std::size_t n>
+    std::array<Scalar, n> scalars()
+    {
+        return [this]<std::size_t... i>(std::index_sequence<i...>)
+        {
+            return std::array<Scalar, n>{((void)i, scalar())...};
+        }
+        (std::make_index_sequence<n>());
+    }
+    /// A vector as b, of rows() entries.
+    Vec<T> vector() { return Vec<T>(matrix.make_y(order_)); }
+    template <std::size_t n>
+    std::array<Vec<T>, n> vectors()
+    {
+        return [this]<std::size_t... i>(std::index_sequence<i...>)
+        {
+            return std::array<Vec<T>, n>{((void)i, vector())...};
+        }
+        (std::make_index_sequence<n>());
+    }
+    /// A vector as x, of cols() entries.
+    Vec<T> column_vector() { return Vec<T>(matrix.make_x(Layout::rows, order_)); }
+
+    /// Where M r is found: r itself without a preconditioner, else a vector of its own.
+    Vec<T> preconditioned(const Vec<T>& r) { return preconditioner == nullptr ? r : vector(); }
+    /// z = M r
+    void precondition(Sequence& sequence, const Vec<T>& z, const Vec<T>& r)
+    {
+        if (preconditioner != nullptr) {
+            preconditioner->append(sequence, z, r);
+        } else if (z.state() != r.state()) {
+            sequence.pass(z = r);
+        }
+    }
+    /// y = A v
+    void multiply(Sequence& sequence, const Vec<T>& v, const Vec<T>& y) { sequence.multiply(matrix, v, y); }
+    /// r = b - A x, also where the iteration has stopped.
+    void residual(Sequence& sequence, const Vec<T>& r)
+    {
+        sequence.pass_always(r = b);
+        sequence.multiply(matrix, x, r, T{-1}, T{1});
+    }
+
+    /// Ends an iteration, or the start, whose residual has that norm.
+    std::vector<Statement> check(const ScalarExpression& norm)
+    {
+        return {norm_ = norm, record(norm_), stop_unless(is_finite(norm_), code(Outcome::not_finite)),
+                stop_if(norm_ <= target_, code(Outcome::converged)), stop_if(norm_ > limit_, code(Outcome::diverged))};
+    }
+    /// Stops unless a value is one that the method can divide by: finite, and not 0.
+    std::vector<Statement> need_nonzero(const Scalar& value)
+    {
+        return {stop_unless(is_finite(value), code(Outcome::breakdown)),
+                stop_if(abs(value) <= 0.0, code(Outcome::breakdown))};
+    }
+    /// Stops unless a value is above 0.
+    Statement need_positive(const Scalar& value) { return stop_unless(value > 0.0, code(Outcome::breakdown)); }
+
+    const Scalar& target() const { return target_; }
+    const Scalar& limit() const { return limit_; }
+    const Scalar& norm() const { return norm_; }
+
+private:
+    Scalars scalars_;
+    Order order_;
+    Scalar target_ = scalars_.make();  ///< the residual norm that is asked for
+    Scalar limit_ = scalars_.make();   ///< the one that counts as divergence
+    Scalar norm_ = scalars_.make();    ///< that of the last iteration
+};
+
+/// A row of the table of methods.
+template <class T>
+struct Method {
+    SolverInfo info;
+    void (*record)(Recipe<T>& recipe) = nullptr;
+    /// Scalars that it needs, with those of its programs.
+    int (*scalars)(const SolverOptions& options) = nullptr;
+};
+
+/// \throws Error(usage) naming the nearest method
+template <class T>
+const Method<T>& method_named(const std::string& name);
+
+}  // namespace rmsp::solvers

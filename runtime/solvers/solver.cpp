@@ -1,0 +1,460 @@
+#include <rmsp/solver.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <core/value_types.hpp>
+#include <kernels/steps/ghosts/ghosts.hpp>
+#include <rmsp/error.hpp>
+
+#include "core/caller_array.hpp"
+#include "runtime/matrix/products.hpp"
+#include "runtime/matrix/vector.hpp"
+#include "runtime/sequence/sequence_state.hpp"
+#include "runtime/solvers/recipe.hpp"
+
+namespace rmsp {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+/// Checks what every method needs.
+template <class T>
+const DistributedMatrix<T>& checked_matrix(const DistributedMatrix<T>& matrix, const SolverOptions& options)
+{
+    const SolverInfo& info = solvers::method_named<T>(options.method).info;
+    if (matrix.rows() != matrix.cols() && !info.rectangular) {
+        throw Error(ErrorCode::usage, fmt::format("solver \"{}\" needs a square matrix; this one is {} x {}",
+                                                  options.method, matrix.rows(), matrix.cols()));
+    }
+    const auto require = [](bool good, const char* what, const auto& value, const char* wants) {
+        if (!good) {
+            throw Error(ErrorCode::usage, fmt::format("solver option {} is {}, it must be {}", what, value, wants));
+        }
+    };
+    require(options.tolerance >= 0, "tolerance", options.tolerance, "at least 0");
+    require(options.absolute_tolerance >= 0, "absolute_tolerance", options.absolute_tolerance, "at least 0");
+    require(options.max_iterations >= 0, "max_iterations", options.max_iterations, "at least 0");
+    require(options.max_seconds > 0, "max_seconds", options.max_seconds, "above 0");
+    require(options.divergence > 1, "divergence", options.divergence, "above 1");
+    require(options.stagnation_window >= 0, "stagnation_window", options.stagnation_window, "at least 0");
+    require(options.restart >= 1 && options.restart <= 100, "restart", options.restart, "1 to 100");
+    require(options.shadow >= 1 && options.shadow <= 8, "shadow", options.shadow, "1 to 8");
+    return matrix;
+}
+
+/// Whether products with a matrix spare copies with vectors in the order of its kernel.
+template <class T>
+bool has_order(const DistributedMatrix<T>& matrix)
+{
+    return matrix.rows() == matrix.cols() && matrix.make_y(Order::kernel).order() == Order::kernel;
+}
+
+/// The devices that have parts: the first ones.
+template <class T>
+int devices_with_parts(const DistributedMatrix<T>& matrix)
+{
+    const auto& state = *detail::checked(detail::MatrixAccess::state(matrix));
+    int used = 1;
+    for (const auto* const side : {&state.rows, &state.columns}) {
+        for (std::size_t rank = 0; rank + 1 < side->slices.size(); ++rank) {
+            if (side->slices[rank + 1] > side->slices[rank]) {
+                used = std::max(used, static_cast<int>(rank) + 1);
+            }
+        }
+    }
+    return used;
+}
+
+}  // namespace
+
+namespace detail {
+
+template <class T>
+struct SolverState {
+    SolverState(const DistributedMatrix<T>& matrix_, const SolverOptions& options_,
+                std::shared_ptr<Preconditioner<T>> preconditioner_)
+        : matrix(checked_matrix(matrix_, options_)),
+          options(options_),
+          preconditioner(std::move(preconditioner_)),
+          method(solvers::method_named<T>(options.method)),
+          in_order(preconditioner == nullptr && !method.info.transposed && has_order(matrix)),
+          scalars(SequenceAccess::handle(std::make_shared<ScalarsState>(
+              checked(MatrixAccess::state(matrix))->runtime, method.scalars(options), devices_with_parts(matrix)))),
+          recipe(matrix, preconditioner.get(), options, scalars,
+                 Vec<T>(matrix.make_x(Layout::rows, in_order ? Order::kernel : Order::matrix)),
+                 Vec<T>(matrix.make_y(in_order ? Order::kernel : Order::matrix)), in_order),
+          check(scalars),
+          check_norm(scalars.make()),
+          rhs_norm(scalars.make())
+    {
+        if (method.info.transposed) {
+            distributed::prepare_apply(*checked(MatrixAccess::state(matrix)), true);
+        }
+        recipe.start.pass(rhs_norm = dot(recipe.b, recipe.b));
+        recipe.start.pass(rhs_norm = sqrt(rhs_norm),
+                          recipe.target() = max(options.tolerance * ScalarExpression(rhs_norm),
+                                                ScalarExpression(options.absolute_tolerance)));
+        method.record(recipe);
+        const Vec<T> residual = recipe.vector();
+        recipe.residual(check, residual);
+        check.pass_always(check_norm = dot(residual, residual), check_norm = sqrt(check_norm));
+        auto steps = std::make_shared<std::vector<std::shared_ptr<SequenceState>>>();
+        for (const Sequence& step : recipe.cycle) {
+            steps->push_back(SequenceAccess::state(step));
+        }
+        cycle = std::move(steps);
+    }
+
+    const DistributedMatrix<T> matrix;
+    const SolverOptions options;
+    const std::shared_ptr<Preconditioner<T>> preconditioner;
+    const solvers::Method<T>& method;
+    const bool in_order;  ///< vectors are in the order of the matrix's kernel
+    Scalars scalars;
+    solvers::Recipe<T> recipe;
+    Sequence check;  ///< the true residual's norm
+    const Scalar check_norm;
+    const Scalar rhs_norm;
+    std::shared_ptr<const std::vector<std::shared_ptr<SequenceState>>> cycle;
+    std::mutex solving;
+};
+
+}  // namespace detail
+
+namespace {
+
+using detail::SolverState;
+
+/// One solve: b and x are in the recipe's vectors.
+template <class T>
+class Solve {
+public:
+    explicit Solve(SolverState<T>& state) : s_(state), options_(state.options), began_(Clock::now()) {}
+
+    SolveResult run()
+    {
+        SolveResult& result = result_;
+        // What is reached by a recurrence is checked; where the truth differs, the method begins again from there.
+        constexpr int most_restarts = 20;
+        constexpr double slack = 1.01;
+        for (double before = std::numeric_limits<double>::infinity();; ++result.restarts) {
+            start();
+            Outcome outcome = outcome_of(s_.scalars.outcome());
+            if (outcome == Outcome{}) {
+                outcome = iterate();
+            }
+            s_.recipe.finish.run();
+            result.true_residual = true_residual();
+            result.outcome = outcome;
+            if (outcome != Outcome::converged || result.true_residual <= slack * result.target) {
+                break;
+            }
+            if (result.restarts == most_restarts || !(result.true_residual < 0.9 * before)) {
+                result.outcome = std::isfinite(result.true_residual) ? Outcome::stagnation : Outcome::not_finite;
+                break;
+            }
+            before = result.true_residual;
+        }
+        if (!std::isfinite(result.true_residual) && result.outcome != Outcome::diverged) {
+            result.outcome = Outcome::not_finite;
+        }
+        explain();
+        result.seconds = seconds_since(began_);
+        return std::move(result_);
+    }
+
+private:
+    static Outcome outcome_of(int code) { return static_cast<Outcome>(code); }
+
+    void start()
+    {
+        auto& progress = detail::SequenceAccess::state(s_.scalars)->progress();
+        progress.outcome = 0;
+        // The residual before the first iteration is recorded as iteration 0.
+        detail::SequenceAccess::state(s_.scalars)->send_new();
+        detail::SequenceAccess::state(s_.scalars)->write(kernels::scalar_stopped, {0.0, -1.0});
+        const bool first = result_.restarts == 0;
+        s_.scalars.set(s_.recipe.limit(), first ? std::numeric_limits<double>::infinity() : limit_);
+        s_.recipe.start.run();
+        base_ = result_.iterations;
+        seen_ = 0;
+        result_.residual = s_.scalars.residual(0);
+        if (first) {
+            result_.rhs_norm = s_.scalars.get(s_.rhs_norm);
+            result_.target = s_.scalars.get(s_.recipe.target());
+            limit_ = options_.divergence * std::max(result_.residual, result_.target);
+            s_.scalars.set(s_.recipe.limit(), limit_);
+            if (options_.history) {
+                result_.history.push_back(result_.residual);
+            }
+        }
+        best_ = result_.residual;
+        best_at_ = result_.iterations;
+    }
+
+    /// Queues iterations, some ahead of what is known of them, until a device or the host stops.
+    Outcome iterate()
+    {
+        struct Block {
+            std::future<void> done;
+            std::int64_t iterations;
+        };
+        constexpr double block_seconds = 200e-6;  // the host needs a tenth of that to queue and to hear of a block
+        constexpr std::int64_t most = std::min<std::int64_t>(kernels::ScalarProgress::kept / 4, 1024);
+        std::deque<Block> ahead;
+        std::int64_t queued = 0;
+        std::int64_t block = 1;
+        Clock::time_point last = Clock::now();
+        Outcome ended{};
+        const std::int64_t left = options_.max_iterations - base_;
+        while (true) {
+            while (ended == Outcome{} && ahead.size() < 2 && queued < left) {
+                const std::int64_t count = std::min(block, left - queued);
+                ahead.push_back({sequence::run_steps(s_.cycle, queued, count), count});
+                queued += count;
+            }
+            if (ahead.empty()) {
+                break;
+            }
+            ahead.front().done.get();
+            const std::int64_t count = ahead.front().iterations;
+            ahead.pop_front();
+            const double took = seconds_since(last);
+            last = Clock::now();
+            block = std::clamp<std::int64_t>(
+                static_cast<std::int64_t>(block_seconds * static_cast<double>(count) / std::max(took, 1e-9)), 1,
+                std::min(most, 2 * block));
+            const Outcome found = look();
+            if (ended == Outcome{}) {
+                ended = found != Outcome{} ? found : host_stop();
+            }
+        }
+        result_.iterations = base_ + s_.scalars.iterations();
+        const Outcome stopped = outcome_of(s_.scalars.outcome());
+        if (stopped != Outcome{}) {
+            return stopped;
+        }
+        return ended != Outcome{} ? ended : Outcome::iterations;
+    }
+
+    /// Takes over what the devices have recorded; returns what stopped them.
+    Outcome look()
+    {
+        const std::int64_t recorded = s_.scalars.iterations();
+        for (std::int64_t i = seen_ + 1; i <= recorded; ++i) {
+            const double residual = s_.scalars.residual(i);
+            result_.residual = residual;
+            if (options_.history) {
+                result_.history.push_back(residual);
+            }
+            if (residual < best_) {
+                best_ = residual;
+                best_at_ = base_ + i;
+            }
+        }
+        seen_ = recorded;
+        result_.iterations = base_ + recorded;
+        return outcome_of(s_.scalars.outcome());
+    }
+
+    Outcome host_stop()
+    {
+        const double elapsed = seconds_since(began_);
+        if (options_.callback && !options_.callback({result_.iterations, result_.residual, result_.target, elapsed})) {
+            return Outcome::cancelled;
+        }
+        if (elapsed > options_.max_seconds) {
+            return Outcome::time;
+        }
+        if (options_.stagnation_window > 0 && result_.iterations - best_at_ > options_.stagnation_window) {
+            return Outcome::stagnation;
+        }
+        return {};
+    }
+
+    double true_residual()
+    {
+        s_.check.run();
+        return s_.scalars.get(s_.check_norm);
+    }
+
+    void explain()
+    {
+        SolveResult& r = result_;
+        switch (r.outcome) {
+            case Outcome::converged:
+                break;
+            case Outcome::iterations:
+                r.reason = fmt::format("{} iterations were done; the residual is {:.3g}, {:.3g} was asked for",
+                                       r.iterations, r.true_residual, r.target);
+                break;
+            case Outcome::time:
+                r.reason = fmt::format(
+                    "{:.3g} s were over after {} iterations; the residual is {:.3g}, {:.3g} was "
+                    "asked for",
+                    options_.max_seconds, r.iterations, r.true_residual, r.target);
+                break;
+            case Outcome::stagnation:
+                r.reason = fmt::format(
+                    "the residual stays at {:.3g} where {:.3g} was asked for: that may be all that "
+                    "the precision allows, or the method does not suit the matrix",
+                    r.true_residual, r.target);
+                break;
+            case Outcome::breakdown:
+                r.reason =
+                    fmt::format("{} cannot go on after iteration {}: {}", options_.method, r.iterations,
+                                s_.method.info.definite ? "the matrix, or the preconditioner, is not positive definite"
+                                                        : "it would divide by zero");
+                break;
+            case Outcome::diverged:
+                r.reason = fmt::format("the residual grew to {:.3g}, more than {:.3g} times the first one", r.residual,
+                                       options_.divergence);
+                break;
+            case Outcome::not_finite:
+                r.reason =
+                    "the residual is not a finite number: look for NaN, infinities or very large entries in the "
+                    "matrix, b, x and the preconditioner";
+                break;
+            case Outcome::cancelled:
+                r.reason = "the callback cancelled";
+                break;
+        }
+    }
+
+    SolverState<T>& s_;
+    const SolverOptions& options_;
+    const Clock::time_point began_;
+    SolveResult result_;
+    double limit_ = 0;
+    std::int64_t base_ = 0;  ///< iterations before the last start
+    std::int64_t seen_ = 0;  ///< recorded iterations since that have been looked at
+    double best_ = 0;        ///< least residual, and after which iteration
+    std::int64_t best_at_ = 0;
+};
+
+/// Copies entries between vectors that may be in different orders: by the matrix, and by its kernel.
+template <class T>
+void copy_entries(const std::shared_ptr<detail::VectorState<T>>& from,
+                  const std::shared_ptr<detail::VectorState<T>>& to)
+{
+    if (from->runtime != to->runtime || from->size != to->size || from->offsets != to->offsets ||
+        from->layout != Layout::rows) {
+        throw Error(ErrorCode::usage,
+                    "a vector of the solve is not sliced as the matrix's are; make b with make_y() and "
+                    "x with make_x(Layout::rows)");
+    }
+    from->runtime
+        ->submit([from, to](engine::Worker& worker, engine::Rendezvous&) {
+            const auto rank = static_cast<std::size_t>(worker.rank());
+            const std::int64_t count = from->offsets[rank + 1] - from->offsets[rank];
+            const auto order_of = [](const auto& v) { return v->order ? v->order->matrix.get() : nullptr; };
+            if (order_of(from) == order_of(to)) {
+                worker.stream().copy(to->slices[rank], from->slices[rank], static_cast<std::size_t>(count) * sizeof(T));
+            } else if (to->order) {
+                kernels::pack(from->slices[rank], to->order->rows.row, count, to->slices[rank], worker.context());
+            } else {
+                kernels::pack(from->slices[rank], from->order->rows.place, count, to->slices[rank], worker.context());
+            }
+        })
+        .get();
+}
+
+}  // namespace
+
+const char* to_string(Outcome outcome) noexcept
+{
+    switch (outcome) {
+        case Outcome::converged:
+            return "converged";
+        case Outcome::iterations:
+            return "iterations";
+        case Outcome::time:
+            return "time";
+        case Outcome::stagnation:
+            return "stagnation";
+        case Outcome::breakdown:
+            return "breakdown";
+        case Outcome::diverged:
+            return "diverged";
+        case Outcome::not_finite:
+            return "not finite";
+        case Outcome::cancelled:
+            return "cancelled";
+    }
+    return "unknown";
+}
+
+template <class T>
+Solver<T>::Solver(const DistributedMatrix<T>& matrix, const SolverOptions& options,
+                  std::shared_ptr<Preconditioner<T>> preconditioner)
+    : state_(std::make_shared<detail::SolverState<T>>(matrix, options, std::move(preconditioner)))
+{
+}
+
+template <class T>
+SolveResult Solver<T>::solve(const T* b, T* x)
+{
+    detail::SolverState<T>& s = *state_;
+    core::require_array("b", b, s.matrix.rows());
+    core::require_array("x", x, s.matrix.cols());
+    std::lock_guard lock(s.solving);
+    const auto began = Clock::now();
+    s.recipe.b.vector().upload(b);
+    s.recipe.x.vector().upload(x);
+    const double uploaded = seconds_since(began);
+    SolveResult result = Solve<T>(s).run();
+    result.phases.push_back({"upload", {uploaded}, true});
+    result.phases.push_back({"iterate", {result.seconds}, true});
+    const double solved = seconds_since(began);
+    s.recipe.x.vector().download(x);
+    result.seconds = seconds_since(began);
+    result.phases.push_back({"download", {result.seconds - solved}, true});
+    return result;
+}
+
+template <class T>
+SolveResult Solver<T>::solve(const DistributedVector<T>& b, DistributedVector<T>& x)
+{
+    detail::SolverState<T>& s = *state_;
+    const auto b_state = detail::checked(detail::VectorAccess::state(b));
+    const auto x_state = detail::checked(detail::VectorAccess::state(x));
+    std::lock_guard lock(s.solving);
+    const auto began = Clock::now();
+    copy_entries(b_state, s.recipe.b.state());
+    copy_entries(x_state, s.recipe.x.state());
+    SolveResult result = Solve<T>(s).run();
+    result.phases.push_back({"iterate", {result.seconds}, true});
+    copy_entries(s.recipe.x.state(), x_state);
+    result.seconds = seconds_since(began);
+    return result;
+}
+
+template <class T>
+void Solver<T>::renew()
+{
+    std::lock_guard lock(state_->solving);
+    if (state_->preconditioner) {
+        state_->preconditioner->renew();
+    }
+}
+
+template <class T>
+const SolverOptions& Solver<T>::options() const
+{
+    return state_->options;
+}
+
+#define RMSP_INSTANTIATE(T) template class Solver<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp
