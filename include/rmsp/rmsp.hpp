@@ -17,6 +17,8 @@
 #include <rmsp/renumber.hpp>
 #include <rmsp/report.hpp>
 #include <rmsp/runtime.hpp>
+#include <rmsp/sequence.hpp>
+#include <rmsp/solver.hpp>
 #include <rmsp/spgemm.hpp>
 #include <rmsp/topology.hpp>
 #include <rmsp/vector_operations.hpp>
