@@ -60,6 +60,12 @@ public:
     {
         throw Error(ErrorCode::internal, "apply_in_order() of an operator that keeps the matrix's order");
     }
+    /// How many sums apply() and apply_rows() leave besides, where leave_sums() is called before: each is that of
+    /// x[i] y[i] over some rows i of a square matrix, with the new y; all of them together are the inner product of x
+    /// and y. 0: this operator cannot.
+    virtual std::int64_t sums() const { return 0; }
+    /// Where the applies that follow leave them, in memory of the device; null: not at all.
+    virtual void leave_sums(double* /*sums*/) {}
     /// The shard's values changed in place. Operators that keep a copy of their own renew it, on the context's stream;
     /// may allocate and wait as prepare() does, after which the operator is as it was if there is no room.
     virtual void update_values(const Context& /*context*/) {}

@@ -29,6 +29,10 @@ public:
     /// Queues one worker's part of an apply. Every worker of the job calls it.
     virtual void apply(engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const Source<T>& x, T beta,
                        const Target<T>& y, PhaseProbe* probe) = 0;
+    /// The worker's next applies, until this is called with null, leave sums of x[i] y[i] at `sums`, with vectors that
+    /// the devices hold by rows. Returns how many, at most
+    /// one for 32 rows of the device, and one; 0: none, this product cannot.
+    virtual std::int64_t leave_sums(int /*rank*/, double* /*sums*/) { return 0; }
     /// What is left to do with a host y when all devices are done.
     virtual void finish_host_y(T* y) const = 0;
     /// The values of the worker's part changed in place.

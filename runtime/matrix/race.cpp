@@ -90,6 +90,12 @@ void Race<T>::apply_in_order(T alpha, const T* x, bool x_in_order, T beta, T* y,
 }
 
 template <class T>
+std::int64_t Race<T>::sums() const
+{
+    return outcome_->winner.load(std::memory_order_relaxed) < 0 ? 0 : runners_[leader_]->sums();
+}
+
+template <class T>
 void Race<T>::decide_in_order(std::int64_t entries)
 {
     const auto ordered = [](const auto& runner) { return runner && runner->order() != nullptr; };

@@ -64,6 +64,9 @@ public:
     const kernels::RowOrder* order() const override;
     void apply_in_order(T alpha, const T* x, bool x_in_order, T beta, T* y, bool y_in_order,
                         const kernels::Context& context) override;
+    /// As row_granule().
+    std::int64_t sums() const override;
+    void leave_sums(double* sums) override { runners_[leader_]->leave_sums(sums); }
     void update_values(const kernels::Context& context) override;
     /// Of the favourite, then of the winner.
     std::int64_t format_bytes() const override { return runners_[leader_]->format_bytes(); }

@@ -234,6 +234,19 @@ void RowProduct<T>::apply(engine::Worker& worker, engine::Rendezvous& meeting, T
 }
 
 template <class T>
+std::int64_t RowProduct<T>::leave_sums(int rank, double* sums)
+{
+    Shard<T>& shard = *matrix_.shards[static_cast<std::size_t>(rank)];
+    RowShard<T>& own = *shards_[static_cast<std::size_t>(rank)];
+    // A row that several devices share is complete only once their carries are added.
+    if (any_carry_ || shard.streamed || !own.owned_operator || own.owned_operator->order() != nullptr) {
+        return 0;
+    }
+    own.owned_operator->leave_sums(sums);
+    return own.owned_operator->sums();
+}
+
+template <class T>
 void RowProduct<T>::finish_host_y(T* y) const
 {
     if (!any_carry_) {

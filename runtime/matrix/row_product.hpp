@@ -28,6 +28,7 @@ public:
     void choose_exchange(Exchange wanted);
     void apply(engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const Source<T>& x, T beta,
                const Target<T>& y, PhaseProbe* probe) override;
+    std::int64_t leave_sums(int rank, double* sums) override;
     /// Adds the shared rows' carries to a host y, in device order.
     void finish_host_y(T* y) const override;
     void update_values(engine::Worker& worker) override;

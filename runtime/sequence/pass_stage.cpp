@@ -101,8 +101,9 @@ ScalarCode stop_code(const StopStatement& stop, bool& swapped)
 }  // namespace
 
 template <class T>
-PassStage<T>::PassStage(std::shared_ptr<ScalarsState> scalars, const std::vector<Statement>& statements, bool always)
-    : scalars_(std::move(scalars)), always_(always)
+PassStage<T>::PassStage(std::shared_ptr<ScalarsState> scalars, const std::vector<Statement>& statements, bool always,
+                        Stage* before)
+    : scalars_(std::move(scalars)), always_(always), before_(before)
 {
     add(statements);
     check_size();
@@ -191,7 +192,11 @@ void PassStage<T>::add_dot(const DotStatement<T>& statement)
     const auto& [a, b] = statement.value;
     checked_vector(a);
     checked_vector(b);
-    content_.dots.push_back({a, b, made_by(a), made_by(b), statement.into});
+    const int a_from = made_by(a);
+    const int b_from = made_by(b);
+    const bool as_they_were = before_ != nullptr && a_from < 0 && b_from < 0;
+    content_.dots.push_back(
+        {a, b, a_from, b_from, statement.into, as_they_were ? before_->sums_of(a.get(), b.get()) : nullptr});
 }
 
 template <class T>
@@ -372,7 +377,14 @@ template <class T>
 void PassStage<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs)
 {
     const auto rank = static_cast<std::size_t>(std::min(worker.rank(), scalars_->devices - 1));
-    scalars_->queue(pass_[rank], programs + first_op_, static_cast<int>(content_.program.size()), worker, meeting);
+    kernels::Pass<T>& pass = pass_[rank];
+    for (std::size_t d = 0; d < content_.dots.size() && scalars_->takes_part(worker.rank()); ++d) {
+        if (const auto& sums = content_.dots[d].sums) {
+            pass.dot[d].count = sums->count[rank];
+            pass.dot[d].parts = sums->count[rank] > 0 ? sums->places[rank].data() : nullptr;
+        }
+    }
+    scalars_->queue(pass, programs + first_op_, static_cast<int>(content_.program.size()), worker, meeting);
 }
 
 #define RMSP_INSTANTIATE(T) template class PassStage<T>;

@@ -20,10 +20,51 @@ void MultiplyStage<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting
     if (waits) {
         meeting.arrive_and_wait();
     }
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    distributed::Product<T>& product = *matrix_->products[of_transpose_ ? 1 : 0];
+    if (sums_) {
+        sums_->count[rank] = product.leave_sums(worker.rank(), sums_->places[rank].data());
+    }
     distributed::apply_on(*matrix_, worker, meeting, alpha_, distributed::Source<T>{nullptr, x_}, beta_,
                           distributed::Target<T>{nullptr, y_}, nullptr, of_transpose_);
+    if (sums_) {
+        product.leave_sums(worker.rank(), nullptr);
+    }
     if (waits) {
         meeting.arrive_and_wait();
+    }
+}
+
+template <class T>
+std::shared_ptr<ProductSums> MultiplyStage<T>::sums_of(const void* a, const void* b)
+{
+    const bool these = (a == x_.get() && b == y_.get()) || (a == y_.get() && b == x_.get());
+    if (!these || of_transpose_ || matrix_->plan.rows != matrix_->plan.cols || x_->offsets != y_->offsets ||
+        matrix_->runtime->shared_memory()) {
+        return nullptr;
+    }
+    if (!sums_) {
+        auto sums = std::make_shared<ProductSums>();
+        sums->runtime = matrix_->runtime;
+        sums->places.resize(static_cast<std::size_t>(matrix_->runtime->devices()));
+        sums->count.resize(sums->places.size());
+        matrix_->runtime
+            ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
+                const auto rank = static_cast<std::size_t>(worker.rank());
+                const auto rows = static_cast<std::size_t>(y_->offsets[rank + 1] - y_->offsets[rank]);
+                sums->places[rank] = kernels::DeviceArray<double>(worker.device(), rows / 32 + 1);
+            })
+            .get();
+        sums_ = std::move(sums);
+    }
+    return sums_;
+}
+
+ProductSums::~ProductSums()
+{
+    for (std::size_t rank = 0; rank < places.size(); ++rank) {
+        auto* const array = new kernels::DeviceArray<double>(std::move(places[rank]));
+        runtime->release(static_cast<int>(rank), [array] { delete array; });
     }
 }
 
@@ -212,16 +253,19 @@ void Sequence::record_pass(const std::vector<Statement>& statements, bool always
 {
     detail::SequenceState& state = *state_;
     state.sent = false;
-    if (!state.stages.empty() && state.stages.back()->join(statements, always)) {
+    sequence::Stage* const before = state.stages.empty() ? nullptr : state.stages.back().get();
+    if (before != nullptr && before->join(statements, always)) {
         return;
     }
     switch (type_of(statements)) {
         case ValueType::float32:
-            state.stages.push_back(std::make_unique<sequence::PassStage<float>>(state.scalars, statements, always));
+            state.stages.push_back(
+                std::make_unique<sequence::PassStage<float>>(state.scalars, statements, always, before));
             break;
         case ValueType::none:
         case ValueType::float64:
-            state.stages.push_back(std::make_unique<sequence::PassStage<double>>(state.scalars, statements, always));
+            state.stages.push_back(
+                std::make_unique<sequence::PassStage<double>>(state.scalars, statements, always, before));
             break;
     }
 }

@@ -17,6 +17,15 @@ using detail::MatrixState;
 using detail::ScalarsState;
 using detail::VectorState;
 
+/// What a product leaves of the inner product of its x and y, for the pass behind it.
+struct ProductSums {
+    std::vector<kernels::DeviceArray<double>> places;  ///< of each device
+    std::vector<std::int64_t> count;                   ///< of the last product, on each device; 0: none
+    std::shared_ptr<node::RuntimeState> runtime;
+
+    ~ProductSums();
+};
+
 /// A step of a sequence that each device takes.
 class Stage {
 public:
@@ -28,6 +37,8 @@ public:
     virtual void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) = 0;
     /// Adds this one to the pass before it, if both can be one.
     virtual bool join(const std::vector<Statement>& /*statements*/, bool /*always*/) { return false; }
+    /// Where it leaves sums of the products of those vectors' entries; null: it cannot.
+    virtual std::shared_ptr<ProductSums> sums_of(const void* /*a*/, const void* /*b*/) { return nullptr; }
     /// Its program goes to the end of `all`.
     virtual void collect(std::vector<kernels::ScalarOp>& /*all*/) {}
 };
@@ -37,7 +48,9 @@ template <class T>
 class PassStage final : public Stage {
 public:
     /// \throws Error(usage) for statements that are not one pass
-    PassStage(std::shared_ptr<ScalarsState> scalars, const std::vector<Statement>& statements, bool always);
+    /// \param before  the step before it, or null
+    PassStage(std::shared_ptr<ScalarsState> scalars, const std::vector<Statement>& statements, bool always,
+              Stage* before);
 
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
     bool join(const std::vector<Statement>& statements, bool always) override;
@@ -62,6 +75,7 @@ private:
         int a_from;
         int b_from;
         std::int16_t into;
+        std::shared_ptr<ProductSums> sums;  ///< what the product before leaves of it, if it does
     };
 
     void add(const std::vector<Statement>& statements);
@@ -86,6 +100,7 @@ private:
 
     std::shared_ptr<ScalarsState> scalars_;
     bool always_;
+    Stage* before_;
     Content content_;
     std::vector<kernels::Pass<T>> pass_;  ///< of each device
     std::size_t first_op_ = 0;
@@ -106,8 +121,10 @@ public:
     {
     }
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
+    std::shared_ptr<ProductSums> sums_of(const void* a, const void* b) override;
 
 private:
+    std::shared_ptr<ProductSums> sums_;  ///< null: nobody asks for them
     std::shared_ptr<MatrixState<T>> matrix_;
     std::shared_ptr<VectorState<T>> x_;
     std::shared_ptr<VectorState<T>> y_;

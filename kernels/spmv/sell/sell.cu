@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <cub/device/device_scan.cuh>
@@ -78,6 +79,9 @@ public:
         launch(first / slice_rows, (end + slice_rows - 1) / slice_rows, alpha, x, beta, y, nullptr, context);
     }
 
+    std::int64_t sums() const override { return slices_count_; }
+    void leave_sums(double* sums) override { sums_ = sums; }
+
     void update_values(const Context& context) override
     {
         if (slices_count_ > 0) {
@@ -114,12 +118,17 @@ private:
         if (first >= end) {
             return;
         }
-        const auto kernel = encoded_ ? (left_ ? sell_kernel<true, true, T> : sell_kernel<true, false, T>)
-                                     : (left_ ? sell_kernel<false, true, T> : sell_kernel<false, false, T>);
+        const bool sums = sums_ != nullptr && y_row == nullptr;
+        const auto pick = [&]<bool Sums>(std::bool_constant<Sums>) {
+            return encoded_ ? (left_ ? sell_kernel<true, true, Sums, T> : sell_kernel<true, false, Sums, T>)
+                            : (left_ ? sell_kernel<false, true, Sums, T> : sell_kernel<false, false, Sums, T>);
+        };
+        const auto kernel = sums ? pick(std::true_type()) : pick(std::false_type());
         const std::int64_t wave =
             std::int64_t{context.compute_units} * sell_tuning.blocks_per_multiprocessor * slices_per_block;
         kernel<<<static_cast<unsigned>(blocks_for(end - first)), threads, 0,
-                 static_cast<cudaStream_t>(context.stream)>>>(stored(), first, end, wave, alpha, x, beta, y, y_row);
+                 static_cast<cudaStream_t>(context.stream)>>>(stored(), first, end, wave, alpha, x, beta, y, y_row,
+                                                              shard_.diagonal, sums_);
         RMSP_CUDA_CHECK_LAUNCH("sell");
     }
 
@@ -229,6 +238,7 @@ private:
     DeviceArray<unsigned char> values_;
     DeviceArray<int4> bases_;
     DeviceArray<unsigned char> codes_;
+    double* sums_ = nullptr;
     std::int64_t stored_entries_ = 0;  ///< of the slices, with their padding
     bool encoded_ = false;
     bool left_ = false;  ///< long rows, or slices that are not stored

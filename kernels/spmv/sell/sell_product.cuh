@@ -283,11 +283,13 @@ __device__ __forceinline__ void prefetch_headers(const Slice* slices, std::int64
 /// One warp a slice of [first, slices), with the headers of those that are `ahead` slices away asked for. The additions
 /// of a row depend on the row alone, neither on its slice nor on how that is stored. What is not there costs registers
 /// if it is compiled in, so values are raw unless `Encoded`, and nothing is left in CSR unless `Left`.
-template <bool Encoded, bool Left, class T>
+/// \param sums  null, or where each slice leaves the sum of x[i + diagonal] y[i] over its rows
+template <bool Encoded, bool Left, bool Sums, class T>
 __global__ void __launch_bounds__(threads, Encoded&& Left ? sell_tuning.blocks_with_everything
                                                           : sell_tuning.blocks_per_multiprocessor)
     sell_kernel(const Stored<T> a, std::int64_t first, std::int64_t slices, std::int64_t ahead, T alpha,
-                const T* __restrict__ x, T beta, T* __restrict__ y, const std::int32_t* __restrict__ y_row)
+                const T* __restrict__ x, T beta, T* __restrict__ y, const std::int32_t* __restrict__ y_row,
+                std::int64_t diagonal, double* __restrict__ sums)
 {
     const std::int64_t index = first + std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
     const int lane = static_cast<int>(threadIdx.x) % slice_rows;
@@ -321,6 +323,19 @@ __global__ void __launch_bounds__(threads, Encoded&& Left ? sell_tuning.blocks_w
     }
     if (Left && long_rows != 0) {
         sum = add_long_rows(a, long_rows, row, sum, lane, x);
+    }
+    if constexpr (Sums) {
+        double product = 0;
+        if (row < a.rows) {
+            const T value = beta == T{0} ? alpha * sum : alpha * sum + beta * y[row];
+            y[row] = value;
+            product = static_cast<double>(value) * static_cast<double>(__ldg(x + diagonal + row));
+        }
+        product = cuda::group_sum(product, slice_rows);
+        if (lane == 0) {
+            sums[index] = product;
+        }
+        return;
     }
     if (row >= a.rows) {
         return;

@@ -40,6 +40,9 @@ struct PassDot {
     std::int8_t a_from = -1;  ///< as PassTerm::from
     std::int8_t b_from = -1;
     std::int16_t into = 0;
+    /// Not null: the sum of these numbers instead.
+    const double* parts = nullptr;
+    std::int64_t count = 0;
 };
 
 /// Updates are done one after the other for each i, then the inner products, then the program.

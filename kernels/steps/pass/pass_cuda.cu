@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
         }
 #pragma unroll
         for (int d = 0; d < Dots; ++d) {
-            if (d < pass.dots) {
+            if (d < pass.dots && pass.dot[d].parts == nullptr) {
                 T a[unroll];
                 T b[unroll];
                 fetch<Updates>(a, result, pass.dot[d].a, pass.dot[d].a_from, i, pass.n);
@@ -140,6 +140,19 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
                     if (i + k * threads < pass.n) {
                         sums[d] += static_cast<double>(a[k]) * static_cast<double>(b[k]);
                     }
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (int d = 0; d < Dots; ++d) {
+        if (d < pass.dots && pass.dot[d].parts != nullptr) {
+            const double* const parts = pass.dot[d].parts;
+            const std::int64_t count = pass.dot[d].count;
+            for (std::int64_t i = std::int64_t{blockIdx.x} * tile + threadIdx.x; i < count; i += gridDim.x * tile) {
+#pragma unroll
+                for (int k = 0; k < unroll; ++k) {
+                    sums[d] += i + k * threads < count ? parts[i + k * threads] : 0.0;
                 }
             }
         }
@@ -176,7 +189,12 @@ void launch(const Pass<T>& pass, const PassPlace& place, const Context& context)
     constexpr std::int64_t tile = std::int64_t{threads} * unroll;
     const std::int64_t full =
         std::min<std::int64_t>(std::int64_t{std::max(context.compute_units, 1)} * blocks_per_multiprocessor, 2048);
-    const auto blocks = static_cast<unsigned>(std::clamp<std::int64_t>((pass.n + tile - 1) / tile, 1, full));
+    // Vectors are not read where inner products are sums of numbers that are there.
+    std::int64_t n = pass.updates > 0 ? pass.n : 0;
+    for (int d = 0; d < pass.dots; ++d) {
+        n = std::max(n, pass.dot[d].parts != nullptr ? pass.dot[d].count : pass.n);
+    }
+    const auto blocks = static_cast<unsigned>(std::clamp<std::int64_t>((n + tile - 1) / tile, 1, full));
     launch_early("run_pass", pass_kernel<T, Updates, Dots>, dim3(blocks), threads, stream_of(context), pass, place);
 }
 

@@ -69,6 +69,9 @@ void pass_range(const Pass<T>& pass, const double* bank, std::int64_t begin, std
         }
         for (int d = 0; d < pass.dots; ++d) {
             const PassDot<T>& dot = pass.dot[d];
+            if (dot.parts != nullptr) {
+                continue;
+            }
             sums[d] += dot_chunk(place(dot.a, dot.a_from), place(dot.b, dot.b_from), n);
         }
     }
@@ -107,6 +110,11 @@ void run_pass(const Pass<T>& pass, const PassPlace& place, const Context& contex
     for (int d = 0; d < pass.dots; ++d) {
         for (std::int64_t p = 0; p < parts; ++p) {
             sums[d] += partial[p * most_pass_dots + d];
+        }
+    }
+    for (int d = 0; d < pass.dots; ++d) {
+        for (std::int64_t i = 0; pass.dot[d].parts != nullptr && i < pass.dot[d].count; ++i) {
+            sums[d] += pass.dot[d].parts[i];
         }
     }
     if (place.sums == PassSums::left) {
