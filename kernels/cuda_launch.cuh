@@ -18,6 +18,16 @@ __device__ __forceinline__ void wait_for_kernel_before()
 #endif
 }
 
+/// Lets the thread blocks of the kernel behind this one in the stream be placed where those of this one have ended,
+/// once all of these have come here or ended. Changes nothing of the order of their work: that kernel waits in
+/// wait_for_kernel_before().
+__device__ __forceinline__ void let_kernel_behind_start()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 inline bool device_launches_early()
 {
     int device = 0;

@@ -340,6 +340,13 @@ void PassStage<T>::build()
 {
     const auto devices = static_cast<std::size_t>(scalars_->devices);
     pass_.assign(devices, {});
+    numbers_ = kernels::first_free_scalar;
+    for (const kernels::ScalarOp& op : content_.program) {
+        numbers_ = std::max({numbers_, op.dst + 1, op.a + 1, op.b + 1});
+    }
+    for (const Dot& dot : content_.dots) {
+        numbers_ = std::max(numbers_, dot.into + 1);
+    }
     for (std::size_t rank = 0; rank < devices; ++rank) {
         kernels::Pass<T>& pass = pass_[rank];
         const auto slice = [&](const Vector& vector) { return vector->slices[rank]; };
@@ -384,7 +391,7 @@ void PassStage<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting, co
             pass.dot[d].parts = sums->count[rank] > 0 ? sums->places[rank].data() : nullptr;
         }
     }
-    scalars_->queue(pass, programs + first_op_, static_cast<int>(content_.program.size()), worker, meeting);
+    scalars_->queue(pass, programs + first_op_, static_cast<int>(content_.program.size()), numbers_, worker, meeting);
 }
 
 #define RMSP_INSTANTIATE(T) template class PassStage<T>;

@@ -51,8 +51,11 @@ ScalarsState::ScalarsState(std::shared_ptr<RuntimeState> runtime_, int most_, in
                     end.lines = zeroed(static_cast<std::size_t>(2 * kernels::pass_line_bytes(devices)));
                 }
                 if (rank == 0) {
-                    bank->progress = engine::PinnedBuffer(worker.device(), sizeof(kernels::ScalarProgress));
-                    ::new (bank->progress.data()) kernels::ScalarProgress();
+                    constexpr std::size_t doubles = sizeof(kernels::ScalarProgress) / sizeof(double);
+                    bank->progress = kernels::DeviceArray<kernels::ScalarProgress>(worker.device(), 1);
+                    kernels::fill(reinterpret_cast<double*>(bank->progress.data()), doubles, 0.0, context);
+                    bank->told = engine::PinnedBuffer(worker.device(), sizeof(kernels::ScalarProgress));
+                    ::new (bank->told.data()) kernels::ScalarProgress();
                     bank->left = engine::PinnedBuffer(worker.device(), 2 * sizeof(double) * kernels::most_pass_dots *
                                                                            static_cast<std::size_t>(devices));
                 }
@@ -64,7 +67,7 @@ ScalarsState::ScalarsState(std::shared_ptr<RuntimeState> runtime_, int most_, in
             if (takes_part(rank)) {
                 end.place.bank = end.bank.data();
                 end.place.workspace = end.workspace.data();
-                end.place.progress = rank == 0 ? static_cast<kernels::ScalarProgress*>(bank->progress.data()) : nullptr;
+                end.place.progress = rank == 0 ? bank->progress.data() : nullptr;
                 end.place.sums = devices == 1 ? PassSums::alone : lines_ ? PassSums::lines : PassSums::left;
                 end.place.device = rank;
                 end.place.devices = devices;
@@ -81,7 +84,8 @@ ScalarsState::~ScalarsState()
             held->ends[static_cast<std::size_t>(rank)] = BankEnd();
             held->hand_over.close(rank);
             if (rank == 0) {
-                held->progress = engine::PinnedBuffer();
+                held->progress.reset();
+                held->told = engine::PinnedBuffer();
                 held->left = engine::PinnedBuffer();
             }
         });
@@ -139,6 +143,16 @@ void ScalarsState::write(std::int16_t first, std::vector<double> values)
         });
 }
 
+void ScalarsState::restart(double iterations)
+{
+    write(kernels::scalar_stopped, {0.0, iterations});
+    runtime->submit([held = bank](engine::Worker& worker, engine::Rendezvous&) {
+        if (worker.rank() == 0) {
+            kernels::fill(&held->progress.data()->outcome, 1, 0.0, worker.context());
+        }
+    });
+}
+
 void ScalarsState::recover()
 {
     if (!failed.exchange(false)) {
@@ -159,7 +173,7 @@ void ScalarsState::recover()
 }
 
 template <class T>
-void ScalarsState::queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* program, int ops,
+void ScalarsState::queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* program, int ops, int numbers,
                          engine::Worker& worker, engine::Rendezvous& meeting)
 {
     const int rank = worker.rank();
@@ -167,6 +181,7 @@ void ScalarsState::queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* 
     kernels::PassPlace place = end.place;
     place.program = program;
     place.ops = ops;
+    place.numbers = numbers;
     const auto context = worker.context();
     if (pass.dots == 0 || devices == 1) {
         place.sums = PassSums::alone;
@@ -217,8 +232,8 @@ void ScalarsState::queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* 
     bank->hand_over.settle(rank, worker.stream(), meeting);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                    \
-    template void ScalarsState::queue(const kernels::Pass<T>&, const kernels::ScalarOp*, int, engine::Worker&, \
+#define RMSP_INSTANTIATE(T)                                                                                         \
+    template void ScalarsState::queue(const kernels::Pass<T>&, const kernels::ScalarOp*, int, int, engine::Worker&, \
                                       engine::Rendezvous&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE

@@ -31,7 +31,8 @@ struct Bank {
     explicit Bank(int workers, int devices) : ends(static_cast<std::size_t>(workers)), hand_over(devices) {}
 
     std::vector<BankEnd> ends;
-    engine::PinnedBuffer progress;
+    kernels::DeviceArray<kernels::ScalarProgress> progress;  ///< the first device's
+    engine::PinnedBuffer told;                               ///< what the host was told of it
     engine::PinnedBuffer left;
     engine::HandOver hand_over;
 };
@@ -58,8 +59,8 @@ struct ScalarsState {
     void recover();
     /// Queues one device's pass and what adds its sums over the devices.
     template <class T>
-    void queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* program, int ops, engine::Worker& worker,
-               engine::Rendezvous& meeting);
+    void queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* program, int ops, int numbers,
+               engine::Worker& worker, engine::Rendezvous& meeting);
     bool takes_part(int rank) const noexcept { return rank < devices; }
 
     std::shared_ptr<RuntimeState> runtime;
@@ -68,7 +69,17 @@ struct ScalarsState {
     const std::shared_ptr<sequence::Bank> bank;
     std::atomic<bool> failed{false};  ///< a job of a sequence has, since recover()
 
-    kernels::ScalarProgress& progress() const { return *static_cast<kernels::ScalarProgress*>(bank->progress.data()); }
+    /// As it was at the end of the last run of a sequence that has ended.
+    kernels::ScalarProgress& progress() const { return *static_cast<kernels::ScalarProgress*>(bank->told.data()); }
+    /// Queues that the host is told; on every worker.
+    void tell(engine::Worker& worker) const
+    {
+        if (worker.rank() == 0) {
+            worker.stream().copy(bank->told.data(), bank->progress.data(), sizeof(kernels::ScalarProgress));
+        }
+    }
+    /// Passes do their work again; iterations count from `iterations` on. Queued.
+    void restart(double iterations);
 
 private:
     bool lines_ = false;  ///< sums are added inside the kernels, through lines in each other's memory

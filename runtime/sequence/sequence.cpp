@@ -92,6 +92,7 @@ std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_
             for (std::int64_t i = first; i < first + count; ++i) {
                 (*cycle)[static_cast<std::size_t>(i % length)]->queue(worker, meeting);
             }
+            cycle->front()->scalars->tell(worker);
         } catch (...) {
             cycle->front()->scalars->failed = true;
             throw;
@@ -235,7 +236,7 @@ void Scalars::set(const Scalar& scalar, double value)
 void Scalars::restart()
 {
     state_->send_new();
-    state_->write(kernels::scalar_stopped, {0.0, 0.0});
+    state_->restart(0.0);
 }
 
 std::int64_t Scalars::iterations() const { return static_cast<std::int64_t>(state_->progress().iterations); }

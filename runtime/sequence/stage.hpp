@@ -102,6 +102,7 @@ private:
     bool always_;
     Stage* before_;
     Content content_;
+    int numbers_ = 0;                     ///< of the bank, the first ones, that the program has to do with
     std::vector<kernels::Pass<T>> pass_;  ///< of each device
     std::size_t first_op_ = 0;
 };

@@ -177,11 +177,9 @@ private:
 
     void start()
     {
-        auto& progress = detail::SequenceAccess::state(s_.scalars)->progress();
-        progress.outcome = 0;
         // The residual before the first iteration is recorded as iteration 0.
         detail::SequenceAccess::state(s_.scalars)->send_new();
-        detail::SequenceAccess::state(s_.scalars)->write(kernels::scalar_stopped, {0.0, -1.0});
+        detail::SequenceAccess::state(s_.scalars)->restart(-1.0);
         const bool first = result_.restarts == 0;
         s_.scalars.set(s_.recipe.limit(), first ? std::numeric_limits<double>::infinity() : limit_);
         s_.recipe.start.run();

@@ -126,10 +126,9 @@ private:
         const auto kernel = sums ? pick(std::true_type()) : pick(std::false_type());
         const std::int64_t wave =
             std::int64_t{context.compute_units} * sell_tuning.blocks_per_multiprocessor * slices_per_block;
-        kernel<<<static_cast<unsigned>(blocks_for(end - first)), threads, 0,
-                 static_cast<cudaStream_t>(context.stream)>>>(stored(), first, end, wave, alpha, x, beta, y, y_row,
-                                                              shard_.diagonal, sums_);
-        RMSP_CUDA_CHECK_LAUNCH("sell");
+        cuda::launch_early("sell", kernel, dim3(static_cast<unsigned>(blocks_for(end - first))), threads,
+                           static_cast<cudaStream_t>(context.stream), stored(), first, end, wave, alpha, x, beta, y,
+                           y_row, shard_.diagonal, sums_);
     }
 
     template <class Pointers>

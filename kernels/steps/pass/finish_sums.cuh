@@ -58,6 +58,41 @@ __device__ __forceinline__ void add_devices(double* total, int dots, const PassP
     __syncthreads();
 }
 
+inline constexpr int shared_ops = 64;
+
+/// Puts the sums into the bank and runs the program, on shared memory where it fits: its steps wait for each other. By
+/// pass_threads threads.
+__device__ __forceinline__ void run_with_sums(const double* total, int dots, const std::int16_t* into,
+                                              const PassPlace& place)
+{
+    __shared__ double bank[pass_threads];
+    __shared__ ScalarOp ops[shared_ops];
+    const int thread = static_cast<int>(threadIdx.x);
+    const bool fits = place.numbers <= pass_threads && place.ops <= shared_ops;
+    if (fits) {
+        if (thread < place.numbers) {
+            bank[thread] = place.bank[thread];
+        }
+        if (thread < place.ops) {
+            ops[thread] = place.program[thread];
+        }
+        __syncthreads();
+    }
+    if (thread == 0) {
+        double* const numbers = fits ? bank : place.bank;
+        for (int d = 0; d < dots; ++d) {
+            numbers[into[d]] = total[d];
+        }
+        run_program(numbers, place.progress, fits ? ops : place.program, place.ops);
+    }
+    if (fits) {
+        __syncthreads();
+        if (thread < place.numbers) {
+            place.bank[thread] = bank[thread];
+        }
+    }
+}
+
 /// Each thread of a kernel of blocks of pass_threads threads calls it once, with its sums. The last block to come adds
 /// those of all blocks, in an order that depends on their number alone.
 template <int Dots>
@@ -113,11 +148,8 @@ __device__ __forceinline__ void finish_sums(const double (&sums)[Dots > 0 ? Dots
     }
     if (threadIdx.x == 0) {
         *finished = 0;
-        for (int d = 0; d < dots; ++d) {
-            place.bank[into[d]] = total[d];
-        }
-        run_program(place.bank, place.progress, place.program, place.ops);
     }
+    run_with_sums(total, dots, into, place);
 }
 
 }  // namespace rmsp::kernels::cuda

@@ -74,10 +74,11 @@ inline constexpr std::int64_t pass_workspace_bytes = 128 + std::int64_t{8} * mos
 /// What passes of one device need besides vectors.
 struct PassPlace {
     double* bank = nullptr;              ///< of this device; every device's holds the same numbers
-    ScalarProgress* progress = nullptr;  ///< pinned host memory; null: another device writes it
+    ScalarProgress* progress = nullptr;  ///< of this device; null: another one keeps it
     void* workspace = nullptr;
     const ScalarOp* program = nullptr;  ///< in this device's memory
     int ops = 0;
+    int numbers = 0;  ///< of the bank, the first ones, that the program has to do with
     PassSums sums = PassSums::alone;
     int device = 0;
     int devices = 1;

@@ -157,6 +157,7 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
             }
         }
     }
+    let_kernel_behind_start();
     if (Dots > 0 || place.ops > 0) {
         DotPlaces places;
 #pragma unroll

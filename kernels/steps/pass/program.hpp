@@ -50,7 +50,7 @@ inline constexpr std::int16_t scalar_one = 3;
 inline constexpr std::int16_t first_free_scalar = 4;
 inline constexpr std::int16_t most_scalars = 16384;
 
-/// What the devices tell the host, in memory that both reach.
+/// What the first device tells the host.
 struct ScalarProgress {
     static constexpr std::int64_t kept = 4096;  ///< iterations whose residual norms are kept
     double iterations = 0;
