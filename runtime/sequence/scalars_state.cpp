@@ -51,11 +51,8 @@ ScalarsState::ScalarsState(std::shared_ptr<RuntimeState> runtime_, int most_, in
                     end.lines = zeroed(static_cast<std::size_t>(2 * kernels::pass_line_bytes(devices)));
                 }
                 if (rank == 0) {
-                    constexpr std::size_t doubles = sizeof(kernels::ScalarProgress) / sizeof(double);
-                    bank->progress = kernels::DeviceArray<kernels::ScalarProgress>(worker.device(), 1);
-                    kernels::fill(reinterpret_cast<double*>(bank->progress.data()), doubles, 0.0, context);
-                    bank->told = engine::PinnedBuffer(worker.device(), sizeof(kernels::ScalarProgress));
-                    ::new (bank->told.data()) kernels::ScalarProgress();
+                    bank->progress = engine::PinnedBuffer(worker.device(), sizeof(kernels::ScalarProgress));
+                    ::new (bank->progress.data()) kernels::ScalarProgress();
                     bank->left = engine::PinnedBuffer(worker.device(), 2 * sizeof(double) * kernels::most_pass_dots *
                                                                            static_cast<std::size_t>(devices));
                 }
@@ -67,7 +64,7 @@ ScalarsState::ScalarsState(std::shared_ptr<RuntimeState> runtime_, int most_, in
             if (takes_part(rank)) {
                 end.place.bank = end.bank.data();
                 end.place.workspace = end.workspace.data();
-                end.place.progress = rank == 0 ? bank->progress.data() : nullptr;
+                end.place.progress = rank == 0 ? static_cast<kernels::ScalarProgress*>(bank->progress.data()) : nullptr;
                 end.place.sums = devices == 1 ? PassSums::alone : lines_ ? PassSums::lines : PassSums::left;
                 end.place.device = rank;
                 end.place.devices = devices;
@@ -84,8 +81,7 @@ ScalarsState::~ScalarsState()
             held->ends[static_cast<std::size_t>(rank)] = BankEnd();
             held->hand_over.close(rank);
             if (rank == 0) {
-                held->progress.reset();
-                held->told = engine::PinnedBuffer();
+                held->progress = engine::PinnedBuffer();
                 held->left = engine::PinnedBuffer();
             }
         });
@@ -148,7 +144,8 @@ void ScalarsState::restart(double iterations)
     write(kernels::scalar_stopped, {0.0, iterations});
     runtime->submit([held = bank](engine::Worker& worker, engine::Rendezvous&) {
         if (worker.rank() == 0) {
-            kernels::fill(&held->progress.data()->outcome, 1, 0.0, worker.context());
+            kernels::fill(&static_cast<kernels::ScalarProgress*>(held->progress.data())->outcome, 1, 0.0,
+                          worker.context());
         }
     });
 }

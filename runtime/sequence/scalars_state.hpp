@@ -31,8 +31,8 @@ struct Bank {
     explicit Bank(int workers, int devices) : ends(static_cast<std::size_t>(workers)), hand_over(devices) {}
 
     std::vector<BankEnd> ends;
-    kernels::DeviceArray<kernels::ScalarProgress> progress;  ///< the first device's
-    engine::PinnedBuffer told;                               ///< what the host was told of it
+    engine::PinnedBuffer progress;  ///< the first device's. A copy in its stream would cost more than stores that pass
+                                    ///< over the link
     engine::PinnedBuffer left;
     engine::HandOver hand_over;
 };
@@ -69,15 +69,7 @@ struct ScalarsState {
     const std::shared_ptr<sequence::Bank> bank;
     std::atomic<bool> failed{false};  ///< a job of a sequence has, since recover()
 
-    /// As it was at the end of the last run of a sequence that has ended.
-    kernels::ScalarProgress& progress() const { return *static_cast<kernels::ScalarProgress*>(bank->told.data()); }
-    /// Queues that the host is told; on every worker.
-    void tell(engine::Worker& worker) const
-    {
-        if (worker.rank() == 0) {
-            worker.stream().copy(bank->told.data(), bank->progress.data(), sizeof(kernels::ScalarProgress));
-        }
-    }
+    kernels::ScalarProgress& progress() const { return *static_cast<kernels::ScalarProgress*>(bank->progress.data()); }
     /// Passes do their work again; iterations count from `iterations` on. Queued.
     void restart(double iterations);
 

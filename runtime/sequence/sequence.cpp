@@ -92,7 +92,6 @@ std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_
             for (std::int64_t i = first; i < first + count; ++i) {
                 (*cycle)[static_cast<std::size_t>(i % length)]->queue(worker, meeting);
             }
-            cycle->front()->scalars->tell(worker);
         } catch (...) {
             cycle->front()->scalars->failed = true;
             throw;

@@ -74,7 +74,7 @@ inline constexpr std::int64_t pass_workspace_bytes = 128 + std::int64_t{8} * mos
 /// What passes of one device need besides vectors.
 struct PassPlace {
     double* bank = nullptr;              ///< of this device; every device's holds the same numbers
-    ScalarProgress* progress = nullptr;  ///< of this device; null: another one keeps it
+    ScalarProgress* progress = nullptr;  ///< pinned host memory; null: another device writes it
     void* workspace = nullptr;
     const ScalarOp* program = nullptr;  ///< in this device's memory
     int ops = 0;
