@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <initializer_list>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -45,9 +46,10 @@ std::int64_t checked_count(core::uint128 count, const char* generator, const cha
     return static_cast<std::int64_t>(count);
 }
 
+/// `neighbours`: entries beside the diagonal of a row that misses none, for ValueKind::poisson.
 template <class T, class C>
-void fill_values(const GenerateOptions& options, const HostVector<std::int64_t>& row_ptr, const C* col, T* values,
-                 std::int64_t begin, std::int64_t end, std::int64_t end_entry)
+void fill_values(const GenerateOptions& options, std::int64_t neighbours, const HostVector<std::int64_t>& row_ptr,
+                 const C* col, T* values, std::int64_t begin, std::int64_t end, std::int64_t end_entry)
 {
     const std::int64_t begin_entry = row_ptr[static_cast<std::size_t>(begin)];
     switch (options.values) {
@@ -62,11 +64,13 @@ void fill_values(const GenerateOptions& options, const HostVector<std::int64_t>&
             break;
         }
         case ValueKind::laplace:
+        case ValueKind::poisson:
             for (std::int64_t r = begin; r < end; ++r) {
                 const std::int64_t first = row_ptr[static_cast<std::size_t>(r)];
                 const std::int64_t last = r + 1 < end ? row_ptr[static_cast<std::size_t>(r) + 1] : end_entry;
+                const std::int64_t diagonal = options.values == ValueKind::poisson ? neighbours : last - first - 1;
                 for (std::int64_t k = first; k < last; ++k) {
-                    values[k] = static_cast<std::int64_t>(col[k]) == r ? static_cast<T>(last - first - 1) : T{-1};
+                    values[k] = static_cast<std::int64_t>(col[k]) == r ? static_cast<T>(diagonal) : T{-1};
                 }
             }
             break;
@@ -74,9 +78,11 @@ void fill_values(const GenerateOptions& options, const HostVector<std::int64_t>&
 }
 
 /// Builds a matrix whose row pointers are known in closed form, in one pass. `pattern.start(r)` is the first entry of
-/// row r; `pattern.fill(begin, end, col)` writes the columns of these rows from `col` on.
+/// row r; `pattern.fill(begin, end, col)` writes the columns of these rows from `col` on. `neighbours`: see
+/// fill_values().
 template <class T, class Pattern>
-CsrMatrix<T> build_rows(const Pattern& pattern, std::int64_t rows, std::int64_t cols, const GenerateOptions& options)
+CsrMatrix<T> build_rows(const Pattern& pattern, std::int64_t rows, std::int64_t cols, const GenerateOptions& options,
+                        std::int64_t neighbours = 0)
 {
     const std::int64_t nnz = pattern.start(rows);
     CsrMatrix<T> a = matrix::allocate_csr<T>(rows, cols, nnz);
@@ -92,7 +98,7 @@ CsrMatrix<T> build_rows(const Pattern& pattern, std::int64_t rows, std::int64_t 
             const std::int64_t first = a.row_ptr[static_cast<std::size_t>(begin)];
             const std::int64_t last = pattern.start(end);
             pattern.fill(begin, end, col.data() + first);
-            fill_values(options, a.row_ptr, col.data(), a.values.data(), begin, end, last);
+            fill_values(options, neighbours, a.row_ptr, col.data(), a.values.data(), begin, end, last);
             meter.advance(last - first);
         });
     });
@@ -112,14 +118,18 @@ CsrMatrix<T> stencil(const char* name, bool box, std::int64_t nx, std::int64_t n
     const std::int64_t rows =
         checked_count(static_cast<core::uint128>(plane) * static_cast<core::uint128>(nz), name, "points");
     checked_count(static_cast<core::uint128>(rows) * 27, name, "nonzeros");
-    return build_rows<T>(Stencil(nx, ny, nz, box), rows, rows, options);
+    return build_rows<T>(Stencil(nx, ny, nz, box), rows, rows, options, box ? 26 : 6);
 }
 
-void refuse_laplace(const GenerateOptions& options, const char* generator)
+bool of_grids(ValueKind kind) { return kind == ValueKind::laplace || kind == ValueKind::poisson; }
+
+const char* name_of_grids(ValueKind kind) { return kind == ValueKind::laplace ? "laplace" : "poisson"; }
+
+void refuse_values_of_grids(const GenerateOptions& options, const char* generator)
 {
-    if (options.values == ValueKind::laplace) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{}: values \"laplace\" are for stencil7 and stencil27 only", generator));
+    if (of_grids(options.values)) {
+        throw Error(ErrorCode::usage, fmt::format("{}: values \"{}\" are for stencil7 and stencil27 only", generator,
+                                                  name_of_grids(options.values)));
     }
 }
 
@@ -192,10 +202,36 @@ CsrMatrix<T> rmat_matrix(int scale, std::int64_t edges, const GenerateOptions& o
                     col[static_cast<std::size_t>(k)] = static_cast<C>(*edge & static_cast<std::uint64_t>(rows - 1));
                 }
             }
-            fill_values(options, m.row_ptr, col.data(), m.values.data(), first, last, end);
+            fill_values(options, 0, m.row_ptr, col.data(), m.values.data(), first, last, end);
         });
     });
     return m;
+}
+
+/// The most entries that a row has beside the diagonal.
+/// \throws Error(usage) if all rows have as many
+template <class T>
+std::int64_t most_neighbours(const CsrMatrix<T>& a)
+{
+    std::int64_t most = 0;
+    std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+    a.view().col_idx.visit([&](const auto* col) {
+        const std::int64_t* const row_ptr = a.row_ptr.data();
+#pragma omp parallel for schedule(static) reduction(max : most) reduction(min : fewest)
+        for (std::int64_t r = 0; r < a.rows; ++r) {
+            const auto beside = static_cast<std::int64_t>(
+                std::count_if(col + row_ptr[r], col + row_ptr[r + 1], [r](auto c) { return c != r; }));
+            most = std::max(most, beside);
+            fewest = std::min(fewest, beside);
+        }
+    });
+    if (a.rows > 0 && most == fewest) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("values \"poisson\": each of the {} rows has {} entries beside the diagonal, so all "
+                                "would sum to zero and the matrix would be singular",
+                                a.rows, most));
+    }
+    return most;
 }
 
 }  // namespace
@@ -216,7 +252,7 @@ template <class T>
 CsrMatrix<T> banded(std::int64_t rows, std::int64_t half_band, const GenerateOptions& options)
 {
     require_at_least(0, "banded", {{"rows", rows}, {"half_band", half_band}});
-    refuse_laplace(options, "banded");
+    refuse_values_of_grids(options, "banded");
     const std::int64_t half = std::clamp<std::int64_t>(half_band, 0, std::max<std::int64_t>(rows - 1, 0));
     checked_count(static_cast<core::uint128>(rows) * (2 * static_cast<core::uint128>(half) + 1), "banded", "nonzeros");
     return build_rows<T>(Band{rows, half}, rows, rows, options);
@@ -226,7 +262,7 @@ template <class T>
 CsrMatrix<T> rmat(int scale, int edge_factor, const GenerateOptions& options)
 {
     require_at_least(0, "rmat", {{"scale", scale}, {"edge_factor", edge_factor}});
-    refuse_laplace(options, "rmat");
+    refuse_values_of_grids(options, "rmat");
     if (scale > 31) {
         throw Error(ErrorCode::usage,
                     fmt::format("rmat: scale is {}, it must be at most 31 (an edge is one 64-bit number)", scale));
@@ -241,7 +277,7 @@ template <class T>
 CsrMatrix<T> random_uniform(std::int64_t rows, std::int64_t cols, std::int64_t per_row, const GenerateOptions& options)
 {
     require_at_least(0, "random", {{"rows", rows}, {"cols", cols}, {"per_row", per_row}});
-    refuse_laplace(options, "random");
+    refuse_values_of_grids(options, "random");
     const std::int64_t each = std::min(per_row, cols);
     checked_count(static_cast<core::uint128>(rows) * static_cast<core::uint128>(std::max<std::int64_t>(each, 1)),
                   "random", "nonzeros");
@@ -252,7 +288,7 @@ template <class T>
 CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double exponent, const GenerateOptions& options)
 {
     require_at_least(0, "powerlaw", {{"rows", rows}, {"per_row", per_row}});
-    refuse_laplace(options, "powerlaw");
+    refuse_values_of_grids(options, "powerlaw");
     if (!(exponent >= 1 && exponent <= 4)) {
         throw Error(ErrorCode::usage, fmt::format("powerlaw: exponent is {}, it must be from 1 to 4", exponent));
     }
@@ -265,17 +301,18 @@ CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double exponent,
 template <class T>
 void set_values(CsrMatrix<T>& a, ValueKind kind, std::uint64_t seed)
 {
-    if (kind == ValueKind::laplace && a.rows != a.cols) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("values \"laplace\" need a square matrix; this one is {} x {}", a.rows, a.cols));
+    if (of_grids(kind) && a.rows != a.cols) {
+        throw Error(ErrorCode::usage, fmt::format("values \"{}\" need a square matrix; this one is {} x {}",
+                                                  name_of_grids(kind), a.rows, a.cols));
     }
+    const std::int64_t neighbours = kind == ValueKind::poisson ? most_neighbours(a) : 0;
     GenerateOptions options;
     options.seed = seed;
     options.values = kind;
     a.col_idx.visit([&](auto& col) {
         core::parallel_for(core::thread_count(0), (a.rows + rows_each - 1) / rows_each, [&](std::int64_t b) {
             const std::int64_t end = std::min(a.rows, (b + 1) * rows_each);
-            fill_values(options, a.row_ptr, col.data(), a.values.data(), b * rows_each, end,
+            fill_values(options, neighbours, a.row_ptr, col.data(), a.values.data(), b * rows_each, end,
                         a.row_ptr[static_cast<std::size_t>(end)]);
         });
     });

@@ -6,27 +6,12 @@
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
-#include "core/parallel.hpp"
 #include "matrix/csr_build.hpp"
+#include "matrix/for_each_row.hpp"
 
 namespace rmsp {
-namespace {
 
-constexpr std::int64_t rows_each = 4096;
-
-/// f(row) for every row, in parallel.
-template <class F>
-void for_each_row(std::int64_t rows, const F& f)
-{
-    core::parallel_for(core::thread_count(0), (rows + rows_each - 1) / rows_each, [&](std::int64_t chunk) {
-        const std::int64_t end = std::min(rows, (chunk + 1) * rows_each);
-        for (std::int64_t row = chunk * rows_each; row < end; ++row) {
-            f(row);
-        }
-    });
-}
-
-}  // namespace
+using matrix::for_each_row;
 
 template <class T>
 CsrMatrix<T> plus_identity(const CsrView<T>& a)

@@ -11,6 +11,7 @@
 
 #include "core/caller_array.hpp"
 #include "runtime/doctor/doctor_cache.hpp"
+#include "runtime/matrix/diagonal.hpp"
 #include "runtime/matrix/distribute.hpp"
 #include "runtime/matrix/measure.hpp"
 #include "runtime/matrix/products.hpp"
@@ -349,6 +350,12 @@ DistributedVector<T> DistributedMatrix<T>::make_y(Order order) const
     const auto& matrix = detail::checked(state_);
     return DistributedVector<T>(
         distributed::make_vector(matrix, distributed::x_side(*matrix, true), Layout::rows, order));
+}
+
+template <class T>
+DistributedVector<T> DistributedMatrix<T>::diagonal() const
+{
+    return DistributedVector<T>(distributed::diagonal(detail::checked(state_)));
 }
 
 template <class T>

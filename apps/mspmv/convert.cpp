@@ -43,8 +43,8 @@ void add_convert(CLI::App& app, Action& action)
         ->type_name("FILE")
         ->required();
     add_output(*command, "OUT", options->output);
-    add_matrix_options(*command, options->matrix, {"auto", "random", "ones", "laplace"},
-                       "auto (those of the file), or in their place random, ones or laplace");
+    add_matrix_options(*command, options->matrix, {"auto", "random", "ones", "laplace", "poisson"},
+                       "auto (those of the file), or in their place random, ones, laplace or poisson");
     command->footer(
         "Symmetric files come out expanded, with entries at the same place added together.\n"
         "Examples:\n"

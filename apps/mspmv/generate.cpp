@@ -55,11 +55,12 @@ void add_generate(CLI::App& app, Action& action)
         ->required();
     add_output(*command, "-o,--output", options->output);
     options->matrix.values = "random";
-    add_matrix_options(*command, options->matrix, {"random", "ones", "laplace"}, "random, ones, or (stencils) laplace");
+    add_matrix_options(*command, options->matrix, {"random", "ones", "laplace", "poisson"},
+                       "random, ones, or of stencils laplace (singular), poisson (positive definite)");
     command->footer(
         "Examples:\n"
         "  mspmv generate stencil27 100 100 100 -o stencil.npz\n"
-        "  mspmv generate stencil7 64 64 64 --values laplace -o poisson.mtx.zst\n"
+        "  mspmv generate stencil7 64 64 64 --values poisson -o poisson.mtx.zst\n"
         "  mspmv generate rmat 18 16 --seed 7 --precision float -o graph.npz");
     command->callback([&action, options] {
         action = [options] {

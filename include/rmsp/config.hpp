@@ -19,7 +19,7 @@ struct Config {
         std::string format = "csr";        ///< matrix.format: csr, csc, coo, auto
         std::string order = "row";         ///< matrix.order: row, column, none
         std::string precision = "double";  ///< matrix.precision: double, float
-        std::string values = "auto";       ///< matrix.values: auto, random, ones, laplace
+        std::string values = "auto";       ///< matrix.values: auto, random, ones, laplace, poisson
         bool plus_identity = false;        ///< matrix.plus_identity
         std::int64_t kron = 1;             ///< matrix.kron, at least 1
         bool renumber = false;             ///< matrix.renumber

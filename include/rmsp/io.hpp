@@ -51,9 +51,15 @@ RMSP_API void write_matrix(const std::string& path, const CsrView<T>& a, const W
 
 /// Distribution of generated values.
 enum class ValueKind {
-    ones,     ///< every value 1
-    random,   ///< uniform in [-1, 1), by a counter-based generator: independent of the number of threads
-    laplace,  ///< stencils only: diagonal = row length - 1, others -1 (symmetric positive semidefinite plus boundary)
+    ones,    ///< every value 1
+    random,  ///< uniform in [-1, 1), by a counter-based generator: independent of the number of threads
+    /// Stencils only: the graph's Laplacian, diagonal = row length - 1, others -1. Rows sum to zero, so the matrix is
+    /// singular: symmetric positive semidefinite, with constant vectors in its kernel.
+    laplace,
+    /// Stencils only: diagonal = neighbours of a point inside the grid (stencil7: 6, stencil27: 26), others -1. Points
+    /// outside the grid are zero (Dirichlet), so rows at its boundary sum to more than zero: symmetric positive
+    /// definite.
+    poisson,
 };
 
 /// Generated matrices; the same arguments give the same matrix on any number of threads. Columns are sorted, rows are
@@ -96,8 +102,11 @@ RMSP_API CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double 
 template <class T>
 RMSP_API CsrMatrix<T> generate(std::string_view description, const GenerateOptions& options = {});
 
-/// Replaces every value, as the generators set them: random ones by seed and position, `laplace` from the structure.
-/// \throws Error(usage) for `laplace` where the matrix is not square
+/// Replaces every value, as the generators set them: random ones by seed and position, `laplace` and `poisson` from the
+/// structure. The diagonal of `poisson` is the largest number of entries beside the diagonal in any row, which for a
+/// stencil is what the generators take if the grid has a point inside.
+/// \throws Error(usage) for `laplace` and `poisson` where the matrix is not square, for `poisson` where all rows have
+///         equally many entries beside the diagonal: they would sum to zero
 template <class T>
 RMSP_API void set_values(CsrMatrix<T>& a, ValueKind kind, std::uint64_t seed = 1);
 

@@ -278,6 +278,13 @@ public:
     /// \throws Error(usage) for another array then, and for coordinates that were sorted on the way (Unsorted::sort)
     RMSP_API void update_values(const T* values);
 
+    /// The entries a_ii of a square matrix, in a new vector as make_y() makes it: repeated entries added up, 0 where
+    /// there is none. Computed on the devices from what they hold, so after update_values() from the new values; of a
+    /// streamed matrix on the host, from the caller's arrays. More than two entries at one place of coordinates that
+    /// were split as they came (Unsorted::split) are added in any order by GPUs. Blocks. \throws Error(usage) if the
+    /// matrix is not square, Error(out_of_memory) if there is no room for the vector
+    [[nodiscard]] RMSP_API DistributedVector<T> diagonal() const;
+
     /// A vector of cols() entries for x, or by rows also for the y of apply_transposed(), uninitialised. By rows:
     /// sliced as make_y() slices if the matrix is square; else evenly, or, of entries by column, as their columns are
     /// split. Order::kernel, for both: vectors for products with this matrix alone, whose kernel's order they are in,

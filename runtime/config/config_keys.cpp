@@ -41,8 +41,9 @@ std::vector<Key> key_table(Config& c)
          &c.matrix.values,
          "auto (those of the file; random where the matrix is generated), or in their place: random (uniform in [-1, "
          "1)), "
-         "ones, laplace (of the graph; generated matrices: stencils only)",
-         {"auto", "random", "ones", "laplace"}},
+         "ones, laplace (of the graph, singular; generated matrices: stencils only), poisson (its diagonal that of a "
+         "point inside the grid: symmetric positive definite; generated matrices: stencils only)",
+         {"auto", "random", "ones", "laplace", "poisson"}},
         {"matrix.plus_identity", &c.matrix.plus_identity, "multiply A + I instead of A"},
         {"matrix.kron",
          &c.matrix.kron,

@@ -11,6 +11,7 @@ CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress)
 {
     const ValueKind kind = config.values == "ones"      ? ValueKind::ones
                            : config.values == "laplace" ? ValueKind::laplace
+                           : config.values == "poisson" ? ValueKind::poisson
                                                         : ValueKind::random;
     const auto seed = static_cast<std::uint64_t>(config.seed);
     CsrMatrix<T> matrix;

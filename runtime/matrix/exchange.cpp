@@ -164,7 +164,21 @@ void RowProduct<T>::choose_exchange(Exchange wanted)
     runtime.submit([&](engine::Worker& worker, engine::Rendezvous&) { open_halo(worker, search); }).get();
 }
 
-#define RMSP_INSTANTIATE(T) template void RowProduct<T>::choose_exchange(Exchange);
+template <class T>
+void RowProduct<T>::restore_columns(engine::Worker& worker, const std::int32_t* columns, std::int64_t n,
+                                    std::int32_t* to) const
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const std::int64_t base = matrix_.plan.shards[rank].index_base;
+    const std::int64_t first = by_entries_ ? x_slices_[rank] : base;
+    const std::int64_t own = by_entries_ ? x_slices_[rank + 1] - first : std::numeric_limits<std::int64_t>::max();
+    kernels::restore_columns(columns, n, first, own, shards_[rank]->ghosts.data(), base, to, worker.context());
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                         \
+    template void RowProduct<T>::choose_exchange(Exchange);                                                         \
+    template void RowProduct<T>::restore_columns(engine::Worker&, const std::int32_t*, std::int64_t, std::int32_t*) \
+        const;
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE

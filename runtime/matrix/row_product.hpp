@@ -43,6 +43,8 @@ public:
     /// Slices of an x by rows.
     const std::vector<std::int64_t>& x_slices() const noexcept { return x_slices_; }
     RowShard<T>& shard(std::size_t rank) const { return *shards_[rank]; }
+    /// Gives columns of the worker's shard the matrix's own numbers, as far as those fit 32 bits; queued.
+    void restore_columns(engine::Worker& worker, const std::int32_t* columns, std::int64_t n, std::int32_t* to) const;
 
 private:
     void make_ready() override;

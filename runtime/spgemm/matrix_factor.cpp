@@ -1,14 +1,12 @@
 #include "runtime/spgemm/matrix_factor.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include <kernels/steps/ghosts/ghosts.hpp>
 #include <kernels/steps/support/support.hpp>
 
 #include "runtime/matrix/matrix_state.hpp"
@@ -51,24 +49,6 @@ private:
     std::vector<std::unique_ptr<Copy>> copies_;  ///< of each device
     std::shared_ptr<EntryExchange> exchange_;    ///< of what rows lack; null: they are whole
 };
-
-namespace {
-
-/// Gives columns of a shard the matrix's own numbers.
-template <class T>
-void restore(const MatrixState<T>& matrix, engine::Worker& worker, const std::int32_t* columns, std::int64_t n,
-             std::int32_t* to)
-{
-    const auto rank = static_cast<std::size_t>(worker.rank());
-    const std::int64_t base = matrix.plan.shards[rank].index_base;
-    const distributed::RowProduct<T>& rows = *distributed::row_product(matrix);
-    const std::int64_t first = rows.by_entries() ? rows.x_slices()[rank] : base;
-    const std::int64_t own =
-        rows.by_entries() ? rows.x_slices()[rank + 1] - first : std::numeric_limits<std::int64_t>::max();
-    kernels::restore_columns(columns, n, first, own, rows.shard(rank).ghosts.data(), base, to, worker.context());
-}
-
-}  // namespace
 
 template <class T>
 std::shared_ptr<FactorRows<T>> FactorRows<T>::of(MatrixState<T>& matrix)
@@ -142,8 +122,8 @@ void FactorRows<T>::make(engine::Worker& worker, engine::Rendezvous& meeting)
     const std::int64_t rows = shard.owned.rows;
     const std::int64_t has = shard.owned.nnz;
     const std::int64_t entries = slices[rank + 1] - slices[rank];
-    const bool renumbered =
-        distributed::row_product(matrix_)->by_entries() || matrix_.plan.shards[rank].index_base != 0;
+    const distributed::RowProduct<T>& held_rows = *distributed::row_product(matrix_);
+    const bool renumbered = held_rows.by_entries() || matrix_.plan.shards[rank].index_base != 0;
     copies_[rank] = std::make_unique<Copy>();
     Copy& copy = *copies_[rank];
     FactorPart<T>& part = parts[rank];
@@ -153,7 +133,7 @@ void FactorRows<T>::make(engine::Worker& worker, engine::Rendezvous& meeting)
         part.col_idx = copy.col_idx.data();
     }
     if (renumbered) {
-        restore(matrix_, worker, shard.owned.col_idx, has, copy.col_idx.data());
+        held_rows.restore_columns(worker, shard.owned.col_idx, has, copy.col_idx.data());
     } else if (has < entries) {
         worker.stream().copy(copy.col_idx.data(), shard.owned.col_idx,
                              static_cast<std::size_t>(has) * sizeof(std::int32_t));
@@ -170,7 +150,7 @@ void FactorRows<T>::make(engine::Worker& worker, engine::Rendezvous& meeting)
         const std::int32_t* carry = shard.carry.col_idx;
         if (renumbered && shard.carry_nnz > 0) {
             copy.carry_col_idx = kernels::DeviceArray<std::int32_t>(device, static_cast<std::size_t>(shard.carry_nnz));
-            restore(matrix_, worker, carry, shard.carry_nnz, copy.carry_col_idx.data());
+            held_rows.restore_columns(worker, carry, shard.carry_nnz, copy.carry_col_idx.data());
             carry = copy.carry_col_idx.data();
         }
         const std::int64_t first = shard.part.start_idx;

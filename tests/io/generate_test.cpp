@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -61,6 +62,56 @@ TEST(Stencils, MatchTheirDefinition)
     EXPECT_EQ(stencil27<double>(0, 5, 5).rows, 0);
     EXPECT_EQ(stencil7<double>(5, 5, 0).nnz(), 0);
     EXPECT_EQ(stencil27<float>(40, 41, 42).nnz(), (3 * 40 - 2) * (3 * 41 - 2) * (3 * 42 - 2));
+}
+
+TEST(Stencils, PoissonByHand)
+{
+    const GenerateOptions poisson{.values = ValueKind::poisson};
+    EXPECT_EQ(dense(stencil7<double>(1, 1, 1, poisson)), (std::vector<double>{6}));
+    EXPECT_EQ(dense(stencil27<float>(1, 1, 1, poisson)), (std::vector<float>{26}));
+    EXPECT_EQ(dense(stencil7<double>(3, 1, 1, poisson)), (std::vector<double>{6, -1, 0, -1, 6, -1, 0, -1, 6}));
+    EXPECT_EQ(dense(stencil27<double>(2, 2, 1, poisson)),
+              (std::vector<double>{26, -1, -1, -1, -1, 26, -1, -1, -1, -1, 26, -1, -1, -1, -1, 26}));
+    EXPECT_EQ(stencil7<double>(0, 5, 5, poisson).rows, 0);
+}
+
+TEST(Stencils, PoissonRowsSumToWhatLiesOutsideTheGrid)
+{
+    const GenerateOptions poisson{.values = ValueKind::poisson};
+    for (const auto& [a, points] :
+         {std::pair{stencil7<double>(5, 4, 3, poisson), 7}, std::pair{stencil27<double>(5, 4, 3, poisson), 27}}) {
+        bool inside = false;
+        for (std::size_t r = 0; r < static_cast<std::size_t>(a.rows); ++r) {
+            const double sum =
+                std::accumulate(a.values.begin() + a.row_ptr[r], a.values.begin() + a.row_ptr[r + 1], 0.);
+            const std::int64_t missing = points - (a.row_ptr[r + 1] - a.row_ptr[r]);
+            EXPECT_EQ(sum, static_cast<double>(missing)) << "row " << r;
+            inside = inside || missing == 0;
+        }
+        EXPECT_TRUE(inside);
+    }
+}
+
+TEST(Stencils, PoissonIsPositiveDefinite)
+{
+    const GenerateOptions poisson{.values = ValueKind::poisson};
+    for (const CsrMatrix<double>& a : {stencil7<double>(4, 3, 3, poisson), stencil27<double>(3, 4, 3, poisson)}) {
+        // Cholesky's factorisation, which exists of no other symmetric matrix.
+        const auto n = static_cast<std::size_t>(a.rows);
+        std::vector<double> l = dense(a);
+        for (std::size_t j = 0; j < n; ++j) {
+            for (std::size_t k = 0; k < j; ++k) {
+                for (std::size_t i = j; i < n; ++i) {
+                    l[i * n + j] -= l[i * n + k] * l[j * n + k];
+                }
+            }
+            ASSERT_GT(l[j * n + j], 0);
+            const double root = std::sqrt(l[j * n + j]);
+            for (std::size_t i = j; i < n; ++i) {
+                l[i * n + j] /= root;
+            }
+        }
+    }
 }
 
 TYPED_TEST(Generators, Banded)
@@ -225,7 +276,7 @@ TEST(KroneckerOnes, RepeatsEachEntryInABlock)
 
 TEST(SetValues, MakesWhatTheGeneratorsMake)
 {
-    for (const ValueKind kind : {ValueKind::random, ValueKind::ones, ValueKind::laplace}) {
+    for (const ValueKind kind : {ValueKind::random, ValueKind::ones, ValueKind::laplace, ValueKind::poisson}) {
         GenerateOptions options;
         options.seed = 9;
         options.values = kind;
@@ -236,6 +287,22 @@ TEST(SetValues, MakesWhatTheGeneratorsMake)
     }
     CsrMatrix<double> wide = generate<double>("random 2 3 1");
     message_of(ErrorCode::usage, [&] { set_values(wide, ValueKind::laplace); });
+    message_of(ErrorCode::usage, [&] { set_values(wide, ValueKind::poisson); });
+}
+
+TEST(SetValues, PoissonIsRefusedWhereEveryRowWouldSumToZero)
+{
+    CsrMatrix<double> cycle;
+    cycle.rows = cycle.cols = 3;
+    cycle.row_ptr = {0, 3, 6, 9};
+    cycle.col_idx = HostVector<std::int32_t>{0, 1, 2, 0, 1, 2, 0, 1, 2};
+    cycle.values = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    EXPECT_EQ(message_of(ErrorCode::usage, [&] { set_values(cycle, ValueKind::poisson); }),
+              "values \"poisson\": each of the 3 rows has 2 entries beside the diagonal, so all would sum to zero and "
+              "the matrix would be singular");
+    CsrMatrix<double> path = stencil7<double>(3, 1, 1);
+    set_values(path, ValueKind::poisson);
+    EXPECT_EQ(dense(path), (std::vector<double>{2, -1, 0, -1, 2, -1, 0, -1, 2}));
 }
 
 TEST(Generated, DescriptionsAreChecked)
@@ -271,10 +338,10 @@ TEST(Generated, DescriptionsAreChecked)
     message_of(ErrorCode::out_of_memory, [] { generate<double>("random 1000000000000000 5 0"); });
     message_of(ErrorCode::out_of_memory, [] { generate<double>("rmat 31 10000"); });
     message_of(ErrorCode::out_of_memory, [] { generate<double>("powerlaw 1000000000000000 5 2"); });
-    GenerateOptions laplace;
-    laplace.values = ValueKind::laplace;
-    for (const char* what : {"banded 3 1", "rmat 3 3", "random 3 3 3", "powerlaw 3 3 2"}) {
-        message_of(ErrorCode::usage, [&] { generate<double>(what, laplace); });
+    for (const ValueKind kind : {ValueKind::laplace, ValueKind::poisson}) {
+        for (const char* what : {"banded 3 1", "rmat 3 3", "random 3 3 3", "powerlaw 3 3 2"}) {
+            message_of(ErrorCode::usage, [&] { generate<double>(what, {.values = kind}); });
+        }
     }
     EXPECT_EQ(generate<double>("  banded\t10   1 ").nnz(), 28);
 }

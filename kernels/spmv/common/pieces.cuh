@@ -3,34 +3,15 @@
 #include <cstdint>
 
 #include <cuda_runtime.h>
+#include <kernels/cuda_slots.cuh>
 
 /// Sums of the pieces of rows that blocks of one launch share, handed from a block to later ones. A slot says by itself
 /// whether it is filled: no fence and no counter. Between launches all slots are empty.
 namespace rmsp::kernels::pieces {
 
-/// Marks a sum that is not there yet: a NaN that no sum is stored as.
-template <class T>
-struct EmptySlot;
-template <>
-struct EmptySlot<double> {
-    using Bits = unsigned long long;
-    static constexpr Bits bits = 0xfff8'7a11'9e5e'17edull;
-};
-template <>
-struct EmptySlot<float> {
-    using Bits = unsigned;
-    static constexpr Bits bits = 0xffc5'e17du;
-};
-__device__ __forceinline__ unsigned long long to_bits(double v)
-{
-    return static_cast<unsigned long long>(__double_as_longlong(v));
-}
-__device__ __forceinline__ unsigned to_bits(float v) { return __float_as_uint(v); }
-__device__ __forceinline__ double from_bits(unsigned long long v)
-{
-    return __longlong_as_double(static_cast<long long>(v));
-}
-__device__ __forceinline__ float from_bits(unsigned v) { return __uint_as_float(v); }
+using slots::EmptySlot;
+using slots::from_bits;
+using slots::to_bits;
 
 /// The sum of a piece that does not end its row, for the block that does.
 template <class T>

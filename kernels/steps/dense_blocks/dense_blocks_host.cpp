@@ -1,0 +1,53 @@
+#include <algorithm>
+
+#include <kernels/steps/dense_blocks/dense_blocks.hpp>
+
+namespace rmsp::kernels {
+namespace host {
+namespace {
+
+template <class T>
+void multiply_blocks(const T* blocks, int size, std::int64_t rows, const T* r, T* z, const int* skip,
+                     const Context& context)
+{
+    if (skip != nullptr && *skip != 0) {
+        return;
+    }
+    const std::int64_t count = (rows + size - 1) / size;
+#pragma omp parallel for num_threads(std::max(context.threads, 1)) schedule(static)
+    for (std::int64_t b = 0; b < count; ++b) {
+        const std::int64_t first = b * size;
+        const std::int64_t n = std::min<std::int64_t>(size, rows - first);
+        const T* const block = blocks + first * size;
+        T sums[most_block_rows] = {};
+        for (std::int64_t k = 0; k < n; ++k) {
+            for (std::int64_t i = 0; i < n; ++i) {
+                sums[i] += block[k * size + i] * r[first + k];
+            }
+        }
+        std::copy_n(sums, n, z + first);
+    }
+}
+
+void load_dense_blocks(const Context& /*context*/) {}
+
+}  // namespace
+}  // namespace host
+
+const DenseBlockLoading& DenseBlockLoading::host()
+{
+    static constexpr DenseBlockLoading row{.load_dense_blocks = host::load_dense_blocks};
+    return row;
+}
+
+template <class T>
+const DenseBlocks<T>& DenseBlocks<T>::host()
+{
+    static constexpr DenseBlocks row{.multiply_blocks = host::multiply_blocks<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const DenseBlocks<T>& DenseBlocks<T>::host();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

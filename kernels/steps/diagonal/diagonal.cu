@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <cstdint>
+
+#include <kernels/cuda_block.cuh>
+#include <kernels/cuda_check.cuh>
+#include <kernels/steps/diagonal/diagonal.hpp>
+
+namespace rmsp::kernels {
+namespace cuda {
+namespace {
+
+constexpr int threads = 256;
+constexpr int lanes = 8;                      // of a row
+constexpr int blocks_per_multiprocessor = 8;  // fills a multiprocessor's 2048 threads
+
+unsigned grid_for(std::int64_t blocks, const Context& context)
+{
+    const std::int64_t full = std::int64_t{std::max(context.compute_units, 1)} * blocks_per_multiprocessor;
+    return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, full));
+}
+
+/// Calls row_sum(row) for the rows [0, rows), `lanes` neighbouring threads each, and writes what they found together.
+template <class T, class RowSum>
+__device__ __forceinline__ void for_each_row(std::int64_t rows, T* out, const RowSum& row_sum)
+{
+    constexpr int rows_each = threads / lanes;
+    const std::int64_t step = std::int64_t{gridDim.x} * rows_each;
+    // The same number of times for all threads of a warp.
+    for (std::int64_t first = std::int64_t{blockIdx.x} * rows_each; first < rows; first += step) {
+        const std::int64_t row = first + threadIdx.x / lanes;
+        const T sum = group_sum(row < rows ? row_sum(row) : T{0}, lanes);
+        if (row < rows && threadIdx.x % lanes == 0) {
+            out[row] = sum;
+        }
+    }
+}
+
+template <class T, class Offset>
+__global__ void __launch_bounds__(threads)
+    csr_diagonal_kernel(const Offset* __restrict__ row_ptr, std::int64_t rows, const std::int32_t* __restrict__ col_idx,
+                        const T* __restrict__ values, std::int64_t diagonal, T* __restrict__ out)
+{
+    for_each_row(rows, out, [=](std::int64_t row) {
+        T sum = 0;
+        for (std::int64_t k = row_ptr[row] + threadIdx.x % lanes; k < row_ptr[row + 1]; k += lanes) {
+            if (col_idx[k] == diagonal + row) {
+                sum += values[k];
+            }
+        }
+        return sum;
+    });
+}
+
+/// The first of the entries whose row is not below `row`.
+__device__ __forceinline__ std::int64_t first_entry(const std::int32_t* row_idx, std::int64_t nnz, std::int64_t row)
+{
+    std::int64_t begin = 0;
+    std::int64_t end = nnz;
+    while (begin < end) {
+        const std::int64_t middle = begin + (end - begin) / 2;
+        if (row_idx[middle] < row) {
+            begin = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return begin;
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads)
+    sorted_diagonal_kernel(const std::int32_t* __restrict__ row_idx, const std::int32_t* __restrict__ col_idx,
+                           const T* __restrict__ values, std::int64_t nnz, std::int64_t first, std::int64_t count,
+                           T* __restrict__ out)
+{
+    for_each_row(count, out, [=](std::int64_t i) {
+        const std::int64_t row = first + i;
+        T sum = 0;
+        for (std::int64_t k = first_entry(row_idx, nnz, row) + threadIdx.x % lanes; k < nnz && row_idx[k] == row;
+             k += lanes) {
+            if (col_idx[k] == row) {
+                sum += values[k];
+            }
+        }
+        return sum;
+    });
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads)
+    unsorted_diagonal_kernel(const std::int32_t* __restrict__ row_idx, const std::int32_t* __restrict__ col_idx,
+                             const T* __restrict__ values, std::int64_t nnz, std::int64_t first, std::int64_t count,
+                             T* out)
+{
+    const std::int64_t step = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t k = std::int64_t{blockIdx.x} * threads + threadIdx.x; k < nnz; k += step) {
+        const std::int64_t row = row_idx[k];
+        if (row == col_idx[k] && row >= first && row < first + count) {
+            atomicAdd(out + (row - first), values[k]);
+        }
+    }
+}
+
+cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
+
+std::int64_t blocks_of_rows(std::int64_t rows) { return (rows + threads / lanes - 1) / (threads / lanes); }
+
+template <class T>
+void csr_diagonal(const CsrShard<T>& part, T* out, const Context& context)
+{
+    if (part.rows == 0) {
+        return;
+    }
+    part.row_ptr.visit([&](const auto* row_ptr) {
+        csr_diagonal_kernel<<<grid_for(blocks_of_rows(part.rows), context), threads, 0, stream_of(context)>>>(
+            row_ptr, part.rows, part.col_idx, part.values, part.diagonal, out);
+        RMSP_CUDA_CHECK_LAUNCH("csr_diagonal");
+    });
+}
+
+template <class T>
+void coo_diagonal(const std::int32_t* row_idx, const std::int32_t* col_idx, const T* values, std::int64_t nnz,
+                  std::int64_t first, std::int64_t count, bool sorted, T* out, const Context& context)
+{
+    if (count == 0 || (nnz == 0 && !sorted)) {
+        return;
+    }
+    if (sorted) {
+        sorted_diagonal_kernel<<<grid_for(blocks_of_rows(count), context), threads, 0, stream_of(context)>>>(
+            row_idx, col_idx, values, nnz, first, count, out);
+    } else {
+        unsorted_diagonal_kernel<<<grid_for((nnz + threads - 1) / threads, context), threads, 0, stream_of(context)>>>(
+            row_idx, col_idx, values, nnz, first, count, out);
+    }
+    RMSP_CUDA_CHECK_LAUNCH("coo_diagonal");
+}
+
+}  // namespace
+}  // namespace cuda
+
+template <class T>
+const Diagonals<T>& Diagonals<T>::cuda()
+{
+    static constexpr Diagonals row{.csr_diagonal = cuda::csr_diagonal<T>, .coo_diagonal = cuda::coo_diagonal<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const Diagonals<T>& Diagonals<T>::cuda();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include <kernels/steps/step.hpp>
+
+/// The diagonal of the part of a square matrix that one device holds. Queued on the context's stream; all pointers are
+/// memory of the context's device. Repeated entries add up, missing ones are 0.
+namespace rmsp::kernels {
+
+template <class T>
+struct Diagonals {
+    /// out[i] = the sum of the entries of row i in column part.diagonal + i. The same bits each time.
+    void (*csr_diagonal)(const CsrShard<T>& part, T* out, const Context& context) = nullptr;
+    /// out[i] = the sum of the entries (row, column) with row = column = first + i, for i in [0, count). `sorted`: rows
+    /// do not fall, and all are in the range; the same bits each time then. Else out has to be 0 before, and GPUs add
+    /// repeated entries in any order.
+    void (*coo_diagonal)(const std::int32_t* row_idx, const std::int32_t* col_idx, const T* values, std::int64_t nnz,
+                         std::int64_t first, std::int64_t count, bool sorted, T* out, const Context& context) = nullptr;
+
+    static const Diagonals& host();
+    static const Diagonals& cuda();
+};
+RMSP_VALUE_STEP(Diagonals, csr_diagonal);
+RMSP_VALUE_STEP(Diagonals, coo_diagonal);
+
+}  // namespace rmsp::kernels

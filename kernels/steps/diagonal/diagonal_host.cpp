@@ -1,0 +1,62 @@
+#include <algorithm>
+
+#include <kernels/steps/diagonal/diagonal.hpp>
+
+namespace rmsp::kernels {
+namespace host {
+namespace {
+
+template <class T>
+void csr_diagonal(const CsrShard<T>& part, T* out, const Context& context)
+{
+    part.row_ptr.visit([&](const auto* row_ptr) {
+#pragma omp parallel for num_threads(std::max(context.threads, 1)) schedule(static)
+        for (std::int64_t row = 0; row < part.rows; ++row) {
+            T sum = 0;
+            for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
+                sum += part.col_idx[k] == part.diagonal + row ? part.values[k] : T{0};
+            }
+            out[row] = sum;
+        }
+    });
+}
+
+template <class T>
+void coo_diagonal(const std::int32_t* row_idx, const std::int32_t* col_idx, const T* values, std::int64_t nnz,
+                  std::int64_t first, std::int64_t count, bool sorted, T* out, const Context& context)
+{
+    if (!sorted) {
+        // One thread: each entry is looked at once, and sums have one order.
+        for (std::int64_t k = 0; k < nnz; ++k) {
+            const std::int64_t row = row_idx[k];
+            if (row == col_idx[k] && row >= first && row < first + count) {
+                out[row - first] += values[k];
+            }
+        }
+        return;
+    }
+#pragma omp parallel for num_threads(std::max(context.threads, 1)) schedule(static)
+    for (std::int64_t i = 0; i < count; ++i) {
+        const auto [begin, end] = std::equal_range(row_idx, row_idx + nnz, first + i);
+        T sum = 0;
+        for (std::int64_t k = begin - row_idx; k < end - row_idx; ++k) {
+            sum += col_idx[k] == first + i ? values[k] : T{0};
+        }
+        out[i] = sum;
+    }
+}
+
+}  // namespace
+}  // namespace host
+
+template <class T>
+const Diagonals<T>& Diagonals<T>::host()
+{
+    static constexpr Diagonals row{.csr_diagonal = host::csr_diagonal<T>, .coo_diagonal = host::coo_diagonal<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const Diagonals<T>& Diagonals<T>::host();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

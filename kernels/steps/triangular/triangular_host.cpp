@@ -1,0 +1,90 @@
+#include <algorithm>
+
+#include <kernels/steps/triangular/triangular.hpp>
+
+namespace rmsp::kernels {
+namespace host {
+namespace {
+
+/// A level of fewer rows takes less time than threads take to meet.
+constexpr std::int64_t fewest_in_parallel = 256;
+
+template <class T>
+void solve_place(const TriangleShard<T>& triangle, const T* b, T* x, std::int64_t place)
+{
+    const std::int64_t row = triangle.row[place];
+    T rest = b[row];
+    for (std::int64_t k = triangle.row_ptr[place]; k < triangle.row_ptr[place + 1]; ++k) {
+        rest -= triangle.values[k] * x[triangle.col_idx[k]];
+    }
+    x[row] = triangle.inverse_diagonal == nullptr ? rest : rest * triangle.inverse_diagonal[place];
+}
+
+bool is_wide(const std::int64_t* levels, std::int64_t level)
+{
+    return levels[level + 1] - levels[level] >= fewest_in_parallel;
+}
+
+/// The levels by all threads of the region that calls it: a wide one by all, a run of narrow ones by one of them.
+template <class T>
+void solve_together(const TriangleShard<T>& triangle, const T* b, T* x)
+{
+    std::int64_t level = 0;
+    while (level < triangle.level_count) {
+        const std::int64_t begin = triangle.levels[level];
+        if (is_wide(triangle.levels, level)) {
+            const std::int64_t end = triangle.levels[++level];
+#pragma omp for schedule(static)
+            for (std::int64_t place = begin; place < end; ++place) {
+                solve_place(triangle, b, x, place);
+            }
+            continue;
+        }
+        while (level < triangle.level_count && !is_wide(triangle.levels, level)) {
+            ++level;
+        }
+        const std::int64_t end = triangle.levels[level];
+#pragma omp single
+        for (std::int64_t place = begin; place < end; ++place) {
+            solve_place(triangle, b, x, place);
+        }
+    }
+}
+
+template <class T>
+void solve_levels(const TriangleShard<T>& triangle, const T* b, T* x, void* /*workspace*/, const int* skip,
+                  const Context& context)
+{
+    if (skip != nullptr && *skip != 0) {
+        return;
+    }
+    bool any_wide = false;
+    for (std::int64_t level = 0; level < triangle.level_count && !any_wide; ++level) {
+        any_wide = is_wide(triangle.levels, level);
+    }
+#pragma omp parallel num_threads(std::max(context.threads, 1)) if (any_wide)
+    solve_together(triangle, b, x);
+}
+
+void load_triangular(const Context& /*context*/) {}
+
+}  // namespace
+}  // namespace host
+
+const TriangularLoading& TriangularLoading::host()
+{
+    static constexpr TriangularLoading row{.load_triangular = host::load_triangular};
+    return row;
+}
+
+template <class T>
+const TriangularSolves<T>& TriangularSolves<T>::host()
+{
+    static constexpr TriangularSolves row{.solve_levels = host::solve_levels<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const TriangularSolves<T>& TriangularSolves<T>::host();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

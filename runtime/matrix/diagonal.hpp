@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/matrix/vector_state.hpp"
+
+namespace rmsp::distributed {
+
+/// The entries a_ii of a square matrix, in a new vector as make_y() makes it; blocks.
+/// \throws Error(usage) if the matrix is not square, Error(out_of_memory) if there is no room for the vector
+template <class T>
+std::shared_ptr<VectorState<T>> diagonal(const std::shared_ptr<MatrixState<T>>& matrix);
+
+}  // namespace rmsp::distributed
