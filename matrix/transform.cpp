@@ -7,6 +7,7 @@
 #include <rmsp/io.hpp>
 
 #include "core/parallel.hpp"
+#include "core/value_types.hpp"
 #include "matrix/csr_build.hpp"
 
 namespace rmsp {
@@ -116,8 +117,6 @@ CsrMatrix<T> kronecker_ones(const CsrView<T>& a, std::int64_t block)
 #define RMSP_INSTANTIATE(T)                                 \
     template CsrMatrix<T> plus_identity(const CsrView<T>&); \
     template CsrMatrix<T> kronecker_ones(const CsrView<T>&, std::int64_t);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

@@ -165,8 +165,6 @@ void RowProduct<T>::choose_exchange(Exchange wanted)
 }
 
 #define RMSP_INSTANTIATE(T) template void RowProduct<T>::choose_exchange(Exchange);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed
