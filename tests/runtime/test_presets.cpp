@@ -65,7 +65,9 @@ TEST(PresetFiles, OneThreadMovesDataThroughTheHostOnly)
 
 TEST(PresetFiles, SayWhatTheirNamesMean)
 {
-    const auto load = [](const std::string& name) { return load_config(source_path(std::string("configs/") + name + ".toml")); };
+    const auto load = [](const std::string& name) {
+        return load_config(source_path(std::string("configs/") + name + ".toml"));
+    };
     const Config baseline = load("baseline");
     EXPECT_TRUE(runtime_options(baseline).one_thread);
     EXPECT_EQ(runtime_options(baseline).bind, BindPolicy::none);
