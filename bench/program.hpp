@@ -13,6 +13,8 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
 
 #include <rmsp/rmsp.hpp>
@@ -34,11 +36,13 @@ void say(fmt::format_string<Args...> format, Args&&... args)
                fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// The program's exit code: what `f` returns, or that of what it throws, which is reported.
+/// The program's exit code: what `f` returns, or that of what it throws, which is reported. What librmsp logs meanwhile
+/// goes to standard error, too.
 template <class F>
 int report_errors(const F& f)
 {
     try {
+        spdlog::set_default_logger(spdlog::stderr_logger_mt("rmsp"));
         return f();
     } catch (const rmsp::Error& e) {
         say("error: {}", e.what());

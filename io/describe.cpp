@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <core/value_types.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
@@ -139,7 +140,7 @@ CsrMatrix<T> generate(std::string_view description, const GenerateOptions& optio
     return rmat<T>(static_cast<int>(a), static_cast<int>(b), options);
 }
 
-template CsrMatrix<float> generate(std::string_view, const GenerateOptions&);
-template CsrMatrix<double> generate(std::string_view, const GenerateOptions&);
+#define RMSP_INSTANTIATE(T) template CsrMatrix<T> generate(std::string_view, const GenerateOptions&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

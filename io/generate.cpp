@@ -10,6 +10,7 @@
 #include <rmsp/io.hpp>
 
 #include "core/parallel.hpp"
+#include "core/value_types.hpp"
 #include "io/random.hpp"
 #include "io/row_patterns.hpp"
 #include "matrix/csr_build.hpp"
@@ -326,8 +327,6 @@ void set_values(CsrMatrix<T>& a, ValueKind kind, std::uint64_t seed)
     template CsrMatrix<T> random_uniform(std::int64_t, std::int64_t, std::int64_t, const GenerateOptions&); \
     template CsrMatrix<T> power_law(std::int64_t, std::int64_t, double, const GenerateOptions&);            \
     template void set_values(CsrMatrix<T>&, ValueKind, std::uint64_t);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

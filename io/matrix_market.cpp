@@ -9,6 +9,7 @@
 #include <rmsp/error.hpp>
 
 #include "core/parallel.hpp"
+#include "core/value_types.hpp"
 #include "io/number.hpp"
 #include "matrix/csr_build.hpp"
 
@@ -309,7 +310,7 @@ CsrMatrix<T> parse_matrix_market(const Source& source, const ReadOptions& option
                : parse_body<std::int64_t, T>(source, header, options, chunk_bytes, threads);
 }
 
-template CsrMatrix<float> parse_matrix_market(const Source&, const ReadOptions&, std::size_t);
-template CsrMatrix<double> parse_matrix_market(const Source&, const ReadOptions&, std::size_t);
+#define RMSP_INSTANTIATE(T) template CsrMatrix<T> parse_matrix_market(const Source&, const ReadOptions&, std::size_t);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::io

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/parallel.hpp"
+#include "core/value_types.hpp"
 #include "io/matrix_market.hpp"
 
 namespace rmsp::io {
@@ -79,7 +80,8 @@ void write_matrix_market(OutputFile& file, Codec codec, const CsrView<T>& a, con
     }
 }
 
-template void write_matrix_market(OutputFile&, Codec, const CsrView<float>&, const WriteOptions&);
-template void write_matrix_market(OutputFile&, Codec, const CsrView<double>&, const WriteOptions&);
+#define RMSP_INSTANTIATE(T) \
+    template void write_matrix_market(OutputFile&, Codec, const CsrView<T>&, const WriteOptions&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::io

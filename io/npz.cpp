@@ -10,6 +10,7 @@
 #include <rmsp/error.hpp>
 
 #include "core/parallel.hpp"
+#include "core/value_types.hpp"
 #include "io/npy.hpp"
 #include "io/zip.hpp"
 #include "matrix/csr_build.hpp"
@@ -261,9 +262,9 @@ void write_npz(OutputFile& file, const CsrView<T>& a, const WriteOptions& option
     meter.advance(1);
 }
 
-template CsrMatrix<float> read_npz(const InputFile&, const ReadOptions&);
-template CsrMatrix<double> read_npz(const InputFile&, const ReadOptions&);
-template void write_npz(OutputFile&, const CsrView<float>&, const WriteOptions&, bool);
-template void write_npz(OutputFile&, const CsrView<double>&, const WriteOptions&, bool);
+#define RMSP_INSTANTIATE(T)                                               \
+    template CsrMatrix<T> read_npz(const InputFile&, const ReadOptions&); \
+    template void write_npz(OutputFile&, const CsrView<T>&, const WriteOptions&, bool);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::io

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <core/value_types.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
@@ -71,8 +72,6 @@ void write_matrix(const std::string& path, const CsrView<T>& a, const WriteOptio
     template CsrMatrix<T> read_matrix(const std::string&, const ReadOptions&);                           \
     template CsrMatrix<T> parse_matrix_market(std::string_view, const std::string&, const ReadOptions&); \
     template void write_matrix(const std::string&, const CsrView<T>&, const WriteOptions&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <core/value_types.hpp>
 #include <rmsp/kernel_info.hpp>
 
 /// What the entries of all kernels share. An entry is compiled in every build, so that a build without CUDA lists the
@@ -15,9 +16,8 @@ inline constexpr bool cuda_compiled = false;
 #endif
 
 /// An entry's function for all value types.
-#define RMSP_ENTRY(Kernel, name)   \
-    template Kernel<float> name(); \
-    template Kernel<double> name()
+#define RMSP_ENTRY_OF(T, Kernel, name) template Kernel<T> name();
+#define RMSP_ENTRY(Kernel, name) RMSP_FOR_EACH_VALUE_TYPE(RMSP_ENTRY_OF, Kernel, name)
 
 /// \throws NotCompiled naming the kernel
 [[noreturn]] void throw_not_compiled(const KernelInfo& kernel);

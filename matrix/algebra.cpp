@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <core/value_types.hpp>
 #include <rmsp/convert.hpp>
 #include <rmsp/spgemm.hpp>
 
@@ -152,8 +153,6 @@ CsrMatrix<T> pruned(const CsrView<T>& a, double threshold)
     template CsrMatrix<T> transposed(const CsrView<T>&);                   \
     template CsrMatrix<T> add(T, const CsrView<T>&, T, const CsrView<T>&); \
     template CsrMatrix<T> pruned(const CsrView<T>&, double);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

@@ -8,6 +8,8 @@
 #include <omp.h>
 #endif
 
+#include <core/value_types.hpp>
+
 namespace rmsp {
 namespace {
 
@@ -302,8 +304,6 @@ CooMatrix<T> sort_by_column(const CooView<T>& a)
     template CooMatrix<T> to_coo(const CscView<T>&);      \
     template CooMatrix<T> sort_by_row(const CooView<T>&); \
     template CooMatrix<T> sort_by_column(const CooView<T>&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

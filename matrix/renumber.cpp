@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <core/value_types.hpp>
 #include <rmsp/error.hpp>
 
 namespace rmsp {
@@ -216,8 +217,6 @@ void restore(std::span<const std::int64_t> row_at, const T* from, T* to)
     template CsrMatrix<T> renumbered(const CsrView<T>&, std::span<const std::int64_t>); \
     template void renumber(std::span<const std::int64_t>, const T*, T*);                \
     template void restore(std::span<const std::int64_t>, const T*, T*);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

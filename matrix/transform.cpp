@@ -6,6 +6,11 @@
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
+<<<<<<< HEAD
+=======
+#include "core/parallel.hpp"
+#include "core/value_types.hpp"
+>>>>>>> h15
 #include "matrix/csr_build.hpp"
 #include "matrix/for_each_row.hpp"
 
@@ -101,8 +106,6 @@ CsrMatrix<T> kronecker_ones(const CsrView<T>& a, std::int64_t block)
 #define RMSP_INSTANTIATE(T)                                 \
     template CsrMatrix<T> plus_identity(const CsrView<T>&); \
     template CsrMatrix<T> kronecker_ones(const CsrView<T>&, std::int64_t);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <core/value_types.hpp>
 #include <rmsp/error.hpp>
 
 namespace rmsp {
@@ -129,11 +130,10 @@ void validate(const CooView<T>& a)
     }
 }
 
-template void validate(const CsrView<float>&);
-template void validate(const CsrView<double>&);
-template void validate(const CscView<float>&);
-template void validate(const CscView<double>&);
-template void validate(const CooView<float>&);
-template void validate(const CooView<double>&);
+#define RMSP_INSTANTIATE(T)                    \
+    template void validate(const CsrView<T>&); \
+    template void validate(const CscView<T>&); \
+    template void validate(const CooView<T>&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <core/value_types.hpp>
 #include <rmsp/spgemm.hpp>
 
 #include "matrix/compare.hpp"
@@ -128,9 +129,8 @@ Verification verify_spgemm(const CsrView<T>& a, const CsrView<T>& b, T alpha, co
     return worst.result();
 }
 
-template Verification verify_spgemm(const CsrView<float>&, const CsrView<float>&, float, const CsrView<float>&,
-                                    std::int64_t);
-template Verification verify_spgemm(const CsrView<double>&, const CsrView<double>&, double, const CsrView<double>&,
-                                    std::int64_t);
+#define RMSP_INSTANTIATE(T) \
+    template Verification verify_spgemm(const CsrView<T>&, const CsrView<T>&, T, const CsrView<T>&, std::int64_t);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include <core/value_types.hpp>
 #include <rmsp/runtime.hpp>
 
 #include "matrix/compare.hpp"
@@ -48,9 +49,8 @@ Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const
     return worst.result();
 }
 
-template Verification verify_spmv(const CsrView<float>&, float, const float*, float, const float*, const float*,
-                                  StoredValues);
-template Verification verify_spmv(const CsrView<double>&, double, const double*, double, const double*, const double*,
-                                  StoredValues);
+#define RMSP_INSTANTIATE(T) \
+    template Verification verify_spmv(const CsrView<T>&, T, const T*, T, const T*, const T*, StoredValues);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

@@ -368,17 +368,13 @@ Measurement DistributedMatrix<T>::measure(Vectors vectors, std::int64_t warmup, 
                                        caches == Caches::cold);
 }
 
-template class DistributedMatrix<float>;
-template class DistributedMatrix<double>;
-#define RMSP_INSTANTIATE(View, T)                                                                \
+#define RMSP_INSTANTIATE(T) template class DistributedMatrix<T>;
+#define RMSP_INSTANTIATE_FOR(T, View)                                                            \
     template DistributedMatrix<T> Runtime::distribute(const View<T>&, const DistributeOptions&); \
     template Plan Runtime::plan(const View<T>&, const DistributeOptions&) const;
-RMSP_INSTANTIATE(CsrView, float)
-RMSP_INSTANTIATE(CsrView, double)
-RMSP_INSTANTIATE(CscView, float)
-RMSP_INSTANTIATE(CscView, double)
-RMSP_INSTANTIATE(CooView, float)
-RMSP_INSTANTIATE(CooView, double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE_FOR, CsrView)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE_FOR, CscView)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE_FOR, CooView)
 
 }  // namespace rmsp

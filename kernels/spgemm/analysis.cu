@@ -372,6 +372,5 @@ const ProductSteps<T>& ProductSteps<T>::cuda()
 }
 #define RMSP_INSTANTIATE(T) template const ProductSteps<T>& ProductSteps<T>::cuda();
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

@@ -33,6 +33,5 @@ const ProductSteps<T>& ProductSteps<T>::host()
 }
 #define RMSP_INSTANTIATE(T) template const ProductSteps<T>& ProductSteps<T>::host();
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

@@ -37,7 +37,7 @@ SpgemmKernel<T> spgemm_openmp()
             .body = prepare_spgemm_openmp<T>,
             .automatic = true};
 }
-RMSP_ENTRY(SpgemmKernel, spgemm_openmp);
+RMSP_ENTRY(SpgemmKernel, spgemm_openmp)
 
 template <class T>
 SpgemmKernel<T> spgemm_reference()
@@ -49,7 +49,7 @@ SpgemmKernel<T> spgemm_reference()
                      .summary = "serial, in the next wider type, to compare with"},
             .body = prepare_spgemm_reference<T>};
 }
-RMSP_ENTRY(SpgemmKernel, spgemm_reference);
+RMSP_ENTRY(SpgemmKernel, spgemm_reference)
 
 template <class T>
 SpgemmKernel<T> spgemm_cuda()
@@ -64,6 +64,6 @@ SpgemmKernel<T> spgemm_cuda()
             .unsupported = unsupported<T>,
             .automatic = true};
 }
-RMSP_ENTRY(SpgemmKernel, spgemm_cuda);
+RMSP_ENTRY(SpgemmKernel, spgemm_cuda)
 
 }  // namespace rmsp::kernels

@@ -234,9 +234,9 @@ void run_numeric_few(const NumericJob<T>& job, NumericClass c, Work work, const 
     launch(job, work, list, count, overlap, stream);
 }
 
-template void run_numeric_few(const NumericJob<float>&, NumericClass, Work, const std::int32_t*, std::int64_t, Overlap,
-                              cudaStream_t);
-template void run_numeric_few(const NumericJob<double>&, NumericClass, Work, const std::int32_t*, std::int64_t, Overlap,
-                              cudaStream_t);
+#define RMSP_INSTANTIATE(T)                                                                                    \
+    template void run_numeric_few(const NumericJob<T>&, NumericClass, Work, const std::int32_t*, std::int64_t, \
+                                  Overlap, cudaStream_t);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm

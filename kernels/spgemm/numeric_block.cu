@@ -423,9 +423,9 @@ void run_numeric_block(const NumericJob<T>& job, NumericClass c, Work work, cons
                        count, static_cast<int>(numeric_capacity(c)));
 }
 
-template void run_numeric_block(const NumericJob<float>&, NumericClass, Work, const std::int32_t*, std::int64_t,
-                                Overlap, cudaStream_t);
-template void run_numeric_block(const NumericJob<double>&, NumericClass, Work, const std::int32_t*, std::int64_t,
-                                Overlap, cudaStream_t);
+#define RMSP_INSTANTIATE(T)                                                                                      \
+    template void run_numeric_block(const NumericJob<T>&, NumericClass, Work, const std::int32_t*, std::int64_t, \
+                                    Overlap, cudaStream_t);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm

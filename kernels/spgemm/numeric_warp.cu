@@ -454,9 +454,9 @@ void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Work work, int l
                        overlap, stream, job, list, count, static_cast<int>(shape.bytes));
 }
 
-template void run_numeric_warp(const NumericJob<float>&, NumericClass, Work, int, const std::int32_t*, std::int64_t,
-                               Overlap, cudaStream_t);
-template void run_numeric_warp(const NumericJob<double>&, NumericClass, Work, int, const std::int32_t*, std::int64_t,
-                               Overlap, cudaStream_t);
+#define RMSP_INSTANTIATE(T)                                                                                          \
+    template void run_numeric_warp(const NumericJob<T>&, NumericClass, Work, int, const std::int32_t*, std::int64_t, \
+                                   Overlap, cudaStream_t);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm

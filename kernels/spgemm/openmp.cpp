@@ -445,9 +445,9 @@ std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_openmp(const CsrShard<T>& a, c
     return std::make_unique<OpenMp<T>>(a, b, accumulator, options.workspace_limit, context);
 }
 
-template std::unique_ptr<SpgemmOperator<float>> prepare_spgemm_openmp(const CsrShard<float>&, const CsrShard<float>&,
+#define RMSP_INSTANTIATE(T)                                                                                   \
+    template std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_openmp(const CsrShard<T>&, const CsrShard<T>&, \
                                                                       const SpgemmOptions&, const Context&);
-template std::unique_ptr<SpgemmOperator<double>> prepare_spgemm_openmp(const CsrShard<double>&, const CsrShard<double>&,
-                                                                       const SpgemmOptions&, const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

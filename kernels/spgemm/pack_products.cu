@@ -367,8 +367,6 @@ void fill_ones(T* to, std::int64_t n, cudaStream_t stream)
 #define RMSP_INSTANTIATE(T)                                                                                 \
     template void begin_products(const T*, std::int64_t, std::uint32_t*, void*, std::size_t, cudaStream_t); \
     template void fill_ones(T*, std::int64_t, cudaStream_t);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm

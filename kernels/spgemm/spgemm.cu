@@ -481,9 +481,9 @@ std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cuda(const CsrShard<T>& a, con
     return std::make_unique<Spgemm<T>>(a, b, options, context);
 }
 
-template std::unique_ptr<SpgemmOperator<float>> prepare_spgemm_cuda(const CsrShard<float>&, const CsrShard<float>&,
+#define RMSP_INSTANTIATE(T)                                                                                 \
+    template std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cuda(const CsrShard<T>&, const CsrShard<T>&, \
                                                                     const SpgemmOptions&, const Context&);
-template std::unique_ptr<SpgemmOperator<double>> prepare_spgemm_cuda(const CsrShard<double>&, const CsrShard<double>&,
-                                                                     const SpgemmOptions&, const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

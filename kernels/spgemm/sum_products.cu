@@ -210,9 +210,8 @@ void sum_products(const PackedProducts& packed, std::int64_t entries, int units,
     RMSP_CUDA_CHECK_LAUNCH("sum_products_kernel");
 }
 
-template void sum_products(const PackedProducts&, std::int64_t, int, float, const float*, const float*, float*,
-                           cudaStream_t);
-template void sum_products(const PackedProducts&, std::int64_t, int, double, const double*, const double*, double*,
-                           cudaStream_t);
+#define RMSP_INSTANTIATE(T) \
+    template void sum_products(const PackedProducts&, std::int64_t, int, T, const T*, const T*, T*, cudaStream_t);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm

@@ -41,9 +41,9 @@ std::span<const char* const> spgemm_accumulators()
     return accumulators;
 }
 
-template std::span<const SpgemmKernel<float>> spgemm_kernels();
-template std::span<const SpgemmKernel<double>> spgemm_kernels();
-template const SpgemmKernel<float>& choose_spgemm(DeviceKind, const std::string&, Determinism);
-template const SpgemmKernel<double>& choose_spgemm(DeviceKind, const std::string&, Determinism);
+#define RMSP_INSTANTIATE(T)                                     \
+    template std::span<const SpgemmKernel<T>> spgemm_kernels(); \
+    template const SpgemmKernel<T>& choose_spgemm(DeviceKind, const std::string&, Determinism);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

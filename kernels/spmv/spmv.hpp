@@ -123,6 +123,10 @@ struct SpmvKernel {
     }
 };
 
+/// The instantiation for T of what an entry names as its body; given to RMSP_FOR_EACH_VALUE_TYPE in the body's source.
+#define RMSP_CSR_BODY(T, prepare) \
+    template std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>&, const RowStatistics&, const Context&);
+
 /// Every kernel, in the order in which the automatic choice considers them. Kernels that this build lacks are listed
 /// with compiled == false and throw NotCompiled in prepare().
 template <class T>

@@ -54,11 +54,10 @@ std::span<const CooKernel<T>> spmv_coo_kernels()
     return table;
 }
 
-template std::span<const SpmvKernel<float>> spmv_kernels();
-template std::span<const SpmvKernel<double>> spmv_kernels();
-template std::span<const CscKernel<float>> spmv_csc_kernels();
-template std::span<const CscKernel<double>> spmv_csc_kernels();
-template std::span<const CooKernel<float>> spmv_coo_kernels();
-template std::span<const CooKernel<double>> spmv_coo_kernels();
+#define RMSP_INSTANTIATE(T)                                    \
+    template std::span<const SpmvKernel<T>> spmv_kernels();    \
+    template std::span<const CscKernel<T>> spmv_csc_kernels(); \
+    template std::span<const CooKernel<T>> spmv_coo_kernels();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

@@ -352,17 +352,12 @@ std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cusparse_reuse(const CsrShard<
     return std::make_unique<CuSparseReuse<T>>(a, b, options, context);
 }
 
-#define RMSP_INSTANTIATE(prepare, T)                                                                                  \
+#define RMSP_INSTANTIATE(T, prepare)                                                                                  \
     template std::unique_ptr<SpgemmOperator<T>> prepare(const CsrShard<T>&, const CsrShard<T>&, const SpgemmOptions&, \
-                                                        const Context&)
-RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg1, float);
-RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg1, double);
-RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg2, float);
-RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg2, double);
-RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg3, float);
-RMSP_INSTANTIATE(prepare_spgemm_cusparse_alg3, double);
-RMSP_INSTANTIATE(prepare_spgemm_cusparse_reuse, float);
-RMSP_INSTANTIATE(prepare_spgemm_cusparse_reuse, double);
-#undef RMSP_INSTANTIATE
+                                                        const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE, prepare_spgemm_cusparse_alg1)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE, prepare_spgemm_cusparse_alg2)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE, prepare_spgemm_cusparse_alg3)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE, prepare_spgemm_cusparse_reuse)
 
 }  // namespace rmsp::kernels

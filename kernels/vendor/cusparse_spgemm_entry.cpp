@@ -49,7 +49,7 @@ SpgemmKernel<T> cusparse_spgemm_alg1()
             .body = RMSP_CUDA_BODY(prepare_spgemm_cusparse_alg1<T>),
             .unsupported = unsupported<T>};
 }
-RMSP_ENTRY(SpgemmKernel, cusparse_spgemm_alg1);
+RMSP_ENTRY(SpgemmKernel, cusparse_spgemm_alg1)
 
 template <class T>
 SpgemmKernel<T> cusparse_spgemm_alg2()
@@ -64,7 +64,7 @@ SpgemmKernel<T> cusparse_spgemm_alg2()
             .body = RMSP_CUDA_BODY(prepare_spgemm_cusparse_alg2<T>),
             .unsupported = unsupported<T>};
 }
-RMSP_ENTRY(SpgemmKernel, cusparse_spgemm_alg2);
+RMSP_ENTRY(SpgemmKernel, cusparse_spgemm_alg2)
 
 template <class T>
 SpgemmKernel<T> cusparse_spgemm_alg3()
@@ -79,7 +79,7 @@ SpgemmKernel<T> cusparse_spgemm_alg3()
             .body = RMSP_CUDA_BODY(prepare_spgemm_cusparse_alg3<T>),
             .unsupported = unsupported<T>};
 }
-RMSP_ENTRY(SpgemmKernel, cusparse_spgemm_alg3);
+RMSP_ENTRY(SpgemmKernel, cusparse_spgemm_alg3)
 
 template <class T>
 SpgemmKernel<T> cusparse_spgemm_reuse()
@@ -94,6 +94,6 @@ SpgemmKernel<T> cusparse_spgemm_reuse()
             .body = RMSP_CUDA_BODY(prepare_spgemm_cusparse_reuse<T>),
             .unsupported = unsupported<T>};
 }
-RMSP_ENTRY(SpgemmKernel, cusparse_spgemm_reuse);
+RMSP_ENTRY(SpgemmKernel, cusparse_spgemm_reuse)
 
 }  // namespace rmsp::kernels

@@ -460,17 +460,14 @@ private:
 
 }  // namespace
 
-#define RMSP_PREPARE(name, Format, ...)                                                                          \
-    template <class T>                                                                                           \
-    std::unique_ptr<SpmvOperator<T>> prepare_cusparse_##name(const CsrShard<T>& shard, const RowStatistics&,     \
-                                                             const Context& context)                             \
-    {                                                                                                            \
-        return std::make_unique<Format<T>>(shard, __VA_ARGS__);                                                  \
-    }                                                                                                            \
-    template std::unique_ptr<SpmvOperator<float>> prepare_cusparse_##name(const CsrShard<float>&,                \
-                                                                          const RowStatistics&, const Context&); \
-    template std::unique_ptr<SpmvOperator<double>> prepare_cusparse_##name(const CsrShard<double>&,              \
-                                                                           const RowStatistics&, const Context&);
+#define RMSP_PREPARE(name, Format, ...)                                                                      \
+    template <class T>                                                                                       \
+    std::unique_ptr<SpmvOperator<T>> prepare_cusparse_##name(const CsrShard<T>& shard, const RowStatistics&, \
+                                                             const Context& context)                         \
+    {                                                                                                        \
+        return std::make_unique<Format<T>>(shard, __VA_ARGS__);                                              \
+    }                                                                                                        \
+    RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_cusparse_##name)
 
 RMSP_PREPARE(csr_alg1, CuSparseCsr, CUSPARSE_SPMV_CSR_ALG1, context)
 RMSP_PREPARE(csr_alg2, CuSparseCsr, CUSPARSE_SPMV_CSR_ALG2, context)

@@ -53,7 +53,7 @@ SpmvKernel<T> cusparse_csr_alg1()
             .body = RMSP_CUDA_BODY(prepare_cusparse_csr_alg1<T>),
             .unsupported = unsupported};
 }
-RMSP_ENTRY(SpmvKernel, cusparse_csr_alg1);
+RMSP_ENTRY(SpmvKernel, cusparse_csr_alg1)
 
 template <class T>
 SpmvKernel<T> cusparse_csr_alg2()
@@ -68,7 +68,7 @@ SpmvKernel<T> cusparse_csr_alg2()
             .body = RMSP_CUDA_BODY(prepare_cusparse_csr_alg2<T>),
             .unsupported = unsupported};
 }
-RMSP_ENTRY(SpmvKernel, cusparse_csr_alg2);
+RMSP_ENTRY(SpmvKernel, cusparse_csr_alg2)
 
 template <class T>
 SpmvKernel<T> cusparse_coo_alg1()
@@ -83,7 +83,7 @@ SpmvKernel<T> cusparse_coo_alg1()
             .body = RMSP_CUDA_BODY(prepare_cusparse_coo_alg1<T>),
             .unsupported = unsupported};
 }
-RMSP_ENTRY(SpmvKernel, cusparse_coo_alg1);
+RMSP_ENTRY(SpmvKernel, cusparse_coo_alg1)
 
 template <class T>
 SpmvKernel<T> cusparse_coo_alg2()
@@ -98,7 +98,7 @@ SpmvKernel<T> cusparse_coo_alg2()
             .body = RMSP_CUDA_BODY(prepare_cusparse_coo_alg2<T>),
             .unsupported = unsupported};
 }
-RMSP_ENTRY(SpmvKernel, cusparse_coo_alg2);
+RMSP_ENTRY(SpmvKernel, cusparse_coo_alg2)
 
 template <class T>
 SpmvKernel<T> cusparse_sell()
@@ -113,7 +113,7 @@ SpmvKernel<T> cusparse_sell()
             .body = RMSP_CUDA_BODY(prepare_cusparse_sell<T>),
             .unsupported = unsupported};
 }
-RMSP_ENTRY(SpmvKernel, cusparse_sell);
+RMSP_ENTRY(SpmvKernel, cusparse_sell)
 
 template <class T>
 SpmvKernel<T> cusparse_bsr()
@@ -128,6 +128,6 @@ SpmvKernel<T> cusparse_bsr()
             .body = RMSP_CUDA_BODY(prepare_cusparse_bsr<T>),
             .unsupported = unsupported};
 }
-RMSP_ENTRY(SpmvKernel, cusparse_bsr);
+RMSP_ENTRY(SpmvKernel, cusparse_bsr)
 
 }  // namespace rmsp::kernels

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/value_types.hpp"
+
 namespace rmsp {
 
 template <class T>
@@ -56,7 +58,7 @@ std::string describe(const Config::Matrix& config)
     return text;
 }
 
-template CsrMatrix<float> load_matrix(const Config::Matrix&, const Progress&);
-template CsrMatrix<double> load_matrix(const Config::Matrix&, const Progress&);
+#define RMSP_INSTANTIATE(T) template CsrMatrix<T> load_matrix(const Config::Matrix&, const Progress&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <spdlog/spdlog.h>
 
 #include <rmsp/version.hpp>
 
+#include "core/log.hpp"
 #include "runtime/engine/cuda/cuda_backend.hpp"
 
 namespace rmsp::doctor {
@@ -51,7 +51,7 @@ std::optional<DoctorReport> load_doctor_report(const RuntimeState& runtime)
         }
     }
     if (!damaged.empty()) {
-        spdlog::warn("a self test's result is ignored, mspmv doctor writes it anew: {}", damaged);
+        core::log_warning(fmt::format("a self test's result is ignored, mspmv doctor writes it anew: {}", damaged));
     }
     return std::nullopt;
 }
@@ -60,13 +60,14 @@ void store_doctor_report(const RuntimeState& runtime, const DoctorReport& report
 {
     if (!runtime.cache.enabled()) {
         if (runtime.options.cache != "off") {
-            spdlog::warn("the self test's result is not kept: neither XDG_CACHE_HOME nor HOME names a folder");
+            core::log_warning("the self test's result is not kept: neither XDG_CACHE_HOME nor HOME names a folder");
         }
         return;
     }
     const std::string name = doctor_cache_name(runtime);
     if (!runtime.cache.write(name, report.to_json())) {
-        spdlog::warn("the self test's result is not kept: {} cannot be written", runtime.cache.path(name));
+        core::log_warning(
+            fmt::format("the self test's result is not kept: {} cannot be written", runtime.cache.path(name)));
     }
 }
 

@@ -3,9 +3,11 @@
 #include <chrono>
 #include <utility>
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <numa/binding.hpp>
+
+#include "core/log.hpp"
 
 namespace rmsp::engine {
 
@@ -63,7 +65,7 @@ void Worker::run(const Placement& placement, const DeviceFactory& factory)
         if (!placement.cpus.empty()) {
             const auto result = numa::bind_current_thread(placement.cpus);
             if (!result.bound) {
-                spdlog::warn("worker {} is not bound: {}", rank_, result.reason);
+                core::log_warning(fmt::format("worker {} is not bound: {}", rank_, result.reason));
             }
         }
         device_ = factory();

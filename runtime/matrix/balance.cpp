@@ -152,8 +152,6 @@ std::shared_ptr<MatrixState<T>> balance_time(std::shared_ptr<MatrixState<T>> mat
 #define RMSP_INSTANTIATE(T)                                                                                          \
     template std::shared_ptr<MatrixState<T>> balance_time(std::shared_ptr<MatrixState<T>>, const DistributeOptions&, \
                                                           core::Clock::time_point, const DistributeByWeights<T>&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

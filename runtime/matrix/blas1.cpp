@@ -257,8 +257,6 @@ T norm2(const DistributedVector<T>& x)
     template std::future<T> dot_async(const DistributedVector<T>&, const DistributedVector<T>&); \
     template T norm2(const DistributedVector<T>&);                                               \
     template std::future<T> norm2_async(const DistributedVector<T>&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

@@ -351,7 +351,7 @@ void ColumnProduct<T>::update_values(engine::Worker& worker)
     }
 }
 
-template class ColumnProduct<float>;
-template class ColumnProduct<double>;
+#define RMSP_INSTANTIATE(T) template class ColumnProduct<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

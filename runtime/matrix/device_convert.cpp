@@ -245,8 +245,6 @@ CooMatrix<T> to_coo(Runtime& runtime, const CscView<T>& a)
     template CsrMatrix<T> to_csr(Runtime&, const CooView<T>&); \
     template CooMatrix<T> to_coo(Runtime&, const CsrView<T>&); \
     template CooMatrix<T> to_coo(Runtime&, const CscView<T>&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

@@ -161,8 +161,6 @@ std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& 
 #define RMSP_INSTANTIATE(T)                                                                                           \
     template std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>&, const plan::Stored<T>&, \
                                                         const DistributeOptions&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

@@ -34,7 +34,8 @@ std::vector<kernels::Packet> encode_pieces(const CsrView<T>& a, std::span<const 
     return packets;
 }
 
-template std::vector<kernels::Packet> encode_pieces(const CsrView<float>&, std::span<const StreamPiece>, int);
-template std::vector<kernels::Packet> encode_pieces(const CsrView<double>&, std::span<const StreamPiece>, int);
+#define RMSP_INSTANTIATE(T) \
+    template std::vector<kernels::Packet> encode_pieces(const CsrView<T>&, std::span<const StreamPiece>, int);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

@@ -164,6 +164,7 @@ void RowProduct<T>::choose_exchange(Exchange wanted)
     runtime.submit([&](engine::Worker& worker, engine::Rendezvous&) { open_halo(worker, search); }).get();
 }
 
+<<<<<<< HEAD
 template <class T>
 void RowProduct<T>::restore_columns(engine::Worker& worker, const std::int32_t* columns, std::int64_t n,
                                     std::int32_t* to) const
@@ -182,5 +183,9 @@ void RowProduct<T>::restore_columns(engine::Worker& worker, const std::int32_t* 
 RMSP_INSTANTIATE(float)
 RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
+=======
+#define RMSP_INSTANTIATE(T) template void RowProduct<T>::choose_exchange(Exchange);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+>>>>>>> h15
 
 }  // namespace rmsp::distributed

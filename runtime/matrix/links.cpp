@@ -75,8 +75,6 @@ std::vector<double> measure_links(MatrixState<T>& matrix)
 }
 
 #define RMSP_INSTANTIATE(T) template std::vector<double> measure_links(MatrixState<T>&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

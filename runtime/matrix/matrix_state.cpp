@@ -43,8 +43,6 @@ const std::shared_ptr<MatrixState<T>>& checked(const std::shared_ptr<MatrixState
 #define RMSP_INSTANTIATE(T)         \
     template struct MatrixState<T>; \
     template const std::shared_ptr<MatrixState<T>>& checked(const std::shared_ptr<MatrixState<T>>&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::detail

@@ -378,10 +378,9 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     return m;
 }
 
-template Measurement measure_matrix(const std::shared_ptr<MatrixState<float>>&, DistributedMatrix<float>::Vectors,
-                                    std::int64_t, std::int64_t, float, const float*, float, const float*, float*, bool);
-template Measurement measure_matrix(const std::shared_ptr<MatrixState<double>>&, DistributedMatrix<double>::Vectors,
-                                    std::int64_t, std::int64_t, double, const double*, double, const double*, double*,
-                                    bool);
+#define RMSP_INSTANTIATE(T)                                                                                    \
+    template Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>&, DistributedMatrix<T>::Vectors, \
+                                        std::int64_t, std::int64_t, T, const T*, T, const T*, T*, bool);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

@@ -255,8 +255,6 @@ void RowProduct<T>::close(int rank) noexcept
     template void RowProduct<T>::make_ready();                   \
     template void RowProduct<T>::update_values(engine::Worker&); \
     template void RowProduct<T>::close(int) noexcept;
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

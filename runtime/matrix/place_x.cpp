@@ -147,8 +147,6 @@ typename RowProduct<T>::PlacedX RowProduct<T>::place_x(engine::Worker& worker, e
                                                       const VectorState<T>&);                                \
     template typename RowProduct<T>::PlacedX RowProduct<T>::place_x(engine::Worker&, engine::Rendezvous&,    \
                                                                     const Source<T>&, PhaseProbe*);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

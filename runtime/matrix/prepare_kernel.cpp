@@ -181,8 +181,6 @@ void remember_races(const MatrixState<T>& matrix)
     template void end_race_in_order(const Shard<T>&, RowShard<T>&);                                                    \
     template Plan current_plan(const MatrixState<T>&);                                                                 \
     template void remember_races(const MatrixState<T>&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

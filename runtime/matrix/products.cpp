@@ -110,8 +110,6 @@ void finish_host_y(const MatrixState<T>& matrix, T* y, bool of_transpose)
     template void require_operands(const std::shared_ptr<MatrixState<T>>&, bool,                                    \
                                    const std::shared_ptr<VectorState<T>>&, const std::shared_ptr<VectorState<T>>&); \
     template void finish_host_y(const MatrixState<T>&, T*, bool);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

@@ -167,7 +167,7 @@ std::int64_t Race<T>::workspace_bytes() const
     return bytes;
 }
 
-template class Race<float>;
-template class Race<double>;
+#define RMSP_INSTANTIATE(T) template class Race<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

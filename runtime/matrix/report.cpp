@@ -28,7 +28,7 @@ Report DistributedMatrix<T>::report() const
     return report;
 }
 
-template Report DistributedMatrix<float>::report() const;
-template Report DistributedMatrix<double>::report() const;
+#define RMSP_INSTANTIATE(T) template Report DistributedMatrix<T>::report() const;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

@@ -262,7 +262,7 @@ void RowProduct<T>::finish_host_y(T* y) const
     }
 }
 
-template class RowProduct<float>;
-template class RowProduct<double>;
+#define RMSP_INSTANTIATE(T) template class RowProduct<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "core/value_types.hpp"
+
 namespace rmsp::distributed {
 
 template <class T>
@@ -16,7 +18,7 @@ StreamSource<T>::StreamSource(engine::LockedArrays& arrays, engine::Device& devi
 {
 }
 
-template struct StreamSource<float>;
-template struct StreamSource<double>;
+#define RMSP_INSTANTIATE(T) template struct StreamSource<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

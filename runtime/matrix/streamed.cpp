@@ -492,7 +492,7 @@ void StreamedPart<T>::abandon(engine::Worker& worker) noexcept
     }
 }
 
-template class StreamedPart<float>;
-template class StreamedPart<double>;
+#define RMSP_INSTANTIATE(T) template class StreamedPart<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

@@ -52,8 +52,6 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
 
 #define RMSP_INSTANTIATE(T) \
     template void update_values(const std::shared_ptr<MatrixState<T>>&, const T*, plan::ResidentValues<T>*);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

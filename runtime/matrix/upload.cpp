@@ -196,8 +196,6 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
     template void upload_values(Shard<T>&, engine::Worker&, const T*);                                       \
     template void build_shard(MatrixState<T>&, engine::Worker&, engine::Rendezvous&, const plan::Stored<T>&, \
                               UploadProgress&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

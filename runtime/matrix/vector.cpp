@@ -128,8 +128,7 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>
     template std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>&, const plan::Side&, Layout);         \
     template std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>&, const plan::Side&, \
                                                          Layout, Order);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 
 namespace {
@@ -204,10 +203,11 @@ void download_vector(const std::shared_ptr<VectorState<T>>& vector, T* host)
         .get();
 }
 
-template void upload_vector(const std::shared_ptr<VectorState<float>>&, const float*);
-template void upload_vector(const std::shared_ptr<VectorState<double>>&, const double*);
-template void download_vector(const std::shared_ptr<VectorState<float>>&, float*);
-template void download_vector(const std::shared_ptr<VectorState<double>>&, double*);
+#define RMSP_INSTANTIATE(T)                                                        \
+    template void upload_vector(const std::shared_ptr<VectorState<T>>&, const T*); \
+    template void download_vector(const std::shared_ptr<VectorState<T>>&, T*);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
 
 }  // namespace distributed
 
@@ -280,7 +280,8 @@ void DistributedVector<T>::fill(T value)
     });
 }
 
-template class DistributedVector<float>;
-template class DistributedVector<double>;
+#define RMSP_INSTANTIATE(T) template class DistributedVector<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp

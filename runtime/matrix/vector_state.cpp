@@ -26,8 +26,6 @@ const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState
 #define RMSP_INSTANTIATE(T)         \
     template struct VectorState<T>; \
     template const std::shared_ptr<VectorState<T>>& checked(const std::shared_ptr<VectorState<T>>&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::detail

@@ -5,6 +5,7 @@
 #include <bit>
 #include <limits>
 
+#include "core/value_types.hpp"
 #include "runtime/plan/predict.hpp"
 #include "runtime/plan/sides.hpp"
 #include "runtime/transport/halo.hpp"
@@ -89,8 +90,6 @@ void plan_exchange(Plan& plan, const detail::RuntimeState& runtime, const Stored
 
 #define RMSP_INSTANTIATE(T) \
     template void plan_exchange(Plan&, const detail::RuntimeState&, const Stored<T>&, const DistributeOptions&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::plan

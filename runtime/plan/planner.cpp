@@ -386,9 +386,9 @@ Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const Di
     return plan;
 }
 
-template Plan make_plan(const detail::RuntimeState&, const Stored<float>&, const DistributeOptions&,
-                        const std::vector<double>&, double*);
-template Plan make_plan(const detail::RuntimeState&, const Stored<double>&, const DistributeOptions&,
-                        const std::vector<double>&, double*);
+#define RMSP_INSTANTIATE(T)                                                                          \
+    template Plan make_plan(const detail::RuntimeState&, const Stored<T>&, const DistributeOptions&, \
+                            const std::vector<double>&, double*);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::plan

@@ -178,8 +178,6 @@ void rank_kernels(ShardPlan& shard, const detail::RuntimeState& runtime, const C
 #define RMSP_INSTANTIATE(T)                                                                                          \
     template void rank_kernels(ShardPlan&, const detail::RuntimeState&, const CsrView<T>&, const DistributeOptions&, \
                                const RowStatistics&, std::int64_t);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::plan

@@ -56,8 +56,6 @@ const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::str
     template const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind, const std::string&, Determinism, \
                                                                 const RowStatistics&, std::int64_t);         \
     template const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind, const std::string&, Determinism);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::plan

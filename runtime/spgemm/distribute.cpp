@@ -115,8 +115,6 @@ void renew(const std::shared_ptr<ProductState<T>>& product, DistributedMatrix<T>
 #define RMSP_INSTANTIATE(T)                                                                                      \
     template DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>&, const DistributeOptions&); \
     template void renew(const std::shared_ptr<ProductState<T>>&, DistributedMatrix<T>&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::spgemm

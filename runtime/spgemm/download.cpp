@@ -106,7 +106,7 @@ CsrMatrix<T> download(ProductState<T>& state)
     return c;
 }
 
-template CsrMatrix<float> download(ProductState<float>&);
-template CsrMatrix<double> download(ProductState<double>&);
+#define RMSP_INSTANTIATE(T) template CsrMatrix<T> download(ProductState<T>&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::spgemm

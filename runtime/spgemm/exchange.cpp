@@ -295,10 +295,8 @@ void take_exchanged(const EntryExchange& exchange, const CsrView<T>& b, const Ro
     template void exchange_values(const EntryExchange&, const T*, engine::Worker&, engine::Rendezvous&);              \
     template void take_exchanged(const EntryExchange&, const CsrView<T>&, const RowSelection&, engine::MemoryBudget&, \
                                  DeviceRows<T>&, engine::Worker&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 template void gather_held<std::int32_t>(engine::Worker&, engine::Rendezvous&, const EntryExchange&,
                                         const EntryExchange::Places&);
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::spgemm

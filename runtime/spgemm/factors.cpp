@@ -88,7 +88,7 @@ void ResidentFactor<T>::bring(RuntimeState& runtime, bool columns, bool values)
     host_.col_idx = std::move(col_idx);
 }
 
-template class ResidentFactor<float>;
-template class ResidentFactor<double>;
+#define RMSP_INSTANTIATE(T) template class ResidentFactor<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::spgemm

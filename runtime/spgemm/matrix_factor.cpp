@@ -233,10 +233,9 @@ std::unique_ptr<ResidentFactor<T>> matrix_factor(const RuntimeState& runtime,
     return std::make_unique<MatrixFactor<T>>(matrix);
 }
 
-template std::unique_ptr<ResidentFactor<float>> matrix_factor(const RuntimeState&,
-                                                              const std::shared_ptr<MatrixState<float>>&, const char*);
-template std::unique_ptr<ResidentFactor<double>> matrix_factor(const RuntimeState&,
-                                                               const std::shared_ptr<MatrixState<double>>&,
-                                                               const char*);
+#define RMSP_INSTANTIATE(T)                                                        \
+    template std::unique_ptr<ResidentFactor<T>> matrix_factor(const RuntimeState&, \
+                                                              const std::shared_ptr<MatrixState<T>>&, const char*);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::spgemm

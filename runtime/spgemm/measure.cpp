@@ -133,7 +133,7 @@ std::vector<Measurement> measure(ProductState<T>& state, std::int64_t warmup, st
     return measurements;
 }
 
-template std::vector<Measurement> measure(ProductState<float>&, std::int64_t, std::int64_t, float);
-template std::vector<Measurement> measure(ProductState<double>&, std::int64_t, std::int64_t, double);
+#define RMSP_INSTANTIATE(T) template std::vector<Measurement> measure(ProductState<T>&, std::int64_t, std::int64_t, T);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::spgemm

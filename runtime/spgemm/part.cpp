@@ -168,8 +168,6 @@ void renew_b(const Factors<T>& factors, ProductPart<T>& part, engine::Worker& wo
     template void renew_a(const Factors<T>&, ProductPart<T>&, engine::Worker&, const T*, const T*);                \
     template void renew_b(const Factors<T>&, ProductPart<T>&, engine::Worker&, engine::Rendezvous&, const T*);     \
     template void fill_or_renew(ProductPart<T>&, engine::Worker&, T);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::spgemm

@@ -281,9 +281,7 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
     template SpgemmPlan plan_product(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&, \
                                      const std::vector<std::int64_t>*, const std::vector<std::int64_t>&,              \
                                      HostVector<std::int64_t>&, std::vector<RowSelection>*);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace spgemm
 

@@ -39,8 +39,9 @@ void ProductState<T>::set_phase(const char* name, std::vector<double> seconds)
     phases.push_back({name, std::move(seconds), true});
 }
 
-template struct ProductState<float>;
-template struct ProductState<double>;
+#define RMSP_INSTANTIATE(T) template struct ProductState<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::detail
 
@@ -267,8 +268,7 @@ void update_values(ProductState<T>& state, const T* a_values, const T* b_values)
     template void build(ProductState<T>&);                                              \
     template void compute(ProductState<T>&, T);                                         \
     template void update_values(ProductState<T>&, const T*, const T*);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::spgemm

@@ -70,11 +70,9 @@ std::unique_ptr<ResidentFactor<T>> product_factor(const RuntimeState& runtime,
     return std::make_unique<ProductFactor<T>>(product, name);
 }
 
-template std::unique_ptr<ResidentFactor<float>> product_factor(const RuntimeState&,
-                                                               const std::shared_ptr<ProductState<float>>&,
-                                                               const char*);
-template std::unique_ptr<ResidentFactor<double>> product_factor(const RuntimeState&,
-                                                                const std::shared_ptr<ProductState<double>>&,
-                                                                const char*);
+#define RMSP_INSTANTIATE(T)                                                         \
+    template std::unique_ptr<ResidentFactor<T>> product_factor(const RuntimeState&, \
+                                                               const std::shared_ptr<ProductState<T>>&, const char*);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::spgemm

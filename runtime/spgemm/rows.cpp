@@ -256,8 +256,6 @@ void upload_values(engine::Worker& worker, IndexView row_ptr, const RowSelection
     template void upload_a(engine::Worker&, engine::MemoryBudget&, const CsrView<T>&, const CsrView<T>&, std::int64_t, \
                            std::int64_t, const RowSelection&, const DeviceRows<T>&, DeviceRows<T>&);                   \
     template void upload_values(engine::Worker&, IndexView, const RowSelection&, const T*, T*);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::spgemm

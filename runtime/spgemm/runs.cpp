@@ -210,7 +210,8 @@ void compute_in_runs(const Factors<T>& factors, SpgemmShardPlan& plan, ProductPa
     plan.peak_bytes = part.budget.peak();
 }
 
-template void compute_in_runs(const Factors<float>&, SpgemmShardPlan&, ProductPart<float>&, engine::Worker&, float);
-template void compute_in_runs(const Factors<double>&, SpgemmShardPlan&, ProductPart<double>&, engine::Worker&, double);
+#define RMSP_INSTANTIATE(T) \
+    template void compute_in_runs(const Factors<T>&, SpgemmShardPlan&, ProductPart<T>&, engine::Worker&, T);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::spgemm

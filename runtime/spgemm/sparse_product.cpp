@@ -182,8 +182,6 @@ CsrMatrix<T> multiply_add(Runtime& runtime, T alpha, const CsrView<T>& a, const 
     template CsrMatrix<T> multiply(Runtime&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&, T);    \
     template CsrMatrix<T> multiply_add(Runtime&, T, const CsrView<T>&, const CsrView<T>&, T, const CsrView<T>&, \
                                        const SpgemmOptions&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

@@ -2,6 +2,8 @@
 
 #include <rmsp/spgemm.hpp>
 
+#include "core/value_types.hpp"
+
 namespace rmsp {
 
 template <class T>
@@ -40,7 +42,7 @@ CsrMatrix<T> TripleProduct<T>::compute(const T* a_values)
     return rap_.download();
 }
 
-template class TripleProduct<float>;
-template class TripleProduct<double>;
+#define RMSP_INSTANTIATE(T) template class TripleProduct<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

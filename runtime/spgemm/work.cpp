@@ -4,6 +4,8 @@
 
 #include <rmsp/error.hpp>
 
+#include "core/value_types.hpp"
+
 namespace rmsp::spgemm {
 
 template <class T>
@@ -39,7 +41,7 @@ HostVector<std::int64_t> count_work(const CsrView<T>& a, const CsrView<T>& b)
     return work;
 }
 
-template HostVector<std::int64_t> count_work(const CsrView<float>&, const CsrView<float>&);
-template HostVector<std::int64_t> count_work(const CsrView<double>&, const CsrView<double>&);
+#define RMSP_INSTANTIATE(T) template HostVector<std::int64_t> count_work(const CsrView<T>&, const CsrView<T>&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::spgemm

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
+#include "core/log.hpp"
 #include "runtime/transport/table.hpp"
 #include "runtime/transport/test.hpp"
 
@@ -41,7 +41,7 @@ Connection connect(std::span<const std::unique_ptr<engine::Worker>> workers, con
             return {std::move(transport), name, failures + "moved test data between all devices"};
         } catch (const Error& e) {
             failures += fmt::format("{}: {}; ", name, e.what());
-            spdlog::info("transport {} not used: {}", name, e.what());
+            core::log_info(fmt::format("transport {} not used: {}", name, e.what()));
         }
     }
     throw Error(ErrorCode::device, "no transport connects the devices: " + failures);

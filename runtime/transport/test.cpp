@@ -5,7 +5,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
+
+#include "core/log.hpp"
 
 namespace rmsp::transport {
 
@@ -94,7 +95,7 @@ void test_with_data(Transport& transport, std::span<const std::unique_ptr<engine
         try {
             clean_up();
         } catch (const std::exception& e) {
-            spdlog::debug("cleaning up after a failed transport test: {}", e.what());
+            core::log_debug(fmt::format("cleaning up after a failed transport test: {}", e.what()));
         }
         throw;
     }

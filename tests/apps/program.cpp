@@ -23,15 +23,17 @@ std::string quoted(const std::string& word)
 
 }  // namespace
 
+const char* const mspmv_path = RMSP_MSPMV;
+
 Outcome mspmv(const std::vector<std::string>& words, const std::vector<std::string>& environment)
 {
     const Scratch scratch;
     std::string command =
-        "cd " + quoted(RMSP_SOURCE_DIR) + " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT RMSP_CACHE_DIR=off";
+        "cd " + quoted(source_path("")) + " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT RMSP_CACHE_DIR=off";
     for (const std::string& setting : environment) {
         command += ' ' + quoted(setting);
     }
-    command += ' ' + quoted(RMSP_MSPMV);
+    command += ' ' + quoted(mspmv_path);
     for (const std::string& word : words) {
         command += ' ' + quoted(word);
     }
@@ -43,7 +45,7 @@ Outcome mspmv(const std::vector<std::string>& words, const std::vector<std::stri
 Scratch::Scratch()
 {
     static int count = 0;
-    path_ = std::filesystem::path(RMSP_SCRATCH_DIR) /
+    path_ = std::filesystem::path(build_path("tests/apps")) /
             ("scratch-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
     std::filesystem::create_directories(path_);
 }
@@ -60,7 +62,5 @@ std::string read_text(const std::string& path)
     EXPECT_TRUE(in) << "cannot read " << path;
     return {std::istreambuf_iterator<char>(in), {}};
 }
-
-std::string source_path(const std::string& name) { return std::string(RMSP_SOURCE_DIR) + '/' + name; }
 
 }  // namespace rmsp::test

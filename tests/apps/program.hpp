@@ -4,8 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/paths.hpp"
+
 /// Runs the built mspmv.
 namespace rmsp::test {
+
+/// The executable.
+extern const char* const mspmv_path;
 
 struct Outcome {
     int exit_code = -1;
@@ -33,6 +38,5 @@ private:
 };
 
 std::string read_text(const std::string& path);
-std::string source_path(const std::string& name);
 
 }  // namespace rmsp::test

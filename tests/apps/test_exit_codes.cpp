@@ -74,7 +74,7 @@ TEST(ExitCode, EmptyOptionsAreUsage)
 TEST(ExitCode, StreamsThatTakeNothing)
 {
     const auto exit_code = [](const std::string& words) {
-        const int status = std::system(("'" RMSP_MSPMV "' " + words).c_str());
+        const int status = std::system(("'" + std::string(rmsp::test::mspmv_path) + "' " + words).c_str());
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     };
     EXPECT_EQ(exit_code("multiply 2>&-"), 2);

@@ -136,7 +136,8 @@ int exit_code_after(int signal, const Scratch& scratch)
         const int null = ::open("/dev/null", O_RDWR);
         ::dup2(null, STDOUT_FILENO);
         ::dup2(null, STDERR_FILENO);
-        ::execl(RMSP_MSPMV, RMSP_MSPMV, "generate", "stencil27", "100", "100", "100", "-o", path.c_str(), nullptr);
+        ::execl(rmsp::test::mspmv_path, rmsp::test::mspmv_path, "generate", "stencil27", "100", "100", "100", "-o",
+                path.c_str(), nullptr);
         ::_exit(127);
     }
     for (int i = 0; i < 3000 && std::filesystem::is_empty(scratch.path()); ++i) {

@@ -15,6 +15,7 @@
 #include "io/npz.hpp"
 #include "io/zip.hpp"
 #include "tests/io/helpers.hpp"
+#include "tests/paths.hpp"
 
 namespace {
 
@@ -271,7 +272,8 @@ TEST(Scipy, ReadsOurFilesAndWeReadIts)
         io::write_npz(file, a.view(), {}, true);
         file.commit();
     }
-    const std::string command = fmt::format("'{}' '{}' '{}'", RMSP_PYTHON, RMSP_SCIPY_SCRIPT, scratch.file("."));
+    const std::string command =
+        fmt::format("'{}' '{}' '{}'", RMSP_PYTHON, source_path("tests/io/scipy_exchange.py"), scratch.file("."));
     const int status = std::system(command.c_str());
     ASSERT_TRUE(WIFEXITED(status));
     if (WEXITSTATUS(status) == 77) {

@@ -8,6 +8,7 @@
 #include <rmsp/error.hpp>
 
 #include "tests/numa/topologies.hpp"
+#include "tests/paths.hpp"
 
 namespace rmsp {
 namespace {
@@ -55,7 +56,7 @@ TEST(Description, RoundTrips)
         expect_equal(numa::parse_description(t.to_toml(), "dump"), t);
     }
     const Topology live = Topology::detect();
-    const std::string path = std::string(RMSP_TEST_FILES "/rmsp_live.toml");
+    const std::string path = test::build_path("tests/numa/rmsp_live.toml");
     std::ofstream(path) << live.to_toml();
     const Topology loaded = Topology::load(path);
     expect_equal(loaded, live);

@@ -6,9 +6,11 @@
 
 #include <rmsp/topology.hpp>
 
+#include "tests/paths.hpp"
+
 namespace rmsp::test {
 
-inline Topology machine(const std::string& file) { return Topology::load(std::string(RMSP_TOPOLOGIES "/") + file); }
+inline Topology machine(const std::string& file) { return Topology::load(source_path("tests/topologies/" + file)); }
 
 /// first, first + 1, ..., last
 inline std::vector<int> range(int first, int last)

@@ -12,6 +12,7 @@
 
 #include "numa/binding.hpp"
 #include "tests/numa/topologies.hpp"
+#include "tests/paths.hpp"
 
 namespace rmsp {
 namespace {
@@ -25,7 +26,7 @@ TEST(XmlTopology, ReadsNodesCoresAndGpus)
 {
     const Topology t = machine("two-node-pci.xml");
     EXPECT_EQ(t.name, "Test server");
-    EXPECT_EQ(t.source, std::string(RMSP_TOPOLOGIES "/two-node-pci.xml"));
+    EXPECT_EQ(t.source, test::source_path("tests/topologies/two-node-pci.xml"));
     EXPECT_FALSE(t.live);
     ASSERT_EQ(t.nodes.size(), 2u);
     EXPECT_EQ(t.nodes[0].memory_bytes, std::int64_t{16} << 30);
@@ -49,7 +50,7 @@ TEST(XmlTopology, TakesNvidiaGpusInPciOrderAndLocatesThem)
 
 TEST(XmlTopology, NamesAFileThatIsNoTopology)
 {
-    const std::string path = std::string(RMSP_TEST_FILES "/rmsp_broken.xml");
+    const std::string path = test::build_path("tests/numa/rmsp_broken.xml");
     std::ofstream(path) << "  <topology version=\"2.0\"><object";
     try {
         Topology::load(path);
@@ -62,7 +63,7 @@ TEST(XmlTopology, NamesAFileThatIsNoTopology)
 
 TEST(LoadTopology, NamesAFileThatCannotBeRead)
 {
-    for (const char* path : {"/nonexistent/machine.toml", RMSP_TOPOLOGIES}) {
+    for (const std::string& path : {std::string("/nonexistent/machine.toml"), test::source_path("tests/topologies")}) {
         try {
             Topology::load(path);
             FAIL() << "no exception for " << path;

@@ -4,13 +4,15 @@
 
 #include "matrices.hpp"
 
+#include "tests/paths.hpp"
+
 namespace rmsp::test {
 namespace {
 
 Runtime described(const char* name)
 {
     RuntimeOptions options;
-    options.topology_file = std::string(RMSP_TOPOLOGIES) + "/" + name;
+    options.topology_file = source_path(std::string("tests/topologies/") + name);
     return Runtime(options);
 }
 
@@ -50,7 +52,7 @@ TEST(Plan, Power8HasTwoGpusOnEachNode) { expect_plan("power8-4gpu.toml", 4, 2); 
 TEST(Plan, GpusMayStandForSeveralDevices)
 {
     RuntimeOptions options;
-    options.topology_file = std::string(RMSP_TOPOLOGIES) + "/dgx1.toml";
+    options.topology_file = source_path("tests/topologies/dgx1.toml");
     options.devices = "shared:4,0,4,4";
     const Runtime runtime(options);
     const auto devices = runtime.devices();
@@ -164,7 +166,7 @@ TEST(Plan, SaysWhatDistributeFindsOfTheExchange)
 TEST(Plan, PredictsByTheKernelAndItsExchange)
 {
     RuntimeOptions machine;
-    machine.topology_file = std::string(RMSP_TOPOLOGIES) + "/dgx-h200.toml";
+    machine.topology_file = source_path("tests/topologies/dgx-h200.toml");
     const auto a = stencil27<double>(60, 60, 60);
     DistributeOptions options;
     options.devices = 4;

@@ -4,6 +4,8 @@
 
 #include "matrices.hpp"
 
+#include "tests/paths.hpp"
+
 namespace rmsp::test {
 namespace {
 
@@ -37,13 +39,13 @@ TEST_P(Presets, GiveTheSameProduct)
 {
     for (const char* name : {"baseline", "pstar", "pstar-opt"}) {
         SCOPED_TRACE(name);
-        check_all(load_config(std::string(RMSP_CONFIGS) + "/" + name + ".toml"), GetParam());
+        check_all(load_config(source_path(std::string("configs/") + name + ".toml")), GetParam());
     }
 }
 
 TEST_P(Presets, EachKeyCanBeSwitchedAlone)
 {
-    const std::string file = std::string(RMSP_CONFIGS) + "/pstar-opt.toml";
+    const std::string file = source_path("configs/pstar-opt.toml");
     for (const char* key : {"runtime.threads=one", "partition.pointers=host"}) {
         SCOPED_TRACE(key);
         check_all(load_config(file, {key}), GetParam());
@@ -64,7 +66,7 @@ TEST(PresetFiles, OneThreadMovesDataThroughTheHostOnly)
 TEST(PresetFiles, SayWhatTheirNamesMean)
 {
     const auto load = [](const std::string& name) {
-        return load_config(std::string(RMSP_CONFIGS) + "/" + name + ".toml");
+        return load_config(source_path(std::string("configs/") + name + ".toml"));
     };
     const Config baseline = load("baseline");
     EXPECT_TRUE(runtime_options(baseline).one_thread);

@@ -77,8 +77,6 @@ const CooKernel<T>& choose_spmv_coo(DeviceKind kind, const std::string& name, De
                                                               std::int64_t);                                     \
     template const CscKernel<T>& choose_spmv_csc(DeviceKind, const std::string&, Determinism);                   \
     template const CooKernel<T>& choose_spmv_coo(DeviceKind, const std::string&, Determinism, CooOrder);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

@@ -343,9 +343,6 @@ std::unique_ptr<SpmvOperator<T>> prepare_column_blocks(const CsrShard<T>& shard,
     return std::make_unique<ColumnBlocks<T>>(shard, column_block_tuning<T>, context);
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_column_blocks(const CsrShard<float>&, const RowStatistics&,
-                                                                    const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_column_blocks(const CsrShard<double>&, const RowStatistics&,
-                                                                     const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_column_blocks)
 
 }  // namespace rmsp::kernels

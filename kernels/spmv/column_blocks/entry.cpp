@@ -53,6 +53,6 @@ SpmvKernel<T> column_blocks()
         .work = work,
         .beside = Beside::columns};
 }
-RMSP_ENTRY(SpmvKernel, column_blocks);
+RMSP_ENTRY(SpmvKernel, column_blocks)
 
 }  // namespace rmsp::kernels

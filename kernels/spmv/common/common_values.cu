@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <core/value_types.hpp>
 #include <kernels/cuda_check.cuh>
 #include <kernels/spmv/common/common_values.hpp>
 #include <kernels/values.hpp>
@@ -73,8 +74,6 @@ CommonValues<T> common_values(const CsrShard<T>& shard, const Context& context)
     template void find_common_values(const CsrShard<T>&, FoundValues<T>*, const Context&); \
     template CommonValues<T> common_values(const FoundValues<T>&);                         \
     template CommonValues<T> common_values(const CsrShard<T>&, const Context&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

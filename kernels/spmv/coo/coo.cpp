@@ -150,11 +150,10 @@ std::unique_ptr<SpmvOperator<T>> prepare_coo_scatter(const CooShard<T>& shard, c
     return std::make_unique<CooScatter<T>>(shard, context.threads);
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_coo_reference(const CooShard<float>&, const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_coo_reference(const CooShard<double>&, const Context&);
-template std::unique_ptr<SpmvOperator<float>> prepare_coo_openmp(const CooShard<float>&, const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_coo_openmp(const CooShard<double>&, const Context&);
-template std::unique_ptr<SpmvOperator<float>> prepare_coo_scatter(const CooShard<float>&, const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_coo_scatter(const CooShard<double>&, const Context&);
+#define RMSP_INSTANTIATE(T)                                                                              \
+    template std::unique_ptr<SpmvOperator<T>> prepare_coo_reference(const CooShard<T>&, const Context&); \
+    template std::unique_ptr<SpmvOperator<T>> prepare_coo_openmp(const CooShard<T>&, const Context&);    \
+    template std::unique_ptr<SpmvOperator<T>> prepare_coo_scatter(const CooShard<T>&, const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

@@ -77,7 +77,8 @@ std::unique_ptr<SpmvOperator<T>> prepare_coo_atomic(const CooShard<T>& shard, co
     return std::make_unique<CooAtomic<T>>(shard);
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_coo_atomic(const CooShard<float>&, const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_coo_atomic(const CooShard<double>&, const Context&);
+#define RMSP_INSTANTIATE(T) \
+    template std::unique_ptr<SpmvOperator<T>> prepare_coo_atomic(const CooShard<T>&, const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

@@ -36,7 +36,7 @@ CooKernel<T> coo_openmp()
             .body = prepare_coo_openmp<T>,
             .supports = by_row_only};
 }
-RMSP_ENTRY(CooKernel, coo_openmp);
+RMSP_ENTRY(CooKernel, coo_openmp)
 
 template <class T>
 CooKernel<T> coo_openmp_scatter()
@@ -49,7 +49,7 @@ CooKernel<T> coo_openmp_scatter()
                      .format = Format::coo},
             .body = prepare_coo_scatter<T>};
 }
-RMSP_ENTRY(CooKernel, coo_openmp_scatter);
+RMSP_ENTRY(CooKernel, coo_openmp_scatter)
 
 // Serial references keep Determinism::run only: where a device's part ends changes which partial results are added.
 template <class T>
@@ -64,7 +64,7 @@ CooKernel<T> coo_reference()
             .body = prepare_coo_reference<T>,
             .automatic = no_order};
 }
-RMSP_ENTRY(CooKernel, coo_reference);
+RMSP_ENTRY(CooKernel, coo_reference)
 
 template <class T>
 CooKernel<T> coo_atomic()
@@ -79,7 +79,7 @@ CooKernel<T> coo_atomic()
             .body = RMSP_CUDA_BODY(prepare_coo_atomic<T>),
             .automatic = not_by_row};
 }
-RMSP_ENTRY(CooKernel, coo_atomic);
+RMSP_ENTRY(CooKernel, coo_atomic)
 
 template <class T>
 CooKernel<T> coo_to_csr()
@@ -94,6 +94,6 @@ CooKernel<T> coo_to_csr()
             .body = RMSP_CUDA_BODY(prepare_coo_to_csr<T>),
             .sorts = true};
 }
-RMSP_ENTRY(CooKernel, coo_to_csr);
+RMSP_ENTRY(CooKernel, coo_to_csr)
 
 }  // namespace rmsp::kernels

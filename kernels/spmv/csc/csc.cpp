@@ -82,9 +82,9 @@ std::unique_ptr<SpmvOperator<T>> prepare_csc_openmp(const CscShard<T>& shard, co
     return std::make_unique<CscScatter<T>>(shard, context.threads);
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_csc_reference(const CscShard<float>&, const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_csc_reference(const CscShard<double>&, const Context&);
-template std::unique_ptr<SpmvOperator<float>> prepare_csc_openmp(const CscShard<float>&, const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_csc_openmp(const CscShard<double>&, const Context&);
+#define RMSP_INSTANTIATE(T)                                                                              \
+    template std::unique_ptr<SpmvOperator<T>> prepare_csc_reference(const CscShard<T>&, const Context&); \
+    template std::unique_ptr<SpmvOperator<T>> prepare_csc_openmp(const CscShard<T>&, const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

@@ -115,7 +115,8 @@ std::unique_ptr<SpmvOperator<T>> prepare_csc_atomic(const CscShard<T>& shard, co
                                                         context);
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_csc_atomic(const CscShard<float>&, const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_csc_atomic(const CscShard<double>&, const Context&);
+#define RMSP_INSTANTIATE(T) \
+    template std::unique_ptr<SpmvOperator<T>> prepare_csc_atomic(const CscShard<T>&, const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

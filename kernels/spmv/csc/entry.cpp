@@ -25,7 +25,7 @@ CscKernel<T> csc_openmp()
                      .format = Format::csc},
             .body = prepare_csc_openmp<T>};
 }
-RMSP_ENTRY(CscKernel, csc_openmp);
+RMSP_ENTRY(CscKernel, csc_openmp)
 
 // Serial references keep Determinism::run only: where a device's part ends changes which partial results are added.
 template <class T>
@@ -41,7 +41,7 @@ CscKernel<T> csc_reference()
             .body = prepare_csc_reference<T>,
             .automatic = false};
 }
-RMSP_ENTRY(CscKernel, csc_reference);
+RMSP_ENTRY(CscKernel, csc_reference)
 
 template <class T>
 CscKernel<T> csc_atomic()
@@ -56,7 +56,7 @@ CscKernel<T> csc_atomic()
                      .streams = true},
             .body = RMSP_CUDA_BODY(prepare_csc_atomic<T>)};
 }
-RMSP_ENTRY(CscKernel, csc_atomic);
+RMSP_ENTRY(CscKernel, csc_atomic)
 
 template <class T>
 CscKernel<T> csc_to_csr()
@@ -71,6 +71,6 @@ CscKernel<T> csc_to_csr()
             .body = RMSP_CUDA_BODY(prepare_csc_to_csr<T>),
             .sorts = true};
 }
-RMSP_ENTRY(CscKernel, csc_to_csr);
+RMSP_ENTRY(CscKernel, csc_to_csr)
 
 }  // namespace rmsp::kernels

@@ -106,9 +106,9 @@ std::unique_ptr<SpmvOperator<T>> prepare_coo_to_csr(const CooShard<T>& shard, co
     return prepare<T>(shard, context);
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_csc_to_csr(const CscShard<float>&, const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_csc_to_csr(const CscShard<double>&, const Context&);
-template std::unique_ptr<SpmvOperator<float>> prepare_coo_to_csr(const CooShard<float>&, const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_coo_to_csr(const CooShard<double>&, const Context&);
+#define RMSP_INSTANTIATE(T)                                                                           \
+    template std::unique_ptr<SpmvOperator<T>> prepare_csc_to_csr(const CscShard<T>&, const Context&); \
+    template std::unique_ptr<SpmvOperator<T>> prepare_coo_to_csr(const CooShard<T>&, const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

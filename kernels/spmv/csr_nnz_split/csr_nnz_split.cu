@@ -460,12 +460,10 @@ std::unique_ptr<SpmvOperator<T>> prepare_gathered_sums(const CsrShard<T>& shard,
     return prepare<true>(shard, rows, context);
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_nnz_split(const CsrShard<float>&, const RowStatistics&,
-                                                                const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_nnz_split(const CsrShard<double>&, const RowStatistics&,
-                                                                 const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_nnz_split)
 
-template std::unique_ptr<SpmvOperator<float>> prepare_gathered_sums(const CsrShard<float>&, const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_gathered_sums(const CsrShard<double>&, const Context&);
+#define RMSP_INSTANTIATE(T) \
+    template std::unique_ptr<SpmvOperator<T>> prepare_gathered_sums(const CsrShard<T>&, const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

@@ -29,6 +29,6 @@ SpmvKernel<T> csr_nnz_split()
             .automatic = any_rows,
             .work = work};
 }
-RMSP_ENTRY(SpmvKernel, csr_nnz_split);
+RMSP_ENTRY(SpmvKernel, csr_nnz_split)
 
 }  // namespace rmsp::kernels

@@ -182,9 +182,6 @@ std::unique_ptr<SpmvOperator<T>> prepare_openmp(const CsrShard<T>& shard, const 
     return std::make_unique<OpenMp<T, T>>(shard, context);
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_openmp(const CsrShard<float>&, const RowStatistics&,
-                                                             const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_openmp(const CsrShard<double>&, const RowStatistics&,
-                                                              const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_openmp)
 
 }  // namespace rmsp::kernels

@@ -29,6 +29,6 @@ SpmvKernel<T> csr_openmp()
             .automatic = any_rows,
             .work = work};
 }
-RMSP_ENTRY(SpmvKernel, csr_openmp);
+RMSP_ENTRY(SpmvKernel, csr_openmp)
 
 }  // namespace rmsp::kernels

@@ -50,9 +50,6 @@ std::unique_ptr<SpmvOperator<T>> prepare_reference(const CsrShard<T>& shard, con
     return std::make_unique<Reference<T>>(shard);
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_reference(const CsrShard<float>&, const RowStatistics&,
-                                                                const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_reference(const CsrShard<double>&, const RowStatistics&,
-                                                                 const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_reference)
 
 }  // namespace rmsp::kernels

@@ -16,6 +16,6 @@ SpmvKernel<T> csr_reference()
                      .streams = true},
             .body = prepare_reference<T>};
 }
-RMSP_ENTRY(SpmvKernel, csr_reference);
+RMSP_ENTRY(SpmvKernel, csr_reference)
 
 }  // namespace rmsp::kernels

@@ -248,13 +248,7 @@ std::unique_ptr<SpmvOperator<T>> prepare_row_warp(const CsrShard<T>& shard, cons
     return prepare(shard, RowVectorShape{});
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_row_vector(const CsrShard<float>&, const RowStatistics&,
-                                                                 const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_row_vector(const CsrShard<double>&, const RowStatistics&,
-                                                                  const Context&);
-template std::unique_ptr<SpmvOperator<float>> prepare_row_warp(const CsrShard<float>&, const RowStatistics&,
-                                                               const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_row_warp(const CsrShard<double>&, const RowStatistics&,
-                                                                const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_row_vector)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_row_warp)
 
 }  // namespace rmsp::kernels

@@ -43,7 +43,7 @@ SpmvKernel<T> csr_row_vector()
             .work = work,
             .beside = Beside::rows};
 }
-RMSP_ENTRY(SpmvKernel, csr_row_vector);
+RMSP_ENTRY(SpmvKernel, csr_row_vector)
 
 template <class T>
 SpmvKernel<T> csr_row_warp()
@@ -59,6 +59,6 @@ SpmvKernel<T> csr_row_warp()
             .automatic = any_rows,
             .work = work_of_warps};
 }
-RMSP_ENTRY(SpmvKernel, csr_row_warp);
+RMSP_ENTRY(SpmvKernel, csr_row_warp)
 
 }  // namespace rmsp::kernels

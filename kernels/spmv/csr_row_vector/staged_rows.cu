@@ -275,9 +275,6 @@ std::unique_ptr<SpmvOperator<T>> prepare_staged_rows(const CsrShard<T>& shard, c
     return std::make_unique<Staged<LongRows<T>, T>>(shard, rows, context);
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_staged_rows(const CsrShard<float>&, const RowStatistics&,
-                                                                  const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_staged_rows(const CsrShard<double>&, const RowStatistics&,
-                                                                   const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_staged_rows)
 
 }  // namespace rmsp::kernels

@@ -204,9 +204,6 @@ std::unique_ptr<SpmvOperator<T>> prepare_diagonals(const CsrShard<T>& shard, con
     return std::make_unique<Diagonals<T, T>>(shard, context);
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_diagonals(const CsrShard<float>&, const RowStatistics&,
-                                                                const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_diagonals(const CsrShard<double>&, const RowStatistics&,
-                                                                 const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_diagonals)
 
 }  // namespace rmsp::kernels

@@ -40,6 +40,6 @@ SpmvKernel<T> diagonals()
         .weighed = [](const RowStatistics& rows) { return prefers_sell(rows); },
         .work = work};
 }
-RMSP_ENTRY(SpmvKernel, diagonals);
+RMSP_ENTRY(SpmvKernel, diagonals)
 
 }  // namespace rmsp::kernels

@@ -200,14 +200,8 @@ std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural_host(const CsrShard<T>& sh
     return std::make_unique<Ehyb<T>>(shard, EhybOrder::natural, no_ghosts, context);
 }
 
-#define RMSP_INSTANTIATE(prepare, T) \
-    template std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>&, const RowStatistics&, const Context&)
-RMSP_INSTANTIATE(prepare_ehyb_host, float);
-RMSP_INSTANTIATE(prepare_ehyb_host, double);
-RMSP_INSTANTIATE(prepare_ehyb_ghosts_host, float);
-RMSP_INSTANTIATE(prepare_ehyb_ghosts_host, double);
-RMSP_INSTANTIATE(prepare_ehyb_natural_host, float);
-RMSP_INSTANTIATE(prepare_ehyb_natural_host, double);
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb_host)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb_ghosts_host)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb_natural_host)
 
 }  // namespace rmsp::kernels

@@ -412,14 +412,8 @@ std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural(const CsrShard<T>& shard, 
     return std::make_unique<Ehyb<T>>(shard, EhybOrder::natural, no_ghosts, context);
 }
 
-#define RMSP_INSTANTIATE(prepare, T) \
-    template std::unique_ptr<SpmvOperator<T>> prepare(const CsrShard<T>&, const RowStatistics&, const Context&)
-RMSP_INSTANTIATE(prepare_ehyb, float);
-RMSP_INSTANTIATE(prepare_ehyb, double);
-RMSP_INSTANTIATE(prepare_ehyb_ghosts, float);
-RMSP_INSTANTIATE(prepare_ehyb_ghosts, double);
-RMSP_INSTANTIATE(prepare_ehyb_natural, float);
-RMSP_INSTANTIATE(prepare_ehyb_natural, double);
-#undef RMSP_INSTANTIATE
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb_ghosts)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb_natural)
 
 }  // namespace rmsp::kernels

@@ -47,7 +47,7 @@ SpmvKernel<T> ehyb_host()
             .body = prepare_ehyb_host<T>,
             .unsupported = unsupported};
 }
-RMSP_ENTRY(SpmvKernel, ehyb_host);
+RMSP_ENTRY(SpmvKernel, ehyb_host)
 
 template <class T>
 SpmvKernel<T> ehyb_ghosts_host()
@@ -61,7 +61,7 @@ SpmvKernel<T> ehyb_ghosts_host()
             .body = prepare_ehyb_ghosts_host<T>,
             .unsupported = unsupported};
 }
-RMSP_ENTRY(SpmvKernel, ehyb_ghosts_host);
+RMSP_ENTRY(SpmvKernel, ehyb_ghosts_host)
 
 template <class T>
 SpmvKernel<T> ehyb_natural_host()
@@ -74,7 +74,7 @@ SpmvKernel<T> ehyb_natural_host()
             .body = prepare_ehyb_natural_host<T>,
             .unsupported = unsupported};
 }
-RMSP_ENTRY(SpmvKernel, ehyb_natural_host);
+RMSP_ENTRY(SpmvKernel, ehyb_natural_host)
 
 template <class T>
 SpmvKernel<T> ehyb_cuda()
@@ -89,7 +89,7 @@ SpmvKernel<T> ehyb_cuda()
         .body = RMSP_CUDA_BODY(prepare_ehyb<T>),
         .unsupported = unsupported};
 }
-RMSP_ENTRY(SpmvKernel, ehyb_cuda);
+RMSP_ENTRY(SpmvKernel, ehyb_cuda)
 
 template <class T>
 SpmvKernel<T> ehyb_ghosts_cuda()
@@ -104,7 +104,7 @@ SpmvKernel<T> ehyb_ghosts_cuda()
             .body = RMSP_CUDA_BODY(prepare_ehyb_ghosts<T>),
             .unsupported = unsupported};
 }
-RMSP_ENTRY(SpmvKernel, ehyb_ghosts_cuda);
+RMSP_ENTRY(SpmvKernel, ehyb_ghosts_cuda)
 
 template <class T>
 SpmvKernel<T> ehyb_natural_cuda()
@@ -118,6 +118,6 @@ SpmvKernel<T> ehyb_natural_cuda()
             .body = RMSP_CUDA_BODY(prepare_ehyb_natural<T>),
             .unsupported = unsupported};
 }
-RMSP_ENTRY(SpmvKernel, ehyb_natural_cuda);
+RMSP_ENTRY(SpmvKernel, ehyb_natural_cuda)
 
 }  // namespace rmsp::kernels

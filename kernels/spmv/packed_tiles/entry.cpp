@@ -51,6 +51,6 @@ SpmvKernel<T> packed_tiles()
             .weighed = weighed,
             .work = work};
 }
-RMSP_ENTRY(SpmvKernel, packed_tiles);
+RMSP_ENTRY(SpmvKernel, packed_tiles)
 
 }  // namespace rmsp::kernels

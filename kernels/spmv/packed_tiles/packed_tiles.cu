@@ -207,9 +207,6 @@ std::unique_ptr<SpmvOperator<T>> prepare_packed_tiles(const CsrShard<T>& shard, 
     });
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_packed_tiles(const CsrShard<float>&, const RowStatistics&,
-                                                                   const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_packed_tiles(const CsrShard<double>&, const RowStatistics&,
-                                                                    const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_packed_tiles)
 
 }  // namespace rmsp::kernels

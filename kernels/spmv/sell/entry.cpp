@@ -27,6 +27,6 @@ SpmvKernel<T> sell()
             .work = work,
             .beside = Beside::rows};
 }
-RMSP_ENTRY(SpmvKernel, sell);
+RMSP_ENTRY(SpmvKernel, sell)
 
 }  // namespace rmsp::kernels

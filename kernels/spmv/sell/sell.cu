@@ -263,11 +263,9 @@ std::unique_ptr<SpmvOperator<T>> prepare_sell(const CsrShard<T>& shard, const Ro
     return prepare_scattering_sell(shard, context);
 }
 
-template std::unique_ptr<ScatteringSpmv<float>> prepare_scattering_sell(const CsrShard<float>&, const Context&);
-template std::unique_ptr<ScatteringSpmv<double>> prepare_scattering_sell(const CsrShard<double>&, const Context&);
-template std::unique_ptr<SpmvOperator<float>> prepare_sell(const CsrShard<float>&, const RowStatistics&,
-                                                           const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_sell(const CsrShard<double>&, const RowStatistics&,
-                                                            const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_sell)
+#define RMSP_INSTANTIATE(T) \
+    template std::unique_ptr<ScatteringSpmv<T>> prepare_scattering_sell(const CsrShard<T>&, const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

@@ -40,6 +40,6 @@ SpmvKernel<T> sell_blocks()
             .weighed = [](const RowStatistics& rows) { return prefers_sell(rows, blocked_rows); },
             .work = work};
 }
-RMSP_ENTRY(SpmvKernel, sell_blocks);
+RMSP_ENTRY(SpmvKernel, sell_blocks)
 
 }  // namespace rmsp::kernels

@@ -305,9 +305,6 @@ std::unique_ptr<SpmvOperator<T>> prepare_sell_blocks(const CsrShard<T>& shard, c
     });
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_sell_blocks(const CsrShard<float>&, const RowStatistics&,
-                                                                  const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_sell_blocks(const CsrShard<double>&, const RowStatistics&,
-                                                                   const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_sell_blocks)
 
 }  // namespace rmsp::kernels

@@ -66,6 +66,6 @@ SpmvKernel<T> sell_reordered()
             .suits = suits,
             .work = work};
 }
-RMSP_ENTRY(SpmvKernel, sell_reordered);
+RMSP_ENTRY(SpmvKernel, sell_reordered)
 
 }  // namespace rmsp::kernels

@@ -62,7 +62,7 @@ Ordering order_rows(const CsrShard<T>& shard, const Context& context, const Reor
     return ordering;
 }
 
-template Ordering order_rows(const CsrShard<float>&, const Context&, const ReorderTuning&);
-template Ordering order_rows(const CsrShard<double>&, const Context&, const ReorderTuning&);
+#define RMSP_INSTANTIATE(T) template Ordering order_rows(const CsrShard<T>&, const Context&, const ReorderTuning&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

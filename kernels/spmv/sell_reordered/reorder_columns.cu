@@ -100,7 +100,7 @@ ColumnNumbers number_columns(const CsrShard<T>& shard, const Ordering& order, co
     return numbers;
 }
 
-template ColumnNumbers number_columns(const CsrShard<float>&, const Ordering&, const Context&);
-template ColumnNumbers number_columns(const CsrShard<double>&, const Ordering&, const Context&);
+#define RMSP_INSTANTIATE(T) template ColumnNumbers number_columns(const CsrShard<T>&, const Ordering&, const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels

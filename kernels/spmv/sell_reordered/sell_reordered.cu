@@ -320,9 +320,6 @@ std::unique_ptr<SpmvOperator<T>> prepare_sell_reordered(const CsrShard<T>& shard
         shard, static_cast<const std::int64_t*>(shard.row_ptr.data()), rows, context);
 }
 
-template std::unique_ptr<SpmvOperator<float>> prepare_sell_reordered(const CsrShard<float>&, const RowStatistics&,
-                                                                     const Context&);
-template std::unique_ptr<SpmvOperator<double>> prepare_sell_reordered(const CsrShard<double>&, const RowStatistics&,
-                                                                      const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_sell_reordered)
 
 }  // namespace rmsp::kernels

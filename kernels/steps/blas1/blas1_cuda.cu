@@ -154,6 +154,5 @@ const Blas1<T>& Blas1<T>::cuda()
 }
 #define RMSP_INSTANTIATE(T) template const Blas1<T>& Blas1<T>::cuda();
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

@@ -85,6 +85,5 @@ const Blas1<T>& Blas1<T>::host()
 }
 #define RMSP_INSTANTIATE(T) template const Blas1<T>& Blas1<T>::host();
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

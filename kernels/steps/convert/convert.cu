@@ -148,6 +148,5 @@ const Taking<Item, Offset>& Taking<Item, Offset>::cuda()
     template const Taking<Item, std::int64_t>& Taking<Item, std::int64_t>::cuda();
 RMSP_INSTANTIATE(std::int32_t)
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

@@ -313,6 +313,5 @@ const GhostValues<T>& GhostValues<T>::cuda()
 }
 #define RMSP_INSTANTIATE(T) template const GhostValues<T>& GhostValues<T>::cuda();
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

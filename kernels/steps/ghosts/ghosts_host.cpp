@@ -156,6 +156,5 @@ const GhostValues<T>& GhostValues<T>::host()
 }
 #define RMSP_INSTANTIATE(T) template const GhostValues<T>& GhostValues<T>::host();
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

@@ -159,6 +159,5 @@ const PacketDecoding<T>& PacketDecoding<T>::cuda()
 }
 #define RMSP_INSTANTIATE(T) template const PacketDecoding<T>& PacketDecoding<T>::cuda();
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

@@ -369,6 +369,5 @@ Packet encode_piece(const CsrPiece<T>& piece, double most_share)
 
 #define RMSP_INSTANTIATE(T) template Packet encode_piece(const CsrPiece<T>&, double);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

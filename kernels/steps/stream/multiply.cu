@@ -104,6 +104,5 @@ const PacketProduct<T>& PacketProduct<T>::cuda()
 }
 #define RMSP_INSTANTIATE(T) template const PacketProduct<T>& PacketProduct<T>::cuda();
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

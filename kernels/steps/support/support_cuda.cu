@@ -319,6 +319,5 @@ const ValueSupport<T>& ValueSupport<T>::cuda()
 }
 #define RMSP_INSTANTIATE(T) template const ValueSupport<T>& ValueSupport<T>::cuda();
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

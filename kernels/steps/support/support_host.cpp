@@ -150,6 +150,5 @@ const ValueSupport<T>& ValueSupport<T>::host()
 }
 #define RMSP_INSTANTIATE(T) template const ValueSupport<T>& ValueSupport<T>::host();
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::kernels

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -12,6 +11,7 @@
 
 #include <numa/binding.hpp>
 
+#include "core/log.hpp"
 #include "runtime/engine/parallel_copy.hpp"
 
 namespace rmsp::engine {
@@ -117,7 +117,8 @@ private:
             unbound += numa::bind_current_thread({pu}).bound ? 0 : 1;
         }
         if (unbound > 0) {
-            spdlog::warn("{}: {} of {} threads are not bound", info().name, unbound, info().compute_units);
+            core::log_warning(
+                fmt::format("{}: {} of {} threads are not bound", info().name, unbound, info().compute_units));
         }
 #endif
     }

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+/// Messages to spdlog's default logger, which is the program's to set. Its headers are heavy, so one source has them.
+namespace rmsp::core {
+
+void log_warning(const std::string& message);
+void log_info(const std::string& message);
+void log_debug(const std::string& message);
+
+}  // namespace rmsp::core
