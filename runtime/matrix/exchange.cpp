@@ -185,7 +185,7 @@ RMSP_INSTANTIATE(double)
 #undef RMSP_INSTANTIATE
 =======
 #define RMSP_INSTANTIATE(T) template void RowProduct<T>::choose_exchange(Exchange);
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+    RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 >>>>>>> h15
 
 }  // namespace rmsp::distributed
