@@ -6,11 +6,7 @@
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
-<<<<<<< HEAD
-=======
-#include "core/parallel.hpp"
 #include "core/value_types.hpp"
->>>>>>> h15
 #include "matrix/csr_build.hpp"
 #include "matrix/for_each_row.hpp"
 

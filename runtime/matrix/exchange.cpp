@@ -164,7 +164,6 @@ void RowProduct<T>::choose_exchange(Exchange wanted)
     runtime.submit([&](engine::Worker& worker, engine::Rendezvous&) { open_halo(worker, search); }).get();
 }
 
-<<<<<<< HEAD
 template <class T>
 void RowProduct<T>::restore_columns(engine::Worker& worker, const std::int32_t* columns, std::int64_t n,
                                     std::int32_t* to) const
@@ -180,12 +179,7 @@ void RowProduct<T>::restore_columns(engine::Worker& worker, const std::int32_t* 
     template void RowProduct<T>::choose_exchange(Exchange);                                                         \
     template void RowProduct<T>::restore_columns(engine::Worker&, const std::int32_t*, std::int64_t, std::int32_t*) \
         const;
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
-=======
-#define RMSP_INSTANTIATE(T) template void RowProduct<T>::choose_exchange(Exchange);
-    RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
->>>>>>> h15
 
 }  // namespace rmsp::distributed
