@@ -297,7 +297,8 @@ DotExpression<T> dot(const Vec<T>& a, const Vec<T>& b)
     return {a.state(), b.state()};
 }
 
-/// The scalars of some sequences, which run one after the other. A handle, whose copies are the same bank.
+/// The scalars of some sequences, which run one after the other, never two at a time. A handle, whose copies are the
+/// same bank.
 class Scalars {
 public:
     /// Room for `most` scalars, temporary ones and constants included. Blocks.
@@ -371,6 +372,13 @@ public:
     template <class T>
     RMSP_API void multiply_transposed(const DistributedMatrix<T>& a, const Vec<T>& x, const Vec<T>& y, T alpha = 1,
                                       T beta = 0);
+    /// Each entry of `to` is that of `from`, rounded where To is float. Done whether or not the iteration has stopped.
+    /// \throws Error(usage) for vectors that are not by rows, in Order::matrix and sliced alike
+    template <class To, class From>
+    RMSP_API void convert(const Vec<To>& to, const Vec<From>& from);
+    /// Carries out what another sequence of the same runtime consists of, also after it has been changed. Its scalars
+    /// may be others: what stops one of the iterations leaves the other going on. \throws Error(usage) for itself
+    RMSP_API void insert(const Sequence& other);
     /// Calls f on the thread of each device.
     RMSP_API void call(std::function<void(const DeviceCall&)> f);
 

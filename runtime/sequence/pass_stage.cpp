@@ -219,7 +219,7 @@ std::int16_t PassStage<T>::compile(const ScalarExpression& expression, std::int1
             const std::int16_t a = stack.back();
             stack.pop_back();
             const bool last = i + 1 == expression.parts.size();
-            const std::int16_t dst = last && into >= 0 ? into : scalars_->make(0.0);
+            const std::int16_t dst = last && into >= 0 ? into : scalars_->temporary(temporaries_++);
             content_.program.push_back({code_of(operation), dst, a, b});
             stack.push_back(dst);
         }
@@ -246,6 +246,7 @@ void PassStage<T>::add(const std::vector<Statement>& statements)
         }
     }
     for (const Statement& statement : statements) {
+        temporaries_ = 0;
         if (const auto* const scalar = std::get_if<ScalarStatement>(&statement)) {
             compile(scalar->value, scalar->into);
         } else if (const auto* const stop = std::get_if<StopStatement>(&statement)) {

@@ -117,6 +117,22 @@ std::int16_t ScalarsState::constant(double value)
     return index;
 }
 
+std::int16_t ScalarsState::temporary(std::size_t which)
+{
+    std::size_t made = 0;
+    {
+        std::lock_guard lock(mutex_);
+        made = temporaries_.size();
+    }
+    for (; made <= which; ++made) {
+        const std::int16_t index = make(0.0);
+        std::lock_guard lock(mutex_);
+        temporaries_.push_back(index);
+    }
+    std::lock_guard lock(mutex_);
+    return temporaries_[which];
+}
+
 void ScalarsState::send_new()
 {
     std::lock_guard lock(mutex_);
@@ -137,6 +153,23 @@ void ScalarsState::write(std::int16_t first, std::vector<double> values)
                                        numbers.data(), numbers.size() * sizeof(double));
             }
         });
+}
+
+std::vector<double> ScalarsState::read(std::int16_t first, std::size_t count)
+{
+    send_new();
+    std::vector<double> values(count);
+    runtime
+        ->submit(
+            [&](engine::Worker& worker, engine::Rendezvous&) {
+                if (worker.rank() == 0) {
+                    worker.device().download(worker.stream(), values.data(), bank->ends[0].bank.data() + first,
+                                             count * sizeof(double));
+                }
+            },
+            {}, true)
+        .get();
+    return values;
 }
 
 void ScalarsState::restart(double iterations)

@@ -51,10 +51,14 @@ struct ScalarsState {
     std::int16_t make(double value);
     /// The number that holds a constant.
     std::int16_t constant(double value);
+    /// A number for what lives no longer than a statement; all programs share them, since they run one after the other.
+    std::int16_t temporary(std::size_t which);
     /// Brings numbers that were made since the last call to the devices. Queued, in order with sequences.
     void send_new();
     /// Writes numbers of every bank, from `first` on. Queued.
     void write(std::int16_t first, std::vector<double> values);
+    /// Numbers of the first device's bank, after all that was queued before; blocks. \throws what a device threw
+    std::vector<double> read(std::int16_t first, std::size_t count);
     /// After a job of a sequence failed: the devices' counts agree again.
     void recover();
     /// Queues one device's pass and what adds its sums over the devices.
@@ -79,6 +83,7 @@ private:
     std::vector<double> values_;  ///< what numbers were made with
     std::size_t sent_ = 0;
     std::vector<std::pair<double, std::int16_t>> constants_;
+    std::vector<std::int16_t> temporaries_;
 };
 
 }  // namespace rmsp::detail

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include <core/value_types.hpp>
+#include <kernels/steps/round/round.hpp>
 #include <rmsp/error.hpp>
 
 #include "runtime/matrix/products.hpp"
@@ -68,6 +69,30 @@ ProductSums::~ProductSums()
     }
 }
 
+template <class To, class From>
+void ConvertStage<To, From>::queue(engine::Worker& worker, engine::Rendezvous&, const kernels::ScalarOp*)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const std::int64_t n = from_->offsets[rank + 1] - from_->offsets[rank];
+    if constexpr (std::is_same_v<To, float>) {
+        kernels::narrow_entries(from_->slices[rank], n, to_->slices[rank], worker.context());
+    } else {
+        kernels::widen_entries(from_->slices[rank], n, to_->slices[rank], worker.context());
+    }
+}
+
+void InsertStage::get_ready() { other_->get_ready(); }
+
+void InsertStage::queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp*)
+{
+    try {
+        other_->queue(worker, meeting);
+    } catch (...) {
+        other_->scalars->failed = true;
+        throw;
+    }
+}
+
 void CallStage::queue(engine::Worker& worker, engine::Rendezvous&, const kernels::ScalarOp*)
 {
     if (scalars_->takes_part(worker.rank())) {
@@ -81,11 +106,9 @@ std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_
                             std::int64_t first, std::int64_t count)
 {
     const auto& scalars = cycle->front()->scalars;
-    scalars->recover();
     for (const auto& step : *cycle) {
-        step->send_programs();
+        step->get_ready();
     }
-    scalars->send_new();
     return scalars->runtime->submit([cycle, first, count](engine::Worker& worker, engine::Rendezvous& meeting) {
         try {
             const auto length = static_cast<std::int64_t>(cycle->size());
@@ -111,11 +134,20 @@ SequenceState::~SequenceState()
     }
 }
 
+void SequenceState::get_ready()
+{
+    scalars->recover();
+    if (!sent) {
+        send_programs();
+    }
+    scalars->send_new();
+    for (const auto& stage : stages) {
+        stage->get_ready();
+    }
+}
+
 void SequenceState::send_programs()
 {
-    if (sent) {
-        return;
-    }
     std::vector<kernels::ScalarOp> all;
     for (const auto& stage : stages) {
         stage->collect(all);
@@ -209,22 +241,7 @@ Scalars::Scalars(const Runtime& runtime, int most)
 
 Scalar Scalars::make(double value) { return Scalar(state_->make(value)); }
 
-double Scalars::get(const Scalar& scalar) const
-{
-    state_->send_new();
-    double value = 0;
-    state_->runtime
-        ->submit(
-            [&](engine::Worker& worker, engine::Rendezvous&) {
-                if (worker.rank() == 0) {
-                    worker.device().download(worker.stream(), &value,
-                                             state_->bank->ends[0].bank.data() + scalar.index(), sizeof(double));
-                }
-            },
-            {}, true)
-        .get();
-    return value;
-}
+double Scalars::get(const Scalar& scalar) const { return state_->read(scalar.index(), 1).front(); }
 
 void Scalars::set(const Scalar& scalar, double value)
 {
@@ -288,6 +305,28 @@ void Sequence::multiply_transposed(const DistributedMatrix<T>& a, const Vec<T>& 
         std::make_unique<sequence::MultiplyStage<T>>(matrix, x.state(), y.state(), alpha, beta, true));
 }
 
+template <class To, class From>
+void Sequence::convert(const Vec<To>& to, const Vec<From>& from)
+{
+    const auto& a = *detail::checked(to.state());
+    const auto& b = *detail::checked(from.state());
+    if (a.runtime != b.runtime || a.layout != Layout::rows || b.layout != Layout::rows || a.offsets != b.offsets ||
+        a.order || b.order) {
+        throw Error(ErrorCode::usage,
+                    "a vector of floats and one of doubles are not sliced alike, by rows and in their "
+                    "matrices' order; distribute both matrices alike");
+    }
+    state_->stages.push_back(std::make_unique<sequence::ConvertStage<To, From>>(to.state(), from.state()));
+}
+
+void Sequence::insert(const Sequence& other)
+{
+    if (other.state_ == state_ || other.state_->scalars->runtime != state_->scalars->runtime) {
+        throw Error(ErrorCode::usage, "a sequence can have another one of its runtime in it, and not itself");
+    }
+    state_->stages.push_back(std::make_unique<sequence::InsertStage>(other.state_));
+}
+
 void Sequence::call(std::function<void(const DeviceCall&)> f)
 {
     state_->stages.push_back(std::make_unique<sequence::CallStage>(state_->scalars, std::move(f)));
@@ -307,5 +346,7 @@ void Sequence::run(std::int64_t times) { run_async(times).get(); }
     template void Sequence::multiply_transposed(const DistributedMatrix<T>&, const Vec<T>&, const Vec<T>&, T, T);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
+template void Sequence::convert(const Vec<float>&, const Vec<double>&);
+template void Sequence::convert(const Vec<double>&, const Vec<float>&);
 
 }  // namespace rmsp

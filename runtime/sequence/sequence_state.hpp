@@ -17,12 +17,14 @@ struct SequenceState {
     SequenceState(const SequenceState&) = delete;
     SequenceState& operator=(const SequenceState&) = delete;
 
-    /// Brings the passes' programs to the devices, unless they are there; blocks.
-    void send_programs();
+    /// Makes all ready for queue(): brings the passes' programs to the devices, unless they are there; blocks.
+    void get_ready();
     /// Queues one worker's part, once.
     void queue(engine::Worker& worker, engine::Rendezvous& meeting) const;
 
     std::shared_ptr<ScalarsState> scalars;
+    void send_programs();
+
     std::vector<std::unique_ptr<sequence::Stage>> stages;
     std::vector<kernels::DeviceArray<kernels::ScalarOp>> programs;  ///< of each device
     bool sent = false;

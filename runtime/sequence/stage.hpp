@@ -10,6 +10,10 @@
 #include "runtime/matrix/vector_state.hpp"
 #include "runtime/sequence/scalars_state.hpp"
 
+namespace rmsp::detail {
+struct SequenceState;
+}  // namespace rmsp::detail
+
 /// What a sequence consists of.
 namespace rmsp::sequence {
 
@@ -35,6 +39,8 @@ public:
     Stage& operator=(const Stage&) = delete;
     /// Queues one worker's part. Every worker calls it. `programs`: that of all passes, in the device's memory.
     virtual void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) = 0;
+    /// Called before its sequence is queued, on the thread that queues it.
+    virtual void get_ready() {}
     /// Adds this one to the pass before it, if both can be one.
     virtual bool join(const std::vector<Statement>& /*statements*/, bool /*always*/) { return false; }
     /// Where it leaves sums of the products of those vectors' entries; null: it cannot.
@@ -105,6 +111,7 @@ private:
     int numbers_ = 0;                     ///< of the bank, the first ones, that the program has to do with
     std::vector<kernels::Pass<T>> pass_;  ///< of each device
     std::size_t first_op_ = 0;
+    std::size_t temporaries_ = 0;  ///< that the statement which is compiled has
 };
 
 /// y = alpha A x + beta y, or with A^T.
@@ -132,6 +139,32 @@ private:
     T alpha_;
     T beta_;
     bool of_transpose_;
+};
+
+/// to = from, of other types.
+template <class To, class From>
+class ConvertStage final : public Stage {
+public:
+    ConvertStage(std::shared_ptr<VectorState<To>> to, std::shared_ptr<VectorState<From>> from)
+        : to_(std::move(to)), from_(std::move(from))
+    {
+    }
+    void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
+
+private:
+    std::shared_ptr<VectorState<To>> to_;
+    std::shared_ptr<VectorState<From>> from_;
+};
+
+/// Another sequence.
+class InsertStage final : public Stage {
+public:
+    explicit InsertStage(std::shared_ptr<detail::SequenceState> other) : other_(std::move(other)) {}
+    void get_ready() override;
+    void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
+
+private:
+    std::shared_ptr<detail::SequenceState> other_;
 };
 
 /// A caller's function.
