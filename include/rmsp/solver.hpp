@@ -19,7 +19,8 @@ namespace rmsp {
 
 /// How a solve ended. Numerical failure is an outcome, never an exception.
 enum class Outcome : std::uint8_t {
-    converged = 1,  ///< the residual that was asked for is reached, and the true residual says so too
+    converged = 1,  ///< the residual that was asked for is reached, and the true residual says so too; lsqr: or x is a
+                    ///< least squares solution, whose residual may be any (SolveResult::normal_residual)
     iterations,     ///< max_iterations were done
     time,           ///< max_seconds were over
     stagnation,     ///< the residual has not become smaller for long, or its recurrence and the truth disagree
@@ -36,7 +37,7 @@ struct SolverInfo {
     std::string_view description;  ///< what it is, and for which matrices
     bool symmetric = false;        ///< needs A = A^T
     bool definite = false;         ///< needs A, and the preconditioner, to be positive definite besides
-    bool transposed = false;       ///< multiplies by A^T as well
+    bool transposed = false;       ///< multiplies by A^T, and the preconditioner's transpose, as well
     bool rectangular = false;      ///< minimises |b - A x| of matrices that need not be square
 };
 /// All methods. The names are those of SolverOptions::method.
@@ -61,9 +62,15 @@ struct SolverOptions {
     double divergence = 1e8;
     /// Outcome::stagnation after so many iterations without a smaller residual; 0: never.
     std::int64_t stagnation_window = 2000;
-    int restart = 30;     ///< gmres: iterations after which it begins again
-    int shadow = 4;       ///< idr: dimension s of the shadow space
-    bool history = true;  ///< SolveResult::history is kept
+    /// lsqr: also stops where |A^T r| <= normal_tolerance |A| |r| with r = b - A x: x is then a least squares solution.
+    double normal_tolerance = 1e-8;
+    /// chebyshev: an interval with the eigenvalues of M A; 0: estimated.
+    double smallest_eigenvalue = 0;
+    double largest_eigenvalue = 0;
+    double relaxation = 1;  ///< ir: x += relaxation M (b - A x)
+    int restart = 30;       ///< gmres: iterations after which it begins again
+    int shadow = 4;         ///< idr: dimension s of the shadow space
+    bool history = true;    ///< SolveResult::history is kept
     /// Called on the thread of the solve, now and then, with the newest iteration; false cancels the solve. The devices
     /// are some iterations further by then.
     std::function<bool(const SolverProgress&)> callback{};
@@ -72,10 +79,11 @@ struct SolverOptions {
 struct SolveResult {
     Outcome outcome = Outcome::iterations;
     std::int64_t iterations = 0;
-    double rhs_norm = 0;       ///< |b|
-    double target = 0;         ///< which residual was asked for
-    double residual = 0;       ///< that of the last iteration, by the method's recurrence
-    double true_residual = 0;  ///< |b - A x|, computed from the x that is returned
+    double rhs_norm = 0;         ///< |b|
+    double target = 0;           ///< which residual was asked for
+    double residual = 0;         ///< that of the last iteration, by the method's recurrence
+    double true_residual = 0;    ///< |b - A x|, computed from the x that is returned
+    double normal_residual = 0;  ///< lsqr: |A^T (b - A x)|, computed from the x that is returned; others: 0
     /// The residual before the first iteration, then after each; empty without SolverOptions::history.
     std::vector<double> history;
     /// How often the method began again because its recurrence had lost the true residual.
@@ -94,11 +102,25 @@ public:
     virtual ~Preconditioner() = default;
     /// Appends what computes z = M r; r is left as it is. Vectors are sliced as those of the matrix's make_y().
     virtual void append(Sequence& sequence, const Vec<T>& z, const Vec<T>& r) = 0;
+    /// Appends what computes z = M^T r, for methods with SolverInfo::transposed that take a preconditioner.
+    /// \throws Error(usage) unless it is overridden; a symmetric one calls append()
+    RMSP_API virtual void append_transposed(Sequence& sequence, const Vec<T>& z, const Vec<T>& r);
     /// The values of the matrix are new, its structure is what it was. Blocks.
     virtual void renew() {}
     /// Names it, for reports.
     virtual std::string name() const = 0;
 };
+
+/// Up to options.max_iterations iterations of a solver as a preconditioner: z is about A^-1 r, with as many digits as
+/// options.tolerance asks for. `matrix`: A itself or, as floats, with its values rounded, distributed alike. The
+/// devices do those iterations without the host. Methods whose preconditioner may change from one iteration to the next
+/// take it: ir (which then refines iteratively) and fcg.
+/// \throws Error(usage) as Solver does, and for fewer than 1 or more than 1,000 iterations; append() throws it if the
+///         vectors are not sliced as those of `matrix` are
+template <class T>
+[[nodiscard]] RMSP_API std::shared_ptr<Preconditioner<double>> inner_solver(
+    const DistributedMatrix<T>& matrix, const SolverOptions& options,
+    std::shared_ptr<Preconditioner<T>> preconditioner = nullptr);
 
 namespace detail {
 template <class T>

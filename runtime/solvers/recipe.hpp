@@ -1,7 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -14,6 +18,9 @@ namespace rmsp::solvers {
 
 /// Outcomes as what stops a sequence.
 constexpr int code(Outcome outcome) { return static_cast<int>(outcome); }
+
+/// What a divisor that may be 0 is kept above, where 0 / 0 is to be 0.
+inline constexpr double smallest = 1e-300;
 
 template <class T>
 class Recipe {
@@ -40,8 +47,18 @@ public:
 
     Sequence start;               ///< before the first iteration, from the x that is there
     std::vector<Sequence> cycle;  ///< one iteration each, in turns
-    Sequence finish;              ///< after the last iteration, wherever in the cycle that was
+    Sequence finish;  ///< after the last iteration, wherever in the cycle that was; nothing has stopped then
 
+    /// Called, where it is set, once the method is recorded, and again after the matrix has changed; may wait.
+    std::function<void()> prepare;
+    /// Set by methods that minimise |b - A x|: an estimate of |A|, which the residual's product with A^T is compared
+    /// with.
+    std::optional<Scalar> matrix_norm;
+
+    Sequence sequence() { return Sequence(scalars_); }
+    double get(const Scalar& scalar_) const { return scalars_.get(scalar_); }
+    void set(const Scalar& scalar_, double value) { scalars_.set(scalar_, value); }
+    void restart() { scalars_.restart(); }
     /// The next iteration of the cycle.
     Sequence& next_iteration() { return cycle.emplace_back(scalars_); }
 
@@ -66,6 +83,22 @@ public:
         }
         (std::make_index_sequence<n>());
     }
+    std::vector<Scalar> scalars(int n)
+    {
+        std::vector<Scalar> all;
+        for (int i = 0; i < n; ++i) {
+            all.push_back(scalar());
+        }
+        return all;
+    }
+    std::vector<Vec<T>> vectors(int n)
+    {
+        std::vector<Vec<T>> all;
+        for (int i = 0; i < n; ++i) {
+            all.push_back(vector());
+        }
+        return all;
+    }
     /// A vector as x, of cols() entries.
     Vec<T> column_vector() { return Vec<T>(matrix.make_x(Layout::rows, order_)); }
 
@@ -80,8 +113,22 @@ public:
             sequence.pass(z = r);
         }
     }
+    /// z = M^T r
+    void precondition_transposed(Sequence& sequence, const Vec<T>& z, const Vec<T>& r)
+    {
+        if (preconditioner != nullptr) {
+            preconditioner->append_transposed(sequence, z, r);
+        } else if (z.state() != r.state()) {
+            sequence.pass(z = r);
+        }
+    }
     /// y = A v
     void multiply(Sequence& sequence, const Vec<T>& v, const Vec<T>& y) { sequence.multiply(matrix, v, y); }
+    /// y = A^T v
+    void multiply_transposed(Sequence& sequence, const Vec<T>& v, const Vec<T>& y)
+    {
+        sequence.multiply_transposed(matrix, v, y);
+    }
     /// r = b - A x, also where the iteration has stopped.
     void residual(Sequence& sequence, const Vec<T>& r)
     {
@@ -115,6 +162,50 @@ private:
     Scalar limit_ = scalars_.make();   ///< the one that counts as divergence
     Scalar norm_ = scalars_.make();    ///< that of the last iteration
 };
+
+/// Entries in [-1, 1) from a fixed seed: the same ones for the same size, whatever the devices.
+template <class T>
+void fill_random(const Vec<T>& vector, std::uint64_t seed)
+{
+    std::mt19937_64 random(seed);
+    std::vector<T> entries(static_cast<std::size_t>(vector.vector().size()));
+    for (T& entry : entries) {
+        entry = static_cast<T>(static_cast<double>(random() >> 11) * 0x1p-52 - 1.0);
+    }
+    vector.vector().upload(entries.data());
+}
+
+/// The sum of scalars[i] vectors[i] for i in [first, end).
+template <class T>
+VectorExpression<T> combination(const std::vector<Scalar>& scalars, const std::vector<Vec<T>>& vectors, int first,
+                                int end)
+{
+    VectorExpression<T> sum;
+    for (int i = first; i < end; ++i) {
+        sum = std::move(sum) + scalars[static_cast<std::size_t>(i)] * vectors[static_cast<std::size_t>(i)];
+    }
+    return sum;
+}
+
+/// out += that sum, in as many passes as its terms need.
+template <class T>
+void add_combination(Sequence& sequence, const Vec<T>& out, const std::vector<Scalar>& scalars,
+                     const std::vector<Vec<T>>& vectors, int first, int end)
+{
+    constexpr int most = 11;  // and out itself
+    for (; first < end; first += most) {
+        sequence.pass(out += combination(scalars, vectors, first, std::min(end, first + most)));
+    }
+}
+template <class T>
+void subtract_combination(Sequence& sequence, const Vec<T>& out, const std::vector<Scalar>& scalars,
+                          const std::vector<Vec<T>>& vectors, int first, int end)
+{
+    constexpr int most = 11;
+    for (; first < end; first += most) {
+        sequence.pass(out -= combination(scalars, vectors, first, std::min(end, first + most)));
+    }
+}
 
 /// A row of the table of methods.
 template <class T>

@@ -17,7 +17,7 @@
 #include "runtime/matrix/products.hpp"
 #include "runtime/matrix/vector.hpp"
 #include "runtime/sequence/sequence_state.hpp"
-#include "runtime/solvers/recipe.hpp"
+#include "runtime/solvers/solver_state.hpp"
 
 namespace rmsp {
 namespace {
@@ -25,112 +25,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-/// Checks what every method needs.
-template <class T>
-const DistributedMatrix<T>& checked_matrix(const DistributedMatrix<T>& matrix, const SolverOptions& options)
-{
-    const SolverInfo& info = solvers::method_named<T>(options.method).info;
-    if (matrix.rows() != matrix.cols() && !info.rectangular) {
-        throw Error(ErrorCode::usage, fmt::format("solver \"{}\" needs a square matrix; this one is {} x {}",
-                                                  options.method, matrix.rows(), matrix.cols()));
-    }
-    const auto require = [](bool good, const char* what, const auto& value, const char* wants) {
-        if (!good) {
-            throw Error(ErrorCode::usage, fmt::format("solver option {} is {}, it must be {}", what, value, wants));
-        }
-    };
-    require(options.tolerance >= 0, "tolerance", options.tolerance, "at least 0");
-    require(options.absolute_tolerance >= 0, "absolute_tolerance", options.absolute_tolerance, "at least 0");
-    require(options.max_iterations >= 0, "max_iterations", options.max_iterations, "at least 0");
-    require(options.max_seconds > 0, "max_seconds", options.max_seconds, "above 0");
-    require(options.divergence > 1, "divergence", options.divergence, "above 1");
-    require(options.stagnation_window >= 0, "stagnation_window", options.stagnation_window, "at least 0");
-    require(options.restart >= 1 && options.restart <= 100, "restart", options.restart, "1 to 100");
-    require(options.shadow >= 1 && options.shadow <= 8, "shadow", options.shadow, "1 to 8");
-    return matrix;
-}
-
-/// Whether products with a matrix spare copies with vectors in the order of its kernel.
-template <class T>
-bool has_order(const DistributedMatrix<T>& matrix)
-{
-    return matrix.rows() == matrix.cols() && matrix.make_y(Order::kernel).order() == Order::kernel;
-}
-
-/// The devices that have parts: the first ones.
-template <class T>
-int devices_with_parts(const DistributedMatrix<T>& matrix)
-{
-    const auto& state = *detail::checked(detail::MatrixAccess::state(matrix));
-    int used = 1;
-    for (const auto* const side : {&state.rows, &state.columns}) {
-        for (std::size_t rank = 0; rank + 1 < side->slices.size(); ++rank) {
-            if (side->slices[rank + 1] > side->slices[rank]) {
-                used = std::max(used, static_cast<int>(rank) + 1);
-            }
-        }
-    }
-    return used;
-}
-
-}  // namespace
-
-namespace detail {
-
-template <class T>
-struct SolverState {
-    SolverState(const DistributedMatrix<T>& matrix_, const SolverOptions& options_,
-                std::shared_ptr<Preconditioner<T>> preconditioner_)
-        : matrix(checked_matrix(matrix_, options_)),
-          options(options_),
-          preconditioner(std::move(preconditioner_)),
-          method(solvers::method_named<T>(options.method)),
-          in_order(preconditioner == nullptr && !method.info.transposed && has_order(matrix)),
-          scalars(SequenceAccess::handle(std::make_shared<ScalarsState>(
-              checked(MatrixAccess::state(matrix))->runtime, method.scalars(options), devices_with_parts(matrix)))),
-          recipe(matrix, preconditioner.get(), options, scalars,
-                 Vec<T>(matrix.make_x(Layout::rows, in_order ? Order::kernel : Order::matrix)),
-                 Vec<T>(matrix.make_y(in_order ? Order::kernel : Order::matrix)), in_order),
-          check(scalars),
-          check_norm(scalars.make()),
-          rhs_norm(scalars.make())
-    {
-        if (method.info.transposed) {
-            distributed::prepare_apply(*checked(MatrixAccess::state(matrix)), true);
-        }
-        recipe.start.pass(rhs_norm = dot(recipe.b, recipe.b));
-        recipe.start.pass(rhs_norm = sqrt(rhs_norm),
-                          recipe.target() = max(options.tolerance * ScalarExpression(rhs_norm),
-                                                ScalarExpression(options.absolute_tolerance)));
-        method.record(recipe);
-        const Vec<T> residual = recipe.vector();
-        recipe.residual(check, residual);
-        check.pass_always(check_norm = dot(residual, residual), check_norm = sqrt(check_norm));
-        auto steps = std::make_shared<std::vector<std::shared_ptr<SequenceState>>>();
-        for (const Sequence& step : recipe.cycle) {
-            steps->push_back(SequenceAccess::state(step));
-        }
-        cycle = std::move(steps);
-    }
-
-    const DistributedMatrix<T> matrix;
-    const SolverOptions options;
-    const std::shared_ptr<Preconditioner<T>> preconditioner;
-    const solvers::Method<T>& method;
-    const bool in_order;  ///< vectors are in the order of the matrix's kernel
-    Scalars scalars;
-    solvers::Recipe<T> recipe;
-    Sequence check;  ///< the true residual's norm
-    const Scalar check_norm;
-    const Scalar rhs_norm;
-    std::shared_ptr<const std::vector<std::shared_ptr<SequenceState>>> cycle;
-    std::mutex solving;
-};
-
-}  // namespace detail
-
-namespace {
 
 using detail::SolverState;
 
@@ -145,24 +39,25 @@ public:
         SolveResult& result = result_;
         // What is reached by a recurrence is checked; where the truth differs, the method begins again from there.
         constexpr int most_restarts = 20;
-        constexpr double slack = 1.01;
         for (double before = std::numeric_limits<double>::infinity();; ++result.restarts) {
             start();
             Outcome outcome = outcome_of(s_.scalars.outcome());
             if (outcome == Outcome{}) {
                 outcome = iterate();
             }
+            // What forms x is done although the iteration has stopped.
+            detail::SequenceAccess::state(s_.scalars)->write(kernels::scalar_stopped, {0.0});
             s_.recipe.finish.run();
-            result.true_residual = true_residual();
+            const double miss = true_miss();
             result.outcome = outcome;
-            if (outcome != Outcome::converged || result.true_residual <= slack * result.target) {
+            if (outcome != Outcome::converged || miss == 0) {
                 break;
             }
-            if (result.restarts == most_restarts || !(result.true_residual < 0.9 * before)) {
+            if (result.restarts == most_restarts || !(miss < 0.9 * before)) {
                 result.outcome = std::isfinite(result.true_residual) ? Outcome::stagnation : Outcome::not_finite;
                 break;
             }
-            before = result.true_residual;
+            before = miss;
         }
         if (!std::isfinite(result.true_residual) && result.outcome != Outcome::diverged) {
             result.outcome = Outcome::not_finite;
@@ -279,10 +174,22 @@ private:
         return {};
     }
 
-    double true_residual()
+    /// Computes the residual from x. Returns how far it is from what counts as converged: 0 if it is not.
+    double true_miss()
     {
+        // What a recurrence says may differ by as much from the truth.
+        constexpr double slack = 1.01;
+        const auto miss = [](double value, double target) { return value <= slack * target ? 0.0 : value / target; };
         s_.check.run();
-        return s_.scalars.get(s_.check_norm);
+        SolveResult& r = result_;
+        r.true_residual = s_.scalars.get(s_.check_norm);
+        const double missed = miss(r.true_residual, r.target);
+        if (!s_.recipe.matrix_norm) {
+            return missed;
+        }
+        r.normal_residual = s_.scalars.get(s_.check_normal);
+        const double norm = s_.scalars.get(*s_.recipe.matrix_norm);
+        return std::min(missed, miss(r.normal_residual, options_.normal_tolerance * norm * r.true_residual));
     }
 
     void explain()
@@ -392,6 +299,13 @@ const char* to_string(Outcome outcome) noexcept
 }
 
 template <class T>
+void Preconditioner<T>::append_transposed(Sequence&, const Vec<T>&, const Vec<T>&)
+{
+    throw Error(ErrorCode::usage,
+                fmt::format("preconditioner \"{}\" cannot be applied transposed, as the solver needs it", name()));
+}
+
+template <class T>
 Solver<T>::Solver(const DistributedMatrix<T>& matrix, const SolverOptions& options,
                   std::shared_ptr<Preconditioner<T>> preconditioner)
     : state_(std::make_shared<detail::SolverState<T>>(matrix, options, std::move(preconditioner)))
@@ -443,6 +357,7 @@ void Solver<T>::renew()
     if (state_->preconditioner) {
         state_->preconditioner->renew();
     }
+    state_->prepare();
 }
 
 template <class T>
@@ -451,7 +366,9 @@ const SolverOptions& Solver<T>::options() const
     return state_->options;
 }
 
-#define RMSP_INSTANTIATE(T) template class Solver<T>;
+#define RMSP_INSTANTIATE(T)           \
+    template class Preconditioner<T>; \
+    template class Solver<T>;
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

@@ -5,14 +5,25 @@
 #include <rmsp/error.hpp>
 
 #include "core/edit_distance.hpp"
+#include "runtime/solvers/bicg.hpp"
+#include "runtime/solvers/bicgstab.hpp"
 #include "runtime/solvers/cg.hpp"
+#include "runtime/solvers/cg_single.hpp"
+#include "runtime/solvers/cgs.hpp"
+#include "runtime/solvers/chebyshev.hpp"
+#include "runtime/solvers/fcg.hpp"
+#include "runtime/solvers/gmres.hpp"
+#include "runtime/solvers/idr.hpp"
+#include "runtime/solvers/ir.hpp"
+#include "runtime/solvers/lsqr.hpp"
+#include "runtime/solvers/minres.hpp"
 #include "runtime/solvers/recipe.hpp"
 
 namespace rmsp {
 namespace solvers {
 namespace {
 
-int few(const SolverOptions&) { return 256; }
+int few(const SolverOptions&) { return 512; }
 
 /// Every method; the order is that of lists.
 template <class T>
@@ -24,6 +35,61 @@ const auto& methods()
                    .symmetric = true,
                    .definite = true},
                   cg<T>,
+                  few},
+        Method<T>{{.name = "cg_single",
+                   .description = "conjugate gradients with one group of inner products an iteration",
+                   .symmetric = true,
+                   .definite = true},
+                  cg_single<T>,
+                  few},
+        Method<T>{{.name = "fcg",
+                   .description = "conjugate gradients with a preconditioner that may change between iterations",
+                   .symmetric = true,
+                   .definite = true},
+                  fcg<T>,
+                  few},
+        Method<T>{{.name = "minres",
+                   .description = "minimal residuals; symmetric matrices, definite or not; a preconditioner must be "
+                                  "positive definite",
+                   .symmetric = true},
+                  minres<T>,
+                  few},
+        Method<T>{{.name = "gmres", .description = "generalised minimal residuals, restarted; any square matrix"},
+                  gmres<T>,
+                  gmres_scalars},
+        Method<T>{{.name = "bicgstab", .description = "stabilised biconjugate gradients; any square matrix"},
+                  bicgstab<T>,
+                  few},
+        Method<T>{
+            {.name = "idr",
+             .description = "induced dimension reduction with a shadow space of some dimensions; any square matrix"},
+            idr<T>,
+            few},
+        Method<T>{{.name = "cgs", .description = "conjugate gradients squared; any square matrix"}, cgs<T>, few},
+        Method<T>{{.name = "bicg",
+                   .description = "biconjugate gradients; any square matrix, multiplied transposed as well",
+                   .transposed = true},
+                  bicg<T>,
+                  few},
+        Method<T>{
+            {.name = "chebyshev",
+             .description = "Chebyshev iteration; symmetric positive definite matrices, whose eigenvalues are given "
+                            "or estimated",
+             .symmetric = true,
+             .definite = true},
+            chebyshev<T>,
+            few},
+        Method<T>{
+            {.name = "ir",
+             .description = "iterative refinement, x += M (b - A x); matrices that the preconditioner, which may be "
+                            "an inner solver, is close to the inverse of"},
+            ir<T>,
+            few},
+        Method<T>{{.name = "lsqr",
+                   .description = "least squares by bidiagonalisation; any matrix, multiplied transposed as well",
+                   .transposed = true,
+                   .rectangular = true},
+                  lsqr<T>,
                   few},
     };
     return rows;

@@ -7,7 +7,7 @@
 
 #include <rmsp/solver.hpp>
 
-#include "matrices.hpp"
+#include "solver_fixtures.hpp"
 
 namespace rmsp::test {
 namespace {
@@ -21,31 +21,6 @@ CsrMatrix<T> definite(std::int64_t n)
     GenerateOptions options;
     options.values = ValueKind::laplace;
     return plus_identity<T>(stencil7<T>(n, n, n, options).view());
-}
-
-template <class T>
-double residual_of(const CsrMatrix<T>& a, const std::vector<T>& b, const std::vector<T>& x)
-{
-    double sum = 0;
-    for (std::int64_t i = 0; i < a.rows; ++i) {
-        double value = double{b[static_cast<std::size_t>(i)]};
-        for (std::int64_t k = a.row_ptr[static_cast<std::size_t>(i)]; k < a.row_ptr[static_cast<std::size_t>(i) + 1];
-             ++k) {
-            value -= double{a.values[static_cast<std::size_t>(k)]} * double{x[static_cast<std::size_t>(a.col_idx[k])]};
-        }
-        sum += value * value;
-    }
-    return std::sqrt(sum);
-}
-
-template <class T>
-double norm_of(const std::vector<T>& v)
-{
-    double sum = 0;
-    for (const T entry : v) {
-        sum += double{entry} * double{entry};
-    }
-    return std::sqrt(sum);
 }
 
 TEST_P(Solvers, ConjugateGradientsConverge)

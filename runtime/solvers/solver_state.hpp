@@ -1,0 +1,143 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <rmsp/error.hpp>
+
+#include "runtime/matrix/products.hpp"
+#include "runtime/sequence/sequence_state.hpp"
+#include "runtime/solvers/recipe.hpp"
+
+/// What a solver's handle points to.
+namespace rmsp::solvers {
+
+/// Checks what every method needs.
+template <class T>
+const DistributedMatrix<T>& checked_matrix(const DistributedMatrix<T>& matrix, const SolverOptions& options)
+{
+    const SolverInfo& info = method_named<T>(options.method).info;
+    if (matrix.rows() != matrix.cols() && !info.rectangular) {
+        throw Error(ErrorCode::usage, fmt::format("solver \"{}\" needs a square matrix; this one is {} x {}",
+                                                  options.method, matrix.rows(), matrix.cols()));
+    }
+    const auto require = [](bool good, const char* what, const auto& value, const char* wants) {
+        if (!good) {
+            throw Error(ErrorCode::usage, fmt::format("solver option {} is {}, it must be {}", what, value, wants));
+        }
+    };
+    require(options.tolerance >= 0, "tolerance", options.tolerance, "at least 0");
+    require(options.absolute_tolerance >= 0, "absolute_tolerance", options.absolute_tolerance, "at least 0");
+    require(options.max_iterations >= 0, "max_iterations", options.max_iterations, "at least 0");
+    require(options.max_seconds > 0, "max_seconds", options.max_seconds, "above 0");
+    require(options.divergence > 1, "divergence", options.divergence, "above 1");
+    require(options.stagnation_window >= 0, "stagnation_window", options.stagnation_window, "at least 0");
+    require(options.normal_tolerance >= 0, "normal_tolerance", options.normal_tolerance, "at least 0");
+    require(options.smallest_eigenvalue >= 0, "smallest_eigenvalue", options.smallest_eigenvalue, "at least 0");
+    require(options.largest_eigenvalue >= 0, "largest_eigenvalue", options.largest_eigenvalue, "at least 0");
+    require(std::isfinite(options.relaxation), "relaxation", options.relaxation, "finite");
+    require(options.restart >= 1 && options.restart <= 100, "restart", options.restart, "1 to 100");
+    require(options.shadow >= 1 && options.shadow <= 8, "shadow", options.shadow, "1 to 8");
+    return matrix;
+}
+
+/// Whether products with a matrix spare copies with vectors in the order of its kernel.
+template <class T>
+bool has_order(const DistributedMatrix<T>& matrix)
+{
+    return matrix.rows() == matrix.cols() && matrix.make_y(Order::kernel).order() == Order::kernel;
+}
+
+/// The devices that have parts: the first ones.
+template <class T>
+int devices_with_parts(const DistributedMatrix<T>& matrix)
+{
+    const auto& state = *detail::checked(detail::MatrixAccess::state(matrix));
+    int used = 1;
+    for (const auto* const side : {&state.rows, &state.columns}) {
+        for (std::size_t rank = 0; rank + 1 < side->slices.size(); ++rank) {
+            if (side->slices[rank + 1] > side->slices[rank]) {
+                used = std::max(used, static_cast<int>(rank) + 1);
+            }
+        }
+    }
+    return used;
+}
+
+}  // namespace rmsp::solvers
+
+namespace rmsp::detail {
+
+template <class T>
+struct SolverState {
+    SolverState(const DistributedMatrix<T>& matrix_, const SolverOptions& options_,
+                std::shared_ptr<Preconditioner<T>> preconditioner_, bool any_order = true)
+        : matrix(solvers::checked_matrix(matrix_, options_)),
+          options(options_),
+          preconditioner(std::move(preconditioner_)),
+          method(solvers::method_named<T>(options.method)),
+          in_order(any_order && preconditioner == nullptr && !method.info.transposed && solvers::has_order(matrix)),
+          scalars(SequenceAccess::handle(std::make_shared<ScalarsState>(checked(MatrixAccess::state(matrix))->runtime,
+                                                                        method.scalars(options),
+                                                                        solvers::devices_with_parts(matrix)))),
+          recipe(matrix, preconditioner.get(), options, scalars,
+                 Vec<T>(matrix.make_x(Layout::rows, in_order ? Order::kernel : Order::matrix)),
+                 Vec<T>(matrix.make_y(in_order ? Order::kernel : Order::matrix)), in_order),
+          check(scalars),
+          check_norm(scalars.make()),
+          check_normal(scalars.make()),
+          rhs_norm(scalars.make())
+    {
+        if (method.info.transposed) {
+            distributed::prepare_apply(*checked(MatrixAccess::state(matrix)), true);
+        }
+        recipe.start.pass(rhs_norm = dot(recipe.b, recipe.b));
+        recipe.start.pass(rhs_norm = sqrt(rhs_norm),
+                          recipe.target() = max(options.tolerance * ScalarExpression(rhs_norm),
+                                                ScalarExpression(options.absolute_tolerance)));
+        method.record(recipe);
+        const Vec<T> residual = recipe.vector();
+        recipe.residual(check, residual);
+        check.pass_always(check_norm = dot(residual, residual), check_norm = sqrt(check_norm));
+        if (recipe.matrix_norm) {
+            const Vec<T> normal = recipe.column_vector();
+            check.multiply_transposed(matrix, residual, normal);
+            check.pass_always(check_normal = dot(normal, normal), check_normal = sqrt(check_normal));
+        }
+        auto steps = std::make_shared<std::vector<std::shared_ptr<SequenceState>>>();
+        for (const Sequence& step : recipe.cycle) {
+            steps->push_back(SequenceAccess::state(step));
+        }
+        cycle = std::move(steps);
+        prepare();
+    }
+
+    void prepare() const
+    {
+        if (recipe.prepare) {
+            recipe.prepare();
+        }
+    }
+
+    const DistributedMatrix<T> matrix;
+    const SolverOptions options;
+    const std::shared_ptr<Preconditioner<T>> preconditioner;
+    const solvers::Method<T>& method;
+    const bool in_order;  ///< vectors are in the order of the matrix's kernel
+    Scalars scalars;
+    solvers::Recipe<T> recipe;
+    Sequence check;  ///< the true residual's norm
+    const Scalar check_norm;
+    const Scalar check_normal;  ///< that of A^T times it, for methods with Recipe::matrix_norm
+    const Scalar rhs_norm;
+    std::shared_ptr<const std::vector<std::shared_ptr<SequenceState>>> cycle;
+    std::mutex solving;
+};
+
+}  // namespace rmsp::detail

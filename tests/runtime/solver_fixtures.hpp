@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include <rmsp/solver.hpp>
+
+#include "matrices.hpp"
+
+/// Matrices that solvers are tested with, and what is computed from them serially.
+namespace rmsp::test {
+
+/// A 7-point stencil on an n x n x n grid: `diagonal`, `lower` left of it and `upper` right of it.
+template <class T>
+CsrMatrix<T> seven_points(std::int64_t n, double diagonal, double lower, double upper)
+{
+    auto a = stencil7<T>(n, n, n);
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+        for (std::int64_t k = a.row_ptr[static_cast<std::size_t>(i)]; k < a.row_ptr[static_cast<std::size_t>(i) + 1];
+             ++k) {
+            const std::int64_t j = a.col_idx[k];
+            a.values[static_cast<std::size_t>(k)] = static_cast<T>(j == i ? diagonal : j < i ? lower : upper);
+        }
+    }
+    return a;
+}
+/// The Laplacian with a Dirichlet boundary: symmetric positive definite.
+template <class T>
+CsrMatrix<T> poisson(std::int64_t n)
+{
+    return seven_points<T>(n, 6, -1, -1);
+}
+/// Diffusion with a wind: nonsymmetric.
+template <class T>
+CsrMatrix<T> convection_diffusion(std::int64_t n)
+{
+    return seven_points<T>(n, 6, -1.4, -0.6);
+}
+/// A Laplacian less a shift between its eigenvalues: symmetric, indefinite.
+template <class T>
+CsrMatrix<T> shifted_laplacian(std::int64_t n)
+{
+    return seven_points<T>(n, 6 - 1.3, -1, -1);
+}
+
+/// y = A x
+template <class T>
+std::vector<double> product(const CsrMatrix<T>& a, const std::vector<double>& x)
+{
+    std::vector<double> y(static_cast<std::size_t>(a.rows), 0.0);
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+        for (std::int64_t k = a.row_ptr[static_cast<std::size_t>(i)]; k < a.row_ptr[static_cast<std::size_t>(i) + 1];
+             ++k) {
+            y[static_cast<std::size_t>(i)] +=
+                double{a.values[static_cast<std::size_t>(k)]} * x[static_cast<std::size_t>(a.col_idx[k])];
+        }
+    }
+    return y;
+}
+/// y = A^T x
+template <class T>
+std::vector<double> product_transposed(const CsrMatrix<T>& a, const std::vector<double>& x)
+{
+    std::vector<double> y(static_cast<std::size_t>(a.cols), 0.0);
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+        for (std::int64_t k = a.row_ptr[static_cast<std::size_t>(i)]; k < a.row_ptr[static_cast<std::size_t>(i) + 1];
+             ++k) {
+            y[static_cast<std::size_t>(a.col_idx[k])] +=
+                double{a.values[static_cast<std::size_t>(k)]} * x[static_cast<std::size_t>(i)];
+        }
+    }
+    return y;
+}
+
+/// The Euclidean norm, also where squares overflow.
+template <class T>
+double norm_of(const std::vector<T>& v)
+{
+    double largest = 0;
+    for (const T entry : v) {
+        largest = std::max(largest, std::abs(double{entry}));
+    }
+    if (largest == 0) {
+        return 0;
+    }
+    double sum = 0;
+    for (const T entry : v) {
+        sum += double{entry} / largest * (double{entry} / largest);
+    }
+    return largest * std::sqrt(sum);
+}
+
+/// b - A x
+template <class T>
+std::vector<double> residual_vector(const CsrMatrix<T>& a, const std::vector<T>& b, const std::vector<T>& x)
+{
+    std::vector<double> r = product(a, std::vector<double>(x.begin(), x.end()));
+    for (std::size_t i = 0; i < r.size(); ++i) {
+        r[i] = double{b[i]} - r[i];
+    }
+    return r;
+}
+template <class T>
+double residual_of(const CsrMatrix<T>& a, const std::vector<T>& b, const std::vector<T>& x)
+{
+    return norm_of(residual_vector(a, b, x));
+}
+
+}  // namespace rmsp::test
