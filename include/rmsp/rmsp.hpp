@@ -6,6 +6,7 @@
 #include <rmsp/convert.hpp>
 #include <rmsp/device_convert.hpp>
 #include <rmsp/doctor.hpp>
+#include <rmsp/eigen.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/export.hpp>
 #include <rmsp/host_vector.hpp>
