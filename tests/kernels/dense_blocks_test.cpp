@@ -65,7 +65,7 @@ TYPED_TEST(DenseBlockProducts, SkipWhereTheDeviceSaysSo)
     const DeviceArray<T> r = upload(*this->device_, std::vector<T>{10, 100});
     const DeviceArray<T> z = upload(*this->device_, std::vector<T>{0, 0});
     for (const int stop : {2, 0}) {
-        const DeviceArray<int> skip = upload(*this->device_, std::vector<int>{stop});
+        const DeviceArray<double> skip = upload(*this->device_, std::vector<double>{stop * 1.0});
         multiply_blocks(static_cast<const T*>(blocks.data()), 2, 2, static_cast<const T*>(r.data()), z.data(),
                         skip.data(), this->device_->context());
         EXPECT_EQ(download(*this->device_, z.data(), 2),

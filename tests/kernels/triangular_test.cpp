@@ -145,7 +145,7 @@ protected:
     }
 
     template <class U>
-    void solve_levels(const TriangleShard<U>& triangle, const U* b, U* x, void* space, const int* skip)
+    void solve_levels(const TriangleShard<U>& triangle, const U* b, U* x, void* space, const double* skip)
     {
         kernels::solve_levels(triangle, b, x, space, skip, device_->context());
     }
@@ -240,7 +240,7 @@ TYPED_TEST(Triangular, SkipsWhereTheDeviceSaysSo)
     const DeviceArray<T> x = upload(*this->device_, std::vector<T>(3, T{9}));
     const DeviceArray<char> space = this->workspace(3);
     for (const int stop : {1, 0, -1, 0}) {
-        const DeviceArray<int> skip = upload(*this->device_, std::vector<int>{stop});
+        const DeviceArray<double> skip = upload(*this->device_, std::vector<double>{stop * 1.0});
         this->device_->copy_in(x.data(), std::vector<T>(3, T{9}).data(), 3 * sizeof(T));
         kernels::solve_levels(triangle.shard, static_cast<const T*>(right.data()), x.data(), space.data(), skip.data(),
                               this->device_->context());

@@ -13,8 +13,9 @@ constexpr int blocks_per_multiprocessor = 8;  // fills a multiprocessor's 2048 t
 
 /// A thread a row. Those of one block read each of its columns together, and the same entries of r.
 template <class T>
-__global__ void __launch_bounds__(threads) multiply_kernel(const T* __restrict__ blocks, int size, std::int64_t rows,
-                                                           const T* __restrict__ r, T* __restrict__ z, const int* skip)
+__global__ void __launch_bounds__(threads)
+    multiply_kernel(const T* __restrict__ blocks, int size, std::int64_t rows, const T* __restrict__ r,
+                    T* __restrict__ z, const double* skip)
 {
     if (skip != nullptr && *skip != 0) {
         return;
@@ -35,7 +36,7 @@ __global__ void __launch_bounds__(threads) multiply_kernel(const T* __restrict__
 }
 
 template <class T>
-void multiply_blocks(const T* blocks, int size, std::int64_t rows, const T* r, T* z, const int* skip,
+void multiply_blocks(const T* blocks, int size, std::int64_t rows, const T* r, T* z, const double* skip,
                      const Context& context)
 {
     if (rows == 0) {

@@ -17,7 +17,7 @@ struct DenseBlocks {
     /// most_block_rows, each stored by columns (matrix::BlockInverses); the last one is stored whole, but only what
     /// lies in the rows is read. Sums are in the order of the columns. `skip`: if not null, and not 0 there when the
     /// device comes to it, nothing is done.
-    void (*multiply_blocks)(const T* blocks, int size, std::int64_t rows, const T* r, T* z, const int* skip,
+    void (*multiply_blocks)(const T* blocks, int size, std::int64_t rows, const T* r, T* z, const double* skip,
                             const Context& context) = nullptr;
 
     static const DenseBlocks& host();

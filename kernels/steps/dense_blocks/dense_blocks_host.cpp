@@ -7,7 +7,7 @@ namespace host {
 namespace {
 
 template <class T>
-void multiply_blocks(const T* blocks, int size, std::int64_t rows, const T* r, T* z, const int* skip,
+void multiply_blocks(const T* blocks, int size, std::int64_t rows, const T* r, T* z, const double* skip,
                      const Context& context)
 {
     if (skip != nullptr && *skip != 0) {

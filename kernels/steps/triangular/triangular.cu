@@ -82,7 +82,7 @@ __device__ __forceinline__ bool take_entries(const TriangleShard<T>& triangle, c
 /// A launch fills one set of slots and empties the other one, which the launch before filled.
 template <class T, int lanes>
 __global__ void __launch_bounds__(threads) solve_kernel(const __grid_constant__ TriangleShard<T> triangle, const T* b,
-                                                        T* x, Turn* turn, SlotBits<T>* all_slots, const int* skip)
+                                                        T* x, Turn* turn, SlotBits<T>* all_slots, const double* skip)
 {
     if (skip != nullptr && *skip != 0) {
         return;
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(threads) solve_kernel(const __grid_constant__ 
 }
 
 template <class T>
-using SolveKernel = void (*)(TriangleShard<T>, const T*, T*, Turn*, SlotBits<T>*, const int*);
+using SolveKernel = void (*)(TriangleShard<T>, const T*, T*, Turn*, SlotBits<T>*, const double*);
 
 /// The kernel for rows of so many entries on average.
 template <class T>
@@ -164,7 +164,7 @@ SolveKernel<T> kernel_for(std::int64_t mean)
 int lanes_for(std::int64_t mean) { return mean <= 4 ? 4 : mean <= 8 ? 8 : mean <= 16 ? 16 : 32; }
 
 template <class T>
-void solve_levels(const TriangleShard<T>& triangle, const T* b, T* x, void* workspace, const int* skip,
+void solve_levels(const TriangleShard<T>& triangle, const T* b, T* x, void* workspace, const double* skip,
                   const Context& context)
 {
     if (triangle.rows == 0) {

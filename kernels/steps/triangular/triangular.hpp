@@ -37,7 +37,7 @@ struct TriangularSolves {
     /// depends on the matrix alone: the same bits each time. `skip`: if not null, and not 0 there when the device comes
     /// to it, nothing is done. `workspace`: solve_workspace_bytes(); host devices: unused. On a GPU one launch, in
     /// which a row waits for the rows that it needs, not for their levels.
-    void (*solve_levels)(const TriangleShard<T>& triangle, const T* b, T* x, void* workspace, const int* skip,
+    void (*solve_levels)(const TriangleShard<T>& triangle, const T* b, T* x, void* workspace, const double* skip,
                          const Context& context) = nullptr;
 
     static const TriangularSolves& host();

@@ -52,7 +52,7 @@ void solve_together(const TriangleShard<T>& triangle, const T* b, T* x)
 }
 
 template <class T>
-void solve_levels(const TriangleShard<T>& triangle, const T* b, T* x, void* /*workspace*/, const int* skip,
+void solve_levels(const TriangleShard<T>& triangle, const T* b, T* x, void* /*workspace*/, const double* skip,
                   const Context& context)
 {
     if (skip != nullptr && *skip != 0) {
