@@ -18,6 +18,7 @@
 #include "runtime/plan/predict.hpp"
 #include "runtime/plan/rank_kernels.hpp"
 #include "runtime/plan/sides.hpp"
+#include "runtime/plan/split_at.hpp"
 #include "runtime/plan/streamed_kernels.hpp"
 
 namespace rmsp::plan {
@@ -354,8 +355,10 @@ Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const Di
     plan.transport = runtime.connection.name;
     plan.transport_reason = runtime.connection.reason;
     const auto begin = std::chrono::steady_clock::now();
-    plan.partition = split_stored(a, plan.devices, split,
-                                  options.unsorted == Unsorted::split ? UnsortedCoo::split : UnsortedCoo::refuse);
+    plan.partition = a.first_rows.empty()
+                         ? split_stored(a, plan.devices, split,
+                                        options.unsorted == Unsorted::split ? UnsortedCoo::split : UnsortedCoo::refuse)
+                         : split_at(a.rows, a.cols, a.row_ptr, a.first_rows, split.nodes);
     if (streamed && !runtime.shared_memory() && options.strategy == PartitionStrategy::nonzeros) {
         plan.partition = balance_bytes(std::move(plan.partition), a, split);
     }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include <rmsp/convert.hpp>
 #include <rmsp/runtime.hpp>
 
@@ -29,6 +32,8 @@ struct Stored : CsrView<T> {
     bool coordinates = false;           ///< row indices instead of row pointers
     IndexView row_idx;
     ResidentValues<T>* resident = nullptr;  ///< where the values are if `values` is null
+    /// First rows of the parts of another matrix, if those of M are to begin there (CSR); empty: the planner cuts.
+    std::vector<std::int64_t> first_rows{};
 };
 
 template <class T>

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <rmsp/matrix.hpp>
+#include <rmsp/partition.hpp>
+
+namespace rmsp::plan {
+
+/// Cuts rows where another split did, so that vectors fit both.
+/// \param first_rows  of each part, rising; what follows the last of them is not read
+/// \param nodes       NUMA node of each part, as many as there are parts
+/// \throws Error(usage) for rows that the matrix has not, or that fall
+Partition split_at(std::int64_t rows, std::int64_t cols, IndexView row_ptr, const std::vector<std::int64_t>& first_rows,
+                   const std::vector<int>& nodes);
+
+}  // namespace rmsp::plan
