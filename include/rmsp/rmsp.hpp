@@ -15,6 +15,7 @@
 #include <rmsp/matrix.hpp>
 #include <rmsp/partition.hpp>
 #include <rmsp/plan.hpp>
+#include <rmsp/preconditioner.hpp>
 #include <rmsp/renumber.hpp>
 #include <rmsp/report.hpp>
 #include <rmsp/runtime.hpp>

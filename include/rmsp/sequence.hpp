@@ -287,6 +287,14 @@ VectorExpression<T> operator*(const Scalar& scalar, VectorExpression<T> product)
     return product;
 }
 template <class T>
+VectorExpression<T> operator*(double constant, VectorExpression<T> product)
+{
+    for (auto& term : product.terms) {
+        term.scalar = constant;
+    }
+    return product;
+}
+template <class T>
 UpdateStatement<T> Vec<T>::operator-=(const VectorExpression<T>& value) const
 {
     return {state_, expression() - value};

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <rmsp/export.hpp>
+#include <rmsp/preconditioner.hpp>
 #include <rmsp/report.hpp>
 #include <rmsp/runtime.hpp>
 #include <rmsp/sequence.hpp>
@@ -71,6 +72,9 @@ struct SolverOptions {
     int restart = 30;       ///< gmres: iterations after which it begins again
     int shadow = 4;         ///< idr: dimension s of the shadow space
     bool history = true;    ///< SolveResult::history is kept
+    /// A name of list_preconditioners(), for a solver that is given no preconditioner.
+    std::string preconditioner = "none";
+    PreconditionerOptions preconditioner_options{};
     /// Called on the thread of the solve, now and then, with the newest iteration; false cancels the solve. The devices
     /// are some iterations further by then.
     std::function<bool(const SolverProgress&)> callback{};
@@ -93,22 +97,6 @@ struct SolveResult {
     std::string reason;  ///< a sentence on an outcome other than converged
 
     bool converged() const noexcept { return outcome == Outcome::converged; }
-};
-
-/// z = M r with M about A^-1: derive to use one of your own. Shared between solvers; used by one solve at a time.
-template <class T>
-class Preconditioner {
-public:
-    virtual ~Preconditioner() = default;
-    /// Appends what computes z = M r; r is left as it is. Vectors are sliced as those of the matrix's make_y().
-    virtual void append(Sequence& sequence, const Vec<T>& z, const Vec<T>& r) = 0;
-    /// Appends what computes z = M^T r, for methods with SolverInfo::transposed that take a preconditioner.
-    /// \throws Error(usage) unless it is overridden; a symmetric one calls append()
-    RMSP_API virtual void append_transposed(Sequence& sequence, const Vec<T>& z, const Vec<T>& r);
-    /// The values of the matrix are new, its structure is what it was. Blocks.
-    virtual void renew() {}
-    /// Names it, for reports.
-    virtual std::string name() const = 0;
 };
 
 /// Up to options.max_iterations iterations of a solver as a preconditioner: z is about A^-1 r, with as many digits as
@@ -135,8 +123,9 @@ class Solver {
     static_assert(is_value_type<T>, "librmsp solves in float and double");
 
 public:
-    /// Blocks. `preconditioner` may be null.
-    /// \throws Error(usage) for an unknown method or a matrix that the method is not for, Error(out_of_memory)
+    /// Blocks. `preconditioner`: null for the one that the options name.
+    /// \throws Error(usage) for an unknown method or a matrix that the method is not for, as make_preconditioner(),
+    ///         Error(out_of_memory)
     RMSP_API explicit Solver(const DistributedMatrix<T>& matrix, const SolverOptions& options = {},
                              std::shared_ptr<Preconditioner<T>> preconditioner = nullptr);
 

@@ -299,13 +299,6 @@ const char* to_string(Outcome outcome) noexcept
 }
 
 template <class T>
-void Preconditioner<T>::append_transposed(Sequence&, const Vec<T>&, const Vec<T>&)
-{
-    throw Error(ErrorCode::usage,
-                fmt::format("preconditioner \"{}\" cannot be applied transposed, as the solver needs it", name()));
-}
-
-template <class T>
 Solver<T>::Solver(const DistributedMatrix<T>& matrix, const SolverOptions& options,
                   std::shared_ptr<Preconditioner<T>> preconditioner)
     : state_(std::make_shared<detail::SolverState<T>>(matrix, options, std::move(preconditioner)))
@@ -366,9 +359,7 @@ const SolverOptions& Solver<T>::options() const
     return state_->options;
 }
 
-#define RMSP_INSTANTIATE(T)           \
-    template class Preconditioner<T>; \
-    template class Solver<T>;
+#define RMSP_INSTANTIATE(T) template class Solver<T>;
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

@@ -80,9 +80,12 @@ struct SolverState {
                 std::shared_ptr<Preconditioner<T>> preconditioner_, bool any_order = true)
         : matrix(solvers::checked_matrix(matrix_, options_)),
           options(options_),
-          preconditioner(std::move(preconditioner_)),
+          preconditioner(preconditioner_
+                             ? std::move(preconditioner_)
+                             : make_preconditioner(matrix_, options_.preconditioner, options_.preconditioner_options)),
           method(solvers::method_named<T>(options.method)),
-          in_order(any_order && preconditioner == nullptr && !method.info.transposed && solvers::has_order(matrix)),
+          in_order(any_order && (preconditioner == nullptr || preconditioner->takes_kernel_order()) &&
+                   !method.info.transposed && solvers::has_order(matrix)),
           scalars(SequenceAccess::handle(std::make_shared<ScalarsState>(checked(MatrixAccess::state(matrix))->runtime,
                                                                         method.scalars(options),
                                                                         solvers::devices_with_parts(matrix)))),

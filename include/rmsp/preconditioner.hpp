@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <rmsp/export.hpp>
+#include <rmsp/runtime.hpp>
+#include <rmsp/sequence.hpp>
+
+/// Preconditioners of the solvers in <rmsp/solver.hpp>: by name, and of one's own.
+namespace rmsp {
+
+/// What a preconditioner cost.
+struct PreconditionerReport {
+    std::string name;
+    double seconds = 0;                ///< of the set-up, or of the last renew(): download of A, host work, upload
+    std::int64_t device_bytes = 0;     ///< on all devices together
+    std::int64_t host_bytes = 0;       ///< of what stays in host memory for renew()
+    std::vector<std::string> notes{};  ///< sentences: what was shifted, replaced, or depends on the number of devices
+};
+
+/// z = M r with M about A^-1: derive to use one of your own. Shared between solvers; used by one solve at a time.
+template <class T>
+class Preconditioner {
+public:
+    virtual ~Preconditioner() = default;
+    /// Appends what computes z = M r; r is left as it is, and is not z. Vectors are sliced as those of the matrix's
+    /// make_y(). Nothing need be done where the iteration has stopped.
+    virtual void append(Sequence& sequence, const Vec<T>& z, const Vec<T>& r) = 0;
+    /// Appends what computes z = M^T r, for methods with SolverInfo::transposed that take a preconditioner.
+    /// \throws Error(usage) unless it is overridden; a symmetric one calls append()
+    RMSP_API virtual void append_transposed(Sequence& sequence, const Vec<T>& z, const Vec<T>& r);
+    /// The values of the matrix are new, its structure is what it was. Blocks. What sequences have recorded stays
+    /// valid. If it throws, the preconditioner is what it was before.
+    virtual void renew() {}
+    /// Names it, for reports.
+    virtual std::string name() const = 0;
+    /// Whether append() takes vectors in Order::kernel of the matrix as well.
+    virtual bool takes_kernel_order() const { return false; }
+    /// What it cost; the name alone unless it is overridden.
+    virtual PreconditionerReport report() const { return {.name = name()}; }
+};
+
+struct PreconditionerOptions {
+    int block_size = 8;  ///< block-jacobi: rows of a block, 1 to 32
+    /// spai, isai, fsai: M has the pattern of A^pattern_power, from 0, the diagonal alone, to 8.
+    int pattern_power = 1;
+    /// spai, isai, fsai: most entries of a row of M; those fewer steps away in A's graph, then the larger ones, stay.
+    std::int64_t most_entries = 128;
+    int degree = 4;  ///< polynomial: products with A, 0 to 64
+    /// polynomial: the largest eigenvalue over the smallest one that it is made for; above 1.
+    double eigenvalue_ratio = 30;
+};
+
+/// One of list_preconditioners().
+struct PreconditionerInfo {
+    std::string_view name;
+    std::string_view description;
+    bool symmetric = false;  ///< M is symmetric where A is
+    bool definite = false;   ///< M is positive definite where A is, as conjugate gradients need it
+};
+/// All of them. The names are those of SolverOptions::preconditioner; "none", the first one, does nothing.
+RMSP_API std::span<const PreconditionerInfo> list_preconditioners() noexcept;
+
+/// A preconditioner for a matrix, which it shares; made on the host by all threads, from the values that the devices
+/// hold. Null for "none". Blocks.
+/// \throws Error(usage) for an unknown name or option, a matrix that is not square, and factors that do not exist: a
+///         pivot of schwarz-ilu0 is zero, or one of schwarz-ic0 not positive, with the largest shift too;
+///         Error(out_of_memory)
+template <class T>
+[[nodiscard]] RMSP_API std::shared_ptr<Preconditioner<T>> make_preconditioner(
+    const DistributedMatrix<T>& matrix, const std::string& name, const PreconditionerOptions& options = {});
+
+/// What computes a device's slice of z of the same slice of r, both in that device's memory: queued on call.stream, or
+/// done at once on a host device, where slices of several devices are done at the same time.
+template <class T>
+using LocalPreconditioner = std::function<void(const DeviceCall& call, std::span<const T> r, std::span<T> z)>;
+
+/// A preconditioner of a function on local slices. It is called on the thread of each device as iterations are queued.
+/// renew() does nothing: a function that depends on the matrix's values holds what it needs of them.
+/// \throws Error(usage) for an empty function, and a matrix that is not square
+template <class T>
+[[nodiscard]] RMSP_API std::shared_ptr<Preconditioner<T>> make_preconditioner(
+    const DistributedMatrix<T>& matrix, std::type_identity_t<LocalPreconditioner<T>> apply);
+
+}  // namespace rmsp

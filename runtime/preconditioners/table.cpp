@@ -1,0 +1,173 @@
+#include <array>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <core/value_types.hpp>
+#include <rmsp/error.hpp>
+#include <rmsp/preconditioner.hpp>
+
+#include "core/edit_distance.hpp"
+#include "runtime/preconditioners/block_jacobi.hpp"
+#include "runtime/preconditioners/fsai.hpp"
+#include "runtime/preconditioners/jacobi.hpp"
+#include "runtime/preconditioners/polynomial.hpp"
+#include "runtime/preconditioners/schwarz.hpp"
+#include "runtime/preconditioners/sparse_inverse.hpp"
+#include "runtime/preconditioners/user.hpp"
+
+namespace rmsp {
+namespace preconditioners {
+namespace {
+
+template <class T>
+using Pointer = std::shared_ptr<Preconditioner<T>>;
+
+/// A row of the table of preconditioners.
+template <class T>
+struct Kind {
+    PreconditionerInfo info;
+    Pointer<T> (*make)(const DistributedMatrix<T>& matrix, const PreconditionerOptions& options) = nullptr;
+};
+
+template <class T, template <class> class P>
+Pointer<T> make(const DistributedMatrix<T>& matrix, const PreconditionerOptions& options)
+{
+    return std::make_shared<P<T>>(matrix, options);
+}
+
+template <class T>
+Pointer<T> make_spai0(const DistributedMatrix<T>& matrix, const PreconditionerOptions&)
+{
+    return std::make_shared<SparseInverse<T>>(matrix, "spai-0", matrix::SparseInverse::spai,
+                                              matrix::InversePattern{.power = 0});
+}
+
+template <class T>
+Pointer<T> make_spai(const DistributedMatrix<T>& matrix, const PreconditionerOptions& options)
+{
+    return std::make_shared<SparseInverse<T>>(matrix, "spai", matrix::SparseInverse::spai, pattern_of(options));
+}
+
+template <class T>
+Pointer<T> make_isai(const DistributedMatrix<T>& matrix, const PreconditionerOptions& options)
+{
+    return std::make_shared<SparseInverse<T>>(matrix, "isai", matrix::SparseInverse::isai, pattern_of(options));
+}
+
+template <class T, const Factors<T>& factors>
+Pointer<T> make_schwarz(const DistributedMatrix<T>& matrix, const PreconditionerOptions&)
+{
+    return std::make_shared<Schwarz<T>>(matrix, factors);
+}
+
+/// Every preconditioner; the order is that of lists.
+template <class T>
+const auto& kinds()
+{
+    static const std::array rows{
+        Kind<T>{{.name = "none", .description = "M = I", .symmetric = true, .definite = true}, nullptr},
+        Kind<T>{{.name = "jacobi",
+                 .description = "the inverse of the diagonal; joins the passes around it",
+                 .symmetric = true,
+                 .definite = true},
+                make<T, Jacobi>},
+        Kind<T>{{.name = "block-jacobi",
+                 .description = "inverses of dense blocks of block_size rows along the diagonal; matrices with several "
+                                "unknowns a point",
+                 .symmetric = true,
+                 .definite = true},
+                make<T, BlockJacobi>},
+        Kind<T>{{.name = "spai-0",
+                 .description = "the diagonal M with the least |M A - I|",
+                 .symmetric = true,
+                 .definite = true},
+                make_spai0<T>},
+        Kind<T>{{.name = "spai",
+                 .description = "the M with the pattern of A^pattern_power and the least |M A - I|; one product an "
+                                "iteration"},
+                make_spai<T>},
+        Kind<T>{
+            {.name = "isai",
+             .description = "the M with the pattern of A^pattern_power and M A = I there; cheaper to make than spai"},
+            make_isai<T>},
+        Kind<T>{{.name = "fsai",
+                 .description = "M = G^T G with the pattern of A^pattern_power, of a symmetric positive definite A: a "
+                                "sparse inverse for conjugate gradients",
+                 .symmetric = true,
+                 .definite = true},
+                make<T, Fsai>},
+        Kind<T>{{.name = "polynomial",
+                 .description = "Chebyshev's polynomial of A divided by its diagonal; `degree` products and no inner "
+                                "product an iteration; eigenvalues that are positive, or nearly",
+                 .symmetric = true,
+                 .definite = true},
+                make<T, Polynomial>},
+        Kind<T>{{.name = "schwarz-ilu0",
+                 .description = "each device solves with incomplete factors L U of its rows; more devices take more "
+                                "iterations"},
+                make_schwarz<T, ilu0<T>>},
+        Kind<T>{{.name = "schwarz-ic0",
+                 .description = "each device solves with incomplete factors L L^T of its rows of a symmetric positive "
+                                "definite A; more devices take more iterations",
+                 .symmetric = true,
+                 .definite = true},
+                make_schwarz<T, ic0<T>>},
+    };
+    return rows;
+}
+
+}  // namespace
+}  // namespace preconditioners
+
+std::span<const PreconditionerInfo> list_preconditioners() noexcept
+{
+    static const auto all = [] {
+        std::vector<PreconditionerInfo> infos;
+        for (const auto& row : preconditioners::kinds<double>()) {
+            infos.push_back(row.info);
+        }
+        return infos;
+    }();
+    return all;
+}
+
+template <class T>
+std::shared_ptr<Preconditioner<T>> make_preconditioner(const DistributedMatrix<T>& matrix, const std::string& name,
+                                                       const PreconditionerOptions& options)
+{
+    std::vector<std::string> names;
+    for (const auto& row : preconditioners::kinds<T>()) {
+        if (row.info.name == name) {
+            return row.make == nullptr ? nullptr : row.make(matrix, options);
+        }
+        names.emplace_back(row.info.name);
+    }
+    throw Error(ErrorCode::usage, core::unknown_name("preconditioner", name, names));
+}
+
+template <class T>
+std::shared_ptr<Preconditioner<T>> make_preconditioner(const DistributedMatrix<T>& matrix,
+                                                       std::type_identity_t<LocalPreconditioner<T>> apply)
+{
+    return std::make_shared<preconditioners::User<T>>(matrix, std::move(apply));
+}
+
+template <class T>
+void Preconditioner<T>::append_transposed(Sequence&, const Vec<T>&, const Vec<T>&)
+{
+    throw Error(ErrorCode::usage,
+                fmt::format("preconditioner \"{}\" cannot be applied transposed, as the solver needs it", name()));
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                          \
+    template std::shared_ptr<Preconditioner<T>> make_preconditioner(const DistributedMatrix<T>&, const std::string&, \
+                                                                    const PreconditionerOptions&);                   \
+    template std::shared_ptr<Preconditioner<T>> make_preconditioner(const DistributedMatrix<T>&,                     \
+                                                                    LocalPreconditioner<T>);                         \
+    template void Preconditioner<T>::append_transposed(Sequence&, const Vec<T>&, const Vec<T>&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp
