@@ -80,10 +80,10 @@ std::vector<double> diagonal_of(const CsrMatrix<T>& a)
 /// z = M r, through a sequence.
 template <class T>
 std::vector<T> applied(const Runtime& runtime, const DistributedMatrix<T>& matrix, Preconditioner<T>& m,
-                       const std::vector<T>& r, bool of_transpose = false)
+                       const std::vector<T>& r, bool of_transpose = false, Order order = Order::matrix)
 {
-    auto in = matrix.make_y();
-    const auto out = matrix.make_y();
+    auto in = matrix.make_y(order);
+    const auto out = matrix.make_y(order);
     in.upload(r.data());
     const Scalars scalars(runtime);
     Sequence sequence(scalars);
@@ -346,6 +346,60 @@ TEST_P(Preconditioners, RenewedOnesHaveTheBitsOfNewOnes)
         const auto anew = make_preconditioner(matrix, made[i]->name());
         EXPECT_EQ(renewed, applied(*runtime_, matrix, *anew, r)) << made[i]->name();
         EXPECT_NE(renewed, old[i]) << made[i]->name();
+    }
+}
+
+TEST_P(Preconditioners, TakeVectorsInTheOrderOfTheKernel)
+{
+    const auto a = definite<double>(12);
+    DistributeOptions options;
+    options.kernel = GetParam().gpus > 0 ? "sell-reordered" : "auto";
+    const auto matrix = runtime_->distribute(a.view(), options);
+    const auto r = random_vector<double>(a.rows, 3);
+    for (const PreconditionerInfo& info : list_preconditioners().subspan(1)) {
+        const auto m = make_preconditioner(matrix, std::string(info.name));
+        const auto plain = applied(*runtime_, matrix, *m, r);
+        if (m->takes_kernel_order() || matrix.make_y(Order::kernel).order() == Order::matrix) {
+            const auto in_order = applied(*runtime_, matrix, *m, r, false, Order::kernel);
+            expect_near(in_order, plain, 1000, std::string(info.name));
+        } else {
+            EXPECT_THAT(usage_message([&] { applied(*runtime_, matrix, *m, r, false, Order::kernel); }),
+                        HasSubstr("Order::matrix"));
+        }
+        const SolveResult solved = info.definite ? solve(matrix, r, std::string(info.name)) : SolveResult{};
+        EXPECT_EQ(solved.converged(), info.definite) << info.name << ": " << solved.reason;
+    }
+}
+
+TEST_P(Preconditioners, AreMadeForEveryFormatAndNumberOfDevices)
+{
+    const auto a = definite<double>(8);
+    const auto csc = to_csc(a.view());
+    const auto coo = shuffled(to_coo(a.view()));
+    const auto b = random_vector<double>(a.rows, 3);
+    DistributeOptions one;
+    one.devices = 1;
+    DistributeOptions split;
+    split.unsorted = Unsorted::split;
+    DistributeOptions cut_rows;
+    cut_rows.alignment = RowAlignment::exact;
+    DistributeOptions streamed;
+    streamed.mode = Mode::streamed;
+    const DistributedMatrix<double> matrices[] = {
+        runtime_->distribute(a.view(), one), runtime_->distribute(csc.view()), runtime_->distribute(coo.view(), split),
+        runtime_->distribute(a.view(), cut_rows), runtime_->distribute(a.view(), streamed)};
+    for (const auto& matrix : matrices) {
+        for (const PreconditionerInfo& info : list_preconditioners()) {
+            if (info.definite) {
+                const SolveResult result = solve(matrix, b, std::string(info.name));
+                EXPECT_TRUE(result.converged()) << info.name << ": " << result.reason;
+            }
+        }
+        for (const char* const name : {"spai", "isai"}) {
+            const auto kind = name[0] == 's' ? matrix::SparseInverse::spai : matrix::SparseInverse::isai;
+            const auto m = make_preconditioner(matrix, name);
+            expect_near(applied(*runtime_, matrix, *m, b), inverse_reference(a, kind, 1, b, false), 400, name);
+        }
     }
 }
 
