@@ -8,6 +8,7 @@
 #include <core/value_types.hpp>
 #include <rmsp/spgemm.hpp>
 
+#include "core/first_error.hpp"
 #include "matrix/compare.hpp"
 
 namespace rmsp {
@@ -90,6 +91,7 @@ Verification verify_spgemm(const CsrView<T>& a, const CsrView<T>& b, T alpha, co
     }
     detail::Worst worst;
     const std::int64_t samples = std::min(sampled_rows, a.rows);
+    core::FirstError error;
 #pragma omp parallel
     {
         detail::Worst own;
@@ -121,11 +123,13 @@ Verification verify_spgemm(const CsrView<T>& a, const CsrView<T>& b, T alpha, co
         }
 #pragma omp for schedule(dynamic, 4) nowait
         for (std::int64_t s = 0; s < samples; ++s) {
-            compare_row(a, b, alpha, c, a.rows / samples * s + a.rows % samples * s / samples, own);
+            error.guard(
+                [&] { compare_row(a, b, alpha, c, a.rows / samples * s + a.rows % samples * s / samples, own); });
         }
 #pragma omp critical(rmsp_verify_spgemm)
         worst.merge(own);
     }
+    error.rethrow();
     return worst.result();
 }
 

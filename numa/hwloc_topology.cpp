@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <new>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -34,11 +35,26 @@ struct FreeBitmap {
 };
 using Bitmap = std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, FreeBitmap>;
 
+/// What errno says after a call of hwloc.
+[[noreturn]] void fail(const char* what)
+{
+    throw Error(errno == ENOMEM ? ErrorCode::out_of_memory : ErrorCode::internal,
+                fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+Bitmap checked(hwloc_bitmap_t bitmap)
+{
+    if (bitmap == nullptr) {
+        throw std::bad_alloc();
+    }
+    return Bitmap(bitmap);
+}
+
 TopologyHandle new_topology()
 {
     hwloc_topology_t raw = nullptr;
     if (hwloc_topology_init(&raw) != 0) {
-        throw Error(ErrorCode::internal, fmt::format("hwloc cannot start: {}", std::strerror(errno)));
+        fail("hwloc cannot start");
     }
     TopologyHandle topology(raw);
     // Nodes outside the process's own set are kept, because GPUs hang on them; allowed_pus() leaves their cores out.
@@ -50,9 +66,9 @@ TopologyHandle new_topology()
 // Hardware threads that may be used: those the machine or its description allows, and live ones the process has.
 Bitmap allowed_pus(hwloc_topology_t topology, bool live)
 {
-    Bitmap allowed(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)));
+    Bitmap allowed = checked(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)));
     if (live) {
-        const Bitmap own(hwloc_bitmap_alloc());
+        const Bitmap own = checked(hwloc_bitmap_alloc());
         for (const int pu : process_cpuset()) {
             hwloc_bitmap_set(own.get(), static_cast<unsigned>(pu));
         }
@@ -111,7 +127,7 @@ std::vector<hwloc_obj_t> processor_nodes(hwloc_topology_t topology)
         all.push_back(object);
     }
     std::sort(all.begin(), all.end(), [](hwloc_obj_t a, hwloc_obj_t b) { return a->os_index < b->os_index; });
-    const Bitmap taken(hwloc_bitmap_alloc());
+    const Bitmap taken = checked(hwloc_bitmap_alloc());
     std::vector<hwloc_obj_t> result;
     for (const hwloc_obj_t node : all) {
         if (!hwloc_bitmap_iszero(node->cpuset) && !hwloc_bitmap_intersects(taken.get(), node->cpuset)) {
@@ -242,7 +258,7 @@ Topology live_topology()
         hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
     }
     if (hwloc_topology_load(topology.get()) != 0) {
-        throw Error(ErrorCode::internal, fmt::format("hwloc cannot read this machine: {}", std::strerror(errno)));
+        fail("hwloc cannot read this machine");
     }
     // HWLOC_XMLFILE and HWLOC_SYNTHETIC can make hwloc report another machine.
     const bool live = hwloc_topology_is_thissystem(topology.get()) != 0;

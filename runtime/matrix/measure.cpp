@@ -35,7 +35,9 @@ constexpr int marks_each = 9;
 class DeviceEvents {
 public:
     DeviceEvents(RuntimeState& runtime, std::size_t each)
-        : runtime_(runtime), events_(static_cast<std::size_t>(runtime.devices()))
+        : runtime_(runtime),
+          events_(static_cast<std::size_t>(runtime.devices())),
+          room_(static_cast<std::size_t>(runtime.devices()))
     {
         runtime_
             .submit([&](engine::Worker& worker, engine::Rendezvous&) {
@@ -49,8 +51,8 @@ public:
     ~DeviceEvents()
     {
         for (std::size_t rank = 0; rank < events_.size(); ++rank) {
-            auto* const own = new std::vector<std::unique_ptr<engine::Event>>(std::move(events_[rank]));
-            runtime_.release(static_cast<int>(rank), [own] { delete own; });
+            runtime_.release(static_cast<int>(rank), room_,
+                             [own = std::move(events_[rank])]() mutable { own.clear(); });
         }
     }
     DeviceEvents(const DeviceEvents&) = delete;
@@ -61,13 +63,17 @@ public:
 private:
     RuntimeState& runtime_;
     std::vector<std::vector<std::unique_ptr<engine::Event>>> events_;
+    engine::Tasks room_;
 };
 
 /// Evicts what applies left in the caches of the devices, by reading more than they hold: what is written would have to
 /// be written back at the expense of the apply that follows.
 class CacheFlush {
 public:
-    explicit CacheFlush(RuntimeState& runtime) : runtime_(runtime), data_(static_cast<std::size_t>(runtime.devices()))
+    explicit CacheFlush(RuntimeState& runtime)
+        : runtime_(runtime),
+          data_(static_cast<std::size_t>(runtime.devices())),
+          room_(static_cast<std::size_t>(runtime.devices()))
     {
         constexpr std::int64_t gpu_bytes = std::int64_t{256} << 20;
         constexpr std::int64_t host_bytes = std::int64_t{512} << 20;
@@ -85,8 +91,7 @@ public:
     ~CacheFlush()
     {
         for (std::size_t rank = 0; rank < data_.size(); ++rank) {
-            auto* const own = new kernels::DeviceArray<double>(std::move(data_[rank]));
-            runtime_.release(static_cast<int>(rank), [own] { delete own; });
+            runtime_.release(static_cast<int>(rank), room_, [own = std::move(data_[rank])]() mutable { own.reset(); });
         }
     }
     CacheFlush(const CacheFlush&) = delete;
@@ -102,6 +107,7 @@ private:
     RuntimeState& runtime_;
     std::int64_t entries_;
     std::vector<kernels::DeviceArray<double>> data_;
+    engine::Tasks room_;  ///< to free them
 };
 
 /// Applies of a matrix to vectors of their own, timed one by one.

@@ -71,19 +71,19 @@ std::future<void> RuntimeState::submit(engine::Job::Body body, std::function<voi
     return jobs->submit(std::move(body), std::move(finish), host_data);
 }
 
-void RuntimeState::release(int rank, const std::function<void()>& f) noexcept
+void RuntimeState::post_or_run(int rank, engine::Tasks& room) noexcept
 {
-    if (jobs && jobs->post(rank, [f](engine::Worker&) { f(); })) {
+    if (jobs && jobs->post(rank, room)) {
         return;
     }
-    if (!workers.empty()) {
-        try {
-            workers[static_cast<std::size_t>(rank)]->device().make_current();
-        } catch (const Error&) {
-            // The driver is shutting down and takes the memory with it; f still has host memory to free.
-        }
+    engine::Worker& worker = *workers[static_cast<std::size_t>(rank)];
+    try {
+        worker.device().make_current();
+    } catch (const std::exception&) {
+        // The driver is shutting down and takes the memory with it; what is to be run still has host memory to free.
     }
-    f();
+    room.front().run(worker);
+    room.pop_front();
 }
 
 void RuntimeState::stop() noexcept

@@ -58,11 +58,20 @@ struct RuntimeState {
     /// A job failed: devices that wait for others in it stop waiting.
     void give_up(std::uint64_t job) noexcept;
     std::future<void> submit(engine::Job::Body body, std::function<void()> finish = {}, bool host_data = false);
-    /// Runs f once, on the worker of a device behind everything submitted so far, or here if the workers have stopped.
-    /// f frees memory; it must not throw.
-    void release(int rank, const std::function<void()>& f) noexcept;
+    /// Runs f(), which frees memory and must not throw, once, on the worker of a device behind everything submitted so
+    /// far, or here if the workers have stopped. `room` has a task for it, which is used up: who has something to free
+    /// makes one for each device beforehand, as this is for destructors and allocates nothing.
+    template <class F>
+    void release(int rank, engine::Tasks& room, F f) noexcept
+    {
+        room.front().run.set([f = std::move(f)](engine::Worker&) mutable { f(); });
+        post_or_run(rank, room);
+    }
     /// Finishes the accepted jobs and ends the threads.
     void stop() noexcept;
+
+private:
+    void post_or_run(int rank, engine::Tasks& room) noexcept;
 };
 
 /// What the handle points to.

@@ -113,8 +113,12 @@ private:
         int unbound = 0;
 #pragma omp parallel num_threads(info().compute_units) reduction(+ : unbound)
         {
-            const int pu = threads[static_cast<std::size_t>(omp_get_thread_num())];
-            unbound += numa::bind_current_thread({pu}).bound ? 0 : 1;
+            try {
+                const int pu = threads[static_cast<std::size_t>(omp_get_thread_num())];
+                unbound += numa::bind_current_thread({pu}).bound ? 0 : 1;
+            } catch (const std::exception&) {
+                ++unbound;
+            }
         }
         if (unbound > 0) {
             core::log_warning(
