@@ -61,7 +61,6 @@ void write_text(const std::string& path, std::string_view text)
         std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored);
     const PendingOutput pending(path);
     name = replaces_device ? path : pending.temporary_name();
-    const std::string final_name = pending.final_name();
     std::FILE* file = std::fopen(name.c_str(), "wb");
     if (file == nullptr) {
         fail("create");
@@ -71,7 +70,7 @@ void write_text(const std::string& path, std::string_view text)
     if (std::fclose(file) != 0 || !complete) {
         fail("write");
     }
-    if (!replaces_device && std::rename(name.c_str(), final_name.c_str()) != 0) {
+    if (!replaces_device && std::rename(name.c_str(), pending.final_name().c_str()) != 0) {
         fail("rename the finished file");
     }
 }

@@ -1,7 +1,9 @@
 #include "apps/mspmv/signals.hpp"
 
 #include <atomic>
+#include <climits>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -26,25 +28,18 @@ namespace fs = std::filesystem;
 
 std::mutex mutex;
 std::atomic<bool> main_has_returned{false};
-fs::path pending;  // symbolic links resolved; empty: no output is under way
+std::string part;  // what the name of a file that is not whole yet begins with; empty: no output is under way
 
-/// What librmsp and write_text() add to the name of a file that is not whole yet.
-std::string part_prefix(const fs::path& path)
+/// Allocates nothing: there may be no memory left. librmsp counts the files that it begins, of which a command writes
+/// one; those of another process, 123 where this one is 12, are no longer names.
+void remove_parts() noexcept
 {
-    return fmt::format("{}.part-{}", path.filename().string(), ::getpid());
-}
-
-void remove_parts()
-{
-    std::error_code error;
-    const std::string prefix = part_prefix(pending);
-    const fs::path folder = pending.has_parent_path() ? pending.parent_path() : fs::path(".");
-    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-        const std::string name = it->path().filename().string();
-        // "x.part-12" and "x.part-12-0" are this process's, 12; "x.part-123" is not.
-        if (name == prefix || name.starts_with(prefix + '-')) {
-            std::error_code ignored;
-            fs::remove(it->path(), ignored);
+    constexpr int most_files = 64;
+    char name[PATH_MAX];
+    ::unlink(part.c_str());
+    for (int i = 0; i < most_files; ++i) {
+        if (std::snprintf(name, sizeof(name), "%s-%d", part.c_str(), i) < static_cast<int>(sizeof(name))) {
+            ::unlink(name);
         }
     }
 }
@@ -52,12 +47,8 @@ void remove_parts()
 void remove_pending_output() noexcept
 {
     const std::lock_guard lock(mutex);
-    try {
-        if (!pending.empty()) {
-            remove_parts();
-        }
-    } catch (const std::exception&) {
-        // Out of memory: the unfinished file stays.
+    if (!part.empty()) {
+        remove_parts();
     }
 }
 
@@ -130,18 +121,16 @@ PendingOutput::PendingOutput(const std::string& path)
 {
     std::error_code error;
     const fs::path resolved = fs::weakly_canonical(path, error);
+    final_name_ = error ? path : resolved.string();
+    temporary_name_ = fmt::format("{}.part-{}", final_name_, ::getpid());  // as librmsp's OutputFile does
     const std::lock_guard lock(mutex);
-    pending = error ? fs::path(path) : resolved;
+    part = temporary_name_;
 }
 
 PendingOutput::~PendingOutput()
 {
     const std::lock_guard lock(mutex);
-    pending.clear();
+    part.clear();
 }
-
-std::string PendingOutput::final_name() const { return pending.string(); }
-
-std::string PendingOutput::temporary_name() const { return (pending.parent_path() / part_prefix(pending)).string(); }
 
 }  // namespace rmsp::mspmv

@@ -26,9 +26,13 @@ public:
     PendingOutput& operator=(const PendingOutput&) = delete;
 
     /// `path` with symbolic links resolved, so that a link is not replaced by a file.
-    std::string final_name() const;
+    const std::string& final_name() const noexcept { return final_name_; }
     /// A name to write under before the rename to final_name().
-    std::string temporary_name() const;
+    const std::string& temporary_name() const noexcept { return temporary_name_; }
+
+private:
+    std::string final_name_;
+    std::string temporary_name_;
 };
 
 }  // namespace rmsp::mspmv
