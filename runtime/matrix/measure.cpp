@@ -66,6 +66,36 @@ private:
     engine::Tasks room_;
 };
 
+/// Jobs that use what the caller has on his stack: none is left when this goes, also where one could not be submitted.
+class UnderWay {
+public:
+    UnderWay() = default;
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+    ~UnderWay()
+    {
+        for (const auto& job : jobs_) {
+            if (job.valid()) {
+                job.wait();
+            }
+        }
+    }
+    /// Room for so many; add() does not allocate then.
+    void reserve(std::size_t jobs) { jobs_.reserve(jobs); }
+    void add(std::future<void> job) { jobs_.push_back(std::move(job)); }
+    /// Waits for all. \throws the error of the first that failed
+    void get()
+    {
+        jobs_.back().wait();
+        for (auto& job : jobs_) {
+            job.get();
+        }
+    }
+
+private:
+    std::vector<std::future<void>> jobs_;
+};
+
 /// Evicts what applies left in the caches of the devices, by reading more than they hold: what is written would have to
 /// be written back at the expense of the apply that follows.
 class CacheFlush {
@@ -153,7 +183,7 @@ public:
         const std::int64_t most = applies + Race<T>::most_applies + 1;
         for (std::int64_t i = 0; i < applies || (i < most && racing()); ++i) {
             if (flush_) {
-                submit_flush(nullptr, 0);
+                submit_flush(nullptr, 0).get();
             }
             submit(nullptr, nullptr, 0).get();
         }
@@ -167,7 +197,7 @@ public:
         PhaseProbe probe(runtime_, applies, marks_each);
         for (int i = 0; i < applies; ++i) {
             if (flush_) {
-                submit_flush(nullptr, 0);
+                submit_flush(nullptr, 0).get();
             }
             submit(&probe, nullptr, 0).get();
         }
@@ -263,17 +293,18 @@ private:
     {
         const DeviceEvents ends(runtime_, times.size() + 1);
         const DeviceEvents begins(runtime_, flush_ ? times.size() : 0);
+        UnderWay jobs;
+        jobs.reserve(2 * times.size() + 1);
         const auto begin = Clock::now();
-        runtime_.submit(
-            [&](engine::Worker& worker, engine::Rendezvous&) { worker.stream().record(ends.at(worker.rank(), 0)); });
-        std::future<void> last;
+        jobs.add(runtime_.submit(
+            [&](engine::Worker& worker, engine::Rendezvous&) { worker.stream().record(ends.at(worker.rank(), 0)); }));
         for (std::size_t i = 1; i <= times.size(); ++i) {
             if (flush_) {
-                submit_flush(&begins, i - 1);
+                jobs.add(submit_flush(&begins, i - 1));
             }
-            last = submit(nullptr, &ends, i);
+            jobs.add(submit(nullptr, &ends, i));
         }
-        last.get();
+        jobs.get();
         const double all = std::chrono::duration<double>(Clock::now() - begin).count();
         runtime_
             .submit([&](engine::Worker& worker, engine::Rendezvous& meeting) {
