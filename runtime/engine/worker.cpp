@@ -70,6 +70,10 @@ void Worker::run(const Placement& placement, const DeviceFactory& factory)
         // Before the first CUDA call of this thread and its first touch of memory, so that both happen near the device.
         if (!placement.cpus.empty()) {
             const auto result = numa::bind_current_thread(placement.cpus);
+            if (!result.bound && placement.strict) {
+                throw Error(ErrorCode::usage,
+                            fmt::format("strict binding: worker {} is not bound: {}", rank_, result.reason));
+            }
             if (!result.bound) {
                 core::log_warning(fmt::format("worker {} is not bound: {}", rank_, result.reason));
             }

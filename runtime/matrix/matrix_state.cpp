@@ -10,7 +10,7 @@ namespace rmsp::detail {
 template <class T>
 MatrixState<T>::~MatrixState()
 {
-    if (runtime) {
+    if (runtime && runtime->in_own_process()) {
         try {
             distributed::remember_races(*this);
         } catch (const std::exception&) {

@@ -28,6 +28,7 @@ namespace rmsp::detail {
 struct RuntimeState {
     ~RuntimeState();
 
+    int process = 0;  ///< that opened this
     RuntimeOptions options;
     Topology topology;
     std::vector<DeviceInfo> infos;                         ///< limit_gbs under `mutex`
@@ -50,8 +51,10 @@ struct RuntimeState {
     /// What bounds an apply on each device in GB/s as far as it is known, else 0: the bandwidth of its memory, or of
     /// the link over which a GPU is streamed to.
     std::vector<double> limits(Mode mode) const;
-    /// \throws Error(usage) on a described machine
+    /// \throws Error(usage) on a described machine, and in another process than the one that opened this
     void require_live() const;
+    /// Not in a process that fork() made: the workers' threads are not there, and their locks may be held for ever.
+    bool in_own_process() const noexcept;
     /// The transport of that name, connected now if it is not. On the caller's thread, not a worker's.
     /// \throws Error(device) if it does not connect the devices
     transport::Transport& transport(const std::string& name);

@@ -3,10 +3,12 @@
 #include <future>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include <rmsp/error.hpp>
 #include <runtime/engine/job.hpp>
 
 #include "workers.hpp"
@@ -35,6 +37,30 @@ TEST(Worker, ADeviceThatCannotOpenIsReportedAndTheThreadEnds)
                   []() -> std::unique_ptr<Device> { throw Error(ErrorCode::device, "no such device"); });
     EXPECT_THROW(worker.wait_until_open(), Error);
     EXPECT_FALSE(worker.post([](Worker&) {}));
+}
+
+TEST(Worker, StrictBindingFailsWhereAThreadCannotBeBound)
+{
+    for (const bool of_team : {false, true}) {
+        Placement placement;
+        placement.strict = true;
+        (of_team ? placement.threads : placement.cpus) = {1 << 20};
+        DeviceInfo info;
+        info.compute_units = 1;
+        info.placement = placement;
+        for (const bool strict : {true, false}) {
+            placement.strict = info.placement.strict = strict;
+            Worker worker(0, placement, [info] { return make_host_device(info); });
+            try {
+                worker.wait_until_open();
+                EXPECT_FALSE(strict);
+            } catch (const Error& e) {
+                EXPECT_TRUE(strict) << e.what();
+                EXPECT_EQ(e.code(), ErrorCode::usage);
+                EXPECT_NE(std::string(e.what()).find("strict binding"), std::string::npos) << e.what();
+            }
+        }
+    }
 }
 
 TEST(Worker, StopsAtOnceWithoutTasks)
