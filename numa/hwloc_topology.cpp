@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -247,10 +248,29 @@ Topology read_topology(hwloc_topology_t topology, bool live)
     return result;
 }
 
+/// hwloc makes every object that a synthetic description multiplies out to, of which there can be billions.
+/// \throws Error(usage) if these are more than any machine has
+void require_reasonable(std::string_view description, const std::string& where)
+{
+    constexpr double most_objects = 1 << 20;
+    double objects = 1;
+    for (std::size_t at = description.find(':'); at != std::string_view::npos; at = description.find(':', at + 1)) {
+        const std::string count(description.substr(at + 1, 24));
+        objects *= std::max(1.0, std::strtod(count.c_str(), nullptr));
+        if (!(objects <= most_objects)) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("{}: the synthetic machine has more than {} objects", where, most_objects));
+        }
+    }
+}
+
 }  // namespace
 
 Topology live_topology()
 {
+    if (const char* const synthetic = std::getenv("HWLOC_SYNTHETIC"); synthetic != nullptr) {
+        require_reasonable(synthetic, "HWLOC_SYNTHETIC");
+    }
     const TopologyHandle topology = new_topology();
     // These plug-ins would open the GPUs, before threads are bound. A build of hwloc that lacks one refuses the name:
     // no harm.
@@ -282,6 +302,7 @@ Topology topology_from_xml(std::string_view text, const std::string& name)
 
 Topology topology_from_synthetic(const std::string& description, const std::string& where)
 {
+    require_reasonable(description, where);
     const TopologyHandle topology = new_topology();
     if (hwloc_topology_set_synthetic(topology.get(), description.c_str()) != 0 ||
         hwloc_topology_load(topology.get()) != 0) {

@@ -6,6 +6,10 @@
 #include <string_view>
 #include <system_error>
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -68,6 +72,14 @@ int run(int argc, char** argv)
         return fail(rmsp::ErrorCode::usage, fmt::format("{} (see mspmv {}--help)", e.what(),
                                                         commands.empty() ? "" : commands.front()->get_name() + ' '));
     }
+#ifdef _OPENMP
+    // OpenMP's runtime ends the process where it cannot start a thread.
+    constexpr int most_threads = 4096;
+    if (omp_get_max_threads() > most_threads) {
+        return fail(rmsp::ErrorCode::usage, fmt::format("OMP_NUM_THREADS asks for {} threads, more than {}",
+                                                        omp_get_max_threads(), most_threads));
+    }
+#endif
     return action();
 }
 

@@ -100,6 +100,8 @@ int return_of_main(int status) noexcept
 
 void handle_termination()
 {
+    // A file that may grow no further is an error of write(), not the end of the process.
+    std::signal(SIGXFSZ, SIG_IGN);
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
