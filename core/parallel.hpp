@@ -14,17 +14,28 @@
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
+#include "core/process.hpp"
+
 namespace rmsp::core {
 
+/// OpenMP's runtime ends the process where it cannot start a thread, so what no machine has is refused before.
+inline constexpr int most_threads = 4096;
+
 /// Threads that a request means: 0 is every thread that OpenMP would use, which is the process's cpuset.
-/// \throws Error(usage) for a negative number
+/// \throws Error(usage) for a negative number, or more than most_threads, and as require_own_process()
 inline int thread_count(int requested)
 {
     if (requested < 0) {
         throw Error(ErrorCode::usage, "a reader cannot run on " + std::to_string(requested) + " threads");
     }
+    require_own_process();
 #ifdef _OPENMP
-    return requested > 0 ? requested : omp_get_max_threads();
+    const int threads = requested > 0 ? requested : omp_get_max_threads();
+    if (threads > most_threads) {
+        throw Error(ErrorCode::usage, std::to_string(threads) + " threads are more than " +
+                                          std::to_string(most_threads) + "; OMP_NUM_THREADS may ask for them");
+    }
+    return threads;
 #else
     return 1;
 #endif

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include <lzma.h>
 #include <zlib.h>
@@ -31,20 +32,52 @@ constexpr std::size_t output_step = std::size_t{1} << 20;
                             kind, size));
 }
 
-[[noreturn]] void fail_memory(const char* kind)
+[[noreturn]] void fail_memory(const std::string& name, const char* kind)
 {
-    throw Error(ErrorCode::out_of_memory, fmt::format("no memory for a {} stream", kind));
+    throw Error(ErrorCode::out_of_memory, fmt::format("{}: no memory for a {} stream", name, kind));
 }
+
+/// What comes out of a file, which a few bytes can make endless.
+class Output {
+public:
+    explicit Output(const std::string& name) : name_(name) {}
+
+    char* reserve(std::size_t extra)
+    {
+        core::require_memory(core::uint128{buffer_.size()} + extra, name_ + ": what it decompresses to");
+        try {
+            return buffer_.reserve(extra);
+        } catch (const Error& e) {
+            throw Error(e.code(), fmt::format("{}: {}", name_, e.what()));
+        }
+    }
+    /// \throws Error(io) if what has come does not begin as a file in Matrix Market format does
+    void use(std::size_t n)
+    {
+        buffer_.use(n);
+        const std::string_view begin = buffer_.view().substr(0, 2);
+        if (begin != std::string_view("%%").substr(0, begin.size())) {
+            throw Error(ErrorCode::io,
+                        fmt::format("{}: what it decompresses to does not begin with %%MatrixMarket", name_));
+        }
+    }
+    std::size_t free_bytes() const noexcept { return buffer_.free_bytes(); }
+    core::GrowingBuffer take() { return std::move(buffer_); }
+
+private:
+    const std::string& name_;
+    core::GrowingBuffer buffer_;
+};
 
 core::GrowingBuffer decompress_gzip(std::string_view data, const std::string& name, const Progress& progress)
 {
     z_stream stream{};
     if (inflateInit2(&stream, 15 + 16) != Z_OK) {
-        fail_memory("gzip");
+        fail_memory(name, "gzip");
     }
     const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
     core::ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
-    core::GrowingBuffer out;
+    Output out(name);
     std::size_t at = 0;
     int state = Z_OK;
     while (at < data.size()) {
@@ -68,7 +101,7 @@ core::GrowingBuffer decompress_gzip(std::string_view data, const std::string& na
             state = inflate(&stream, Z_NO_FLUSH);
             out.use(room - stream.avail_out);
             if (state == Z_MEM_ERROR) {
-                fail_memory("gzip");
+                fail_memory(name, "gzip");
             }
             if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR) {
                 fail_data(name, "gzip", at + step - stream.avail_in,
@@ -81,7 +114,7 @@ core::GrowingBuffer decompress_gzip(std::string_view data, const std::string& na
     if (state != Z_STREAM_END) {
         fail_truncated(name, "gzip", data.size());
     }
-    return out;
+    return out.take();
 }
 
 const char* describe_xz(lzma_ret code) noexcept
@@ -102,11 +135,11 @@ core::GrowingBuffer decompress_xz(std::string_view data, const std::string& name
 {
     lzma_stream stream = LZMA_STREAM_INIT;
     if (lzma_stream_decoder(&stream, UINT64_MAX, LZMA_CONCATENATED) != LZMA_OK) {
-        fail_memory("xz");
+        fail_memory(name, "xz");
     }
     const std::unique_ptr<lzma_stream, void (*)(lzma_stream*)> guard(&stream, lzma_end);
     core::ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
-    core::GrowingBuffer out;
+    Output out(name);
     stream.next_in = reinterpret_cast<const std::uint8_t*>(data.data());
     stream.avail_in = data.size();
     for (;;) {
@@ -118,13 +151,13 @@ core::GrowingBuffer decompress_xz(std::string_view data, const std::string& name
         out.use(room - stream.avail_out);
         meter.advance(static_cast<std::int64_t>(stream.total_in - before));
         if (code == LZMA_STREAM_END) {
-            return out;
+            return out.take();
         }
         if (code == LZMA_BUF_ERROR) {
             fail_truncated(name, "xz", data.size());
         }
         if (code == LZMA_MEM_ERROR) {
-            fail_memory("xz");
+            fail_memory(name, "xz");
         }
         if (code != LZMA_OK) {
             fail_data(name, "xz", static_cast<std::size_t>(stream.total_in), describe_xz(code));
@@ -136,12 +169,12 @@ core::GrowingBuffer decompress_zstd(std::string_view data, const std::string& na
 {
     const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
     if (!context) {
-        fail_memory("zstd");
+        fail_memory(name, "zstd");
     }
     // Archives of large matrices are often made with --long, whose window is above the default limit.
     ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
     core::ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
-    core::GrowingBuffer out;
+    Output out(name);
     ZSTD_inBuffer in{data.data(), data.size(), 0};
     std::size_t expected = 1;
     for (;;) {
@@ -161,14 +194,14 @@ core::GrowingBuffer decompress_zstd(std::string_view data, const std::string& na
     if (expected != 0) {
         fail_truncated(name, "zstd", data.size());
     }
-    return out;
+    return out.take();
 }
 
 std::string compress_gzip(std::string_view text)
 {
     z_stream stream{};
     if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-        fail_memory("gzip");
+        fail_memory("output", "gzip");
     }
     const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, deflateEnd);
     std::string out(deflateBound(&stream, text.size()), '\0');
@@ -191,7 +224,7 @@ std::string compress_xz(std::string_view text)
                                                   reinterpret_cast<const std::uint8_t*>(text.data()), text.size(),
                                                   reinterpret_cast<std::uint8_t*>(out.data()), &used, out.size());
     if (code == LZMA_MEM_ERROR) {
-        fail_memory("xz");
+        fail_memory("output", "xz");
     }
     if (code != LZMA_OK) {
         throw Error(ErrorCode::internal,

@@ -57,7 +57,8 @@ InputFile::InputFile(const std::string& path) : path_(path)
         if (size > 0) {
             void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd_, 0);
             if (data == MAP_FAILED) {
-                fail_input(path, "map", errno);
+                const auto code = errno == ENOMEM ? ErrorCode::out_of_memory : ErrorCode::io;
+                throw Error(code, fmt::format("{}: cannot map {} bytes: {}", path, size, std::strerror(errno)));
             }
             mapped_ = true;
             bytes_ = {static_cast<const char*>(data), size};

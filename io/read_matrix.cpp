@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <new>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -16,8 +17,10 @@
 
 namespace rmsp {
 
+namespace {
+
 template <class T>
-CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options)
+CsrMatrix<T> read(const std::string& path, const ReadOptions& options)
 {
     using namespace std::string_view_literals;
     const io::InputFile file(path);
@@ -36,6 +39,18 @@ CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options)
     }
     const core::GrowingBuffer text = io::decompress(codec, bytes, path, options.progress);
     return parse_matrix_market<T>(text.view(), path, options);
+}
+
+}  // namespace
+
+template <class T>
+CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options)
+{
+    try {
+        return read<T>(path, options);
+    } catch (const std::bad_alloc&) {
+        throw Error(ErrorCode::out_of_memory, path + ": out of host memory while it is read");
+    }
 }
 
 template <class T>

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <set>
+#include <string_view>
 
 #include <zlib.h>
 
@@ -107,6 +109,13 @@ void ZipArchive::read_directory(std::uint64_t offset, std::uint64_t bytes, std::
         }
         members_.push_back(read_record(record, {record + directory_bytes + name_bytes, extra_bytes}));
         at += record_bytes;
+    }
+    // Which of two a reader takes is a matter of taste, and SciPy's is another than ours was.
+    std::set<std::string_view> names;
+    for (const ZipMember& member : members_) {
+        if (!names.insert(member.name).second) {
+            fail_zip(file_, fmt::format("member '{}' is there twice", member.name));
+        }
     }
 }
 

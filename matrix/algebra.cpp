@@ -10,6 +10,8 @@
 #include <rmsp/convert.hpp>
 #include <rmsp/spgemm.hpp>
 
+#include "core/first_error.hpp"
+
 namespace rmsp {
 namespace {
 
@@ -22,10 +24,12 @@ CsrMatrix<T> by_rows(std::int64_t rows, std::int64_t cols, const Count& count, c
     out.cols = cols;
     out.row_ptr.resize(static_cast<std::size_t>(rows) + 1);
     out.row_ptr[0] = 0;
+    core::FirstError error;
 #pragma omp parallel for schedule(dynamic, 1024)
     for (std::int64_t row = 0; row < rows; ++row) {
-        out.row_ptr[static_cast<std::size_t>(row) + 1] = count(row);
+        error.guard([&] { out.row_ptr[static_cast<std::size_t>(row) + 1] = count(row); });
     }
+    error.rethrow();
     std::partial_sum(out.row_ptr.begin(), out.row_ptr.end(), out.row_ptr.begin());
     const auto nnz = static_cast<std::size_t>(out.row_ptr.back());
     out.values.resize(nnz);
@@ -34,9 +38,10 @@ CsrMatrix<T> by_rows(std::int64_t rows, std::int64_t cols, const Count& count, c
 #pragma omp parallel for schedule(dynamic, 1024)
         for (std::int64_t row = 0; row < rows; ++row) {
             const std::int64_t begin = out.row_ptr[static_cast<std::size_t>(row)];
-            fill(row, columns.data() + begin, out.values.data() + begin);
+            error.guard([&] { fill(row, columns.data() + begin, out.values.data() + begin); });
         }
     });
+    error.rethrow();
     return out;
 }
 

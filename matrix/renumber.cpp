@@ -9,6 +9,8 @@
 #include <core/value_types.hpp>
 #include <rmsp/error.hpp>
 
+#include "core/first_error.hpp"
+
 namespace rmsp {
 namespace {
 
@@ -161,6 +163,7 @@ CsrMatrix<T> renumbered(const CsrView<T>& a, std::span<const std::int64_t> row_a
     out.values.resize(static_cast<std::size_t>(a.nnz));
     const auto fill = [&](const auto* row_ptr, const auto* col_idx, auto* columns) {
         using Column = std::remove_pointer_t<decltype(columns)>;
+        core::FirstError error;
 #pragma omp parallel if (a.nnz > least_parallel)
         {
             std::vector<std::pair<Column, std::int64_t>> entries;  // new column, old place
@@ -168,10 +171,12 @@ CsrMatrix<T> renumbered(const CsrView<T>& a, std::span<const std::int64_t> row_a
             for (std::int64_t i = 0; i < a.rows; ++i) {
                 const std::int64_t row = row_at[static_cast<std::size_t>(i)];
                 entries.clear();
-                for (auto k = static_cast<std::int64_t>(row_ptr[row]); k < static_cast<std::int64_t>(row_ptr[row + 1]);
-                     ++k) {
-                    entries.emplace_back(static_cast<Column>(place[static_cast<std::size_t>(col_idx[k])]), k);
-                }
+                error.guard([&] {
+                    const auto end = static_cast<std::int64_t>(row_ptr[row + 1]);
+                    for (auto k = static_cast<std::int64_t>(row_ptr[row]); k < end; ++k) {
+                        entries.emplace_back(static_cast<Column>(place[static_cast<std::size_t>(col_idx[k])]), k);
+                    }
+                });
                 std::sort(entries.begin(), entries.end());
                 auto to = static_cast<std::size_t>(out.row_ptr[static_cast<std::size_t>(i)]);
                 for (const auto& [column, from] : entries) {
@@ -180,6 +185,7 @@ CsrMatrix<T> renumbered(const CsrView<T>& a, std::span<const std::int64_t> row_a
                 }
             }
         }
+        error.rethrow();
     };
     a.row_ptr.visit([&](const auto* row_ptr) {
         a.col_idx.visit([&](const auto* col_idx) {

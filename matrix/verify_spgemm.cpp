@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include <core/value_types.hpp>
 #include <rmsp/spgemm.hpp>
 
+#include "core/first_error.hpp"
 #include "matrix/compare.hpp"
 
 namespace rmsp {
@@ -31,12 +31,14 @@ void compare_row(const CsrView<T>& a, const CsrView<T>& b, T alpha, const CsrVie
     struct Product {
         std::int64_t column;
         long double value;
+        long double unscaled;  ///< its magnitude without alpha
     };
     std::vector<Product> products;
     for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
         const std::int64_t k = a.col_idx[i];
         for (std::int64_t j = b.row_ptr[k]; j < b.row_ptr[k + 1]; ++j) {
-            products.push_back({b.col_idx[j], static_cast<long double>(alpha) * a.values[i] * b.values[j]});
+            const long double product = static_cast<long double>(a.values[i]) * b.values[j];
+            products.push_back({b.col_idx[j], static_cast<long double>(alpha) * product, std::fabs(product)});
         }
     }
     std::stable_sort(products.begin(), products.end(),
@@ -46,16 +48,21 @@ void compare_row(const CsrView<T>& a, const CsrView<T>& b, T alpha, const CsrVie
         const std::int64_t column = products[i].column;
         long double sum = 0;
         long double magnitude = 0;
+        long double unscaled = 0;
         std::int64_t n = 0;
         for (; i < products.size() && products[i].column == column; ++i, ++n) {
             sum += products[i].value;
             magnitude += std::fabs(products[i].value);
+            unscaled += products[i].unscaled;
         }
+        const long double largest = std::fmax(magnitude, unscaled);
         if (out >= c.row_ptr[row + 1] || c.col_idx[out] != column) {
             worst.add_structure_error(row);
             return;
         }
-        worst.add(row, c.values[out++], sum, magnitude, static_cast<double>(n + 4) * std::numeric_limits<T>::epsilon());
+        detail::Comparison comparison{row, c.values[out++], sum, magnitude, largest};
+        detail::set_bounds(comparison, n, alpha);
+        worst.template add<T>(comparison);
     }
     if (out != c.row_ptr[row + 1]) {
         worst.add_structure_error(row);
@@ -90,6 +97,7 @@ Verification verify_spgemm(const CsrView<T>& a, const CsrView<T>& b, T alpha, co
     }
     detail::Worst worst;
     const std::int64_t samples = std::min(sampled_rows, a.rows);
+    core::FirstError error;
 #pragma omp parallel
     {
         detail::Worst own;
@@ -116,16 +124,24 @@ Verification verify_spgemm(const CsrView<T>& a, const CsrView<T>& b, T alpha, co
                 own.add_structure_error(row);
                 continue;
             }
-            own.add(row, sum, expected, magnitude,
-                    static_cast<double>(products + 4) * std::numeric_limits<T>::epsilon());
+            if (!std::isfinite(sum)) {
+                // A vector that makes an entry smaller hides that it may overflow.
+                error.guard([&] { compare_row(a, b, alpha, c, row, own); });
+                continue;
+            }
+            detail::Comparison comparison{row, sum, expected, magnitude, magnitude};
+            detail::set_bounds(comparison, products, alpha);
+            own.template add<T>(comparison);
         }
 #pragma omp for schedule(dynamic, 4) nowait
         for (std::int64_t s = 0; s < samples; ++s) {
-            compare_row(a, b, alpha, c, a.rows / samples * s + a.rows % samples * s / samples, own);
+            error.guard(
+                [&] { compare_row(a, b, alpha, c, a.rows / samples * s + a.rows % samples * s / samples, own); });
         }
 #pragma omp critical(rmsp_verify_spgemm)
         worst.merge(own);
     }
+    error.rethrow();
     return worst.result();
 }
 

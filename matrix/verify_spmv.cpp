@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 
 #include <core/value_types.hpp>
 #include <rmsp/runtime.hpp>
@@ -13,7 +12,6 @@ Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const
                          StoredValues values)
 {
     detail::Worst worst;
-    constexpr double eps = std::numeric_limits<T>::epsilon();
     const auto value = [&](std::int64_t i) {
         return values == StoredValues::floats ? static_cast<T>(static_cast<float>(a.values[i])) : a.values[i];
     };
@@ -31,15 +29,19 @@ Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const
                     sum += product;
                     magnitude += std::fabs(product);
                 }
-                long double reference = static_cast<long double>(alpha) * sum;
-                magnitude *= std::fabs(static_cast<long double>(alpha));
+                detail::Comparison c;
+                c.row = row;
+                c.value = y[row];
+                c.reference = static_cast<long double>(alpha) * sum;
+                c.magnitude = magnitude * std::fabs(static_cast<long double>(alpha));
                 if (beta != T{0}) {
                     const long double old = static_cast<long double>(beta) * static_cast<long double>(y_in[row]);
-                    reference += old;
-                    magnitude += std::fabs(old);
+                    c.reference += old;
+                    c.magnitude += std::fabs(old);
                 }
-                own.add(row, y[row], reference, magnitude,
-                        static_cast<double>(row_ptr[row + 1] - row_ptr[row] + 4) * eps);
+                c.largest = std::fmax(magnitude, c.magnitude);
+                detail::set_bounds(c, row_ptr[row + 1] - row_ptr[row], alpha);
+                own.template add<T>(c);
             }
 #pragma omp critical(rmsp_verify_spmv)
             worst.merge(own);

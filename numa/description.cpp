@@ -14,6 +14,7 @@
 #include <rmsp/error.hpp>
 
 #include "core/edit_distance.hpp"
+#include "core/toml_depth.hpp"
 #include "numa/cores.hpp"
 #include "numa/hwloc_topology.hpp"
 
@@ -262,10 +263,15 @@ std::string quoted(std::string_view value)
 
 Topology parse_description(std::string_view text, const std::string& name)
 {
+    if (const auto deep = core::too_deep_toml(text)) {
+        throw Error(ErrorCode::io, fmt::format("{}:{}:{}: more than {} tables or lists in each other", name, deep->line,
+                                               deep->column, core::most_toml_levels));
+    }
     try {
         return DescriptionReader(name).read(toml::parse(text, name));
     } catch (const toml::parse_error& error) {
-        throw Error(ErrorCode::io, fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()));
+        throw Error(ErrorCode::io, fmt::format("{}:{}:{}: {}", name, error.source().begin.line,
+                                               error.source().begin.column, error.description()));
     }
 }
 

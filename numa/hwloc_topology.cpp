@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <new>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -34,11 +36,26 @@ struct FreeBitmap {
 };
 using Bitmap = std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, FreeBitmap>;
 
+/// What errno says after a call of hwloc.
+[[noreturn]] void fail(const char* what)
+{
+    throw Error(errno == ENOMEM ? ErrorCode::out_of_memory : ErrorCode::internal,
+                fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+Bitmap checked(hwloc_bitmap_t bitmap)
+{
+    if (bitmap == nullptr) {
+        throw std::bad_alloc();
+    }
+    return Bitmap(bitmap);
+}
+
 TopologyHandle new_topology()
 {
     hwloc_topology_t raw = nullptr;
     if (hwloc_topology_init(&raw) != 0) {
-        throw Error(ErrorCode::internal, fmt::format("hwloc cannot start: {}", std::strerror(errno)));
+        fail("hwloc cannot start");
     }
     TopologyHandle topology(raw);
     // Nodes outside the process's own set are kept, because GPUs hang on them; allowed_pus() leaves their cores out.
@@ -50,9 +67,9 @@ TopologyHandle new_topology()
 // Hardware threads that may be used: those the machine or its description allows, and live ones the process has.
 Bitmap allowed_pus(hwloc_topology_t topology, bool live)
 {
-    Bitmap allowed(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)));
+    Bitmap allowed = checked(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)));
     if (live) {
-        const Bitmap own(hwloc_bitmap_alloc());
+        const Bitmap own = checked(hwloc_bitmap_alloc());
         for (const int pu : process_cpuset()) {
             hwloc_bitmap_set(own.get(), static_cast<unsigned>(pu));
         }
@@ -111,7 +128,7 @@ std::vector<hwloc_obj_t> processor_nodes(hwloc_topology_t topology)
         all.push_back(object);
     }
     std::sort(all.begin(), all.end(), [](hwloc_obj_t a, hwloc_obj_t b) { return a->os_index < b->os_index; });
-    const Bitmap taken(hwloc_bitmap_alloc());
+    const Bitmap taken = checked(hwloc_bitmap_alloc());
     std::vector<hwloc_obj_t> result;
     for (const hwloc_obj_t node : all) {
         if (!hwloc_bitmap_iszero(node->cpuset) && !hwloc_bitmap_intersects(taken.get(), node->cpuset)) {
@@ -231,10 +248,29 @@ Topology read_topology(hwloc_topology_t topology, bool live)
     return result;
 }
 
+/// hwloc makes every object that a synthetic description multiplies out to, of which there can be billions.
+/// \throws Error(usage) if these are more than any machine has
+void require_reasonable(std::string_view description, const std::string& where)
+{
+    constexpr double most_objects = 1 << 20;
+    double objects = 1;
+    for (std::size_t at = description.find(':'); at != std::string_view::npos; at = description.find(':', at + 1)) {
+        const std::string count(description.substr(at + 1, 24));
+        objects *= std::max(1.0, std::strtod(count.c_str(), nullptr));
+        if (!(objects <= most_objects)) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("{}: the synthetic machine has more than {} objects", where, most_objects));
+        }
+    }
+}
+
 }  // namespace
 
 Topology live_topology()
 {
+    if (const char* const synthetic = std::getenv("HWLOC_SYNTHETIC"); synthetic != nullptr) {
+        require_reasonable(synthetic, "HWLOC_SYNTHETIC");
+    }
     const TopologyHandle topology = new_topology();
     // These plug-ins would open the GPUs, before threads are bound. A build of hwloc that lacks one refuses the name:
     // no harm.
@@ -242,7 +278,7 @@ Topology live_topology()
         hwloc_topology_set_components(topology.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
     }
     if (hwloc_topology_load(topology.get()) != 0) {
-        throw Error(ErrorCode::internal, fmt::format("hwloc cannot read this machine: {}", std::strerror(errno)));
+        fail("hwloc cannot read this machine");
     }
     // HWLOC_XMLFILE and HWLOC_SYNTHETIC can make hwloc report another machine.
     const bool live = hwloc_topology_is_thissystem(topology.get()) != 0;
@@ -266,6 +302,7 @@ Topology topology_from_xml(std::string_view text, const std::string& name)
 
 Topology topology_from_synthetic(const std::string& description, const std::string& where)
 {
+    require_reasonable(description, where);
     const TopologyHandle topology = new_topology();
     if (hwloc_topology_set_synthetic(topology.get(), description.c_str()) != 0 ||
         hwloc_topology_load(topology.get()) != 0) {

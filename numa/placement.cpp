@@ -144,6 +144,7 @@ std::vector<Placement> place_gpus(const Topology& topology, const std::vector<Gp
         placement.device = static_cast<int>(i);
         placement.node = located[i].node;
         placement.reason = located[i].reason;
+        placement.strict = policy == BindPolicy::strict;
         std::vector<Core> cores = placement.node < 0 ? std::vector<Core>{} : cores_of(topology, placement.node);
         if (cores.empty()) {
             const std::vector<Core> fallback = all_cores(topology);
@@ -202,6 +203,7 @@ std::vector<Placement> place_host_devices(const Topology& topology, int count, i
     for (std::size_t i = 0; i < devices; ++i) {
         Placement& placement = placements[i];
         placement.device = static_cast<int>(i);
+        placement.strict = policy == BindPolicy::strict;
         if (policy == BindPolicy::none || cores.empty()) {
             placement.reason = policy == BindPolicy::none ? binding_off : "not bound, because no core is usable";
             continue;

@@ -96,22 +96,28 @@ double seconds_since(std::chrono::steady_clock::time_point begin)
 void combine(Verification& all, const Verification& one)
 {
     const bool passed = one.passed && (all.passed || !all.done);
+    const std::int64_t overflowed = all.overflows + one.overflows;
     // Not a plain maximum: an error that is not a number is the worst.
     if (!all.done || !(one.error <= all.error)) {
         all = one;
     }
     all.passed = passed;
+    all.overflows = overflowed;
 }
 
 void require_verified(const Verification& verification)
 {
     if (verification.done && !verification.passed) {
+        throw Error(
+            ErrorCode::verification,
+            fmt::format("verification failed: error {:.3e} exceeds the bound {:.3e}, worst in row {}{}",
+                        verification.error, verification.bound, verification.worst_row,
+                        std::isfinite(verification.error) ? "" : " (NaN or infinity where the reference has none)"));
+    }
+    if (verification.done && verification.overflows > 0) {
         throw Error(ErrorCode::verification,
-                    fmt::format("verification failed: error {:.3e} exceeds the bound {:.3e}, worst in row {}{}",
-                                verification.error, verification.bound, verification.worst_row,
-                                std::isfinite(verification.error)
-                                    ? ""
-                                    : " (NaN, infinity or an overflow where the reference has none)"));
+                    fmt::format("{} of the results overflowed: their terms add up to more than the precision holds",
+                                verification.overflows));
     }
 }
 

@@ -3,6 +3,12 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <system_error>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -18,10 +24,13 @@
 
 namespace {
 
-int fail(rmsp::ErrorCode code, const std::string& message)
+/// Allocates nothing: there may be no memory left.
+int fail(rmsp::ErrorCode code, std::string_view message, std::string_view more = {}) noexcept
 {
     rmsp::mspmv::clear_progress_line();
-    rmsp::mspmv::print_error(fmt::format("mspmv: error: {}\n", message));
+    for (const std::string_view part : {std::string_view("mspmv: error: "), message, more, std::string_view("\n")}) {
+        rmsp::mspmv::print_error(part);
+    }
     return static_cast<int>(code);
 }
 
@@ -63,6 +72,14 @@ int run(int argc, char** argv)
         return fail(rmsp::ErrorCode::usage, fmt::format("{} (see mspmv {}--help)", e.what(),
                                                         commands.empty() ? "" : commands.front()->get_name() + ' '));
     }
+#ifdef _OPENMP
+    // OpenMP's runtime ends the process where it cannot start a thread.
+    constexpr int most_threads = 4096;
+    if (omp_get_max_threads() > most_threads) {
+        return fail(rmsp::ErrorCode::usage, fmt::format("OMP_NUM_THREADS asks for {} threads, more than {}",
+                                                        omp_get_max_threads(), most_threads));
+    }
+#endif
     return action();
 }
 
@@ -70,19 +87,26 @@ int run(int argc, char** argv)
 
 int main(int argc, char** argv)
 {
+    using rmsp::mspmv::return_of_main;
     try {
+        rmsp::mspmv::expect_return_of_main();
         rmsp::mspmv::handle_termination();
         auto logger = spdlog::stderr_color_mt("mspmv");
         logger->set_pattern("%n: %^%l%$: %v");
         logger->set_level(spdlog::level::warn);
         spdlog::set_default_logger(std::move(logger));
-        return run(argc, argv);
+        return return_of_main(run(argc, argv));
     } catch (const rmsp::Error& e) {
         spdlog::debug("raised at {}:{} in {}", e.where().file_name(), e.where().line(), e.where().function_name());
-        return fail(e.code(), e.what());
+        return return_of_main(fail(e.code(), e.what()));
     } catch (const std::bad_alloc&) {
-        return fail(rmsp::ErrorCode::out_of_memory, "out of host memory");
+        return return_of_main(fail(rmsp::ErrorCode::out_of_memory, "out of host memory"));
+    } catch (const std::system_error& e) {
+        const bool lack =
+            e.code() == std::errc::resource_unavailable_try_again || e.code() == std::errc::not_enough_memory;
+        return return_of_main(lack ? fail(rmsp::ErrorCode::out_of_memory, "no more memory or threads: ", e.what())
+                                   : fail(rmsp::ErrorCode::internal, "internal error: ", e.what()));
     } catch (const std::exception& e) {
-        return fail(rmsp::ErrorCode::internal, fmt::format("internal error: {}", e.what()));
+        return return_of_main(fail(rmsp::ErrorCode::internal, "internal error: ", e.what()));
     }
 }

@@ -47,18 +47,25 @@ void require_writable(const std::string& path)
 
 void write_text(const std::string& path, std::string_view text)
 {
+    std::string name;
+    bool temporary = false;
     const auto fail = [&](const char* action) {
-        throw Error(ErrorCode::io, fmt::format("{}: cannot {}: {}", path, action, std::strerror(errno)));
+        const int error = errno;
+        if (temporary) {
+            ::unlink(name.c_str());
+        }
+        throw Error(ErrorCode::io, fmt::format("{}: cannot {}: {}", path, action, std::strerror(error)));
     };
     std::error_code ignored;
     const bool replaces_device =
         std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored);
     const PendingOutput pending(path);
-    const std::string name = replaces_device ? path : pending.temporary_name();
+    name = replaces_device ? path : pending.temporary_name();
     std::FILE* file = std::fopen(name.c_str(), "wb");
     if (file == nullptr) {
         fail("create");
     }
+    temporary = !replaces_device;
     const bool complete = std::fwrite(text.data(), 1, text.size(), file) == text.size();
     if (std::fclose(file) != 0 || !complete) {
         fail("write");

@@ -1,8 +1,14 @@
 #include "apps/mspmv/signals.hpp"
 
+#include <atomic>
+#include <climits>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 
@@ -10,6 +16,9 @@
 
 #include <fmt/format.h>
 
+#include <rmsp/error.hpp>
+
+#include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 
 namespace rmsp::mspmv {
@@ -18,30 +27,81 @@ namespace {
 namespace fs = std::filesystem;
 
 std::mutex mutex;
-fs::path pending;  // symbolic links resolved; empty: no output is under way
+std::atomic<bool> main_has_returned{false};
+std::string part;  // what the name of a file that is not whole yet begins with; empty: no output is under way
 
-/// What librmsp and write_text() add to the name of a file that is not whole yet.
-std::string part_prefix(const fs::path& path)
+/// Allocates nothing: there may be no memory left. librmsp counts the files that it begins, of which a command writes
+/// one; those of another process, 123 where this one is 12, are no longer names.
+void remove_parts() noexcept
 {
-    return fmt::format("{}.part-{}", path.filename().string(), ::getpid());
-}
-
-void remove_parts()
-{
-    std::error_code error;
-    const fs::path folder = pending.has_parent_path() ? pending.parent_path() : fs::path(".");
-    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-        if (it->path().filename().string().starts_with(part_prefix(pending))) {
-            std::error_code ignored;
-            fs::remove(it->path(), ignored);
+    constexpr int most_files = 64;
+    char name[PATH_MAX];
+    ::unlink(part.c_str());
+    for (int i = 0; i < most_files; ++i) {
+        if (std::snprintf(name, sizeof(name), "%s-%d", part.c_str(), i) < static_cast<int>(sizeof(name))) {
+            ::unlink(name);
         }
     }
 }
 
+void remove_pending_output() noexcept
+{
+    const std::lock_guard lock(mutex);
+    if (!part.empty()) {
+        remove_parts();
+    }
+}
+
+/// exit() was called by other than main(): OpenMP's runtime does so where it gets no thread or no memory.
+void end_of_a_library() noexcept
+{
+    if (main_has_returned) {
+        return;
+    }
+    clear_progress_line();
+    print_error("mspmv: error: a library ended the process, for lack of memory or threads\n");
+    remove_pending_output();
+    ::_exit(static_cast<int>(ErrorCode::out_of_memory));
+}
+
+/// An exception could not be passed on. Destructors of other libraries allocate, nlohmann::json's for one.
+[[noreturn]] void last_resort() noexcept
+{
+    if (const std::exception_ptr error = std::current_exception()) {
+        try {
+            std::rethrow_exception(error);
+        } catch (const std::bad_alloc&) {
+            clear_progress_line();
+            print_error("mspmv: error: out of host memory, beyond recovery\n");
+            remove_pending_output();
+            ::_exit(static_cast<int>(ErrorCode::out_of_memory));
+        } catch (...) {
+            // Not for lack of memory: a core file says more.
+        }
+    }
+    std::abort();
+}
+
 }  // namespace
+
+void expect_return_of_main()
+{
+    std::set_terminate(last_resort);
+    if (std::atexit(end_of_a_library) != 0) {
+        throw std::bad_alloc();
+    }
+}
+
+int return_of_main(int status) noexcept
+{
+    main_has_returned = true;
+    return status;
+}
 
 void handle_termination()
 {
+    // A file that may grow no further is an error of write(), not the end of the process.
+    std::signal(SIGXFSZ, SIG_IGN);
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
@@ -53,10 +113,7 @@ void handle_termination()
         while (sigwait(&signals, &signal) != 0) {
         }
         clear_progress_line();
-        const std::lock_guard lock(mutex);
-        if (!pending.empty()) {
-            remove_parts();
-        }
+        remove_pending_output();
         // Devices may be in the middle of anything: no destructors.
         ::_exit(128 + signal);
     }).detach();
@@ -66,23 +123,16 @@ PendingOutput::PendingOutput(const std::string& path)
 {
     std::error_code error;
     const fs::path resolved = fs::weakly_canonical(path, error);
+    final_name_ = error ? path : resolved.string();
+    temporary_name_ = fmt::format("{}.part-{}", final_name_, ::getpid());  // as librmsp's OutputFile does
     const std::lock_guard lock(mutex);
-    pending = error ? fs::path(path) : resolved;
+    part = temporary_name_;
 }
 
 PendingOutput::~PendingOutput()
 {
     const std::lock_guard lock(mutex);
-    try {
-        remove_parts();
-    } catch (const std::exception&) {
-        // Out of memory: the unfinished file stays.
-    }
-    pending.clear();
+    part.clear();
 }
-
-std::string PendingOutput::final_name() const { return pending.string(); }
-
-std::string PendingOutput::temporary_name() const { return (pending.parent_path() / part_prefix(pending)).string(); }
 
 }  // namespace rmsp::mspmv

@@ -8,8 +8,16 @@ namespace rmsp::mspmv {
 /// unfinished output and ends the process with 128 plus the signal's number. Call it before any other thread starts.
 void handle_termination();
 
-/// While it lives, unfinished output beside `path` belongs to this process: files named PATH.part-PID... are removed
-/// when the process is terminated, or when this object is destroyed by an exception.
+/// From here on an exit() before return_of_main() is one of a library that found no memory or no thread, as OpenMP's
+/// runtime calls it, and so is a std::bad_alloc that nobody catches: unfinished output is removed and the process ends
+/// with the status of "out of memory".
+/// \throws std::bad_alloc
+void expect_return_of_main();
+/// \return `status`
+int return_of_main(int status) noexcept;
+
+/// While it lives, unfinished output beside `path` belongs to this process: files named PATH.part-PID or
+/// PATH.part-PID-... are removed when the process is terminated. Who writes them removes them where writing fails.
 class PendingOutput {
 public:
     explicit PendingOutput(const std::string& path);
@@ -18,9 +26,13 @@ public:
     PendingOutput& operator=(const PendingOutput&) = delete;
 
     /// `path` with symbolic links resolved, so that a link is not replaced by a file.
-    std::string final_name() const;
+    const std::string& final_name() const noexcept { return final_name_; }
     /// A name to write under before the rename to final_name().
-    std::string temporary_name() const;
+    const std::string& temporary_name() const noexcept { return temporary_name_; }
+
+private:
+    std::string final_name_;
+    std::string temporary_name_;
 };
 
 }  // namespace rmsp::mspmv

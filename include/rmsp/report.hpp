@@ -52,9 +52,14 @@ struct Measurement {
 struct Verification {
     bool done = false;
     bool passed = false;
-    double error = 0;  ///< largest |y - ref| / (|alpha| |A||x| + |beta y|) over the rows
+    /// Largest |y - ref| / (|alpha| |A||x| + |beta y|) over the rows, beyond what underflow explains: a row's length +
+    /// 4 times the smallest number above 0, max(1, |alpha|) times.
+    double error = 0;
     double bound = 0;  ///< what it had to stay under, from the longest row and the precision
     std::int64_t worst_row = -1;
+    /// Results that are not finite where the terms' magnitudes add up to more than the precision holds: a sum in one
+    /// order or another overflows, so that they are neither right nor wrong: `passed` leaves them out.
+    std::int64_t overflows = 0;
 };
 
 /// What a run did: plan, phases, figures and the verified error.

@@ -47,7 +47,8 @@ struct Topology {
     RMSP_API std::string to_toml() const;
 };
 
-/// How strictly threads are bound. RMSP_BIND or runtime.bind sets it.
+/// How strictly threads are bound. RMSP_BIND or runtime.bind sets it. automatic: where the system allows it; strict: it
+/// is an error of the Runtime's constructor if a thread cannot be bound.
 enum class BindPolicy { automatic, none, strict };
 
 /// Where the worker thread (or thread group) of one device runs.
@@ -57,6 +58,7 @@ struct Placement {
     std::vector<int> cpus;     ///< hardware threads for the worker and its helpers; empty: not bound
     std::vector<int> threads;  ///< one PU for each compute thread (host devices: their OpenMP team), a subset of cpus
     std::string reason;        ///< printed by `mspmv topo` and in the plan
+    bool strict = false;       ///< that a thread cannot be bound is an error (BindPolicy::strict)
 };
 
 /// Places the workers of GPUs: each near its GPU's NUMA node, the node's cores divided evenly among its GPUs. GPUs

@@ -17,6 +17,7 @@
 #include <toml++/toml.h>
 
 #include <core/edit_distance.hpp>
+#include <core/toml_depth.hpp>
 
 #include "runtime/config/config_keys.hpp"
 
@@ -72,10 +73,21 @@ const Key* find_key(const std::vector<Key>& keys, std::string_view name)
     return it == keys.end() ? nullptr : &*it;
 }
 
+/// A name as a message can show it: zero bytes would end the message.
+std::string printable(std::string_view name)
+{
+    std::string out;
+    for (const char c : name) {
+        const auto byte = static_cast<unsigned char>(c);
+        out += byte < 0x20 || byte == 0x7f ? fmt::format("\\u{:04X}", byte) : std::string(1, c);
+    }
+    return out;
+}
+
 [[noreturn]] void fail_unknown(const std::vector<Key>& keys, const std::string& origin, const std::string& name)
 {
-    fail(origin,
-         fmt::format("unknown key \"{}\"; the nearest known key is \"{}\"", name, nearest(names_of(keys), name)));
+    fail(origin, fmt::format("unknown key \"{}\"; the nearest known key is \"{}\"", printable(name),
+                             nearest(names_of(keys), name)));
 }
 
 std::string type_name(const KeyTarget& target)
@@ -141,6 +153,9 @@ void check_range(const Key& key, Number value, const std::string& origin)
     if (x < key.minimum || (key.above_minimum && x == key.minimum)) {
         fail(origin, fmt::format("{} is {}, but must be {} {}", key.name, value,
                                  key.above_minimum ? "above" : "at least", key.minimum));
+    }
+    if (x > key.maximum) {
+        fail(origin, fmt::format("{} is {}, but must be at most {}", key.name, value, key.maximum));
     }
 }
 
@@ -220,6 +235,10 @@ void apply_file(const std::vector<Key>& keys, const std::string& text, const std
     };
     const auto where = [&](const toml::node& node) { return position(node.source()); };
 
+    if (const auto deep = core::too_deep_toml(text)) {
+        fail(fmt::format("{}:{}:{}", name, deep->line, deep->column),
+             fmt::format("more than {} tables, lists or parts of a name in each other", core::most_toml_levels));
+    }
     toml::table root;
     try {
         root = toml::parse(text);
@@ -232,7 +251,7 @@ void apply_file(const std::vector<Key>& keys, const std::string& text, const std
         if (std::find(sections.begin(), sections.end(), section_name) == sections.end()) {
             if (content.is_table()) {
                 fail(position(section.source()),
-                     fmt::format("unknown section \"{}\"; the nearest known section is \"{}\"", section_name,
+                     fmt::format("unknown section \"{}\"; the nearest known section is \"{}\"", printable(section_name),
                                  nearest(sections, section_name)));
             }
             fail_unknown(keys, position(section.source()), section_name);
@@ -285,7 +304,10 @@ toml::table parse_value(const Key& key, std::string_view text, const std::string
     }
     toml::table parsed;
     try {
-        parsed = toml::parse("v = " + document);
+        document.insert(0, "v = ");
+        if (!core::too_deep_toml(document)) {
+            parsed = toml::parse(document);
+        }
     } catch (const toml::parse_error&) {
         parsed.clear();
     }

@@ -8,6 +8,9 @@ namespace rmsp::config {
 
 namespace {
 
+/// Times are kept of each.
+constexpr double most_rounds = 1e9;
+
 std::vector<std::string> accumulators()
 {
     std::vector<std::string> names{"auto"};
@@ -163,8 +166,14 @@ std::vector<Key> key_table(Config& c)
          "at "
          "each apply)",
          {"host", "replicated", "rows"}},
-        {"run.iterations", &c.run.iterations, "timed applies", {}, 1},
-        {"run.warmup", &c.run.warmup, "applies before the timed ones, and more while kernels are raced", {}, 0},
+        {"run.iterations", &c.run.iterations, "timed applies", {}, 1, false, most_rounds},
+        {"run.warmup",
+         &c.run.warmup,
+         "applies before the timed ones, and more while kernels are raced",
+         {},
+         0,
+         false,
+         most_rounds},
         {"run.cache",
          &c.run.cache,
          "what a timed apply finds in the devices' caches: warm (what the one before left) or cold (nothing: they are "
@@ -212,7 +221,7 @@ std::vector<Key> key_table(Config& c)
          "count the entries of C that are not below this in magnitude",
          {},
          0},
-        {"spgemm.iterations", &c.spgemm.iterations, "timed products on the devices", {}, 1},
+        {"spgemm.iterations", &c.spgemm.iterations, "timed products on the devices", {}, 1, false, most_rounds},
         {"spgemm.warmup", &c.spgemm.warmup, "products before the timed ones", {}, 0},
         {"spgemm.sampled_rows",
          &c.spgemm.sampled_rows,

@@ -22,6 +22,7 @@ struct Key {
     std::vector<std::string> choices = {};  ///< of a string, or of each string in a list; empty: any
     double minimum = -std::numeric_limits<double>::infinity();
     bool above_minimum = false;  ///< the minimum itself is not allowed
+    double maximum = std::numeric_limits<double>::infinity();
 };
 
 /// Every key, with its place in `config`. Drives parsing, overrides, messages and documentation.

@@ -52,6 +52,11 @@ std::optional<std::string> Cache::read(std::string_view name, std::string* damag
     if (!enabled()) {
         return std::nullopt;
     }
+    // A pipe in its place would be waited for, and a folder opens.
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(path(name), ignored)) {
+        return std::nullopt;
+    }
     std::ifstream file(path(name), std::ios::binary);
     if (!file) {
         return std::nullopt;

@@ -20,7 +20,7 @@ void Job::fail(std::exception_ptr error) noexcept
     }
 }
 
-void Job::complete_one(const std::function<void()>& before_ready)
+void Job::complete_one(std::atomic<std::uint64_t>& done) noexcept
 {
     if (remaining_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
         return;
@@ -40,7 +40,10 @@ void Job::complete_one(const std::function<void()>& before_ready)
     // Whatever the closures hold (matrices, vectors) is let go before the caller sees the job as done.
     body_ = nullptr;
     finish_ = nullptr;
-    before_ready();
+    if (ticket_ != 0) {
+        done.store(ticket_, std::memory_order_release);
+        done.notify_all();
+    }
     if (error) {
         promise_.set_exception(std::move(error));
     } else {
@@ -55,47 +58,53 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
     if (closed_) {
         throw Error(ErrorCode::usage, "the rmsp::Runtime that this object belongs to has been destroyed");
     }
-    auto job = std::make_shared<Job>(static_cast<int>(workers_.size()), ++jobs_, std::move(body), std::move(finish),
-                                     failed_, one_at_a_time_ ? &turn_ : nullptr);
+    // All that can fail comes first: once a worker has its part, the others must get theirs, and a ticket that was
+    // counted must be given back.
+    const std::uint64_t ticket = host_data ? host_tickets_ + 1 : 0;
+    const auto job = std::make_shared<Job>(static_cast<int>(workers_.size()), jobs_ + 1, ticket, std::move(body),
+                                           std::move(finish), failed_, one_at_a_time_ ? &turn_ : nullptr);
     auto future = job->future();
-    const std::uint64_t ticket = host_data ? ++host_tickets_ : 0;
-    for (const auto& worker : workers_) {
-        worker->post([this, job, ticket](Worker& w) {
-            try {
-                if (ticket != 0) {
-                    // Own completions first: the job before may be waiting for this worker to notice that it is done.
-                    w.drain();
-                    std::uint64_t done = host_done_.load(std::memory_order_acquire);
-                    while (done + 1 < ticket) {
-                        host_done_.wait(done, std::memory_order_acquire);
-                        done = host_done_.load(std::memory_order_acquire);
-                    }
-                }
-                std::unique_lock turn(turn_, std::defer_lock);
-                if (one_at_a_time_) {
-                    turn.lock();
-                }
-                if (shared_memory_) {
-                    job->meeting().arrive_and_wait();
-                }
-                job->body()(w, job->meeting());
-            } catch (...) {
-                job->fail(std::current_exception());
+    Tasks parts(workers_.size());
+    for (Task& part : parts) {
+        part.run.set([this, job](Worker& worker) { run(*job, worker); });
+        part.done.set([this, job](std::exception_ptr error) {
+            if (error) {
+                job->fail(std::move(error));
             }
-            w.when_done([this, job, ticket](std::exception_ptr error) {
-                if (error) {
-                    job->fail(std::move(error));
-                }
-                job->complete_one([this, ticket] {
-                    if (ticket != 0) {
-                        host_done_.store(ticket, std::memory_order_release);
-                        host_done_.notify_all();
-                    }
-                });
-            });
+            job->complete_one(host_done_);
         });
     }
+    ++jobs_;
+    host_tickets_ += host_data ? 1 : 0;
+    for (const auto& worker : workers_) {
+        worker->post(parts);
+    }
     return future;
+}
+
+void JobQueue::run(Job& job, Worker& worker) noexcept
+{
+    try {
+        if (job.ticket() != 0) {
+            // Own completions first: the job before may be waiting for this worker to notice that it is done.
+            worker.drain();
+            std::uint64_t done = host_done_.load(std::memory_order_acquire);
+            while (done + 1 < job.ticket()) {
+                host_done_.wait(done, std::memory_order_acquire);
+                done = host_done_.load(std::memory_order_acquire);
+            }
+        }
+        std::unique_lock turn(turn_, std::defer_lock);
+        if (one_at_a_time_) {
+            turn.lock();
+        }
+        if (shared_memory_) {
+            job.meeting().arrive_and_wait();
+        }
+        job.body()(worker, job.meeting());
+    } catch (...) {
+        job.fail(std::current_exception());
+    }
 }
 
 void JobQueue::close()

@@ -19,12 +19,14 @@ class Job {
 public:
     using Body = std::function<void(Worker&, Rendezvous&)>;
 
-    /// `failed` is called with the job's number at each fail(); it must not throw.
-    Job(int workers, std::uint64_t number, Body body, std::function<void()> finish,
+    /// `failed` is called with the job's number at each fail(); it must not throw. `ticket`: its place among the jobs
+    /// that use the caller's host memory, 0 if it is none of them.
+    Job(int workers, std::uint64_t number, std::uint64_t ticket, Body body, std::function<void()> finish,
         const std::function<void(std::uint64_t)>& failed, std::mutex* turn)
         : body_(std::move(body)),
           finish_(std::move(finish)),
           failed_(failed),
+          ticket_(ticket),
           meeting_(workers, number, turn),
           remaining_(workers)
     {
@@ -33,16 +35,18 @@ public:
     std::future<void> future() { return promise_.get_future(); }
     const Body& body() const noexcept { return body_; }
     Rendezvous& meeting() noexcept { return meeting_; }
+    std::uint64_t ticket() const noexcept { return ticket_; }
     /// Keeps the first error and releases workers that wait in meeting().
     void fail(std::exception_ptr error) noexcept;
-    /// One worker is done. The last one runs `finish` (if nothing failed), then `before_ready`, then settles the
+    /// One worker is done. The last one runs `finish` (if nothing failed), notes its ticket in `done`, then settles the
     /// future.
-    void complete_one(const std::function<void()>& before_ready);
+    void complete_one(std::atomic<std::uint64_t>& done) noexcept;
 
 private:
     Body body_;
     std::function<void()> finish_;
     const std::function<void(std::uint64_t)>& failed_;
+    const std::uint64_t ticket_;
     Rendezvous meeting_;
     std::atomic<int> remaining_;
     std::mutex mutex_;
@@ -66,16 +70,18 @@ public:
     /// \param body     runs on every worker
     /// \param finish   runs once, on the last worker to complete, before the future is ready; may be empty
     /// \param host_data the job reads or writes caller's host memory: such jobs run one after the other, complete, so
-    /// that one
-    ///                 may use what the one before produced
-    /// \throws Error(usage) if the runtime was destroyed
+    ///                  that one may use what the one before produced
+    /// \throws Error(usage) if the runtime was destroyed; std::bad_alloc. Nothing has then been begun, on any worker
     std::future<void> submit(Job::Body body, std::function<void()> finish = {}, bool host_data = false);
-    /// Gives work to one worker, behind the jobs; false if it has stopped.
-    bool post(int rank, Worker::Task task) { return workers_[rank]->post(std::move(task)); }
+    /// Gives the first of the tasks to one worker, behind the jobs; false if it has stopped.
+    bool post(int rank, Tasks& tasks) noexcept { return workers_[static_cast<std::size_t>(rank)]->post(tasks); }
     /// No jobs are accepted afterwards.
     void close();
 
 private:
+    /// A worker's part of a job.
+    void run(Job& job, Worker& worker) noexcept;
+
     std::span<const std::unique_ptr<Worker>> workers_;
     const bool shared_memory_;
     const std::function<void(std::uint64_t)> failed_;

@@ -29,10 +29,11 @@ void Rendezvous::arrive_and_wait()
 
 void Rendezvous::wait_for_all()
 {
+    // In this order: fail() ends the round that was read, or was seen to have failed.
+    const std::uint32_t round = round_.load(std::memory_order_acquire);
     if (failed_.load(std::memory_order_acquire)) {
         return;
     }
-    const std::uint32_t round = round_.load(std::memory_order_acquire);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
         arrived_.store(0, std::memory_order_relaxed);
         round_.fetch_add(1, std::memory_order_release);

@@ -1,11 +1,13 @@
 #include "runtime/engine/worker.hpp"
 
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <numa/binding.hpp>
+#include <rmsp/error.hpp>
 
 #include "core/log.hpp"
 
@@ -13,7 +15,11 @@ namespace rmsp::engine {
 
 Worker::Worker(int rank, const Placement& placement, DeviceFactory factory) : rank_(rank)
 {
-    thread_ = std::thread([this, placement, make = std::move(factory)] { run(placement, make); });
+    try {
+        thread_ = std::thread([this, placement, make = std::move(factory)] { run(placement, make); });
+    } catch (const std::system_error& e) {
+        throw Error(ErrorCode::out_of_memory, fmt::format("cannot start the thread of device {}: {}", rank, e.what()));
+    }
 }
 
 Worker::~Worker()
@@ -32,14 +38,14 @@ Worker::~Worker()
 
 void Worker::wait_until_open() { open_.get_future().get(); }
 
-bool Worker::post(Task task)
+bool Worker::post(Tasks& tasks) noexcept
 {
     {
         std::lock_guard lock(mutex_);
         if (stopping_) {
             return false;
         }
-        tasks_.push_back(std::move(task));
+        tasks_.splice(tasks_.end(), tasks, tasks.begin());
         waiting_.store(true, std::memory_order_relaxed);
     }
     changed_.notify_one();
@@ -64,6 +70,10 @@ void Worker::run(const Placement& placement, const DeviceFactory& factory)
         // Before the first CUDA call of this thread and its first touch of memory, so that both happen near the device.
         if (!placement.cpus.empty()) {
             const auto result = numa::bind_current_thread(placement.cpus);
+            if (!result.bound && placement.strict) {
+                throw Error(ErrorCode::usage,
+                            fmt::format("strict binding: worker {} is not bound: {}", rank_, result.reason));
+            }
             if (!result.bound) {
                 core::log_warning(fmt::format("worker {} is not bound: {}", rank_, result.reason));
             }
@@ -84,13 +94,13 @@ void Worker::run(const Placement& placement, const DeviceFactory& factory)
     loop();
 }
 
-void Worker::loop()
+void Worker::loop() noexcept
 {
     // While a GPU works on what was queued, this thread polls: a new task then starts without the cost of a wake-up,
     // and futures resolve when the device is done. With nothing under way it sleeps, after a while.
     int unasked = 0;
     while (true) {
-        Task task;
+        Tasks one;
         if (pending_.empty()) {
             stay_awake();
         }
@@ -100,16 +110,14 @@ void Worker::loop()
                 changed_.wait(lock, [this] { return !tasks_.empty() || stopping_; });
             }
             if (!tasks_.empty()) {
-                task = std::move(tasks_.front());
-                tasks_.pop_front();
+                one.splice(one.begin(), tasks_, tasks_.begin());
                 waiting_.store(!tasks_.empty(), std::memory_order_relaxed);
             } else if (stopping_ && pending_.empty()) {
                 return;
             }
         }
-        if (task) {
-            task(*this);
-            task = nullptr;
+        if (!one.empty()) {
+            perform(one);
         }
         // Asking whether work is done takes a microsecond, which tasks that wait to be queued pay now and then only.
         constexpr int most_unasked = 16;
@@ -143,29 +151,42 @@ Stream& Worker::side_stream()
     return *side_stream_;
 }
 
-void Worker::when_done(std::function<void(std::exception_ptr)> done)
+void Worker::perform(Tasks& one) noexcept
 {
-    if (device_->shares_host_memory()) {
-        done(nullptr);
+    Task& task = one.front();
+    task.run(*this);
+    if (!task.done) {
         return;
     }
-    Pending pending;
-    pending.done = std::move(done);
+    if (device_->shares_host_memory()) {
+        task.done(nullptr);
+        return;
+    }
     try {
         if (events_.empty()) {
+            events_.reserve(events_made_ + 1);
             events_.push_back(device_->make_event(false));
+            ++events_made_;
         }
         stream_->record(*events_.back());
-        pending.event = std::move(events_.back());
+        task.event = std::move(events_.back());
         events_.pop_back();
     } catch (...) {
-        pending.done(std::current_exception());
+        const std::exception_ptr error = std::current_exception();
+        // What was queued may still use what the caller takes back once he is told.
+        drain();
+        try {
+            stream_->synchronize();
+        } catch (...) {
+            // The first error is the one to tell.
+        }
+        task.done(error);
         return;
     }
-    pending_.push_back(std::move(pending));
+    pending_.splice(pending_.end(), one);
 }
 
-bool Worker::complete_oldest(bool block)
+bool Worker::complete_oldest(bool block) noexcept
 {
     if (pending_.empty()) {
         return false;
@@ -180,14 +201,14 @@ bool Worker::complete_oldest(bool block)
     } catch (...) {
         error = std::current_exception();
     }
-    Pending done = std::move(pending_.front());
-    pending_.pop_front();
-    events_.push_back(std::move(done.event));
-    done.done(error);
+    Tasks one;
+    one.splice(one.begin(), pending_, pending_.begin());
+    events_.push_back(std::move(one.front().event));
+    one.front().done(std::move(error));
     return true;
 }
 
-void Worker::drain()
+void Worker::drain() noexcept
 {
     while (complete_oldest(true)) {
     }

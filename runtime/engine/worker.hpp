@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <future>
@@ -12,17 +11,18 @@
 #include <vector>
 
 #include "runtime/engine/device.hpp"
+#include "runtime/engine/task.hpp"
 
 namespace rmsp::engine {
 
-/// The pinned thread of one device and its in-order queue. Tasks put work on the device's stream and return; what they
-/// registered with when_done() is called when the stream gets there, while later tasks are already being queued.
+/// The pinned thread of one device and its in-order queue. Tasks put work on the device's stream and return; their
+/// Task::done is called when the stream gets there, while later tasks are already being queued.
 class Worker {
 public:
-    using Task = std::function<void(Worker&)>;
     using DeviceFactory = std::function<std::unique_ptr<Device>()>;
 
     /// Starts the thread, binds it as placed, then makes the device and its stream on it; returns at once.
+    /// \throws Error(out_of_memory) if the thread cannot be started
     Worker(int rank, const Placement& placement, DeviceFactory factory);
     /// Stops as stop() does.
     ~Worker();
@@ -31,8 +31,18 @@ public:
 
     /// Waits until the device is open. \throws what opening it threw; the thread has then ended
     void wait_until_open();
-    /// Appends a task. Returns false if the worker has been stopped; the task is then not kept.
-    bool post(Task task);
+    /// Appends the first task of `tasks`, which must not be empty, taking it from there. Allocates nothing. Returns
+    /// false if the worker has been stopped; the task then stays where it is.
+    bool post(Tasks& tasks) noexcept;
+    /// The same of a task made here.
+    template <class F>
+    requires std::is_invocable_v<F, Worker&>
+    bool post(F f)
+    {
+        Tasks one(1);
+        one.front().run.set(std::move(f));
+        return post(one);
+    }
     /// Finishes the tasks accepted so far, then ends the thread. Idempotent.
     void stop() noexcept;
 
@@ -51,22 +61,17 @@ public:
     /// A second queue of the device, whose kernels go first where both wait for room. What is queued on it must end
     /// before the end of the task on stream(), through events. Made at the first call.
     Stream& side_stream();
-    /// Calls `done` on this thread when everything queued so far on stream() has finished, with the error if it failed.
-    void when_done(std::function<void(std::exception_ptr)> done);
-    /// Waits for all callbacks of when_done().
-    void drain();
+    /// Waits for the Task::done of all tasks that have run.
+    void drain() noexcept;
 
 private:
-    struct Pending {
-        std::unique_ptr<Event> event;
-        std::function<void(std::exception_ptr)> done;
-    };
-
     void run(const Placement& placement, const DeviceFactory& factory);
-    void loop();
+    void loop() noexcept;
+    /// Runs the one task of the list, and keeps it in pending_ until its work is done.
+    void perform(Tasks& one) noexcept;
     /// Returns when there is a task, or shortly after.
     void stay_awake() const;
-    bool complete_oldest(bool block);
+    bool complete_oldest(bool block) noexcept;
 
     const int rank_;
     std::unique_ptr<Device> device_;
@@ -77,12 +82,13 @@ private:
 
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<Task> tasks_;
+    Tasks tasks_;
     std::atomic<bool> waiting_{false};  ///< whether there are tasks; written under mutex_
     bool stopping_ = false;
 
-    std::deque<Pending> pending_;                 // this thread only
-    std::vector<std::unique_ptr<Event>> events_;  // free ones, this thread only
+    Tasks pending_;                               // this thread only
+    std::vector<std::unique_ptr<Event>> events_;  // free ones, this thread only; has room for all that were made
+    std::size_t events_made_ = 0;
     std::thread thread_;
 };
 

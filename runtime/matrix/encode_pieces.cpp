@@ -1,7 +1,8 @@
 #include "runtime/matrix/encode_pieces.hpp"
 
 #include <cstddef>
-#include <exception>
+
+#include "core/first_error.hpp"
 
 namespace rmsp::distributed {
 namespace {
@@ -15,22 +16,17 @@ template <class T>
 std::vector<kernels::Packet> encode_pieces(const CsrView<T>& a, std::span<const StreamPiece> pieces, int threads)
 {
     std::vector<kernels::Packet> packets(pieces.size());
-    std::exception_ptr error;
+    core::FirstError error;
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-        try {
+        error.guard([&] {
             const StreamPiece& piece = pieces[i];
             packets[i] = kernels::encode_piece<T>(
                 {a.row_ptr, a.col_idx, a.values, piece.first_row, piece.rows, piece.first, piece.nnz},
                 most_encoded_share);
-        } catch (...) {
-#pragma omp critical(rmsp_encode)
-            error = std::current_exception();
-        }
+        });
     }
-    if (error) {
-        std::rethrow_exception(error);
-    }
+    error.rethrow();
     return packets;
 }
 

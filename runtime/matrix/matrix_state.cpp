@@ -1,6 +1,6 @@
 #include "runtime/matrix/matrix_state.hpp"
 
-#include <new>
+#include <exception>
 
 #include <rmsp/error.hpp>
 
@@ -10,17 +10,17 @@ namespace rmsp::detail {
 template <class T>
 MatrixState<T>::~MatrixState()
 {
-    if (runtime) {
+    if (runtime && runtime->in_own_process()) {
         try {
             distributed::remember_races(*this);
-        } catch (const std::bad_alloc&) {
-            // They will be raced again.
+        } catch (const std::exception&) {
+            // Out of memory, for example: they will be raced again.
         }
     }
     // Each device's part is freed on its own worker, behind the jobs that use it.
     for (int rank = 0; runtime && rank < runtime->devices(); ++rank) {
         distributed::Shard<T>* const shard = shards[static_cast<std::size_t>(rank)].release();
-        runtime->release(rank, [shard, rank, made = products] {
+        runtime->release(rank, room, [shard, rank, made = products] {
             for (const auto& product : made) {
                 if (product) {
                     product->close(rank);

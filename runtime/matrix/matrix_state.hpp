@@ -50,7 +50,10 @@ namespace rmsp::detail {
 /// What a matrix's handle points to. Shared between the handles and the jobs that use it.
 template <class T>
 struct MatrixState {
-    explicit MatrixState(int devices) : shards(static_cast<std::size_t>(devices)) {}
+    explicit MatrixState(int devices)
+        : shards(static_cast<std::size_t>(devices)), room(static_cast<std::size_t>(devices))
+    {
+    }
     ~MatrixState();
 
     std::shared_ptr<RuntimeState> runtime;
@@ -58,6 +61,7 @@ struct MatrixState {
     DistributeOptions options;
     distributed::MatrixOrigin<T> origin;
     std::vector<std::unique_ptr<distributed::Shard<T>>> shards;
+    engine::Tasks room;  ///< to free the shards
     plan::Side rows;     ///< of M
     plan::Side columns;  ///< of M
     /// A x and A^T x. Those by rows are there from the start, those by columns once they were asked for; made ready

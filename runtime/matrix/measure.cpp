@@ -35,7 +35,9 @@ constexpr int marks_each = 9;
 class DeviceEvents {
 public:
     DeviceEvents(RuntimeState& runtime, std::size_t each)
-        : runtime_(runtime), events_(static_cast<std::size_t>(runtime.devices()))
+        : runtime_(runtime),
+          events_(static_cast<std::size_t>(runtime.devices())),
+          room_(static_cast<std::size_t>(runtime.devices()))
     {
         runtime_
             .submit([&](engine::Worker& worker, engine::Rendezvous&) {
@@ -49,8 +51,8 @@ public:
     ~DeviceEvents()
     {
         for (std::size_t rank = 0; rank < events_.size(); ++rank) {
-            auto* const own = new std::vector<std::unique_ptr<engine::Event>>(std::move(events_[rank]));
-            runtime_.release(static_cast<int>(rank), [own] { delete own; });
+            runtime_.release(static_cast<int>(rank), room_,
+                             [own = std::move(events_[rank])]() mutable { own.clear(); });
         }
     }
     DeviceEvents(const DeviceEvents&) = delete;
@@ -61,13 +63,47 @@ public:
 private:
     RuntimeState& runtime_;
     std::vector<std::vector<std::unique_ptr<engine::Event>>> events_;
+    engine::Tasks room_;
+};
+
+/// Jobs that use what the caller has on his stack: none is left when this goes, also where one could not be submitted.
+class UnderWay {
+public:
+    UnderWay() = default;
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+    ~UnderWay()
+    {
+        for (const auto& job : jobs_) {
+            if (job.valid()) {
+                job.wait();
+            }
+        }
+    }
+    /// Room for so many; add() does not allocate then.
+    void reserve(std::size_t jobs) { jobs_.reserve(jobs); }
+    void add(std::future<void> job) { jobs_.push_back(std::move(job)); }
+    /// Waits for all. \throws the error of the first that failed
+    void get()
+    {
+        jobs_.back().wait();
+        for (auto& job : jobs_) {
+            job.get();
+        }
+    }
+
+private:
+    std::vector<std::future<void>> jobs_;
 };
 
 /// Evicts what applies left in the caches of the devices, by reading more than they hold: what is written would have to
 /// be written back at the expense of the apply that follows.
 class CacheFlush {
 public:
-    explicit CacheFlush(RuntimeState& runtime) : runtime_(runtime), data_(static_cast<std::size_t>(runtime.devices()))
+    explicit CacheFlush(RuntimeState& runtime)
+        : runtime_(runtime),
+          data_(static_cast<std::size_t>(runtime.devices())),
+          room_(static_cast<std::size_t>(runtime.devices()))
     {
         constexpr std::int64_t gpu_bytes = std::int64_t{256} << 20;
         constexpr std::int64_t host_bytes = std::int64_t{512} << 20;
@@ -85,8 +121,7 @@ public:
     ~CacheFlush()
     {
         for (std::size_t rank = 0; rank < data_.size(); ++rank) {
-            auto* const own = new kernels::DeviceArray<double>(std::move(data_[rank]));
-            runtime_.release(static_cast<int>(rank), [own] { delete own; });
+            runtime_.release(static_cast<int>(rank), room_, [own = std::move(data_[rank])]() mutable { own.reset(); });
         }
     }
     CacheFlush(const CacheFlush&) = delete;
@@ -102,6 +137,7 @@ private:
     RuntimeState& runtime_;
     std::int64_t entries_;
     std::vector<kernels::DeviceArray<double>> data_;
+    engine::Tasks room_;  ///< to free them
 };
 
 /// Applies of a matrix to vectors of their own, timed one by one.
@@ -147,7 +183,7 @@ public:
         const std::int64_t most = applies + Race<T>::most_applies + 1;
         for (std::int64_t i = 0; i < applies || (i < most && racing()); ++i) {
             if (flush_) {
-                submit_flush(nullptr, 0);
+                submit_flush(nullptr, 0).get();
             }
             submit(nullptr, nullptr, 0).get();
         }
@@ -161,7 +197,7 @@ public:
         PhaseProbe probe(runtime_, applies, marks_each);
         for (int i = 0; i < applies; ++i) {
             if (flush_) {
-                submit_flush(nullptr, 0);
+                submit_flush(nullptr, 0).get();
             }
             submit(&probe, nullptr, 0).get();
         }
@@ -257,17 +293,18 @@ private:
     {
         const DeviceEvents ends(runtime_, times.size() + 1);
         const DeviceEvents begins(runtime_, flush_ ? times.size() : 0);
+        UnderWay jobs;
+        jobs.reserve(2 * times.size() + 1);
         const auto begin = Clock::now();
-        runtime_.submit(
-            [&](engine::Worker& worker, engine::Rendezvous&) { worker.stream().record(ends.at(worker.rank(), 0)); });
-        std::future<void> last;
+        jobs.add(runtime_.submit(
+            [&](engine::Worker& worker, engine::Rendezvous&) { worker.stream().record(ends.at(worker.rank(), 0)); }));
         for (std::size_t i = 1; i <= times.size(); ++i) {
             if (flush_) {
-                submit_flush(&begins, i - 1);
+                jobs.add(submit_flush(&begins, i - 1));
             }
-            last = submit(nullptr, &ends, i);
+            jobs.add(submit(nullptr, &ends, i));
         }
-        last.get();
+        jobs.get();
         const double all = std::chrono::duration<double>(Clock::now() - begin).count();
         runtime_
             .submit([&](engine::Worker& worker, engine::Rendezvous& meeting) {

@@ -16,7 +16,10 @@ double median(std::vector<double> values)
 }
 
 PhaseProbe::PhaseProbe(RuntimeState& runtime, int applies, int marks)
-    : runtime_(runtime), marks_(static_cast<std::size_t>(runtime.devices())), used_(marks_.size(), 0)
+    : runtime_(runtime),
+      marks_(static_cast<std::size_t>(runtime.devices())),
+      used_(marks_.size(), 0),
+      room_(marks_.size())
 {
     runtime_
         .submit([&](engine::Worker& worker, engine::Rendezvous&) {
@@ -32,8 +35,7 @@ PhaseProbe::PhaseProbe(RuntimeState& runtime, int applies, int marks)
 PhaseProbe::~PhaseProbe()
 {
     for (std::size_t rank = 0; rank < marks_.size(); ++rank) {
-        auto* const own = new std::vector<Mark>(std::move(marks_[rank]));
-        runtime_.release(static_cast<int>(rank), [own] { delete own; });
+        runtime_.release(static_cast<int>(rank), room_, [own = std::move(marks_[rank])]() mutable { own.clear(); });
     }
 }
 

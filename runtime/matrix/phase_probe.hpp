@@ -53,6 +53,7 @@ private:
     RuntimeState& runtime_;
     std::vector<std::vector<Mark>> marks_;  // of each device; grow where an apply has more than expected
     std::vector<std::size_t> used_;
+    engine::Tasks room_;  // to free the events
 };
 
 }  // namespace rmsp::distributed

@@ -23,12 +23,11 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
 {
     runtime->require_live();
     const auto devices = static_cast<std::size_t>(runtime->devices());
-    auto vector = std::make_shared<VectorState<T>>();
+    auto vector = std::make_shared<VectorState<T>>(devices);
     vector->runtime = runtime;
     vector->layout = layout;
     vector->size = size;
     vector->offsets = offsets;
-    vector->storage.resize(devices);
     vector->slices.resize(devices);
     vector->held.resize(devices);
     vector->entry_zero.resize(devices);

@@ -9,8 +9,7 @@ template <class T>
 VectorState<T>::~VectorState()
 {
     for (std::size_t rank = 0; runtime && rank < storage.size(); ++rank) {
-        auto* const array = new kernels::DeviceArray<T>(std::move(storage[rank]));
-        runtime->release(static_cast<int>(rank), [array] { delete array; });
+        runtime->release(static_cast<int>(rank), room, [array = std::move(storage[rank])]() mutable { array.reset(); });
     }
 }
 

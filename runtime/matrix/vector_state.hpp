@@ -27,6 +27,7 @@ namespace rmsp::detail {
 /// What a vector's handle points to. Shared between the handles and the jobs that use it.
 template <class T>
 struct VectorState {
+    explicit VectorState(std::size_t devices) : storage(devices), room(devices) {}
     ~VectorState();
 
     std::shared_ptr<RuntimeState> runtime;
@@ -34,6 +35,7 @@ struct VectorState {
     std::int64_t size = 0;
     std::vector<std::int64_t> offsets;
     std::vector<kernels::DeviceArray<T>> storage;  ///< of each device; host devices share the first
+    engine::Tasks room;                            ///< to free them
     std::vector<T*> slices;                        ///< each device's first entry (replicated: entry 0)
     /// By rows on GPUs: entries that each device has room for, its slice and what a matrix needs of the others', and
     /// where entry 0 would be, so that x is gathered in place.
@@ -46,8 +48,8 @@ struct VectorState {
     /// Whether every device has room for the entries that it needs.
     bool holds(const std::vector<transport::Range>& needed) const
     {
-        return std::equal(needed.begin(), needed.end(), held.begin(), [](const auto& wanted, const auto& room) {
-            return wanted.empty() || (wanted.first >= room.first && wanted.end <= room.end);
+        return std::equal(needed.begin(), needed.end(), held.begin(), [](const auto& wanted, const auto& has) {
+            return wanted.empty() || (wanted.first >= has.first && wanted.end <= has.end);
         });
     }
 };

@@ -1,12 +1,28 @@
 #include "runtime/node/node.hpp"
 
+#include <unistd.h>
+
 #include <rmsp/error.hpp>
 
+#include "core/process.hpp"
 #include "runtime/transport/table.hpp"
 #include "runtime/transport/test.hpp"
 
 namespace rmsp::detail {
-RuntimeState::~RuntimeState() { stop(); }
+RuntimeState::~RuntimeState()
+{
+    if (in_own_process()) {
+        stop();
+        return;
+    }
+    // What waits for threads or devices when it goes is left where it is.
+    for (auto& worker : workers) {
+        static_cast<void>(worker.release());
+    }
+    static_cast<void>(jobs.release());
+}
+
+bool RuntimeState::in_own_process() const noexcept { return process == ::getpid(); }
 
 std::vector<double> RuntimeState::limits(Mode mode) const
 {
@@ -21,6 +37,9 @@ std::vector<double> RuntimeState::limits(Mode mode) const
 
 void RuntimeState::require_live() const
 {
+    if (!in_own_process()) {
+        core::require_own_process();
+    }
     if (workers.empty()) {
         throw Error(ErrorCode::usage,
                     "this runtime describes another machine (" + topology.source + "): it plans, but runs nothing");
@@ -71,19 +90,23 @@ std::future<void> RuntimeState::submit(engine::Job::Body body, std::function<voi
     return jobs->submit(std::move(body), std::move(finish), host_data);
 }
 
-void RuntimeState::release(int rank, const std::function<void()>& f) noexcept
+void RuntimeState::post_or_run(int rank, engine::Tasks& room) noexcept
 {
-    if (jobs && jobs->post(rank, [f](engine::Worker&) { f(); })) {
+    if (!in_own_process()) {
+        room.pop_front();
         return;
     }
-    if (!workers.empty()) {
-        try {
-            workers[static_cast<std::size_t>(rank)]->device().make_current();
-        } catch (const Error&) {
-            // The driver is shutting down and takes the memory with it; f still has host memory to free.
-        }
+    if (jobs && jobs->post(rank, room)) {
+        return;
     }
-    f();
+    engine::Worker& worker = *workers[static_cast<std::size_t>(rank)];
+    try {
+        worker.device().make_current();
+    } catch (const std::exception&) {
+        // The driver is shutting down and takes the memory with it; what is to be run still has host memory to free.
+    }
+    room.front().run(worker);
+    room.pop_front();
 }
 
 void RuntimeState::stop() noexcept

@@ -28,6 +28,7 @@ namespace rmsp::detail {
 struct RuntimeState {
     ~RuntimeState();
 
+    int process = 0;  ///< that opened this
     RuntimeOptions options;
     Topology topology;
     std::vector<DeviceInfo> infos;                         ///< limit_gbs under `mutex`
@@ -50,19 +51,30 @@ struct RuntimeState {
     /// What bounds an apply on each device in GB/s as far as it is known, else 0: the bandwidth of its memory, or of
     /// the link over which a GPU is streamed to.
     std::vector<double> limits(Mode mode) const;
-    /// \throws Error(usage) on a described machine
+    /// \throws Error(usage) on a described machine, and in another process than the one that opened this
     void require_live() const;
+    /// Not in a process that fork() made: the workers' threads are not there, and their locks may be held for ever.
+    bool in_own_process() const noexcept;
     /// The transport of that name, connected now if it is not. On the caller's thread, not a worker's.
     /// \throws Error(device) if it does not connect the devices
     transport::Transport& transport(const std::string& name);
     /// A job failed: devices that wait for others in it stop waiting.
     void give_up(std::uint64_t job) noexcept;
     std::future<void> submit(engine::Job::Body body, std::function<void()> finish = {}, bool host_data = false);
-    /// Runs f once, on the worker of a device behind everything submitted so far, or here if the workers have stopped.
-    /// f frees memory; it must not throw.
-    void release(int rank, const std::function<void()>& f) noexcept;
+    /// Runs f(), which frees memory and must not throw, once, on the worker of a device behind everything submitted so
+    /// far, or here if the workers have stopped. `room` has a task for it, which is used up: who has something to free
+    /// makes one for each device beforehand, as this is for destructors and allocates nothing.
+    template <class F>
+    void release(int rank, engine::Tasks& room, F f) noexcept
+    {
+        room.front().run.set([f = std::move(f)](engine::Worker&) mutable { f(); });
+        post_or_run(rank, room);
+    }
     /// Finishes the accepted jobs and ends the threads.
     void stop() noexcept;
+
+private:
+    void post_or_run(int rank, engine::Tasks& room) noexcept;
 };
 
 /// What the handle points to.

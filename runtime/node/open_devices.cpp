@@ -4,10 +4,13 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "core/process.hpp"
 #include "runtime/engine/cuda/cuda_backend.hpp"
 #include "runtime/node/node.hpp"
 
@@ -130,7 +133,9 @@ namespace node {
 
 std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
 {
+    core::require_own_process();
     auto state = std::make_unique<RuntimeState>();
+    state->process = ::getpid();
     state->options = options;
     state->cache = engine::Cache(options.cache);
     const bool live = options.topology_file.empty();
@@ -162,6 +167,20 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
     } else {
         placements = place_host_devices(topology, choice.host_devices, choice.threads_each, options.bind);
     }
+    // hwloc's environment can put another machine in this one's place, whose processors are not these.
+    const bool imagined = live && !topology.live;
+    for (Placement& placement : placements) {
+        if (imagined && options.bind == BindPolicy::strict) {
+            throw Error(ErrorCode::usage,
+                        "strict binding: hwloc reports another machine than this one, as HWLOC_XMLFILE "
+                        "or HWLOC_SYNTHETIC tells it to, to whose processors no thread can be bound");
+        }
+        if (imagined && !placement.cpus.empty()) {
+            placement.cpus.clear();
+            placement.threads.clear();
+            placement.reason += "; not bound, because that is another machine (HWLOC_XMLFILE or HWLOC_SYNTHETIC)";
+        }
+    }
     const std::size_t count = placements.size();
     if (!options.weights.empty() && options.weights.size() != count) {
         throw Error(ErrorCode::usage,
@@ -184,7 +203,7 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
         info.placement = placements[i];
         info.limit_gbs = options.limit_gbs;
         const int node = placements[i].node;
-        if (node >= 0) {
+        if (node >= 0 && !imagined) {
             info.numa_node = topology.nodes[static_cast<std::size_t>(node)].os_index;
         }
         if (choice.kind == DeviceKind::cuda) {
@@ -201,8 +220,9 @@ std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
         } else {
             info.index = static_cast<int>(i);
             const auto placed = static_cast<int>(placements[i].threads.size());
-            const int even =
-                core_count(topology) / static_cast<int>(count);  // not bound, so not placed on cores either
+            // Not bound, so not placed on cores either.
+            const int cores = imagined ? static_cast<int>(std::thread::hardware_concurrency()) : core_count(topology);
+            const int even = cores / static_cast<int>(count);
             info.compute_units = std::max(1, choice.threads_each > 0 ? choice.threads_each
                                              : placed > 0            ? placed
                                                                      : even);

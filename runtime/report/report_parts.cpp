@@ -79,8 +79,15 @@ std::string verification_text(const Verification& v)
     if (!v.done) {
         return "Verified      no\n";
     }
-    return fmt::format("Verified      {}: error {:.2e}, bound {:.2e}{}\n", v.passed ? "passed" : "FAILED", v.error,
-                       v.bound, v.worst_row >= 0 ? fmt::format(", worst row {}", text::grouped(v.worst_row)) : "");
+    return fmt::format("Verified      {}: error {:.2e}, bound {:.2e}{}\n",
+                       !v.passed         ? "FAILED"
+                       : v.overflows > 0 ? "overflow"
+                                         : "passed",
+                       v.error, v.bound,
+                       v.worst_row >= 0 ? fmt::format(", worst row {}", text::grouped(v.worst_row)) : "") +
+           (v.overflows > 0 ? fmt::format("  overflow    {} of the results left the range of the precision\n",
+                                          text::grouped(v.overflows))
+                            : "");
 }
 
 std::string notes_text(const std::vector<std::string>& notes)
@@ -145,7 +152,8 @@ Json benchmark_json(const Measurement& m, const Verification& v, std::size_t ind
             // null: nothing was compared
             {"verified", v.done ? Json(v.passed) : Json()},
             {"error", v.done ? Json(v.error) : Json()},
-            {"error_bound", v.done ? Json(v.bound) : Json()}};
+            {"error_bound", v.done ? Json(v.bound) : Json()},
+            {"overflows", v.done ? Json(v.overflows) : Json()}};
 }
 
 std::string document(Json context, Json benchmarks)

@@ -21,6 +21,7 @@ ScalarsState::ScalarsState(std::shared_ptr<RuntimeState> runtime_, int most_, in
       most(most_),
       devices(devices_ > 0 ? devices_ : runtime->devices()),
       bank(std::make_shared<Bank>(runtime->devices(), devices)),
+      room(static_cast<std::size_t>(devices)),
       values_{0.0, 0.0, 0.0, 1.0},
       constants_{{0.0, kernels::scalar_zero}, {1.0, kernels::scalar_one}}
 {
@@ -77,7 +78,7 @@ ScalarsState::ScalarsState(std::shared_ptr<RuntimeState> runtime_, int most_, in
 ScalarsState::~ScalarsState()
 {
     for (int rank = 0; rank < devices; ++rank) {
-        runtime->release(rank, [held = bank, rank] {
+        runtime->release(rank, room, [held = bank, rank] {
             held->ends[static_cast<std::size_t>(rank)] = BankEnd();
             held->hand_over.close(rank);
             if (rank == 0) {

@@ -71,6 +71,7 @@ struct ScalarsState {
     const int most;
     const int devices;  ///< the first ones, which have parts of the vectors
     const std::shared_ptr<sequence::Bank> bank;
+    engine::Tasks room;               ///< to free what it has
     std::atomic<bool> failed{false};  ///< a job of a sequence has, since recover()
 
     kernels::ScalarProgress& progress() const { return *static_cast<kernels::ScalarProgress*>(bank->progress.data()); }

@@ -47,6 +47,7 @@ std::shared_ptr<ProductSums> MultiplyStage<T>::sums_of(const void* a, const void
     if (!sums_) {
         auto sums = std::make_shared<ProductSums>();
         sums->runtime = matrix_->runtime;
+        sums->room = engine::Tasks(static_cast<std::size_t>(matrix_->runtime->devices()));
         sums->places.resize(static_cast<std::size_t>(matrix_->runtime->devices()));
         sums->count.resize(sums->places.size());
         matrix_->runtime
@@ -64,8 +65,7 @@ std::shared_ptr<ProductSums> MultiplyStage<T>::sums_of(const void* a, const void
 ProductSums::~ProductSums()
 {
     for (std::size_t rank = 0; rank < places.size(); ++rank) {
-        auto* const array = new kernels::DeviceArray<double>(std::move(places[rank]));
-        runtime->release(static_cast<int>(rank), [array] { delete array; });
+        runtime->release(static_cast<int>(rank), room, [array = std::move(places[rank])]() mutable { array.reset(); });
     }
 }
 
@@ -129,8 +129,8 @@ namespace detail {
 SequenceState::~SequenceState()
 {
     for (std::size_t rank = 0; rank < programs.size(); ++rank) {
-        auto* const array = new kernels::DeviceArray<kernels::ScalarOp>(std::move(programs[rank]));
-        scalars->runtime->release(static_cast<int>(rank), [array] { delete array; });
+        scalars->runtime->release(static_cast<int>(rank), room,
+                                  [array = std::move(programs[rank])]() mutable { array.reset(); });
     }
 }
 

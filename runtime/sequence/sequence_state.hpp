@@ -12,7 +12,10 @@ namespace rmsp::detail {
 
 /// What a sequence's handle points to, and what its jobs share.
 struct SequenceState {
-    explicit SequenceState(std::shared_ptr<ScalarsState> s) : scalars(std::move(s)) {}
+    explicit SequenceState(std::shared_ptr<ScalarsState> s)
+        : scalars(std::move(s)), room(static_cast<std::size_t>(scalars->runtime->devices()))
+    {
+    }
     ~SequenceState();
     SequenceState(const SequenceState&) = delete;
     SequenceState& operator=(const SequenceState&) = delete;
@@ -27,6 +30,7 @@ struct SequenceState {
 
     std::vector<std::unique_ptr<sequence::Stage>> stages;
     std::vector<kernels::DeviceArray<kernels::ScalarOp>> programs;  ///< of each device
+    engine::Tasks room;                                             ///< to free them
     bool sent = false;
 };
 

@@ -25,6 +25,7 @@ using detail::VectorState;
 struct ProductSums {
     std::vector<kernels::DeviceArray<double>> places;  ///< of each device
     std::vector<std::int64_t> count;                   ///< of the last product, on each device; 0: none
+    engine::Tasks room;                                ///< to free the places
     std::shared_ptr<node::RuntimeState> runtime;
 
     ~ProductSums();

@@ -25,6 +25,7 @@ public:
     void split(const Partition& partition) override
     {
         close();
+        room_ = engine::Tasks(partition.parts.size());
         exchange_ = std::make_shared<EntryExchange>();
         exchange_->slices = product_.slices;
         exchange_->values.copies.resize(partition.parts.size());
@@ -47,7 +48,7 @@ private:
     void close() noexcept
     {
         for (int rank = 0; exchange_ && exchange_->channel && rank < runtime_.devices(); ++rank) {
-            runtime_.release(rank, [exchange = exchange_, rank] { exchange->close(rank); });
+            runtime_.release(rank, room_, [exchange = exchange_, rank] { exchange->close(rank); });
         }
         exchange_.reset();
     }
@@ -55,6 +56,7 @@ private:
     RuntimeState& runtime_;
     const ResidentFactor<T>& product_;
     std::shared_ptr<EntryExchange> exchange_;
+    engine::Tasks room_;  ///< to close it
 };
 
 /// C of a product that is on the devices and has values.

@@ -63,7 +63,7 @@ struct Factors {
     CsrView<T> b;  ///< the caller's, or of resident_b; read after construction by parts in runs only
     std::unique_ptr<ResidentFactor<T>> resident_a;  ///< null: A is in the caller's arrays
     std::unique_ptr<ResidentFactor<T>> resident_b;  ///< null: B is in the caller's arrays
-    std::unique_ptr<EntryExchange> exchange;        ///< null: B came from the host, to each device all that it needs
+    std::shared_ptr<EntryExchange> exchange;        ///< null: B came from the host, to each device all that it needs
     HostVector<std::int64_t> work;                  ///< count_work()
     SpgemmOptions options;
 };

@@ -47,6 +47,7 @@ private:
 
     MatrixState<T>& matrix_;
     std::vector<std::unique_ptr<Copy>> copies_;  ///< of each device
+    engine::Tasks room_;                         ///< to free them
     std::shared_ptr<EntryExchange> exchange_;    ///< of what rows lack; null: they are whole
 };
 
@@ -71,7 +72,11 @@ std::shared_ptr<FactorRows<T>> FactorRows<T>::of(MatrixState<T>& matrix)
 
 template <class T>
 FactorRows<T>::FactorRows(MatrixState<T>& matrix)
-    : slices(matrix.shards.size() + 1), parts(matrix.shards.size()), matrix_(matrix), copies_(matrix.shards.size())
+    : slices(matrix.shards.size() + 1),
+      parts(matrix.shards.size()),
+      matrix_(matrix),
+      copies_(matrix.shards.size()),
+      room_(matrix.shards.size())
 {
     const std::size_t devices = matrix.shards.size();
     for (const auto& shard : matrix.shards) {
@@ -104,12 +109,13 @@ template <class T>
 FactorRows<T>::~FactorRows()
 {
     for (std::size_t rank = 0; rank < copies_.size(); ++rank) {
-        matrix_.runtime->release(static_cast<int>(rank), [copy = copies_[rank].release(), exchange = exchange_, rank] {
-            if (exchange) {
-                exchange->close(static_cast<int>(rank));
-            }
-            delete copy;
-        });
+        matrix_.runtime->release(static_cast<int>(rank), room_,
+                                 [copy = copies_[rank].release(), exchange = exchange_, rank] {
+                                     if (exchange) {
+                                         exchange->close(static_cast<int>(rank));
+                                     }
+                                     delete copy;
+                                 });
     }
 }
 

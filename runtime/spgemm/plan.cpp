@@ -11,6 +11,7 @@
 #include <omp.h>
 #endif
 
+#include "core/first_error.hpp"
 #include "core/text.hpp"
 #include "runtime/node/node.hpp"
 #include "runtime/spgemm/work.hpp"
@@ -72,6 +73,7 @@ double sampled_compression(const CsrView<T>& a, const CsrView<T>& b, const HostV
     const std::int64_t samples = std::min(end_row - first_row, sampled_rows_each);
     std::int64_t products = 0;
     double entries = 0;
+    core::FirstError error;
 #pragma omp parallel for reduction(+ : products, entries) schedule(dynamic, 4)
     for (std::int64_t s = 0; s < samples; ++s) {
         const std::int64_t row =
@@ -82,8 +84,9 @@ double sampled_compression(const CsrView<T>& a, const CsrView<T>& b, const HostV
             entries += static_cast<double>(std::min(n, b.cols));
             continue;
         }
-        entries += distinct_columns(a, b, row, n);
+        error.guard([&] { entries += distinct_columns(a, b, row, n); });
     }
+    error.rethrow();
     return products > 0 ? entries / static_cast<double>(products) : 0;
 }
 

@@ -18,7 +18,7 @@ ProductState<T>::~ProductState()
     const std::shared_ptr<spgemm::EntryExchange> exchanged = std::move(factors.exchange);
     for (std::size_t rank = 0; runtime && rank < parts.size(); ++rank) {
         spgemm::ProductPart<T>* const part = parts[rank].release();
-        runtime->release(static_cast<int>(rank), [part, exchanged, rank] {
+        runtime->release(static_cast<int>(rank), room, [part, exchanged, rank] {
             if (exchanged) {
                 exchanged->close(static_cast<int>(rank));
             }

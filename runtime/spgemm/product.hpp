@@ -17,6 +17,7 @@ namespace rmsp::detail {
 /// What a SparseProduct points to.
 template <class T>
 struct ProductState {
+    explicit ProductState(std::size_t devices) : room(devices) {}
     ~ProductState();
 
     std::shared_ptr<RuntimeState> runtime;
@@ -25,6 +26,7 @@ struct ProductState {
     std::atomic<int> borrowers = 0;  ///< products of which this C is a factor
     SpgemmPlan plan;
     std::vector<std::unique_ptr<spgemm::ProductPart<T>>> parts;  ///< of each device
+    engine::Tasks room;                                          ///< to free them
     std::vector<PhaseTimes> phases;
     bool computed = false;
 

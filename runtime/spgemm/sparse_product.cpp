@@ -43,10 +43,10 @@ template <class T>
 SparseProduct<T>::SparseProduct(Runtime& runtime, const SpgemmOperand<T>& a, const SpgemmOperand<T>& b,
                                 const SpgemmOptions& options)
 {
-    auto state = std::make_shared<detail::ProductState<T>>();
-    state->runtime = detail::checked(runtime.state_);
-    state->runtime->require_live();
-    detail::RuntimeState& devices = *state->runtime;
+    detail::RuntimeState& devices = *detail::checked(runtime.state_);
+    devices.require_live();
+    auto state = std::make_shared<detail::ProductState<T>>(static_cast<std::size_t>(devices.devices()));
+    state->runtime = runtime.state_;
     const auto resident = [&](const SpgemmOperand<T>& operand, const char* name) {
         return operand.matrix_    ? spgemm::matrix_factor(devices, operand.matrix_, name)
                : operand.product_ ? spgemm::product_factor(devices, operand.product_, name)

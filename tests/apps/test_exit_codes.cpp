@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -59,6 +60,66 @@ TEST(ExitCode, UsageIsTwo)
     expect_failure(2, "or 4096 threads", small_run_with({"--devices", "host:1000x1000"}));
     expect_failure(2, "runtime.weights", small_run_with({"--set", "runtime.weights=1,2,3"}));
     expect_failure(2, "partition.devices", small_run_with({"--set", "partition.devices=5"}));
+}
+
+TEST(ExitCode, ThreadsAreNotBoundToAnotherMachinesProcessors)
+{
+    const std::string other = "HWLOC_SYNTHETIC=pack:2 numa:1 core:4 pu:2";
+    const Outcome run = mspmv(small_run, {other});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr("not bound, because that is another machine"));
+    const Outcome strict = mspmv(small_run, {other, "RMSP_BIND=strict"});
+    EXPECT_EQ(strict.exit_code, 2) << strict.out;
+    EXPECT_THAT(strict.err, HasSubstr("strict binding"));
+}
+
+TEST(ExitCode, MoreThreadsThanAMachineHasAreUsage)
+{
+    const Outcome outcome = mspmv({"kernels"}, {"OMP_NUM_THREADS=100000"});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr("OMP_NUM_THREADS asks for 100000 threads"));
+}
+
+TEST(ExitCode, DeepOrEndlessConfigurationsNameTheirPlace)
+{
+    const Scratch scratch;
+    const auto refused = [&](const std::string& text, const std::string& message) {
+        std::ofstream(scratch / "run.toml") << text;
+        expect_failure(2, scratch / "run.toml" + message, {"run", scratch / "run.toml"});
+    };
+    refused("# deep\n[runtime]\nweights = " + std::string(50000, '['), ":3:43: more than 32 tables");
+    std::string name = "a";
+    for (int i = 0; i < 50000; ++i) {
+        name += ".a";
+    }
+    refused('[' + name + "]\n", ":1:67: more than 32");
+    refused(name + " = 1\n", ":1:66: more than 32");
+    refused("[matrix]\n\"a\\u0000b\" = 1\n", ":2:1: unknown key \"matrix.a\\u0000b\"");
+    refused("[matrix]\ngenerate = \"banded 5 1\"\n[run]\niterations = 9223372036854775807\n",
+            ":4:14: run.iterations is 9223372036854775807, but must be at most");
+}
+
+TEST(ExitCode, HostileFilesAreInputErrors)
+{
+    const std::string corpus = rmsp::test::source_path("tests/fuzz/corpus/files/");
+    const Scratch scratch;
+    expect_failure(3, "member 'data.npy' is there twice", {"convert", corpus + "member-twice.npz", scratch / "x.mtx"});
+    expect_failure(3, "no-banner.gz: what it decompresses to does not begin with %%MatrixMarket",
+                   {"convert", corpus + "no-banner.gz", scratch / "x.mtx"});
+    expect_failure(3, "", {"convert", corpus + "a.mtx", scratch / std::string(300, 'x') + ".mtx"});
+    EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
+}
+
+TEST(ExitCode, AFileThatMayNotGrowIsAnOutputError)
+{
+    // Of what the child writes, not of the test's own report.
+    const Scratch scratch;
+    const std::string command =
+        "ulimit -f 1; exec \"" RMSP_MSPMV "\" generate banded 20000 3 -o \"" + (scratch / "x.npz") + "\" 2>/dev/null";
+    const int status = std::system(command.c_str());
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 3);
+    EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
 }
 
 TEST(ExitCode, EmptyOptionsAreUsage)
@@ -168,14 +229,13 @@ TEST(ExitCode, EnvironmentIsReadAndCheckedAndOverridden)
     EXPECT_EQ(overridden.exit_code, 0) << overridden.err;
 }
 
-TEST(ExitCode, VerificationFailureIsSeven)
+TEST(ExitCode, ResultsThatAreNotVerifiedAreSeven)
 {
     // Some of the results do not fit a float: the reference, in a wider type, is finite there.
     const Outcome outcome = mspmv(small_run_with({"--set", "matrix.precision=float", "--set", "run.alpha=3e38"}));
     EXPECT_EQ(outcome.exit_code, 7) << outcome.err;
-    EXPECT_THAT(outcome.out, HasSubstr("FAILED"));
-    EXPECT_THAT(outcome.err, HasSubstr("mspmv: error: verification failed"));
-    EXPECT_THAT(outcome.err, HasSubstr("NaN, infinity or an overflow"));
+    EXPECT_THAT(outcome.out, HasSubstr("Verified      overflow"));
+    EXPECT_THAT(outcome.err, HasSubstr("of the results overflowed"));
     const Outcome unverified =
         mspmv(small_run_with({"--set", "matrix.precision=float", "--set", "run.alpha=3e38", "--no-verify"}));
     EXPECT_EQ(unverified.exit_code, 0) << unverified.err;

@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -63,6 +64,18 @@ TEST(Fingerprint, DependsOnEveryByteAndTheOrder)
     EXPECT_EQ(fingerprint("a"), 0xaf63dc4c8601ec8cU);
     EXPECT_NE(fingerprint("ab"), fingerprint("ba"));
     EXPECT_EQ(fingerprint("b", fingerprint("a")), fingerprint("ab"));
+}
+
+TEST_F(CacheFiles, APipeOrAFolderInTheirPlaceIsNoEntry)
+{
+    const Cache cache(folder_);
+    std::filesystem::create_directories(folder_ + "/folder");
+    ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+    EXPECT_FALSE(cache.read("folder").has_value());
+    EXPECT_FALSE(cache.read("pipe").has_value());
+    EXPECT_FALSE(cache.write("folder", "text"));
+    EXPECT_TRUE(cache.write("pipe", "text"));  // in its place
+    EXPECT_EQ(cache.read("pipe"), "text");
 }
 
 }  // namespace

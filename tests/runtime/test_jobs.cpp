@@ -1,10 +1,14 @@
 #include <atomic>
 #include <chrono>
+#include <future>
+#include <new>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include <rmsp/error.hpp>
 #include <runtime/engine/job.hpp>
 
 #include "workers.hpp"
@@ -33,6 +37,30 @@ TEST(Worker, ADeviceThatCannotOpenIsReportedAndTheThreadEnds)
                   []() -> std::unique_ptr<Device> { throw Error(ErrorCode::device, "no such device"); });
     EXPECT_THROW(worker.wait_until_open(), Error);
     EXPECT_FALSE(worker.post([](Worker&) {}));
+}
+
+TEST(Worker, StrictBindingFailsWhereAThreadCannotBeBound)
+{
+    for (const bool of_team : {false, true}) {
+        Placement placement;
+        placement.strict = true;
+        (of_team ? placement.threads : placement.cpus) = {1 << 20};
+        DeviceInfo info;
+        info.compute_units = 1;
+        info.placement = placement;
+        for (const bool strict : {true, false}) {
+            placement.strict = info.placement.strict = strict;
+            Worker worker(0, placement, [info] { return make_host_device(info); });
+            try {
+                worker.wait_until_open();
+                EXPECT_FALSE(strict);
+            } catch (const Error& e) {
+                EXPECT_TRUE(strict) << e.what();
+                EXPECT_EQ(e.code(), ErrorCode::usage);
+                EXPECT_NE(std::string(e.what()).find("strict binding"), std::string::npos) << e.what();
+            }
+        }
+    }
 }
 
 TEST(Worker, StopsAtOnceWithoutTasks)
@@ -121,6 +149,59 @@ TEST(Jobs, AnExceptionReachesTheFutureReleasesTheOthersAndLeavesTheQueueUsable)
             .get();
         EXPECT_EQ(ran.load(), 3);
     }
+}
+
+TEST(Jobs, AMeetingThatFailsWhileOthersArriveKeepsNobody)
+{
+    auto workers = host_workers(2);
+    JobQueue jobs(workers, true);
+    for (int i = 0; i < 2000; ++i) {
+        auto future = jobs.submit([](Worker& worker, Rendezvous& meeting) {
+            if (worker.rank() == 0) {
+                throw std::runtime_error("device broke");
+            }
+            meeting.arrive_and_wait();
+        });
+        ASSERT_EQ(future.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+        EXPECT_THROW(future.get(), std::runtime_error);
+    }
+}
+
+TEST(Jobs, ABodyThatCannotBeKeptLeavesTheQueueUsable)
+{
+    // Copying it into the job fails, as it does without memory.
+    struct Heavy {
+        Heavy() = default;
+        Heavy(const Heavy&) { throw std::bad_alloc(); }
+        void operator()(Worker&, Rendezvous&) const {}
+    };
+    auto workers = host_workers(3);
+    JobQueue jobs(workers, true);
+    for (int i = 0; i < 3; ++i) {
+        const Heavy heavy;
+        EXPECT_THROW(static_cast<void>(jobs.submit(heavy, {}, true)), std::bad_alloc);
+        // A ticket that was counted for it would keep this one waiting.
+        jobs.submit([](Worker&, Rendezvous& meeting) { meeting.arrive_and_wait(); }, {}, true).get();
+    }
+}
+
+TEST(Worker, TasksArePostedWithoutAllocatingAndToldWhenTheyAreDone)
+{
+    auto workers = host_workers(1);
+    Tasks tasks(2);
+    std::atomic<int> done{0};
+    for (Task& task : tasks) {
+        task.run.set([](Worker&) {});
+        task.done.set([&](std::exception_ptr error) { done += error ? 0 : 1; });
+    }
+    EXPECT_TRUE(workers[0]->post(tasks));
+    EXPECT_EQ(tasks.size(), 1u);
+    EXPECT_TRUE(workers[0]->post(tasks));
+    workers[0]->stop();
+    EXPECT_EQ(done.load(), 2);
+    Tasks late(1);
+    EXPECT_FALSE(workers[0]->post(late));
+    EXPECT_EQ(late.size(), 1u);
 }
 
 TEST(Jobs, FinishIsNotRunAfterAnErrorAndItsOwnErrorIsReported)

@@ -14,6 +14,8 @@
 #include <kernels/spmv/sell/sell.hpp>
 #include <kernels/values.hpp>
 
+#include "core/first_error.hpp"
+
 namespace rmsp::kernels {
 namespace {
 
@@ -270,12 +272,16 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
     const std::int64_t n = f.rows.rows;
     const std::int64_t runs = std::min<std::int64_t>(sample.slices, (n + sort_rows - 1) / sort_rows);
     std::vector<RunSample> samples(static_cast<std::size_t>(runs));
+    core::FirstError error;
 #pragma omp parallel for schedule(dynamic, 1) if (f.rows.nnz > 100000)
     for (std::int64_t run = 0; run < runs; ++run) {
         const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2 and 3 begin
-        samples[static_cast<std::size_t>(run)] =
-            sample_run(rows, at, std::min(n, at + sort_rows), value_bytes, value_at);
+        error.guard([&] {
+            samples[static_cast<std::size_t>(run)] =
+                sample_run(rows, at, std::min(n, at + sort_rows), value_bytes, value_at);
+        });
     }
+    error.rethrow();
     RunSample total;
     for (const RunSample& one : samples) {
         total.slice.entries += one.slice.entries;
@@ -293,8 +299,11 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
 #pragma omp parallel for schedule(dynamic, 1) if (f.rows.nnz > 100000)
     for (int i = 0; i < sample.slices; ++i) {
         const auto first = static_cast<std::int64_t>(static_cast<double>(f.rows.nnz - count) * i / sample.slices);
-        stretches[static_cast<std::size_t>(i)] = sample_stretch(rows.begin(0) + first, count, value_bytes);
+        error.guard([&] {
+            stretches[static_cast<std::size_t>(i)] = sample_stretch(rows.begin(0) + first, count, value_bytes);
+        });
     }
+    error.rethrow();
     std::int64_t narrow = 0;
     std::int64_t sectors = 0;
     for (const StretchSample& one : stretches) {

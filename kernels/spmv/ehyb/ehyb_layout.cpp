@@ -6,6 +6,8 @@
 #include <kernels/spmv/ehyb/ehyb.hpp>
 #include <kernels/spmv/ehyb/graph_parts.hpp>
 
+#include "core/first_error.hpp"
+
 namespace rmsp::kernels::ehyb {
 namespace {
 
@@ -290,6 +292,7 @@ private:
     {
         out_.first_column.assign(at(parts_ + 1), 0);
         constexpr std::int32_t used = 0;
+        core::FirstError error;
 #pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)
         for (std::int64_t p = 0; p < parts_; ++p) {
             const auto begin = out_.first_row[at(p)];
@@ -308,7 +311,7 @@ private:
                 column = column == used && kept < most_columns_ ? kept++ : not_kept;
             }
             if (fewest_uses_ > 0) {
-                ghosts_[at(p)] = find_ghosts(p, most_columns_ - kept);
+                error.guard([&] { ghosts_[at(p)] = find_ghosts(p, most_columns_ - kept); });
             }
             out_.first_column[at(p + 1)] = kept + static_cast<std::int32_t>(ghosts_[at(p)].size());
             for (auto i = begin; i < end; ++i) {
@@ -321,6 +324,7 @@ private:
                 outside_[at(row)] = static_cast<std::uint32_t>(out);
             }
         }
+        error.rethrow();
         std::partial_sum(out_.first_column.begin(), out_.first_column.end(), out_.first_column.begin());
         out_.columns.resize(at(out_.first_column.back()));
 #pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)

@@ -111,10 +111,24 @@ private:
         }
         omp_set_num_threads(info().compute_units);
         int unbound = 0;
+        std::string reason;
 #pragma omp parallel num_threads(info().compute_units) reduction(+ : unbound)
         {
-            const int pu = threads[static_cast<std::size_t>(omp_get_thread_num())];
-            unbound += numa::bind_current_thread({pu}).bound ? 0 : 1;
+            try {
+                const int pu = threads[static_cast<std::size_t>(omp_get_thread_num())];
+                const numa::BindResult result = numa::bind_current_thread({pu});
+                if (!result.bound) {
+                    ++unbound;
+#pragma omp critical(rmsp_bind_team)
+                    reason = result.reason;
+                }
+            } catch (const std::exception&) {
+                ++unbound;  // for lack of memory
+            }
+        }
+        if (unbound > 0 && info().placement.strict) {
+            throw Error(ErrorCode::usage, fmt::format("strict binding: {}: {} of {} threads are not bound: {}",
+                                                      info().name, unbound, info().compute_units, reason));
         }
         if (unbound > 0) {
             core::log_warning(
