@@ -1,6 +1,8 @@
 #include "apps/mspmv/signals.hpp"
 
+#include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <mutex>
 #include <system_error>
@@ -19,6 +21,16 @@ namespace fs = std::filesystem;
 
 std::mutex mutex;
 fs::path pending;  // symbolic links resolved; empty: no output is under way
+
+enum class Cancel : std::uint8_t { off, possible, requested };
+std::atomic<Cancel> cancel{Cancel::off};
+
+/// Whether a signal has only asked a Cancellation.
+bool take_as_cancellation() noexcept
+{
+    Cancel expected = Cancel::possible;
+    return cancel.compare_exchange_strong(expected, Cancel::requested);
+}
 
 /// What librmsp and write_text() add to the name of a file that is not whole yet.
 std::string part_prefix(const fs::path& path)
@@ -50,7 +62,7 @@ void handle_termination()
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     std::thread([signals] {
         int signal = 0;
-        while (sigwait(&signals, &signal) != 0) {
+        while (sigwait(&signals, &signal) != 0 || take_as_cancellation()) {
         }
         clear_progress_line();
         const std::lock_guard lock(mutex);
@@ -61,6 +73,12 @@ void handle_termination()
         ::_exit(128 + signal);
     }).detach();
 }
+
+Cancellation::Cancellation() { cancel = Cancel::possible; }
+
+Cancellation::~Cancellation() { cancel = Cancel::off; }
+
+bool Cancellation::requested() noexcept { return cancel == Cancel::requested; }
 
 PendingOutput::PendingOutput(const std::string& path)
 {

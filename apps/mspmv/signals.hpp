@@ -8,6 +8,17 @@ namespace rmsp::mspmv {
 /// unfinished output and ends the process with 128 plus the signal's number. Call it before any other thread starts.
 void handle_termination();
 
+/// While it lives, the first SIGINT or SIGTERM does not end the process but sets requested().
+class Cancellation {
+public:
+    Cancellation();
+    ~Cancellation();
+    Cancellation(const Cancellation&) = delete;
+    Cancellation& operator=(const Cancellation&) = delete;
+
+    static bool requested() noexcept;
+};
+
 /// While it lives, unfinished output beside `path` belongs to this process: files named PATH.part-PID... are removed
 /// when the process is terminated, or when this object is destroyed by an exception.
 class PendingOutput {
