@@ -125,6 +125,20 @@ TEST(Solve, SaysWhatIsWrong)
     EXPECT_THAT(outcome.err, HasSubstr(config + ":4:"));
 }
 
+TEST(Solve, AFileKeepsItsValues)
+{
+    // configs/solve.toml says which values the generated matrix has.
+    const Scratch scratch;
+    std::ofstream(scratch / "a.mtx") << "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 4\n2 2 8\n";
+    ASSERT_EQ(solve({"--matrix", scratch / "a.mtx", "--rhs", "ones", "-o", scratch / "x.npy"}).exit_code, 0);
+    const auto x = rmsp::read_vector<double>(scratch / "x.npy");
+    ASSERT_EQ(x.size(), 2U);
+    EXPECT_DOUBLE_EQ(x[0], 0.25);
+    EXPECT_DOUBLE_EQ(x[1], 0.125);
+    const Outcome ones = solve({"--matrix", scratch / "a.mtx", "--set", "matrix.values=ones"});
+    EXPECT_THAT(ones.out, HasSubstr("a.mtx, values ones"));
+}
+
 TEST(Solve, NotConvergedIsSix)
 {
     const Scratch scratch;
