@@ -92,10 +92,17 @@ constexpr char kind_of = std::is_floating_point_v<T> ? 'f' : 'i';
 
 }  // namespace
 
-NpyArray::NpyArray(const InputFile& file, const ZipMember& member) : data_(file, member)
+NpyArray::NpyArray(const InputFile& file, const ZipMember& member) : file_(file), member_(std::in_place, file, member)
+{
+    open();
+}
+
+NpyArray::NpyArray(const InputFile& file) : file_(file) { open(); }
+
+void NpyArray::open()
 {
     char start[12] = {};
-    data_.read_at(0, start, 10);
+    read_at(0, start, 10);
     if (std::string_view(start, magic.size()) != magic) {
         fail("is not a NumPy array");
     }
@@ -106,20 +113,20 @@ NpyArray::NpyArray(const InputFile& file, const ZipMember& member) : data_(file,
         header_bytes = narrow;
         offset_ = 10;
     } else if (start[6] == 2 || start[6] == 3) {
-        data_.read_at(0, start, 12);
+        read_at(0, start, 12);
         std::memcpy(&header_bytes, start + 8, sizeof header_bytes);
         offset_ = 12;
     } else {
         fail(fmt::format("has the unknown format version {}", static_cast<int>(start[6])));
     }
-    if (header_bytes > data_.size() - offset_) {
-        fail(fmt::format("has a header of {} bytes in {}", header_bytes, data_.size()));
+    if (header_bytes > bytes() - offset_) {
+        fail(fmt::format("has a header of {} bytes in {}", header_bytes, bytes()));
     }
     std::string header(header_bytes, '\0');
-    data_.read_at(offset_, header.data(), header.size());
+    read_at(offset_, header.data(), header.size());
     offset_ += header_bytes;
     parse_header(header);
-    const std::uint64_t left = data_.size() - offset_;
+    const std::uint64_t left = bytes() - offset_;
     if (element_bytes_ == 0
             ? size_ != 0 && left != 0
             : left % element_bytes_ != 0 || left / element_bytes_ != static_cast<std::uint64_t>(size_)) {
@@ -127,9 +134,18 @@ NpyArray::NpyArray(const InputFile& file, const ZipMember& member) : data_(file,
     }
 }
 
+void NpyArray::read_at(std::uint64_t offset, void* to, std::size_t n) const
+{
+    if (member_) {
+        member_->read_at(offset, to, n);
+    } else {
+        file_.read_at(offset, to, n);
+    }
+}
+
 void NpyArray::fail(const std::string& what) const
 {
-    throw Error(ErrorCode::io, fmt::format("{} {}", data_.describe(), what));
+    throw Error(ErrorCode::io, fmt::format("{} {}", describe(), what));
 }
 
 void NpyArray::parse_header(const std::string& header)
@@ -202,20 +218,23 @@ void NpyArray::read(T* to, int threads) const
         const std::uint64_t from = offset_ + static_cast<std::uint64_t>(b * block) * element_bytes_;
         std::string buffer(straight ? 0 : bytes, '\0');
         char* raw = straight ? reinterpret_cast<char*>(to + b * block) : buffer.data();
-        data_.read_at(from, raw, bytes);
+        read_at(from, raw, bytes);
         crcs[static_cast<std::size_t>(b)] =
             static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(raw), bytes));
         if (!straight) {
             converter(raw, to + b * block, n);
         }
     });
+    if (!member_) {
+        return;
+    }
     std::string header(static_cast<std::size_t>(offset_), '\0');
-    data_.read_at(0, header.data(), header.size());
+    read_at(0, header.data(), header.size());
     uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(header.data()), header.size());
     for (std::int64_t b = 0; b < blocks; ++b) {
         crc = crc32_combine(crc, crcs[static_cast<std::size_t>(b)], static_cast<z_off_t>(length(b) * element_bytes_));
     }
-    data_.check_crc(static_cast<std::uint32_t>(crc));
+    member_->check_crc(static_cast<std::uint32_t>(crc));
 }
 
 template void NpyArray::read(std::int32_t*, int) const;
@@ -229,7 +248,7 @@ std::string NpyArray::read_text() const
         fail("is not a text");
     }
     std::string raw(element_bytes_, '\0');
-    data_.read_at(offset_, raw.data(), raw.size());
+    read_at(offset_, raw.data(), raw.size());
     std::string text;
     for (std::size_t i = 0; i < raw.size(); i += kind_ == 'U' ? 4 : 1) {
         if (raw[i] != '\0') {
@@ -253,5 +272,7 @@ std::string npy_header(const std::string& descr, std::int64_t size)
     out += static_cast<char>(text.size() >> 8);
     return out + text;
 }
+
+bool begins_as_npy(std::string_view bytes) noexcept { return bytes.starts_with(magic); }
 
 }  // namespace rmsp::io

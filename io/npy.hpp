@@ -2,40 +2,48 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/zip.hpp"
 
-/// NumPy's array files (NEP 1), as members of an .npz file.
+/// NumPy's array files (NEP 1), by themselves or as members of an .npz file.
 namespace rmsp::io {
 
-/// A one-dimensional array or a scalar in a member of an .npz file: header parsed, elements read on demand.
+/// A one-dimensional array or a scalar in a file or in a member of an .npz file: header parsed, elements read on
+/// demand.
 class NpyArray {
 public:
-    /// \throws Error(io) if the member is not such an array
+    /// \throws Error(io) if the member, or the file, is not such an array
     NpyArray(const InputFile& file, const ZipMember& member);
+    explicit NpyArray(const InputFile& file);
 
     std::int64_t size() const noexcept { return size_; }
     /// 'i' signed, 'u' unsigned, 'f' floating, 'b' boolean, 'S' bytes, 'U' UTF-32 text; others are refused.
     char kind() const noexcept { return kind_; }
     std::size_t element_bytes() const noexcept { return element_bytes_; }
-    std::string describe() const { return data_.describe(); }
+    std::string describe() const { return member_ ? member_->describe() : file_.path(); }
 
-    /// Reads all elements, converted to T, by several threads, and checks the checksum. Elements that are T already go
-    /// from the file straight to `to`. \throws Error(io) also if the elements are not integers that T can hold, where T
-    /// is an integer
+    /// Reads all elements, converted to T, by several threads, and checks a member's checksum. Elements that are T
+    /// already go from the file straight to `to`. \throws Error(io) also if the elements are not integers that T can
+    /// hold, where T is an integer
     template <class T>
     void read(T* to, int threads) const;
     /// The text of a scalar of kind S or U. \throws Error(io)
     std::string read_text() const;
 
 private:
+    void open();
     void parse_header(const std::string& header);
+    std::uint64_t bytes() const noexcept { return member_ ? member_->size() : file_.size(); }
+    void read_at(std::uint64_t offset, void* to, std::size_t n) const;
     [[noreturn]] void fail(const std::string& what) const;
 
-    ZipMemberData data_;
-    std::uint64_t offset_ = 0;  ///< of the first element in the member
+    const InputFile& file_;
+    std::optional<ZipMemberData> member_;  ///< none: the file itself is the array
+    std::uint64_t offset_ = 0;             ///< of the first element
     std::int64_t size_ = 1;
     char kind_ = 0;
     std::size_t element_bytes_ = 0;
@@ -44,5 +52,8 @@ private:
 /// Header of a one-dimensional array (size < 0: of a scalar), padded so that the elements begin at a multiple of 64
 /// bytes.
 std::string npy_header(const std::string& descr, std::int64_t size);
+
+/// Whether that is how an array file begins.
+bool begins_as_npy(std::string_view bytes) noexcept;
 
 }  // namespace rmsp::io

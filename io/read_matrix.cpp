@@ -14,40 +14,37 @@
 #include "io/file.hpp"
 #include "io/matrix_market.hpp"
 #include "io/npz.hpp"
+#include "io/read_matrix.hpp"
 
 namespace rmsp {
 
-namespace {
-
 template <class T>
-CsrMatrix<T> read(const std::string& path, const ReadOptions& options)
+CsrMatrix<T> io::read_matrix(const InputFile& file, const ReadOptions& options)
 {
     using namespace std::string_view_literals;
-    const io::InputFile file(path);
+    const std::string& path = file.path();
     const std::string_view bytes = file.bytes();
     // "PK" begins a member, or the end record of an archive without members.
     if (bytes.starts_with("PK\3\4"sv) || bytes.starts_with("PK\5\6"sv)) {
-        return io::read_npz<T>(file, options);
+        return read_npz<T>(file, options);
     }
     if (path.ends_with(".npz") && !bytes.starts_with("%%"sv)) {
         throw Error(ErrorCode::io, fmt::format("{}: not an .npz file: its {} bytes do not begin as a zip file does",
                                                path, bytes.size()));
     }
-    const io::Codec codec = io::detect_codec(bytes);
-    if (codec == io::Codec::none) {
-        return parse_matrix_market<T>(bytes, path, options);
+    const Codec codec = detect_codec(bytes);
+    if (codec == Codec::none) {
+        return rmsp::parse_matrix_market<T>(bytes, path, options);
     }
-    const core::GrowingBuffer text = io::decompress(codec, bytes, path, options.progress);
-    return parse_matrix_market<T>(text.view(), path, options);
+    const core::GrowingBuffer text = decompress(codec, bytes, path, options.progress);
+    return rmsp::parse_matrix_market<T>(text.view(), path, options);
 }
-
-}  // namespace
 
 template <class T>
 CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options)
 {
     try {
-        return read<T>(path, options);
+        return io::read_matrix<T>(io::InputFile(path), options);
     } catch (const std::bad_alloc&) {
         throw Error(ErrorCode::out_of_memory, path + ": out of host memory while it is read");
     }
@@ -84,6 +81,7 @@ void write_matrix(const std::string& path, const CsrView<T>& a, const WriteOptio
 }
 
 #define RMSP_INSTANTIATE(T)                                                                              \
+    template CsrMatrix<T> io::read_matrix(const io::InputFile&, const ReadOptions&);                     \
     template CsrMatrix<T> read_matrix(const std::string&, const ReadOptions&);                           \
     template CsrMatrix<T> parse_matrix_market(std::string_view, const std::string&, const ReadOptions&); \
     template void write_matrix(const std::string&, const CsrView<T>&, const WriteOptions&);

@@ -18,7 +18,7 @@ void ConfigOptions::add_inputs(CLI::App& command)
              "auto, CUDA ordinals (0,1), or host devices (host:4; host:4x2 of two threads each)");
 }
 
-void ConfigOptions::add_others(CLI::App& command)
+void ConfigOptions::add_others(CLI::App& command, bool verifies)
 {
     command.add_option("--set", overrides, "set one key, run.iterations=200 for example; may be repeated")
         ->type_name("KEY=VALUE")
@@ -26,8 +26,10 @@ void ConfigOptions::add_others(CLI::App& command)
     add_text(command, "--json", json, "FILE",
              "also write the report as JSON; - : to standard output, the table to standard error");
     add_text(command, "--topology", topology, "FILE", "plan for the machine that this file describes; with --dry-run");
-    command.add_flag("--dry-run", dry_run, "print the plan and multiply nothing");
-    command.add_flag("--no-verify", no_verify, "do not check what was computed");
+    command.add_flag("--dry-run", dry_run, "print the plan and compute nothing");
+    if (verifies) {
+        command.add_flag("--no-verify", no_verify, "do not check what was computed");
+    }
 }
 
 Config configuration(const ConfigOptions& options, const char* command,

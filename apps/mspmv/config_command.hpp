@@ -26,9 +26,10 @@ struct ConfigOptions {
     bool dry_run = false;
     bool no_verify = false;
 
-    /// Adds the options that all such commands have; those that say what is multiplied, and the rest.
+    /// Adds the options that all such commands have; those that say what is multiplied, and the rest,
+    /// with --no-verify if the command compares its result with a reference.
     void add_inputs(CLI::App& command);
-    void add_others(CLI::App& command);
+    void add_others(CLI::App& command, bool verifies = true);
 };
 
 /// The file with the options over it, and `more` of the command's own: keys and values, of which empty ones do not

@@ -36,13 +36,14 @@ int fail(rmsp::ErrorCode code, std::string_view message, std::string_view more =
 
 int run(int argc, char** argv)
 {
-    CLI::App app("Multiplies sparse matrices on every GPU of a node, or on groups of its cores", "mspmv");
+    CLI::App app("Multiplies sparse matrices, and solves with them, on every GPU of a node, or on groups of its cores",
+                 "mspmv");
     app.require_subcommand(1);
     app.set_version_flag("--version", fmt::format("mspmv {}\ncommit: {}\nfeatures: {}", rmsp::version(), rmsp::commit(),
                                                   rmsp::build_features()));
     app.footer(
         "Exit codes: 0 success, 1 internal error, 2 usage or configuration, 3 input or output, 4 out of memory,\n"
-        "5 device or communication, 7 verification failed.\n"
+        "5 device or communication, 6 a solve did not converge, 7 verification failed.\n"
         "Examples:\n"
         "  mspmv generate stencil27 100 100 100 -o stencil.npz\n"
         "  mspmv run configs/quickstart.toml --matrix stencil.npz\n"
@@ -50,6 +51,8 @@ int run(int argc, char** argv)
     rmsp::mspmv::Action action;
     rmsp::mspmv::add_run(app, action);
     rmsp::mspmv::add_spgemm(app, action);
+    rmsp::mspmv::add_solve(app, action);
+    rmsp::mspmv::add_solvers(app, action);
     rmsp::mspmv::add_topo(app, action);
     rmsp::mspmv::add_doctor(app, action);
     rmsp::mspmv::add_kernels(app, action);

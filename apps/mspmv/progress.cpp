@@ -24,7 +24,9 @@ std::mutex mutex;
 bool drawn = false;
 Clock::time_point last_drawn;
 
-void draw(std::string_view phase, double done)
+/// Draws the text that f() makes, unless the last one is fresh.
+template <class F>
+void draw_line(const F& f)
 {
     const std::lock_guard lock(mutex);
     const auto now = Clock::now();
@@ -33,10 +35,16 @@ void draw(std::string_view phase, double done)
     }
     last_drawn = now;
     drawn = true;
-    const double share = std::clamp(done, 0.0, 1.0);
-    const int filled = static_cast<int>(share * bar_width);
-    print_error(fmt::format("\r\033[K{:<10} [{:#<{}}{:.<{}}] {:3.0f} %", phase, "", filled, "", bar_width - filled,
-                            100 * share));
+    print_error("\r\033[K" + f());
+}
+
+void draw(std::string_view phase, double done)
+{
+    draw_line([&] {
+        const double share = std::clamp(done, 0.0, 1.0);
+        const int filled = static_cast<int>(share * bar_width);
+        return fmt::format("{:<10} [{:#<{}}{:.<{}}] {:3.0f} %", phase, "", filled, "", bar_width - filled, 100 * share);
+    });
 }
 
 }  // namespace
@@ -58,6 +66,16 @@ ProgressBar::ProgressBar() : terminal_(::isatty(STDERR_FILENO) != 0)
 }
 
 ProgressBar::~ProgressBar() { clear_progress_line(); }
+
+void ProgressBar::solving(const SolverProgress& progress) const
+{
+    if (terminal_) {
+        draw_line([&] {
+            return fmt::format("iteration {}, residual {:.3e} of {:.3e}, {:.1f} s", progress.iteration,
+                               progress.residual, progress.target, progress.seconds);
+        });
+    }
+}
 
 Progress ProgressBar::callback() const { return terminal_ ? Progress(draw) : Progress(); }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rmsp/io.hpp>
+#include <rmsp/solver.hpp>
 
 namespace rmsp::mspmv {
 
@@ -14,6 +15,8 @@ public:
 
     /// To be passed on to librmsp; empty where nothing is drawn.
     Progress callback() const;
+    /// Draws how far a solve is.
+    void solving(const SolverProgress& progress) const;
 
 private:
     bool terminal_;

@@ -21,6 +21,7 @@
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
+#include "apps/mspmv/random_vector.hpp"
 
 namespace rmsp::mspmv {
 namespace {
@@ -31,27 +32,6 @@ struct Options : ConfigOptions {
     std::string encoding;
     bool help_config = false;
 };
-
-/// Entry i of a random vector in [-1, 1): a hash of seed, stream and i (SplitMix64: Steele, Lea and Flood, OOPSLA
-/// 2014), so that it depends neither on threads nor on the length.
-template <class T>
-HostVector<T> random_vector(std::int64_t n, std::int64_t seed, std::uint64_t stream)
-{
-    HostVector<T> v(static_cast<std::size_t>(n));
-#pragma omp parallel for schedule(static)
-    for (std::int64_t i = 0; i < n; ++i) {
-        std::uint64_t z = static_cast<std::uint64_t>(seed) * 0xd1342543de82ef95U + (stream << 56) +
-                          static_cast<std::uint64_t>(i + 1) * 0x9e3779b97f4a7c15U;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-        z ^= z >> 31;
-        // As many bits as fit the type, so that rounding cannot reach 1.
-        constexpr int bits = sizeof(T) == 8 ? 53 : 24;
-        v[static_cast<std::size_t>(i)] =
-            static_cast<T>(z >> (64 - bits)) * (T{2} / static_cast<T>(std::uint64_t{1} << bits)) - T{1};
-    }
-    return v;
-}
 
 /// Completes what the runtime said about a run with what only the program knows.
 void describe_run(Report& report, const Config& config, const Runtime& runtime, double load_seconds)

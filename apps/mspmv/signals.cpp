@@ -3,6 +3,7 @@
 #include <atomic>
 #include <climits>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -29,6 +30,16 @@ namespace fs = std::filesystem;
 std::mutex mutex;
 std::atomic<bool> main_has_returned{false};
 std::string part;  // what the name of a file that is not whole yet begins with; empty: no output is under way
+
+enum class Cancel : std::uint8_t { off, possible, requested };
+std::atomic<Cancel> cancel{Cancel::off};
+
+/// Whether a signal has only asked a Cancellation.
+bool take_as_cancellation() noexcept
+{
+    Cancel expected = Cancel::possible;
+    return cancel.compare_exchange_strong(expected, Cancel::requested);
+}
 
 /// Allocates nothing: there may be no memory left. librmsp counts the files that it begins, of which a command writes
 /// one; those of another process, 123 where this one is 12, are no longer names.
@@ -110,7 +121,7 @@ void handle_termination()
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     std::thread([signals] {
         int signal = 0;
-        while (sigwait(&signals, &signal) != 0) {
+        while (sigwait(&signals, &signal) != 0 || take_as_cancellation()) {
         }
         clear_progress_line();
         remove_pending_output();
@@ -118,6 +129,12 @@ void handle_termination()
         ::_exit(128 + signal);
     }).detach();
 }
+
+Cancellation::Cancellation() { cancel = Cancel::possible; }
+
+Cancellation::~Cancellation() { cancel = Cancel::off; }
+
+bool Cancellation::requested() noexcept { return cancel == Cancel::requested; }
 
 PendingOutput::PendingOutput(const std::string& path)
 {

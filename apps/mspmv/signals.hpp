@@ -16,6 +16,17 @@ void expect_return_of_main();
 /// \return `status`
 int return_of_main(int status) noexcept;
 
+/// While it lives, the first SIGINT or SIGTERM does not end the process but sets requested().
+class Cancellation {
+public:
+    Cancellation();
+    ~Cancellation();
+    Cancellation(const Cancellation&) = delete;
+    Cancellation& operator=(const Cancellation&) = delete;
+
+    static bool requested() noexcept;
+};
+
 /// While it lives, unfinished output beside `path` belongs to this process: files named PATH.part-PID or
 /// PATH.part-PID-... are removed when the process is terminated. Who writes them removes them where writing fails.
 class PendingOutput {

@@ -7,6 +7,7 @@
 #include <rmsp/export.hpp>
 #include <rmsp/io.hpp>
 #include <rmsp/runtime.hpp>
+#include <rmsp/solver.hpp>
 #include <rmsp/spgemm.hpp>
 
 namespace rmsp {
@@ -81,6 +82,21 @@ struct Config {
         std::int64_t warmup = 2;           ///< spgemm.warmup
         std::int64_t sampled_rows = 1000;  ///< spgemm.sampled_rows
     } spgemm;
+    struct SolverKeys {
+        std::string method = "cg";            ///< solver.method: a name of list_solvers()
+        std::string preconditioner = "none";  ///< solver.preconditioner
+        std::string rhs = "ones";             ///< solver.rhs: ones, random, A*x, or a file
+        std::string guess;                    ///< solver.guess: a file; empty: zeros
+        std::string output;                   ///< solver.output: where x goes; empty: nowhere
+        double tolerance = 1e-8;              ///< solver.tolerance
+        double absolute_tolerance = 0;        ///< solver.absolute_tolerance
+        std::int64_t max_iterations = 10000;  ///< solver.max_iterations
+        double max_seconds = 0;               ///< solver.max_seconds; 0: no limit
+        double divergence = 1e8;              ///< solver.divergence, above 1
+        std::int64_t stagnation = 2000;       ///< solver.stagnation; 0: never
+        std::int64_t restart = 30;            ///< solver.restart, at least 1
+        std::int64_t shadow = 4;              ///< solver.shadow, at least 1
+    } solver;
     struct Output {
         std::string json;                ///< output.json: file name, "-" for standard output, "" for none
         std::string log_level = "warn";  ///< output.log_level: trace, debug, info, warn, error, off
@@ -118,5 +134,6 @@ RMSP_API std::string describe(const Config::Matrix& config);
 RMSP_API RuntimeOptions runtime_options(const Config& config);
 RMSP_API DistributeOptions distribute_options(const Config& config);
 RMSP_API SpgemmOptions spgemm_options(const Config& config);
+RMSP_API SolverOptions solver_options(const Config& config);
 
 }  // namespace rmsp

@@ -15,7 +15,7 @@ enum class ErrorCode : int {
     io = 3,             ///< a file that cannot be read, parsed or written
     out_of_memory = 4,  ///< host or device memory; the message holds the bytes asked for and what was free
     device = 5,         ///< CUDA, NCCL or a peer link failed
-    not_converged = 6,  ///< kept for iterative solvers, of which there are none yet
+    not_converged = 6,  ///< of `mspmv solve` only: for the library that is an Outcome, never an exception
     verification = 7,   ///< a result differs from the reference by more than its error bound
 };
 

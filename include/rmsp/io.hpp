@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <rmsp/export.hpp>
+#include <rmsp/host_vector.hpp>
 #include <rmsp/matrix.hpp>
 
 namespace rmsp {
@@ -48,6 +49,21 @@ RMSP_API std::span<const std::string_view> written_endings() noexcept;
 /// \throws Error(io) naming the file, also for another ending, Error(usage) as validate()
 template <class T>
 RMSP_API void write_matrix(const std::string& path, const CsrView<T>& a, const WriteOptions& options = {});
+
+/// Reads a vector by its content: NumPy's .npy, one-dimensional, of real numbers or integers; or a matrix of one column
+/// in any file that read_matrix() takes, dense or sparse. \throws Error(io) "FILE:LINE:COLUMN: ..." or "FILE: ..." for
+/// a bad file, and for one with several columns
+template <class T>
+RMSP_API HostVector<T> read_vector(const std::string& path, const ReadOptions& options = {});
+
+/// The endings of names that write_vector() takes: ".npy", ".mtx", ".mtx.gz", ".mtx.xz", ".mtx.zst".
+RMSP_API std::span<const std::string_view> written_vector_endings() noexcept;
+
+/// Writes by the name's ending: .npy, or .mtx with its packed forms (array real general, of one column, with the
+/// shortest decimals that read back as the same values). The file appears under its name only when it is whole.
+/// \throws Error(io) naming the file, also for another ending
+template <class T>
+RMSP_API void write_vector(const std::string& path, std::span<const T> entries);
 
 /// Distribution of generated values.
 enum class ValueKind {

@@ -20,6 +20,7 @@
 #include <rmsp/report.hpp>
 #include <rmsp/runtime.hpp>
 #include <rmsp/sequence.hpp>
+#include <rmsp/solve_report.hpp>
 #include <rmsp/solver.hpp>
 #include <rmsp/spgemm.hpp>
 #include <rmsp/topology.hpp>

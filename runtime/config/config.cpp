@@ -10,6 +10,7 @@
 #include <iterator>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -391,8 +392,14 @@ Config parse_config(const std::string& text, const std::string& name, const std:
                                config.matrix.file, config.matrix.generate));
     }
     apply_environment(keys);
+    const bool generated = !config.matrix.generate.empty();
+    const std::string values = std::exchange(config.matrix.values, "");
     for (const std::string& text_of_override : overrides) {
         apply_override(config, keys, text_of_override);
+    }
+    if (config.matrix.values.empty()) {
+        // Values that were meant for the generated matrix are not put in the place of a file's own.
+        config.matrix.values = generated && !config.matrix.file.empty() ? "auto" : values;
     }
     if (config.matrix.file.empty() && config.matrix.generate.empty()) {
         fail(name, "no matrix: one of matrix.file and matrix.generate must be given");

@@ -19,6 +19,15 @@ std::vector<std::string> accumulators()
     return names;
 }
 
+std::vector<std::string> methods()
+{
+    std::vector<std::string> names;
+    for (const SolverInfo& solver : list_solvers()) {
+        names.emplace_back(solver.name);
+    }
+    return names;
+}
+
 }  // namespace
 
 std::vector<Key> key_table(Config& c)
@@ -228,6 +237,40 @@ std::vector<Key> key_table(Config& c)
          "rows of C that are compared entry by entry, besides C v with A (B v)",
          {},
          0},
+
+        {"solver.method", &c.solver.method, "method by its name in `mspmv solvers`", methods()},
+        {"solver.preconditioner",
+         &c.solver.preconditioner,
+         "preconditioner by its name in `mspmv solvers`, or none",
+         {"none"}},
+        {"solver.rhs", &c.solver.rhs,
+         "right-hand side: ones, random (uniform in [-1, 1), by matrix.seed), A*x (of a random x, which the solution "
+         "is "
+         "then compared with), or a file: .npy, or Matrix Market of one column"},
+        {"solver.guess", &c.solver.guess, "where the method begins: a file as for solver.rhs; empty: zeros"},
+        {"solver.output", &c.solver.output,
+         "where the solution goes: a name that ends in .npy, .mtx, .mtx.gz, .mtx.xz or .mtx.zst; empty: nowhere"},
+        {"solver.tolerance",
+         &c.solver.tolerance,
+         "the solve ends where |b - A x| is at most this times |b|, in the Euclidean norm",
+         {},
+         0},
+        {"solver.absolute_tolerance", &c.solver.absolute_tolerance, "or where |b - A x| is at most this", {}, 0},
+        {"solver.max_iterations", &c.solver.max_iterations, "most iterations", {}, 0},
+        {"solver.max_seconds", &c.solver.max_seconds, "most seconds of the solve; 0: no limit", {}, 0},
+        {"solver.divergence",
+         &c.solver.divergence,
+         "the solve ends as diverged where the residual exceeds this times the first one",
+         {},
+         1,
+         true},
+        {"solver.stagnation",
+         &c.solver.stagnation,
+         "the solve ends as stagnation after so many iterations without a smaller residual; 0: never",
+         {},
+         0},
+        {"solver.restart", &c.solver.restart, "gmres: iterations after which it begins again", {}, 1},
+        {"solver.shadow", &c.solver.shadow, "idr: dimension of the shadow space", {}, 1},
 
         {"output.json", &c.output.json, "JSON report: a file name, \"-\" for standard output, empty for none"},
         {"output.log_level",

@@ -74,4 +74,22 @@ SpgemmOptions spgemm_options(const Config& config)
     return options;
 }
 
+SolverOptions solver_options(const Config& config)
+{
+    const auto count = [](std::int64_t n) { return static_cast<int>(std::min<std::int64_t>(n, INT32_MAX)); };
+    SolverOptions options;
+    options.method = config.solver.method;
+    options.tolerance = config.solver.tolerance;
+    options.absolute_tolerance = config.solver.absolute_tolerance;
+    options.max_iterations = config.solver.max_iterations;
+    if (config.solver.max_seconds > 0) {
+        options.max_seconds = config.solver.max_seconds;
+    }
+    options.divergence = config.solver.divergence;
+    options.stagnation_window = config.solver.stagnation;
+    options.restart = count(config.solver.restart);
+    options.shadow = count(config.solver.shadow);
+    return options;
+}
+
 }  // namespace rmsp

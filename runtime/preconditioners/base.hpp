@@ -30,23 +30,28 @@ template <class Part>
 class PerDevice {
 public:
     explicit PerDevice(std::shared_ptr<RuntimeState> runtime)
-        : parts(static_cast<std::size_t>(runtime->devices())), runtime_(std::move(runtime))
+        : parts_(std::make_shared<std::vector<Part>>(static_cast<std::size_t>(runtime->devices()))),
+          room_(parts_->size()),
+          runtime_(std::move(runtime)),
+          parts(*parts_)
     {
     }
     ~PerDevice()
     {
         for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-            auto* const part = new Part(std::move(parts[rank]));
-            runtime_->release(static_cast<int>(rank), [part] { delete part; });
+            runtime_->release(static_cast<int>(rank), room_, [held = parts_, rank] { (*held)[rank] = Part(); });
         }
     }
     PerDevice(const PerDevice&) = delete;
     PerDevice& operator=(const PerDevice&) = delete;
 
-    std::vector<Part> parts;
-
 private:
+    std::shared_ptr<std::vector<Part>> parts_;
+    engine::Tasks room_;  ///< to free them
     std::shared_ptr<RuntimeState> runtime_;
+
+public:
+    std::vector<Part>& parts;
 };
 
 /// Copies an array to the worker's device, into room that is made the first time; the array may go when the job has

@@ -18,6 +18,9 @@ using Context = std::map<std::string, std::string>;
 /// "librmsp VERSION (commit ...; FEATURES) on HOST, DATE", with its heading.
 std::string library_text(const Context& context);
 
+/// As the plan calls them: "cuda:0 NVIDIA H200".
+std::vector<std::string> device_names(const Plan& plan);
+
 /// Phases of the whole machine on one line, those with a time for each device in tables of devices by phases.
 /// `devices`: "cuda:0 NVIDIA H200".
 std::string phases_text(const std::vector<PhaseTimes>& phases, const std::vector<std::string>& devices);
@@ -29,6 +32,7 @@ std::string notes_text(const std::vector<std::string>& notes);
 
 /// What is said of the program, and what else the caller knows.
 Json context_json(const Context& context);
+Json plan_json(const Plan& plan);
 /// The times of each phase, in seconds times `unit`.
 Json phases_json(const std::vector<PhaseTimes>& phases, double unit);
 /// The fields of Google Benchmark, phases and verification; number `index` of the document.

@@ -34,10 +34,19 @@ TEST(Documents, TheTableOfKernelsIsWhatTheProgramPrints)
         << "put the output of `mspmv kernels --markdown` there";
 }
 
+TEST(Documents, TheTablesOfSolversAreWhatTheProgramPrints)
+{
+    const auto outcome = mspmv({"solvers", "--markdown"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(read_text(source_path("docs/solvers.md")), HasSubstr(outcome.out))
+        << "put the output of `mspmv solvers --markdown` there";
+}
+
 TEST(Documents, TheReferenceHasEveryOption)
 {
     const std::string document = read_text(source_path("docs/mspmv.md"));
-    for (const char* command : {"run", "spgemm", "topo", "doctor", "kernels", "generate", "convert"}) {
+    for (const char* command :
+         {"run", "spgemm", "solve", "solvers", "topo", "doctor", "kernels", "generate", "convert"}) {
         const std::string help = mspmv({command, "--help"}).out;
         EXPECT_THAT(document, HasSubstr(std::string("## mspmv ") + command));
         for (std::size_t at = help.find("--"); at != std::string::npos; at = help.find("--", at + 2)) {
@@ -54,6 +63,7 @@ TEST(Documents, EveryConfigurationOfConfigsLoads)
         if (entry.path().extension() == ".toml") {
             EXPECT_NO_THROW(rmsp::distribute_options(rmsp::load_config(entry.path().string()))) << entry.path();
             EXPECT_NO_THROW(rmsp::spgemm_options(rmsp::load_config(entry.path().string()))) << entry.path();
+            EXPECT_NO_THROW(rmsp::solver_options(rmsp::load_config(entry.path().string()))) << entry.path();
             ++files;
         }
     }

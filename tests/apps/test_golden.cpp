@@ -71,7 +71,8 @@ std::ptrdiff_t footer_of(const std::string& help)
 TEST(Golden, Help)
 {
     std::string text;
-    for (const char* command : {"", "run", "spgemm", "topo", "doctor", "kernels", "generate", "convert"}) {
+    for (const char* command :
+         {"", "run", "spgemm", "solve", "solvers", "topo", "doctor", "kernels", "generate", "convert"}) {
         const Outcome outcome = *command == '\0' ? mspmv({"--help"}) : mspmv({command, "--help"});
         expect_success(outcome);
         EXPECT_NE(outcome.out.find("Usage: mspmv"), std::string::npos) << command;
@@ -163,6 +164,33 @@ TEST(Golden, SpgemmOnHostDevices)
     const Outcome plan = mspmv(planned);
     expect_success(plan);
     compare("spgemm-dry-run.txt", without_numbers(without_build(plan.out)));
+}
+
+TEST(Golden, Solvers)
+{
+    const Outcome outcome = mspmv({"solvers"});
+    expect_success(outcome);
+    compare("solvers.txt", outcome.out);
+}
+
+TEST(Golden, SolveOnHostDevices)
+{
+    const std::vector<std::string> words{
+        "solve", "configs/solve.toml",        "--devices", "host:2x1", "--set", "matrix.generate=stencil7 9 9 9",
+        "--set", "kernel.expected_applies=50"};
+    const Outcome outcome = mspmv(words);
+    expect_success(outcome);
+    // The picture of the residual is as wide as there are iterations, which may differ by one between compilers.
+    const auto masked = [](const std::string& text) {
+        const std::string plot = replaced(text, "( +-?[0-9.]+ +\\|.*\n)+", "  ...\n");
+        return without_numbers(without_build(replaced(plot, "\\+-+", "+-")));
+    };
+    compare("solve-host2.txt", masked(outcome.out));
+    std::vector<std::string> planned = words;
+    planned.insert(planned.end(), {"--dry-run", "--rhs", "ones", "--precision", "float"});
+    const Outcome plan = mspmv(planned);
+    expect_success(plan);
+    compare("solve-dry-run.txt", masked(plan.out));
 }
 
 TEST(Golden, GenerateAndConvert)

@@ -1,0 +1,245 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+#include <rmsp/config.hpp>
+#include <rmsp/solve_report.hpp>
+
+#include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/config_command.hpp"
+#include "apps/mspmv/machine.hpp"
+#include "apps/mspmv/output.hpp"
+#include "apps/mspmv/progress.hpp"
+#include "apps/mspmv/random_vector.hpp"
+#include "apps/mspmv/signals.hpp"
+#include "apps/mspmv/solve_advice.hpp"
+
+namespace rmsp::mspmv {
+namespace {
+
+struct Options : ConfigOptions {
+    std::string method;
+    std::string preconditioner;
+    std::string rhs;
+    std::string guess;
+    std::string output;
+    std::string precision;
+    std::string tolerance;
+};
+
+constexpr const char* known_solution = "A*x";
+
+/// How often a solve may be expected to multiply, for the choice of a kernel: most that converge do so by then.
+constexpr std::int64_t usual_iterations = 1000;
+
+/// What is solved: A x = b from a first x, and the solution where it is known.
+template <class T>
+struct System {
+    HostVector<T> b;
+    HostVector<T> x;
+    HostVector<T> solution;
+};
+
+template <class T>
+HostVector<T> read_checked(const char* key, const std::string& path, std::int64_t size, const char* of_what)
+{
+    HostVector<T> v = read_vector<T>(path);
+    if (static_cast<std::int64_t>(v.size()) != size) {
+        throw Error(ErrorCode::io,
+                    fmt::format("{}: {} has {} entries, but the matrix has {} {}", path, key, v.size(), size, of_what));
+    }
+    return v;
+}
+
+template <class T>
+System<T> make_system(const Config& config, DistributedMatrix<T>& matrix)
+{
+    const std::string& rhs = config.solver.rhs;
+    System<T> system;
+    if (rhs == known_solution) {
+        system.solution = random_vector<T>(matrix.cols(), config.matrix.seed, 1);
+        system.b.resize(static_cast<std::size_t>(matrix.rows()));
+        matrix.apply(T{1}, system.solution.data(), T{0}, system.b.data());
+    } else if (rhs == "ones") {
+        system.b.assign(static_cast<std::size_t>(matrix.rows()), T{1});
+    } else if (rhs == "random") {
+        system.b = random_vector<T>(matrix.rows(), config.matrix.seed, 2);
+    } else {
+        system.b = read_checked<T>("solver.rhs", rhs, matrix.rows(), "rows");
+    }
+    if (config.solver.guess.empty()) {
+        system.x.assign(static_cast<std::size_t>(matrix.cols()), T{0});
+    } else {
+        system.x = read_checked<T>("solver.guess", config.solver.guess, matrix.cols(), "columns");
+    }
+    return system;
+}
+
+std::string describe_rhs(const Config& config)
+{
+    const std::string& rhs = config.solver.rhs;
+    return rhs == known_solution ? fmt::format("A x* of a random x*, seed {}", config.matrix.seed)
+           : rhs == "random"     ? fmt::format("random, seed {}", config.matrix.seed)
+                                 : rhs;
+}
+
+template <class T>
+double distance(const HostVector<T>& x, const HostVector<T>& from)
+{
+    double difference = 0;
+    double norm = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        difference = std::hypot(difference, static_cast<double>(x[i]) - static_cast<double>(from[i]));
+        norm = std::hypot(norm, static_cast<double>(from[i]));
+    }
+    return norm > 0 ? difference / norm : difference;
+}
+
+template <class T>
+void solve(const Config& config, const CsrMatrix<T>& matrix, Runtime& runtime, const DistributeOptions& options,
+           const ProgressBar& bar, SolveReport& report)
+{
+    DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
+    System<T> system = make_system(config, distributed);
+    SolverOptions solver_keys = solver_options(config);
+    solver_keys.callback = [&bar](const SolverProgress& progress) {
+        bar.solving(progress);
+        return !Cancellation::requested();
+    };
+    auto begin = std::chrono::steady_clock::now();
+    Solver<T> solver(distributed, solver_keys);
+    const double prepare_seconds = seconds_since(begin);
+    {
+        const Cancellation cancellation;
+        spdlog::info("solving by {}", config.solver.method);
+        report.result = solver.solve(system.b.data(), system.x.data());
+    }
+    clear_progress_line();
+    report.solved = true;
+    Report of_matrix = distributed.report();
+    report.plan = std::move(of_matrix.plan);
+    report.setup = std::move(of_matrix.setup);
+    report.setup.push_back({"solver", {prepare_seconds}, true});
+    report.notes = std::move(of_matrix.notes);
+    if (!system.solution.empty()) {
+        report.solution_error = distance(system.x, system.solution);
+    }
+    for (std::string& note :
+         solve_advice<T>(matrix, std::span<const T>(system.b), config.solver.method, report.result)) {
+        report.notes.push_back(std::move(note));
+    }
+    if (!config.solver.output.empty()) {
+        const PendingOutput pending(config.solver.output);
+        write_vector<T>(config.solver.output, std::span<const T>(system.x));
+    }
+}
+
+template <class T>
+int run(const Config& config, bool dry_run)
+{
+    const ProgressBar bar;
+    DistributeOptions options = distribute_options(config);
+    options.x_layout = Layout::rows;
+    if (config.kernel.expected_applies == 0) {
+        options.expected_applies = std::min(config.solver.max_iterations, usual_iterations);
+    }
+    options.progress = bar.callback();
+    Runtime runtime(runtime_options(config));
+    const auto begin = std::chrono::steady_clock::now();
+    const CsrMatrix<T> matrix = load_matrix<T>(config.matrix, bar.callback());
+    const double load_seconds = seconds_since(begin);
+
+    SolveReport report;
+    if (dry_run) {
+        report.plan = runtime.plan(matrix.view(), options);
+    } else {
+        solve(config, matrix, runtime, options, bar, report);
+    }
+    report.matrix = describe(config.matrix);
+    report.rhs = describe_rhs(config);
+    report.topology = topology_line(runtime.topology());
+    report.method = config.solver.method;
+    report.preconditioner = config.solver.preconditioner;
+    report.tolerance = config.solver.tolerance;
+    report.absolute_tolerance = config.solver.absolute_tolerance;
+    report.setup.insert(report.setup.begin(),
+                        PhaseTimes{config.matrix.file.empty() ? "generate" : "read", {load_seconds}, true});
+    report.context = run_context();
+    clear_progress_line();
+    write_report(report.to_text(), report.to_json(), config.output.json);
+    if (report.solved && !report.result.converged()) {
+        throw Error(ErrorCode::not_converged,
+                    fmt::format("not converged ({}): {}", to_string(report.result.outcome), report.result.reason));
+    }
+    return 0;
+}
+
+/// What can be said before anything is read.
+void check(const Config& config)
+{
+    if (config.matrix.format != "csr" && config.matrix.format != "auto") {
+        throw Error(ErrorCode::usage,
+                    fmt::format("matrix.format is \"{}\", but mspmv solve multiplies csr", config.matrix.format));
+    }
+    const std::string& path = config.solver.output;
+    const auto endings = written_vector_endings();
+    if (!path.empty() &&
+        std::none_of(endings.begin(), endings.end(), [&](std::string_view ending) { return path.ends_with(ending); })) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("solver.output (\"{}\") does not end in one of {}", path, fmt::join(endings, ", ")));
+    }
+    require_writable(path);
+}
+
+int start(const Options& options)
+{
+    const Config config = configuration(options, "solve",
+                                        {{"solver.method", options.method},
+                                         {"solver.preconditioner", options.preconditioner},
+                                         {"solver.rhs", options.rhs},
+                                         {"solver.guess", options.guess},
+                                         {"solver.output", options.output},
+                                         {"solver.tolerance", options.tolerance},
+                                         {"matrix.precision", options.precision}});
+    check(config);
+    return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
+                                              : run<double>(config, options.dry_run);
+}
+
+}  // namespace
+
+void add_solve(CLI::App& app, Action& action)
+{
+    auto options = std::make_shared<Options>();
+    CLI::App* command = app.add_subcommand("solve", "Solve A x = b as a configuration file says, and report");
+    options->add_inputs(*command);
+    add_text(*command, "--method", options->method, "NAME", "a method of mspmv solvers");
+    add_text(*command, "--preconditioner", options->preconditioner, "NAME",
+             "a preconditioner of mspmv solvers, or none");
+    add_text(*command, "--rhs", options->rhs, "WHAT", "b: ones, random, A*x (of a random x), or a file");
+    add_text(*command, "--guess", options->guess, "FILE", "where the method begins; else at zeros");
+    add_text(*command, "--tolerance", options->tolerance, "NUMBER", "ends where |b - A x| is at most this times |b|");
+    add_text(*command, "-o,--output", options->output, "FILE", "write the solution: .npy or .mtx");
+    add_text(*command, "--precision", options->precision, "TYPE", "double or float");
+    options->add_others(*command, false);
+    command->footer(
+        "Exit code 6 if the solve did not converge; the report and the solution so far are written all the same.\n"
+        "Examples:\n"
+        "  mspmv solve configs/solve.toml\n"
+        "  mspmv solve --matrix a.mtx.gz --rhs b.npy -o x.npy\n"
+        "  mspmv solve configs/solve.toml --method cg --tolerance 1e-12 --json report.json\n"
+        "  mspmv solve configs/solve.toml --dry-run");
+    command->callback([&action, options] { action = [options] { return start(*options); }; });
+}
+
+}  // namespace rmsp::mspmv

@@ -1,0 +1,75 @@
+#include <utility>
+
+#include "runtime/report/report_parts.hpp"
+
+namespace rmsp::report {
+
+std::vector<std::string> device_names(const Plan& plan)
+{
+    std::vector<std::string> names;
+    for (const ShardPlan& shard : plan.shards) {
+        names.push_back(shard.device_name);
+    }
+    return names;
+}
+
+Json plan_json(const Plan& plan)
+{
+    Json shards = Json::array();
+    for (const ShardPlan& s : plan.shards) {
+        Json candidates = Json::array();
+        for (const KernelCandidate& c : s.candidates) {
+            candidates.push_back({{"kernel", c.kernel},
+                                  {"own_format", c.own_format},
+                                  {"bytes", c.bytes},
+                                  {"predicted_seconds", c.predicted_seconds},
+                                  {"measured_seconds", c.measured_seconds},
+                                  {"prepare_seconds", c.prepare_seconds}});
+        }
+        shards.push_back({{"device", s.device},
+                          {"name", s.device_name},
+                          {"node", s.placement.node},
+                          {"cpus", s.placement.cpus},
+                          {"placement", s.placement.reason},
+                          {"kernel", s.kernel},
+                          {"kernel_reason", s.kernel_reason},
+                          {"kernel_candidates", std::move(candidates)},
+                          {"break_even_applies", s.break_even_applies},
+                          {"start_row", s.part.start_row},
+                          {"end_row", s.part.end_row},
+                          {"start_flag", s.part.start_flag},
+                          {"start_idx", s.part.start_idx},
+                          {"end_idx", s.part.end_idx},
+                          {"rows", s.part.rows()},
+                          {"nonzeros", s.part.nnz()},
+                          {"matrix_bytes", s.matrix_bytes},
+                          {"vector_bytes", s.vector_bytes},
+                          {"apply_bytes", s.apply_bytes},
+                          {"halo_entries", s.halo_entries},
+                          {"limit_gbs", s.limit_gbs},
+                          {"exchange_seconds", s.exchange_seconds},
+                          {"predicted_seconds", s.predicted_seconds}});
+    }
+    return {{"rows", plan.rows},
+            {"cols", plan.cols},
+            {"nonzeros", plan.nnz},
+            {"format", to_string(plan.format)},
+            {"order", to_string(plan.order)},
+            {"precision", plan.precision},
+            {"mode", plan.mode},
+            {"merge", plan.merge},
+            {"merge_bytes", plan.merge_bytes},
+            {"merge_seconds", plan.merge_seconds},
+            {"transport", plan.transport},
+            {"transport_reason", plan.transport_reason},
+            {"exchange", plan.exchange},
+            {"devices", plan.devices},
+            {"devices_reason", plan.devices_reason},
+            {"nonzero_imbalance", plan.nonzero_imbalance},
+            {"first_time_imbalance", plan.first_time_imbalance},
+            {"time_imbalance", plan.time_imbalance},
+            {"moves", plan.moves},
+            {"shards", std::move(shards)}};
+}
+
+}  // namespace rmsp::report

@@ -1,0 +1,124 @@
+#include <rmsp/solve_report.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/text.hpp"
+#include "runtime/report/report_parts.hpp"
+#include "runtime/report/residual_plot.hpp"
+
+namespace rmsp {
+namespace {
+
+using report::device_names;
+using report::Json;
+
+/// "1.23e-07, 4.56e-09 of |b|".
+std::string residual_text(double residual, double rhs_norm)
+{
+    return fmt::format("{:.3e}", residual) +
+           (rhs_norm > 0 ? fmt::format(", {:.3e} of |b|", residual / rhs_norm) : std::string());
+}
+
+std::string outcome_text(const SolveResult& r)
+{
+    return fmt::format("{}{} after {} iteration{}{}", r.converged() ? "" : "NOT CONVERGED: ", to_string(r.outcome),
+                       text::grouped(r.iterations), r.iterations == 1 ? "" : "s",
+                       r.restarts > 0 ? fmt::format(", begun again {} times", r.restarts) : "");
+}
+
+std::string result_text(const SolveReport& of)
+{
+    const SolveResult& r = of.result;
+    std::string out = text::wrapped("  outcome     ", outcome_text(r));
+    if (!r.reason.empty()) {
+        out += text::wrapped("  reason      ", r.reason);
+    }
+    out += text::wrapped("  residual    ", residual_text(r.true_residual, r.rhs_norm) + "; by the recurrence " +
+                                               residual_text(r.residual, r.rhs_norm));
+    if (of.solution_error >= 0) {
+        out += fmt::format("  error       {:.3e}, |x - x*| / |x*|\n", of.solution_error);
+    }
+    out += fmt::format(
+        "  time        {}{}\n", text::seconds(r.seconds),
+        r.iterations > 0 ? fmt::format("; {} an iteration", text::seconds(of.seconds_per_iteration())) : std::string());
+    out += report::phases_text(r.phases, device_names(of.plan));
+    const std::string plot = report::residual_plot(r.history, r.rhs_norm, r.target);
+    return plot.empty() ? out : out + "\nResidual      log10 |b - A x| / |b|, by the recurrence\n" + plot;
+}
+
+}  // namespace
+
+double SolveReport::seconds_per_iteration() const
+{
+    const auto phase = std::find_if(result.phases.begin(), result.phases.end(),
+                                    [](const PhaseTimes& p) { return p.name == "iterate" && !p.seconds.empty(); });
+    const double seconds = phase != result.phases.end() ? phase->seconds.front() : result.seconds;
+    return result.iterations > 0 ? seconds / static_cast<double>(result.iterations) : 0;
+}
+
+std::string SolveReport::to_text() const
+{
+    std::string out = text::wrapped("Matrix        ", matrix);
+    out += text::wrapped("Machine       ", topology);
+    out += report::library_text(context);
+    out += '\n' + plan.to_text();
+    const std::string setup_phases = report::phases_text(setup, device_names(plan));
+    if (!setup_phases.empty()) {
+        out += "\nSet-up\n" + setup_phases;
+    }
+    out += fmt::format("\nSolver        {}, preconditioner {}, {}\n", method, preconditioner, plan.precision);
+    out += text::wrapped("  b           ", rhs);
+    out += fmt::format("  asked for   |b - A x| <= {}{}\n",
+                       absolute_tolerance > 0 ? fmt::format("max({:.3g} |b|, {:.3g})", tolerance, absolute_tolerance)
+                                              : fmt::format("{:.3g} |b|", tolerance),
+                       solved ? fmt::format(" = {:.3e}", result.target) : "");
+    if (solved) {
+        out += result_text(*this);
+    }
+    return out + report::notes_text(notes);
+}
+
+std::string SolveReport::to_json() const
+{
+    Json about = report::context_json(context);
+    about["matrix"] = matrix;
+    about["topology"] = topology;
+    about["devices"] = device_names(plan);
+    about["plan"] = report::plan_json(plan);
+    about["setup_seconds"] = report::phases_json(setup, 1);
+    about["solver"] = {{"method", method},
+                       {"preconditioner", preconditioner},
+                       {"rhs", rhs},
+                       {"tolerance", tolerance},
+                       {"absolute_tolerance", absolute_tolerance}};
+    about["notes"] = notes;
+    Json benchmarks = Json::array();
+    if (solved) {
+        Measurement m;
+        m.name = fmt::format("solve/{}/{}/{}", method, preconditioner, plan.precision);
+        m.iterations = 1;
+        m.median_seconds = m.min_seconds = m.max_seconds = m.wall_seconds = result.seconds;
+        m.phases = result.phases;
+        Json& benchmark = benchmarks.emplace_back(report::benchmark_json(m, {}, 0));
+        // Operations are counted of products alone, not of a method.
+        benchmark.erase("gflops");
+        benchmark.update({{"outcome", to_string(result.outcome)},
+                          {"reason", result.reason},
+                          {"solver_iterations", result.iterations},
+                          {"iteration_time", seconds_per_iteration() * 1e6},
+                          {"rhs_norm", result.rhs_norm},
+                          {"target_residual", result.target},
+                          {"residual", result.residual},
+                          {"true_residual", result.true_residual},
+                          {"restarts", result.restarts},
+                          // null: the solution is not known
+                          {"solution_error", solution_error >= 0 ? Json(solution_error) : Json()},
+                          {"residual_history", result.history}});
+    }
+    return report::document(std::move(about), std::move(benchmarks));
+}
+
+}  // namespace rmsp
