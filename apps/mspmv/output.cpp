@@ -88,6 +88,15 @@ void write_report(const std::string& text, const std::string& json_text, const s
     }
 }
 
+std::string table_cell(std::string_view text)
+{
+    std::string out;
+    for (const char c : text) {
+        out += c == '|' ? "\\|" : std::string(1, c);
+    }
+    return out;
+}
+
 template <class T>
 std::string size_text(const CsrMatrix<T>& a)
 {

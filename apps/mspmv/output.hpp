@@ -25,6 +25,9 @@ void write_text(const std::string& path, std::string_view text);
 /// standard error.
 void write_report(const std::string& text, const std::string& json_text, const std::string& json);
 
+/// A cell of a Markdown table: bars in it are not the table's.
+std::string table_cell(std::string_view text);
+
 /// "1000 x 1000, 6400 nonzeros".
 template <class T>
 std::string size_text(const CsrMatrix<T>& a);

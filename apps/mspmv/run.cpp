@@ -215,16 +215,10 @@ int run(const Config& config, bool dry_run)
 /// The keys as the Markdown table of docs/configuration.md.
 std::string key_table()
 {
-    const auto cell = [](std::string text) {
-        for (std::size_t i = 0; (i = text.find('|', i)) != std::string::npos; i += 2) {
-            text.insert(i, "\\");
-        }
-        return text;
-    };
     std::string text = "| key | type | default | meaning |\n|---|---|---|---|\n";
     for (const ConfigKey& key : config_keys()) {
-        text +=
-            fmt::format("| `{}` | {} | `{}` | {} |\n", key.name, cell(key.type), cell(key.fallback), cell(key.meaning));
+        text += fmt::format("| `{}` | {} | `{}` | {} |\n", key.name, table_cell(key.type), table_cell(key.fallback),
+                            table_cell(key.meaning));
     }
     return text;
 }

@@ -117,8 +117,15 @@ void solve(const Config& config, const CsrMatrix<T>& matrix, Runtime& runtime, c
         return !Cancellation::requested();
     };
     auto begin = std::chrono::steady_clock::now();
-    Solver<T> solver(distributed, solver_keys);
-    const double prepare_seconds = seconds_since(begin);
+    const auto preconditioner =
+        make_preconditioner<T>(distributed, solver_keys.preconditioner, solver_keys.preconditioner_options);
+    if (preconditioner) {
+        report.preconditioner = preconditioner->report();
+        report.setup.push_back({"preconditioner", {seconds_since(begin)}, true});
+    }
+    begin = std::chrono::steady_clock::now();
+    Solver<T> solver(distributed, solver_keys, preconditioner);
+    report.setup.push_back({"solver", {seconds_since(begin)}, true});
     {
         const Cancellation cancellation;
         spdlog::info("solving by {}", config.solver.method);
@@ -128,14 +135,12 @@ void solve(const Config& config, const CsrMatrix<T>& matrix, Runtime& runtime, c
     report.solved = true;
     Report of_matrix = distributed.report();
     report.plan = std::move(of_matrix.plan);
-    report.setup = std::move(of_matrix.setup);
-    report.setup.push_back({"solver", {prepare_seconds}, true});
+    report.setup.insert(report.setup.begin(), of_matrix.setup.begin(), of_matrix.setup.end());
     report.notes = std::move(of_matrix.notes);
     if (!system.solution.empty()) {
         report.solution_error = distance(system.x, system.solution);
     }
-    for (std::string& note :
-         solve_advice<T>(matrix, std::span<const T>(system.b), config.solver.method, report.result)) {
+    for (std::string& note : solve_advice<T>(matrix, std::span<const T>(system.b), solver_keys, report.result)) {
         report.notes.push_back(std::move(note));
     }
     if (!config.solver.output.empty()) {
@@ -169,7 +174,7 @@ int run(const Config& config, bool dry_run)
     report.rhs = describe_rhs(config);
     report.topology = topology_line(runtime.topology());
     report.method = config.solver.method;
-    report.preconditioner = config.solver.preconditioner;
+    report.preconditioner.name = config.solver.preconditioner;
     report.tolerance = config.solver.tolerance;
     report.absolute_tolerance = config.solver.absolute_tolerance;
     report.setup.insert(report.setup.begin(),
@@ -224,8 +229,7 @@ void add_solve(CLI::App& app, Action& action)
     CLI::App* command = app.add_subcommand("solve", "Solve A x = b as a configuration file says, and report");
     options->add_inputs(*command);
     add_text(*command, "--method", options->method, "NAME", "a method of mspmv solvers");
-    add_text(*command, "--preconditioner", options->preconditioner, "NAME",
-             "a preconditioner of mspmv solvers, or none");
+    add_text(*command, "--preconditioner", options->preconditioner, "NAME", "a preconditioner of mspmv solvers");
     add_text(*command, "--rhs", options->rhs, "WHAT", "b: ones, random, A*x (of a random x), or a file");
     add_text(*command, "--guess", options->guess, "FILE", "where the method begins; else at zeros");
     add_text(*command, "--tolerance", options->tolerance, "NUMBER", "ends where |b - A x| is at most this times |b|");

@@ -74,9 +74,10 @@ std::string methods_where(const F& f)
 }  // namespace
 
 template <class T>
-std::vector<std::string> solve_advice(const CsrMatrix<T>& a, std::span<const T> b, const std::string& method,
+std::vector<std::string> solve_advice(const CsrMatrix<T>& a, std::span<const T> b, const SolverOptions& options,
                                       const SolveResult& result)
 {
+    const std::string& method = options.method;
     std::vector<std::string> notes;
     if (result.converged() || result.outcome == Outcome::cancelled) {
         return notes;
@@ -116,12 +117,21 @@ std::vector<std::string> solve_advice(const CsrMatrix<T>& a, std::span<const T> 
             fmt::format("{} needs a positive definite matrix, but {} entries of the diagonal are not above 0{}", method,
                         rows.not_positive, methods_where([](const SolverInfo& solver) { return !solver.definite; })));
     }
+    const auto kinds = list_preconditioners();
+    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const PreconditionerInfo& preconditioner) {
+        return preconditioner.name == options.preconditioner;
+    });
+    if (info != infos.end() && kind != kinds.end() &&
+        ((info->symmetric && !kind->symmetric) || (info->definite && !kind->definite))) {
+        notes.push_back(fmt::format("{} needs a symmetric positive definite preconditioner, which {} need not be",
+                                    method, options.preconditioner));
+    }
     return notes;
 }
 
-template std::vector<std::string> solve_advice(const CsrMatrix<float>&, std::span<const float>, const std::string&,
+template std::vector<std::string> solve_advice(const CsrMatrix<float>&, std::span<const float>, const SolverOptions&,
                                                const SolveResult&);
-template std::vector<std::string> solve_advice(const CsrMatrix<double>&, std::span<const double>, const std::string&,
+template std::vector<std::string> solve_advice(const CsrMatrix<double>&, std::span<const double>, const SolverOptions&,
                                                const SolveResult&);
 
 }  // namespace rmsp::mspmv

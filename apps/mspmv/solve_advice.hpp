@@ -9,10 +9,10 @@
 
 namespace rmsp::mspmv {
 
-/// What about the matrix, the right-hand side and the method may be why a solve did not converge, and what to try;
-/// empty of one that did. Reads the matrix a few times.
+/// What about the matrix, the right-hand side, the method and the preconditioner may be why a solve did not converge,
+/// and what to try; empty of one that did. Reads the matrix a few times.
 template <class T>
-std::vector<std::string> solve_advice(const CsrMatrix<T>& a, std::span<const T> b, const std::string& method,
+std::vector<std::string> solve_advice(const CsrMatrix<T>& a, std::span<const T> b, const SolverOptions& options,
                                       const SolveResult& result);
 
 }  // namespace rmsp::mspmv

@@ -84,7 +84,7 @@ struct Config {
     } spgemm;
     struct SolverKeys {
         std::string method = "cg";            ///< solver.method: a name of list_solvers()
-        std::string preconditioner = "none";  ///< solver.preconditioner
+        std::string preconditioner = "none";  ///< solver.preconditioner: a name of list_preconditioners()
         std::string rhs = "ones";             ///< solver.rhs: ones, random, A*x, or a file
         std::string guess;                    ///< solver.guess: a file; empty: zeros
         std::string output;                   ///< solver.output: where x goes; empty: nowhere
@@ -96,6 +96,11 @@ struct Config {
         std::int64_t stagnation = 2000;       ///< solver.stagnation; 0: never
         std::int64_t restart = 30;            ///< solver.restart, at least 1
         std::int64_t shadow = 4;              ///< solver.shadow, at least 1
+        std::int64_t block_size = 8;          ///< solver.block_size, at least 1
+        std::int64_t pattern_power = 1;       ///< solver.pattern_power
+        std::int64_t most_entries = 128;      ///< solver.most_entries, at least 1
+        std::int64_t degree = 4;              ///< solver.degree
+        double eigenvalue_ratio = 30;         ///< solver.eigenvalue_ratio, above 1
     } solver;
     struct Output {
         std::string json;                ///< output.json: file name, "-" for standard output, "" for none

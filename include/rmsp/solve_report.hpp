@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <rmsp/export.hpp>
+#include <rmsp/preconditioner.hpp>
 #include <rmsp/report.hpp>
 #include <rmsp/solver.hpp>
 
@@ -17,7 +18,7 @@ struct SolveReport {
     std::string topology;  ///< one line
     Plan plan;
     std::string method;
-    std::string preconditioner = "none";
+    PreconditionerReport preconditioner{.name = "none"};
     double tolerance = 0;  ///< as in SolverOptions
     double absolute_tolerance = 0;
     std::vector<PhaseTimes> setup;

@@ -1,5 +1,7 @@
 #include "runtime/config/config_keys.hpp"
 
+#include <span>
+
 #include <kernels/spgemm/spgemm.hpp>
 
 #include "runtime/transport/table.hpp"
@@ -19,11 +21,13 @@ std::vector<std::string> accumulators()
     return names;
 }
 
-std::vector<std::string> methods()
+/// The names of a table of the library.
+template <class Info>
+std::vector<std::string> names_of(std::span<const Info> table)
 {
     std::vector<std::string> names;
-    for (const SolverInfo& solver : list_solvers()) {
-        names.emplace_back(solver.name);
+    for (const Info& row : table) {
+        names.emplace_back(row.name);
     }
     return names;
 }
@@ -238,11 +242,9 @@ std::vector<Key> key_table(Config& c)
          {},
          0},
 
-        {"solver.method", &c.solver.method, "method by its name in `mspmv solvers`", methods()},
-        {"solver.preconditioner",
-         &c.solver.preconditioner,
-         "preconditioner by its name in `mspmv solvers`, or none",
-         {"none"}},
+        {"solver.method", &c.solver.method, "method by its name in `mspmv solvers`", names_of(list_solvers())},
+        {"solver.preconditioner", &c.solver.preconditioner, "preconditioner by its name in `mspmv solvers`",
+         names_of(list_preconditioners())},
         {"solver.rhs", &c.solver.rhs,
          "right-hand side: ones, random (uniform in [-1, 1), by matrix.seed), A*x (of a random x, which the solution "
          "is "
@@ -271,6 +273,20 @@ std::vector<Key> key_table(Config& c)
          0},
         {"solver.restart", &c.solver.restart, "gmres: iterations after which it begins again", {}, 1},
         {"solver.shadow", &c.solver.shadow, "idr: dimension of the shadow space", {}, 1},
+        {"solver.block_size", &c.solver.block_size, "block-jacobi: rows of a block, at most 32", {}, 1},
+        {"solver.pattern_power",
+         &c.solver.pattern_power,
+         "sparse approximate inverses: they have the pattern of this power of A, at most 8",
+         {},
+         0},
+        {"solver.most_entries", &c.solver.most_entries, "sparse approximate inverses: most entries of a row", {}, 1},
+        {"solver.degree", &c.solver.degree, "polynomial: products with A, at most 64", {}, 0},
+        {"solver.eigenvalue_ratio",
+         &c.solver.eigenvalue_ratio,
+         "polynomial: the largest eigenvalue over the smallest one that it is made for",
+         {},
+         1,
+         true},
 
         {"output.json", &c.output.json, "JSON report: a file name, \"-\" for standard output, empty for none"},
         {"output.log_level",

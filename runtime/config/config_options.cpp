@@ -89,6 +89,12 @@ SolverOptions solver_options(const Config& config)
     options.stagnation_window = config.solver.stagnation;
     options.restart = count(config.solver.restart);
     options.shadow = count(config.solver.shadow);
+    options.preconditioner = config.solver.preconditioner;
+    options.preconditioner_options.block_size = count(config.solver.block_size);
+    options.preconditioner_options.pattern_power = count(config.solver.pattern_power);
+    options.preconditioner_options.most_entries = config.solver.most_entries;
+    options.preconditioner_options.degree = count(config.solver.degree);
+    options.preconditioner_options.eigenvalue_ratio = config.solver.eigenvalue_ratio;
     return options;
 }
 

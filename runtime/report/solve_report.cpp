@@ -69,7 +69,11 @@ std::string SolveReport::to_text() const
     if (!setup_phases.empty()) {
         out += "\nSet-up\n" + setup_phases;
     }
-    out += fmt::format("\nSolver        {}, preconditioner {}, {}\n", method, preconditioner, plan.precision);
+    out += fmt::format("\nSolver        {}, preconditioner {}, {}\n", method, preconditioner.name, plan.precision);
+    if (preconditioner.device_bytes > 0) {
+        out += fmt::format("  memory      {} of the preconditioner on the devices\n",
+                           text::bytes(preconditioner.device_bytes));
+    }
     out += text::wrapped("  b           ", rhs);
     out += fmt::format("  asked for   |b - A x| <= {}{}\n",
                        absolute_tolerance > 0 ? fmt::format("max({:.3g} |b|, {:.3g})", tolerance, absolute_tolerance)
@@ -78,7 +82,7 @@ std::string SolveReport::to_text() const
     if (solved) {
         out += result_text(*this);
     }
-    return out + report::notes_text(notes);
+    return out + report::notes_text(preconditioner.notes) + report::notes_text(notes);
 }
 
 std::string SolveReport::to_json() const
@@ -90,7 +94,10 @@ std::string SolveReport::to_json() const
     about["plan"] = report::plan_json(plan);
     about["setup_seconds"] = report::phases_json(setup, 1);
     about["solver"] = {{"method", method},
-                       {"preconditioner", preconditioner},
+                       {"preconditioner", preconditioner.name},
+                       {"preconditioner_seconds", preconditioner.seconds},
+                       {"preconditioner_device_bytes", preconditioner.device_bytes},
+                       {"preconditioner_notes", preconditioner.notes},
                        {"rhs", rhs},
                        {"tolerance", tolerance},
                        {"absolute_tolerance", absolute_tolerance}};
@@ -98,7 +105,7 @@ std::string SolveReport::to_json() const
     Json benchmarks = Json::array();
     if (solved) {
         Measurement m;
-        m.name = fmt::format("solve/{}/{}/{}", method, preconditioner, plan.precision);
+        m.name = fmt::format("solve/{}/{}/{}", method, preconditioner.name, plan.precision);
         m.iterations = 1;
         m.median_seconds = m.min_seconds = m.max_seconds = m.wall_seconds = result.seconds;
         m.phases = result.phases;

@@ -125,6 +125,25 @@ TEST(Solve, SaysWhatIsWrong)
     EXPECT_THAT(outcome.err, HasSubstr(config + ":4:"));
 }
 
+TEST(Solve, PreconditionersAreTaken)
+{
+    const auto iterations = [](const std::string& preconditioner) {
+        const Outcome outcome =
+            solve({"--rhs", "random", "--preconditioner", preconditioner, "--set", "solver.degree=3", "--json", "-"});
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+        const json all = json::parse(outcome.out);
+        EXPECT_EQ(all.at("context").at("solver").at("preconditioner"), preconditioner);
+        EXPECT_EQ(all.at("benchmarks").at(0).at("name"), "solve/cg/" + preconditioner + "/double");
+        return all.at("benchmarks").at(0).at("solver_iterations").get<int>();
+    };
+    const int without = iterations("none");
+    EXPECT_LT(iterations("schwarz-ic0"), without);
+    EXPECT_LT(iterations("fsai"), without);
+    EXPECT_LT(iterations("polynomial"), without);
+    const std::vector<std::string> blocks{"--preconditioner", "block-jacobi", "--set", "solver.block_size=33"};
+    EXPECT_EQ(solve(blocks).exit_code, 2);
+}
+
 TEST(Solve, AFileKeepsItsValues)
 {
     // configs/solve.toml says which values the generated matrix has.

@@ -52,6 +52,8 @@ TEST(SolveReports, HaveNoNumbersWhereThereAreNone)
 {
     SolveReport planned;
     planned.method = "a-method";
+    planned.preconditioner.notes = {"a note"};
+    EXPECT_THAT(planned.to_text(), HasSubstr("Note          a note"));
     EXPECT_THAT(planned.to_text(), HasSubstr("Solver        a-method, preconditioner none"));
     EXPECT_TRUE(nlohmann::json::parse(planned.to_json()).at("benchmarks").empty());
 
