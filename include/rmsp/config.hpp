@@ -96,6 +96,10 @@ struct Config {
         std::int64_t stagnation = 2000;       ///< solver.stagnation; 0: never
         std::int64_t restart = 30;            ///< solver.restart, at least 1
         std::int64_t shadow = 4;              ///< solver.shadow, at least 1
+        double normal_tolerance = 1e-8;       ///< solver.normal_tolerance
+        double smallest_eigenvalue = 0;       ///< solver.smallest_eigenvalue; 0: estimated
+        double largest_eigenvalue = 0;        ///< solver.largest_eigenvalue; 0: estimated
+        double relaxation = 1;                ///< solver.relaxation
         std::int64_t block_size = 8;          ///< solver.block_size, at least 1
         std::int64_t pattern_power = 1;       ///< solver.pattern_power
         std::int64_t most_entries = 128;      ///< solver.most_entries, at least 1

@@ -89,6 +89,10 @@ SolverOptions solver_options(const Config& config)
     options.stagnation_window = config.solver.stagnation;
     options.restart = count(config.solver.restart);
     options.shadow = count(config.solver.shadow);
+    options.normal_tolerance = config.solver.normal_tolerance;
+    options.smallest_eigenvalue = config.solver.smallest_eigenvalue;
+    options.largest_eigenvalue = config.solver.largest_eigenvalue;
+    options.relaxation = config.solver.relaxation;
     options.preconditioner = config.solver.preconditioner;
     options.preconditioner_options.block_size = count(config.solver.block_size);
     options.preconditioner_options.pattern_power = count(config.solver.pattern_power);

@@ -120,6 +120,7 @@ std::string SolveReport::to_json() const
                           {"target_residual", result.target},
                           {"residual", result.residual},
                           {"true_residual", result.true_residual},
+                          {"normal_residual", result.normal_residual},
                           {"restarts", result.restarts},
                           // null: the solution is not known
                           {"solution_error", solution_error >= 0 ? Json(solution_error) : Json()},
