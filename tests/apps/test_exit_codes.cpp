@@ -114,8 +114,8 @@ TEST(ExitCode, AFileThatMayNotGrowIsAnOutputError)
 {
     // Of what the child writes, not of the test's own report.
     const Scratch scratch;
-    const std::string command =
-        "ulimit -f 1; exec \"" RMSP_MSPMV "\" generate banded 20000 3 -o \"" + (scratch / "x.npz") + "\" 2>/dev/null";
+    const std::string command = "ulimit -f 1; exec \"" + std::string(rmsp::test::mspmv_path) +
+                                "\" generate banded 20000 3 -o \"" + (scratch / "x.npz") + "\" 2>/dev/null";
     const int status = std::system(command.c_str());
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 3);

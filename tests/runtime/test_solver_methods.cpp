@@ -37,12 +37,16 @@ void solve_with_all(Runtime& runtime, const CsrMatrix<T>& a, bool symmetric, boo
         const double residual = residual_of(a, b, x);
         EXPECT_NEAR(result.true_residual, residual, 0.05 * result.target);
         EXPECT_LE(residual, 1.1 * result.target);
-        // From the solution there is nothing to do; from zero, the same bits.
+        // From the solution there is nothing to do; from zero, the same bits, unless products with A^T add atomically.
         const auto solution = x;
         EXPECT_LE(solver.solve(b.data(), x.data()).iterations, 1);
         std::fill(x.begin(), x.end(), T{0});
-        EXPECT_EQ(solver.solve(b.data(), x.data()).iterations, result.iterations);
-        EXPECT_EQ(x, solution);
+        const SolveResult again = solver.solve(b.data(), x.data());
+        EXPECT_EQ(again.outcome, Outcome::converged) << again.reason;
+        if (!info.transposed) {
+            EXPECT_EQ(again.iterations, result.iterations);
+            EXPECT_EQ(x, solution);
+        }
     }
 }
 
