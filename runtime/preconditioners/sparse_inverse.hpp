@@ -27,7 +27,12 @@ public:
     void append_transposed(Sequence& sequence, const Vec<T>& z, const Vec<T>& r) override
     {
         this->check_vectors(z, r);
-        sequence.multiply_transposed(there_, r, z);
+        // The matrix's vectors may lack room for what the devices have of this product, where M reaches farther.
+        const Vec<T> from(there_.make_y());
+        const Vec<T> to(there_.make_x(Layout::rows));
+        sequence.pass(from = r);
+        sequence.multiply_transposed(there_, from, to);
+        sequence.pass(z = to);
     }
     void renew() override
     {
