@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadDescription{"", "either `hwloc` or [[node]]"}, BadDescription{"name = 'x'\n", "m.toml:"},
         BadDescription{"hwloc = 'numa:1 pu:1'\n[[node]]\ncores = 1\n", "either `hwloc` or [[node]]"},
         BadDescription{"name = 'x'\nhwloc = 'numa:2 banana:3'\n", "m.toml:2: hwloc does not understand"},
-        BadDescription{"[[node]]\ncores = \n", "m.toml:2: "},
+        BadDescription{"[[node]]\ncores = \n", "m.toml:2:9: "},
         BadDescription{"[[node]]\ncore = 4\n", "m.toml:2: unknown key `core` in [[node]]; did you mean `cores`?"},
         BadDescription{"[[nodes]]\ncores = 4\n", "unknown key `nodes` in the top level; did you mean `node`?"},
         BadDescription{"[[node]]\ncores = 4\n[[gpu]]\npic = '0000:1b:00.0'\n",
