@@ -255,13 +255,25 @@ void Scalars::restart()
     state_->restart(0.0);
 }
 
-std::int64_t Scalars::iterations() const { return static_cast<std::int64_t>(state_->progress().iterations); }
+namespace {
 
-int Scalars::outcome() const { return static_cast<int>(state_->progress().outcome); }
+/// What a device may store at the same time.
+double told(const double& place)
+{
+    double value = 0;
+    __atomic_load(&place, &value, __ATOMIC_ACQUIRE);
+    return value;
+}
+
+}  // namespace
+
+std::int64_t Scalars::iterations() const { return static_cast<std::int64_t>(told(state_->progress().iterations)); }
+
+int Scalars::outcome() const { return static_cast<int>(told(state_->progress().outcome)); }
 
 double Scalars::residual(std::int64_t iteration) const
 {
-    return state_->progress().residual[iteration % kernels::ScalarProgress::kept];
+    return told(state_->progress().residual[iteration % kernels::ScalarProgress::kept]);
 }
 
 Sequence::Sequence(const Scalars& scalars) : state_(std::make_shared<detail::SequenceState>(scalars.state_)) {}

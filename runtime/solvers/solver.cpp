@@ -105,6 +105,7 @@ private:
         constexpr std::int64_t most = std::min<std::int64_t>(kernels::ScalarProgress::kept / 4, 1024);
         std::deque<Block> ahead;
         std::int64_t queued = 0;
+        std::int64_t completed = 0;
         std::int64_t block = 1;
         Clock::time_point last = Clock::now();
         Outcome ended{};
@@ -126,7 +127,8 @@ private:
             block = std::clamp<std::int64_t>(
                 static_cast<std::int64_t>(block_seconds * static_cast<double>(count) / std::max(took, 1e-9)), 1,
                 std::min(most, 2 * block));
-            const Outcome found = look();
+            completed += count;
+            const Outcome found = look(completed);
             if (ended == Outcome{}) {
                 ended = found != Outcome{} ? found : host_stop();
             }
@@ -140,9 +142,10 @@ private:
     }
 
     /// Takes over what the devices have recorded; returns what stopped them.
-    Outcome look()
+    /// Not of iterations behind those that are completed: they may be under way.
+    Outcome look(std::int64_t completed)
     {
-        const std::int64_t recorded = s_.scalars.iterations();
+        const std::int64_t recorded = std::min(s_.scalars.iterations(), completed);
         for (std::int64_t i = seen_ + 1; i <= recorded; ++i) {
             const double residual = s_.scalars.residual(i);
             result_.residual = residual;

@@ -41,7 +41,12 @@ TEST(Worker, ADeviceThatCannotOpenIsReportedAndTheThreadEnds)
 
 TEST(Worker, StrictBindingFailsWhereAThreadCannotBeBound)
 {
-    for (const bool of_team : {false, true}) {
+#ifdef _OPENMP
+    const auto teams = {false, true};
+#else
+    const auto teams = {false};  // there are none
+#endif
+    for (const bool of_team : teams) {
         Placement placement;
         placement.strict = true;
         (of_team ? placement.threads : placement.cpus) = {1 << 20};

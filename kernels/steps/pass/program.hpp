@@ -58,6 +58,16 @@ struct ScalarProgress {
     double residual[kept] = {};  ///< that of iteration i is at i % kept
 };
 
+/// Stores what the host may read at the same time.
+RMSP_HOST_DEVICE inline void tell(double* place, double value)
+{
+#ifdef __CUDA_ARCH__
+    *static_cast<volatile double*>(place) = value;
+#else
+    __atomic_store(place, &value, __ATOMIC_RELEASE);
+#endif
+}
+
 /// Runs a program on a bank.
 RMSP_HOST_DEVICE inline void run_program(double* bank, ScalarProgress* progress, const ScalarOp* op, int ops)
 {
@@ -112,8 +122,9 @@ RMSP_HOST_DEVICE inline void run_program(double* bank, ScalarProgress* progress,
             case ScalarCode::record:
                 bank[scalar_iterations] += 1;
                 if (progress != nullptr) {
-                    progress->residual[static_cast<std::int64_t>(bank[scalar_iterations]) % ScalarProgress::kept] = a;
-                    progress->iterations = bank[scalar_iterations];
+                    tell(progress->residual + static_cast<std::int64_t>(bank[scalar_iterations]) % ScalarProgress::kept,
+                         a);
+                    tell(&progress->iterations, bank[scalar_iterations]);
                 }
                 break;
             case ScalarCode::stop_if_less:
@@ -132,7 +143,7 @@ RMSP_HOST_DEVICE inline void run_program(double* bank, ScalarProgress* progress,
         if (stops && bank[scalar_stopped] == 0) {
             bank[scalar_stopped] = o.dst;
             if (progress != nullptr) {
-                progress->outcome = o.dst;
+                tell(&progress->outcome, o.dst);
             }
         }
     }
