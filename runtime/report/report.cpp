@@ -68,14 +68,7 @@ Json benchmark_json(const Measurement& m, const Report& of, std::size_t index)
 
 std::string Report::to_text() const
 {
-    std::string out = text::wrapped("Matrix        ", matrix);
-    out += text::wrapped("Machine       ", topology);
-    out += report::library_text(context);
-    out += '\n' + plan.to_text();
-    const std::string setup_phases = report::phases_text(setup, device_names(plan));
-    if (!setup_phases.empty()) {
-        out += "\nSet-up\n" + setup_phases;
-    }
+    std::string out = report::head_text(*this);
     for (const Measurement& measurement : measurements) {
         out += '\n' + measurement_text(measurement, *this);
     }

@@ -9,6 +9,8 @@
 
 #include <rmsp/report.hpp>
 
+#include "core/text.hpp"
+
 /// What the reports of all operations have in common.
 namespace rmsp::report {
 
@@ -24,6 +26,21 @@ std::vector<std::string> device_names(const Plan& plan);
 /// Phases of the whole machine on one line, those with a time for each device in tables of devices by phases.
 /// `devices`: "cuda:0 NVIDIA H200".
 std::string phases_text(const std::vector<PhaseTimes>& phases, const std::vector<std::string>& devices);
+
+/// What a report begins with: matrix, machine, program, plan and what setting up took, fields of the report.
+template <class Of>
+std::string head_text(const Of& report)
+{
+    std::string out = text::wrapped("Matrix        ", report.matrix);
+    out += text::wrapped("Machine       ", report.topology);
+    out += library_text(report.context);
+    out += '\n' + report.plan.to_text();
+    const std::string setup = phases_text(report.setup, device_names(report.plan));
+    if (!setup.empty()) {
+        out += "\nSet-up\n" + setup;
+    }
+    return out;
+}
 
 /// "median ..., min ..., max ...; N iterations in ...".
 std::string times_text(const Measurement& m);

@@ -61,14 +61,7 @@ double SolveReport::seconds_per_iteration() const
 
 std::string SolveReport::to_text() const
 {
-    std::string out = text::wrapped("Matrix        ", matrix);
-    out += text::wrapped("Machine       ", topology);
-    out += report::library_text(context);
-    out += '\n' + plan.to_text();
-    const std::string setup_phases = report::phases_text(setup, device_names(plan));
-    if (!setup_phases.empty()) {
-        out += "\nSet-up\n" + setup_phases;
-    }
+    std::string out = report::head_text(*this);
     out += fmt::format("\nSolver        {}, preconditioner {}, {}\n", method, preconditioner.name, plan.precision);
     if (preconditioner.device_bytes > 0) {
         out += fmt::format("  memory      {} of the preconditioner on the devices\n",
