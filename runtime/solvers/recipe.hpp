@@ -26,16 +26,8 @@ template <class T>
 class Recipe {
 public:
     Recipe(const DistributedMatrix<T>& a, Preconditioner<T>* m, const SolverOptions& o, const Scalars& s,
-           const Vec<T>& x_, const Vec<T>& b_, bool kernel_order)
-        : matrix(a),
-          preconditioner(m),
-          options(o),
-          x(x_),
-          b(b_),
-          start(s),
-          finish(s),
-          scalars_(s),
-          order_(kernel_order ? Order::kernel : Order::matrix)
+           const Vec<T>& x_, const Vec<T>& b_, Order order)
+        : matrix(a), preconditioner(m), options(o), x(x_), b(b_), start(s), finish(s), scalars_(s), order_(order)
     {
     }
 

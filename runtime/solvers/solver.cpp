@@ -1,7 +1,6 @@
 #include <rmsp/solver.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <deque>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include <rmsp/error.hpp>
 
 #include "core/caller_array.hpp"
+#include "core/clock.hpp"
 #include "runtime/matrix/products.hpp"
 #include "runtime/matrix/vector.hpp"
 #include "runtime/sequence/sequence_state.hpp"
@@ -22,11 +22,12 @@
 namespace rmsp {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
+using core::Clock;
+using core::seconds_since;
 using detail::SolverState;
+
+/// Nothing has ended a solve yet.
+constexpr Outcome none{};
 
 /// One solve: b and x are in the recipe's vectors.
 template <class T>
@@ -42,7 +43,7 @@ public:
         for (double before = std::numeric_limits<double>::infinity();; ++result.restarts) {
             start();
             Outcome outcome = outcome_of(s_.scalars.outcome());
-            if (outcome == Outcome{}) {
+            if (outcome == none) {
                 outcome = iterate();
             }
             // What forms x is done although the iteration has stopped.
@@ -108,10 +109,10 @@ private:
         std::int64_t completed = 0;
         std::int64_t block = 1;
         Clock::time_point last = Clock::now();
-        Outcome ended{};
+        Outcome ended = none;
         const std::int64_t left = options_.max_iterations - base_;
         while (true) {
-            while (ended == Outcome{} && ahead.size() < 2 && queued < left) {
+            while (ended == none && ahead.size() < 2 && queued < left) {
                 const std::int64_t count = std::min(block, left - queued);
                 ahead.push_back({sequence::run_steps(s_.cycle, queued, count), count});
                 queued += count;
@@ -129,20 +130,20 @@ private:
                 std::min(most, 2 * block));
             completed += count;
             const Outcome found = look(completed);
-            if (ended == Outcome{}) {
-                ended = found != Outcome{} ? found : host_stop();
+            if (ended == none) {
+                ended = found != none ? found : host_stop();
             }
         }
         result_.iterations = base_ + s_.scalars.iterations();
         const Outcome stopped = outcome_of(s_.scalars.outcome());
-        if (stopped != Outcome{}) {
+        if (stopped != none) {
             return stopped;
         }
-        return ended != Outcome{} ? ended : Outcome::iterations;
+        return ended != none ? ended : Outcome::iterations;
     }
 
-    /// Takes over what the devices have recorded; returns what stopped them.
-    /// Not of iterations behind those that are completed: they may be under way.
+    /// Takes over what the devices have recorded of the completed iterations, as others may be under way; returns what
+    /// stopped them.
     Outcome look(std::int64_t completed)
     {
         const std::int64_t recorded = std::min(s_.scalars.iterations(), completed);

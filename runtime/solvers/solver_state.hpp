@@ -47,13 +47,6 @@ const DistributedMatrix<T>& checked_matrix(const DistributedMatrix<T>& matrix, c
     return matrix;
 }
 
-/// Whether products with a matrix spare copies with vectors in the order of its kernel.
-template <class T>
-bool has_order(const DistributedMatrix<T>& matrix)
-{
-    return matrix.rows() == matrix.cols() && matrix.make_y(Order::kernel).order() == Order::kernel;
-}
-
 /// The devices that have parts: the first ones.
 template <class T>
 int devices_with_parts(const DistributedMatrix<T>& matrix)
@@ -84,14 +77,15 @@ struct SolverState {
                              ? std::move(preconditioner_)
                              : make_preconditioner(matrix_, options_.preconditioner, options_.preconditioner_options)),
           method(solvers::method_named<T>(options.method)),
-          in_order(any_order && (preconditioner == nullptr || preconditioner->takes_kernel_order()) &&
-                   !method.info.transposed && solvers::has_order(matrix)),
+          rhs(matrix.make_y(any_order && matrix.rows() == matrix.cols() && !method.info.transposed &&
+                                    (preconditioner == nullptr || preconditioner->takes_kernel_order())
+                                ? Order::kernel
+                                : Order::matrix)),
           scalars(SequenceAccess::handle(std::make_shared<ScalarsState>(checked(MatrixAccess::state(matrix))->runtime,
                                                                         method.scalars(options),
                                                                         solvers::devices_with_parts(matrix)))),
-          recipe(matrix, preconditioner.get(), options, scalars,
-                 Vec<T>(matrix.make_x(Layout::rows, in_order ? Order::kernel : Order::matrix)),
-                 Vec<T>(matrix.make_y(in_order ? Order::kernel : Order::matrix)), in_order),
+          recipe(matrix, preconditioner.get(), options, scalars, Vec<T>(matrix.make_x(Layout::rows, rhs.order())),
+                 Vec<T>(rhs), rhs.order()),
           check(scalars),
           check_norm(scalars.make()),
           check_normal(scalars.make()),
@@ -132,7 +126,7 @@ struct SolverState {
     const SolverOptions options;
     const std::shared_ptr<Preconditioner<T>> preconditioner;
     const solvers::Method<T>& method;
-    const bool in_order;  ///< vectors are in the order of the matrix's kernel
+    const DistributedVector<T> rhs;  ///< b; the other vectors are in its order: the kernel's where that has one
     Scalars scalars;
     solvers::Recipe<T> recipe;
     Sequence check;  ///< the true residual's norm

@@ -14,19 +14,10 @@ namespace {
 
 class Solvers : public MachineTest {};
 
-/// I + the graph's Laplacian on a grid: symmetric positive definite.
-template <class T>
-CsrMatrix<T> definite(std::int64_t n)
-{
-    GenerateOptions options;
-    options.values = ValueKind::laplace;
-    return plus_identity<T>(stencil7<T>(n, n, n, options).view());
-}
-
 TEST_P(Solvers, ConjugateGradientsConverge)
 {
     Runtime runtime(options_for(GetParam()));
-    const auto a = definite<double>(11);
+    const auto a = poisson<double>(11);
     const auto b = random_vector<double>(a.rows, 4);
     auto matrix = runtime.distribute(a.view());
     SolverOptions options;
@@ -64,7 +55,7 @@ TEST_P(Solvers, ConjugateGradientsConverge)
 TEST_P(Solvers, OutcomesAreNamed)
 {
     Runtime runtime(options_for(GetParam()));
-    const auto a = definite<double>(8);
+    const auto a = poisson<double>(8);
     const auto b = random_vector<double>(a.rows, 4);
     auto matrix = runtime.distribute(a.view());
     std::vector<double> x(b.size(), 0.0);
@@ -106,7 +97,7 @@ TEST_P(Solvers, OutcomesAreNamed)
         EXPECT_EQ(solver.solve(b.data(), x.data()).outcome, Outcome::converged) << "usable after a failure";
     }
     {
-        auto indefinite = definite<double>(8);
+        auto indefinite = poisson<double>(8);
         for (double& value : indefinite.values) {
             value = -value;
         }
