@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include <rmsp/error.hpp>
 #include <rmsp/export.hpp>
 #include <rmsp/runtime.hpp>
 
@@ -277,22 +278,32 @@ VectorExpression<T> operator*(const Vec<T>& a, const Vec<T>& b)
 {
     return {{{a.state(), b.state(), 1.0, 1}}};
 }
-/// A sum of one vector, or product of two, times a scalar.
+/// A sum times a scalar. \throws Error(usage) where a term has a factor already: a term has one
 template <class T>
-VectorExpression<T> operator*(const Scalar& scalar, VectorExpression<T> product)
+VectorExpression<T> operator*(const Scalar& scalar, VectorExpression<T> sum)
 {
-    for (auto& term : product.terms) {
+    for (auto& term : sum.terms) {
+        if (term.scalar != std::variant<double, std::int16_t>(1.0)) {
+            throw Error(ErrorCode::usage,
+                        "a vector in a pass is multiplied by two factors; compute their product first");
+        }
         term.scalar = scalar.index();
     }
-    return product;
+    return sum;
 }
+/// A sum times a constant. \throws Error(usage) where a term is multiplied by a Scalar already: a term has one factor
 template <class T>
-VectorExpression<T> operator*(double constant, VectorExpression<T> product)
+VectorExpression<T> operator*(double constant, VectorExpression<T> sum)
 {
-    for (auto& term : product.terms) {
-        term.scalar = constant;
+    for (auto& term : sum.terms) {
+        double* const before = std::get_if<double>(&term.scalar);
+        if (before == nullptr) {
+            throw Error(ErrorCode::usage,
+                        "a vector in a pass is multiplied by two factors; compute their product first");
+        }
+        *before *= constant;
     }
-    return product;
+    return sum;
 }
 template <class T>
 UpdateStatement<T> Vec<T>::operator-=(const VectorExpression<T>& value) const
@@ -354,8 +365,8 @@ public:
     /// One pass over the vectors: updates in the order given, then inner products of what they gave, then scalars and
     /// stops. Vectors are sliced alike, as those that make_x() and make_y() of a square matrix make; values of type T
     /// are rounded to T as they are stored. At most 3 updates, 12 terms and 8 inner products; one that may be done in
-    /// the pass before is. What stops an iteration acts from the next pass on. \throws Error(usage) for vectors that
-    /// are not by rows, are of other runtimes, sizes, slices or orders, and for a
+    /// the pass before is. What stops an iteration acts from the next pass on.
+    /// \throws Error(usage) for vectors that are not by rows, are of other runtimes, sizes, slices or orders, and for a
     ///         pass that is too large
     template <class... Statements>
     void pass(Statements&&... statements)

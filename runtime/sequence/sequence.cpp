@@ -1,7 +1,11 @@
 #include <rmsp/sequence.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include <core/value_types.hpp>
 #include <kernels/steps/round/round.hpp>
@@ -9,6 +13,7 @@
 
 #include "runtime/matrix/products.hpp"
 #include "runtime/sequence/sequence_state.hpp"
+#include "runtime/transport/transport.hpp"
 
 namespace rmsp {
 namespace sequence {
@@ -83,6 +88,8 @@ void ConvertStage<To, From>::queue(engine::Worker& worker, engine::Rendezvous&, 
 
 void InsertStage::get_ready() { other_->get_ready(); }
 
+std::int64_t InsertStage::waits() const { return other_->waits(); }
+
 void InsertStage::queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp*)
 {
     try {
@@ -106,18 +113,40 @@ std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_
                             std::int64_t first, std::int64_t count)
 {
     const auto& scalars = cycle->front()->scalars;
+    std::int64_t waits = 1;
     for (const auto& step : *cycle) {
         step->get_ready();
+        waits = std::max(waits, step->waits());
     }
-    return scalars->runtime->submit([cycle, first, count](engine::Worker& worker, engine::Rendezvous& meeting) {
-        try {
-            const auto length = static_cast<std::int64_t>(cycle->size());
-            for (std::int64_t i = first; i < first + count; ++i) {
-                (*cycle)[static_cast<std::size_t>(i % length)]->queue(worker, meeting);
-            }
-        } catch (...) {
-            cycle->front()->scalars->failed = true;
-            throw;
+    if (waits > transport::most_waits) {
+        throw Error(ErrorCode::usage, fmt::format("a sequence of {} passes and products; at most {} can run as one",
+                                                  waits, transport::most_waits));
+    }
+    const std::int64_t most = transport::most_waits / waits;
+    const std::int64_t end = first + count;
+    std::vector<std::future<void>> jobs;
+    do {
+        const std::int64_t job_end = std::min(end, first + most);
+        jobs.push_back(
+            scalars->runtime->submit([cycle, first, job_end](engine::Worker& worker, engine::Rendezvous& meeting) {
+                try {
+                    const auto length = static_cast<std::int64_t>(cycle->size());
+                    for (std::int64_t i = first; i < job_end; ++i) {
+                        (*cycle)[static_cast<std::size_t>(i % length)]->queue(worker, meeting);
+                    }
+                } catch (...) {
+                    cycle->front()->scalars->failed = true;
+                    throw;
+                }
+            }));
+        first = job_end;
+    } while (first < end);
+    if (jobs.size() == 1) {
+        return std::move(jobs.front());
+    }
+    return std::async(std::launch::deferred, [all = std::move(jobs)]() mutable {
+        for (auto& job : all) {
+            job.get();
         }
     });
 }
@@ -164,6 +193,15 @@ void SequenceState::send_programs()
         })
         .get();
     sent = true;
+}
+
+std::int64_t SequenceState::waits() const
+{
+    std::int64_t sum = 0;
+    for (const auto& stage : stages) {
+        sum += stage->waits();
+    }
+    return sum;
 }
 
 void SequenceState::queue(engine::Worker& worker, engine::Rendezvous& meeting) const

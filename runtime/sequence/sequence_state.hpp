@@ -24,6 +24,8 @@ struct SequenceState {
     void get_ready();
     /// Queues one worker's part, once.
     void queue(engine::Worker& worker, engine::Rendezvous& meeting) const;
+    /// The sum of Stage::waits().
+    std::int64_t waits() const;
 
     std::shared_ptr<ScalarsState> scalars;
     void send_programs();
@@ -45,7 +47,9 @@ struct SequenceAccess {
 
 namespace rmsp::sequence {
 
-/// Queues `count` steps as one job: cycle[first], the ones after it, and round again. All have the same scalars.
+/// Queues `count` steps: cycle[first], the ones after it, and round again. All have the same scalars. One job, or as
+/// many as it takes so that none has more waits than transport::most_waits.
+/// \throws Error(usage) for a step that alone has more
 std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_ptr<detail::SequenceState>>>& cycle,
                             std::int64_t first, std::int64_t count);
 

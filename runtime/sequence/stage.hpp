@@ -6,6 +6,7 @@
 
 #include <rmsp/sequence.hpp>
 
+#include "runtime/matrix/ghosts.hpp"
 #include "runtime/matrix/matrix_state.hpp"
 #include "runtime/matrix/vector_state.hpp"
 #include "runtime/sequence/scalars_state.hpp"
@@ -46,6 +47,8 @@ public:
     virtual bool join(const std::vector<Statement>& /*statements*/, bool /*always*/) { return false; }
     /// Where it leaves sums of the products of those vectors' entries; null: it cannot.
     virtual std::shared_ptr<ProductSums> sums_of(const void* /*a*/, const void* /*b*/) { return nullptr; }
+    /// How often a device's kernels may wait for those of others in it, at most (see transport::most_waits).
+    virtual std::int64_t waits() const { return 0; }
     /// Its program goes to the end of `all`.
     virtual void collect(std::vector<kernels::ScalarOp>& /*all*/) {}
 };
@@ -61,6 +64,7 @@ public:
 
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
     bool join(const std::vector<Statement>& statements, bool always) override;
+    std::int64_t waits() const override { return 1; }
     void collect(std::vector<kernels::ScalarOp>& all) override;
 
 private:
@@ -131,6 +135,7 @@ public:
     }
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
     std::shared_ptr<ProductSums> sums_of(const void* a, const void* b) override;
+    std::int64_t waits() const override { return distributed::ghost_messages; }
 
 private:
     std::shared_ptr<ProductSums> sums_;  ///< null: nobody asks for them
@@ -162,6 +167,7 @@ class InsertStage final : public Stage {
 public:
     explicit InsertStage(std::shared_ptr<detail::SequenceState> other) : other_(std::move(other)) {}
     void get_ready() override;
+    std::int64_t waits() const override;
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
 
 private:

@@ -7,21 +7,12 @@
 #include <rmsp/sequence.hpp>
 #include <rmsp/vector_operations.hpp>
 
-#include "matrices.hpp"
+#include "solver_fixtures.hpp"
 
 namespace rmsp::test {
 namespace {
 
 class Sequences : public MachineTest {};
-
-/// I + the graph's Laplacian on a grid: symmetric positive definite.
-template <class T>
-CsrMatrix<T> definite(std::int64_t n)
-{
-    GenerateOptions options;
-    options.values = ValueKind::laplace;
-    return plus_identity<T>(stencil7<T>(n, n, n, options).view());
-}
 
 template <class T>
 std::vector<T> downloaded(const Vec<T>& v)
@@ -42,7 +33,7 @@ Vec<T> uploaded(const DistributedMatrix<T>& matrix, const std::vector<T>& entrie
 TEST_P(Sequences, ConjugateGradients)
 {
     Runtime runtime(options_for(GetParam()));
-    const auto a = definite<double>(9);
+    const auto a = poisson<double>(9);
     auto matrix = runtime.distribute(a.view());
     const auto b = random_vector<double>(a.rows, 5);
 
@@ -178,10 +169,28 @@ TEST_P(Sequences, ManyInnerProducts)
     }
 }
 
+TEST_P(Sequences, LongRunsAreSeveralJobs)
+{
+    Runtime runtime(options_for(GetParam()));
+    const auto a = with_row_lengths<double>(std::vector<std::int64_t>(40, 1), 40);
+    auto matrix = runtime.distribute(a.view());
+    const auto x = uploaded(matrix, std::vector<double>(40, 1.0));
+    Scalars scalars(runtime);
+    const Scalar sum = scalars.make();
+    Sequence step(scalars);
+    step.pass(sum = dot(x, x), record(sum));
+    // More waits than one job counts.
+    constexpr std::int64_t times = 70000;
+    step.run(times);
+    step.run();
+    EXPECT_EQ(scalars.iterations(), times + 1);
+    EXPECT_EQ(scalars.get(sum), 40.0);
+}
+
 TEST_P(Sequences, WrongUseIsNamed)
 {
     Runtime runtime(options_for(GetParam()));
-    const auto a = definite<double>(3);
+    const auto a = poisson<double>(3);
     auto matrix = runtime.distribute(a.view());
     Scalars scalars(runtime, 16);
     const Vec<double> x(matrix.make_y());
@@ -189,6 +198,11 @@ TEST_P(Sequences, WrongUseIsNamed)
     Sequence sequence(scalars);
     EXPECT_THROW(sequence.pass(replicated = x), Error);
     EXPECT_THROW(sequence.multiply(matrix, x, x), Error);
+    const Scalar scalar = scalars.make();
+    EXPECT_THROW(static_cast<void>(scalar * (scalar * x)), Error);
+    EXPECT_THROW(static_cast<void>(scalar * (2.0 * x)), Error);
+    EXPECT_THROW(static_cast<void>(2.0 * (scalar * x)), Error);
+    EXPECT_EQ(std::get<double>((2.0 * (3.0 * x)).terms.front().scalar), 6.0);
     EXPECT_THROW(
         {
             for (int i = 0; i < 20; ++i) {
