@@ -18,15 +18,19 @@ namespace rmsp::mspmv {
 
 void print(std::string_view text)
 {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    if ((!text.empty() && std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) ||
+        std::fflush(stdout) != 0) {
         throw Error(ErrorCode::io, fmt::format("cannot write to standard output: {}", std::strerror(errno)));
     }
 }
 
 void print_error(std::string_view text) noexcept
 {
-    std::fwrite(text.data(), 1, text.size(), stderr);
-    std::fflush(stderr);
+    // An empty text may have no address, which fwrite() must not get.
+    if (!text.empty()) {
+        std::fwrite(text.data(), 1, text.size(), stderr);
+        std::fflush(stderr);
+    }
 }
 
 void require_writable(const std::string& path)
