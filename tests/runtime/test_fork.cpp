@@ -16,7 +16,8 @@
 namespace rmsp::test {
 namespace {
 
-/// Runs body() in a child, which has to end by itself within a minute. \return its exit status, or -1
+/// Runs body() in a child, which has to end by itself within a minute.
+/// \return its exit status, or the signal that ended it, below 0
 int in_child(const std::function<int()>& body)
 {
     const pid_t child = ::fork();
@@ -31,7 +32,7 @@ int in_child(const std::function<int()>& body)
     }
     int status = 0;
     ::waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 /// Whether f throws Error(usage) that names fork().
