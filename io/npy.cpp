@@ -258,10 +258,13 @@ std::string NpyArray::read_text() const
     return text;
 }
 
-std::string npy_header(const std::string& descr, std::int64_t size)
+std::string npy_header(const std::string& descr, std::int64_t size, std::optional<std::int64_t> columns)
 {
-    std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr,
-                                   size < 0 ? "()" : fmt::format("({},)", size));
+    const std::string shape = size < 0  ? "()"
+                              : columns ? fmt::format("({}, {})", *columns > 0 ? size / *columns : 0, *columns)
+                                        : fmt::format("({},)", size);
+    std::string text =
+        fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", descr, columns ? "True" : "False", shape);
     constexpr std::size_t prefix = 10;
     text.append(63 - (prefix + text.size()) % 64, ' ');
     text += '\n';

@@ -49,9 +49,9 @@ private:
     std::size_t element_bytes_ = 0;
 };
 
-/// Header of a one-dimensional array (size < 0: of a scalar), padded so that the elements begin at a multiple of 64
-/// bytes.
-std::string npy_header(const std::string& descr, std::int64_t size);
+/// Header of a one-dimensional array (size < 0: of a scalar), or of one with so many columns, one after the other;
+/// padded so that the elements begin at a multiple of 64 bytes.
+std::string npy_header(const std::string& descr, std::int64_t size, std::optional<std::int64_t> columns = {});
 
 /// Whether that is how an array file begins.
 bool begins_as_npy(std::string_view bytes) noexcept;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -51,6 +52,34 @@ std::string lines_of(std::span<const T> entries)
     return text;
 }
 
+/// `columns`: of an array of two dimensions; none: a vector.
+template <class T>
+void write_dense(const std::string& path, std::span<const T> entries, std::optional<std::int64_t> columns)
+{
+    const auto endings = written_vector_endings();
+    if (std::none_of(endings.begin(), endings.end(), [&](std::string_view ending) { return path.ends_with(ending); })) {
+        throw Error(ErrorCode::io, fmt::format("{}: cannot tell the format to write: the name must end in one of {}",
+                                               path, fmt::join(endings, ", ")));
+    }
+    io::OutputFile file(path);
+    const auto size = static_cast<std::int64_t>(entries.size());
+    if (path.ends_with(".npy")) {
+        file.write(io::npy_header(sizeof(T) == 4 ? "<f4" : "<f8", size, columns));
+        file.write(entries.data(), entries.size_bytes());
+    } else {
+        const io::Codec codec = io::codec_of_name(path);
+        const std::int64_t wide = columns.value_or(1);
+        file.write(io::compress_member(
+            codec, fmt::format("%%MatrixMarket matrix array real general\n{} {}\n", wide > 0 ? size / wide : 0, wide)));
+        constexpr std::size_t piece = std::size_t{1} << 20;
+        for (std::size_t first = 0; first < entries.size(); first += piece) {
+            const auto part = entries.subspan(first, std::min(piece, entries.size() - first));
+            file.write(io::compress_member(codec, lines_of(part)));
+        }
+    }
+    file.commit();
+}
+
 }  // namespace
 
 template <class T>
@@ -79,31 +108,23 @@ std::span<const std::string_view> written_vector_endings() noexcept
 template <class T>
 void write_vector(const std::string& path, std::span<const T> entries)
 {
-    const auto endings = written_vector_endings();
-    if (std::none_of(endings.begin(), endings.end(), [&](std::string_view ending) { return path.ends_with(ending); })) {
-        throw Error(ErrorCode::io, fmt::format("{}: cannot tell the format to write: the name must end in one of {}",
-                                               path, fmt::join(endings, ", ")));
-    }
-    io::OutputFile file(path);
+    write_dense(path, entries, {});
+}
+
+template <class T>
+void write_columns(const std::string& path, std::span<const T> entries, std::int64_t columns)
+{
     const auto size = static_cast<std::int64_t>(entries.size());
-    if (path.ends_with(".npy")) {
-        file.write(io::npy_header(sizeof(T) == 4 ? "<f4" : "<f8", size));
-        file.write(entries.data(), entries.size_bytes());
-    } else {
-        const io::Codec codec = io::codec_of_name(path);
-        file.write(io::compress_member(codec, fmt::format("%%MatrixMarket matrix array real general\n{} 1\n", size)));
-        constexpr std::size_t piece = std::size_t{1} << 20;
-        for (std::size_t first = 0; first < entries.size(); first += piece) {
-            const auto part = entries.subspan(first, std::min(piece, entries.size() - first));
-            file.write(io::compress_member(codec, lines_of(part)));
-        }
+    if (columns < 0 || (columns == 0 ? size != 0 : size % columns != 0)) {
+        throw Error(ErrorCode::usage, fmt::format("{}: {} entries are not {} whole columns", path, size, columns));
     }
-    file.commit();
+    write_dense(path, entries, columns);
 }
 
 #define RMSP_INSTANTIATE(T)                                                     \
     template HostVector<T> read_vector(const std::string&, const ReadOptions&); \
-    template void write_vector(const std::string&, std::span<const T>);
+    template void write_vector(const std::string&, std::span<const T>);         \
+    template void write_columns(const std::string&, std::span<const T>, std::int64_t);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

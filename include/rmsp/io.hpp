@@ -64,6 +64,11 @@ RMSP_API std::span<const std::string_view> written_vector_endings() noexcept;
 /// \throws Error(io) naming the file, also for another ending
 template <class T>
 RMSP_API void write_vector(const std::string& path, std::span<const T> entries);
+/// Writes vectors of one size as the columns of a dense array, `entries` being one vector after the other; .npy in
+/// Fortran's order, otherwise as write_vector().
+/// \throws as write_vector(), and Error(usage) unless the entries are so many whole columns
+template <class T>
+RMSP_API void write_columns(const std::string& path, std::span<const T> entries, std::int64_t columns);
 
 /// Distribution of generated values.
 enum class ValueKind {

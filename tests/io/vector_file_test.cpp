@@ -50,6 +50,20 @@ TEST(VectorFiles, ComeBackTheSame)
     expect_round_trips<double>();
 }
 
+TEST(VectorFiles, TakeSeveralColumns)
+{
+    const ScratchDirectory folder;
+    const std::vector<double> columns{1, 2, 3, 4, 5, 6};
+    write_columns<double>(folder.file("a.mtx"), columns, 2);
+    const CsrMatrix<double> a = read_matrix<double>(folder.file("a.mtx"));
+    EXPECT_EQ(a.rows, 3);
+    EXPECT_EQ(values_of(a.values), (std::vector<double>{1, 4, 2, 5, 3, 6}));
+    write_columns<float>(folder.file("none.mtx"), {}, 0);
+    EXPECT_THROW(write_columns<double>(folder.file("b.npy"), columns, 4), Error);
+    EXPECT_THROW(write_columns<double>(folder.file("b.npy"), columns, 0), Error);
+    EXPECT_FALSE(std::filesystem::exists(folder.file("b.npy")));
+}
+
 TEST(VectorFiles, AreWhatOthersWrite)
 {
     const ScratchDirectory folder;
