@@ -14,6 +14,7 @@ using Action = std::function<int()>;
 void add_run(CLI::App& app, Action& action);
 void add_spgemm(CLI::App& app, Action& action);
 void add_solve(CLI::App& app, Action& action);
+void add_eigen(CLI::App& app, Action& action);
 void add_solvers(CLI::App& app, Action& action);
 void add_topo(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);

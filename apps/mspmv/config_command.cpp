@@ -1,8 +1,10 @@
 #include "apps/mspmv/config_command.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include "apps/mspmv/output.hpp"
@@ -88,6 +90,17 @@ void compare_with_vendor(const Runtime& runtime, std::string_view family, std::v
     if (!compared) {
         notes.emplace_back("run.compare_vendor: these devices have no vendor's kernel to compare with");
     }
+}
+
+void require_vector_output(const char* key, const std::string& path)
+{
+    const auto endings = written_vector_endings();
+    if (!path.empty() &&
+        std::none_of(endings.begin(), endings.end(), [&](std::string_view ending) { return path.ends_with(ending); })) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} (\"{}\") does not end in one of {}", key, path, fmt::join(endings, ", ")));
+    }
+    require_writable(path);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begin)

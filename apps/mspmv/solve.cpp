@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <rmsp/config.hpp>
@@ -196,14 +195,7 @@ void check(const Config& config)
         throw Error(ErrorCode::usage,
                     fmt::format("matrix.format is \"{}\", but mspmv solve multiplies csr", config.matrix.format));
     }
-    const std::string& path = config.solver.output;
-    const auto endings = written_vector_endings();
-    if (!path.empty() &&
-        std::none_of(endings.begin(), endings.end(), [&](std::string_view ending) { return path.ends_with(ending); })) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("solver.output (\"{}\") does not end in one of {}", path, fmt::join(endings, ", ")));
-    }
-    require_writable(path);
+    require_vector_output("solver.output", config.solver.output);
 }
 
 int start(const Options& options)

@@ -47,17 +47,6 @@ Rows look_at(const CsrMatrix<T>& a)
     return rows;
 }
 
-template <class T>
-bool is_symmetric(const CsrMatrix<T>& a)
-{
-    const CsrMatrix<T> t = transposed<T>(a.view());
-    bool same = a.row_ptr == t.row_ptr && a.values == t.values;
-    for (std::int64_t k = 0; same && k < a.nnz(); ++k) {
-        same = a.col_idx[k] == t.col_idx[k];
-    }
-    return same;
-}
-
 /// "a, b, c": methods that ask for less.
 template <class F>
 std::string methods_where(const F& f)
@@ -72,6 +61,22 @@ std::string methods_where(const F& f)
 }
 
 }  // namespace
+
+template <class T>
+bool is_symmetric(const CsrMatrix<T>& a)
+{
+    if (a.rows != a.cols) {
+        return false;
+    }
+    // Transposed twice, its rows are sorted, as those of the transpose are.
+    const CsrMatrix<T> t = transposed<T>(a.view());
+    const CsrMatrix<T> sorted = transposed<T>(t.view());
+    bool same = sorted.row_ptr == t.row_ptr && sorted.values == t.values;
+    for (std::int64_t k = 0; same && k < t.nnz(); ++k) {
+        same = sorted.col_idx[k] == t.col_idx[k];
+    }
+    return same;
+}
 
 template <class T>
 std::vector<std::string> solve_advice(const CsrMatrix<T>& a, std::span<const T> b, const SolverOptions& options,
@@ -91,7 +96,7 @@ std::vector<std::string> solve_advice(const CsrMatrix<T>& a, std::span<const T> 
         notes.push_back(fmt::format("{} entries of the matrix and {} of b are NaN or infinite", rows.not_finite, bad));
         return notes;
     }
-    const bool symmetric = a.rows == a.cols && is_symmetric(a);
+    const bool symmetric = is_symmetric(a);
     if (rows.sum_to_zero && a.rows > 0) {
         double sum = 0;
         double norm = 0;
@@ -133,5 +138,7 @@ template std::vector<std::string> solve_advice(const CsrMatrix<float>&, std::spa
                                                const SolveResult&);
 template std::vector<std::string> solve_advice(const CsrMatrix<double>&, std::span<const double>, const SolverOptions&,
                                                const SolveResult&);
+template bool is_symmetric(const CsrMatrix<float>&);
+template bool is_symmetric(const CsrMatrix<double>&);
 
 }  // namespace rmsp::mspmv

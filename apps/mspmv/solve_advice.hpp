@@ -15,4 +15,8 @@ template <class T>
 std::vector<std::string> solve_advice(const CsrMatrix<T>& a, std::span<const T> b, const SolverOptions& options,
                                       const SolveResult& result);
 
+/// Whether A = A^T, bit for bit.
+template <class T>
+bool is_symmetric(const CsrMatrix<T>& a);
+
 }  // namespace rmsp::mspmv

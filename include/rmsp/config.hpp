@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <rmsp/eigen.hpp>
 #include <rmsp/export.hpp>
 #include <rmsp/io.hpp>
 #include <rmsp/runtime.hpp>
@@ -106,6 +107,17 @@ struct Config {
         std::int64_t degree = 4;              ///< solver.degree
         double eigenvalue_ratio = 30;         ///< solver.eigenvalue_ratio, above 1
     } solver;
+    struct EigenKeys {
+        std::string method = "lobpcg";        ///< eigen.method: lobpcg, lanczos
+        std::string which = "smallest";       ///< eigen.which: smallest, largest
+        std::int64_t count = 4;               ///< eigen.count, 1 to 16
+        std::string preconditioner = "none";  ///< eigen.preconditioner: a name of list_preconditioners()
+        double tolerance = 1e-8;              ///< eigen.tolerance
+        std::int64_t max_iterations = 1000;   ///< eigen.max_iterations, at least 1
+        double max_seconds = 0;               ///< eigen.max_seconds; 0: no limit
+        std::int64_t basis = 0;               ///< eigen.basis; 0: chosen
+        std::string output;                   ///< eigen.output: where the vectors go; empty: nowhere
+    } eigen;
     struct Output {
         std::string json;                ///< output.json: file name, "-" for standard output, "" for none
         std::string log_level = "warn";  ///< output.log_level: trace, debug, info, warn, error, off
@@ -144,5 +156,7 @@ RMSP_API RuntimeOptions runtime_options(const Config& config);
 RMSP_API DistributeOptions distribute_options(const Config& config);
 RMSP_API SpgemmOptions spgemm_options(const Config& config);
 RMSP_API SolverOptions solver_options(const Config& config);
+/// The options of eigen.preconditioner are those of solver_options().
+RMSP_API EigenOptions eigen_options(const Config& config);
 
 }  // namespace rmsp

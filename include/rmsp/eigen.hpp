@@ -31,25 +31,29 @@ struct EigenOptions {
     double tolerance = 1e-8;
     std::int64_t max_iterations = 1000;  ///< lobpcg: products with `count` vectors; lanczos: products with one
     double max_seconds = std::numeric_limits<double>::infinity();
-    /// lanczos: vectors that are kept, more than count and at most 200; 0: 20, or 2 count + 10 if that is more.
+    /// lanczos: vectors that are kept, more than count and at most 120; 0: 20, or 2 count + 10 if that is more.
     int basis = 0;
     /// Called between iterations on the thread of the solve, with the largest residual; false cancels.
     std::function<bool(const SolverProgress&)> callback{};
 };
 
-template <class T>
-struct EigenResult {
+/// How a solve ended, and what it found besides the vectors.
+struct EigenSummary {
     Outcome outcome = Outcome::iterations;
     std::int64_t iterations = 0;
-    std::vector<double> values;  ///< what was asked for first: the smallest, or the largest
-    /// Of length 1, each of rows() entries, by rows, as the matrix's make_x(Layout::rows) makes them.
-    std::vector<DistributedVector<T>> vectors;
+    std::vector<double> values;     ///< what was asked for first: the smallest, or the largest
     std::vector<double> residuals;  ///< |A v - lambda v|, computed from what is returned
     double target = 0;              ///< which residual was asked for
     double seconds = 0;
     std::string reason;  ///< a sentence on an outcome other than converged
 
     bool converged() const noexcept { return outcome == Outcome::converged; }
+};
+
+template <class T>
+struct EigenResult : EigenSummary {
+    /// Of length 1, each of rows() entries, by rows, as the matrix's make_x(Layout::rows) makes them.
+    std::vector<DistributedVector<T>> vectors;
 };
 
 namespace detail {

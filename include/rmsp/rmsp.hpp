@@ -7,6 +7,7 @@
 #include <rmsp/device_convert.hpp>
 #include <rmsp/doctor.hpp>
 #include <rmsp/eigen.hpp>
+#include <rmsp/eigen_report.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/export.hpp>
 #include <rmsp/host_vector.hpp>

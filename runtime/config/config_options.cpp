@@ -102,4 +102,19 @@ SolverOptions solver_options(const Config& config)
     return options;
 }
 
+EigenOptions eigen_options(const Config& config)
+{
+    EigenOptions options;
+    options.method = config.eigen.method;
+    options.which = config.eigen.which == "largest" ? Spectrum::largest : Spectrum::smallest;
+    options.count = static_cast<int>(config.eigen.count);
+    options.tolerance = config.eigen.tolerance;
+    options.max_iterations = config.eigen.max_iterations;
+    if (config.eigen.max_seconds > 0) {
+        options.max_seconds = config.eigen.max_seconds;
+    }
+    options.basis = static_cast<int>(config.eigen.basis);
+    return options;
+}
+
 }  // namespace rmsp

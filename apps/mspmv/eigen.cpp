@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <rmsp/config.hpp>
+#include <rmsp/eigen_report.hpp>
+
+#include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/config_command.hpp"
+#include "apps/mspmv/machine.hpp"
+#include "apps/mspmv/output.hpp"
+#include "apps/mspmv/progress.hpp"
+#include "apps/mspmv/signals.hpp"
+#include "apps/mspmv/solve_advice.hpp"
+
+namespace rmsp::mspmv {
+namespace {
+
+struct Options : ConfigOptions {
+    std::string method;
+    std::string which;
+    std::string count;
+    std::string preconditioner;
+    std::string output;
+    std::string precision;
+    std::string tolerance;
+};
+
+/// How often a solve may be expected to multiply, for the choice of a kernel.
+constexpr std::int64_t usual_iterations = 1000;
+
+template <class T>
+HostVector<T> downloaded(std::vector<DistributedVector<T>>& vectors, std::int64_t rows)
+{
+    HostVector<T> all(vectors.size() * static_cast<std::size_t>(rows));
+    for (std::size_t k = 0; k < vectors.size(); ++k) {
+        vectors[k].download(all.data() + k * static_cast<std::size_t>(rows));
+    }
+    return all;
+}
+
+template <class T>
+void solve(const Config& config, const CsrMatrix<T>& matrix, Runtime& runtime, const DistributeOptions& options,
+           const ProgressBar& bar, EigenReport& report)
+{
+    DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
+    EigenOptions eigen_keys = eigen_options(config);
+    eigen_keys.callback = [&bar](const SolverProgress& progress) {
+        bar.solving(progress);
+        return !Cancellation::requested();
+    };
+    auto begin = std::chrono::steady_clock::now();
+    const auto preconditioner =
+        make_preconditioner<T>(distributed, config.eigen.preconditioner, solver_options(config).preconditioner_options);
+    if (preconditioner) {
+        report.preconditioner = preconditioner->report();
+        report.setup.push_back({"preconditioner", {seconds_since(begin)}, true});
+    }
+    begin = std::chrono::steady_clock::now();
+    EigenSolver<T> solver(distributed, eigen_keys, preconditioner);
+    report.setup.push_back({"solver", {seconds_since(begin)}, true});
+    EigenResult<T> result;
+    {
+        const Cancellation cancellation;
+        spdlog::info("eigenpairs by {}", config.eigen.method);
+        result = solver.solve();
+    }
+    clear_progress_line();
+    report.solved = true;
+    report.result = result;
+    Report of_matrix = distributed.report();
+    report.plan = std::move(of_matrix.plan);
+    report.setup.insert(report.setup.begin(), of_matrix.setup.begin(), of_matrix.setup.end());
+    report.notes = std::move(of_matrix.notes);
+    if (!is_symmetric(matrix)) {
+        report.notes.push_back("the matrix is not symmetric, as " + config.eigen.method +
+                               " needs it: what was found is as good as its residuals say, but others may be missing");
+    }
+    if (!config.eigen.output.empty()) {
+        const HostVector<T> vectors = downloaded(result.vectors, matrix.rows);
+        const PendingOutput pending(config.eigen.output);
+        write_columns<T>(config.eigen.output, vectors, static_cast<std::int64_t>(result.vectors.size()));
+    }
+}
+
+template <class T>
+int run(const Config& config, bool dry_run)
+{
+    const ProgressBar bar;
+    DistributeOptions options = distribute_options(config);
+    options.x_layout = Layout::rows;
+    if (config.kernel.expected_applies == 0) {
+        options.expected_applies = std::min(config.eigen.max_iterations, usual_iterations);
+    }
+    options.progress = bar.callback();
+    Runtime runtime(runtime_options(config));
+    const auto begin = std::chrono::steady_clock::now();
+    const CsrMatrix<T> matrix = load_matrix<T>(config.matrix, bar.callback());
+    const double load_seconds = seconds_since(begin);
+
+    EigenReport report;
+    if (dry_run) {
+        report.plan = runtime.plan(matrix.view(), options);
+    } else {
+        solve(config, matrix, runtime, options, bar, report);
+    }
+    report.matrix = describe(config.matrix);
+    report.topology = topology_line(runtime.topology());
+    report.method = config.eigen.method;
+    report.which = eigen_options(config).which;
+    report.count = eigen_options(config).count;
+    report.preconditioner.name = config.eigen.preconditioner;
+    report.tolerance = config.eigen.tolerance;
+    report.setup.insert(report.setup.begin(),
+                        PhaseTimes{config.matrix.file.empty() ? "generate" : "read", {load_seconds}, true});
+    report.context = run_context();
+    clear_progress_line();
+    write_report(report.to_text(), report.to_json(), config.output.json);
+    if (report.solved && !report.result.converged()) {
+        throw Error(ErrorCode::not_converged,
+                    fmt::format("not converged ({}): {}", to_string(report.result.outcome), report.result.reason));
+    }
+    return 0;
+}
+
+/// What can be said before anything is read.
+void check(const Config& config)
+{
+    if (config.matrix.format != "csr" && config.matrix.format != "auto") {
+        throw Error(ErrorCode::usage,
+                    fmt::format("matrix.format is \"{}\", but mspmv eigen multiplies csr", config.matrix.format));
+    }
+    require_vector_output("eigen.output", config.eigen.output);
+}
+
+int start(const Options& options)
+{
+    const Config config = configuration(options, "eigen",
+                                        {{"eigen.method", options.method},
+                                         {"eigen.which", options.which},
+                                         {"eigen.count", options.count},
+                                         {"eigen.preconditioner", options.preconditioner},
+                                         {"eigen.output", options.output},
+                                         {"eigen.tolerance", options.tolerance},
+                                         {"matrix.precision", options.precision}});
+    check(config);
+    return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
+                                              : run<double>(config, options.dry_run);
+}
+
+}  // namespace
+
+void add_eigen(CLI::App& app, Action& action)
+{
+    auto options = std::make_shared<Options>();
+    CLI::App* command =
+        app.add_subcommand("eigen", "Find a few extreme eigenpairs of a symmetric matrix as a configuration file says");
+    options->add_inputs(*command);
+    add_text(*command, "--method", options->method, "NAME", "lobpcg or lanczos");
+    add_text(*command, "--which", options->which, "END", "smallest or largest eigenvalues");
+    add_text(*command, "--count", options->count, "NUMBER", "how many, 1 to 16");
+    add_text(*command, "--preconditioner", options->preconditioner, "NAME",
+             "lobpcg: a preconditioner of mspmv solvers");
+    add_text(*command, "--tolerance", options->tolerance, "NUMBER",
+             "ends where |A v - lambda v| is at most this times |A|");
+    add_text(*command, "-o,--output", options->output, "FILE", "write the vectors, a column each: .npy or .mtx");
+    add_text(*command, "--precision", options->precision, "TYPE", "double or float");
+    options->add_others(*command, false);
+    command->footer(
+        "Exit code 6 if the solve did not converge; the report and the vectors so far are written all the same.\n"
+        "Examples:\n"
+        "  mspmv eigen configs/solve.toml --count 6\n"
+        "  mspmv eigen --matrix a.mtx.gz --which largest --method lanczos -o v.npy --json report.json\n"
+        "  mspmv eigen configs/solve.toml --preconditioner fsai --dry-run");
+    command->callback([&action, options] { action = [options] { return start(*options); }; });
+}
+
+}  // namespace rmsp::mspmv
