@@ -12,7 +12,7 @@
 namespace rmsp::test {
 namespace {
 
-class Eigenpairs : public RuntimeTest {};
+class Eigenpairs : public SolverTest {};
 
 /// The eigenvalues of poisson(n) in increasing order: sums of 2 - 2 cos(pi i / (n + 1)) over the three directions.
 std::vector<double> poisson_eigenvalues(int n)

@@ -6,13 +6,13 @@
 
 #include <rmsp/rmsp.hpp>
 
-#include "matrices.hpp"
 #include "preconditioner_fixtures.hpp"
+#include "solver_fixtures.hpp"
 
 namespace rmsp::test {
 namespace {
 
-class PreconditionedSolves : public RuntimeTest {};
+class PreconditionedSolves : public SolverTest {};
 
 template <class T>
 SolveResult solve(const DistributedMatrix<T>& matrix, const std::vector<T>& b, const char* method,

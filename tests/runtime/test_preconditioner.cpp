@@ -9,19 +9,19 @@
 
 #include <rmsp/rmsp.hpp>
 
-#include "matrices.hpp"
 #include "matrix/diagonal.hpp"
 #include "matrix/incomplete.hpp"
 #include "matrix/levels.hpp"
 #include "matrix/sparse_inverse.hpp"
 #include "preconditioner_fixtures.hpp"
+#include "solver_fixtures.hpp"
 
 namespace rmsp::test {
 namespace {
 
 using testing::HasSubstr;
 
-class Preconditioners : public RuntimeTest {};
+class Preconditioners : public SolverTest {};
 
 template <class T>
 std::vector<double> times(const CsrView<T>& a, const std::vector<double>& x)

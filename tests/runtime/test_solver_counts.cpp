@@ -159,7 +159,7 @@ int textbook_gmres(const Problem& s, int restart)
 /// MINRES is GMRES without a restart in exact arithmetic: the least residual of the Krylov space.
 int least_residual(const Problem& s) { return textbook_gmres(s, s.most); }
 
-class SolverCounts : public RuntimeTest {};
+class SolverCounts : public SolverTest {};
 
 TEST_P(SolverCounts, AreThoseOfTextbooks)
 {

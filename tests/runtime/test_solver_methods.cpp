@@ -11,7 +11,7 @@
 namespace rmsp::test {
 namespace {
 
-class SolverMethods : public RuntimeTest {};
+class SolverMethods : public SolverTest {};
 
 /// Solves with every method that is for such matrices.
 template <class T>
