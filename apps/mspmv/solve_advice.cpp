@@ -122,6 +122,12 @@ std::vector<std::string> solve_advice(const CsrMatrix<T>& a, std::span<const T> 
             fmt::format("{} needs a positive definite matrix, but {} entries of the diagonal are not above 0{}", method,
                         rows.not_positive, methods_where([](const SolverInfo& solver) { return !solver.definite; })));
     }
+    const bool robust = method == "idr" && options.preconditioner == "spai";
+    if (!symmetric && a.rows == a.cols && !robust) {
+        notes.emplace_back(
+            "for a square matrix that is not symmetric, idr with spai, and idr with schwarz-ilu0, converge where other "
+            "pairs do not: --method idr --preconditioner spai");
+    }
     const auto kinds = list_preconditioners();
     const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const PreconditionerInfo& preconditioner) {
         return preconditioner.name == options.preconditioner;

@@ -90,7 +90,7 @@ struct SolveResult {
     double normal_residual = 0;  ///< lsqr: |A^T (b - A x)|, computed from the x that is returned; others: 0
     /// The residual before the first iteration, then after each; empty without SolverOptions::history.
     std::vector<double> history;
-    /// How often the method began again because its recurrence had lost the true residual.
+    /// How often the method began again because its recurrence had lost the true residual, or broke down.
     int restarts = 0;
     double seconds = 0;  ///< the whole call
     std::vector<PhaseTimes> phases;

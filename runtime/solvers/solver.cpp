@@ -38,8 +38,11 @@ public:
     SolveResult run()
     {
         SolveResult& result = result_;
-        // What is reached by a recurrence is checked; where the truth differs, the method begins again from there.
+        // What is reached by a recurrence is checked; where the truth differs, the method begins again from there. So
+        // do methods that have only lost the vectors that they project on.
         constexpr int most_restarts = 20;
+        const SolverInfo& info = s_.method.info;
+        const bool may_be_lost = !info.symmetric && !info.definite && !info.rectangular;
         for (double before = std::numeric_limits<double>::infinity();; ++result.restarts) {
             start();
             Outcome outcome = outcome_of(s_.scalars.outcome());
@@ -50,12 +53,15 @@ public:
             detail::SequenceAccess::state(s_.scalars)->write(kernels::scalar_stopped, {0.0});
             s_.recipe.finish.run();
             const double miss = true_miss();
-            result.outcome = outcome;
-            if (outcome != Outcome::converged || miss == 0) {
+            const bool lost = may_be_lost && outcome == Outcome::breakdown;
+            result.outcome = lost && miss == 0 ? Outcome::converged : outcome;
+            if ((outcome != Outcome::converged && !lost) || miss == 0) {
                 break;
             }
             if (result.restarts == most_restarts || !(miss < 0.9 * before)) {
-                result.outcome = std::isfinite(result.true_residual) ? Outcome::stagnation : Outcome::not_finite;
+                result.outcome = !std::isfinite(result.true_residual) ? Outcome::not_finite
+                                 : lost                               ? Outcome::breakdown
+                                                                      : Outcome::stagnation;
                 break;
             }
             before = miss;
