@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -104,6 +105,35 @@ double distance(const HostVector<T>& x, const HostVector<T>& from)
     return norm > 0 ? difference / norm : difference;
 }
 
+/// The preconditioner that the configuration names, with its matrix if that is another one.
+template <class T>
+std::shared_ptr<Preconditioner<T>> make_preconditioner_of(const Config& config, const CsrMatrix<T>& matrix,
+                                                          Runtime& runtime, const DistributeOptions& options,
+                                                          const DistributedMatrix<T>& distributed)
+{
+    const SolverOptions outer = solver_options(config);
+    if constexpr (std::is_same_v<T, double>) {
+        if (config.solver.inner != "none") {
+            CsrMatrix<float> floats;
+            floats.rows = matrix.rows;
+            floats.cols = matrix.cols;
+            floats.row_ptr = matrix.row_ptr;
+            floats.col_idx = matrix.col_idx;
+            floats.values.assign(matrix.values.begin(), matrix.values.end());
+            const DistributedMatrix<float> inner_matrix = runtime.distribute(floats.view(), options);
+            SolverOptions inner = outer;
+            inner.method = config.solver.inner;
+            inner.max_iterations = config.solver.inner_iterations;
+            inner.tolerance = config.solver.inner_tolerance;
+            inner.absolute_tolerance = 0;
+            return inner_solver(
+                inner_matrix, inner,
+                make_preconditioner<float>(inner_matrix, inner.preconditioner, inner.preconditioner_options));
+        }
+    }
+    return make_preconditioner<T>(distributed, outer.preconditioner, outer.preconditioner_options);
+}
+
 template <class T>
 void solve(const Config& config, const CsrMatrix<T>& matrix, Runtime& runtime, const DistributeOptions& options,
            const ProgressBar& bar, SolveReport& report)
@@ -116,8 +146,7 @@ void solve(const Config& config, const CsrMatrix<T>& matrix, Runtime& runtime, c
         return !Cancellation::requested();
     };
     auto begin = std::chrono::steady_clock::now();
-    const auto preconditioner =
-        make_preconditioner<T>(distributed, solver_keys.preconditioner, solver_keys.preconditioner_options);
+    const auto preconditioner = make_preconditioner_of<T>(config, matrix, runtime, options, distributed);
     if (preconditioner) {
         report.preconditioner = preconditioner->report();
         report.setup.push_back({"preconditioner", {seconds_since(begin)}, true});
@@ -173,7 +202,8 @@ int run(const Config& config, bool dry_run)
     report.rhs = describe_rhs(config);
     report.topology = topology_line(runtime.topology());
     report.method = config.solver.method;
-    report.preconditioner.name = config.solver.preconditioner;
+    report.preconditioner.name =
+        config.solver.inner == "none" ? config.solver.preconditioner : config.solver.inner + " in float";
     report.tolerance = config.solver.tolerance;
     report.absolute_tolerance = config.solver.absolute_tolerance;
     report.setup.insert(report.setup.begin(),
@@ -194,6 +224,19 @@ void check(const Config& config)
     if (config.matrix.format != "csr" && config.matrix.format != "auto") {
         throw Error(ErrorCode::usage,
                     fmt::format("matrix.format is \"{}\", but mspmv solve multiplies csr", config.matrix.format));
+    }
+    if (config.solver.inner != "none") {
+        if (config.solver.method != "ir" && config.solver.method != "fcg") {
+            throw Error(ErrorCode::usage,
+                        fmt::format("solver.inner is \"{}\", but {} needs a preconditioner that is the "
+                                    "same in all iterations: solver.method has to be ir or fcg",
+                                    config.solver.inner, config.solver.method));
+        }
+        if (config.matrix.precision != "double") {
+            throw Error(ErrorCode::usage,
+                        "solver.inner solves in float what matrix.precision = \"double\" refines; "
+                        "matrix.precision is \"float\"");
+        }
     }
     require_vector_output("solver.output", config.solver.output);
 }

@@ -101,6 +101,9 @@ struct Config {
         double smallest_eigenvalue = 0;       ///< solver.smallest_eigenvalue; 0: estimated
         double largest_eigenvalue = 0;        ///< solver.largest_eigenvalue; 0: estimated
         double relaxation = 1;                ///< solver.relaxation
+        std::string inner = "none";           ///< solver.inner: none, or a name of list_solvers()
+        std::int64_t inner_iterations = 50;   ///< solver.inner_iterations, 1 to 1000
+        double inner_tolerance = 1e-4;        ///< solver.inner_tolerance
         std::int64_t block_size = 8;          ///< solver.block_size, at least 1
         std::int64_t pattern_power = 1;       ///< solver.pattern_power
         std::int64_t most_entries = 128;      ///< solver.most_entries, at least 1

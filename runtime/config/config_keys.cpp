@@ -32,6 +32,13 @@ std::vector<std::string> names_of(std::span<const Info> table)
     return names;
 }
 
+std::vector<std::string> inner_names()
+{
+    std::vector<std::string> names = names_of(list_solvers());
+    names.insert(names.begin(), "none");
+    return names;
+}
+
 }  // namespace
 
 std::vector<Key> key_table(Config& c)
@@ -289,6 +296,22 @@ std::vector<Key> key_table(Config& c)
          {},
          0},
         {"solver.relaxation", &c.solver.relaxation, "ir: x += relaxation M (b - A x)"},
+        {"solver.inner", &c.solver.inner,
+         "ir, fcg: preconditions with this method of `mspmv solvers`, in float, which solver.preconditioner then "
+         "preconditions; none: no inner solver",
+         inner_names()},
+        {"solver.inner_iterations",
+         &c.solver.inner_iterations,
+         "inner solver: most iterations each time",
+         {},
+         1,
+         false,
+         1000},
+        {"solver.inner_tolerance",
+         &c.solver.inner_tolerance,
+         "inner solver: it ends where its residual is at most this times its right-hand side",
+         {},
+         0},
         {"solver.block_size", &c.solver.block_size, "block-jacobi: rows of a block, at most 32", {}, 1},
         {"solver.pattern_power",
          &c.solver.pattern_power,

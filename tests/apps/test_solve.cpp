@@ -144,6 +144,24 @@ TEST(Solve, PreconditionersAreTaken)
     EXPECT_EQ(solve(blocks).exit_code, 2);
 }
 
+TEST(Solve, AnInnerSolverOfLowerPrecisionIsRefined)
+{
+    const std::vector<std::string> refine{
+        "--method", "ir",     "--set", "solver.inner=cg", "--set", "solver.inner_iterations=20", "--rhs",
+        "A*x",      "--json", "-"};
+    const Outcome outcome = solve(refine);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(json::parse(outcome.out).at("context").at("solver").at("preconditioner"), "cg in float");
+    const json run = benchmark_of(outcome);
+    EXPECT_LE(run.at("true_residual").get<double>(), 1.01 * run.at("target_residual").get<double>());
+    EXPECT_LT(run.at("solution_error").get<double>(), 1e-7) << "more digits than a float has";
+    EXPECT_LT(run.at("solver_iterations").get<int>(), 20);
+    expect_refused(2, "solver.method has to be ir or fcg", {"--set", "solver.inner=cg"});
+    expect_refused(2, "solver.inner is \"no-such\"", {"--set", "solver.inner=no-such", "--method", "ir"});
+    expect_refused(2, "matrix.precision is \"float\"",
+                   {"--set", "solver.inner=cg", "--method", "ir", "--precision", "float"});
+}
+
 TEST(Solve, AFileKeepsItsValues)
 {
     // configs/solve.toml says which values the generated matrix has.
