@@ -5,6 +5,8 @@
 #include <exception>
 #include <new>
 
+#include <fmt/format.h>
+
 #include <rmsp/version.hpp>
 
 namespace rmsp::capi {
@@ -60,8 +62,21 @@ char* copied(const std::string& text)
 void require_enumerator(const char* name, int value, int count)
 {
     if (value < 0 || value >= count) {
-        fail(std::string(name) + " is " + std::to_string(value) + ", which is not one of 0 to " +
-             std::to_string(count - 1));
+        fail(fmt::format("{} is {}, which is not one of 0 to {}", name, value, count - 1));
+    }
+}
+
+void require_size(const char* name, std::int64_t size)
+{
+    if (size < 0 || size == INT64_MAX) {
+        fail(fmt::format("{} is {}, which is not a size", name, size));
+    }
+}
+
+void require_entries(const char* name, const void* array, std::int64_t count)
+{
+    if (array == nullptr && count > 0) {
+        fail(fmt::format("{} is null; it has to have {} entries", name, count));
     }
 }
 

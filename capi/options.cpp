@@ -24,7 +24,7 @@ using namespace rmsp::capi;
 
 rmsp_status rmsp_options_create(rmsp_options** options)
 {
-    return call(__func__, [&] { required(options, "options") = new rmsp_options; });
+    return call(__func__, [&] { put(options, "options", [&] { return new rmsp_options; }); });
 }
 
 void rmsp_options_destroy(rmsp_options* options) { delete options; }
@@ -47,4 +47,13 @@ rmsp_status rmsp_options_get(const rmsp_options* options, const char* key, char*
 rmsp_status rmsp_options_use_environment(rmsp_options* options)
 {
     return call(__func__, [&] { rmsp::apply_environment(required(options, "options").config); });
+}
+
+rmsp_status rmsp_options_set_callback(rmsp_options* options, rmsp_solve_callback callback, void* context)
+{
+    return call(__func__, [&] {
+        rmsp_options& of = required(options, "options");
+        of.callback = callback;
+        of.context = context;
+    });
 }

@@ -43,6 +43,8 @@ void options_refuse(void)
     CHECK_USAGE(rmsp_options_get(options, "solver.tolerance", NULL), "value is null");
     CHECK_USAGE(rmsp_options_get(options, "solver", &value), "unknown key \"solver\"");
     CHECK_USAGE(rmsp_options_use_environment(NULL), "options is null");
+    CHECK_USAGE(rmsp_options_set_callback(NULL, NULL, NULL), "options is null");
+    CHECK_OK(rmsp_options_set_callback(options, NULL, NULL));
     CHECK(value == NULL);
     rmsp_options_destroy(options);
 }
