@@ -37,7 +37,12 @@ namespace {
 
 SolverOptions solver_options_of(const rmsp_options* options)
 {
-    SolverOptions solver = solver_options(config_of(options));
+    const Config& config = config_of(options);
+    if (config.solver.inner != "none") {
+        fail("solver.inner is \"" + config.solver.inner +
+             "\", which needs the matrix once more, in float: mspmv solve alone does that");
+    }
+    SolverOptions solver = solver_options(config);
     if (options != nullptr && options->callback != nullptr) {
         solver.callback = [tell = options->callback, context = options->context](const SolverProgress& progress) {
             return tell(context, progress.iteration, progress.residual, progress.target, progress.seconds) == 0;

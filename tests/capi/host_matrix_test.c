@@ -4,6 +4,8 @@
 #include "check.h"
 #include "tests.h"
 
+#define FOLDER TEST_FOLDER "/"
+
 /* Counted from 1: 5 in (1, 2), 7 in (2, 1), and a third row whose columns fall and repeat: 9 in column 2, 8 in column
    1, 9 in column 2. */
 static const int32_t row_ptr[4] = {1, 2, 3, 6};
@@ -124,7 +126,7 @@ void host_matrix_generated(void)
 
 void host_matrix_files(void)
 {
-    static const char* const paths[] = {"capi_matrix.mtx", "capi_matrix.npz"};
+    static const char* const paths[] = {FOLDER "capi_matrix.mtx", FOLDER "capi_matrix.npz"};
     static const double entries[3] = {1.5, 2, -3};
     static const float small_entries[2] = {0.5F, 1};
     rmsp_host_matrix* matrix = view();
@@ -142,27 +144,27 @@ void host_matrix_files(void)
         }
         CHECK(remove(paths[i]) == 0);
     }
-    CHECK_ERROR(rmsp_host_matrix_write(matrix, "capi_matrix.txt"), RMSP_ERROR_IO, "capi_matrix.txt");
+    CHECK_ERROR(rmsp_host_matrix_write(matrix, FOLDER "capi_matrix.txt"), RMSP_ERROR_IO, "capi_matrix.txt");
     rmsp_host_matrix_destroy(matrix);
 
-    CHECK_OK(rmsp_write_vector("capi_vector.npy", RMSP_DOUBLE, 3, entries));
-    if (CHECK_OK(rmsp_read_vector("capi_vector.npy", RMSP_DOUBLE, &size, &read))) {
+    CHECK_OK(rmsp_write_vector(FOLDER "capi_vector.npy", RMSP_DOUBLE, 3, entries));
+    if (CHECK_OK(rmsp_read_vector(FOLDER "capi_vector.npy", RMSP_DOUBLE, &size, &read))) {
         CHECK(size == 3);
         CHECK_VALUES(RMSP_DOUBLE, read, entries, 3);
         rmsp_free(read);
     }
-    CHECK_OK(rmsp_write_vector("capi_vector.npy", RMSP_FLOAT, 2, small_entries));
-    if (CHECK_OK(rmsp_read_vector("capi_vector.npy", RMSP_FLOAT, &size, &read))) {
+    CHECK_OK(rmsp_write_vector(FOLDER "capi_vector.npy", RMSP_FLOAT, 2, small_entries));
+    if (CHECK_OK(rmsp_read_vector(FOLDER "capi_vector.npy", RMSP_FLOAT, &size, &read))) {
         CHECK(size == 2);
         CHECK(((const float*)read)[0] == 0.5F);
         rmsp_free(read);
     }
-    CHECK_OK(rmsp_write_vector("capi_vector.npy", RMSP_FLOAT, 0, NULL));
-    if (CHECK_OK(rmsp_read_vector("capi_vector.npy", RMSP_FLOAT, &size, &read))) {
+    CHECK_OK(rmsp_write_vector(FOLDER "capi_vector.npy", RMSP_FLOAT, 0, NULL));
+    if (CHECK_OK(rmsp_read_vector(FOLDER "capi_vector.npy", RMSP_FLOAT, &size, &read))) {
         CHECK(size == 0 && read != NULL);
         rmsp_free(read);
     }
-    CHECK(remove("capi_vector.npy") == 0);
+    CHECK(remove(FOLDER "capi_vector.npy") == 0);
 }
 
 void host_matrix_misuse(void)

@@ -235,27 +235,28 @@ void matrix_read_and_generated(void)
     const float x[2] = {1, 10};
     const double expected[2] = {30, 4};
     float y[2];
-    FILE* file = fopen("capi_read.mtx", "w");
+    const char* const path = TEST_FOLDER "/capi_read.mtx";
+    FILE* file = fopen(path, "w");
     if (!CHECK(file != NULL)) {
         return;
     }
     fputs("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 3\n2 1 4\n", file);
     fclose(file);
-    if (CHECK_OK(rmsp_matrix_read(runtime, "capi_read.mtx", options, &matrix))) {
+    if (CHECK_OK(rmsp_matrix_read(runtime, path, options, &matrix))) {
         CHECK_OK(rmsp_matrix_value_type(matrix, &type));
         CHECK(type == RMSP_FLOAT);
         CHECK_OK(rmsp_matrix_apply(matrix, 1, x, 0, y));
         CHECK_VALUES(RMSP_FLOAT, y, expected, 2);
         rmsp_matrix_destroy(matrix);
     }
-    file = fopen("capi_read.mtx", "w");
+    file = fopen(path, "w");
     fputs("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 3\n2 1 x\n", file);
     fclose(file);
     matrix = NULL;
-    CHECK_ERROR(rmsp_matrix_read(runtime, "capi_read.mtx", options, &matrix), RMSP_ERROR_IO, "capi_read.mtx:4:");
-    CHECK(remove("capi_read.mtx") == 0);
-    CHECK_ERROR(rmsp_matrix_read(runtime, "capi_read.mtx", NULL, &matrix), RMSP_ERROR_IO, "capi_read.mtx");
-    CHECK_USAGE(rmsp_matrix_read(NULL, "capi_read.mtx", NULL, &matrix), "runtime is null");
+    CHECK_ERROR(rmsp_matrix_read(runtime, path, options, &matrix), RMSP_ERROR_IO, "capi_read.mtx:4:");
+    CHECK(remove(path) == 0);
+    CHECK_ERROR(rmsp_matrix_read(runtime, path, NULL, &matrix), RMSP_ERROR_IO, "capi_read.mtx");
+    CHECK_USAGE(rmsp_matrix_read(NULL, path, NULL, &matrix), "runtime is null");
     CHECK_USAGE(rmsp_matrix_generate(runtime, "cube 3", NULL, &matrix), "cube");
     CHECK_USAGE(rmsp_matrix_generate(NULL, "rmat 3 2", NULL, &matrix), "runtime is null");
     CHECK_USAGE(rmsp_matrix_generate(runtime, "rmat 3 2", NULL, NULL), "matrix is null");

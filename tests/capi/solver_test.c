@@ -220,6 +220,9 @@ void solver_misuse(void)
     rmsp_outcome outcome;
     CHECK_USAGE(rmsp_solver_create(NULL, options, &solver), "matrix is null");
     CHECK_USAGE(rmsp_solver_create(matrix, options, NULL), "solver is null");
+    CHECK_OK(rmsp_options_set(options, "solver.inner", "cg"));
+    CHECK_USAGE(rmsp_solver_create(matrix, options, &solver), "solver.inner is \"cg\"");
+    CHECK_OK(rmsp_options_set(options, "solver.inner", "none"));
     CHECK_OK(rmsp_matrix_generate(runtime, "random 3 4 2", NULL, &wide));
     CHECK_USAGE(rmsp_solver_create(wide, options, &solver), "square");
     rmsp_matrix_destroy(wide);
