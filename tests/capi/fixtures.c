@@ -21,11 +21,11 @@ rmsp_options* options_of(const char* const* keys_and_values, int count)
 
 rmsp_runtime* open_runtime(const char* devices)
 {
-    const char* keys[4] = {"runtime.cache", "off", "runtime.devices", NULL};
+    const char* keys[6] = {"runtime.cache", "off", "runtime.limit_gbs", "1", "runtime.devices", NULL};
     rmsp_runtime* runtime = NULL;
     rmsp_options* options;
-    keys[3] = devices;
-    options = options_of(keys, 2);
+    keys[5] = devices;
+    options = options_of(keys, 3);
     if (options != NULL) {
         CHECK_OK(rmsp_runtime_create(options, &runtime));
         rmsp_options_destroy(options);

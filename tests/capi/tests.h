@@ -5,7 +5,8 @@
 
 /* Options with `count` keys and values one after the other; null after a failed check. */
 rmsp_options* options_of(const char* const* keys_and_values, int count);
-/* A runtime of the devices that runtime.devices is set to, without a cache; null after a failed check. */
+/* A runtime of the devices that runtime.devices is set to, without a cache and with a given bandwidth; null after a
+ * failed check. */
 rmsp_runtime* open_runtime(const char* devices);
 /* The Poisson equation on a grid, "stencil7 8 7 6" for example, of "double" or "float". */
 rmsp_matrix* poisson(rmsp_runtime* runtime, const char* grid, const char* precision);
