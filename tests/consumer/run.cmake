@@ -1,5 +1,5 @@
-# One STEP of the test of what other projects do with librmsp: install, find_package and pkg_config (of C++ projects, or of C
-# projects with _c behind it), or add_subdirectory.
+# One STEP of the test of what other projects do with librmsp: install, find_package and pkg_config (of C++ projects, or
+# of C projects with _c behind it), or add_subdirectory.
 set(prefix "${WORK_DIR}/prefix")
 set(ENV{DESTDIR} "")
 
