@@ -44,11 +44,11 @@ struct HypergraphPartitioner {
 RMSP_API HypergraphPartitioner greedy_partitioner();
 
 struct CharacterizeOptions {
-    std::int64_t fast_bytes = 1536 * 1024;     ///< capacity of the fast memory; the paper's is an L2 of 1.5 MB
-    std::int64_t line_bytes = 32;              ///< of the simulated cache: a power of two, at least 8
-    std::int64_t fine_limit = 2'000'000;       ///< most multiplies for a hypergraph with a vertex for each
-    std::int64_t simulate_limit = 50'000'000;  ///< most multiplies for the simulated cache
-    bool reorder = true;                       ///< also in other orders: one square matrix, A x or A A
+    std::int64_t fast_bytes = 1536 * 1024;      ///< capacity of the fast memory; the paper's is an L2 of 1.5 MB
+    std::int64_t line_bytes = 32;               ///< of the simulated cache: a power of two, at least 8
+    std::int64_t fine_limit = 500'000;          ///< most multiplies for a hypergraph with a vertex for each
+    std::int64_t simulate_limit = 100'000'000;  ///< most multiplies for the simulated cache
+    bool reorder = true;                        ///< also in other orders: one square matrix, A x or A A
     HypergraphPartitioner partitioner = greedy_partitioner();
     Progress progress{};
 };

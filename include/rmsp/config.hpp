@@ -25,6 +25,7 @@ struct Config {
         bool plus_identity = false;        ///< matrix.plus_identity
         std::int64_t kron = 1;             ///< matrix.kron, at least 1
         bool renumber = false;             ///< matrix.renumber
+        std::string permutation;           ///< matrix.permutation: a file of read_order(); empty: none
         std::int64_t seed = 1;             ///< matrix.seed
     } matrix;
     struct RuntimeKeys {

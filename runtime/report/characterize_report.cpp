@@ -81,7 +81,7 @@ void advise_on_bound(const CharacterizeReport& r, std::vector<std::string>& out)
     const Characterization& c = r.found;
     const double intensity = c.flops() / static_cast<double>(c.lower().bytes);
     std::string first =
-        fmt::format("An order of its multiplies can do at most {:.3f} operations for each byte moved", intensity);
+        fmt::format("In whatever order, it does at most {:.3f} operations for each byte moved", intensity);
     if (r.limit_gbs <= 0) {
         out.push_back(first + '.');
         return;
@@ -128,7 +128,7 @@ void advise_on_order(const CharacterizeReport& r, std::vector<std::string>& out)
         return;
     }
     std::string text =
-        fmt::format("Numbered anew (--permutation-order {}), {} moves {} instead of {}, {} less", best->name,
+        fmt::format("Numbered anew (order {}), {} moves {} instead of {}, {} less", best->name,
                     simulated ? "the cache" : "a cut by rows", rmsp::text::bytes(bytes(*best)),
                     rmsp::text::bytes(bytes(none)), rmsp::text::percent(1 - over(bytes(*best), bytes(none))));
     if (none.seconds > 0 && best->seconds > 0) {
