@@ -97,6 +97,22 @@ TEST(CharacterizeCommand, SquareIsAProduct)
     EXPECT_TRUE(document.at("orders").at(0).at("seconds").is_null());
 }
 
+TEST(CharacterizeCommand, ZoltanPartitions)
+{
+    for (const std::string limit : {"0", "1000000"}) {
+        const Outcome outcome = mspmv(small_with(
+            {"--partitioner", "zoltan", "--fine-limit", limit, "--square", "--iterations", "0", "--json", "-"}));
+        if (outcome.exit_code == 2) {
+            EXPECT_THAT(outcome.err, HasSubstr("this build is without Zoltan"));
+            GTEST_SKIP() << "built without Zoltan";
+        }
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        const json bounds = json::parse(outcome.out).at("bounds");
+        EXPECT_THAT(bounds.at("upper").at("partitioner").get<std::string>(), HasSubstr("Zoltan"));
+        EXPECT_GE(bounds.at("upper").at("bytes"), bounds.at("lower").at("bytes"));
+    }
+}
+
 TEST(CharacterizeCommand, TwoMatrices)
 {
     const Scratch scratch;
