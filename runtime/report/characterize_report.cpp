@@ -17,6 +17,8 @@ using report::Json;
 
 /// What gains less is not worth a sentence.
 constexpr double least_gain = 1.02;
+/// Times what its bytes take: a product that takes longer is bound by something else.
+constexpr double most_of_bytes = 2;
 
 double over(std::int64_t part, std::int64_t whole)
 {
@@ -98,8 +100,10 @@ void advise_on_bound(const CharacterizeReport& r, std::vector<std::string>& out)
     }
     out.push_back(std::move(first));
     if (r.seconds > 0) {
-        out.push_back(fmt::format("Measured: {}, {:.2f} GFLOP/s, {:.2f} times what the lower bound takes.",
-                                  text::seconds(r.seconds), c.flops() / r.seconds * 1e-9, r.seconds / least));
+        out.push_back(
+            fmt::format("Measured: {}, {:.2f} GFLOP/s, {:.2f} times what the lower bound takes{}.",
+                        text::seconds(r.seconds), c.flops() / r.seconds * 1e-9, r.seconds / least,
+                        r.seconds < least ? ": the operands stay in a cache, which is faster than the memory" : ""));
     }
 }
 
@@ -107,13 +111,27 @@ void advise_on_order(const CharacterizeReport& r, std::vector<std::string>& out)
 {
     const Characterization& c = r.found;
     if (c.cache.done) {
-        std::string text = fmt::format("By rows, a cache of {} moves {:.2f} times the lower bound.",
+        std::string text = fmt::format("By rows, a cache of {} moves {:.2f} times the lower bound",
                                        rmsp::text::bytes(c.fast_bytes), r.cache_ratio());
-        text += r.cache_ratio() < least_gain * r.upper_ratio()
-                    ? " No better order is known: what is moved has to be."
-                    : fmt::format(" An order exists that moves {:.2f} times: {} of the traffic is the order's.",
-                                  r.upper_ratio(), rmsp::text::percent(1 - r.upper_ratio() / r.cache_ratio()));
+        if (r.cache_ratio() < least_gain) {
+            text += ": no order moves noticeably less.";
+        } else if (r.cache_ratio() < least_gain * r.upper_ratio()) {
+            text += fmt::format(
+                "; the order of its multiplies that was found moves {:.2f} times. Whether there is a "
+                "better one is open.",
+                r.upper_ratio());
+        } else {
+            text += fmt::format(". An order of its multiplies moves {:.2f} times: {} of the traffic is the order's.",
+                                r.upper_ratio(), rmsp::text::percent(1 - r.upper_ratio() / r.cache_ratio()));
+        }
         out.push_back(std::move(text));
+        const double seconds = r.limit_gbs > 0 ? static_cast<double>(c.cache.bytes()) / (r.limit_gbs * 1e9) : 0;
+        if (seconds > 0 && r.seconds > most_of_bytes * seconds) {
+            out.push_back(
+                fmt::format("To move what that cache does takes {}, so bytes are not what most of the measured "
+                            "time goes to.",
+                            rmsp::text::seconds(seconds)));
+        }
     }
     if (c.orders.size() < 2) {
         return;
