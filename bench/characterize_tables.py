@@ -17,6 +17,7 @@ def merged(paths):
         context = {key: run["context"][key] for key in ("date", "library_version", "commit", "features", "num_cpus")}
         run["name"] = pathlib.Path(path).name.split(".")[0]
         run["context"] = {}
+        del run["advice"]
         runs.append(run)
     return {"context": context, "runs": runs}
 
