@@ -71,18 +71,28 @@ double time_product(Runtime& runtime, const Config& config, const CsrView<T>& a,
     return 0;
 }
 
+/// Of an apply. Limits of a described machine are not known: then the model of the kernel alone says it.
+double predicted_seconds(const ShardPlan& shard)
+{
+    return shard.predicted_seconds > 0 || shard.candidates.empty() ? shard.predicted_seconds
+                                                                   : shard.candidates.front().predicted_seconds;
+}
+
 /// What the plan says of kernels on one device, and of more devices.
 template <class T>
 void predict(Runtime& runtime, const Config& config, const CsrView<T>& a, CharacterizeReport& report)
 {
     DistributeOptions options = distribute_options(config);
     const auto devices = static_cast<int>(runtime.devices().size());
+    if (!config.runtime.topology.empty()) {
+        report.notes.emplace_back("a described machine: what is predicted for several devices leaves exchanges out");
+    }
     for (int n = 1; n <= devices; ++n) {
         options.devices = n;
         const Plan plan = runtime.plan(a, options);
         double seconds = 0;
         for (const ShardPlan& shard : plan.shards) {
-            seconds = std::max(seconds, shard.predicted_seconds);
+            seconds = std::max(seconds, predicted_seconds(shard));
         }
         seconds += plan.merge_seconds;
         if (seconds > 0) {

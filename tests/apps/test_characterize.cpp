@@ -113,6 +113,20 @@ TEST(CharacterizeCommand, ZoltanPartitions)
     }
 }
 
+TEST(CharacterizeCommand, PredictsForADescribedMachine)
+{
+    const Outcome outcome =
+        mspmv({"characterize", "--set", "matrix.generate=stencil27 12 12 12", "--partitioner", "greedy", "--dry-run",
+               "--topology", "tests/topologies/dgx-h200.toml", "--json", "-"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const json document = json::parse(outcome.out);
+    EXPECT_FALSE(document.at("predicted").at("kernels").empty());
+    EXPECT_EQ(document.at("predicted").at("devices").size(), 8u);
+    EXPECT_GT(document.at("predicted").at("devices").at(0).at("seconds"), 0.0);
+    EXPECT_EQ(document.at("measured").at("seconds"), 0.0);
+    EXPECT_THAT(outcome.err, HasSubstr("leaves exchanges out"));
+}
+
 TEST(CharacterizeCommand, TwoMatrices)
 {
     const Scratch scratch;
