@@ -1,0 +1,191 @@
+#include "matrix/coarsening.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "matrix/for_each_row.hpp"
+
+namespace rmsp::matrix {
+namespace {
+
+enum State : std::uint8_t { undecided, fine, coarse };
+
+/// Bits that look random and depend on a row's number alone (splitmix64).
+std::uint64_t hashed(std::int64_t row)
+{
+    std::uint64_t bits = (static_cast<std::uint64_t>(row) + 1) * 0x9e3779b97f4a7c15U;
+    bits = (bits ^ (bits >> 30U)) * 0xbf58476d1ce4e5b9U;
+    bits = (bits ^ (bits >> 27U)) * 0x94d049bb133111ebU;
+    return bits ^ (bits >> 31U);
+}
+
+template <class X>
+HostVector<X> filled(std::int64_t size, X value)
+{
+    HostVector<X> all(static_cast<std::size_t>(size));
+    std::fill(all.begin(), all.end(), value);
+    return all;
+}
+
+/// Gives what was chosen numbers in the order of the rows.
+Coarsening numbered(const HostVector<std::uint8_t>& state)
+{
+    Coarsening out;
+    out.number.resize(state.size());
+    for (std::size_t row = 0; row < state.size(); ++row) {
+        out.number[row] = state[row] == coarse ? static_cast<std::int32_t>(out.count++) : -1;
+    }
+    return out;
+}
+
+}  // namespace
+
+Coarsening pmis(const Graph& depends)
+{
+    const std::int64_t rows = depends.rows();
+    const Graph near = symmetrised(depends);
+    const HostVector<std::int32_t> needed_by = in_degrees(depends);
+    auto state = filled<std::uint8_t>(rows, undecided);
+    HostVector<std::int64_t> open;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        if (needed_by[static_cast<std::size_t>(row)] == 0) {
+            state[static_cast<std::size_t>(row)] = fine;
+        } else {
+            open.push_back(row);
+        }
+    }
+    const auto before = [&](std::int64_t a, std::int64_t b) {
+        const std::int32_t of_a = needed_by[static_cast<std::size_t>(a)];
+        const std::int32_t of_b = needed_by[static_cast<std::size_t>(b)];
+        return of_a != of_b ? of_a > of_b : std::pair(hashed(a), a) > std::pair(hashed(b), b);
+    };
+    HostVector<std::uint8_t> chosen;
+    while (!open.empty()) {
+        const auto count = static_cast<std::int64_t>(open.size());
+        chosen.resize(open.size());
+        for_each_row(count, [&](std::int64_t i) {
+            const std::int64_t row = open[static_cast<std::size_t>(i)];
+            bool first = true;
+            for (const std::int32_t other : near.neighbours(row)) {
+                first = first && (state[static_cast<std::size_t>(other)] != undecided || before(row, other));
+            }
+            chosen[static_cast<std::size_t>(i)] = first ? 1 : 0;
+        });
+        for_each_row(count, [&](std::int64_t i) {
+            if (chosen[static_cast<std::size_t>(i)] != 0) {
+                state[static_cast<std::size_t>(open[static_cast<std::size_t>(i)])] = coarse;
+            }
+        });
+        for_each_row(count, [&](std::int64_t i) {
+            const std::int64_t row = open[static_cast<std::size_t>(i)];
+            if (chosen[static_cast<std::size_t>(i)] == 0) {
+                const auto on = depends.neighbours(row);
+                if (std::any_of(on.begin(), on.end(),
+                                [&](std::int32_t other) { return state[static_cast<std::size_t>(other)] == coarse; })) {
+                    chosen[static_cast<std::size_t>(i)] = 2;
+                }
+            }
+        });
+        std::size_t left = 0;
+        for (std::size_t i = 0; i < open.size(); ++i) {
+            if (chosen[i] == 2) {
+                state[static_cast<std::size_t>(open[i])] = fine;
+            } else if (chosen[i] == 0) {
+                open[left++] = open[i];
+            }
+        }
+        open.resize(left);
+    }
+    return numbered(state);
+}
+
+Coarsening aggregates(const Graph& graph)
+{
+    const std::int64_t rows = graph.rows();
+    auto state = filled<std::uint8_t>(rows, undecided);
+    // State, then random bits, then the row's number: the largest key within two steps says what becomes of a row.
+    const auto key = [&](std::int64_t row) {
+        return std::uint64_t{state[static_cast<std::size_t>(row)]} << 62U | hashed(row) >> 34U << 31U |
+               static_cast<std::uint64_t>(row);
+    };
+    constexpr std::uint64_t row_bits = (std::uint64_t{1} << 31U) - 1;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        if (graph.neighbours(row).empty()) {
+            state[static_cast<std::size_t>(row)] = fine;
+        }
+    }
+    HostVector<std::uint64_t> here(static_cast<std::size_t>(rows));
+    HostVector<std::uint64_t> around(static_cast<std::size_t>(rows));
+    bool open = true;
+    while (open) {
+        // What is fine does not stand in the way: its key is the least.
+        for_each_row(rows, [&](std::int64_t row) {
+            here[static_cast<std::size_t>(row)] = state[static_cast<std::size_t>(row)] == fine ? 0 : key(row) + 1;
+        });
+        for (int step = 0; step < 2; ++step) {
+            for_each_row(rows, [&](std::int64_t row) {
+                std::uint64_t largest = here[static_cast<std::size_t>(row)];
+                for (const std::int32_t other : graph.neighbours(row)) {
+                    largest = std::max(largest, here[static_cast<std::size_t>(other)]);
+                }
+                around[static_cast<std::size_t>(row)] = largest;
+            });
+            std::swap(here, around);
+        }
+        open = false;
+        for (std::int64_t row = 0; row < rows; ++row) {
+            std::uint8_t& own = state[static_cast<std::size_t>(row)];
+            if (own != undecided) {
+                continue;
+            }
+            const std::uint64_t largest = here[static_cast<std::size_t>(row)] - 1;
+            if (largest >> 62U == coarse) {
+                own = fine;
+            } else if (static_cast<std::int64_t>(largest & row_bits) == row) {
+                own = coarse;
+            } else {
+                open = true;
+            }
+        }
+    }
+    Coarsening out = numbered(state);
+    // Neighbours of a root have no other one: roots are three steps apart.
+    HostVector<std::int32_t> joined = out.number;
+    for_each_row(rows, [&](std::int64_t row) {
+        for (const std::int32_t other : graph.neighbours(row)) {
+            if (out.number[static_cast<std::size_t>(row)] < 0 && state[static_cast<std::size_t>(other)] == coarse) {
+                joined[static_cast<std::size_t>(row)] = out.number[static_cast<std::size_t>(other)];
+            }
+        }
+    });
+    // The rest joins the aggregate that most of its neighbours are in.
+    for_row_ranges(rows, 4096, [&](std::int64_t begin, std::int64_t end) {
+        std::vector<std::int32_t> seen;
+        for (std::int64_t row = begin; row < end; ++row) {
+            std::int32_t best = joined[static_cast<std::size_t>(row)];
+            if (best < 0) {
+                seen.clear();
+                for (const std::int32_t other : graph.neighbours(row)) {
+                    if (joined[static_cast<std::size_t>(other)] >= 0) {
+                        seen.push_back(joined[static_cast<std::size_t>(other)]);
+                    }
+                }
+                std::sort(seen.begin(), seen.end());
+                std::ptrdiff_t most = 0;
+                for (auto from = seen.begin(); from != seen.end();) {
+                    const auto to = std::upper_bound(from, seen.end(), *from);
+                    if (to - from > most) {
+                        most = to - from;
+                        best = *from;
+                    }
+                    from = to;
+                }
+            }
+            out.number[static_cast<std::size_t>(row)] = best;
+        }
+    });
+    return out;
+}
+
+}  // namespace rmsp::matrix

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include <rmsp/host_vector.hpp>
+
+#include "matrix/strength.hpp"
+
+/// Which rows a coarser matrix has. Parallel; what comes out depends on the graph alone, not on threads or devices:
+/// what is random is a hash of a row's number.
+namespace rmsp::matrix {
+
+/// Rows that stay, or groups of rows that become one.
+struct Coarsening {
+    HostVector<std::int32_t> number;  ///< of each row's coarse point or aggregate; -1: it has none
+    std::int64_t count = 0;           ///< of coarse points or aggregates
+};
+
+/// Coarse points: an independent set of rows that many depend on, so that every other row depends on one of them, or on
+/// none at all. Rows that nobody depends on are no coarse points. (PMIS of De Sterck, Yang, Heys: Reducing complexity
+/// in parallel algebraic multigrid preconditioners, SIAM J. Matrix Anal. Appl. 27, 2006) \param depends  row i has an
+/// edge to each row that it strongly depends on
+Coarsening pmis(const Graph& depends);
+
+/// Aggregates: rows that are at least three steps apart become roots, as many as there can be; their neighbours join
+/// them, and then the neighbours of these. Rows without an edge have no aggregate. (MIS(2) of Bell, Dalton, Olson:
+/// Exposing fine-grained parallelism in algebraic multigrid methods, SIAM J. Sci. Comput. 34, 2012)
+/// \param graph  with an edge in both directions or none (symmetrised())
+Coarsening aggregates(const Graph& graph);
+
+}  // namespace rmsp::matrix
