@@ -110,14 +110,27 @@ namespace {
 template <class T>
 class Filtered {
 public:
-    Filtered(const CsrView<T>& a, std::span<const std::uint8_t> strong)
-        : a_(a), strong_(strong), diagonal(static_cast<std::size_t>(a.rows))
+    Filtered(const CsrView<T>& a, std::span<const std::uint8_t> strong, const Tentative& t)
+        : a_(a), strong_(strong), keeps_all_(t.count > 1), diagonal(static_cast<std::size_t>(a.rows))
     {
+        // The near-null vector; 1 where there is none.
+        const auto near = [&](std::int64_t row) {
+            const std::int32_t aggregate = t.nodes.number[static_cast<std::size_t>(row)];
+            const double value = aggregate < 0 ? 0.0
+                                               : t.values[static_cast<std::size_t>(row)] *
+                                                     t.coarse.values[static_cast<std::size_t>(aggregate)];
+            return value != 0 ? value : 1.0;
+        };
         for_each_row(a.rows, [&](std::int64_t row) {
             double own = 0;
             double weak = 0;
             for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
-                (a.col_idx[k] == row ? own : weak) += strong_[static_cast<std::size_t>(k)] != 0 ? 0.0 : a.values[k];
+                const std::int64_t column = a.col_idx[k];
+                if (column == row) {
+                    own += a.values[k];
+                } else if (!keeps(k)) {
+                    weak += a.values[k] * near(column) / near(row);
+                }
             }
             // Weak entries of a row without strong ones may cancel its diagonal.
             const double sum = own + weak;
@@ -129,7 +142,7 @@ public:
     void for_strong(std::int64_t row, const F& f) const
     {
         for (std::int64_t k = a_.row_ptr[row]; k < a_.row_ptr[row + 1]; ++k) {
-            if (strong_[static_cast<std::size_t>(k)] != 0 && a_.col_idx[k] != row) {
+            if (keeps(k) && a_.col_idx[k] != row) {
                 f(a_.col_idx[k], double{a_.values[k]});
             }
         }
@@ -141,8 +154,11 @@ public:
     }
 
 private:
+    bool keeps(std::int64_t k) const { return keeps_all_ || strong_[static_cast<std::size_t>(k)] != 0; }
+
     const CsrView<T>& a_;
     std::span<const std::uint8_t> strong_;
+    bool keeps_all_;
 
 public:
     HostVector<double> diagonal;
@@ -193,7 +209,7 @@ template <class T>
 CsrMatrix<T> smoothed_prolongator(const CsrView<T>& a, std::span<const std::uint8_t> strong, const Tentative& t,
                                   bool smooth)
 {
-    const Filtered<T> filtered(a, strong);
+    const Filtered<T> filtered(a, strong, t);
     const double largest = smooth ? largest_eigenvalue(filtered, a.rows) : 0.0;
     const double omega = largest > 0 ? 4.0 / 3.0 / largest : 0.0;
     const auto add_row = [&](std::int64_t row, double factor, RowSum& sum) {

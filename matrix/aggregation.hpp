@@ -37,8 +37,9 @@ struct Tentative {
 /// \throws Error(usage) unless the near-nullspace has as many rows as there are nodes times unknowns
 Tentative tentative(Coarsening nodes, int unknowns, const NearNullspace& near_nullspace);
 
-/// P = (I - w D^-1 A_F) T with w = 4 / 3 over the largest eigenvalue of D^-1 A_F, by some steps of the power method;
-/// A_F is A without its weak entries, which are added to its diagonal D. `smooth` false: P = T, plain aggregation.
+/// P = (I - w D^-1 A_F) T with w = 4 / 3 over the largest eigenvalue of D^-1 A_F, by some steps of the power method.
+/// A_F is A without its weak entries, of which so much is added to its diagonal D that it maps the near-null vector to
+/// what A does; where there are several vectors, it is A. `smooth` false: P = T, plain aggregation.
 template <class T>
 CsrMatrix<T> smoothed_prolongator(const CsrView<T>& a, std::span<const std::uint8_t> strong, const Tentative& t,
                                   bool smooth);

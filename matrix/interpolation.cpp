@@ -204,6 +204,7 @@ void truncate(Entries& entries, const InterpolationOptions& options)
         entries.resize(most);
     }
     if (entries.size() < before) {
+        std::sort(entries.begin(), entries.end());  // as a renewed row is added up
         rescale(entries, wanted);
     }
 }

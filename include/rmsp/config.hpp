@@ -110,6 +110,19 @@ struct Config {
         std::int64_t most_entries = 128;      ///< solver.most_entries, at least 1
         std::int64_t degree = 4;              ///< solver.degree
         double eigenvalue_ratio = 30;         ///< solver.eigenvalue_ratio, above 1
+
+        // Of amg and sa-amg (MultigridOptions).
+        double amg_threshold = -1;                   ///< solver.amg_threshold, at least -1; below 0: by the method
+        std::string amg_interpolation = "auto";      ///< solver.amg_interpolation
+        double amg_truncation = 0;                   ///< solver.amg_truncation
+        std::int64_t amg_interpolation_entries = 4;  ///< solver.amg_interpolation_entries; 0: all
+        std::string amg_cycle = "v";                 ///< solver.amg_cycle: v, w, f
+        std::string amg_smoother = "l1-jacobi";      ///< solver.amg_smoother
+        std::int64_t amg_sweeps = 1;                 ///< solver.amg_sweeps, at least 1
+        std::int64_t amg_coarse_rows = 256;          ///< solver.amg_coarse_rows, at least 1
+        std::int64_t amg_levels = 25;                ///< solver.amg_levels, at least 1
+        bool amg_keep_interpolation = false;         ///< solver.amg_keep_interpolation
+        std::int64_t amg_unknowns = 1;               ///< solver.amg_unknowns, at least 1
     } solver;
     struct EigenKeys {
         std::string method = "lobpcg";        ///< eigen.method: lobpcg, lanczos

@@ -10,11 +10,22 @@
 #include <vector>
 
 #include <rmsp/export.hpp>
+#include <rmsp/report.hpp>
 #include <rmsp/runtime.hpp>
 #include <rmsp/sequence.hpp>
 
 /// Preconditioners of the solvers in <rmsp/solver.hpp>: by name, and of one's own.
 namespace rmsp {
+
+/// One matrix of multigrid, the finest first.
+struct MultigridLevel {
+    std::int64_t rows = 0;
+    std::int64_t nonzeros = 0;
+    std::int64_t interpolation_nonzeros = 0;  ///< of P, from the next level; 0: it is the last
+    int devices = 0;                          ///< that have rows
+    /// Of the matrix (the first level's only where it is a copy of the caller's), P, R, A P and R A P, on all devices.
+    std::int64_t device_bytes = 0;
+};
 
 /// What a preconditioner cost.
 struct PreconditionerReport {
@@ -23,6 +34,12 @@ struct PreconditionerReport {
     std::int64_t device_bytes = 0;     ///< on all devices together
     std::int64_t host_bytes = 0;       ///< of what stays in host memory for renew()
     std::vector<std::string> notes{};  ///< sentences: what was shifted, replaced, or depends on the number of devices
+    std::vector<MultigridLevel> levels{};  ///< of multigrid
+    std::vector<PhaseTimes> phases{};      ///< of multigrid's `seconds`
+
+    /// Nonzeros, or rows, of all levels over those of the first; 0 without levels.
+    RMSP_API double operator_complexity() const;
+    RMSP_API double grid_complexity() const;
 };
 
 /// z = M r with M about A^-1: derive to use one of your own. Shared between solvers; used by one solve at a time.
@@ -47,6 +64,36 @@ public:
     virtual PreconditionerReport report() const { return {.name = name()}; }
 };
 
+/// Of amg and sa-amg (docs/multigrid.md).
+struct MultigridOptions {
+    /// From which share on an entry is strong, 0 to 1. Below 0: 0.25; of sa-amg 0.08, half of that on each further
+    /// level.
+    double threshold = -1;
+    /// "auto", the first one. amg: "extended" or "direct"; sa-amg: "smoothed" or "tentative", which is plain
+    /// aggregation.
+    std::string interpolation = "auto";
+    double truncation = 0;                   ///< amg: entries of P below this times the largest of their row go; 0 to 1
+    std::int64_t interpolation_entries = 4;  ///< amg: most entries of a row of P; 0: all
+    std::string cycle = "v";                 ///< "v", "w", or "f", with which M is not symmetric
+    /// A name of list_preconditioners() other than "none", "amg" and "sa-amg", with the options of that name.
+    std::string smoother = "l1-jacobi";
+    int sweeps = 1;                   ///< of the smoother before, and after, the coarser levels, 1 to 100
+    std::int64_t coarse_rows = 256;   ///< a matrix of at most so many rows is inverted, 1 to 4096
+    int levels = 25;                  ///< most, 1 to 100
+    bool keep_interpolation = false;  ///< renew() leaves P as it is
+    int unknowns = 1;                 ///< sa-amg: rows of a node, which stay together, 1 to 16
+    /// sa-amg: vectors that the matrix maps to nearly nothing, by rows, `near_null_vectors` numbers each; empty: a
+    /// constant for each of the unknowns. See rigid_body_modes().
+    std::vector<double> near_nullspace{};
+    int near_null_vectors = 0;
+};
+
+/// The translations and rotations of a body, for MultigridOptions::near_nullspace of elasticity: 3 vectors in 2
+/// dimensions, 6 in 3. `coordinates`: `dimensions` numbers of each node; rows of the matrix are the displacements of
+/// each node in turn.
+/// \throws Error(usage) for other dimensions, or a number of coordinates that is not a multiple
+[[nodiscard]] RMSP_API std::vector<double> rigid_body_modes(int dimensions, std::span<const double> coordinates);
+
 struct PreconditionerOptions {
     int block_size = 8;  ///< block-jacobi: rows of a block, 1 to 32
     /// spai, isai, fsai: M has the pattern of A^pattern_power, from 0, the diagonal alone, to 8.
@@ -56,6 +103,7 @@ struct PreconditionerOptions {
     int degree = 4;  ///< polynomial: products with A, 0 to 64
     /// polynomial: the largest eigenvalue over the smallest one that it is made for; above 1.
     double eigenvalue_ratio = 30;
+    MultigridOptions multigrid{};
 };
 
 /// One of list_preconditioners().

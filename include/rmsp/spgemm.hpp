@@ -82,10 +82,13 @@ struct SpgemmPlan {
 namespace detail {
 template <class T>
 struct ProductState;
+struct ProductAccess;
 }  // namespace detail
 
 template <class T>
 class SparseProduct;
+template <class T>
+class TripleProduct;
 
 /// A factor of a product. What is on the devices of the same runtime stays there, and must not be measured (a product)
 /// as long as products of it are there: its values are read or gathered where they are, and only its structure, without
@@ -175,6 +178,10 @@ public:
 
 private:
     friend class SpgemmOperand<T>;
+    friend class TripleProduct<T>;
+    friend struct detail::ProductAccess;
+    SparseProduct(const std::shared_ptr<detail::RuntimeState>& runtime, const SpgemmOperand<T>& a,
+                  const SpgemmOperand<T>& b, const SpgemmOptions& options);
     std::shared_ptr<detail::ProductState<T>> state_;
 };
 
@@ -203,6 +210,9 @@ public:
     /// The arrays of R, A and P must outlive this where a plan is chunked. \throws Error as SparseProduct
     RMSP_API TripleProduct(Runtime& runtime, const SpgemmOperand<T>& r, const SpgemmOperand<T>& a,
                            const SpgemmOperand<T>& p, const SpgemmOptions& options = {});
+    /// The same on the runtime that has all three. \throws Error as SparseProduct
+    RMSP_API TripleProduct(const DistributedMatrix<T>& r, const DistributedMatrix<T>& a, const DistributedMatrix<T>& p,
+                           const SpgemmOptions& options = {});
     const SpgemmPlan& inner_plan() const { return ap_.plan(); }
     const SpgemmPlan& outer_plan() const { return rap_.plan(); }
     /// R A P with new values of A, in its structure; null: as before, or as they are on the devices.
@@ -212,6 +222,9 @@ public:
     const SparseProduct<T>& product() const { return rap_; }
 
 private:
+    void open(const std::shared_ptr<detail::RuntimeState>& runtime, const SpgemmOperand<T>& r,
+              const SpgemmOperand<T>& a, const SpgemmOperand<T>& p, const SpgemmOptions& options);
+
     SparseProduct<T> ap_;
     SparseProduct<T> rap_;
     bool outdated_ = false;  ///< A or P is on the devices, where its values may have been renewed

@@ -99,6 +99,18 @@ SolverOptions solver_options(const Config& config)
     options.preconditioner_options.most_entries = config.solver.most_entries;
     options.preconditioner_options.degree = count(config.solver.degree);
     options.preconditioner_options.eigenvalue_ratio = config.solver.eigenvalue_ratio;
+    MultigridOptions& multigrid = options.preconditioner_options.multigrid;
+    multigrid.threshold = config.solver.amg_threshold;
+    multigrid.interpolation = config.solver.amg_interpolation;
+    multigrid.truncation = config.solver.amg_truncation;
+    multigrid.interpolation_entries = config.solver.amg_interpolation_entries;
+    multigrid.cycle = config.solver.amg_cycle;
+    multigrid.smoother = config.solver.amg_smoother;
+    multigrid.sweeps = count(config.solver.amg_sweeps);
+    multigrid.coarse_rows = config.solver.amg_coarse_rows;
+    multigrid.levels = count(config.solver.amg_levels);
+    multigrid.keep_interpolation = config.solver.amg_keep_interpolation;
+    multigrid.unknowns = count(config.solver.amg_unknowns);
     return options;
 }
 

@@ -90,6 +90,7 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
     }
     matrix->rows = plan::row_side(matrix->plan);
     matrix->columns = plan::column_side(matrix->plan);
+    matrix->columns.slices = plan::column_slices(matrix->plan, a);
     matrix->record.setup = {{"partition", {split}, true}, {"examine", {planned - split}, true}};
     if (options.mode == Mode::streamed) {
         const auto begin = core::Clock::now();

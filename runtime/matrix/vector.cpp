@@ -95,6 +95,26 @@ std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const 
 }
 
 template <class T>
+std::shared_ptr<VectorState<T>> make_shared_x(const MatrixState<T>& a, const MatrixState<T>& b)
+{
+    const std::vector<std::int64_t>& slices = x_side(a, false).slices;
+    std::vector<transport::Range> needed;
+    std::vector<std::int64_t> ghosts(slices.size() - 1);
+    for (std::size_t i = 0; i + 1 < slices.size(); ++i) {
+        needed.push_back({slices[i], slices[i + 1]});
+        for (const MatrixState<T>* const matrix : {&a, &b}) {
+            const RowProduct<T>* const rows = row_product(*matrix);
+            if (rows != nullptr && rows->by_entries()) {
+                ghosts[i] = std::max(ghosts[i], rows->ghosts()[i]);
+            } else {
+                needed[i] = hull(needed[i], x_side(*matrix, false).touched[i]);
+            }
+        }
+    }
+    return make_vector<T>(a.runtime, Layout::rows, slices.back(), slices, needed, ghosts);
+}
+
+template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>& matrix, const plan::Side& side,
                                             Layout layout, Order order)
 {
@@ -126,7 +146,8 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>
         const std::vector<transport::Range>&, const std::vector<std::int64_t>&);                                    \
     template std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>&, const plan::Side&, Layout);         \
     template std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>&, const plan::Side&, \
-                                                         Layout, Order);
+                                                         Layout, Order);                                            \
+    template std::shared_ptr<VectorState<T>> make_shared_x(const MatrixState<T>&, const MatrixState<T>&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

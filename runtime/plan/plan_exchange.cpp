@@ -77,7 +77,7 @@ void plan_exchange(Plan& plan, const detail::RuntimeState& runtime, const Stored
                     !transport::entries_pay(0, range, sizeof(T)))) {
         return;
     }
-    const std::vector<std::int64_t> slices = column_slices(plan);
+    const std::vector<std::int64_t> slices = column_slices(plan, a);
     std::vector<std::int64_t> ghosts;
     for (std::size_t i = 0; i < plan.shards.size(); ++i) {
         ghosts.push_back(count_outside(a.col_idx, plan.shards[i].part, a.cols, slices[i], slices[i + 1]));

@@ -368,7 +368,7 @@ Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const Di
     plan.nonzero_imbalance = plan.partition.imbalance(fair);
     add_empty_parts(plan.partition, nodes);
     const std::vector<double> limits = runtime.limits(options.mode);
-    const std::vector<std::int64_t> slices = column_slices(plan);
+    const std::vector<std::int64_t> slices = column_slices(plan, a);
     const bool shared = runtime.shared_memory() || plan.devices == 1;
     plan.exchange = "none";
 

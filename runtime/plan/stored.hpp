@@ -8,6 +8,7 @@
 
 #include "runtime/engine/rendezvous.hpp"
 #include "runtime/engine/worker.hpp"
+#include "runtime/plan/sides.hpp"
 
 namespace rmsp::plan {
 
@@ -34,6 +35,9 @@ struct Stored : CsrView<T> {
     ResidentValues<T>* resident = nullptr;  ///< where the values are if `values` is null
     /// First rows of the parts of another matrix, if those of M are to begin there (CSR); empty: the planner cuts.
     std::vector<std::int64_t> first_rows{};
+    /// First entry that each device is to have of a vector along the columns of M, which is not square, and its size,
+    /// if such vectors are those of another matrix; empty: column_slices(plan).
+    std::vector<std::int64_t> column_slices{};
 };
 
 template <class T>
@@ -61,6 +65,13 @@ Stored<T> stored(const CooView<T>& a)
                 nullptr};
     }
     return {{a.rows, a.cols, a.nnz, {}, a.col_idx, a.values}, Format::coo, order, false, true, a.row_idx, nullptr};
+}
+
+/// Slices of a vector along M's columns, as asked for or as column_slices(plan).
+template <class T>
+std::vector<std::int64_t> column_slices(const Plan& plan, const Stored<T>& m)
+{
+    return m.column_slices.empty() ? column_slices(plan) : m.column_slices;
 }
 
 }  // namespace rmsp::plan

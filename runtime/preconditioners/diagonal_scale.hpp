@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "runtime/preconditioners/base.hpp"
 
@@ -19,12 +20,17 @@ public:
     /// Takes the diagonal from the devices; blocks. Vectors that are there are not written yet.
     void read()
     {
-        const auto rows = static_cast<std::size_t>(matrix_.rows());
-        entries_.resize(rows);
-        matrix_.diagonal().download(entries_.data());
+        HostVector<T> diagonal(static_cast<std::size_t>(matrix_.rows()));
+        matrix_.diagonal().download(diagonal.data());
+        take(std::move(diagonal));
+    }
+    /// Takes other numbers than the diagonal's.
+    void take(HostVector<T> divisors)
+    {
+        entries_ = std::move(divisors);
         replaced_ = 0;
         first_replaced_ = -1;
-        for (std::size_t i = 0; i < rows; ++i) {
+        for (std::size_t i = 0; i < entries_.size(); ++i) {
             if (entries_[i] == T{0} || !std::isfinite(entries_[i])) {
                 entries_[i] = T{1};
                 first_replaced_ = replaced_++ == 0 ? static_cast<std::int64_t>(i) : first_replaced_;

@@ -1,14 +1,28 @@
 #pragma once
 
+#include <cmath>
+#include <string>
+#include <utility>
+
 #include "runtime/preconditioners/diagonal_scale.hpp"
 
 namespace rmsp::preconditioners {
 
-/// z_i = r_i / a_ii, in a pass, which joins those around it.
+/// What a row is divided by.
+enum class JacobiDivisor : std::uint8_t {
+    diagonal,
+    /// The sum of the magnitudes of the row, with the diagonal's sign. x += M (b - A x) then converges for every
+    /// symmetric positive definite A. (Baker, Falgout, Kolev, Yang: Multigrid smoothers for ultraparallel computing,
+    /// SIAM J. Sci. Comput. 33, 2011)
+    row_norm
+};
+
+/// z_i = r_i / d_i, in a pass, which joins those around it.
 template <class T>
 class Jacobi final : public Base<T> {
 public:
-    Jacobi(const DistributedMatrix<T>& matrix, const PreconditionerOptions&) : Base<T>(matrix, "jacobi"), scale_(matrix)
+    Jacobi(const DistributedMatrix<T>& matrix, std::string name, JacobiDivisor divisor)
+        : Base<T>(matrix, std::move(name)), divisor_(divisor), scale_(matrix)
     {
         renew();
     }
@@ -21,7 +35,11 @@ public:
     void renew() override
     {
         const auto began = core::Clock::now();
-        scale_.read();
+        if (divisor_ == JacobiDivisor::diagonal) {
+            scale_.read();
+        } else {
+            scale_.take(row_norms(distributed::download_matrix(*this->state_).view()));
+        }
         scale_.write(1.0);
         PreconditionerReport& report = this->report_;
         report.notes.clear();
@@ -34,6 +52,23 @@ public:
     bool takes_kernel_order() const override { return true; }
 
 private:
+    static HostVector<T> row_norms(const CsrView<T>& a)
+    {
+        HostVector<T> norms(static_cast<std::size_t>(a.rows));
+#pragma omp parallel for schedule(static)
+        for (std::int64_t row = 0; row < a.rows; ++row) {
+            double sum = 0;
+            double diagonal = 0;
+            for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
+                sum += std::fabs(double{a.values[k]});
+                diagonal += a.col_idx[k] == row ? double{a.values[k]} : 0.0;
+            }
+            norms[static_cast<std::size_t>(row)] = static_cast<T>(diagonal < 0 ? -sum : sum);
+        }
+        return norms;
+    }
+
+    JacobiDivisor divisor_;
     DiagonalScale<T> scale_;
 };
 

@@ -12,6 +12,7 @@
 #include "runtime/preconditioners/block_jacobi.hpp"
 #include "runtime/preconditioners/fsai.hpp"
 #include "runtime/preconditioners/jacobi.hpp"
+#include "runtime/preconditioners/multigrid.hpp"
 #include "runtime/preconditioners/polynomial.hpp"
 #include "runtime/preconditioners/schwarz.hpp"
 #include "runtime/preconditioners/sparse_inverse.hpp"
@@ -35,6 +36,25 @@ template <class T, template <class> class P>
 Pointer<T> make(const DistributedMatrix<T>& matrix, const PreconditionerOptions& options)
 {
     return std::make_shared<P<T>>(matrix, options);
+}
+
+template <class T, JacobiDivisor divisor>
+Pointer<T> make_jacobi(const DistributedMatrix<T>& matrix, const PreconditionerOptions&)
+{
+    return std::make_shared<Jacobi<T>>(matrix, divisor == JacobiDivisor::diagonal ? "jacobi" : "l1-jacobi", divisor);
+}
+
+template <class T, multigrid::Method method>
+Pointer<T> make_multigrid(const DistributedMatrix<T>& matrix, const PreconditionerOptions& options)
+{
+    const std::string& smoother = options.multigrid.smoother;
+    if (smoother == "none" || smoother == "amg" || smoother == "sa-amg") {
+        throw Error(ErrorCode::usage, fmt::format("multigrid smooths by any preconditioner but \"{}\"", smoother));
+    }
+    return std::make_shared<Multigrid<T>>(matrix, method == multigrid::Method::classical ? "amg" : "sa-amg", method,
+                                          options.multigrid, [options](const DistributedMatrix<T>& of_level) {
+                                              return make_preconditioner(of_level, options.multigrid.smoother, options);
+                                          });
 }
 
 template <class T>
@@ -72,7 +92,12 @@ const auto& kinds()
                  .description = "the inverse of the diagonal; joins the passes around it",
                  .symmetric = true,
                  .definite = true},
-                make<T, Jacobi>},
+                make_jacobi<T, JacobiDivisor::diagonal>},
+        Kind<T>{{.name = "l1-jacobi",
+                 .description = "the inverse of the sum of a row's magnitudes; smooths in multigrid",
+                 .symmetric = true,
+                 .definite = true},
+                make_jacobi<T, JacobiDivisor::row_norm>},
         Kind<T>{{.name = "block-jacobi",
                  .description = "inverses of dense blocks of block_size rows along the diagonal; matrices with several "
                                 "unknowns a point",
@@ -114,12 +139,48 @@ const auto& kinds()
                  .symmetric = true,
                  .definite = true},
                 make_schwarz<T, ic0<T>>},
+        Kind<T>{{.name = "amg",
+                 .description = "a cycle of classical algebraic multigrid: coarse points and interpolation; diffusion "
+                                "and other M-matrices, with about as many iterations whatever their size",
+                 .symmetric = true,
+                 .definite = true},
+                make_multigrid<T, multigrid::Method::classical>},
+        Kind<T>{{.name = "sa-amg",
+                 .description = "a cycle of multigrid by smoothed aggregation, which needs less memory; diffusion, and "
+                                "elasticity with its near-nullspace",
+                 .symmetric = true,
+                 .definite = true},
+                make_multigrid<T, multigrid::Method::aggregation>},
     };
     return rows;
 }
 
 }  // namespace
 }  // namespace preconditioners
+
+double PreconditionerReport::operator_complexity() const
+{
+    double sum = 0;
+    for (const MultigridLevel& level : levels) {
+        sum += static_cast<double>(level.nonzeros);
+    }
+    return sum > 0 ? sum / static_cast<double>(levels.front().nonzeros) : 0;
+}
+
+double PreconditionerReport::grid_complexity() const
+{
+    double sum = 0;
+    for (const MultigridLevel& level : levels) {
+        sum += static_cast<double>(level.rows);
+    }
+    return sum > 0 ? sum / static_cast<double>(levels.front().rows) : 0;
+}
+
+std::vector<double> rigid_body_modes(int dimensions, std::span<const double> coordinates)
+{
+    const matrix::NearNullspace modes = matrix::rigid_body_modes(dimensions, coordinates);
+    return {modes.values.begin(), modes.values.end()};
+}
 
 std::span<const PreconditionerInfo> list_preconditioners() noexcept
 {

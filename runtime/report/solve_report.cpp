@@ -1,6 +1,7 @@
 #include <rmsp/solve_report.hpp>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -49,6 +50,49 @@ std::string result_text(const SolveReport& of)
     return plot.empty() ? out : out + "\nResidual      log10 |b - A x| / |b|, by the recurrence\n" + plot;
 }
 
+/// A line for each level, and what the set-up spent its time on; empty without levels.
+std::string hierarchy_text(const PreconditionerReport& of)
+{
+    if (of.levels.empty()) {
+        return {};
+    }
+    std::string out = fmt::format("  hierarchy   operator complexity {:.2f}, grid complexity {:.2f}, made in {}\n",
+                                  of.operator_complexity(), of.grid_complexity(), text::seconds(of.seconds));
+    using Align = text::Table::Align;
+    text::Table table({{"level", Align::right},
+                       {"rows", Align::right},
+                       {"nonzeros", Align::right},
+                       {"a row", Align::right},
+                       {"nonzeros of P", Align::right},
+                       {"devices", Align::right},
+                       {"memory", Align::right}});
+    for (std::size_t i = 0; i < of.levels.size(); ++i) {
+        const MultigridLevel& level = of.levels[i];
+        const double each = level.rows > 0 ? static_cast<double>(level.nonzeros) / static_cast<double>(level.rows) : 0;
+        table.add({std::to_string(i), text::grouped(level.rows), text::grouped(level.nonzeros),
+                   fmt::format("{:.1f}", each), text::grouped(level.interpolation_nonzeros),
+                   std::to_string(level.devices), text::bytes(level.device_bytes)});
+    }
+    out += table.to_text(4);
+    return out + report::phases_text(of.phases, {});
+}
+
+Json hierarchy_json(const PreconditionerReport& of)
+{
+    Json levels = Json::array();
+    for (const MultigridLevel& level : of.levels) {
+        levels.push_back({{"rows", level.rows},
+                          {"nonzeros", level.nonzeros},
+                          {"interpolation_nonzeros", level.interpolation_nonzeros},
+                          {"devices", level.devices},
+                          {"device_bytes", level.device_bytes}});
+    }
+    return {{"levels", std::move(levels)},
+            {"operator_complexity", of.operator_complexity()},
+            {"grid_complexity", of.grid_complexity()},
+            {"setup_seconds", report::phases_json(of.phases, 1)}};
+}
+
 }  // namespace
 
 double SolveReport::seconds_per_iteration() const
@@ -67,6 +111,7 @@ std::string SolveReport::to_text() const
         out += fmt::format("  memory      {} of the preconditioner on the devices\n",
                            text::bytes(preconditioner.device_bytes));
     }
+    out += hierarchy_text(preconditioner);
     out += text::wrapped("  b           ", rhs);
     out += fmt::format("  asked for   |b - A x| <= {}{}\n",
                        absolute_tolerance > 0 ? fmt::format("max({:.3g} |b|, {:.3g})", tolerance, absolute_tolerance)
@@ -94,6 +139,9 @@ std::string SolveReport::to_json() const
                        {"rhs", rhs},
                        {"tolerance", tolerance},
                        {"absolute_tolerance", absolute_tolerance}};
+    if (!preconditioner.levels.empty()) {
+        about["multigrid"] = hierarchy_json(preconditioner);
+    }
     about["notes"] = notes;
     Json benchmarks = Json::array();
     if (solved) {

@@ -74,7 +74,8 @@ std::unique_ptr<ResidentFactor<T>> c_on_devices(const std::shared_ptr<ProductSta
 }  // namespace
 
 template <class T>
-DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product, const DistributeOptions& options)
+DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product, const DistributeOptions& options,
+                                const std::vector<std::int64_t>& first_rows)
 {
     RuntimeState& runtime = *checked(product).runtime;
     runtime.require_live();
@@ -91,6 +92,7 @@ DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product,
     whole_rows.alignment = RowAlignment::row;
     plan::Stored<T> stored = plan::stored(c->view());
     stored.resident = &values;
+    stored.first_rows = first_rows;
     return detail::MatrixAccess::handle(distributed::distribute(product->runtime, stored, whole_rows));
 }
 
@@ -114,8 +116,9 @@ void renew(const std::shared_ptr<ProductState<T>>& product, DistributedMatrix<T>
     distributed::update_values<T>(to, nullptr, &values);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                      \
-    template DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>&, const DistributeOptions&); \
+#define RMSP_INSTANTIATE(T)                                                                                     \
+    template DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>&, const DistributeOptions&, \
+                                             const std::vector<std::int64_t>&);                                 \
     template void renew(const std::shared_ptr<ProductState<T>>&, DistributedMatrix<T>&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 

@@ -34,6 +34,15 @@ struct ProductState {
     void set_phase(const char* name, std::vector<double> seconds);
 };
 
+/// What a product's handle points to.
+struct ProductAccess {
+    template <class T>
+    static const std::shared_ptr<ProductState<T>>& state(const SparseProduct<T>& product)
+    {
+        return product.state_;
+    }
+};
+
 }  // namespace rmsp::detail
 
 /// A product of two matrices on all devices of a runtime. What is called here blocks, and belongs to the caller's

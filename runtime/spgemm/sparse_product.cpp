@@ -42,11 +42,18 @@ std::int64_t SpgemmOperand<T>::cols() const
 template <class T>
 SparseProduct<T>::SparseProduct(Runtime& runtime, const SpgemmOperand<T>& a, const SpgemmOperand<T>& b,
                                 const SpgemmOptions& options)
+    : SparseProduct(detail::checked(runtime.state_), a, b, options)
 {
-    detail::RuntimeState& devices = *detail::checked(runtime.state_);
+}
+
+template <class T>
+SparseProduct<T>::SparseProduct(const std::shared_ptr<detail::RuntimeState>& runtime, const SpgemmOperand<T>& a,
+                                const SpgemmOperand<T>& b, const SpgemmOptions& options)
+{
+    detail::RuntimeState& devices = *runtime;
     devices.require_live();
     auto state = std::make_shared<detail::ProductState<T>>(static_cast<std::size_t>(devices.devices()));
-    state->runtime = runtime.state_;
+    state->runtime = runtime;
     const auto resident = [&](const SpgemmOperand<T>& operand, const char* name) {
         return operand.matrix_    ? spgemm::matrix_factor(devices, operand.matrix_, name)
                : operand.product_ ? spgemm::product_factor(devices, operand.product_, name)

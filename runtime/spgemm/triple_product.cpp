@@ -3,14 +3,30 @@
 #include <rmsp/spgemm.hpp>
 
 #include "core/value_types.hpp"
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/node/node.hpp"
 
 namespace rmsp {
 
 template <class T>
 TripleProduct<T>::TripleProduct(Runtime& runtime, const SpgemmOperand<T>& r, const SpgemmOperand<T>& a,
                                 const SpgemmOperand<T>& p, const SpgemmOptions& options)
-    : outdated_(a.on_devices() || p.on_devices())
 {
+    open(detail::RuntimeAccess::state(runtime), r, a, p, options);
+}
+
+template <class T>
+TripleProduct<T>::TripleProduct(const DistributedMatrix<T>& r, const DistributedMatrix<T>& a,
+                                const DistributedMatrix<T>& p, const SpgemmOptions& options)
+{
+    open(detail::checked(detail::MatrixAccess::state(a))->runtime, r, a, p, options);
+}
+
+template <class T>
+void TripleProduct<T>::open(const std::shared_ptr<detail::RuntimeState>& runtime, const SpgemmOperand<T>& r,
+                            const SpgemmOperand<T>& a, const SpgemmOperand<T>& p, const SpgemmOptions& options)
+{
+    outdated_ = a.on_devices() || p.on_devices();
     if (r.cols() != a.rows()) {
         throw Error(ErrorCode::usage,
                     fmt::format("R is {} x {} and A is {} x {}: the columns of R must be as many as the rows of A",

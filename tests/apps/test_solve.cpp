@@ -71,8 +71,27 @@ TEST(Solve, JsonHasWhatTheTableHas)
     EXPECT_GT(run.at("iteration_time").get<double>(), 0);
     EXPECT_THAT(outcome.err, HasSubstr("  outcome     converged after "));
     EXPECT_THAT(outcome.err, HasSubstr("log10"));
+    EXPECT_FALSE(all.at("context").contains("multigrid"));
     // What is not known is not there.
     EXPECT_TRUE(benchmark_of(solve({"--rhs", "ones", "--json", "-"})).at("solution_error").is_null());
+}
+
+TEST(Solve, MultigridSaysItsLevels)
+{
+    const Outcome outcome = mspmv({"solve", "configs/multigrid.toml", "--devices", "host:2x1", "--set",
+                                   "matrix.generate=stencil7 9 9 9", "--json", "-"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const json all = json::parse(outcome.out);
+    const json& multigrid = all.at("context").at("multigrid");
+    ASSERT_GE(multigrid.at("levels").size(), 2U);
+    EXPECT_EQ(multigrid.at("levels").at(0).at("rows"), 729);
+    EXPECT_GT(multigrid.at("levels").at(0).at("interpolation_nonzeros"), 0);
+    EXPECT_GT(multigrid.at("operator_complexity"), 1);
+    EXPECT_TRUE(multigrid.at("setup_seconds").contains("galerkin"));
+    EXPECT_EQ(all.at("benchmarks").at(0).at("outcome"), "converged");
+    EXPECT_LT(all.at("benchmarks").at(0).at("solver_iterations"), 20);
+    EXPECT_THAT(outcome.err, HasSubstr("hierarchy   operator complexity"));
+    EXPECT_THAT(outcome.err, HasSubstr("nonzeros of P"));
 }
 
 TEST(Solve, VectorsGoThroughFiles)

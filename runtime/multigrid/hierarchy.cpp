@@ -1,0 +1,402 @@
+#include "runtime/multigrid/hierarchy.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rmsp/error.hpp>
+
+#include "core/clock.hpp"
+#include "core/value_types.hpp"
+#include "matrix/coarse_inverse.hpp"
+#include "matrix/coarsening.hpp"
+#include "matrix/strength.hpp"
+#include "runtime/matrix/distribute_like.hpp"
+#include "runtime/matrix/download.hpp"
+#include "runtime/matrix/update.hpp"
+#include "runtime/matrix/vector.hpp"
+#include "runtime/spgemm/distribute.hpp"
+
+namespace rmsp::multigrid {
+namespace {
+
+using detail::MatrixAccess;
+using detail::MatrixState;
+
+/// The largest matrix that is inverted where coarsening stalls.
+constexpr std::int64_t most_inverted = 4096;
+/// A coarser matrix with more than this share of the rows is not worth its level.
+constexpr double least_coarsening = 0.9;
+
+template <class Value>
+void require(bool good, const char* option, const Value& value, const char* wants)
+{
+    if (!good) {
+        throw Error(ErrorCode::usage, fmt::format("multigrid option {} is {}, it must be {}", option, value, wants));
+    }
+}
+
+template <class T>
+MatrixState<T>& state(const DistributedMatrix<T>& matrix)
+{
+    return *detail::checked(MatrixAccess::state(matrix));
+}
+
+/// Whether products of matrices take it.
+template <class T>
+bool is_factor(const MatrixState<T>& matrix)
+{
+    return matrix.options.mode == Mode::resident && matrix.plan.format == Format::csr &&
+           matrix.options.values == StoredValues::exact;
+}
+
+matrix::InterpolationOptions interpolation_options(const MultigridOptions& options)
+{
+    matrix::InterpolationOptions out;
+    out.kind = options.interpolation == "direct" ? matrix::Interpolation::direct : matrix::Interpolation::extended;
+    out.truncation = options.truncation;
+    out.most_entries = options.interpolation_entries;
+    return out;
+}
+
+template <class X>
+std::int64_t bytes_of(const HostVector<X>& array)
+{
+    return static_cast<std::int64_t>(array.size() * sizeof(X));
+}
+
+/// Of a matrix of so many entries as a product holds it.
+template <class T>
+std::int64_t bytes_of(const SpgemmPlan& plan)
+{
+    return plan.c_nnz * static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t)) +
+           plan.rows * static_cast<std::int64_t>(sizeof(std::int64_t));
+}
+
+}  // namespace
+
+template <class T>
+template <class F>
+decltype(auto) Hierarchy<T>::timed(const char* phase, const F& f)
+{
+    const auto began = core::Clock::now();
+    const auto add = [&] {
+        auto found = std::find_if(report_.phases.begin(), report_.phases.end(),
+                                  [&](const PhaseTimes& times) { return times.name == phase; });
+        if (found == report_.phases.end()) {
+            found = report_.phases.insert(found, {phase, {0.0}, true});
+        }
+        found->seconds.front() += core::seconds_since(began);
+    };
+    if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
+        f();
+        add();
+    } else {
+        auto result = f();
+        add();
+        return result;
+    }
+}
+
+template <class T>
+void Hierarchy<T>::check_options() const
+{
+    const MultigridOptions& o = options_;
+    const bool classical = method_ == Method::classical;
+    require(o.threshold <= 1, "threshold", o.threshold, "at most 1");
+    require(o.interpolation == "auto" || o.interpolation == (classical ? "extended" : "smoothed") ||
+                o.interpolation == (classical ? "direct" : "tentative"),
+            "interpolation", o.interpolation,
+            classical ? "auto, extended or direct, of amg" : "auto, smoothed or tentative, of sa-amg");
+    require(o.truncation >= 0 && o.truncation <= 1, "truncation", o.truncation, "0 to 1");
+    require(o.interpolation_entries >= 0, "interpolation_entries", o.interpolation_entries, "at least 0");
+    require(o.cycle == "v" || o.cycle == "w" || o.cycle == "f", "cycle", o.cycle, "v, w or f");
+    require(o.sweeps >= 1 && o.sweeps <= 100, "sweeps", o.sweeps, "1 to 100");
+    require(o.coarse_rows >= 1 && o.coarse_rows <= most_inverted, "coarse_rows", o.coarse_rows, "1 to 4096");
+    require(o.levels >= 1 && o.levels <= 100, "levels", o.levels, "1 to 100");
+    require(o.unknowns >= 1 && o.unknowns <= 16, "unknowns", o.unknowns, "1 to 16");
+    require(o.near_nullspace.empty() || (o.near_null_vectors >= 1 && o.near_null_vectors <= 16), "near_null_vectors",
+            o.near_null_vectors, "1 to 16");
+}
+
+template <class T>
+Hierarchy<T>::Hierarchy(const DistributedMatrix<T>& matrix, Method method, const MultigridOptions& options,
+                        MakeSmoother<T> make_smoother)
+    : method_(method), options_(options), make_smoother_(std::move(make_smoother))
+{
+    const auto began = core::Clock::now();
+    check_options();
+    if (method_ == Method::classical) {
+        options_.unknowns = 1;
+        near_nullspace_ = matrix::constants(matrix.rows(), 1);
+    } else if (options_.near_nullspace.empty()) {
+        if (matrix.rows() % options_.unknowns != 0) {
+            throw Error(ErrorCode::usage, fmt::format("multigrid of {} unknowns a node: the matrix has {} rows",
+                                                      options_.unknowns, matrix.rows()));
+        }
+        near_nullspace_ = matrix::constants(matrix.rows(), options_.unknowns);
+    } else {
+        near_nullspace_.count = options_.near_null_vectors;
+        near_nullspace_.values.assign(options_.near_nullspace.begin(), options_.near_nullspace.end());
+    }
+    CsrMatrix<T> last = download(matrix);
+    levels_.emplace_back();
+    levels_.back().a = matrix;
+    if (!is_factor(state(matrix))) {
+        source_ = matrix;
+        levels_.back().a = distributed::distribute_like(state(matrix), last.view());
+    }
+    while (last.rows > options_.coarse_rows && static_cast<int>(levels_.size()) < options_.levels &&
+           coarsen(levels_.size() - 1, last)) {
+        last = download(levels_.back().a);
+    }
+    finish(last);
+    timed("smoothers", [&] { make_vectors(); });
+    describe(core::seconds_since(began));
+}
+
+template <class T>
+CsrMatrix<T> Hierarchy<T>::download(const DistributedMatrix<T>& matrix)
+{
+    return timed("download", [&] {
+        CsrMatrix<T> a = distributed::download_matrix(state(matrix));
+        return matrix::is_canonical(a.view()) ? std::move(a) : add<T>(T{1}, a.view(), T{0}, a.view());
+    });
+}
+
+template <class T>
+Transfer<T> Hierarchy<T>::make_transfer(const CsrMatrix<T>& a, std::size_t number)
+{
+    Transfer<T> out;
+    const bool classical = method_ == Method::classical;
+    double threshold = options_.threshold;
+    if (threshold < 0) {
+        constexpr double of_aggregation = 0.08;
+        threshold = classical ? 0.25 : std::ldexp(of_aggregation, -static_cast<int>(number));
+    }
+    if (classical) {
+        timed("coarsen", [&] {
+            out.strong = matrix::strong_entries(a.view(), matrix::Strength::classical, threshold);
+            out.coarse = matrix::pmis(matrix::strong_graph(a.view(), out.strong));
+        });
+        return out;
+    }
+    // The nodes of coarser levels are aggregates.
+    const int unknowns = number == 0 ? options_.unknowns : near_nullspace_.count;
+    timed("coarsen", [&] {
+        matrix::Coarsening nodes;
+        if (unknowns == 1) {
+            out.strong = matrix::strong_entries(a.view(), matrix::Strength::symmetric, threshold);
+            nodes = matrix::aggregates(matrix::symmetrised(matrix::strong_graph(a.view(), out.strong)));
+        } else {
+            const CsrMatrix<double> norms = matrix::block_norms(a.view(), unknowns);
+            const auto strong = matrix::strong_entries(norms.view(), matrix::Strength::symmetric, threshold);
+            nodes = matrix::aggregates(matrix::symmetrised(matrix::strong_graph(norms.view(), strong)));
+            out.strong = matrix::of_blocks(a.view(), unknowns, norms.view(), strong);
+        }
+        out.tentative = matrix::tentative(std::move(nodes), unknowns, near_nullspace_);
+    });
+    return out;
+}
+
+template <class T>
+CsrMatrix<T> Hierarchy<T>::aggregated(const CsrMatrix<T>& a, const Transfer<T>& transfer) const
+{
+    return matrix::smoothed_prolongator(a.view(), transfer.strong, transfer.tentative,
+                                        options_.interpolation != "tentative");
+}
+
+template <class T>
+bool Hierarchy<T>::coarsen(std::size_t number, const CsrMatrix<T>& a)
+{
+    Transfer<T> transfer = make_transfer(a, number);
+    const bool classical = method_ == Method::classical;
+    const std::int64_t rows = classical ? transfer.coarse.count : transfer.tentative.columns();
+    if (rows == 0 || static_cast<double>(rows) > least_coarsening * static_cast<double>(a.rows)) {
+        stalled_ = fmt::format("coarsening stalled at level {}: of {} rows {} would be left", number, a.rows, rows);
+        return false;
+    }
+    timed("interpolate", [&] {
+        transfer.p = classical ? matrix::interpolation(a.view(), transfer.strong, transfer.coarse,
+                                                       interpolation_options(options_))
+                               : aggregated(a, transfer);
+        near_nullspace_ = classical ? matrix::constants(rows, 1) : transfer.tentative.coarse;
+    });
+    Level<T>& level = levels_[number];
+    level.transfer = std::move(transfer);
+    const MatrixState<T>& fine = state(level.a);
+    const CsrMatrix<T>& p = level.transfer.p;
+    const CsrMatrix<T> r = transposed<T>(p.view());
+    timed("distribute", [&] {
+        // The cut of R's rows is that of all there is of the coarser level: on as many devices as pay, of those that
+        // have rows here.
+        const std::vector<std::int64_t>& fine_slices = distributed::x_side(fine, true).slices;
+        level.r = distributed::distribute_cut(fine, r.view(), {{}, fine_slices, 0});
+        if (state(level.r).plan.devices > fine.plan.devices) {
+            level.r = distributed::distribute_cut(fine, r.view(), {{}, fine_slices, fine.plan.devices});
+        }
+        level.p = distributed::distribute_cut(
+            fine, p.view(), {fine_slices, distributed::x_side(state(level.r), true).slices, fine.plan.devices});
+    });
+    Level<T> next;
+    timed("galerkin", [&] {
+        SpgemmOptions product;
+        product.determinism = fine.options.determinism;
+        level.galerkin = TripleProduct<T>(level.r, level.a, level.p, product);
+        level.galerkin.renew();
+        DistributeOptions options;
+        options.devices = state(level.r).plan.devices;
+        options.balance = Balance::nonzeros;
+        options.determinism = fine.options.determinism;
+        options.expected_applies = fine.options.expected_applies;
+        next.a = spgemm::distribute(detail::ProductAccess::state(level.galerkin.product()), options,
+                                    distributed::x_side(state(level.r), true).slices);
+    });
+    levels_.push_back(std::move(next));
+    return true;
+}
+
+template <class T>
+void Hierarchy<T>::finish(const CsrMatrix<T>& last)
+{
+    if (!stalled_.empty() || static_cast<int>(levels_.size()) >= options_.levels) {
+        if (last.rows > std::max(options_.coarse_rows, stalled_.empty() ? 0 : most_inverted)) {
+            stalled_ += fmt::format("{}the last matrix has {} rows, and is smoothed, not inverted",
+                                    stalled_.empty() ? "" : "; ", last.rows);
+            return;
+        }
+    }
+    timed("coarse inverse", [&] {
+        const CsrMatrix<T> inverse = matrix::coarse_inverse(last.view(), near_nullspace_, inverse_note_);
+        inverse_ = distributed::distribute_like(state(levels_.back().a), inverse.view());
+    });
+}
+
+template <class T>
+void Hierarchy<T>::make_vectors()
+{
+    for (std::size_t i = 0; i < levels_.size(); ++i) {
+        Level<T>& level = levels_[i];
+        const bool last = i + 1 == levels_.size();
+        if (i > 0) {
+            const DistributedMatrix<T>& before = levels_[i - 1].p;
+            level.x.emplace(detail::VectorAccess::handle(distributed::make_shared_x(state(level.a), state(before))));
+            level.b.emplace(last && inverse_ ? inverse_->make_x(Layout::rows) : level.a.make_y());
+        }
+        if (!last || !inverse_) {
+            level.smoother = make_smoother_(level.a);
+            level.residual.emplace(last ? level.a.make_y() : level.r.make_x(Layout::rows));
+            level.correction.emplace(level.a.make_y());
+        }
+    }
+}
+
+template <class T>
+void Hierarchy<T>::renew()
+{
+    const auto began = core::Clock::now();
+    report_.phases.clear();
+    if (source_) {
+        distributed::update_values(MatrixAccess::state(levels_.front().a), download(*source_).values.data());
+    }
+    for (std::size_t i = 0; i + 1 < levels_.size(); ++i) {
+        Level<T>& level = levels_[i];
+        if (!options_.keep_interpolation) {
+            renew_transfer(level);
+        }
+        timed("galerkin", [&] {
+            level.galerkin.renew();
+            level.galerkin.product().renew(levels_[i + 1].a);
+        });
+    }
+    if (inverse_) {
+        const CsrMatrix<T> last = download(levels_.back().a);
+        timed("coarse inverse", [&] {
+            const CsrMatrix<T> inverse = matrix::coarse_inverse(last.view(), near_nullspace_, inverse_note_);
+            distributed::update_values(MatrixAccess::state(*inverse_), inverse.values.data());
+        });
+    }
+    timed("smoothers", [&] {
+        for (const Level<T>& level : levels_) {
+            if (level.smoother) {
+                level.smoother->renew();
+            }
+        }
+    });
+    describe(core::seconds_since(began));
+}
+
+template <class T>
+void Hierarchy<T>::renew_transfer(Level<T>& level)
+{
+    const CsrMatrix<T> a = download(level.a);
+    Transfer<T>& transfer = level.transfer;
+    timed("interpolate", [&] {
+        if (method_ == Method::classical) {
+            matrix::renew_interpolation(a.view(), transfer.strong, transfer.coarse,
+                                        interpolation_options(options_).kind, transfer.p);
+        } else {
+            transfer.p = aggregated(a, transfer);
+        }
+    });
+    timed("distribute", [&] {
+        const CsrMatrix<T> r = transposed<T>(transfer.p.view());
+        distributed::update_values(MatrixAccess::state(level.p), transfer.p.values.data());
+        distributed::update_values(MatrixAccess::state(level.r), r.values.data());
+    });
+}
+
+template <class T>
+void Hierarchy<T>::describe(double seconds)
+{
+    report_.seconds = seconds;
+    report_.levels.clear();
+    report_.notes.clear();
+    report_.device_bytes = inverse_ ? distributed::device_bytes(*inverse_) : 0;
+    report_.host_bytes = 0;
+    if (source_) {
+        report_.notes.emplace_back(
+            "the matrix is not on the devices in CSR with exact values: multigrid has such a copy");
+    }
+    if (!stalled_.empty()) {
+        report_.notes.push_back(stalled_);
+    }
+    if (!inverse_note_.empty()) {
+        report_.notes.push_back(inverse_note_);
+    }
+    for (std::size_t i = 0; i < levels_.size(); ++i) {
+        const Level<T>& level = levels_[i];
+        MultigridLevel row;
+        row.rows = level.a.rows();
+        row.nonzeros = level.a.nnz();
+        row.devices = state(level.a).plan.devices;
+        row.device_bytes = i > 0 || source_ ? distributed::device_bytes(level.a) : 0;
+        if (i + 1 < levels_.size()) {
+            row.interpolation_nonzeros = level.p.nnz();
+            row.device_bytes += distributed::device_bytes(level.p) + distributed::device_bytes(level.r) +
+                                bytes_of<T>(level.galerkin.inner_plan()) + bytes_of<T>(level.galerkin.outer_plan());
+            const Transfer<T>& t = level.transfer;
+            report_.host_bytes += bytes_of(t.strong) + bytes_of(t.coarse.number) + bytes_of(t.tentative.values) +
+                                  bytes_of(t.tentative.nodes.number) + bytes_of(t.p.row_ptr) + bytes_of(t.p.values) +
+                                  static_cast<std::int64_t>(t.p.col_idx.size() * sizeof(std::int32_t));
+        }
+        report_.device_bytes += row.device_bytes;
+        report_.levels.push_back(row);
+        if (level.smoother) {
+            const PreconditionerReport smoother = level.smoother->report();
+            report_.device_bytes += smoother.device_bytes;
+            report_.host_bytes += smoother.host_bytes;
+            if (i == 0) {
+                report_.notes.insert(report_.notes.end(), smoother.notes.begin(), smoother.notes.end());
+            }
+        }
+    }
+}
+
+#define RMSP_INSTANTIATE(T) template class Hierarchy<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+
+}  // namespace rmsp::multigrid

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <rmsp/preconditioner.hpp>
+#include <rmsp/sequence.hpp>
+#include <rmsp/spgemm.hpp>
+
+#include "matrix/aggregation.hpp"
+#include "matrix/interpolation.hpp"
+#include "runtime/matrix/matrix_state.hpp"
+
+/// Algebraic multigrid: ever smaller matrices R A P with R = P^T, and what goes from one to the next.
+namespace rmsp::multigrid {
+
+enum class Method : std::uint8_t {
+    classical,   ///< coarse points, to which other rows are interpolated
+    aggregation  ///< aggregates of rows
+};
+
+/// Makes what one sweep of smoothing does, z = M r, for the matrix of a level.
+template <class T>
+using MakeSmoother = std::function<std::shared_ptr<Preconditioner<T>>(const DistributedMatrix<T>& matrix)>;
+
+/// What P of a level is made of, on the host, once: renew() takes it for other values.
+template <class T>
+struct Transfer {
+    HostVector<std::uint8_t> strong;  ///< marks of the entries of A
+    matrix::Coarsening coarse;        ///< classical
+    matrix::Tentative tentative;      ///< aggregation
+    CsrMatrix<T> p;
+};
+
+/// A matrix, and what leads to the next one. On the devices.
+template <class T>
+struct Level {
+    DistributedMatrix<T> a;
+    std::shared_ptr<Preconditioner<T>> smoother;  ///< null where there is an inverse
+    std::optional<Vec<T>> residual;
+    std::optional<Vec<T>> correction;  ///< what the smoother makes of the residual
+    std::optional<Vec<T>> x;           ///< but of the first level, whose x and b are the caller's
+    std::optional<Vec<T>> b;
+
+    // To the next level; empty on the last one.
+    Transfer<T> transfer;
+    DistributedMatrix<T> p;
+    DistributedMatrix<T> r;
+    TripleProduct<T> galerkin;
+};
+
+/// All levels of a matrix. What is done on the host depends on the matrix alone, not on the devices.
+template <class T>
+class Hierarchy {
+public:
+    /// Coarsens until a matrix has at most options.coarse_rows rows, and inverts that. Where coarsening stalls before,
+    /// the last level is inverted if it has at most 4096 rows, and else only smoothed, which a note says. Blocks.
+    /// \throws Error(usage) for options out of range; Error(out_of_memory)
+    Hierarchy(const DistributedMatrix<T>& matrix, Method method, const MultigridOptions& options,
+              MakeSmoother<T> make_smoother);
+
+    /// For new values of the matrix: the structure of all levels stays. Blocks.
+    void renew();
+    /// Appends a cycle that computes x, from nothing, for a right-hand side; both are sliced as vectors of the matrix.
+    void append(Sequence& sequence, const Vec<T>& x, const Vec<T>& b);
+    /// Of the last set-up or renewal.
+    const PreconditionerReport& report() const { return report_; }
+
+private:
+    enum class Cycle : std::uint8_t { v, w, f };
+
+    void check_options() const;
+    CsrMatrix<T> download(const DistributedMatrix<T>& matrix);
+    bool coarsen(std::size_t number, const CsrMatrix<T>& a);
+    Transfer<T> make_transfer(const CsrMatrix<T>& a, std::size_t number);
+    CsrMatrix<T> aggregated(const CsrMatrix<T>& a, const Transfer<T>& transfer) const;
+    void renew_transfer(Level<T>& level);
+    void finish(const CsrMatrix<T>& last);
+    void make_vectors();
+    void describe(double seconds);
+
+    void append_cycle(Sequence& sequence, std::size_t number, const Vec<T>& x, const Vec<T>& b, bool from_zero,
+                      Cycle cycle);
+    void append_smoothing(Sequence& sequence, const Level<T>& level, const Vec<T>& x, const Vec<T>& b, bool from_zero,
+                          int sweeps);
+    void append_residual(Sequence& sequence, const Level<T>& level, const Vec<T>& x, const Vec<T>& b);
+
+    /// Adds the seconds of f to a phase.
+    template <class F>
+    decltype(auto) timed(const char* phase, const F& f);
+
+    Method method_;
+    MultigridOptions options_;
+    MakeSmoother<T> make_smoother_;
+    std::vector<Level<T>> levels_;
+    /// The caller's matrix, if products of matrices do not take it: the first level then has a copy.
+    std::optional<DistributedMatrix<T>> source_;
+    matrix::NearNullspace near_nullspace_;         ///< of the last level
+    std::optional<DistributedMatrix<T>> inverse_;  ///< of the last level's matrix
+    std::string inverse_note_;
+    std::string stalled_;  ///< a note; empty: it did not
+    PreconditionerReport report_;
+};
+
+}  // namespace rmsp::multigrid
