@@ -1,0 +1,89 @@
+"""Runtimes, and options by the keys of configurations."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import threading
+from typing import Any, Iterable
+
+from . import _rmsp
+
+_known: dict[str, str] = {}  # every key, and what it means
+
+
+def _toml(value: Any) -> str:
+    """A value as configurations write it."""
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        value = value.item()
+    if isinstance(value, (bool, int, float)):
+        return str(value).lower()
+    if isinstance(value, (str, os.PathLike)):
+        return json.dumps(os.fspath(value), ensure_ascii=False)
+    if isinstance(value, Iterable):
+        return "[" + ", ".join(_toml(v) for v in value) + "]"
+    raise TypeError(f"an option is a number, a text or a list of them, not {type(value).__name__}")
+
+
+def overrides(sections: tuple[str, ...], keys: dict[str, Any]) -> list[str]:
+    """Keyword arguments as "section.key=value"; a keyword is the last word of a key of one of the sections."""
+    texts = []
+    for name, value in keys.items():
+        if not _known:
+            _known.update((key, meaning) for key, _, _, meaning in _rmsp.keys())
+        # An unknown one keeps the first section: the library then names the nearest key.
+        section = next((s for s in sections if f"{s}.{name}" in _known), sections[0])
+        texts.append(f"{section}.{name}={_toml(value)}")
+    return texts
+
+
+class Runtime(_rmsp.Runtime):
+    """The devices of this node: every GPU, or groups of cores where there is none.
+
+    Options are the ``runtime.*`` keys of configurations (docs/configuration.md), over the environment
+    (``RMSP_DEVICES`` and the others).
+
+    >>> runtime = rmsp.Runtime(devices="host:2x1")
+    >>> [device["kind"] for device in runtime.devices()]
+    ['host', 'host']
+
+    Raises ValueError for wrong options, OSError for an unreadable file, RuntimeError if a device cannot be opened.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(overrides(("runtime",), options))
+
+    def __repr__(self) -> str:
+        names = ", ".join(device["name"] for device in self.devices())
+        return f"<rmsp.Runtime on {names}; transport {self.transport()}>"
+
+
+_lock = threading.Lock()
+_default: Runtime | None = None
+_of_parent: list[Runtime | None] = []  # what a child of fork() must neither use nor stop
+
+
+def default_runtime() -> Runtime:
+    """The runtime of matrices that are given none, made at first use by the environment's options."""
+    global _default
+    with _lock:
+        if _default is None:
+            _default = Runtime()
+        return _default
+
+
+def _forget() -> None:
+    global _default
+    _default = None
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _of_parent.append(_default)
+    _forget()
+
+
+atexit.register(_forget)
+os.register_at_fork(after_in_child=_after_fork)
