@@ -39,9 +39,9 @@ def value_type(dtype: Any) -> np.dtype:
 
 def _indices(array: Any) -> np.ndarray:
     array = np.asarray(array)
-    if array.dtype.kind not in "iu":
+    if array.dtype.kind not in "iu" and array.size > 0:
         raise ValueError(f"indices have type {array.dtype}; they are integers")
-    narrow = array.dtype == np.int32 or array.dtype.itemsize < 4
+    narrow = array.dtype == np.int32 or array.dtype.itemsize < 4 or array.size == 0
     return np.ascontiguousarray(array, np.int32 if narrow else np.int64)
 
 

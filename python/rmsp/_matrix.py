@@ -111,7 +111,7 @@ class Operator:
             y = package.empty(self.shape[0], x.dtype)
             x = package.ascontiguousarray(x)
         else:
-            raise ValueError(f"x is an array of {package.__name__} in GPU memory; only those of cupy and torch are taken")
+            raise ValueError(f"x is an array of {package.__name__} in GPU memory, neither of cupy nor of torch")
         self._handle.apply(1.0, x, 0.0, y, self._transposed)
         return y
 

@@ -61,11 +61,13 @@ class Runtime(_rmsp.Runtime):
 
 _lock = threading.Lock()
 _default: Runtime | None = None
-_of_parent: list[Runtime | None] = []  # what a child of fork() must neither use nor stop
 
 
 def default_runtime() -> Runtime:
-    """The runtime of matrices that are given none, made at first use by the environment's options."""
+    """The runtime of matrices that are given none, made at first use by the environment's options.
+
+    A process that fork() made cannot use its parent's, nor make one: multiprocessing needs "spawn".
+    """
     global _default
     with _lock:
         if _default is None:
@@ -78,12 +80,4 @@ def _forget() -> None:
     _default = None
 
 
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()
-    _of_parent.append(_default)
-    _forget()
-
-
 atexit.register(_forget)
-os.register_at_fork(after_in_child=_after_fork)
