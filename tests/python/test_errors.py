@@ -63,9 +63,9 @@ def test_memory_error():
 import resource
 import numpy as np, rmsp
 runtime = rmsp.Runtime()
-n = 4_000_000
+n = 10_000_000
 arrays = np.ones(n), np.zeros(n, np.int32), np.array([0, n], np.int32)
-rmsp.Matrix(arrays, shape=(1, 1), runtime=runtime)  # starts all threads
+kept = rmsp.Matrix(arrays, shape=(1, 1), runtime=runtime)  # starts all threads
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (8 << 20), resource.RLIM_INFINITY))
 try:
