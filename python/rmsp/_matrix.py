@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import numpy as np
 from numpy import empty, ndarray
 
-from . import _arrays, _rmsp
+from . import _arrays, _gpu, _rmsp
 from ._runtime import Runtime, default_runtime, overrides
 
 _SECTIONS = ("partition", "kernel", "run", "stream")  # whose keys are options of a matrix
@@ -93,27 +92,13 @@ class Operator:
 
     def _tensor_product(self, x: Any) -> Any:
         """Tensors of torch and arrays of CuPy, through DLPack: the result is one of the same package and device."""
-        x = x.detach() if hasattr(x, "detach") else x
-        package = sys.modules[type(x).__module__.partition(".")[0]]
-        if x.__dlpack_device__()[0] == 1:
-            y = self._product(np.from_dlpack(x))
-            return package.from_dlpack(y) if hasattr(package, "from_dlpack") else y
-        name = str(x.dtype).removeprefix("torch.")
-        if x.ndim != 1 or name != self.dtype.name:
-            raise ValueError(f"x has {x.ndim} dimensions and type {name}; of arrays in GPU memory librmsp multiplies "
-                             f"vectors of the matrix's type, {self.dtype.name}")
-        if package.__name__ == "torch":
-            package.cuda.current_stream(x.device).synchronize()
-            y = package.empty(self.shape[0], dtype=x.dtype, device=x.device)
-            x = x.contiguous()
-        elif package.__name__ == "cupy":
-            package.cuda.get_current_stream().synchronize()
-            y = package.empty(self.shape[0], x.dtype)
-            x = package.ascontiguousarray(x)
-        else:
-            raise ValueError(f"x is an array of {package.__name__} in GPU memory, neither of cupy nor of torch")
-        self._handle.apply(1.0, x, 0.0, y, self._transposed)
-        return y
+        if _gpu.on_gpu(x):
+            x, y = _gpu.vectors("x", x, self.dtype, self.shape[0])
+            self._handle.apply(1.0, x, 0.0, y, self._transposed)
+            return y
+        y = self._product(np.from_dlpack(x.detach() if hasattr(x, "detach") else x))
+        package = _gpu.package_of(x)
+        return package.from_dlpack(y) if hasattr(package, "from_dlpack") else y
 
     def matvec(self, x: Any) -> ndarray:
         """A x for x of shape (columns,) or (columns, 1), whose result has the same number of dimensions."""
@@ -201,8 +186,9 @@ class Matrix(Operator):
         if arrays.format == "coo" and "unsorted" not in options:
             texts.append('partition.unsorted="sort"')
         self.runtime = default_runtime() if runtime is None else runtime
-        self._handle = _rmsp.distribute(self.runtime, arrays.format, *arrays.shape, arrays.pointers, arrays.indices,
-                                        arrays.values, texts, borrow, transposed)
+        distribute = getattr(_rmsp, f"distribute_{arrays.values.dtype.name}")
+        self._handle = distribute(self.runtime, arrays.format, *arrays.shape, arrays.pointers, arrays.indices,
+                                  arrays.values, texts, borrow, transposed)
         self.shape = arrays.shape
         self.dtype = arrays.values.dtype
         self.nnz = self._handle.nnz

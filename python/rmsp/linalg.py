@@ -15,7 +15,7 @@ from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
-from . import _rmsp
+from . import _gpu, _rmsp
 from ._matrix import Matrix, Transposed
 from ._runtime import overrides
 
@@ -42,10 +42,23 @@ class SolveResult:
     iteration and after each; ``restarts``; ``seconds``.
     """
 
+    x: Any
+    outcome: str
+    code: int
+    reason: str
+    iterations: int
+    residual: float
+    true_residual: float
+    normal_residual: float
+    target: float
+    rhs_norm: float
+    history: np.ndarray
+    restarts: int
+    seconds: float
     __slots__ = ("x", "outcome", "code", "reason", "iterations", "residual", "true_residual", "normal_residual",
                  "target", "rhs_norm", "history", "restarts", "seconds")
 
-    def __init__(self, x: np.ndarray, facts: dict[str, Any]) -> None:
+    def __init__(self, x: Any, facts: dict[str, Any]) -> None:
         self.x = x
         for name, value in facts.items():
             setattr(self, name, value)
@@ -173,11 +186,20 @@ class Solver:
         self._handle = make(self.matrix._handle, handle, overrides(("solver",), {"method": method, **options}))
 
     def solve(self, b: Any, x0: Any = None, *, callback: Callable[[Progress], Any] | None = None) -> SolveResult:
-        """Solves A x = b, beginning with ``x0``, or zeros. Numerical failure is an outcome of the result."""
+        """Solves A x = b, beginning with ``x0``, or zeros. Numerical failure is an outcome of the result.
+
+        Where b is a vector of CuPy or torch in GPU memory, so is x.
+        """
         rows, cols = self.matrix.shape
         dtype = self.matrix.dtype
-        b = _vector("b", b, rows, dtype)
-        x = np.zeros(cols, dtype) if x0 is None else _vector("x0", x0, cols, dtype).copy()
+        if _gpu.on_gpu(b):
+            b, x = _gpu.vectors("b", b, dtype, cols)
+            if x0 is not None:
+                x[:] = _gpu.vectors("x0", x0, dtype, 0)[0]
+                _gpu.vectors("x0", x, dtype, 0)  # waits for the copy
+        else:
+            b = _vector("b", b, rows, dtype)
+            x = np.zeros(cols, dtype) if x0 is None else _vector("x0", x0, cols, dtype).copy()
         return SolveResult(x, self._handle.solve(b, x, _told(callback)))
 
     def renew(self) -> None:

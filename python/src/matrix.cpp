@@ -223,7 +223,7 @@ std::tuple<std::string, std::string> report(const Handle<T>& self)
 }
 
 template <class T>
-void bind_matrix_of(nb::module_& module, const char* name)
+void bind_matrix_of(nb::module_& module, const char* name, const char* distribute_name)
 {
     nb::class_<Handle<T>>(module, name, nb::is_weak_referenceable(), "A matrix on the devices of a runtime.")
         .def_prop_ro("rows", [](const Handle<T>& self) { return self.matrix.rows(); })
@@ -247,7 +247,7 @@ void bind_matrix_of(nb::module_& module, const char* name)
             }
             return nb::make_tuple(std::get<0>(texts), std::get<1>(texts));
         });
-    module.def("distribute", distribute<T>, nb::arg("runtime"), nb::arg("format"), nb::arg("rows"), nb::arg("cols"),
+    module.def(distribute_name, distribute<T>, nb::arg("runtime"), nb::arg("format"), nb::arg("rows"), nb::arg("cols"),
                nb::arg("pointers").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
                nb::arg("overrides"), nb::arg("borrow"), nb::arg("transposed"));
 }
@@ -256,8 +256,8 @@ void bind_matrix_of(nb::module_& module, const char* name)
 
 void bind_matrix(nb::module_& module)
 {
-    bind_matrix_of<float>(module, "MatrixFloat32");
-    bind_matrix_of<double>(module, "MatrixFloat64");
+    bind_matrix_of<float>(module, "MatrixFloat32", "distribute_float32");
+    bind_matrix_of<double>(module, "MatrixFloat64", "distribute_float64");
 }
 
 }  // namespace rmsp::python

@@ -83,20 +83,25 @@ void bind_runtime(nb::module_& module)
                 new (self) Node(overrides);
             },
             nb::arg("overrides"))
-        .def("devices",
-             [](const Node& self) {
-                 nb::list all;
-                 for (const DeviceInfo& device : self.runtime.devices()) {
-                     all.append(describe(device));
-                 }
-                 return all;
-             })
-        .def("transport", [](const Node& self) { return self.runtime.transport(); })
         .def(
-            "synchronize", [](Node& self) { self.runtime.synchronize(); }, nb::call_guard<nb::gil_scoped_release>())
+            "devices",
+            [](const Node& self) {
+                nb::list all;
+                for (const DeviceInfo& device : self.runtime.devices()) {
+                    all.append(describe(device));
+                }
+                return all;
+            },
+            "Facts about each device, as dictionaries.")
+        .def(
+            "transport", [](const Node& self) { return self.runtime.transport(); },
+            "What moves data between the devices, and why.")
+        .def(
+            "synchronize", [](Node& self) { self.runtime.synchronize(); }, nb::call_guard<nb::gil_scoped_release>(),
+            "Waits until the devices have done what was asked of them before.")
         .def(
             "measure_limits", [](Node& self) { return self.runtime.measure_limits(); },
-            nb::call_guard<nb::gil_scoped_release>());
+            nb::call_guard<nb::gil_scoped_release>(), "Measures the read bandwidth of each device, once: GB/s.");
     module.def("kernels", kernels, "Every kernel of this build, as dictionaries.");
     module.def("keys", keys, "Every key of configurations: (name, type, default, meaning).");
     module.def("doctor", doctor, nb::arg("overrides"), nb::arg("refresh"),

@@ -30,7 +30,7 @@ def test_public_names_have_docstrings():
             if isinstance(thing, type) and not issubclass(thing, tuple):
                 missing = [m for m in dir(thing) if m[0] != "_" and callable(getattr(thing, m))
                            and not getattr(thing, m).__doc__]
-                assert set(missing) <= {"devices", "transport", "synchronize", "measure_limits", "dot"}, missing
+                assert missing == (["dot"] if thing is rmsp.Matrix else [])
 
 
 def test_manual():
