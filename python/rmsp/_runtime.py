@@ -12,6 +12,11 @@ from . import _rmsp
 
 _known: dict[str, str] = {}  # every key, and what it means
 
+# Keys of runs of mspmv, for which there are arguments here, or which the library leaves to its callers.
+_OF_RUNS = {"run.iterations", "run.warmup", "run.cache", "run.alpha", "run.beta", "run.verify", "run.compare_vendor",
+            "solver.rhs", "solver.guess", "solver.output", "solver.inner", "solver.inner_iterations",
+            "solver.inner_tolerance"}
+
 
 def _toml(value: Any) -> str:
     """A value as configurations write it."""
@@ -34,6 +39,8 @@ def overrides(sections: tuple[str, ...], keys: dict[str, Any]) -> list[str]:
             _known.update((key, meaning) for key, _, _, meaning in _rmsp.keys())
         # An unknown one keeps the first section: the library then names the nearest key.
         section = next((s for s in sections if f"{s}.{name}" in _known), sections[0])
+        if f"{section}.{name}" in _OF_RUNS:
+            raise ValueError(f"{name}: the key {section}.{name} is for runs of mspmv alone")
         texts.append(f"{section}.{name}={_toml(value)}")
     return texts
 

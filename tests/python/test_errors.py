@@ -26,6 +26,8 @@ import rmsp
     (lambda: rmsp.Matrix(([1.0], [0], [0, 1]), shape=(1, 1), format="ell"), ValueError, '"ell"'),
     (lambda: rmsp.Matrix(poisson(3), shape=(3, 3)), ValueError, "shape"),
     (lambda: rmsp.Matrix(poisson(3), spvm="auto"), ValueError, "spvm"),
+    (lambda: rmsp.Matrix(poisson(3), iterations=5), ValueError, "run.iterations is for runs of mspmv"),
+    (lambda: rmsp.linalg.solve(poisson(3), np.ones(9), output="x.npy"), ValueError, "solver.output is for runs"),
     (lambda: rmsp.Matrix(poisson(3), spmv="fastest"), ValueError, "fastest"),
     (lambda: rmsp.Matrix(poisson(3), determinism=1), ValueError, "determinism"),
     (lambda: rmsp.Matrix(poisson(3), borrow=True, dtype=np.float32), ValueError, "borrow=True"),
