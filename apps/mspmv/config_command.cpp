@@ -92,17 +92,6 @@ void compare_with_vendor(const Runtime& runtime, std::string_view family, std::v
     }
 }
 
-void require_vector_output(const char* key, const std::string& path)
-{
-    const auto endings = written_vector_endings();
-    if (!path.empty() &&
-        std::none_of(endings.begin(), endings.end(), [&](std::string_view ending) { return path.ends_with(ending); })) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{} (\"{}\") does not end in one of {}", key, path, fmt::join(endings, ", ")));
-    }
-    require_writable(path);
-}
-
 double seconds_since(std::chrono::steady_clock::time_point begin)
 {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -43,10 +43,6 @@ Config configuration(const ConfigOptions& options, const char* command,
 void compare_with_vendor(const Runtime& runtime, std::string_view family, std::vector<std::string>& notes,
                          const std::function<void(const std::string& kernel)>& measure);
 
-/// What can be said of a file for vectors before they are there; an empty path is no file.
-/// \throws Error(usage) that names the key for another ending, Error(io) if it cannot be written
-void require_vector_output(const char* key, const std::string& path);
-
 double seconds_since(std::chrono::steady_clock::time_point begin);
 
 /// The worst of several comparisons.

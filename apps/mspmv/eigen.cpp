@@ -20,6 +20,7 @@
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
 #include "apps/mspmv/solve_advice.hpp"
+#include "apps/mspmv/vectors.hpp"
 
 namespace rmsp::mspmv {
 namespace {
@@ -138,7 +139,7 @@ void check(const Config& config)
         throw Error(ErrorCode::usage,
                     fmt::format("matrix.format is \"{}\", but mspmv eigen multiplies csr", config.matrix.format));
     }
-    require_vector_output("eigen.output", config.eigen.output);
+    require_result_name("eigen.output", config.eigen.output, written_vector_endings());
 }
 
 int start(const Options& options)
