@@ -21,6 +21,7 @@ struct ConfigOptions {
     std::string matrix;
     std::string devices;
     std::string topology;
+    std::string machine;
     std::string json;
     std::vector<std::string> overrides;
     bool dry_run = false;

@@ -54,6 +54,8 @@ int run(int argc, char** argv)
     rmsp::mspmv::add_solve(app, action);
     rmsp::mspmv::add_eigen(app, action);
     rmsp::mspmv::add_solvers(app, action);
+    rmsp::mspmv::add_report(app, action);
+    rmsp::mspmv::add_machines(app, action);
     rmsp::mspmv::add_topo(app, action);
     rmsp::mspmv::add_doctor(app, action);
     rmsp::mspmv::add_kernels(app, action);

@@ -19,6 +19,7 @@
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/config_command.hpp"
+#include "apps/mspmv/dry_run.hpp"
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
@@ -38,12 +39,12 @@ struct Options : ConfigOptions {
 };
 
 /// Completes what the runtime said about a run with what only the program knows.
-void describe_run(Report& report, const Config& config, const Runtime& runtime, double load_seconds)
+void describe_run(Report& report, const Config& config, const Runtime& runtime,
+                  const std::pair<const char*, double>& first_phase)
 {
-    const bool file = !config.matrix.file.empty();
     report.matrix = describe(config.matrix);
     report.topology = topology_line(runtime.topology());
-    report.setup.insert(report.setup.begin(), PhaseTimes{file ? "read" : "generate", {load_seconds}, true});
+    report.setup.insert(report.setup.begin(), PhaseTimes{first_phase.first, {first_phase.second}, true});
     report.context.merge(run_context());
 }
 
@@ -214,18 +215,27 @@ int run(const Config& config, bool dry_run)
     // The runtime first: it binds and opens devices before the large arrays are touched.
     Runtime runtime(of_runtime);
     const auto begin = std::chrono::steady_clock::now();
+    if (dry_run) {
+        Report report;
+        report.plan = dry_plan<T>(
+            config, runtime, options,
+            [&](const CsrMatrix<T>& matrix) -> Planner {
+                auto formatted = std::make_shared<const Formatted<T>>(matrix, config.matrix);
+                return [&runtime, formatted](const DistributeOptions& o) { return formatted->plan(runtime, o); };
+            },
+            report.notes);
+        describe_run(report, config, runtime, {"plan", seconds_since(begin)});
+        clear_progress_line();
+        write_report(report.to_text(), report.to_json(), config.output.json);
+        return 0;
+    }
     const NumberedMatrix<T> loaded = load_numbered<T>(config.matrix, bar.callback());
     const double load_seconds = seconds_since(begin);
     spdlog::info("{}: {} in {:.3f} s", config.matrix.file.empty() ? config.matrix.generate : config.matrix.file,
                  size_text(loaded.matrix), load_seconds);
 
-    Report report;
-    if (dry_run) {
-        report.plan = Formatted<T>(loaded.matrix, config.matrix).plan(runtime, options);
-    } else {
-        report = multiply<T>(config, loaded, runtime, options);
-    }
-    describe_run(report, config, runtime, load_seconds);
+    Report report = multiply<T>(config, loaded, runtime, options);
+    describe_run(report, config, runtime, {config.matrix.file.empty() ? "generate" : "read", load_seconds});
     clear_progress_line();
     write_report(report.to_text(), report.to_json(), config.output.json);
     require_verified(report.verification);

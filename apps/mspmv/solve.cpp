@@ -17,6 +17,7 @@
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/config_command.hpp"
+#include "apps/mspmv/dry_run.hpp"
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
@@ -177,13 +178,19 @@ int run(const Config& config, bool dry_run)
     options.progress = bar.callback();
     Runtime runtime(runtime_options(config));
     const auto begin = std::chrono::steady_clock::now();
-    const NumberedMatrix<T> loaded = load_numbered<T>(config.matrix, bar.callback());
-    const double load_seconds = seconds_since(begin);
-
+    double load_seconds = 0;
     SolveReport report;
     if (dry_run) {
-        report.plan = runtime.plan(loaded.matrix.view(), options);
+        report.plan = dry_plan<T>(
+            config, runtime, options,
+            [&](const CsrMatrix<T>& matrix) -> Planner {
+                return [&](const DistributeOptions& o) { return runtime.plan(matrix.view(), o); };
+            },
+            report.notes);
+        load_seconds = seconds_since(begin);
     } else {
+        const NumberedMatrix<T> loaded = load_numbered<T>(config.matrix, bar.callback());
+        load_seconds = seconds_since(begin);
         solve(config, loaded, runtime, options, bar, report);
     }
     report.matrix = describe(config.matrix);
@@ -194,8 +201,11 @@ int run(const Config& config, bool dry_run)
         config.solver.inner == "none" ? config.solver.preconditioner : config.solver.inner + " in float";
     report.tolerance = config.solver.tolerance;
     report.absolute_tolerance = config.solver.absolute_tolerance;
-    report.setup.insert(report.setup.begin(),
-                        PhaseTimes{config.matrix.file.empty() ? "generate" : "read", {load_seconds}, true});
+    report.setup.insert(report.setup.begin(), PhaseTimes{dry_run                      ? "plan"
+                                                         : config.matrix.file.empty() ? "generate"
+                                                                                      : "read",
+                                                         {load_seconds},
+                                                         true});
     report.context = run_context();
     clear_progress_line();
     write_report(report.to_text(), report.to_json(), config.output.json);

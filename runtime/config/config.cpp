@@ -362,6 +362,12 @@ void apply_override(Config& config, const std::vector<Key>& keys, const std::str
     } else if (name == "matrix.generate" && !config.matrix.generate.empty()) {
         config.matrix.file.clear();
     }
+    // So does a later description of a machine.
+    if (name == "runtime.topology" && !config.runtime.topology.empty()) {
+        config.runtime.machine.clear();
+    } else if (name == "runtime.machine" && !config.runtime.machine.empty()) {
+        config.runtime.topology.clear();
+    }
 }
 
 }  // namespace
@@ -390,6 +396,10 @@ Config parse_config(const std::string& text, const std::string& name, const std:
     if (!config.matrix.file.empty() && !config.matrix.generate.empty()) {
         fail(name, fmt::format("matrix.file (\"{}\") and matrix.generate (\"{}\") exclude each other",
                                config.matrix.file, config.matrix.generate));
+    }
+    if (!config.runtime.topology.empty() && !config.runtime.machine.empty()) {
+        fail(name, fmt::format("runtime.topology (\"{}\") and runtime.machine (\"{}\") exclude each other",
+                               config.runtime.topology, config.runtime.machine));
     }
     apply_environment(keys);
     const bool generated = !config.matrix.generate.empty();
