@@ -1,10 +1,8 @@
 #include "apps/mspmv/config_command.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include "apps/mspmv/output.hpp"

@@ -36,7 +36,7 @@ void add_machines(CLI::App& app, Action& action)
     command->footer("Example:\n  mspmv machines");
     command->callback([&action] {
         action = [] {
-            print(list());
+            print_fitted(list());
             return 0;
         };
     });

@@ -41,7 +41,7 @@ int show(const Options& options)
     require_writable(options.html);
     const Json report = read_json(options.file);
     if (options.html.empty()) {
-        print(report_text(report, options.file));
+        write_report(report_text(report, options.file), "", "");
     } else if (options.html == "-") {
         print(report_page(report, options.file));
     } else {

@@ -15,20 +15,21 @@ namespace {
 
 constexpr std::size_t usual_width = 120;
 constexpr std::size_t least_width = 40;
+constexpr std::size_t least_column = 20;
 
 constexpr const char* bold = "\033[1m";
 constexpr const char* green = "\033[32m";
 constexpr const char* red = "\033[31m";
 constexpr const char* plain = "\033[0m";
 
-/// Where the last column of a line begins that leaves half of the width to what it holds; 0: there is none.
+/// Where the last column of a line begins that has room for a few words; 0: there is none.
 std::size_t last_column(std::string_view line, std::size_t width)
 {
     std::size_t column = 0;
     const std::size_t first = line.find_first_not_of(' ');
     for (std::size_t gap = line.find("  ", first); gap != std::string_view::npos; gap = line.find("  ", gap)) {
         gap = line.find_first_not_of(' ', gap);
-        if (gap == std::string_view::npos || gap > width / 2 + 10) {
+        if (gap == std::string_view::npos || gap + least_column > width) {
             break;
         }
         column = gap;
@@ -139,7 +140,5 @@ std::string painted(std::string_view text)
     }
     return out;
 }
-
-std::string alarming(std::string_view text) { return red + std::string(text) + plain; }
 
 }  // namespace rmsp::mspmv

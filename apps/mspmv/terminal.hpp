@@ -30,7 +30,4 @@ std::string fitted(std::string_view text, std::size_t width);
 /// The headings of a report in bold, its verdict in green or red.
 std::string painted(std::string_view text);
 
-/// Red.
-std::string alarming(std::string_view text);
-
 }  // namespace rmsp::mspmv

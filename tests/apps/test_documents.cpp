@@ -46,7 +46,7 @@ TEST(Documents, TheReferenceHasEveryOption)
 {
     const std::string document = read_text(source_path("docs/mspmv.md"));
     for (const char* command : {"run", "spgemm", "solve", "eigen", "solvers", "report", "machines", "topo", "doctor",
-                                "kernels", "generate", "convert"}) {
+                                "kernels", "generate", "convert", "help", "completion"}) {
         const std::string help = mspmv({command, "--help"}).out;
         EXPECT_THAT(document, HasSubstr(std::string("## mspmv ") + command));
         for (std::size_t at = help.find("--"); at != std::string::npos; at = help.find("--", at + 2)) {

@@ -72,7 +72,7 @@ TEST(Golden, Help)
 {
     std::string text;
     for (const char* command : {"", "run", "spgemm", "solve", "eigen", "solvers", "report", "machines", "topo",
-                                "doctor", "kernels", "generate", "convert"}) {
+                                "doctor", "kernels", "generate", "convert", "help", "completion"}) {
         const Outcome outcome = *command == '\0' ? mspmv({"--help"}) : mspmv({command, "--help"});
         expect_success(outcome);
         EXPECT_NE(outcome.out.find("Usage: mspmv"), std::string::npos) << command;
