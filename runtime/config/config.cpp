@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 
+#include <core/data_folder.hpp>
 #include <core/edit_distance.hpp>
 #include <core/toml_depth.hpp>
 
@@ -370,6 +372,22 @@ void apply_override(Config& config, const std::vector<Key>& keys, const std::str
     }
 }
 
+/// The file, or one of that name among the configurations that come with librmsp.
+std::string found_configuration(const std::string& path)
+{
+    namespace fs = std::filesystem;
+    std::error_code none;
+    if (fs::exists(path, none) || fs::path(path).is_absolute()) {
+        return path;
+    }
+    for (const fs::path& place : {core::data_folder() / path, core::data_folder() / "configs" / path}) {
+        if (fs::is_regular_file(place, none)) {
+            return place.string();
+        }
+    }
+    return path;
+}
+
 }  // namespace
 
 RuntimeOptions RuntimeOptions::from_environment(RuntimeOptions base)
@@ -417,8 +435,9 @@ Config parse_config(const std::string& text, const std::string& name, const std:
     return config;
 }
 
-Config load_config(const std::string& path, const std::vector<std::string>& overrides)
+Config load_config(const std::string& given, const std::vector<std::string>& overrides)
 {
+    const std::string path = found_configuration(given);
     const auto fail_read = [&] {
         throw Error(ErrorCode::io, fmt::format("{}: cannot read the configuration: {}", path, std::strerror(errno)));
     };

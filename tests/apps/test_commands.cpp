@@ -182,6 +182,10 @@ TEST(Commands, PlansForDescribedMachinesSayTheWholeTime)
     EXPECT_THAT(dgx.out, HasSubstr("15,625,000 x 15,625,000, 418,508,992 nonzeros"));
     EXPECT_THAT(dgx.out, HasSubstr("extrapolated"));
     EXPECT_THAT(dgx.out, HasSubstr("devices  an apply  speed-up"));
+    // A configuration is found by its name anywhere.
+    const Words small{"run",   "quickstart.toml",           "--dry-run", "--machine", "power8",
+                      "--set", "matrix.generate=banded 9 1"};
+    EXPECT_EQ(mspmv_in(scratch.path().string(), small).exit_code, 0);
     const Outcome other = mspmv({"run", "configs/summit.toml", "--dry-run", "--machine", "dgx-2", "--devices", "auto"});
     ASSERT_EQ(other.exit_code, 0) << other.err;
     EXPECT_THAT(other.out, HasSubstr("DGX-2: 2 NUMA nodes"));
