@@ -2,14 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <iterator>
-#include <memory>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -18,7 +13,6 @@
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 
-#include <core/data_folder.hpp>
 #include <core/edit_distance.hpp>
 #include <core/toml_depth.hpp>
 
@@ -372,22 +366,6 @@ void apply_override(Config& config, const std::vector<Key>& keys, const std::str
     }
 }
 
-/// The file, or one of that name among the configurations that come with librmsp.
-std::string found_configuration(const std::string& path)
-{
-    namespace fs = std::filesystem;
-    std::error_code none;
-    if (fs::exists(path, none) || fs::path(path).is_absolute()) {
-        return path;
-    }
-    for (const fs::path& place : {core::data_folder() / path, core::data_folder() / "configs" / path}) {
-        if (fs::is_regular_file(place, none)) {
-            return place.string();
-        }
-    }
-    return path;
-}
-
 }  // namespace
 
 RuntimeOptions RuntimeOptions::from_environment(RuntimeOptions base)
@@ -433,27 +411,6 @@ Config parse_config(const std::string& text, const std::string& name, const std:
         fail(name, "no matrix: one of matrix.file and matrix.generate must be given");
     }
     return config;
-}
-
-Config load_config(const std::string& given, const std::vector<std::string>& overrides)
-{
-    const std::string path = found_configuration(given);
-    const auto fail_read = [&] {
-        throw Error(ErrorCode::io, fmt::format("{}: cannot read the configuration: {}", path, std::strerror(errno)));
-    };
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-    if (file == nullptr) {
-        fail_read();
-    }
-    std::string text;
-    std::array<char, 4096> block;
-    while (const std::size_t n = std::fread(block.data(), 1, block.size(), file.get())) {
-        text.append(block.data(), n);
-    }
-    if (std::ferror(file.get()) != 0) {
-        fail_read();
-    }
-    return parse_config(text, path, overrides);
 }
 
 std::vector<ConfigKey> config_keys()
