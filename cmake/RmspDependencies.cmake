@@ -42,6 +42,22 @@ if(RMSP_METIS)  # ON or AUTO
     endif()
 endif()
 
+# The program's, not the library's: it brings MPI, whose start leaks what a sanitizer would report.
+set(RMSP_HAVE_ZOLTAN OFF)
+if(RMSP_ZOLTAN AND NOT (RMSP_ZOLTAN STREQUAL "AUTO" AND RMSP_SANITIZE))
+    find_path(RMSP_ZOLTAN_INCLUDE_DIR zoltan.h PATH_SUFFIXES trilinos)
+    find_library(RMSP_ZOLTAN_LIBRARY NAMES trilinos_zoltan zoltan)
+    mark_as_advanced(RMSP_ZOLTAN_INCLUDE_DIR RMSP_ZOLTAN_LIBRARY)
+    set(MPI_CXX_SKIP_MPICXX ON)
+    find_package(MPI QUIET COMPONENTS CXX)
+    if(RMSP_ZOLTAN_INCLUDE_DIR AND RMSP_ZOLTAN_LIBRARY AND MPI_CXX_FOUND)
+        set(RMSP_HAVE_ZOLTAN ON)
+    elseif(NOT RMSP_ZOLTAN STREQUAL "AUTO")
+        message(FATAL_ERROR "RMSP_ZOLTAN=${RMSP_ZOLTAN}, but Zoltan (header zoltan.h, library libtrilinos_zoltan) or its MPI "
+            "was not found")
+    endif()
+endif()
+
 # What build_features() says.
 if(RMSP_HAVE_CUDA)
     set(RMSP_FEATURES "CUDA ${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR}, cuSPARSE")

@@ -7,13 +7,18 @@ else()
     set_target_properties(mspmv PROPERTIES INSTALL_RPATH "$ORIGIN/${to_libraries}")
 endif()
 
+# librmsp_c lies beside librmsp.
+set_target_properties(rmsp_c PROPERTIES INSTALL_RPATH "$ORIGIN")
+
 # CUDA's libraries are often known to the build only.
 set_target_properties(rmsp mspmv PROPERTIES INSTALL_RPATH_USE_LINK_PATH TRUE)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rmsp")
-install(TARGETS rmsp EXPORT rmspTargets)
+install(TARGETS rmsp rmsp_c EXPORT rmspTargets)
 install(TARGETS mspmv)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/rmsp" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/rmsp" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+    FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+install(FILES "${PROJECT_SOURCE_DIR}/fortran/rmsp.f90" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rmsp")
 install(FILES "${PROJECT_BINARY_DIR}/include/rmsp/version.hpp" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rmsp")
 install(EXPORT rmspTargets NAMESPACE rmsp:: DESTINATION "${package_dir}")
 
@@ -25,10 +30,12 @@ install(FILES "${PROJECT_BINARY_DIR}/rmspConfig.cmake" "${PROJECT_BINARY_DIR}/rm
 
 # pkg-config: a shared librmsp brings its own dependencies; a static one passes them on.
 set(RMSP_PC_REQUIRES "")
+set(RMSP_PC_C_REQUIRES "Requires.private: rmsp")
 set(RMSP_PC_LIBS "")
 if(NOT BUILD_SHARED_LIBS)
+    set(RMSP_PC_C_REQUIRES "Requires: rmsp")
     set(RMSP_PC_REQUIRES "hwloc >= 2.0, fmt, spdlog, tomlplusplus, zlib, liblzma, libzstd")
-    set(RMSP_PC_LIBS "-lnuma -pthread -lstdc++")
+    set(RMSP_PC_LIBS "-lnuma -pthread -lstdc++ -lm")
     if(RMSP_OPENMP)
         string(APPEND RMSP_PC_LIBS " ${OpenMP_CXX_FLAGS}")
     endif()
@@ -46,7 +53,8 @@ endif()
 file(RELATIVE_PATH RMSP_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" RMSP_PC_PREFIX "${RMSP_PC_PREFIX}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/rmsp.pc.in" "${PROJECT_BINARY_DIR}/rmsp.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/rmsp.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/rmsp-c.pc.in" "${PROJECT_BINARY_DIR}/rmsp-c.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/rmsp.pc" "${PROJECT_BINARY_DIR}/rmsp-c.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/machines" "${PROJECT_SOURCE_DIR}/configs"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/rmsp")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING PATTERN "*.md")

@@ -3,17 +3,17 @@
 add_library(rmsp_options INTERFACE)
 target_compile_features(rmsp_options INTERFACE cxx_std_20)
 target_compile_options(rmsp_options INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow>
+    $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra -Wpedantic -Wshadow>
     # GCC warns of overlaps inside std::string that cannot be (its bug 105651).
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra --expt-relaxed-constexpr --extended-lambda -lineinfo>)
 if(RMSP_WERROR)
     target_compile_options(rmsp_options INTERFACE
-        $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror -Werror=all-warnings>)
+        $<$<COMPILE_LANGUAGE:C,CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror -Werror=all-warnings>)
 endif()
 if(RMSP_SANITIZE)
     target_compile_options(rmsp_options INTERFACE
-        $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${RMSP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>)
+        $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${RMSP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>)
     # GCC takes the instrumentation for uses of uninitialised variables.
     target_compile_options(rmsp_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
     target_link_options(rmsp_options INTERFACE -fsanitize=${RMSP_SANITIZE})

@@ -2,6 +2,7 @@
 # suite of a GoogleTest program, "NAME/SUITE"; its report goes to REPORTS/NAME/SUITE.xml. An entry for each test would be
 # thousands of processes, which take longer to start than most tests take to run.
 function(rmsp_add_suites name program labels reports)
+    file(MAKE_DIRECTORY "${reports}/${name}")
     set(status "not built")
     if(EXISTS "${program}")
         execute_process(COMMAND "${program}" --gtest_list_tests OUTPUT_VARIABLE listing RESULT_VARIABLE status)

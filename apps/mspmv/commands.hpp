@@ -16,6 +16,7 @@ void add_spgemm(CLI::App& app, Action& action);
 void add_solve(CLI::App& app, Action& action);
 void add_eigen(CLI::App& app, Action& action);
 void add_solvers(CLI::App& app, Action& action);
+void add_characterize(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_machines(CLI::App& app, Action& action);
 void add_topo(CLI::App& app, Action& action);

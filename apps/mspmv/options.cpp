@@ -50,6 +50,8 @@ void add_matrix_options(CLI::App& command, Config::Matrix& matrix, const std::ve
     add_integer(command, "--kron", matrix.kron, 1,
                 "write the Kronecker product with a block of N rows and columns: N unknowns at each node");
     command.add_flag("--renumber", matrix.renumber, "write rows and columns in the order of Cuthill and McKee");
+    add_text(command, "--permutation", matrix.permutation, "FILE",
+             "write rows and columns in the order of this .npy, which mspmv characterize saves");
     command.add_option("--precision", matrix.precision, "precision of the values: double or float")
         ->type_name("TYPE")
         ->check(CLI::IsMember({"double", "float"}))

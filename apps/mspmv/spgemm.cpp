@@ -39,6 +39,7 @@ Config::Matrix second_matrix(const Config& config)
     b.plus_identity = false;
     b.kron = 1;
     b.renumber = false;
+    b.permutation.clear();
     return b;
 }
 

@@ -25,6 +25,7 @@ struct Config {
         bool plus_identity = false;        ///< matrix.plus_identity
         std::int64_t kron = 1;             ///< matrix.kron, at least 1
         bool renumber = false;             ///< matrix.renumber
+        std::string permutation;           ///< matrix.permutation: a file of read_order(); empty: none
         std::int64_t seed = 1;             ///< matrix.seed
     } matrix;
     struct RuntimeKeys {
@@ -140,6 +141,15 @@ RMSP_API Config load_config(const std::string& path, const std::vector<std::stri
 /// The same from text; `name` stands for the file in messages.
 RMSP_API Config parse_config(const std::string& text, const std::string& name,
                              const std::vector<std::string>& overrides = {});
+
+/// Sets one key from text, as an override "section.key=value" of load_config() does.
+/// \throws Error(usage) naming the key, or for an unknown one the nearest known key; `config` is then unchanged
+RMSP_API void set_key(Config& config, const std::string& name, const std::string& value);
+/// The value of a key as set_key() takes it. \throws Error(usage) naming the nearest known key
+RMSP_API std::string key_text(const Config& config, const std::string& name);
+/// Sets what RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT and RMSP_CACHE_DIR give; an empty one counts as not set.
+/// \throws Error(usage) naming the variable
+RMSP_API void apply_environment(Config& config);
 
 /// Every key with its type, default and meaning, as the documentation lists them ("mspmv run --help-config").
 struct ConfigKey {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include <rmsp/export.hpp>
 #include <rmsp/matrix.hpp>
@@ -39,5 +40,11 @@ template <class T>
 RMSP_API void renumber(std::span<const std::int64_t> row_at, const T* from, T* to);
 template <class T>
 RMSP_API void restore(std::span<const std::int64_t> row_at, const T* from, T* to);
+
+/// A numbering in a file of NumPy, .npy, one-dimensional and of integers: numpy.load() reads what is written.
+/// \throws Error(io) naming the file, also for another one; renumbered() says whether it names each row once
+RMSP_API HostVector<std::int64_t> read_order(const std::string& path);
+/// The file appears under its name only when it is whole.
+RMSP_API void write_order(const std::string& path, std::span<const std::int64_t> row_at);
 
 }  // namespace rmsp

@@ -2,6 +2,7 @@
 
 /// Everything that librmsp offers.
 
+#include <rmsp/characterize.hpp>
 #include <rmsp/config.hpp>
 #include <rmsp/convert.hpp>
 #include <rmsp/device_convert.hpp>

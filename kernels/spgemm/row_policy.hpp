@@ -61,8 +61,8 @@ inline constexpr int twin_tile = 48;
 constexpr bool worth_grouping(std::int64_t twins, std::int64_t rows) { return twins * 2 >= rows; }
 
 /// Lanes for each row of B, for a row of C whose rows of B have `work` entries in all: the fewest, of 1 to 32, that
-/// take a row of mean length in one step (adaptive virtual warps, Kurt et al., "Characterization of data movement
-/// requirements for sparse matrix computations on GPUs", section VII).
+/// take a row of mean length in one step. Kurt et al. ("Characterization of data movement requirements for sparse
+/// matrix computations on GPUs", section VII) adapt to the same mean, but give each virtual warp a row of A of its own.
 constexpr int virtual_warp(std::int64_t work, std::int64_t rows_of_b)
 {
     int lanes = 1;

@@ -339,19 +339,19 @@ void apply_environment(const std::vector<Key>& keys)
     }
 }
 
-void apply_override(Config& config, const std::vector<Key>& keys, const std::string& text)
+const Key& known_key(const std::vector<Key>& keys, const std::string& origin, const std::string& name)
 {
-    const std::string origin = fmt::format("override \"{}\"", text);
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos) {
-        fail(origin, "must have the form section.key=value");
-    }
-    const std::string name(trim(std::string_view(text).substr(0, equals)));
     const Key* key = find_key(keys, name);
     if (key == nullptr) {
         fail_unknown(keys, origin, name);
     }
-    assign_text(*key, trim(std::string_view(text).substr(equals + 1)), origin);
+    return *key;
+}
+
+void assign_named(Config& config, const std::vector<Key>& keys, const std::string& origin, const std::string& name,
+                  std::string_view text)
+{
+    assign_text(known_key(keys, origin, name), trim(text), origin);
     // A later source of the matrix takes the place of an earlier one.
     if (name == "matrix.file" && !config.matrix.file.empty()) {
         config.matrix.generate.clear();
@@ -364,6 +364,17 @@ void apply_override(Config& config, const std::vector<Key>& keys, const std::str
     } else if (name == "runtime.machine" && !config.runtime.machine.empty()) {
         config.runtime.topology.clear();
     }
+}
+
+void apply_override(Config& config, const std::vector<Key>& keys, const std::string& text)
+{
+    const std::string origin = fmt::format("override \"{}\"", text);
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+        fail(origin, "must have the form section.key=value");
+    }
+    assign_named(config, keys, origin, std::string(trim(std::string_view(text).substr(0, equals))),
+                 std::string_view(text).substr(equals + 1));
 }
 
 }  // namespace
@@ -412,6 +423,23 @@ Config parse_config(const std::string& text, const std::string& name, const std:
     }
     return config;
 }
+
+void set_key(Config& config, const std::string& name, const std::string& value)
+{
+    assign_named(config, key_table(config), fmt::format("option \"{}\"", printable(name)), name, value);
+}
+
+std::string key_text(const Config& config, const std::string& name)
+{
+    // The table has places to write to.
+    Config copy = config;
+    const std::vector<Key> keys = key_table(copy);
+    const Key& key = known_key(keys, fmt::format("option \"{}\"", printable(name)), name);
+    const auto* text = std::get_if<std::string*>(&key.target);
+    return text != nullptr ? **text : std::visit([](const auto* value) { return literal(*value); }, key.target);
+}
+
+void apply_environment(Config& config) { apply_environment(key_table(config)); }
 
 std::vector<ConfigKey> config_keys()
 {

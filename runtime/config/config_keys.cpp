@@ -77,6 +77,8 @@ std::vector<Key> key_table(Config& c)
          1},
         {"matrix.renumber", &c.matrix.renumber,
          "multiply P A P^T instead: rows and columns in the order of Cuthill and McKee, for badly numbered meshes"},
+        {"matrix.permutation", &c.matrix.permutation,
+         "multiply P A P^T instead: rows and columns in the order of this .npy of integers, the old row at each place"},
         {"matrix.seed", &c.matrix.seed, "seed of the generated matrix and of the random x and y", {}, 0},
 
         {"runtime.devices", &c.runtime.devices,

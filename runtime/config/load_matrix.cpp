@@ -1,5 +1,6 @@
 #include <rmsp/config.hpp>
 
+#include <rmsp/error.hpp>
 #include <rmsp/renumber.hpp>
 
 #include <fmt/format.h>
@@ -39,6 +40,18 @@ CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress)
     if (config.file.empty() ? changed : config.values != "auto") {
         set_values(matrix, kind, seed);
     }
+    if (config.renumber && !config.permutation.empty()) {
+        throw Error(ErrorCode::usage, fmt::format("matrix.renumber and matrix.permutation (\"{}\") are two numberings",
+                                                  config.permutation));
+    }
+    if (!config.permutation.empty()) {
+        const HostVector<std::int64_t> row_at = read_order(config.permutation);
+        try {
+            matrix = renumbered(matrix.view(), row_at);
+        } catch (const Error& e) {
+            throw Error(e.code(), fmt::format("{}: {}", config.permutation, e.what()));
+        }
+    }
     if (config.renumber) {
         matrix = renumbered(matrix.view(), mesh_order(matrix.view()));
     }
@@ -55,6 +68,7 @@ std::string describe(const Config::Matrix& config)
         text += fmt::format(", values {}, seed {}", config.values == "auto" ? "random" : config.values, config.seed);
     }
     text += config.renumber ? ", numbered anew" : "";
+    text += config.permutation.empty() ? "" : fmt::format(", in the order of {}", config.permutation);
     return text;
 }
 

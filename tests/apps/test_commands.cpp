@@ -84,8 +84,8 @@ std::set<Words> all_commands()
     }
     const std::string help = mspmv({"--help"}).out;
     add_commands(help.substr(help.find("Examples:")), commands);
-    for (const char* command : {"run", "spgemm", "solve", "eigen", "solvers", "report", "machines", "topo", "doctor",
-                                "kernels", "generate", "convert", "help", "completion"}) {
+    for (const char* command : {"run", "spgemm", "solve", "eigen", "solvers", "characterize", "report", "machines",
+                                "topo", "doctor", "kernels", "generate", "convert", "help", "completion"}) {
         const std::string text = mspmv({command, "--help"}).out;
         add_commands(text.substr(text.find("Example")), commands);
     }

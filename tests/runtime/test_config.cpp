@@ -401,4 +401,44 @@ TEST_F(ConfigTest, UnsortedCoordinatesAreRefusedUnlessAKeySaysWhatToDo)
     EXPECT_THAT(usage_error([&] { unsorted("guess"); }), HasSubstr("partition.unsorted"));
 }
 
+TEST_F(ConfigTest, KeysAreSetAndReadOneByOne)
+{
+    Config config;
+    rmsp::set_key(config, "solver.tolerance", " 1e-6");
+    rmsp::set_key(config, "runtime.devices", "host:2");
+    rmsp::set_key(config, "runtime.weights", "1, 2");
+    rmsp::set_key(config, "matrix.file", "a.mtx");
+    rmsp::set_key(config, "matrix.generate", "rmat 4 2");
+    EXPECT_EQ(config.solver.tolerance, 1e-6);
+    EXPECT_THAT(config.runtime.weights, ElementsAre(1, 2));
+    EXPECT_EQ(config.matrix.file, "");
+    EXPECT_EQ(rmsp::key_text(config, "solver.tolerance"), "1e-06");
+    EXPECT_EQ(rmsp::key_text(config, "runtime.devices"), "host:2");
+    // What is read can be set again.
+    for (const rmsp::ConfigKey& key : rmsp::config_keys()) {
+        rmsp::set_key(config, key.name, rmsp::key_text(config, key.name));
+    }
+    EXPECT_EQ(config.solver.tolerance, 1e-6);
+    EXPECT_THAT(config.runtime.weights, ElementsAre(1, 2));
+
+    EXPECT_THAT(usage_error([&] { rmsp::set_key(config, "solver.tolerence", "1"); }),
+                HasSubstr("the nearest known key is \"solver.tolerance\""));
+    EXPECT_THAT(usage_error([&] { rmsp::set_key(config, "solver.tolerance", "small"); }),
+                HasSubstr("solver.tolerance must be a number; \"small\" is not one"));
+    EXPECT_THAT(usage_error([&] { rmsp::set_key(config, "solver.tolerance", "-1"); }), HasSubstr("at least 0"));
+    EXPECT_EQ(config.solver.tolerance, 1e-6);
+    EXPECT_THAT(usage_error([&] { rmsp::key_text(config, "tolerance"); }), HasSubstr("solver.tolerance"));
+}
+
+TEST_F(ConfigTest, TheEnvironmentIsAppliedToAConfiguration)
+{
+    Config config;
+    config.runtime.devices = "host:2";
+    rmsp::apply_environment(config);
+    EXPECT_EQ(config.runtime.devices, "host:2");
+    const Variable devices("RMSP_DEVICES", "host:3");
+    rmsp::apply_environment(config);
+    EXPECT_EQ(config.runtime.devices, "host:3");
+}
+
 }  // namespace
