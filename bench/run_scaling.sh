@@ -14,6 +14,6 @@ scale=0.005
 if command -v nvidia-smi > /dev/null && nvidia-smi -L 2> /dev/null | grep -q '^GPU'; then
     scale=1
 fi
-"$program" --configs "$here/../configs" --machine "$here/../tests/topologies/dgx-h200.toml" --scale "${SCALE:-$scale}" \
+"$program" --configs "$here/../configs" --machine "$here/../machines/dgx-h200.toml" --scale "${SCALE:-$scale}" \
     --json "$out/scaling.json" "$@"
 python3 "$here/plot_scaling.py" "$out/scaling.json" "$out/scaling.svg"

@@ -27,7 +27,7 @@ using Vectors = rmsp::DistributedMatrix<double>::Vectors;
 struct Options {
     std::vector<std::string> devices;
     std::string configs = "configs";
-    std::string machine = "tests/topologies/dgx-h200.toml";
+    std::string machine = "machines/dgx-h200.toml";
     std::string json = "scaling.json";
     std::string only;
     double scale = 1;

@@ -30,6 +30,7 @@ constexpr std::int64_t max_cores = 1 << 16;
 constexpr std::int64_t max_threads_per_core = 16;
 constexpr std::int64_t max_os_node = 4095;
 constexpr double max_memory_gib = 1 << 24;
+constexpr double max_memory_gbs = 1 << 20;
 
 constexpr double bytes_per_gib = 1024.0 * 1024.0 * 1024.0;
 
@@ -150,6 +151,20 @@ private:
         return node == nullptr ? std::nullopt : std::optional(number(*node, key, least, most));
     }
 
+    /// 0 if the table does not have it.
+    double real(const toml::table& table, std::string_view key, double most) const
+    {
+        const toml::node* const node = table.get(key);
+        if (node == nullptr) {
+            return 0;
+        }
+        const std::optional<double> value = node->is_number() ? node->value<double>() : std::nullopt;
+        if (!value || !(*value >= 0) || *value > most) {
+            fail(*node, fmt::format("`{}` must be a number from 0 to {}", key, most));
+        }
+        return *value;
+    }
+
     NumaNode read_node(const toml::table& table, int position)
     {
         check_keys(table, "[[node]]", {"os_index", "cores", "threads_per_core", "core_pus", "memory_gib"});
@@ -158,13 +173,7 @@ private:
         if (!os_nodes_.insert(node.os_index).second) {
             fail(table, fmt::format("two [[node]] tables have os_index {}", node.os_index));
         }
-        if (const toml::node* const memory = table.get("memory_gib"); memory != nullptr) {
-            const std::optional<double> gib = memory->is_number() ? memory->value<double>() : std::nullopt;
-            if (!gib || !(*gib >= 0) || *gib > max_memory_gib) {
-                fail(*memory, fmt::format("`memory_gib` must be a number from 0 to {}", max_memory_gib));
-            }
-            node.memory_bytes = std::llround(*gib * bytes_per_gib);
-        }
+        node.memory_bytes = std::llround(real(table, "memory_gib", max_memory_gib) * bytes_per_gib);
         const std::optional<std::int64_t> cores = number(table, "cores", 1, max_cores);
         const toml::node* const lists = table.get("core_pus");
         if (cores.has_value() == (lists != nullptr)) {
@@ -221,10 +230,11 @@ private:
 
     GpuDescription read_gpu(const toml::table& table, int position, std::size_t node_count) const
     {
-        check_keys(table, "[[gpu]]", {"index", "name", "pci", "node", "node_source"});
+        check_keys(table, "[[gpu]]", {"index", "name", "memory_gbs", "pci", "node", "node_source"});
         GpuDescription gpu;
         gpu.index = static_cast<int>(number(table, "index", 0, max_pu).value_or(position));
         gpu.name = text(table, "name", "");
+        gpu.memory_gbs = real(table, "memory_gbs", max_memory_gbs);
         if (const toml::node* const pci = table.get("pci"); pci != nullptr) {
             gpu.pci_bus_id = normalized_pci_id(text(table, "pci", ""));
             if (gpu.pci_bus_id.empty()) {
@@ -302,6 +312,9 @@ std::string Topology::to_toml() const
         }
         if (!gpu.name.empty()) {
             out += fmt::format("name = {}\n", numa::quoted(gpu.name));
+        }
+        if (gpu.memory_gbs > 0) {
+            out += fmt::format("memory_gbs = {}\n", gpu.memory_gbs);
         }
         if (!gpu.pci_bus_id.empty()) {
             out += fmt::format("pci = {}\n", numa::quoted(gpu.pci_bus_id));

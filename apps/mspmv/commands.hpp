@@ -17,6 +17,8 @@ void add_solve(CLI::App& app, Action& action);
 void add_eigen(CLI::App& app, Action& action);
 void add_solvers(CLI::App& app, Action& action);
 void add_characterize(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
+void add_machines(CLI::App& app, Action& action);
 void add_topo(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_kernels(CLI::App& app, Action& action);

@@ -1,10 +1,8 @@
 #include "apps/mspmv/config_command.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include "apps/mspmv/output.hpp"
@@ -28,6 +26,7 @@ void ConfigOptions::add_others(CLI::App& command, bool verifies)
     add_text(command, "--json", json, "FILE",
              "also write the report as JSON; - : to standard output, the table to standard error");
     add_text(command, "--topology", topology, "FILE", "plan for the machine that this file describes; with --dry-run");
+    add_text(command, "--machine", machine, "NAME", "plan for this one of mspmv machines; with --dry-run");
     command.add_flag("--dry-run", dry_run, "print the plan and compute nothing");
     if (verifies) {
         command.add_flag("--no-verify", no_verify, "do not check what was computed");
@@ -52,7 +51,16 @@ Config configuration(const ConfigOptions& options, const char* command,
     for (const auto& [key, value] : more) {
         add(key, value);
     }
+    if (!options.topology.empty() && !options.machine.empty()) {
+        throw Error(ErrorCode::usage, fmt::format("--topology {} and --machine {} are two machines: a plan is for one",
+                                                  options.topology, options.machine));
+    }
+    if (!options.machine.empty() && !options.dry_run) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("--machine {} names another machine: only --dry-run can use it", options.machine));
+    }
     add("runtime.topology", options.topology);
+    add("runtime.machine", options.machine);
     add("output.json", options.json);
     add("run.verify", options.no_verify ? "false" : "");
     Config config = options.config_file.empty() ? parse_config("", "command line", overrides)
@@ -63,6 +71,9 @@ Config configuration(const ConfigOptions& options, const char* command,
         throw Error(ErrorCode::usage,
                     fmt::format("runtime.topology (\"{}\") describes another machine: only --dry-run can use it",
                                 config.runtime.topology));
+    }
+    if (options.dry_run && !config.runtime.machine.empty()) {
+        config.runtime.topology = machine_file(config.runtime.machine);
     }
     require_writable(config.output.json);
     return config;
@@ -90,17 +101,6 @@ void compare_with_vendor(const Runtime& runtime, std::string_view family, std::v
     if (!compared) {
         notes.emplace_back("run.compare_vendor: these devices have no vendor's kernel to compare with");
     }
-}
-
-void require_vector_output(const char* key, const std::string& path)
-{
-    const auto endings = written_vector_endings();
-    if (!path.empty() &&
-        std::none_of(endings.begin(), endings.end(), [&](std::string_view ending) { return path.ends_with(ending); })) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{} (\"{}\") does not end in one of {}", key, path, fmt::join(endings, ", ")));
-    }
-    require_writable(path);
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begin)

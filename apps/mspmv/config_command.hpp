@@ -21,6 +21,7 @@ struct ConfigOptions {
     std::string matrix;
     std::string devices;
     std::string topology;
+    std::string machine;
     std::string json;
     std::vector<std::string> overrides;
     bool dry_run = false;
@@ -42,10 +43,6 @@ Config configuration(const ConfigOptions& options, const char* command,
 /// each that refuses the matrix, or has no room for it, why; another one, that there are none.
 void compare_with_vendor(const Runtime& runtime, std::string_view family, std::vector<std::string>& notes,
                          const std::function<void(const std::string& kernel)>& measure);
-
-/// What can be said of a file for vectors before they are there; an empty path is no file.
-/// \throws Error(usage) that names the key for another ending, Error(io) if it cannot be written
-void require_vector_output(const char* key, const std::string& path);
 
 double seconds_since(std::chrono::steady_clock::time_point begin);
 

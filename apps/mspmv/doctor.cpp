@@ -34,7 +34,7 @@ int examine(const Options& options)
     doctor.refresh = options.refresh;
     const DoctorReport report = diagnose(doctor);
     if (options.json != "-") {
-        print(report.to_text());
+        print_fitted(report.to_text());
     }
     if (options.json == "-") {
         print(report.to_json());

@@ -15,11 +15,13 @@
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/config_command.hpp"
+#include "apps/mspmv/dry_run.hpp"
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
 #include "apps/mspmv/solve_advice.hpp"
+#include "apps/mspmv/vectors.hpp"
 
 namespace rmsp::mspmv {
 namespace {
@@ -103,13 +105,19 @@ int run(const Config& config, bool dry_run)
     options.progress = bar.callback();
     Runtime runtime(runtime_options(config));
     const auto begin = std::chrono::steady_clock::now();
-    const CsrMatrix<T> matrix = load_matrix<T>(config.matrix, bar.callback());
-    const double load_seconds = seconds_since(begin);
-
+    double load_seconds = 0;
     EigenReport report;
     if (dry_run) {
-        report.plan = runtime.plan(matrix.view(), options);
+        report.plan = dry_plan<T>(
+            config, runtime, options,
+            [&](const CsrMatrix<T>& matrix) -> Planner {
+                return [&](const DistributeOptions& o) { return runtime.plan(matrix.view(), o); };
+            },
+            report.notes);
+        load_seconds = seconds_since(begin);
     } else {
+        const CsrMatrix<T> matrix = load_matrix<T>(config.matrix, bar.callback());
+        load_seconds = seconds_since(begin);
         solve(config, matrix, runtime, options, bar, report);
     }
     report.matrix = describe(config.matrix);
@@ -119,8 +127,11 @@ int run(const Config& config, bool dry_run)
     report.count = eigen_options(config).count;
     report.preconditioner.name = config.eigen.preconditioner;
     report.tolerance = config.eigen.tolerance;
-    report.setup.insert(report.setup.begin(),
-                        PhaseTimes{config.matrix.file.empty() ? "generate" : "read", {load_seconds}, true});
+    report.setup.insert(report.setup.begin(), PhaseTimes{dry_run                      ? "plan"
+                                                         : config.matrix.file.empty() ? "generate"
+                                                                                      : "read",
+                                                         {load_seconds},
+                                                         true});
     report.context = run_context();
     clear_progress_line();
     write_report(report.to_text(), report.to_json(), config.output.json);
@@ -138,7 +149,7 @@ void check(const Config& config)
         throw Error(ErrorCode::usage,
                     fmt::format("matrix.format is \"{}\", but mspmv eigen multiplies csr", config.matrix.format));
     }
-    require_vector_output("eigen.output", config.eigen.output);
+    require_result_name("eigen.output", config.eigen.output, written_vector_endings());
 }
 
 int start(const Options& options)

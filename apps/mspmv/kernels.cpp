@@ -3,6 +3,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <rmsp/kernel_info.hpp>
 
@@ -24,6 +25,24 @@ std::string document(const std::vector<KernelInfo>& kernels)
                             kernel.keeps_floats ? "yes" : "", kernel.summary);
     }
     return text;
+}
+
+std::string json_of(const std::vector<KernelInfo>& kernels)
+{
+    auto out = nlohmann::ordered_json::array();
+    for (const KernelInfo& kernel : kernels) {
+        out.push_back({{"family", kernel.family},
+                       {"name", kernel.name},
+                       {"device", to_string(kernel.device)},
+                       {"format", to_string(kernel.format)},
+                       {"determinism", to_string(kernel.determinism)},
+                       {"compiled", kernel.compiled},
+                       {"streams", kernel.streams},
+                       {"keeps_floats", kernel.keeps_floats},
+                       {"vendor", kernel.vendor},
+                       {"summary", kernel.summary}});
+    }
+    return out.dump(2) + '\n';
 }
 
 std::string list(const std::vector<KernelInfo>& kernels)
@@ -48,11 +67,17 @@ void add_kernels(CLI::App& app, Action& action)
 {
     CLI::App* command = app.add_subcommand("kernels", "List the kernels in the order of the automatic choice");
     const auto markdown = std::make_shared<bool>(false);
+    const auto json = std::make_shared<bool>(false);
     command->add_flag("--markdown", *markdown, "print the table of docs/configuration.md");
-    command->footer("Example:\n  mspmv kernels");
-    command->callback([&action, markdown] {
-        action = [markdown] {
-            print(*markdown ? document(list_kernels()) : list(list_kernels()));
+    command->add_flag("--json", *json, "print the list as JSON");
+    command->footer("Examples:\n  mspmv kernels\n  mspmv kernels --json");
+    command->callback([&action, markdown, json] {
+        action = [markdown, json] {
+            if (*json || *markdown) {
+                print(*json ? json_of(list_kernels()) : document(list_kernels()));
+            } else {
+                print_fitted(list(list_kernels()));
+            }
             return 0;
         };
     });

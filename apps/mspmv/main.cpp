@@ -6,6 +6,8 @@
 #include <string_view>
 #include <system_error>
 
+#include <unistd.h>
+
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -18,9 +20,11 @@
 #include <rmsp/version.hpp>
 
 #include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/help.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
+#include "apps/mspmv/terminal.hpp"
 
 namespace {
 
@@ -28,10 +32,26 @@ namespace {
 int fail(rmsp::ErrorCode code, std::string_view message, std::string_view more = {}) noexcept
 {
     rmsp::mspmv::clear_progress_line();
-    for (const std::string_view part : {std::string_view("mspmv: error: "), message, more, std::string_view("\n")}) {
+    const bool red = rmsp::mspmv::coloured(STDERR_FILENO);
+    for (const std::string_view part : {std::string_view(red ? "mspmv: \033[31merror\033[0m: " : "mspmv: error: "),
+                                        message, more, std::string_view("\n")}) {
         rmsp::mspmv::print_error(part);
     }
     return static_cast<int>(code);
+}
+
+void apply_appearance(const std::string& colour)
+{
+    using rmsp::mspmv::Colour;
+    rmsp::mspmv::appearance().colour = colour == "always"  ? Colour::always
+                                       : colour == "never" ? Colour::never
+                                                           : Colour::automatic;
+    for (const auto& sink : spdlog::default_logger()->sinks()) {
+        if (auto* const terminal = dynamic_cast<spdlog::sinks::stderr_color_sink_mt*>(sink.get())) {
+            terminal->set_color_mode(rmsp::mspmv::coloured(STDERR_FILENO) ? spdlog::color_mode::always
+                                                                          : spdlog::color_mode::never);
+        }
+    }
 }
 
 int run(int argc, char** argv)
@@ -47,7 +67,15 @@ int run(int argc, char** argv)
         "Examples:\n"
         "  mspmv generate stencil27 100 100 100 -o stencil.npz\n"
         "  mspmv run configs/quickstart.toml --matrix stencil.npz\n"
-        "  mspmv run --help");
+        "  mspmv help run");
+    // Options of the program are taken behind a command, too.
+    app.fallthrough();
+    std::string colour = "auto";
+    app.add_option("--color", colour, "colours: auto (of terminals, unless NO_COLOR is set), always, never")
+        ->type_name("WHEN")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
+    app.add_flag("--quiet", rmsp::mspmv::appearance().quiet,
+                 "no report on standard output and no progress: results go to files");
     rmsp::mspmv::Action action;
     rmsp::mspmv::add_run(app, action);
     rmsp::mspmv::add_spgemm(app, action);
@@ -55,27 +83,33 @@ int run(int argc, char** argv)
     rmsp::mspmv::add_eigen(app, action);
     rmsp::mspmv::add_solvers(app, action);
     rmsp::mspmv::add_characterize(app, action);
+    rmsp::mspmv::add_report(app, action);
+    rmsp::mspmv::add_machines(app, action);
     rmsp::mspmv::add_topo(app, action);
     rmsp::mspmv::add_doctor(app, action);
     rmsp::mspmv::add_kernels(app, action);
     rmsp::mspmv::add_generate(app, action);
     rmsp::mspmv::add_convert(app, action);
+    rmsp::mspmv::add_help(app, action);
+    rmsp::mspmv::add_completion(app, action);
     try {
         app.parse(argc, argv);
+        apply_appearance(colour);
     } catch (const CLI::Success& e) {  // --help and --version
         std::ostringstream text;
         const int code = app.exit(e, text, text);
-        rmsp::mspmv::print(text.str());
+        rmsp::mspmv::print_fitted(text.str());
         return code;
     } catch (const CLI::ParseError& e) {
         const auto commands = app.get_subcommands();
         const auto unknown = app.remaining();
         if (commands.empty() && !unknown.empty()) {
-            return fail(rmsp::ErrorCode::usage,
-                        fmt::format("\"{}\" is no command (see mspmv --help)", unknown.front()));
+            return fail(rmsp::ErrorCode::usage, fmt::format("\"{}\" is no command{} (see mspmv --help)",
+                                                            unknown.front(), rmsp::mspmv::suggestion(app)));
         }
-        return fail(rmsp::ErrorCode::usage, fmt::format("{} (see mspmv {}--help)", e.what(),
-                                                        commands.empty() ? "" : commands.front()->get_name() + ' '));
+        return fail(rmsp::ErrorCode::usage,
+                    fmt::format("{}{} (see mspmv {}--help)", e.what(), rmsp::mspmv::suggestion(app),
+                                commands.empty() ? "" : commands.front()->get_name() + ' '));
     }
 #ifdef _OPENMP
     // OpenMP's runtime ends the process where it cannot start a thread.

@@ -13,6 +13,7 @@
 #include <rmsp/error.hpp>
 
 #include "apps/mspmv/signals.hpp"
+#include "apps/mspmv/terminal.hpp"
 
 namespace rmsp::mspmv {
 
@@ -23,6 +24,8 @@ void print(std::string_view text)
         throw Error(ErrorCode::io, fmt::format("cannot write to standard output: {}", std::strerror(errno)));
     }
 }
+
+void print_fitted(std::string_view text) { print(fitted(text, terminal_width())); }
 
 void print_error(std::string_view text) noexcept
 {
@@ -81,12 +84,15 @@ void write_text(const std::string& path, std::string_view text)
 
 void write_report(const std::string& text, const std::string& json_text, const std::string& json)
 {
+    const int stream = json == "-" ? STDERR_FILENO : STDOUT_FILENO;
+    std::string shown = appearance().quiet ? "" : fitted(text, terminal_width());
+    shown = coloured(stream) ? painted(shown) : shown;
     if (json == "-") {
-        print_error(text);
+        print_error(shown);
         print(json_text);
         return;
     }
-    print(text);
+    print(shown);
     if (!json.empty()) {
         write_text(json, json_text);
     }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "apps/mspmv/output.hpp"
+#include "apps/mspmv/terminal.hpp"
 
 namespace rmsp::mspmv {
 namespace {
@@ -58,7 +59,7 @@ void clear_progress_line() noexcept
     }
 }
 
-ProgressBar::ProgressBar() : terminal_(::isatty(STDERR_FILENO) != 0)
+ProgressBar::ProgressBar() : terminal_(::isatty(STDERR_FILENO) != 0 && !appearance().quiet)
 {
     const std::lock_guard lock(mutex);
     // Work that is over within an interval draws nothing.

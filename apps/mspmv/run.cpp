@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -18,10 +19,12 @@
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/config_command.hpp"
+#include "apps/mspmv/dry_run.hpp"
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/random_vector.hpp"
+#include "apps/mspmv/vectors.hpp"
 
 namespace rmsp::mspmv {
 namespace {
@@ -30,16 +33,18 @@ struct Options : ConfigOptions {
     std::string format;
     std::string merge;
     std::string encoding;
+    std::string x;
+    std::string y;
     bool help_config = false;
 };
 
 /// Completes what the runtime said about a run with what only the program knows.
-void describe_run(Report& report, const Config& config, const Runtime& runtime, double load_seconds)
+void describe_run(Report& report, const Config& config, const Runtime& runtime,
+                  const std::pair<const char*, double>& first_phase)
 {
-    const bool file = !config.matrix.file.empty();
     report.matrix = describe(config.matrix);
     report.topology = topology_line(runtime.topology());
-    report.setup.insert(report.setup.begin(), PhaseTimes{file ? "read" : "generate", {load_seconds}, true});
+    report.setup.insert(report.setup.begin(), PhaseTimes{first_phase.first, {first_phase.second}, true});
     report.context.merge(run_context());
 }
 
@@ -109,15 +114,20 @@ private:
 template <class T>
 class Multiplication {
 public:
-    Multiplication(const Config& config, const CsrMatrix<T>& matrix)
+    Multiplication(const Config& config, const NumberedMatrix<T>& loaded)
         : config_(config),
-          matrix_(matrix),
+          matrix_(loaded.matrix),
+          row_at_(loaded.row_at),
           alpha_(static_cast<T>(config.run.alpha)),
           beta_(static_cast<T>(config.run.beta)),
-          x_(random_vector<T>(matrix.cols, config.matrix.seed, 1)),
-          y_in_(beta_ != T{0} ? random_vector<T>(matrix.rows, config.matrix.seed, 2) : HostVector<T>()),
-          y_(static_cast<std::size_t>(matrix.rows))
+          x_(config.run.x.empty() ? random_vector<T>(matrix_.cols, config.matrix.seed, 1)
+                                  : read_input<T>("run.x", config.run.x, matrix_.cols, "columns", row_at_)),
+          y_(static_cast<std::size_t>(matrix_.rows))
     {
+        if (beta_ != T{0}) {
+            y_in_ = config.run.y_in.empty() ? random_vector<T>(matrix_.rows, config.matrix.seed, 2)
+                                            : read_input<T>("run.y_in", config.run.y_in, matrix_.rows, "rows", row_at_);
+        }
     }
 
     /// Adds the comparison to `verification` where the configuration asks for one.
@@ -140,9 +150,18 @@ public:
         return measurement;
     }
 
+    /// Writes the last y where the configuration asks for it; one that failed the comparison is not written.
+    void save(const Verification& verification) const
+    {
+        if (!verification.done || verification.passed) {
+            write_result<T>(config_.run.y, y_, row_at_);
+        }
+    }
+
 private:
     const Config& config_;
     const CsrMatrix<T>& matrix_;
+    std::span<const std::int64_t> row_at_;
     T alpha_;
     T beta_;
     HostVector<T> x_;
@@ -151,10 +170,11 @@ private:
 };
 
 template <class T>
-Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runtime, DistributeOptions options)
+Report multiply(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runtime, DistributeOptions options)
 {
     Verification verification;
-    Multiplication<T> multiplication(config, matrix);
+    const CsrMatrix<T>& matrix = loaded.matrix;
+    Multiplication<T> multiplication(config, loaded);
     Report report;
     {
         // A streamed matrix is used where it is.
@@ -162,6 +182,7 @@ Report multiply(const Config& config, const CsrMatrix<T>& matrix, Runtime& runti
         DistributedMatrix<T> distributed = formatted.distribute(runtime, options);
         clear_progress_line();
         multiplication.measure(distributed, options.values, verification);
+        multiplication.save(verification);
         report = distributed.report();
     }
     if (config.run.compare_vendor && options.mode == Mode::streamed) {
@@ -194,18 +215,27 @@ int run(const Config& config, bool dry_run)
     // The runtime first: it binds and opens devices before the large arrays are touched.
     Runtime runtime(of_runtime);
     const auto begin = std::chrono::steady_clock::now();
-    const CsrMatrix<T> matrix = load_matrix<T>(config.matrix, bar.callback());
+    if (dry_run) {
+        Report report;
+        report.plan = dry_plan<T>(
+            config, runtime, options,
+            [&](const CsrMatrix<T>& matrix) -> Planner {
+                auto formatted = std::make_shared<const Formatted<T>>(matrix, config.matrix);
+                return [&runtime, formatted](const DistributeOptions& o) { return formatted->plan(runtime, o); };
+            },
+            report.notes);
+        describe_run(report, config, runtime, {"plan", seconds_since(begin)});
+        clear_progress_line();
+        write_report(report.to_text(), report.to_json(), config.output.json);
+        return 0;
+    }
+    const NumberedMatrix<T> loaded = load_numbered<T>(config.matrix, bar.callback());
     const double load_seconds = seconds_since(begin);
     spdlog::info("{}: {} in {:.3f} s", config.matrix.file.empty() ? config.matrix.generate : config.matrix.file,
-                 size_text(matrix), load_seconds);
+                 size_text(loaded.matrix), load_seconds);
 
-    Report report;
-    if (dry_run) {
-        report.plan = Formatted<T>(matrix, config.matrix).plan(runtime, options);
-    } else {
-        report = multiply<T>(config, matrix, runtime, options);
-    }
-    describe_run(report, config, runtime, load_seconds);
+    Report report = multiply<T>(config, loaded, runtime, options);
+    describe_run(report, config, runtime, {config.matrix.file.empty() ? "generate" : "read", load_seconds});
     clear_progress_line();
     write_report(report.to_text(), report.to_json(), config.output.json);
     require_verified(report.verification);
@@ -229,9 +259,13 @@ int start(const Options& options)
         print(key_table());
         return 0;
     }
-    const Config config = configuration(
-        options, "run",
-        {{"matrix.format", options.format}, {"run.merge", options.merge}, {"stream.encoding", options.encoding}});
+    const Config config = configuration(options, "run",
+                                        {{"matrix.format", options.format},
+                                         {"run.merge", options.merge},
+                                         {"stream.encoding", options.encoding},
+                                         {"run.x", options.x},
+                                         {"run.y", options.y}});
+    require_result_name("run.y", config.run.y, written_vector_endings());
     return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
                                               : run<double>(config, options.dry_run);
 }
@@ -248,6 +282,8 @@ void add_run(CLI::App& app, Action& action)
     add_text(*command, "--merge", options->merge, "NAME", "add partial results (csc) by peer, nccl, host or auto");
     add_text(*command, "--encoding", options->encoding, "NAME",
              "auto: of a streamed matrix, columns and values cross the links encoded; none: as they are");
+    add_text(*command, "--x", options->x, "FILE", "x: .npy, or .mtx of one column; else random");
+    add_text(*command, "--y", options->y, "FILE", "write y = alpha A x + beta y: .npy or .mtx");
     options->add_others(*command);
     command->add_flag("--help-config", options->help_config, "list every configuration key");
     command->footer(
@@ -256,6 +292,7 @@ void add_run(CLI::App& app, Action& action)
         "  mspmv run configs/quickstart.toml\n"
         "  mspmv run configs/quickstart.toml --matrix matrix.mtx.gz --devices 0,1\n"
         "  mspmv run --matrix matrix.npz --set run.iterations=200 --json report.json\n"
+        "  mspmv run --matrix matrix.npz --x x.npy --y y.npy\n"
         "  mspmv run configs/summit.toml --dry-run");
     command->callback([&action, options] { action = [options] { return start(*options); }; });
 }

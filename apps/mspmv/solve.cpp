@@ -17,12 +17,14 @@
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/config_command.hpp"
+#include "apps/mspmv/dry_run.hpp"
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/random_vector.hpp"
 #include "apps/mspmv/signals.hpp"
 #include "apps/mspmv/solve_advice.hpp"
+#include "apps/mspmv/vectors.hpp"
 
 namespace rmsp::mspmv {
 namespace {
@@ -51,18 +53,7 @@ struct System {
 };
 
 template <class T>
-HostVector<T> read_checked(const char* key, const std::string& path, std::int64_t size, const char* of_what)
-{
-    HostVector<T> v = read_vector<T>(path);
-    if (static_cast<std::int64_t>(v.size()) != size) {
-        throw Error(ErrorCode::io,
-                    fmt::format("{}: {} has {} entries, but the matrix has {} {}", path, key, v.size(), size, of_what));
-    }
-    return v;
-}
-
-template <class T>
-System<T> make_system(const Config& config, DistributedMatrix<T>& matrix)
+System<T> make_system(const Config& config, DistributedMatrix<T>& matrix, std::span<const std::int64_t> row_at)
 {
     const std::string& rhs = config.solver.rhs;
     System<T> system;
@@ -75,12 +66,12 @@ System<T> make_system(const Config& config, DistributedMatrix<T>& matrix)
     } else if (rhs == "random") {
         system.b = random_vector<T>(matrix.rows(), config.matrix.seed, 2);
     } else {
-        system.b = read_checked<T>("solver.rhs", rhs, matrix.rows(), "rows");
+        system.b = read_input<T>("solver.rhs", rhs, matrix.rows(), "rows", row_at);
     }
     if (config.solver.guess.empty()) {
         system.x.assign(static_cast<std::size_t>(matrix.cols()), T{0});
     } else {
-        system.x = read_checked<T>("solver.guess", config.solver.guess, matrix.cols(), "columns");
+        system.x = read_input<T>("solver.guess", config.solver.guess, matrix.cols(), "columns", row_at);
     }
     return system;
 }
@@ -135,11 +126,12 @@ std::shared_ptr<Preconditioner<T>> make_preconditioner_of(const Config& config, 
 }
 
 template <class T>
-void solve(const Config& config, const CsrMatrix<T>& matrix, Runtime& runtime, const DistributeOptions& options,
+void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runtime, const DistributeOptions& options,
            const ProgressBar& bar, SolveReport& report)
 {
+    const CsrMatrix<T>& matrix = loaded.matrix;
     DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
-    System<T> system = make_system(config, distributed);
+    System<T> system = make_system(config, distributed, loaded.row_at);
     SolverOptions solver_keys = solver_options(config);
     solver_keys.callback = [&bar](const SolverProgress& progress) {
         bar.solving(progress);
@@ -171,10 +163,7 @@ void solve(const Config& config, const CsrMatrix<T>& matrix, Runtime& runtime, c
     for (std::string& note : solve_advice<T>(matrix, std::span<const T>(system.b), solver_keys, report.result)) {
         report.notes.push_back(std::move(note));
     }
-    if (!config.solver.output.empty()) {
-        const PendingOutput pending(config.solver.output);
-        write_vector<T>(config.solver.output, std::span<const T>(system.x));
-    }
+    write_result<T>(config.solver.output, system.x, loaded.row_at);
 }
 
 template <class T>
@@ -189,14 +178,20 @@ int run(const Config& config, bool dry_run)
     options.progress = bar.callback();
     Runtime runtime(runtime_options(config));
     const auto begin = std::chrono::steady_clock::now();
-    const CsrMatrix<T> matrix = load_matrix<T>(config.matrix, bar.callback());
-    const double load_seconds = seconds_since(begin);
-
+    double load_seconds = 0;
     SolveReport report;
     if (dry_run) {
-        report.plan = runtime.plan(matrix.view(), options);
+        report.plan = dry_plan<T>(
+            config, runtime, options,
+            [&](const CsrMatrix<T>& matrix) -> Planner {
+                return [&](const DistributeOptions& o) { return runtime.plan(matrix.view(), o); };
+            },
+            report.notes);
+        load_seconds = seconds_since(begin);
     } else {
-        solve(config, matrix, runtime, options, bar, report);
+        const NumberedMatrix<T> loaded = load_numbered<T>(config.matrix, bar.callback());
+        load_seconds = seconds_since(begin);
+        solve(config, loaded, runtime, options, bar, report);
     }
     report.matrix = describe(config.matrix);
     report.rhs = describe_rhs(config);
@@ -206,8 +201,11 @@ int run(const Config& config, bool dry_run)
         config.solver.inner == "none" ? config.solver.preconditioner : config.solver.inner + " in float";
     report.tolerance = config.solver.tolerance;
     report.absolute_tolerance = config.solver.absolute_tolerance;
-    report.setup.insert(report.setup.begin(),
-                        PhaseTimes{config.matrix.file.empty() ? "generate" : "read", {load_seconds}, true});
+    report.setup.insert(report.setup.begin(), PhaseTimes{dry_run                      ? "plan"
+                                                         : config.matrix.file.empty() ? "generate"
+                                                                                      : "read",
+                                                         {load_seconds},
+                                                         true});
     report.context = run_context();
     clear_progress_line();
     write_report(report.to_text(), report.to_json(), config.output.json);
@@ -238,7 +236,7 @@ void check(const Config& config)
                         "matrix.precision is \"float\"");
         }
     }
-    require_vector_output("solver.output", config.solver.output);
+    require_result_name("solver.output", config.solver.output, written_vector_endings());
 }
 
 int start(const Options& options)

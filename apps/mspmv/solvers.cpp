@@ -93,7 +93,7 @@ void add_solvers(CLI::App& app, Action& action)
     command->footer("Example:\n  mspmv solvers");
     command->callback([&action, markdown] {
         action = [markdown] {
-            print(*markdown ? document() : list());
+            *markdown ? print(document()) : print_fitted(list());
             return 0;
         };
     });

@@ -14,6 +14,8 @@
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
+#include "apps/mspmv/signals.hpp"
+#include "apps/mspmv/vectors.hpp"
 
 namespace rmsp::mspmv {
 namespace {
@@ -22,6 +24,7 @@ struct Options : ConfigOptions {
     std::string b;
     std::string product;
     std::string memory_limit;
+    std::string output;
 };
 
 /// The second matrix of A B: the file or description of [spgemm] with the values and seed of [matrix].
@@ -76,6 +79,24 @@ Factors<T> load(const Config& config, const Progress& progress)
     return factors;
 }
 
+/// Writes C, without what spgemm.prune_below leaves out, where the configuration asks for it; one that failed the
+/// comparison is not written.
+template <class T>
+void save(const Config& config, const CsrMatrix<T>& c, SpgemmReport& report)
+{
+    const bool prunes = config.spgemm.prune_below > 0;
+    const CsrMatrix<T> left = prunes ? pruned<T>(c.view(), config.spgemm.prune_below) : CsrMatrix<T>();
+    if (prunes) {
+        report.notes.push_back(
+            fmt::format("{} of {} entries are not below {}", left.nnz(), c.nnz(), config.spgemm.prune_below));
+    }
+    const std::string& path = config.spgemm.output;
+    if (!path.empty() && (!report.verification.done || report.verification.passed)) {
+        const PendingOutput pending(path);
+        write_matrix<T>(path, prunes ? left.view() : c.view());
+    }
+}
+
 /// One kernel: the call from host to host, the comparison, then the timed rounds on the devices.
 template <class T>
 void multiply_with(Runtime& runtime, const Config& config, const Factors<T>& factors, const SpgemmOptions& options,
@@ -117,11 +138,7 @@ void multiply_with(Runtime& runtime, const Config& config, const Factors<T>& fac
     }
     if (suffix.empty()) {
         report.plan = product.plan();
-        if (config.spgemm.prune_below > 0) {
-            const std::int64_t left = pruned<T>(c.view(), config.spgemm.prune_below).nnz();
-            report.notes.push_back(
-                fmt::format("{} of {} entries are not below {}", left, c.nnz(), config.spgemm.prune_below));
-        }
+        save(config, c, report);
     }
 }
 
@@ -177,7 +194,14 @@ int start(const Options& options)
     const Config config = configuration(options, "spgemm",
                                         {{"spgemm.file", options.b},
                                          {"spgemm.product", other_b ? "ab" : options.product},
-                                         {"spgemm.memory_limit", options.memory_limit}});
+                                         {"spgemm.memory_limit", options.memory_limit},
+                                         {"spgemm.output", options.output}});
+    require_result_name("spgemm.output", config.spgemm.output, written_endings());
+    if (!config.spgemm.output.empty() && config.matrix.renumber) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("spgemm.output (\"{}\") would be in another numbering than A's: matrix.renumber is set",
+                                config.spgemm.output));
+    }
     return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
                                               : run<double>(config, options.dry_run);
 }
@@ -194,12 +218,14 @@ void add_spgemm(CLI::App& app, Action& action)
     add_text(*command, "--product", options->product, "NAME", "aa, aat, ata or ab: A A, A A^T, A^T A, A B");
     add_text(*command, "--memory-limit", options->memory_limit, "NUMBER",
              "memory of each device to use: up to 1 a share of what is free, above it bytes");
+    add_text(*command, "-o,--output", options->output, "FILE", "write C: .npz or .mtx");
     options->add_others(*command);
     command->footer(
         "Examples:\n"
         "  mspmv spgemm configs/spgemm.toml\n"
         "  mspmv spgemm --matrix a.mtx.gz --product ata --json report.json\n"
         "  mspmv spgemm --matrix a.npz --b b.npz --memory-limit 20e9\n"
+        "  mspmv spgemm --matrix a.npz --product aat -o c.npz\n"
         "  mspmv spgemm configs/spgemm.toml --dry-run");
     command->callback([&action, options] { action = [options] { return start(*options); }; });
 }

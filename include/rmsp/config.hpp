@@ -36,6 +36,7 @@ struct Config {
         std::vector<std::string> transports;  ///< runtime.transports
         double limit_gbs = 0;                 ///< runtime.limit_gbs
         std::string topology;                 ///< runtime.topology: plan for a described machine (needs --dry-run)
+        std::string machine;                  ///< runtime.machine: the same by a name of machine_names()
         std::string cache = "auto";           ///< runtime.cache: auto, off, or a folder
     } runtime;
     struct PartitionKeys {
@@ -63,6 +64,9 @@ struct Config {
         std::string cache = "warm";          ///< run.cache: warm, cold
         double alpha = 1.0;                  ///< run.alpha
         double beta = 0.0;                   ///< run.beta
+        std::string x;                       ///< run.x: a file; empty: random
+        std::string y_in;                    ///< run.y_in: the y that beta multiplies, a file; empty: random
+        std::string y;                       ///< run.y: where y goes; empty: nowhere
         bool verify = true;                  ///< run.verify
         bool compare_vendor =
             false;  ///< run.compare_vendor: also time the vendor's kernel (GPUs: cuSPARSE) in this run
@@ -83,6 +87,7 @@ struct Config {
         std::int64_t iterations = 10;      ///< spgemm.iterations, at least 1
         std::int64_t warmup = 2;           ///< spgemm.warmup
         std::int64_t sampled_rows = 1000;  ///< spgemm.sampled_rows
+        std::string output;                ///< spgemm.output: where C goes; empty: nowhere
     } spgemm;
     struct SolverKeys {
         std::string method = "cg";            ///< solver.method: a name of list_solvers()

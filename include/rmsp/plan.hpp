@@ -62,6 +62,12 @@ struct ShardPlan {
     double predicted_seconds = 0;
 };
 
+/// How long an apply would take on so many of the devices.
+struct DevicePrediction {
+    int devices = 0;
+    double seconds = 0;
+};
+
 /// The whole decision, printed by `--dry-run` and in every report. Immutable once a matrix is distributed.
 struct Plan {
     std::int64_t rows = 0;
@@ -90,8 +96,12 @@ struct Plan {
     /// distributed in the end. Below 0: not measured (see DistributeOptions::balance).
     double first_time_imbalance = -1;
     double time_imbalance = -1;
-    int moves = 0;  ///< how often the cuts were moved for it
+    int moves = 0;                              ///< how often the cuts were moved for it
+    std::int64_t expected_applies = 0;          ///< what the kernels were chosen for; 0: any number
+    std::vector<DevicePrediction> predictions;  ///< on other numbers of devices, where a dry run asked for them
 
+    /// Of one apply: the slowest device and the merge; 0 where a limit is unknown.
+    RMSP_API double predicted_seconds() const;
     RMSP_API std::string to_text() const;
 };
 

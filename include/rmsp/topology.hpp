@@ -25,6 +25,7 @@ struct GpuDescription {
     std::string name;         ///< product name, empty when unknown
     int numa_node = -1;       ///< index into Topology::nodes (not the OS number), -1: the platform does not say
     std::string numa_source;  ///< who said so: "hwloc", "sysfs", "description", or why nobody did
+    double memory_gbs = 0;    ///< bandwidth of its memory in GB/s by its data sheet; 0: the description does not say
     bool operator==(const GpuDescription&) const = default;
 };
 
@@ -46,6 +47,13 @@ struct Topology {
     /// The TOML description of this topology; load() of it gives an equal value (but for source and live).
     RMSP_API std::string to_toml() const;
 };
+
+/// The described machines that come with librmsp ("dgx-h200", "summit", ...), in alphabetic order: the files of
+/// share/rmsp/machines beside the library. Empty where that folder is not there.
+RMSP_API std::vector<std::string> machine_names();
+/// The description of one of them, for Topology::load() and RuntimeOptions::topology_file.
+/// \throws Error(usage) for an unknown name, with those that are known and the nearest of them
+RMSP_API std::string machine_file(const std::string& name);
 
 /// How strictly threads are bound. RMSP_BIND or runtime.bind sets it. automatic: where the system allows it; strict: it
 /// is an error of the Runtime's constructor if a thread cannot be bound.

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <iterator>
-#include <memory>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -362,6 +358,12 @@ void assign_named(Config& config, const std::vector<Key>& keys, const std::strin
     } else if (name == "matrix.generate" && !config.matrix.generate.empty()) {
         config.matrix.file.clear();
     }
+    // So does a later description of a machine.
+    if (name == "runtime.topology" && !config.runtime.topology.empty()) {
+        config.runtime.machine.clear();
+    } else if (name == "runtime.machine" && !config.runtime.machine.empty()) {
+        config.runtime.topology.clear();
+    }
 }
 
 void apply_override(Config& config, const std::vector<Key>& keys, const std::string& text)
@@ -402,6 +404,10 @@ Config parse_config(const std::string& text, const std::string& name, const std:
         fail(name, fmt::format("matrix.file (\"{}\") and matrix.generate (\"{}\") exclude each other",
                                config.matrix.file, config.matrix.generate));
     }
+    if (!config.runtime.topology.empty() && !config.runtime.machine.empty()) {
+        fail(name, fmt::format("runtime.topology (\"{}\") and runtime.machine (\"{}\") exclude each other",
+                               config.runtime.topology, config.runtime.machine));
+    }
     apply_environment(keys);
     const bool generated = !config.matrix.generate.empty();
     const std::string values = std::exchange(config.matrix.values, "");
@@ -416,26 +422,6 @@ Config parse_config(const std::string& text, const std::string& name, const std:
         fail(name, "no matrix: one of matrix.file and matrix.generate must be given");
     }
     return config;
-}
-
-Config load_config(const std::string& path, const std::vector<std::string>& overrides)
-{
-    const auto fail_read = [&] {
-        throw Error(ErrorCode::io, fmt::format("{}: cannot read the configuration: {}", path, std::strerror(errno)));
-    };
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-    if (file == nullptr) {
-        fail_read();
-    }
-    std::string text;
-    std::array<char, 4096> block;
-    while (const std::size_t n = std::fread(block.data(), 1, block.size(), file.get())) {
-        text.append(block.data(), n);
-    }
-    if (std::ferror(file.get()) != 0) {
-        fail_read();
-    }
-    return parse_config(text, path, overrides);
 }
 
 void set_key(Config& config, const std::string& name, const std::string& value)

@@ -33,9 +33,52 @@ std::string placement_reasons(const std::vector<ShardPlan>& shards)
     return out;
 }
 
-/// What the kernels were chosen among, for the device where the choice matters most: the one with the most nonzeros.
-std::string choice_text(const std::vector<ShardPlan>& shards)
+double listed_seconds(const KernelCandidate& c)
 {
+    return c.measured_seconds > 0 ? c.measured_seconds : c.predicted_seconds;
+}
+
+/// Why the kernel was taken although others are listed as faster; "" where none is.
+std::string reason_against_faster(const ShardPlan& shard, std::int64_t applies)
+{
+    const auto chosen = std::find_if(shard.candidates.begin(), shard.candidates.end(),
+                                     [&](const KernelCandidate& c) { return c.kernel == shard.kernel; });
+    std::string out;
+    for (const KernelCandidate& c : shard.candidates) {
+        if (chosen == shard.candidates.end() || !(listed_seconds(c) < listed_seconds(*chosen))) {
+            continue;
+        }
+        if (chosen->measured_seconds > 0 && !(c.measured_seconds > 0)) {
+            out += fmt::format("; {} is predicted only, and what was measured counts first", c.kernel);
+        } else if (c.prepare_seconds > chosen->prepare_seconds && applies > 0) {
+            const double gain = chosen->predicted_seconds - c.predicted_seconds;
+            out += fmt::format("; {} needs a format that takes {} to make, and {} applies gain {}", c.kernel,
+                               text::seconds(c.prepare_seconds), text::grouped(applies),
+                               text::seconds(gain * static_cast<double>(applies)));
+        }
+    }
+    return out;
+}
+
+std::string predictions_text(const Plan& plan)
+{
+    if (plan.predictions.empty()) {
+        return "";
+    }
+    using Align = text::Table::Align;
+    text::Table table({{"devices", Align::right}, {"an apply", Align::right}, {"speed-up", Align::right}});
+    const double one = plan.predictions.front().seconds;
+    for (const DevicePrediction& p : plan.predictions) {
+        table.add({fmt::format("{}", p.devices), text::seconds(p.seconds),
+                   p.seconds > 0 ? fmt::format("{:.2f}", one / p.seconds) : "-"});
+    }
+    return table.to_text(14);
+}
+
+/// What the kernels were chosen among, for the device where the choice matters most: the one with the most nonzeros.
+std::string choice_text(const Plan& plan)
+{
+    const std::vector<ShardPlan>& shards = plan.shards;
     const auto largest = std::max_element(shards.begin(), shards.end(), [](const ShardPlan& a, const ShardPlan& b) {
         return (a.candidates.empty() ? -1 : a.part.nnz()) < (b.candidates.empty() ? -1 : b.part.nnz());
     });
@@ -44,8 +87,7 @@ std::string choice_text(const std::vector<ShardPlan>& shards)
     }
     std::string list;
     for (const KernelCandidate& c : largest->candidates) {
-        list += fmt::format("{}{} {}{}", list.empty() ? "" : ", ", c.kernel,
-                            text::seconds(c.measured_seconds > 0 ? c.measured_seconds : c.predicted_seconds),
+        list += fmt::format("{}{} {}{}", list.empty() ? "" : ", ", c.kernel, text::seconds(listed_seconds(c)),
                             c.measured_seconds > 0 ? " measured" : "");
     }
     std::string out =
@@ -53,7 +95,7 @@ std::string choice_text(const std::vector<ShardPlan>& shards)
     if (largest->break_even_applies > 0) {
         out += fmt::format("; its format pays after {:.0f} applies", std::ceil(largest->break_even_applies));
     }
-    return text::wrapped("  kernels     ", out);
+    return text::wrapped("  kernels     ", out + reason_against_faster(*largest, plan.expected_applies));
 }
 
 /// "csr", "coo by column"
@@ -104,14 +146,12 @@ std::string Plan::to_text() const
         }
     }
     std::int64_t split_rows = 0;
-    double predicted = 0;
     for (const ShardPlan& shard : shards) {
         split_rows += shard.part.start_flag ? 1 : 0;
-        predicted = std::max(predicted, shard.predicted_seconds);
     }
     out += table;
     out += placement_reasons(shards);
-    out += choice_text(shards);
+    out += choice_text(*this);
     const char* const line = order == CooOrder::by_column ? "column" : "row";
     std::string balance = fmt::format("nonzeros within {} of the fair share; {} {}{} cut between devices",
                                       text::percent(nonzero_imbalance), split_rows, line, split_rows == 1 ? "" : "s");
@@ -143,12 +183,29 @@ std::string Plan::to_text() const
         out += text::wrapped("  devices     ",
                              fmt::format("parts on {} of {}: {}", devices, shards.size(), devices_reason));
     }
-    if (predicted > 0) {
-        out +=
-            fmt::format("  predicted   {} an apply, by the bandwidth of each device and what is known of its kernel\n",
-                        text::seconds(predicted));
+    if (const double predicted = predicted_seconds(); predicted > 0) {
+        out += text::wrapped(
+            "  predicted   ",
+            fmt::format(
+                "{} an apply{}, by each device's bandwidth and what is known of its kernel", text::seconds(predicted),
+                expected_applies > 0 ? fmt::format(", {} for {} of them",
+                                                   text::seconds(predicted * static_cast<double>(expected_applies)),
+                                                   text::grouped(expected_applies))
+                                     : ""));
     }
-    return out;
+    return out + predictions_text(*this);
+}
+
+double Plan::predicted_seconds() const
+{
+    double slowest = 0;
+    for (const ShardPlan& shard : shards) {
+        if (shard.part.nnz() > 0 && !(shard.predicted_seconds > 0)) {
+            return 0;
+        }
+        slowest = std::max(slowest, shard.predicted_seconds);
+    }
+    return slowest > 0 ? slowest + merge_seconds : 0;
 }
 
 }  // namespace rmsp

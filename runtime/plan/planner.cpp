@@ -351,6 +351,7 @@ Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const Di
     plan.format = a.format;
     plan.order = a.transposed ? CooOrder::by_column : a.order;
     plan.precision = sizeof(T) == 8 ? "double" : "float";
+    plan.expected_applies = options.expected_applies;
     plan.mode = streamed ? "streamed" : "resident";
     plan.transport = runtime.connection.name;
     plan.transport_reason = runtime.connection.reason;

@@ -87,7 +87,7 @@ std::string EigenReport::to_json() const
                           {"eigenvalues", result.values},
                           {"residuals", result.residuals}});
     }
-    return report::document(std::move(about), std::move(benchmarks));
+    return report::document(std::move(about), std::move(benchmarks), to_text());
 }
 
 }  // namespace rmsp

@@ -15,6 +15,10 @@ std::vector<std::string> device_names(const Plan& plan)
 
 Json plan_json(const Plan& plan)
 {
+    Json predictions = Json::array();
+    for (const DevicePrediction& p : plan.predictions) {
+        predictions.push_back({{"devices", p.devices}, {"seconds", p.seconds}});
+    }
     Json shards = Json::array();
     for (const ShardPlan& s : plan.shards) {
         Json candidates = Json::array();
@@ -69,6 +73,9 @@ Json plan_json(const Plan& plan)
             {"first_time_imbalance", plan.first_time_imbalance},
             {"time_imbalance", plan.time_imbalance},
             {"moves", plan.moves},
+            {"expected_applies", plan.expected_applies},
+            {"predicted_seconds", plan.predicted_seconds()},
+            {"predictions", std::move(predictions)},
             {"shards", std::move(shards)}};
 }
 

@@ -84,7 +84,7 @@ std::string Report::to_json() const
     for (std::size_t i = 0; i < measurements.size(); ++i) {
         benchmarks.push_back(benchmark_json(measurements[i], *this, i));
     }
-    return report::document(context_json(*this), std::move(benchmarks));
+    return report::document(context_json(*this), std::move(benchmarks), to_text());
 }
 
 }  // namespace rmsp

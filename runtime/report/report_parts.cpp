@@ -156,8 +156,14 @@ Json benchmark_json(const Measurement& m, const Verification& v, std::size_t ind
             {"overflows", v.done ? Json(v.overflows) : Json()}};
 }
 
-std::string document(Json context, Json benchmarks)
+std::string document(Json context, Json benchmarks, const std::string& text)
 {
+    Json& lines = context["text"] = Json::array();
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find('\n', begin), text.size());
+        lines.push_back(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
     const Json whole = {{"context", std::move(context)}, {"benchmarks", std::move(benchmarks)}};
     // File and host names need not be UTF-8; JSON must be.
     return whole.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

@@ -54,6 +54,7 @@ Json plan_json(const Plan& plan);
 Json phases_json(const std::vector<PhaseTimes>& phases, double unit);
 /// The fields of Google Benchmark, phases and verification; number `index` of the document.
 Json benchmark_json(const Measurement& m, const Verification& v, std::size_t index);
-std::string document(Json context, Json benchmarks);
+/// The whole document, with the lines of `text` as context.text.
+std::string document(Json context, Json benchmarks, const std::string& text);
 
 }  // namespace rmsp::report

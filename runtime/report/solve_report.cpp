@@ -167,7 +167,7 @@ std::string SolveReport::to_json() const
                           {"solution_error", solution_error >= 0 ? Json(solution_error) : Json()},
                           {"residual_history", result.history}});
     }
-    return report::document(std::move(about), std::move(benchmarks));
+    return report::document(std::move(about), std::move(benchmarks), to_text());
 }
 
 }  // namespace rmsp

@@ -105,7 +105,7 @@ std::string SpgemmReport::to_json() const
         benchmark["peak_bytes"] = peak;
         benchmark["imbalance"] = {{"products", plan.product_imbalance}, {"time", m.time_imbalance}};
     }
-    return report::document(std::move(about), std::move(benchmarks));
+    return report::document(std::move(about), std::move(benchmarks), to_text());
 }
 
 }  // namespace rmsp

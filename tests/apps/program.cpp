@@ -27,9 +27,15 @@ const char* const mspmv_path = RMSP_MSPMV;
 
 Outcome mspmv(const std::vector<std::string>& words, const std::vector<std::string>& environment)
 {
+    return mspmv_in(source_path(""), words, environment);
+}
+
+Outcome mspmv_in(const std::string& folder, const std::vector<std::string>& words,
+                 const std::vector<std::string>& environment)
+{
     const Scratch scratch;
     std::string command =
-        "cd " + quoted(source_path("")) + " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT RMSP_CACHE_DIR=off";
+        "cd " + quoted(folder) + " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT RMSP_CACHE_DIR=off";
     for (const std::string& setting : environment) {
         command += ' ' + quoted(setting);
     }

@@ -22,6 +22,10 @@ struct Outcome {
 /// RMSP_* variables of this process are not passed on.
 Outcome mspmv(const std::vector<std::string>& words, const std::vector<std::string>& environment = {});
 
+/// The same in another folder.
+Outcome mspmv_in(const std::string& folder, const std::vector<std::string>& words,
+                 const std::vector<std::string>& environment = {});
+
 /// A fresh empty folder of the running test, in the build tree; removed with the object.
 class Scratch {
 public:

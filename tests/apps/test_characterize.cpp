@@ -115,9 +115,8 @@ TEST(CharacterizeCommand, ZoltanPartitions)
 
 TEST(CharacterizeCommand, PredictsForADescribedMachine)
 {
-    const Outcome outcome =
-        mspmv({"characterize", "--set", "matrix.generate=stencil27 12 12 12", "--partitioner", "greedy", "--dry-run",
-               "--topology", "tests/topologies/dgx-h200.toml", "--json", "-"});
+    const Outcome outcome = mspmv({"characterize", "--set", "matrix.generate=stencil27 12 12 12", "--partitioner",
+                                   "greedy", "--dry-run", "--topology", "machines/dgx-h200.toml", "--json", "-"});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const json document = json::parse(outcome.out);
     EXPECT_FALSE(document.at("predicted").at("kernels").empty());

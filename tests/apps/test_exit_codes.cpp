@@ -56,7 +56,7 @@ TEST(ExitCode, UsageIsTwo)
     expect_failure(2, "ell", small_run_with({"--format", "ell"}));
     expect_failure(2, "no-such-kernel", small_run_with({"--set", "kernel.spmv=no-such-kernel"}));
     expect_failure(2, "tpu", small_run_with({"--devices", "tpu:2"}));
-    expect_failure(2, "--dry-run", small_run_with({"--topology", "tests/topologies/summit.toml"}));
+    expect_failure(2, "--dry-run", small_run_with({"--topology", "machines/summit.toml"}));
     expect_failure(2, "or 4096 threads", small_run_with({"--devices", "host:1000x1000"}));
     expect_failure(2, "runtime.weights", small_run_with({"--set", "runtime.weights=1,2,3"}));
     expect_failure(2, "partition.devices", small_run_with({"--set", "partition.devices=5"}));
@@ -182,7 +182,7 @@ TEST(ExitCode, SpgemmSaysWhatIsWrong)
     expect_failure(2, "--product ata does not have", with({"--product", "ata", "--b", "b.npz"}));
     expect_failure(2, "no-such-kernel", with({"--set", "spgemm.kernel=no-such-kernel"}));
     expect_failure(2, "\"chunks\"", with({"--set", "spgemm.accumulator=chunks"}));
-    expect_failure(2, "--dry-run", with({"--topology", "tests/topologies/summit.toml"}));
+    expect_failure(2, "--dry-run", with({"--topology", "machines/summit.toml"}));
     expect_failure(4, "does not fit the memory of device", with({"--memory-limit", "100"}));
 }
 

@@ -120,7 +120,7 @@ TEST(Files, ReportReplacesWhatALinkPointsTo)
 TEST(Files, TopologyDescriptionsComeBack)
 {
     const Scratch scratch;
-    const Outcome first = mspmv({"topo", "--toml", "--topology", "tests/topologies/summit.toml"});
+    const Outcome first = mspmv({"topo", "--toml", "--topology", "machines/summit.toml"});
     ASSERT_EQ(first.exit_code, 0) << first.err;
     std::ofstream(scratch / "again.toml") << first.out;
     EXPECT_EQ(mspmv({"topo", "--toml", "--topology", scratch / "again.toml"}).out, first.out);

@@ -13,6 +13,9 @@ if(STEP STREQUAL "install")
     # The driver finds its library from where it was installed.
     unset(ENV{LD_LIBRARY_PATH})
     run("${prefix}/${BINDIR}/mspmv" --version)
+    # And what comes with it, wherever it is called.
+    run("${CMAKE_COMMAND}" -E chdir "${WORK_DIR}" "${prefix}/${BINDIR}/mspmv" run summit.toml --dry-run
+        --set "matrix.generate=stencil7 9 9 9")
 elseif(STEP STREQUAL "find_package")
     set(build "${WORK_DIR}/find_package")
     file(REMOVE_RECURSE "${build}")

@@ -28,7 +28,7 @@ std::vector<Placement> place(const Topology& t, BindPolicy policy = BindPolicy::
 
 TEST(PlaceGpus, OnPower8)
 {
-    const std::vector<Placement> p = place(machine("power8-4gpu.toml"));
+    const std::vector<Placement> p = place(machine("power8"));
     EXPECT_THAT(nodes_of(p), ElementsAre(0, 0, 1, 1));
     EXPECT_THAT(first_threads(p), ElementsAre(0, 16, 80, 96));
     EXPECT_THAT(p[0].cpus, ElementsAre(0, 1, 8, 9));
@@ -39,7 +39,7 @@ TEST(PlaceGpus, OnPower8)
 
 TEST(PlaceGpus, OnSummitInWholeCores)
 {
-    const std::vector<Placement> p = place(machine("summit.toml"), BindPolicy::strict);
+    const std::vector<Placement> p = place(machine("summit"), BindPolicy::strict);
     EXPECT_THAT(nodes_of(p), ElementsAre(0, 0, 0, 1, 1, 1));
     EXPECT_THAT(first_threads(p), ElementsAre(0, 28, 56, 88, 116, 144));
     EXPECT_EQ(p[0].cpus, range(0, 27)) << "7 of 22 cores of 4 threads";
@@ -50,12 +50,12 @@ TEST(PlaceGpus, OnSummitInWholeCores)
 
 TEST(PlaceGpus, OnDgx1AndDgxH200)
 {
-    const std::vector<Placement> dgx1 = place(machine("dgx1.toml"));
+    const std::vector<Placement> dgx1 = place(machine("dgx-1"));
     EXPECT_THAT(nodes_of(dgx1), ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
     EXPECT_THAT(first_threads(dgx1), ElementsAre(0, 5, 10, 15, 20, 25, 30, 35));
     EXPECT_THAT(dgx1[1].cpus, ElementsAre(5, 45, 6, 46, 7, 47, 8, 48, 9, 49));
 
-    const std::vector<Placement> h200 = place(machine("dgx-h200.toml"));
+    const std::vector<Placement> h200 = place(machine("dgx-h200"));
     EXPECT_THAT(nodes_of(h200), ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
     EXPECT_THAT(first_threads(h200), ElementsAre(0, 14, 28, 42, 56, 70, 84, 98));
     std::set<int> pus;
@@ -82,7 +82,7 @@ TEST(PlaceGpus, SpreadsGpusWithoutANode)
 
 TEST(PlaceGpus, DividesANodeAmongTheGpusInUseOnly)
 {
-    const Topology t = machine("dgx-h200.toml");
+    const Topology t = machine("dgx-h200");
     const std::vector<Placement> p = place_gpus(t, {t.gpus[6], t.gpus[1]}, BindPolicy::automatic);
     EXPECT_THAT(nodes_of(p), ElementsAre(1, 0));
     EXPECT_THAT(first_threads(p), ElementsAre(56, 0));
@@ -102,7 +102,7 @@ TEST(PlaceGpus, SharesCoresThatAreFewerThanGpus)
 
 TEST(PlaceGpus, FallsBackWhenTheCpusetLeavesTheNodeNoCore)
 {
-    Topology t = machine("power8-4gpu.toml");
+    Topology t = machine("power8");
     t.nodes[1].cores.clear();
     t.nodes[1].pus.clear();
     const std::vector<Placement> p = place(t);
@@ -133,7 +133,7 @@ TEST(PlaceGpus, SpreadsOnlyOverNodesWithCores)
 
 TEST(PlaceGpus, DoesNotBindWhenBindingIsOff)
 {
-    for (const Placement& placement : place(machine("summit.toml"), BindPolicy::none)) {
+    for (const Placement& placement : place(machine("summit"), BindPolicy::none)) {
         EXPECT_THAT(placement.cpus, IsEmpty());
         EXPECT_THAT(placement.threads, IsEmpty());
         EXPECT_EQ(placement.reason, "binding is off");
@@ -149,7 +149,7 @@ TEST(PlaceGpus, RefusesANodeThatDoesNotExist)
 
 TEST(PlaceHostDevices, DividesTheCoresEvenly)
 {
-    const Topology t = machine("dgx1.toml");
+    const Topology t = machine("dgx-1");
     const std::vector<Placement> two = place_host_devices(t, 2, 0, BindPolicy::automatic);
     EXPECT_THAT(nodes_of(two), ElementsAre(0, 1));
     EXPECT_EQ(two[0].threads, range(0, 19));
@@ -168,7 +168,7 @@ TEST(PlaceHostDevices, DividesTheCoresEvenly)
 
 TEST(PlaceHostDevices, GivesTheThreadsAskedForSpreadOverTheNodes)
 {
-    const std::vector<Placement> p = place_host_devices(machine("summit.toml"), 4, 2, BindPolicy::strict);
+    const std::vector<Placement> p = place_host_devices(machine("summit"), 4, 2, BindPolicy::strict);
     EXPECT_THAT(nodes_of(p), ElementsAre(0, 0, 1, 1));
     EXPECT_THAT(p[0].threads, ElementsAre(0, 4));
     EXPECT_EQ(p[0].cpus, range(0, 7));
@@ -178,7 +178,7 @@ TEST(PlaceHostDevices, GivesTheThreadsAskedForSpreadOverTheNodes)
 
 TEST(PlaceHostDevices, UsesHardwareThreadsAndThenSharesThem)
 {
-    const Topology t = machine("power8-4gpu.toml");
+    const Topology t = machine("power8");
     const std::vector<Placement> p = place_host_devices(t, 2, 6, BindPolicy::automatic);
     EXPECT_THAT(p[0].threads, ElementsAre(0, 8, 16, 24, 1, 9));
     EXPECT_THAT(p[0].reason, HasSubstr("6 threads on 8 hardware threads"));
@@ -191,7 +191,7 @@ TEST(PlaceHostDevices, UsesHardwareThreadsAndThenSharesThem)
 
 TEST(PlaceHostDevices, IsStrictWhenAskedTo)
 {
-    const Topology t = machine("power8-4gpu.toml");
+    const Topology t = machine("power8");
     EXPECT_NO_THROW(place_host_devices(t, 4, 2, BindPolicy::strict));
     try {
         place_host_devices(t, 3, 3, BindPolicy::strict);
@@ -208,7 +208,7 @@ TEST(PlaceHostDevices, IsStrictWhenAskedTo)
 
 TEST(PlaceHostDevices, DoesNotBindWhenBindingIsOff)
 {
-    for (const Placement& placement : place_host_devices(machine("dgx1.toml"), 3, 2, BindPolicy::none)) {
+    for (const Placement& placement : place_host_devices(machine("dgx-1"), 3, 2, BindPolicy::none)) {
         EXPECT_EQ(placement.node, -1);
         EXPECT_THAT(placement.cpus, IsEmpty());
         EXPECT_THAT(placement.threads, IsEmpty());

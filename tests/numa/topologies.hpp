@@ -10,7 +10,12 @@
 
 namespace rmsp::test {
 
-inline Topology machine(const std::string& file) { return Topology::load(source_path("tests/topologies/" + file)); }
+/// One of tests/topologies/ by its file, or one that comes with librmsp by its name.
+inline Topology machine(const std::string& name)
+{
+    const bool file = name.find('.') != std::string::npos;
+    return Topology::load(file ? source_path("tests/topologies/" + name) : machine_file(name));
+}
 
 /// first, first + 1, ..., last
 inline std::vector<int> range(int first, int last)

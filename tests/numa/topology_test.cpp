@@ -80,8 +80,9 @@ TEST(DescribedMachines, HaveTheShapeOfTheRealOnes)
         const char* file;
         std::size_t nodes, cores, threads, gpus;
     };
-    for (const Shape& shape : {Shape{"power8-4gpu.toml", 2, 4, 2, 4}, Shape{"summit.toml", 2, 22, 4, 6},
-                               Shape{"dgx1.toml", 2, 20, 2, 8}, Shape{"dgx-h200.toml", 2, 56, 2, 8},
+    for (const Shape& shape : {Shape{"power8", 2, 4, 2, 4}, Shape{"summit", 2, 22, 4, 6}, Shape{"dgx-1", 2, 20, 2, 8},
+                               Shape{"dgx-2", 2, 24, 2, 16}, Shape{"dgx-a100", 8, 16, 2, 8},
+                               Shape{"dgx-h100", 2, 56, 2, 8}, Shape{"dgx-h200", 2, 56, 2, 8},
                                Shape{"vm-4gpu.toml", 1, 64, 1, 4}, Shape{"no-affinity-2node.toml", 2, 8, 2, 5}}) {
         SCOPED_TRACE(shape.file);
         const Topology t = machine(shape.file);
@@ -97,7 +98,31 @@ TEST(DescribedMachines, HaveTheShapeOfTheRealOnes)
         }
         EXPECT_EQ(pus.size(), shape.nodes * shape.cores * shape.threads) << "a hardware thread is on two nodes";
     }
-    EXPECT_EQ(machine("summit.toml").nodes[1].os_index, 8);
+    EXPECT_EQ(machine("summit").nodes[1].os_index, 8);
+}
+
+TEST(DescribedMachines, AreFoundByName)
+{
+    const std::vector<std::string> names = machine_names();
+    EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+    EXPECT_THAT(names,
+                testing::IsSupersetOf({"dgx-1", "dgx-2", "dgx-a100", "dgx-h100", "dgx-h200", "power8", "summit"}));
+    for (const std::string& name : names) {
+        const Topology t = machine(name);
+        EXPECT_FALSE(t.name.empty()) << name;
+        ASSERT_FALSE(t.gpus.empty()) << name;
+        for (const GpuDescription& gpu : t.gpus) {
+            EXPECT_GT(gpu.memory_gbs, 0) << name;
+        }
+    }
+    try {
+        machine_file("dgxh200");
+        FAIL() << "no exception";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::usage);
+        EXPECT_THAT(error.what(), HasSubstr("machine \"dgxh200\" is not one of dgx-1, "));
+        EXPECT_THAT(error.what(), HasSubstr("the nearest is \"dgx-h200\""));
+    }
 }
 
 TEST(LiveTopology, IsThisMachine)

@@ -46,7 +46,7 @@ Partition split_for(const std::vector<Placement>& placements, RowAlignment align
 
 TEST(NodeSplit, OnSummit)
 {
-    const Topology t = machine("summit.toml");
+    const Topology t = machine("summit");
     const std::vector<Placement> placements = place_gpus(t, t.gpus, BindPolicy::automatic);
     EXPECT_THAT(first_threads(placements), ElementsAre(0, 28, 56, 88, 116, 144));
     const Partition p = split_for(placements, RowAlignment::exact);
@@ -60,7 +60,7 @@ TEST(NodeSplit, OnSummit)
 
 TEST(NodeSplit, OnSummitAtRowBoundaries)
 {
-    const Topology t = machine("summit.toml");
+    const Topology t = machine("summit");
     const Partition p = split_for(place_gpus(t, t.gpus, BindPolicy::automatic), RowAlignment::row);
     EXPECT_EQ(p.nodes[0].end_idx, 249571) << "the row boundary nearest to 249750";
     EXPECT_EQ(p.parts[3].start_row, 707);
@@ -70,7 +70,7 @@ TEST(NodeSplit, OnSummitAtRowBoundaries)
 
 TEST(NodeSplit, OnDgx1AndDgxH200)
 {
-    for (const char* file : {"dgx1.toml", "dgx-h200.toml"}) {
+    for (const char* file : {"dgx-1", "dgx-h200"}) {
         SCOPED_TRACE(file);
         const Topology t = machine(file);
         const std::vector<Placement> placements = place_gpus(t, t.gpus, BindPolicy::strict);
@@ -79,14 +79,14 @@ TEST(NodeSplit, OnDgx1AndDgxH200)
         EXPECT_THAT(p.nodes, ElementsAre(NodeShare{0, 0, 4, 0, 249750}, NodeShare{1, 4, 8, 249750, 499500}));
         EXPECT_THAT(nonzeros(p), ElementsAre(62437, 62438, 62437, 62438, 62437, 62438, 62437, 62438));
     }
-    const Topology h200 = machine("dgx-h200.toml");
+    const Topology h200 = machine("dgx-h200");
     EXPECT_THAT(first_threads(place_gpus(h200, h200.gpus, BindPolicy::strict)),
                 ElementsAre(0, 14, 28, 42, 56, 70, 84, 98));
 }
 
 TEST(NodeSplit, OnPower8AndOnAVirtualMachine)
 {
-    const Topology power8 = machine("power8-4gpu.toml");
+    const Topology power8 = machine("power8");
     const Partition p = split_for(place_gpus(power8, power8.gpus, BindPolicy::automatic), RowAlignment::exact);
     EXPECT_THAT(p.nodes, ElementsAre(NodeShare{0, 0, 2, 0, 249750}, NodeShare{1, 2, 4, 249750, 499500}));
     EXPECT_THAT(nonzeros(p), ElementsAre(124875, 124875, 124875, 124875));

@@ -427,7 +427,7 @@ TEST_F(ConfigTest, KeysAreSetAndReadOneByOne)
                 HasSubstr("solver.tolerance must be a number; \"small\" is not one"));
     EXPECT_THAT(usage_error([&] { rmsp::set_key(config, "solver.tolerance", "-1"); }), HasSubstr("at least 0"));
     EXPECT_EQ(config.solver.tolerance, 1e-6);
-    EXPECT_THAT(usage_error([&] { rmsp::key_text(config, "tolerance"); }), HasSubstr("solver.tolerance"));
+    EXPECT_THAT(usage_error([&] { rmsp::key_text(config, "solver.tolerances"); }), HasSubstr("\"solver.tolerance\""));
 }
 
 TEST_F(ConfigTest, TheEnvironmentIsAppliedToAConfiguration)

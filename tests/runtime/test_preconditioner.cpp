@@ -301,6 +301,12 @@ TEST_P(Preconditioners, RenewedOnesHaveTheBitsOfNewOnes)
     std::vector<std::shared_ptr<Preconditioner<double>>> made;
     std::vector<std::vector<double>> old;
     for (const PreconditionerInfo& info : list_preconditioners().subspan(1)) {
+        // Products of sparse matrices, of which multigrid is made, add in no fixed order on GPUs.
+        if (GetParam().gpus > 0 && info.name.find("amg") != std::string_view::npos) {
+            EXPECT_THAT(usage_message([&] { static_cast<void>(make_preconditioner(matrix, std::string(info.name))); }),
+                        HasSubstr("determinism \"run\""));
+            continue;
+        }
         made.push_back(make_preconditioner(matrix, std::string(info.name)));
         old.push_back(applied(*runtime_, matrix, *made.back(), r));
     }

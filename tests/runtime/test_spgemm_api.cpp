@@ -152,7 +152,7 @@ TEST(SpgemmApi, SlicesOfBAreWhatTheirDevicesNeed)
 TEST(SpgemmApi, PlansForAMachineThatIsNotThere)
 {
     RuntimeOptions described;
-    described.topology_file = source_path("tests/topologies/dgx-h200.toml");
+    described.topology_file = machine_file("dgx-h200");
     const Runtime runtime(described);
     const auto a = stencil27<double>(20, 20, 20);
     const SpgemmPlan plan = SparseProduct<double>::plan(runtime, a.view(), a.view());

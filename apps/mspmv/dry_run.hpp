@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <rmsp/config.hpp>
+
+/// Plans of a dry run: on several numbers of devices, and of generated matrices that are too large to be worth
+/// generating.
+namespace rmsp::mspmv {
+
+/// Plans for one matrix, as often as it is asked to.
+using Planner = std::function<Plan(const DistributeOptions&)>;
+template <class T>
+using PlannerOf = std::function<Planner(const CsrMatrix<T>&)>;
+
+/// The plan, with predictions for 1, 2, 4, 8 and 16 of the runtime's devices. A generated matrix of more than about 4
+/// million nonzeros is not made: two of its kind are, of about 1 and 2 million, and what depends on the size is
+/// extrapolated from their plans; a note says so. The bandwidth of this machine's devices is
+/// measured where it is not known.
+/// \throws what load_matrix() and the planner throw
+template <class T>
+Plan dry_plan(const Config& config, Runtime& runtime, const DistributeOptions& options, const PlannerOf<T>& planner,
+              std::vector<std::string>& notes);
+
+}  // namespace rmsp::mspmv

@@ -1,0 +1,201 @@
+#include "apps/mspmv/help.hpp"
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rmsp/error.hpp>
+#include <rmsp/names.hpp>
+#include <rmsp/version.hpp>
+
+#include "apps/mspmv/options.hpp"
+#include "apps/mspmv/output.hpp"
+
+namespace rmsp::mspmv {
+namespace {
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app)
+{
+    return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::vector<std::string> names_of(const std::vector<const CLI::App*>& commands)
+{
+    std::vector<std::string> names;
+    for (const CLI::App* command : commands) {
+        names.push_back(command->get_name());
+    }
+    return names;
+}
+
+/// "--name" and "-n" of the options.
+std::vector<std::string> options_of(const CLI::App& app)
+{
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+        for (const std::string& name : option->get_lnames()) {
+            names.push_back("--" + name);
+        }
+        for (const std::string& name : option->get_snames()) {
+            names.push_back("-" + name);
+        }
+    }
+    return names;
+}
+
+const CLI::App& command_named(const CLI::App& app, const std::string& name)
+{
+    const auto commands = commands_of(app);
+    for (const CLI::App* command : commands) {
+        if (command->get_name() == name) {
+            return *command;
+        }
+    }
+    throw Error(ErrorCode::usage,
+                fmt::format("\"{}\" is no command; did you mean {}?", name, nearest_name(name, names_of(commands))));
+}
+
+/// For troff: no dash becomes a hyphen, no line a request.
+std::string roff(std::string_view text)
+{
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if ((c == '.' || c == '\'') && (i == 0 || text[i - 1] == '\n')) {
+            out += "\\&";
+        }
+        out += c == '-' ? "\\-" : c == '\\' ? "\\e" : std::string(1, c);
+    }
+    return out;
+}
+
+std::string roff_options(const CLI::App& app)
+{
+    std::string out;
+    for (const CLI::Option* option : app.get_options()) {
+        const std::string type = option->get_type_name();
+        out += fmt::format(".TP\n.B {}{}{}\n{}\n", roff(option->get_name(true)), type.empty() ? "" : " ",
+                           type.empty() ? "" : roff(type), roff(option->get_description()));
+    }
+    return out;
+}
+
+std::string roff_footer(const CLI::App& app)
+{
+    return app.get_footer().empty() ? "" : fmt::format(".PP\n.nf\n{}\n.fi\n", roff(app.get_footer()));
+}
+
+std::string man_page(const CLI::App& app)
+{
+    std::string out = fmt::format(
+        ".TH MSPMV 1 \"\" \"librmsp {}\" \"User Commands\"\n.SH NAME\nmspmv \\- sparse matrices on every GPU of a "
+        "node\n"
+        ".SH SYNOPSIS\n.B mspmv\n[OPTIONS] COMMAND [ARGUMENTS]\n.SH DESCRIPTION\n{}.\n.SH OPTIONS\n{}",
+        version(), roff(app.get_description()), roff_options(app));
+    out += ".SH COMMANDS\n";
+    for (const CLI::App* command : commands_of(app)) {
+        out += fmt::format(".SS mspmv {}\n{}.\n{}{}", roff(command->get_name()), roff(command->get_description()),
+                           roff_options(*command), roff_footer(*command));
+    }
+    return out + ".SH NOTES\n" + roff_footer(app);
+}
+
+std::string bash_completion(const CLI::App& app)
+{
+    std::string cases;
+    for (const CLI::App* command : commands_of(app)) {
+        cases +=
+            fmt::format("        {}) words=\"{}\" ;;\n", command->get_name(), fmt::join(options_of(*command), " "));
+    }
+    const std::string global = fmt::format("{}", fmt::join(options_of(app), " "));
+    return fmt::format(
+        "# Completion of mspmv for bash, printed by `mspmv completion bash`.\n"
+        "_mspmv() {{\n"
+        "    local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} command= words i\n"
+        "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+        "        [[ ${{COMP_WORDS[i]}} == -* ]] || {{ command=${{COMP_WORDS[i]}}; break; }}\n"
+        "    done\n"
+        "    if [[ $previous == --machine ]]; then\n"
+        "        COMPREPLY=($(compgen -W \"$(mspmv machines 2>/dev/null | sed -n 's/^\\([a-z0-9-]*\\)  .*/\\1/p')\" -- "
+        "\"$word\"))\n"
+        "        return\n"
+        "    fi\n"
+        "    case $command in\n"
+        "        '') words=\"{} {}\" ;;\n"
+        "        help) words=\"{} --man\" ;;\n"
+        "        completion) words=bash ;;\n"
+        "{}"
+        "    esac\n"
+        "    if [[ $word == -* || -z $command || $command == help || $command == completion ]]; then\n"
+        "        COMPREPLY=($(compgen -W \"$words {}\" -- \"$word\"))\n"
+        "    else\n"
+        "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+        "    fi\n"
+        "}}\n"
+        "complete -o filenames -F _mspmv mspmv\n",
+        fmt::join(names_of(commands_of(app)), " "), global, fmt::join(names_of(commands_of(app)), " "), cases, global);
+}
+
+}  // namespace
+
+void add_help(CLI::App& app, Action& action)
+{
+    struct Options {
+        std::string command;
+        bool man = false;
+    };
+    auto options = std::make_shared<Options>();
+    CLI::App* command = app.add_subcommand("help", "Say what a command does, or all of them as a man page");
+    command->add_option("COMMAND", options->command, "one of the commands")->type_name("NAME");
+    command->add_flag("--man", options->man, "print the man page instead, for troff");
+    command->footer("Examples:\n  mspmv help run\n  mspmv help --man > mspmv.1");
+    command->callback([&app, &action, options] {
+        action = [&app, options] {
+            if (options->man) {
+                print(man_page(app));
+            } else if (options->command.empty()) {
+                print_fitted(app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
+            } else {
+                print_fitted(command_named(app, options->command).help("mspmv", CLI::AppFormatMode::Normal));
+            }
+            return 0;
+        };
+    });
+}
+
+void add_completion(CLI::App& app, Action& action)
+{
+    auto shell = std::make_shared<std::string>();
+    CLI::App* command = app.add_subcommand("completion", "Print what completes the words of mspmv in a shell");
+    command->add_option("SHELL", *shell, "bash")->type_name("NAME")->required()->check(CLI::IsMember({"bash"}));
+    command->footer("Example:\n  mspmv completion bash > /etc/bash_completion.d/mspmv");
+    command->callback([&app, &action] {
+        action = [&app] {
+            print(bash_completion(app));
+            return 0;
+        };
+    });
+}
+
+std::string suggestion(const CLI::App& app)
+{
+    const auto chosen = app.get_subcommands();
+    const auto unknown = app.remaining(true);
+    if (unknown.empty()) {
+        return "";
+    }
+    const std::string word = unknown.front().substr(0, unknown.front().find('='));
+    std::vector<std::string> known = options_of(app);
+    if (chosen.empty()) {
+        known = word.starts_with('-') ? known : names_of(commands_of(app));
+    } else {
+        const std::vector<std::string> more = options_of(*chosen.front());
+        known.insert(known.end(), more.begin(), more.end());
+    }
+    return word.starts_with('-') || chosen.empty() ? fmt::format("; did you mean {}?", nearest_name(word, known)) : "";
+}
+
+}  // namespace rmsp::mspmv

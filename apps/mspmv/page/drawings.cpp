@@ -1,0 +1,403 @@
+#include "apps/mspmv/page/drawings.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "apps/mspmv/page/svg.hpp"
+
+namespace rmsp::mspmv {
+namespace {
+
+/// "cuda:0 NVIDIA H200" -> "cuda:0".
+std::string short_name(const std::string& name) { return name.substr(0, name.find(' ')); }
+
+std::vector<std::string> device_names(const Json& context)
+{
+    std::vector<std::string> names;
+    for (const Json& shard : child_of(child_of(context, "plan"), "shards")) {
+        names.push_back(short_name(text_of(shard, "name")));
+    }
+    return names;
+}
+
+double work_of(const Json& shard) { return number_of(shard, shard.contains("products") ? "products" : "nonzeros"); }
+
+std::vector<double> numbers(const Json& list)
+{
+    std::vector<double> out;
+    for (const Json& element : list) {
+        out.push_back(element.is_number() ? element.get<double>() : NAN);
+    }
+    return out;
+}
+
+struct Phase {
+    std::string name;
+    std::vector<double> begin;
+    std::vector<double> end;
+};
+
+/// Phases that take place at the same time begin together: an exchange beside the rows that need none of it, which is
+/// within "kernel". All others follow each other.
+std::vector<Phase> placed_phases(const Json& phases, std::size_t devices)
+{
+    const bool overlaps = phases.contains("interior") || phases.contains("first columns");
+    std::vector<double> now(devices, 0.0);
+    std::map<std::string, std::vector<double>> ends;
+    std::vector<Phase> out;
+    for (const auto& [name, list] : phases.items()) {
+        std::vector<double> times = numbers(list);
+        if (times.size() != devices) {
+            continue;
+        }
+        Phase phase{name, now, now};
+        const bool within = overlaps && (name == "interior" || name == "first columns" || name == "kernel");
+        for (std::size_t d = 0; d < devices; ++d) {
+            const double first = out.empty() ? 0.0 : out.front().begin[d];
+            if (within) {
+                phase.begin[d] = first;
+            } else if (overlaps && (name == "boundary" || name == "other columns")) {
+                const auto after = ends.find(name == "boundary" ? "x exchange" : "first columns");
+                phase.begin[d] = after == ends.end() ? now[d] : after->second[d];
+            }
+            phase.end[d] = phase.begin[d] + std::max(0.0, times[d]);
+            now[d] = std::max(now[d], phase.end[d]);
+        }
+        ends[name] = phase.end;
+        out.push_back(std::move(phase));
+    }
+    return out;
+}
+
+}  // namespace
+
+double number_of(const Json& object, const char* key, double otherwise)
+{
+    const auto it = object.is_object() ? object.find(key) : object.end();
+    return it != object.end() && it->is_number() ? it->get<double>() : otherwise;
+}
+
+std::string text_of(const Json& object, const char* key)
+{
+    const auto it = object.is_object() ? object.find(key) : object.end();
+    return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+const Json& child_of(const Json& object, const char* key)
+{
+    static const Json none = Json::array();
+    const auto it = object.is_object() ? object.find(key) : object.end();
+    return it != object.end() && it->is_structured() ? *it : none;
+}
+
+std::string machine_drawing(const Json& context)
+{
+    const Json& plan = child_of(context, "plan");
+    std::map<int, std::vector<const Json*>> nodes;
+    double all = 0;
+    for (const Json& shard : child_of(plan, "shards")) {
+        nodes[static_cast<int>(number_of(shard, "node", -1))].push_back(&shard);
+        all += work_of(shard);
+    }
+    if (nodes.empty()) {
+        return "";
+    }
+    constexpr double left = 8;
+    constexpr double device_width = 78;
+    constexpr double device_height = 40;
+    constexpr int across = 4;
+    const auto node_height = [&](std::size_t devices) {
+        return 26 + 46.0 * static_cast<double>((devices + across - 1) / across);
+    };
+    double height = 6;
+    for (const auto& [node, shards] : nodes) {
+        height += node_height(shards.size()) + 26;
+    }
+    Svg svg(height, "NUMA nodes and devices");
+    std::string transport = text_of(plan, plan.contains("transport") ? "transport" : "exchange");
+    if (transport == "unknown" || transport == "none") {
+        transport.clear();
+    }
+    double y = 6;
+    bool first = true;
+    for (const auto& [node, shards] : nodes) {
+        if (!first) {
+            svg.line(Svg::width / 2, y - 26, Svg::width / 2, y, "link");
+            svg.text(Svg::width / 2 + 6, y - 9, transport);
+        }
+        first = false;
+        const double h = node_height(shards.size());
+        svg.rectangle(left, y, Svg::width - 2 * left, h, "node");
+        svg.text(left + 8, y + 15, node < 0 ? "no NUMA node" : fmt::format("NUMA node {}", node));
+        if (shards.size() > 1) {
+            svg.text(Svg::width - left - 8, y + 15, transport, "end", "quiet");
+        }
+        for (std::size_t i = 0; i < shards.size(); ++i) {
+            const Json& shard = *shards[i];
+            const double dx = left + 8 + static_cast<double>(i % across) * (device_width + 5);
+            const double dy = y + 22 + 46.0 * static_cast<double>(i / across);
+            if (i % across != 0) {
+                svg.line(dx - 5, dy + device_height / 2, dx, dy + device_height / 2, "link");
+            } else if (i > 0) {
+                svg.line(dx + device_width / 2, dy - 6, dx + device_width / 2, dy, "link");
+            }
+            svg.rectangle(dx, dy, device_width, device_height, "device",
+                          fmt::format("{}, kernel {}", text_of(shard, "name"), text_of(shard, "kernel")));
+            svg.text(dx + device_width / 2, dy + 17, short_name(text_of(shard, "name")), "middle");
+            svg.text(dx + device_width / 2, dy + 32,
+                     fmt::format("{:.1f} %", all > 0 ? 100 * work_of(shard) / all : 0.0), "middle", "quiet");
+        }
+        y += h + 26;
+    }
+    return svg.finish();
+}
+
+std::string timeline_drawing(const Json& context, const Json& benchmark)
+{
+    const std::vector<std::string> names = device_names(context);
+    const std::vector<Phase> phases = placed_phases(child_of(benchmark, "phases"), names.size());
+    double last = 0;
+    for (const Phase& phase : phases) {
+        last = std::max(last, *std::max_element(phase.end.begin(), phase.end.end()));
+    }
+    if (phases.empty() || !(last > 0)) {
+        return "";
+    }
+    constexpr double left = 58;
+    const double bar = phases.size() > 3 ? 6 : 9;
+    const double lane = bar * static_cast<double>(phases.size()) + 8;
+    const double scale = (Svg::width - left - 10) / last;
+    const double below = lane * static_cast<double>(names.size()) + 8;
+    Svg svg(below + 30 + 16 * std::ceil(static_cast<double>(phases.size()) / 3), "phases of each device");
+    for (std::size_t d = 0; d < names.size(); ++d) {
+        const double y = 4 + lane * static_cast<double>(d);
+        svg.text(left - 6, y + lane / 2, names[d], "end");
+        for (std::size_t p = 0; p < phases.size(); ++p) {
+            const double begin = phases[p].begin[d];
+            svg.rectangle(
+                left + scale * begin, y + bar * static_cast<double>(p),
+                std::max(0.8, scale * (phases[p].end[d] - begin)), bar - 1, fmt::format("c{}", p % 8),
+                fmt::format("{}: {}, {}", names[d], phases[p].name, seconds_text((phases[p].end[d] - begin) * 1e-6)));
+        }
+    }
+    svg.line(left, below, Svg::width - 10, below, "axis");
+    svg.text(left, below + 14, "0", "middle", "quiet");
+    svg.text(Svg::width - 10, below + 14, seconds_text(last * 1e-6), "end", "quiet");
+    for (std::size_t p = 0; p < phases.size(); ++p) {
+        const double x = 10 + 116.0 * static_cast<double>(p % 3);
+        const double y = below + 22 + 16.0 * static_cast<double>(p / 3);
+        svg.rectangle(x, y, 10, 10, fmt::format("c{}", p % 8));
+        svg.text(x + 15, y + 9, phases[p].name);
+    }
+    return svg.finish();
+}
+
+std::string roofline_drawing(const Json& benchmarks)
+{
+    struct Point {
+        std::string name;
+        double intensity, gflops;
+    };
+    std::vector<Point> points;
+    double limit = 0;
+    for (const Json& b : benchmarks) {
+        const double gflops = number_of(b, "gflops");
+        const double bytes = number_of(b, "bytes_per_second");
+        if (gflops > 0 && bytes > 0) {
+            points.push_back({text_of(b, "name"), gflops * 1e9 / bytes, gflops});
+            limit = std::max(limit, number_of(b, "limit_gbs"));
+        }
+    }
+    if (points.empty() || !(limit > 0)) {
+        return "";
+    }
+    double low = INFINITY;
+    double high = 0;
+    for (const Point& p : points) {
+        low = std::min({low, p.gflops, p.intensity * limit});
+        high = std::max({high, p.gflops, p.intensity * limit});
+    }
+    constexpr double x0 = 44;
+    constexpr double x1 = Svg::width - 10;
+    constexpr double y0 = 190;
+    constexpr double y1 = 10;
+    const double first_x = std::floor(std::log10(points.front().intensity) * 2) / 2 - 0.5;
+    const double last_x = first_x + 1.5;
+    const double first_y = std::floor(std::log10(low));
+    const double last_y = std::max(first_y + 1, std::ceil(std::log10(high)));
+    const auto at_x = [&](double v) { return x0 + (x1 - x0) * (std::log10(v) - first_x) / (last_x - first_x); };
+    const auto at_y = [&](double v) { return y0 + (y1 - y0) * (std::log10(v) - first_y) / (last_y - first_y); };
+    Svg svg(244, "roofline");
+    for (double e = first_y; e <= last_y; ++e) {
+        svg.line(x0, at_y(std::pow(10, e)), x1, at_y(std::pow(10, e)), "grid");
+        svg.text(x0 - 5, at_y(std::pow(10, e)) + 4, fmt::format("{:g}", std::pow(10, e)), "end", "quiet");
+    }
+    svg.line(x0, y0, x1, y0, "axis");
+    svg.line(x0, y0, x0, y1, "axis");
+    svg.text(x0, y0 + 15, fmt::format("{:.2g}", std::pow(10, first_x)), "middle", "quiet");
+    svg.text(x1, y0 + 15, fmt::format("{:.2g} flop/byte", std::pow(10, last_x)), "end", "quiet");
+    // The roof enters and leaves where it meets the frame.
+    const double enter = std::max(std::pow(10, first_x), std::pow(10, first_y) / limit);
+    const double leave = std::min(std::pow(10, last_x), std::pow(10, last_y) / limit);
+    if (enter < leave) {
+        svg.line(at_x(enter), at_y(enter * limit), at_x(leave), at_y(leave * limit), "roof");
+    }
+    svg.text(x0 + 6, y1 + 10, fmt::format("GFLOP/s; the roof: {:.4g} GB/s", limit));
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        const Point& p = points[i];
+        svg.circle(at_x(p.intensity), at_y(p.gflops), 5, fmt::format("c{}", i % 8),
+                   fmt::format("{}: {:.4g} GFLOP/s", p.name, p.gflops));
+    }
+    svg.circle(15, y0 + 33, 5, "c0");
+    svg.text(26, y0 + 37, fmt::format("{}: {:.4g} GFLOP/s", points.front().name, points.front().gflops));
+    return svg.finish();
+}
+
+std::string balance_drawing(const Json& context, const Json& benchmarks)
+{
+    std::vector<std::string> names = device_names(context);
+    std::vector<double> work;
+    for (const Json& shard : child_of(child_of(context, "plan"), "shards")) {
+        work.push_back(work_of(shard));
+    }
+    std::vector<double> times;
+    if (!benchmarks.empty()) {
+        const Json& phases = child_of(benchmarks.front(), "phases");
+        for (const char* name : {"kernel", "stream", "values", "compute"}) {
+            if (times.empty() && numbers(child_of(phases, name)).size() == names.size()) {
+                times = numbers(child_of(phases, name));
+            }
+        }
+    }
+    // Those with a part come first.
+    while (!work.empty() && !(work.back() > 0)) {
+        work.pop_back();
+    }
+    names.resize(work.size());
+    times.resize(std::min(times.size(), work.size()));
+    const auto mean = [](const std::vector<double>& v) {
+        double sum = 0;
+        for (const double x : v) {
+            sum += x;
+        }
+        return v.empty() ? 0 : sum / static_cast<double>(v.size());
+    };
+    if (names.size() < 2 || !(mean(work) > 0)) {
+        return "";
+    }
+    double most = 1;
+    for (const double w : work) {
+        most = std::max(most, w / mean(work));
+    }
+    for (const double t : times) {
+        most = std::max(most, mean(times) > 0 ? t / mean(times) : 0);
+    }
+    constexpr double left = 58;
+    const double scale = (Svg::width - left - 50) / most;
+    const double lane = times.empty() ? 20 : 30;
+    const double height = lane * static_cast<double>(names.size());
+    Svg svg(height + 26, "balance");
+    for (std::size_t d = 0; d < names.size(); ++d) {
+        const double y = 2 + lane * static_cast<double>(d);
+        svg.text(left - 6, y + lane / 2 + 1, names[d], "end");
+        const auto bar = [&](double share, double top, const char* style) {
+            svg.rectangle(left, top, std::max(0.8, scale * share), 11, style);
+            svg.text(left + scale * share + 5, top + 9.5, fmt::format("{:.1f} %", 100 * share), "start", "quiet");
+        };
+        bar(work[d] / mean(work), y, "c0");
+        if (!times.empty() && mean(times) > 0) {
+            bar(times[d] / mean(times), y + 13, "c1");
+        }
+    }
+    svg.line(left + scale, 0, left + scale, height, "mark");
+    svg.rectangle(10, height + 9, 10, 10, "c0");
+    svg.text(25, height + 18, "work of the mean");
+    if (!times.empty()) {
+        svg.rectangle(150, height + 9, 10, 10, "c1");
+        svg.text(165, height + 18, "time of the mean");
+    }
+    return svg.finish();
+}
+
+std::string residual_drawing(const Json& benchmark)
+{
+    const std::vector<double> history = numbers(child_of(benchmark, "residual_history"));
+    const double unit = number_of(benchmark, "rhs_norm") > 0 ? number_of(benchmark, "rhs_norm") : 1;
+    const double target = number_of(benchmark, "target_residual") / unit;
+    double low = target > 0 ? std::log10(target) : INFINITY;
+    double high = low;
+    for (const double r : history) {
+        if (r > 0 && std::isfinite(r)) {
+            low = std::min(low, std::log10(r / unit));
+            high = std::isfinite(high) ? std::max(high, std::log10(r / unit)) : std::log10(r / unit);
+        }
+    }
+    if (history.size() < 2 || !std::isfinite(low) || !std::isfinite(high)) {
+        return "";
+    }
+    low = std::floor(low);
+    high = std::max(low + 1, std::ceil(high));
+    constexpr double x0 = 44;
+    constexpr double x1 = Svg::width - 10;
+    constexpr double y0 = 190;
+    constexpr double y1 = 10;
+    const auto at_y = [&](double exponent) { return y0 + (y1 - y0) * (exponent - low) / (high - low); };
+    Svg svg(212, "residual over the iterations");
+    const double step = std::max(1.0, std::ceil((high - low) / 6));
+    for (double e = low; e <= high; e += step) {
+        svg.line(x0, at_y(e), x1, at_y(e), "grid");
+        svg.text(x0 - 5, at_y(e) + 4, fmt::format("1e{:.0f}", e), "end", "quiet");
+    }
+    if (target > 0) {
+        svg.line(x0, at_y(std::log10(target)), x1, at_y(std::log10(target)), "mark");
+    }
+    // No more points than a page has dots; each the least of those that it stands for.
+    constexpr std::size_t most_points = 720;
+    const std::size_t stride = (history.size() + most_points - 1) / most_points;
+    std::string points;
+    for (std::size_t i = 0; i < history.size(); i += stride) {
+        const auto end = history.begin() + static_cast<std::ptrdiff_t>(std::min(history.size(), i + stride));
+        const double r = *std::min_element(history.begin() + static_cast<std::ptrdiff_t>(i), end);
+        if (r > 0 && std::isfinite(r)) {
+            points += fmt::format("{:.1f},{:.1f} ",
+                                  x0 + (x1 - x0) * static_cast<double>(i) / static_cast<double>(history.size() - 1),
+                                  at_y(std::log10(r / unit)));
+        }
+    }
+    svg.polyline(points, "curve");
+    svg.line(x0, y0, x1, y0, "axis");
+    svg.text(x0, y0 + 15, "0", "middle", "quiet");
+    svg.text(x1, y0 + 15, fmt::format("{} iterations", history.size() - 1), "end", "quiet");
+    return svg.finish();
+}
+
+std::string prediction_drawing(const Json& context)
+{
+    const Json& predictions = child_of(child_of(context, "plan"), "predictions");
+    double longest = 0;
+    for (const Json& p : predictions) {
+        longest = std::max(longest, number_of(p, "seconds"));
+    }
+    if (!(longest > 0)) {
+        return "";
+    }
+    constexpr double left = 70;
+    const double scale = (Svg::width - left - 66) / longest;
+    Svg svg(22 * static_cast<double>(predictions.size()) + 4, "predicted times");
+    double y = 2;
+    for (const Json& p : predictions) {
+        const double seconds = number_of(p, "seconds");
+        const double devices = number_of(p, "devices");
+        svg.text(left - 6, y + 13, fmt::format("{:.0f} device{}", devices, devices == 1 ? "" : "s"), "end");
+        svg.rectangle(left, y, std::max(0.8, scale * seconds), 16, "c0");
+        svg.text(left + scale * seconds + 5, y + 13, seconds_text(seconds), "start", "quiet");
+        y += 22;
+    }
+    return svg.finish();
+}
+
+}  // namespace rmsp::mspmv

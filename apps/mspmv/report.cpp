@@ -1,0 +1,72 @@
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <rmsp/error.hpp>
+
+#include "apps/mspmv/commands.hpp"
+#include "apps/mspmv/options.hpp"
+#include "apps/mspmv/output.hpp"
+#include "apps/mspmv/page/page.hpp"
+
+namespace rmsp::mspmv {
+namespace {
+
+struct Options {
+    std::string file;
+    std::string html;
+};
+
+Json read_json(const std::string& path)
+{
+    std::ifstream in(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (!in.is_open() || in.bad() || (text.empty() && !in.eof())) {
+        throw Error(ErrorCode::io, fmt::format("{}: cannot read the report: {}", path, std::strerror(errno)));
+    }
+    try {
+        return Json::parse(text);
+    } catch (const Json::parse_error& e) {
+        throw Error(ErrorCode::io, fmt::format("{}: not JSON: byte {}", path, e.byte));
+    }
+}
+
+int show(const Options& options)
+{
+    require_writable(options.html);
+    const Json report = read_json(options.file);
+    if (options.html.empty()) {
+        write_report(report_text(report, options.file), "", "");
+    } else if (options.html == "-") {
+        print(report_page(report, options.file));
+    } else {
+        write_text(options.html, report_page(report, options.file));
+    }
+    return 0;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Action& action)
+{
+    auto options = std::make_shared<Options>();
+    CLI::App* command = app.add_subcommand("report", "Print a report from its JSON, or draw it as a page of HTML");
+    command->add_option("JSON", options->file, "what --json of run, spgemm or solve wrote")
+        ->type_name("FILE")
+        ->required();
+    add_text(*command, "--html", options->html, "FILE",
+             "write a page with drawings, which needs nothing beside itself; - : to standard output");
+    command->footer(
+        "Examples:\n"
+        "  mspmv run configs/quickstart.toml --json report.json\n"
+        "  mspmv report report.json\n"
+        "  mspmv report report.json --html report.html");
+    command->callback([&action, options] { action = [options] { return show(*options); }; });
+}
+
+}  // namespace rmsp::mspmv

@@ -1,0 +1,56 @@
+#include <rmsp/config.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "core/data_folder.hpp"
+
+namespace rmsp {
+namespace {
+
+/// The file, or one of that name among the configurations that come with librmsp.
+std::string found_configuration(const std::string& path)
+{
+    namespace fs = std::filesystem;
+    std::error_code none;
+    if (fs::exists(path, none) || fs::path(path).is_absolute()) {
+        return path;
+    }
+    for (const fs::path& place : {core::data_folder() / path, core::data_folder() / "configs" / path}) {
+        if (fs::is_regular_file(place, none)) {
+            return place.string();
+        }
+    }
+    return path;
+}
+
+}  // namespace
+
+Config load_config(const std::string& given, const std::vector<std::string>& overrides)
+{
+    const std::string path = found_configuration(given);
+    const auto fail_read = [&] {
+        throw Error(ErrorCode::io, fmt::format("{}: cannot read the configuration: {}", path, std::strerror(errno)));
+    };
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+    if (file == nullptr) {
+        fail_read();
+    }
+    std::string text;
+    std::array<char, 4096> block;
+    while (const std::size_t n = std::fread(block.data(), 1, block.size(), file.get())) {
+        text.append(block.data(), n);
+    }
+    if (std::ferror(file.get()) != 0) {
+        fail_read();
+    }
+    return parse_config(text, path, overrides);
+}
+
+}  // namespace rmsp

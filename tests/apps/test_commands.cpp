@@ -1,0 +1,260 @@
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rmsp/io.hpp>
+
+#include "tests/apps/program.hpp"
+
+/// Every command that README, docs, configurations and help texts show.
+namespace {
+
+using rmsp::test::mspmv;
+using rmsp::test::mspmv_in;
+using rmsp::test::Outcome;
+using rmsp::test::read_text;
+using rmsp::test::Scratch;
+using rmsp::test::source_path;
+using testing::HasSubstr;
+
+using Words = std::vector<std::string>;
+
+/// Without comments and what a shell would do with the output; quotes hold words together.
+Words words_of(const std::string& line)
+{
+    Words words;
+    std::string word;
+    bool quoted = false;
+    bool begun = false;
+    for (const char c : line + ' ') {
+        if (c == '"') {
+            quoted = !quoted;
+            begun = true;
+        } else if (c != ' ' || quoted) {
+            word += c;
+            begun = true;
+        } else if (begun) {
+            if (word == "#" || word == ">" || word[0] == '(') {
+                break;
+            }
+            words.push_back(word);
+            word.clear();
+            begun = false;
+        }
+    }
+    return words;
+}
+
+/// Lines of code that begin with mspmv; those with placeholders say how a command is called, and are none.
+void add_commands(const std::string& text, std::set<Words>& commands)
+{
+    std::istringstream lines(text);
+    bool fenced = false;
+    for (std::string line; std::getline(lines, line);) {
+        fenced = fenced != line.starts_with("```");
+        std::smatch command;
+        static const std::regex code("^( {2,}|# *|)(mspmv [^\\[]*)$");
+        if (std::regex_match(line, command, code) && (fenced || command.length(1) > 0) &&
+            line.find(" KIND ") == std::string::npos && line.find(" IN OUT") == std::string::npos &&
+            line.find("mspmv:") == std::string::npos) {
+            Words words = words_of(command[2]);
+            words.erase(words.begin());
+            commands.insert(words);
+        }
+    }
+}
+
+std::set<Words> all_commands()
+{
+    std::set<Words> commands;
+    add_commands(read_text(source_path("README.md")), commands);
+    for (const char* folder : {"docs", "configs"}) {
+        for (const auto& entry : std::filesystem::directory_iterator(source_path(folder))) {
+            if (entry.is_regular_file()) {
+                add_commands(read_text(entry.path().string()), commands);
+            }
+        }
+    }
+    const std::string help = mspmv({"--help"}).out;
+    add_commands(help.substr(help.find("Examples:")), commands);
+    for (const char* command : {"run", "spgemm", "solve", "eigen", "solvers", "characterize", "report", "machines",
+                                "topo", "doctor", "kernels", "generate", "convert", "help", "completion"}) {
+        const std::string text = mspmv({command, "--help"}).out;
+        add_commands(text.substr(text.find("Example")), commands);
+    }
+    return commands;
+}
+
+/// The files that the examples are about.
+void make_files(const Scratch& scratch)
+{
+    for (const char* folder : {"configs", "docs"}) {
+        std::filesystem::create_directory_symlink(source_path(folder), scratch / folder);
+    }
+    const auto a = rmsp::stencil7<double>(4, 4, 3);
+    for (const char* name : {"my.mtx", "my.mtx.gz", "matrix.mtx", "matrix.mtx.gz", "matrix.npz", "a.mtx.gz", "a.npz",
+                             "b.npz", "mesh.mtx.xz", "stencil.npz", "cage10.mtx"}) {
+        rmsp::write_matrix<double>(scratch / name, a.view());
+    }
+    for (const char* name : {"x.npy", "b.npy"}) {
+        rmsp::write_vector<double>(scratch / name, std::vector<double>(48, 1.0));
+    }
+    std::ofstream(scratch / "node.toml") << mspmv({"topo", "--toml", "--machine", "power8"}).out;
+    EXPECT_EQ(mspmv_in(scratch.path().string(),
+                       {"run", "--matrix", "my.mtx", "--devices", "host:2x1", "--set", "run.iterations=1", "--set",
+                        "runtime.limit_gbs=20", "--json", "report.json"})
+                  .exit_code,
+              0);
+    std::filesystem::copy_file(scratch / "report.json", scratch / "result.json");
+}
+
+bool has(const Words& words, const std::string& word)
+{
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// As it is written where it needs no GPU and no long work; else planned only, of smaller matrices, or tested with
+/// shorter copies.
+Words made_short(Words words)
+{
+    const std::string command = words.front();
+    if (command == "generate") {
+        static const std::regex size("[0-9]{2,}");
+        for (std::string& word : words) {
+            word = std::regex_match(word, size) ? "9" : word;
+        }
+    } else if (command == "doctor") {
+        words.insert(words.end(), {"--mib", "1"});
+    } else if (command == "run" || command == "spgemm" || command == "solve" || command == "eigen") {
+        if (!has(words, "--dry-run")) {
+            words.emplace_back("--dry-run");
+        }
+        if (has(words, "0,1") && !has(words, "--machine")) {
+            words.insert(words.end(), {"--machine", "dgx-h200"});
+        }
+        if (command == "spgemm" && !has(words, "--matrix")) {
+            words.insert(words.end(), {"--set", "matrix.generate=stencil27 9 9 9"});
+        }
+        words.insert(words.end(), {"--set", "runtime.limit_gbs=20"});
+    }
+    return words;
+}
+
+TEST(Commands, OfDocumentsAndHelpRun)
+{
+    const Scratch scratch;
+    make_files(scratch);
+    const std::set<Words> commands = all_commands();
+    EXPECT_GE(commands.size(), 40U);
+    for (const Words& words : commands) {
+        if (has(words, "--json") && words.front() == "run" && !has(words, "--dry-run") && !has(words, "--matrix")) {
+            continue;  // its report is there
+        }
+        const Outcome outcome = mspmv_in(scratch.path().string(), made_short(words));
+        std::string line;
+        for (const std::string& word : words) {
+            line += ' ' + word;
+        }
+        EXPECT_EQ(outcome.exit_code, 0) << "mspmv" << line << '\n' << outcome.err;
+        EXPECT_EQ(outcome.out.empty(), words.front() == "report" && has(words, "--html")) << "mspmv" << line;
+    }
+}
+
+TEST(Commands, PlansForDescribedMachinesSayTheWholeTime)
+{
+    const Scratch scratch;
+    const Outcome summit = mspmv({"run", "configs/summit.toml", "--dry-run"});
+    ASSERT_EQ(summit.exit_code, 0) << summit.err;
+    EXPECT_THAT(summit.out, HasSubstr("Summit (IBM AC922)"));
+    EXPECT_THAT(summit.out, HasSubstr(" an apply, "));
+    EXPECT_THAT(summit.out, HasSubstr(" for 110 of them"));
+    // 418 million nonzeros are not generated to plan for them.
+    const Outcome dgx = mspmv_in(scratch.path().string(), {"run", source_path("configs/dgx.toml"), "--dry-run"});
+    ASSERT_EQ(dgx.exit_code, 0) << dgx.err;
+    EXPECT_THAT(dgx.out, HasSubstr("DGX H200: 2 NUMA nodes"));
+    EXPECT_THAT(dgx.out, HasSubstr("15,625,000 x 15,625,000, 418,508,992 nonzeros"));
+    EXPECT_THAT(dgx.out, HasSubstr("extrapolated"));
+    EXPECT_THAT(dgx.out, HasSubstr("devices  an apply  speed-up"));
+    // A configuration is found by its name anywhere.
+    const Words small{"run",   "quickstart.toml",           "--dry-run", "--machine", "power8",
+                      "--set", "matrix.generate=banded 9 1"};
+    EXPECT_EQ(mspmv_in(scratch.path().string(), small).exit_code, 0);
+    const Outcome other = mspmv({"run", "configs/summit.toml", "--dry-run", "--machine", "dgx-2", "--devices", "auto"});
+    ASSERT_EQ(other.exit_code, 0) << other.err;
+    EXPECT_THAT(other.out, HasSubstr("DGX-2: 2 NUMA nodes"));
+    const Outcome unknown = mspmv({"run", "configs/summit.toml", "--dry-run", "--machine", "sumit"});
+    EXPECT_EQ(unknown.exit_code, 2);
+    EXPECT_THAT(unknown.err, HasSubstr("the nearest is \"summit\""));
+    // The name in a configuration is of dry runs; on the command line it is a mistake without one.
+    const Words run{"run",   "configs/summit.toml",        "--devices", "host:2",
+                    "--set", "matrix.generate=banded 9 1", "--set",     "runtime.limit_gbs=20"};
+    EXPECT_EQ(mspmv(run).exit_code, 0);
+    Words named = run;
+    named.insert(named.end(), {"--machine", "summit"});
+    const Outcome live = mspmv(named);
+    EXPECT_EQ(live.exit_code, 2);
+    EXPECT_THAT(live.err, HasSubstr("only --dry-run can use it"));
+}
+
+TEST(Commands, SamplesForetellWhatTheWholeIs)
+{
+    // Of a matrix that is generated, and of samples of one that is a little larger.
+    const auto planned = [](const std::string& matrix) {
+        const Outcome outcome =
+            mspmv({"run", "--dry-run", "--machine", "dgx-h200", "--set", "matrix.generate=" + matrix});
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+        std::smatch time;
+        EXPECT_TRUE(std::regex_search(outcome.out, time, std::regex("predicted +([0-9.]+) us an apply")))
+            << outcome.out;
+        return std::pair(std::stod(time[1]), outcome.out.find("extrapolated") != std::string::npos);
+    };
+    const auto whole = planned("banded 195000 10");
+    const auto samples = planned("banded 205000 10");
+    EXPECT_FALSE(whole.second);
+    EXPECT_TRUE(samples.second);
+    EXPECT_NEAR(samples.first, whole.first, 0.15 * whole.first);
+}
+
+TEST(Commands, ReportsComeBackFromTheirJson)
+{
+    const Scratch scratch;
+    const std::string json = scratch / "r.json";
+    const auto expect_page = [&](const Words& words, const Words& titles) {
+        Words all = words;
+        all.insert(all.end(), {"--devices", "host:2x1", "--set", "matrix.generate=stencil7 9 9 9", "--set",
+                               "matrix.values=poisson", "--set", "runtime.limit_gbs=20", "--set", "run.iterations=2",
+                               "--json", json});
+        const Outcome outcome = mspmv(all);
+        ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_EQ(mspmv({"report", json}).out, outcome.out);
+        ASSERT_EQ(mspmv({"report", json, "--html", scratch / "r.html"}).exit_code, 0);
+        const std::string page = read_text(scratch / "r.html");
+        for (const std::string& title : titles) {
+            EXPECT_THAT(page, HasSubstr("<h2>" + title)) << words.front();
+        }
+        EXPECT_THAT(page, HasSubstr("</html>"));
+        for (const char* other : {"<script", "src=", "href=", "@import", "url("}) {
+            EXPECT_EQ(page.find(other), std::string::npos) << other;
+        }
+    };
+    expect_page({"run"}, {"Machine", "Phases", "Roofline", "Balance"});
+    expect_page({"spgemm", "--set", "spgemm.iterations=1"}, {"Machine", "Balance"});
+    expect_page({"solve"}, {"Machine", "Residual"});
+    expect_page({"run", "--dry-run"}, {"Machine", "Predicted"});
+    std::ofstream(scratch / "bad.json") << "{\"context\": ";
+    EXPECT_THAT(mspmv({"report", scratch / "bad.json"}).err, HasSubstr("bad.json: not JSON: byte "));
+    std::ofstream(scratch / "other.json") << "{\"context\": {}, \"benchmarks\": []}";
+    const Outcome other = mspmv({"report", scratch / "other.json"});
+    EXPECT_EQ(other.exit_code, 3);
+    EXPECT_THAT(other.err, HasSubstr("not a report of mspmv"));
+    EXPECT_EQ(mspmv({"report", scratch / "no-such.json"}).exit_code, 3);
+}
+
+}  // namespace

@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/apps/program.hpp"
+
+namespace {
+
+using nlohmann::json;
+using rmsp::test::mspmv;
+using rmsp::test::Outcome;
+using rmsp::test::read_text;
+using rmsp::test::Scratch;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+using Words = std::vector<std::string>;
+
+const Words small_run{
+    "run",   "--devices",           "host:2x1", "--set", "matrix.generate=stencil7 9 9 9", "--set", "run.iterations=1",
+    "--set", "runtime.limit_gbs=20"};
+
+Words small_run_with(const Words& more)
+{
+    Words words = small_run;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+std::size_t longest_line(const std::string& text)
+{
+    std::size_t longest = 0;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        longest = std::max(longest, line.size());
+    }
+    return longest;
+}
+
+TEST(Terminal, LinesFitItsWidth)
+{
+    for (const Words& words :
+         {Words{"--help"}, Words{"help", "run"}, Words{"generate", "--help"}, Words{"kernels"}, Words{"solvers"},
+          Words{"machines"}, Words{"topo", "--machine", "dgx-a100"}, small_run}) {
+        for (const std::size_t width : {80, 120}) {
+            const Outcome outcome = mspmv(words, {"COLUMNS=" + std::to_string(width)});
+            EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+            EXPECT_LE(longest_line(outcome.out), width) << words.front();
+        }
+        const auto letters = [&](const char* columns) {
+            std::string text = mspmv(words, {std::string("COLUMNS=") + columns}).out;
+            text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == ' ' || c == '\n'; }),
+                       text.end());
+            return text;
+        };
+        if (words.front() != "run") {
+            EXPECT_EQ(letters("80"), letters("1000")) << "nothing is lost between the lines";
+        }
+    }
+}
+
+TEST(Terminal, ColourIsRestrained)
+{
+    // No terminal, no colour; asked for, headings and the verdict.
+    EXPECT_THAT(mspmv(small_run).out, Not(HasSubstr("\033[")));
+    const Outcome always = mspmv(small_run_with({"--color", "always"}), {"NO_COLOR=1"});
+    EXPECT_THAT(always.out, HasSubstr("\033[1mMatrix\033[0m"));
+    EXPECT_THAT(always.out, HasSubstr("Verified      \033[32mpassed\033[0m"));
+    EXPECT_THAT(mspmv({"multiply", "--color", "always"}).err, StartsWith("mspmv: error"));
+    EXPECT_EQ(mspmv(small_run_with({"--color", "sometimes"})).exit_code, 2);
+}
+
+TEST(Terminal, QuietLeavesTheFiles)
+{
+    const Scratch scratch;
+    const Outcome outcome = mspmv(small_run_with({"--quiet", "--json", scratch / "r.json", "--y", scratch / "y.npy"}));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out + outcome.err, "");
+    EXPECT_EQ(json::parse(read_text(scratch / "r.json")).at("benchmarks").size(), 1U);
+    Words before = small_run;
+    before.insert(before.begin(), "--quiet");
+    EXPECT_EQ(mspmv(before).out, "");
+}
+
+TEST(Terminal, NearMissesAreNamed)
+{
+    const auto refused = [](const Words& words) {
+        const Outcome outcome = mspmv(words);
+        EXPECT_EQ(outcome.exit_code, 2);
+        return outcome.err;
+    };
+    EXPECT_THAT(refused({"slove"}), HasSubstr("\"slove\" is no command; did you mean solve?"));
+    EXPECT_THAT(refused({"run", "--dryrun"}), HasSubstr("did you mean --dry-run?"));
+    EXPECT_THAT(refused({"run", "--presision=float"}), HasSubstr("did you mean --"));
+    EXPECT_THAT(refused({"help", "rum"}), HasSubstr("did you mean run?"));
+}
+
+TEST(Terminal, TextsAreMadeOfTheSameTables)
+{
+    EXPECT_EQ(mspmv({"help", "solve"}).out, mspmv({"solve", "--help"}).out);
+    EXPECT_EQ(mspmv({"help"}).out, mspmv({"--help"}).out);
+    const std::string man = mspmv({"help", "--man"}).out;
+    EXPECT_THAT(man, StartsWith(".TH MSPMV 1"));
+    EXPECT_THAT(man, HasSubstr(".SS mspmv spgemm"));
+    EXPECT_THAT(man, HasSubstr("\\-\\-memory\\-limit"));
+}
+
+TEST(Terminal, BashCompletes)
+{
+    const Scratch scratch;
+    std::ofstream(scratch / "mspmv.bash") << mspmv({"completion", "bash"}).out;
+    const auto completed = [&](const std::string& words, int at) {
+        const std::string out = scratch / "out";
+        std::ofstream(scratch / "run.bash") << "source '" << (scratch / "mspmv.bash") << "'\nCOMP_WORDS=(" << words
+                                            << ")\nCOMP_CWORD=" << at << "\n_mspmv\necho ${COMPREPLY[@]}\n";
+        EXPECT_EQ(std::system(("bash '" + (scratch / "run.bash") + "' > '" + out + "'").c_str()), 0);
+        return read_text(out);
+    };
+    EXPECT_EQ(completed("mspmv so", 1), "solve solvers\n");
+    EXPECT_EQ(completed("mspmv solve --prec", 2), "--preconditioner --precision\n");
+    EXPECT_EQ(completed("mspmv kernels --j", 2), "--json\n");
+    EXPECT_EQ(mspmv({"completion", "tcsh"}).exit_code, 2);
+}
+
+TEST(Terminal, ListsAreJsonToo)
+{
+    const json kernels = json::parse(mspmv({"kernels", "--json"}).out);
+    EXPECT_GT(kernels.size(), 20U);
+    EXPECT_EQ(kernels.at(0).at("name"), "csr-openmp");
+    const json topology = json::parse(mspmv({"topo", "--machine", "summit", "--json"}).out);
+    EXPECT_EQ(topology.at("gpus").size(), 6U);
+    EXPECT_EQ(topology.at("devices").at(5).at("node"), 1);
+    EXPECT_EQ(topology.at("nodes").at(1).at("os_index"), 8);
+}
+
+}  // namespace
