@@ -12,6 +12,7 @@
 
 #include <rmsp/config.hpp>
 #include <rmsp/eigen_report.hpp>
+#include <rmsp/renumber.hpp>
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/config_command.hpp"
@@ -40,19 +41,27 @@ struct Options : ConfigOptions {
 constexpr std::int64_t usual_iterations = 1000;
 
 template <class T>
-HostVector<T> downloaded(std::vector<DistributedVector<T>>& vectors, std::int64_t rows)
+HostVector<T> downloaded(std::vector<DistributedVector<T>>& vectors, std::int64_t rows,
+                         std::span<const std::int64_t> row_at)
 {
-    HostVector<T> all(vectors.size() * static_cast<std::size_t>(rows));
+    const auto size = static_cast<std::size_t>(rows);
+    HostVector<T> all(vectors.size() * size);
+    HostVector<T> numbered(row_at.size());
     for (std::size_t k = 0; k < vectors.size(); ++k) {
-        vectors[k].download(all.data() + k * static_cast<std::size_t>(rows));
+        T* const column = all.data() + k * size;
+        vectors[k].download(row_at.empty() ? column : numbered.data());
+        if (!row_at.empty()) {
+            restore(row_at, numbered.data(), column);
+        }
     }
     return all;
 }
 
 template <class T>
-void solve(const Config& config, const CsrMatrix<T>& matrix, Runtime& runtime, const DistributeOptions& options,
+void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runtime, const DistributeOptions& options,
            const ProgressBar& bar, EigenReport& report)
 {
+    const CsrMatrix<T>& matrix = loaded.matrix;
     DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
     EigenOptions eigen_keys = eigen_options(config);
     eigen_keys.callback = [&bar](const SolverProgress& progress) {
@@ -87,7 +96,7 @@ void solve(const Config& config, const CsrMatrix<T>& matrix, Runtime& runtime, c
                                " needs it: what was found is as good as its residuals say, but others may be missing");
     }
     if (!config.eigen.output.empty()) {
-        const HostVector<T> vectors = downloaded(result.vectors, matrix.rows);
+        const HostVector<T> vectors = downloaded<T>(result.vectors, matrix.rows, loaded.row_at);
         const PendingOutput pending(config.eigen.output);
         write_columns<T>(config.eigen.output, vectors, static_cast<std::int64_t>(result.vectors.size()));
     }
@@ -116,9 +125,9 @@ int run(const Config& config, bool dry_run)
             report.notes);
         load_seconds = seconds_since(begin);
     } else {
-        const CsrMatrix<T> matrix = load_matrix<T>(config.matrix, bar.callback());
+        const NumberedMatrix<T> loaded = load_numbered<T>(config.matrix, bar.callback());
         load_seconds = seconds_since(begin);
-        solve(config, matrix, runtime, options, bar, report);
+        solve(config, loaded, runtime, options, bar, report);
     }
     report.matrix = describe(config.matrix);
     report.topology = topology_line(runtime.topology());

@@ -197,10 +197,10 @@ int start(const Options& options)
                                          {"spgemm.memory_limit", options.memory_limit},
                                          {"spgemm.output", options.output}});
     require_result_name("spgemm.output", config.spgemm.output, written_endings());
-    if (!config.spgemm.output.empty() && config.matrix.renumber) {
+    if (!config.spgemm.output.empty() && (config.matrix.renumber || !config.matrix.permutation.empty())) {
         throw Error(ErrorCode::usage,
-                    fmt::format("spgemm.output (\"{}\") would be in another numbering than A's: matrix.renumber is set",
-                                config.spgemm.output));
+                    fmt::format("spgemm.output (\"{}\") would be in another numbering than A's: matrix.{} is set",
+                                config.spgemm.output, config.matrix.renumber ? "renumber" : "permutation"));
     }
     return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
                                               : run<double>(config, options.dry_run);

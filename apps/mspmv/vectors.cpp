@@ -15,14 +15,8 @@ namespace rmsp::mspmv {
 template <class T>
 NumberedMatrix<T> load_numbered(const Config::Matrix& config, const Progress& progress)
 {
-    Config::Matrix as_it_comes = config;
-    as_it_comes.renumber = false;
     NumberedMatrix<T> loaded;
-    loaded.matrix = load_matrix<T>(as_it_comes, progress);
-    if (config.renumber) {
-        loaded.row_at = mesh_order(loaded.matrix.view());
-        loaded.matrix = renumbered(loaded.matrix.view(), std::span<const std::int64_t>(loaded.row_at));
-    }
+    loaded.matrix = load_matrix<T>(config, progress, &loaded.row_at);
     return loaded;
 }
 

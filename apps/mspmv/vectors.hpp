@@ -9,7 +9,8 @@
 /// Vectors of the caller in files, in the numbering that the matrix had in its file.
 namespace rmsp::mspmv {
 
-/// A matrix as it is multiplied, and the old row at each new place where matrix.renumber numbered it anew; else empty.
+/// A matrix as it is multiplied, and the old row at each new place where matrix.renumber or
+/// matrix.permutation numbered it anew; else empty.
 template <class T>
 struct NumberedMatrix {
     CsrMatrix<T> matrix;

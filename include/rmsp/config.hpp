@@ -174,11 +174,12 @@ struct ConfigKey {
 RMSP_API std::vector<ConfigKey> config_keys();
 
 /// The matrix that a configuration names: read or generated, then A + I and the Kronecker product with ones where
-/// asked, then its values, then its rows and columns in another order (matrix.renumber; vectors are the caller's to
-/// renumber, see renumber.hpp).
-/// \throws what read_matrix(), generate() and the steps after them throw
+/// asked, then its values, then its rows and columns in another order (matrix.renumber or matrix.permutation; vectors
+/// are the caller's to renumber, see renumber.hpp). `row_at`, unless null, is set to the old row at each new place;
+/// empty where there is no other order. \throws what read_matrix(), generate() and the steps after them throw
 template <class T>
-RMSP_API CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress = {});
+RMSP_API CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress = {},
+                                  HostVector<std::int64_t>* row_at = nullptr);
 /// The same in words: what reports call the matrix.
 RMSP_API std::string describe(const Config::Matrix& config);
 

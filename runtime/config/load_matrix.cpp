@@ -1,5 +1,7 @@
 #include <rmsp/config.hpp>
 
+#include <utility>
+
 #include <rmsp/error.hpp>
 #include <rmsp/renumber.hpp>
 
@@ -10,7 +12,7 @@
 namespace rmsp {
 
 template <class T>
-CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress)
+CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress, HostVector<std::int64_t>* row_at)
 {
     const ValueKind kind = config.values == "ones"      ? ValueKind::ones
                            : config.values == "laplace" ? ValueKind::laplace
@@ -44,16 +46,21 @@ CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress)
         throw Error(ErrorCode::usage, fmt::format("matrix.renumber and matrix.permutation (\"{}\") are two numberings",
                                                   config.permutation));
     }
+    HostVector<std::int64_t> order;
     if (!config.permutation.empty()) {
-        const HostVector<std::int64_t> row_at = read_order(config.permutation);
+        order = read_order(config.permutation);
         try {
-            matrix = renumbered(matrix.view(), row_at);
+            matrix = renumbered(matrix.view(), order);
         } catch (const Error& e) {
             throw Error(e.code(), fmt::format("{}: {}", config.permutation, e.what()));
         }
     }
     if (config.renumber) {
-        matrix = renumbered(matrix.view(), mesh_order(matrix.view()));
+        order = mesh_order(matrix.view());
+        matrix = renumbered(matrix.view(), order);
+    }
+    if (row_at != nullptr) {
+        *row_at = std::move(order);
     }
     return matrix;
 }
@@ -72,7 +79,8 @@ std::string describe(const Config::Matrix& config)
     return text;
 }
 
-#define RMSP_INSTANTIATE(T) template CsrMatrix<T> load_matrix(const Config::Matrix&, const Progress&);
+#define RMSP_INSTANTIATE(T) \
+    template CsrMatrix<T> load_matrix(const Config::Matrix&, const Progress&, HostVector<std::int64_t>*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp

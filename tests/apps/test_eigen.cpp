@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <numbers>
 #include <string>
 #include <vector>
@@ -85,6 +86,23 @@ TEST(Eigen, VectorsAreColumnsOfAFile)
     EXPECT_NEAR(product, 0, 1e-6) << "eigenvectors of different eigenvalues are orthogonal";
     ASSERT_EQ(eigen({"--count", "2", "-o", scratch / "v.npy"}).exit_code, 0);
     EXPECT_THAT(read_text(scratch / "v.npy"), HasSubstr("'fortran_order': True, 'shape': (336, 2)"));
+}
+
+TEST(Eigen, VectorsAreInTheNumberingOfTheFile)
+{
+    const Scratch scratch;
+    ASSERT_EQ(eigen({"--count", "1", "-o", scratch / "plain.npy"}).exit_code, 0);
+    ASSERT_EQ(eigen({"--count", "1", "--set", "matrix.renumber=true", "-o", scratch / "renumbered.mtx"}).exit_code, 0);
+    const std::string bytes = read_text(scratch / "plain.npy");
+    std::vector<double> plain(336);
+    ASSERT_EQ(bytes.size(), 128 + plain.size() * sizeof(double));
+    std::memcpy(plain.data(), bytes.data() + 128, plain.size() * sizeof(double));
+    const auto renumbered = rmsp::read_vector<double>(scratch / "renumbered.mtx");
+    ASSERT_EQ(renumbered.size(), plain.size());
+    const double sign = plain[0] * renumbered[0] > 0 ? 1 : -1;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+        EXPECT_NEAR(renumbered[i], sign * plain[i], 1e-5);
+    }
 }
 
 TEST(Eigen, SaysWhatIsWrong)

@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class Multigrid : public RuntimeTest {};
+class Multigrid : public SolverTest {};
 
 SolverOptions by(const std::string& preconditioner, const MultigridOptions& multigrid = {},
                  const std::string& method = "cg")
