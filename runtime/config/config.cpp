@@ -434,7 +434,8 @@ std::string key_text(const Config& config, const std::string& name)
     // The table has places to write to.
     Config copy = config;
     const std::vector<Key> keys = key_table(copy);
-    const Key& key = known_key(keys, fmt::format("option \"{}\"", printable(name)), name);
+    const std::string origin = fmt::format("option \"{}\"", printable(name));
+    const Key& key = known_key(keys, origin, name);
     const auto* text = std::get_if<std::string*>(&key.target);
     return text != nullptr ? **text : std::visit([](const auto* value) { return literal(*value); }, key.target);
 }
