@@ -172,7 +172,8 @@ void add_completion(CLI::App& app, Action& action)
     CLI::App* command = app.add_subcommand("completion", "Print what completes the words of mspmv in a shell");
     command->add_option("SHELL", *shell, "bash")->type_name("NAME")->required()->check(CLI::IsMember({"bash"}));
     command->footer("Example:\n  mspmv completion bash > /etc/bash_completion.d/mspmv");
-    command->callback([&app, &action] {
+    // The option writes to `shell`, which has to be there as long as the callback.
+    command->callback([&app, &action, shell] {
         action = [&app] {
             print(bash_completion(app));
             return 0;
