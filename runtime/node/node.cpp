@@ -9,18 +9,7 @@
 #include "runtime/transport/test.hpp"
 
 namespace rmsp::detail {
-RuntimeState::~RuntimeState()
-{
-    if (in_own_process()) {
-        stop();
-        return;
-    }
-    // What waits for threads or devices when it goes is left where it is.
-    for (auto& worker : workers) {
-        static_cast<void>(worker.release());
-    }
-    static_cast<void>(jobs.release());
-}
+RuntimeState::~RuntimeState() { stop(); }
 
 bool RuntimeState::in_own_process() const noexcept { return process == ::getpid(); }
 

@@ -77,6 +77,18 @@ private:
     void post_or_run(int rank, engine::Tasks& room) noexcept;
 };
 
+/// Ends a runtime in the process that opened it. In one that fork() made it is left where it is: what it holds waits
+/// for threads that are not there, and CUDA's own locks may be held for ever.
+struct CloseRuntime {
+    void operator()(RuntimeState* state) const noexcept
+    {
+        if (state->in_own_process()) {
+            delete state;
+        }
+    }
+};
+using OpenRuntime = std::unique_ptr<RuntimeState, CloseRuntime>;
+
 /// What the handle points to.
 /// \throws Error(usage) for one that is empty: made by the default constructor, or moved from
 const std::shared_ptr<RuntimeState>& checked(const std::shared_ptr<RuntimeState>& state);
@@ -94,7 +106,7 @@ using detail::RuntimeState;
 
 /// Reads the topology, then starts and binds the workers and opens their devices, if it is the live one's; connects
 /// nothing. \throws as Runtime's constructor
-std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options);
+detail::OpenRuntime open_devices(const RuntimeOptions& options);
 
 /// Room for what kernels::read_all() writes.
 inline constexpr std::int64_t read_sink_entries = 4096;

@@ -134,10 +134,10 @@ int core_count(const Topology& topology)
 
 namespace node {
 
-std::unique_ptr<RuntimeState> open_devices(const RuntimeOptions& options)
+detail::OpenRuntime open_devices(const RuntimeOptions& options)
 {
     core::require_own_process();
-    auto state = std::make_unique<RuntimeState>();
+    detail::OpenRuntime state(new RuntimeState);
     state->process = ::getpid();
     state->options = options;
     state->cache = engine::Cache(options.cache);
