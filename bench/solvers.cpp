@@ -107,19 +107,15 @@ Json measured(const Options& options, const std::string& devices, const NamedMat
         result.iterations > few.iterations
             ? (result.seconds - few.seconds) / static_cast<double>(result.iterations - few.iterations)
             : result.seconds / static_cast<double>(std::max<std::int64_t>(result.iterations, 1));
-    // Least traffic: the matrix as the kernels read it, and what the method does with vectors besides.
-    double matrix_bytes = 0;
     double limit = 0;
     std::vector<std::string> kernels;
     for (const auto& shard : matrix.plan().shards) {
-        matrix_bytes += static_cast<double>(shard.apply_bytes);
         kernels.push_back(shard.kernel);
     }
     for (const double gbs : runtime.measure_limits()) {
         limit += gbs * 1e9;
     }
-    const double vector_bytes = method == "cg" ? 64.0 * static_cast<double>(a.rows) : 0.0;
-    const double least = (matrix_bytes + vector_bytes) / limit;
+    const double least = result.iteration_bytes / limit;
     say("{:24} {:10} {:6} {:9.4f} ms an iteration, {:5} iterations, {:.4f} s, {} ({:.3g}), {:.0f} % of the limit",
         named.name, devices, method, iteration * 1e3, result.iterations, result.seconds, to_string(result.outcome),
         result.true_residual / result.rhs_norm, 100 * least / iteration);
@@ -136,8 +132,8 @@ Json measured(const Options& options, const std::string& devices, const NamedMat
             {"seconds", result.seconds},
             {"outcome", to_string(result.outcome)},
             {"relative_true_residual", result.true_residual / result.rhs_norm},
-            {"matrix_bytes", matrix_bytes},
-            {"vector_bytes", vector_bytes},
+            {"iteration_bytes", result.iteration_bytes},
+            {"limit_bytes_per_second", limit},
             {"share_of_limit", least / iteration}};
 }
 

@@ -399,7 +399,13 @@ public:
     /// may be others: what stops one of the iterations leaves the other going on. \throws Error(usage) for itself
     RMSP_API void insert(const Sequence& other);
     /// Calls f on the thread of each device.
-    RMSP_API void call(std::function<void(const DeviceCall&)> f);
+    /// \param bytes  that f reads and writes on all devices together, for bytes()
+    RMSP_API void call(std::function<void(const DeviceCall&)> f, std::int64_t bytes = 0);
+
+    /// What all devices together read and write in it at least: each product the bytes of its plan
+    /// (ShardPlan::apply_bytes), each pass every vector that it reads or writes once. What a product leaves for the
+    /// pass behind it is not read again.
+    RMSP_API std::int64_t bytes() const;
 
     /// Queues all of it `times` times. The future is ready when the devices are done; get() rethrows what one threw.
     [[nodiscard]] RMSP_API std::future<void> run_async(std::int64_t times = 1);

@@ -31,6 +31,10 @@ struct SolveReport {
     /// The solve alone, without copies of host vectors to the devices and back, over its iterations; 0: there were
     /// none.
     RMSP_API double seconds_per_iteration() const;
+    /// SolveResult::iteration_bytes over the time of an iteration, all devices together; 0: not known.
+    RMSP_API double bytes_per_second() const;
+    /// bytes_per_second() over what the devices' memories, or links, give; 0: not known.
+    RMSP_API double share_of_limit() const;
     /// The table that a person reads, with a plot of the residual.
     RMSP_API std::string to_text() const;
     /// Google Benchmark's shape: context and benchmarks (docs/report.md).

@@ -93,6 +93,9 @@ struct SolveResult {
     /// How often the method began again because its recurrence had lost the true residual, or broke down.
     int restarts = 0;
     double seconds = 0;  ///< the whole call
+    /// What all devices together have to read and write in an iteration at least (Sequence::bytes()), the mean of a
+    /// cycle; without what a caller's preconditioner does not tell.
+    double iteration_bytes = 0;
     std::vector<PhaseTimes> phases;
     std::string reason;  ///< a sentence on an outcome other than converged
 

@@ -24,14 +24,16 @@ public:
     void append(Sequence& sequence, const Vec<T>& z, const Vec<T>& r) override
     {
         this->check_vectors(z, r);
-        sequence.call([blocks = blocks_, size = size_, z = z.state(), r = r.state()](const DeviceCall& call) {
-            const auto rank = static_cast<std::size_t>(call.device);
-            const Blocks& own = blocks->parts[rank];
-            kernels::multiply_blocks(
-                static_cast<const T*>(own.inverses.data()), size, r->offsets[rank + 1] - r->offsets[rank],
-                static_cast<const T*>(r->slices[rank]), z->slices[rank], call.stopped,
-                kernels::Context{call.kind, call.stream, call.threads, own.compute_units, nullptr});
-        });
+        sequence.call(
+            [blocks = blocks_, size = size_, z = z.state(), r = r.state()](const DeviceCall& call) {
+                const auto rank = static_cast<std::size_t>(call.device);
+                const Blocks& own = blocks->parts[rank];
+                kernels::multiply_blocks(
+                    static_cast<const T*>(own.inverses.data()), size, r->offsets[rank + 1] - r->offsets[rank],
+                    static_cast<const T*>(r->slices[rank]), z->slices[rank], call.stopped,
+                    kernels::Context{call.kind, call.stream, call.threads, own.compute_units, nullptr});
+            },
+            this->report_.device_bytes + 2 * r.state()->size * static_cast<std::int64_t>(sizeof(T)));
     }
     void renew() override
     {

@@ -46,16 +46,19 @@ public:
     void append(Sequence& sequence, const Vec<T>& z, const Vec<T>& r) override
     {
         this->check_vectors(z, r);
-        sequence.call([there = there_, z = z.state(), r = r.state()](const DeviceCall& call) {
-            const auto rank = static_cast<std::size_t>(call.device);
-            const Pair& own = there->parts[rank];
-            const kernels::Context context{call.kind, call.stream, call.threads};
-            const T* const from = r->slices[rank];
-            T* const to = z->slices[rank];
-            void* const workspace = own.workspace.data();
-            kernels::solve_levels(own.forward.shard, from, to, workspace, call.stopped, context);
-            kernels::solve_levels(own.backward.shard, static_cast<const T*>(to), to, workspace, call.stopped, context);
-        });
+        sequence.call(
+            [there = there_, z = z.state(), r = r.state()](const DeviceCall& call) {
+                const auto rank = static_cast<std::size_t>(call.device);
+                const Pair& own = there->parts[rank];
+                const kernels::Context context{call.kind, call.stream, call.threads};
+                const T* const from = r->slices[rank];
+                T* const to = z->slices[rank];
+                void* const workspace = own.workspace.data();
+                kernels::solve_levels(own.forward.shard, from, to, workspace, call.stopped, context);
+                kernels::solve_levels(own.backward.shard, static_cast<const T*>(to), to, workspace, call.stopped,
+                                      context);
+            },
+            this->report_.device_bytes + 4 * r.state()->size * static_cast<std::int64_t>(sizeof(T)));
     }
     void append_transposed(Sequence& sequence, const Vec<T>& z, const Vec<T>& r) override
     {

@@ -45,6 +45,12 @@ std::string result_text(const SolveReport& of)
     out += fmt::format(
         "  time        {}{}\n", text::seconds(r.seconds),
         r.iterations > 0 ? fmt::format("; {} an iteration", text::seconds(of.seconds_per_iteration())) : std::string());
+    if (of.bytes_per_second() > 0) {
+        const double share = of.share_of_limit();
+        out += fmt::format("  bytes       {} an iteration at least, {:.4g} GB/s{}\n",
+                           text::bytes(static_cast<std::int64_t>(r.iteration_bytes)), of.bytes_per_second() / 1e9,
+                           share > 0 ? fmt::format(", {:.0f} % of the limit", 100 * share) : std::string());
+    }
     out += report::phases_text(r.phases, device_names(of.plan));
     const std::string plot = report::residual_plot(r.history, r.rhs_norm, r.target);
     return plot.empty() ? out : out + "\nResidual      log10 |b - A x| / |b|, by the recurrence\n" + plot;
@@ -103,6 +109,24 @@ double SolveReport::seconds_per_iteration() const
     return result.iterations > 0 ? seconds / static_cast<double>(result.iterations) : 0;
 }
 
+double SolveReport::bytes_per_second() const
+{
+    const double seconds = seconds_per_iteration();
+    return seconds > 0 ? result.iteration_bytes / seconds : 0;
+}
+
+double SolveReport::share_of_limit() const
+{
+    double limit = 0;
+    for (const ShardPlan& shard : plan.shards) {
+        if (shard.limit_gbs <= 0) {
+            return 0;
+        }
+        limit += shard.limit_gbs * 1e9;
+    }
+    return limit > 0 ? bytes_per_second() / limit : 0;
+}
+
 std::string SolveReport::to_text() const
 {
     std::string out = report::head_text(*this);
@@ -157,6 +181,8 @@ std::string SolveReport::to_json() const
                           {"reason", result.reason},
                           {"solver_iterations", result.iterations},
                           {"iteration_time", seconds_per_iteration() * 1e6},
+                          {"iteration_bytes", result.iteration_bytes},
+                          {"share_of_limit", share_of_limit()},
                           {"rhs_norm", result.rhs_norm},
                           {"target_residual", result.target},
                           {"residual", result.residual},

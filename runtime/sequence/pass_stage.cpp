@@ -375,6 +375,40 @@ void PassStage<T>::build()
 }
 
 template <class T>
+std::int64_t PassStage<T>::bytes() const
+{
+    std::vector<const VectorState<T>*> read;
+    std::vector<const VectorState<T>*> written;
+    const auto add = [](auto& to, const Vector& vector) {
+        if (vector && std::find(to.begin(), to.end(), vector.get()) == to.end()) {
+            to.push_back(vector.get());
+        }
+    };
+    for (const Update& update : content_.updates) {
+        for (const Term& term : update.terms) {
+            if (term.from < 0) {
+                add(read, term.vector);
+            }
+            add(read, term.times);
+        }
+        add(written, update.out);
+    }
+    for (const Dot& dot : content_.dots) {
+        if (dot.sums && dot.sums->leaves()) {
+            continue;
+        }
+        if (dot.a_from < 0) {
+            add(read, dot.a);
+        }
+        if (dot.b_from < 0) {
+            add(read, dot.b);
+        }
+    }
+    const auto entries = content_.vectors.empty() ? 0 : content_.vectors.front()->size;
+    return entries * static_cast<std::int64_t>((read.size() + written.size()) * sizeof(T));
+}
+
+template <class T>
 void PassStage<T>::collect(std::vector<kernels::ScalarOp>& all)
 {
     first_op_ = all.size();

@@ -67,6 +67,21 @@ std::shared_ptr<ProductSums> MultiplyStage<T>::sums_of(const void* a, const void
     return sums_;
 }
 
+template <class T>
+std::int64_t MultiplyStage<T>::bytes() const
+{
+    std::int64_t sum = 0;
+    for (const ShardPlan& shard : matrix_->plan.shards) {
+        sum += shard.apply_bytes;
+    }
+    return sum;
+}
+
+bool ProductSums::leaves() const
+{
+    return std::none_of(count.begin(), count.end(), [](std::int64_t n) { return n == 0; });
+}
+
 ProductSums::~ProductSums()
 {
     for (std::size_t rank = 0; rank < places.size(); ++rank) {
@@ -89,6 +104,8 @@ void ConvertStage<To, From>::queue(engine::Worker& worker, engine::Rendezvous&, 
 void InsertStage::get_ready() { other_->get_ready(); }
 
 std::int64_t InsertStage::waits() const { return other_->waits(); }
+
+std::int64_t InsertStage::bytes() const { return other_->bytes(); }
 
 void InsertStage::queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp*)
 {
@@ -200,6 +217,15 @@ std::int64_t SequenceState::waits() const
     std::int64_t sum = 0;
     for (const auto& stage : stages) {
         sum += stage->waits();
+    }
+    return sum;
+}
+
+std::int64_t SequenceState::bytes() const
+{
+    std::int64_t sum = 0;
+    for (const auto& stage : stages) {
+        sum += stage->bytes();
     }
     return sum;
 }
@@ -377,10 +403,12 @@ void Sequence::insert(const Sequence& other)
     state_->stages.push_back(std::make_unique<sequence::InsertStage>(other.state_));
 }
 
-void Sequence::call(std::function<void(const DeviceCall&)> f)
+void Sequence::call(std::function<void(const DeviceCall&)> f, std::int64_t bytes)
 {
-    state_->stages.push_back(std::make_unique<sequence::CallStage>(state_->scalars, std::move(f)));
+    state_->stages.push_back(std::make_unique<sequence::CallStage>(state_->scalars, std::move(f), bytes));
 }
+
+std::int64_t Sequence::bytes() const { return state_->bytes(); }
 
 std::future<void> Sequence::run_async(std::int64_t times)
 {

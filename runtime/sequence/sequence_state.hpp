@@ -26,6 +26,8 @@ struct SequenceState {
     void queue(engine::Worker& worker, engine::Rendezvous& meeting) const;
     /// The sum of Stage::waits().
     std::int64_t waits() const;
+    /// The sum of Stage::bytes().
+    std::int64_t bytes() const;
 
     std::shared_ptr<ScalarsState> scalars;
     void send_programs();

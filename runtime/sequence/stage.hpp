@@ -29,6 +29,8 @@ struct ProductSums {
     engine::Tasks room;                                ///< to free the places
     std::shared_ptr<node::RuntimeState> runtime;
 
+    /// Whether the last product left them, on every device; false before the first.
+    bool leaves() const;
     ~ProductSums();
 };
 
@@ -49,6 +51,8 @@ public:
     virtual std::shared_ptr<ProductSums> sums_of(const void* /*a*/, const void* /*b*/) { return nullptr; }
     /// How often a device's kernels may wait for those of others in it, at most (see transport::most_waits).
     virtual std::int64_t waits() const { return 0; }
+    /// What all devices together read and write in it at least: each entry once.
+    virtual std::int64_t bytes() const { return 0; }
     /// Its program goes to the end of `all`.
     virtual void collect(std::vector<kernels::ScalarOp>& /*all*/) {}
 };
@@ -65,6 +69,7 @@ public:
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
     bool join(const std::vector<Statement>& statements, bool always) override;
     std::int64_t waits() const override { return 1; }
+    std::int64_t bytes() const override;
     void collect(std::vector<kernels::ScalarOp>& all) override;
 
 private:
@@ -136,6 +141,7 @@ public:
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
     std::shared_ptr<ProductSums> sums_of(const void* a, const void* b) override;
     std::int64_t waits() const override { return distributed::ghost_messages; }
+    std::int64_t bytes() const override;
 
 private:
     std::shared_ptr<ProductSums> sums_;  ///< null: nobody asks for them
@@ -156,6 +162,7 @@ public:
     {
     }
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
+    std::int64_t bytes() const override { return from_->size * static_cast<std::int64_t>(sizeof(To) + sizeof(From)); }
 
 private:
     std::shared_ptr<VectorState<To>> to_;
@@ -168,6 +175,7 @@ public:
     explicit InsertStage(std::shared_ptr<detail::SequenceState> other) : other_(std::move(other)) {}
     void get_ready() override;
     std::int64_t waits() const override;
+    std::int64_t bytes() const override;
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
 
 private:
@@ -177,15 +185,17 @@ private:
 /// A caller's function.
 class CallStage final : public Stage {
 public:
-    CallStage(std::shared_ptr<ScalarsState> scalars, std::function<void(const DeviceCall&)> f)
-        : scalars_(std::move(scalars)), f_(std::move(f))
+    CallStage(std::shared_ptr<ScalarsState> scalars, std::function<void(const DeviceCall&)> f, std::int64_t bytes)
+        : scalars_(std::move(scalars)), f_(std::move(f)), bytes_(bytes)
     {
     }
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
+    std::int64_t bytes() const override { return bytes_; }
 
 private:
     std::shared_ptr<ScalarsState> scalars_;
     std::function<void(const DeviceCall&)> f_;
+    std::int64_t bytes_;
 };
 
 }  // namespace rmsp::sequence

@@ -70,6 +70,9 @@ public:
             result.outcome = Outcome::not_finite;
         }
         explain();
+        for (const Sequence& step : s_.recipe.cycle) {
+            result.iteration_bytes += static_cast<double>(step.bytes()) / static_cast<double>(s_.recipe.cycle.size());
+        }
         result.seconds = seconds_since(began_);
         return std::move(result_);
     }

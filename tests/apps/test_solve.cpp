@@ -69,6 +69,9 @@ TEST(Solve, JsonHasWhatTheTableHas)
     EXPECT_LE(run.at("true_residual").get<double>(), 1.01 * run.at("target_residual").get<double>());
     EXPECT_LT(run.at("solution_error").get<double>(), 1e-6);
     EXPECT_GT(run.at("iteration_time").get<double>(), 0);
+    EXPECT_GT(run.at("iteration_bytes").get<double>(), 336 * 80);
+    EXPECT_GE(run.at("share_of_limit").get<double>(), 0);
+    EXPECT_THAT(outcome.err, HasSubstr("an iteration at least, "));
     EXPECT_THAT(outcome.err, HasSubstr("  outcome     converged after "));
     EXPECT_THAT(outcome.err, HasSubstr("log10"));
     EXPECT_FALSE(all.at("context").contains("multigrid"));

@@ -52,6 +52,26 @@ TEST_P(Solvers, ConjugateGradientsConverge)
     EXPECT_EQ(x, solution);
 }
 
+TEST_P(Solvers, BytesOfAnIterationAreCounted)
+{
+    Runtime runtime(options_for(GetParam()));
+    const auto a = poisson<double>(8);
+    const auto b = random_vector<double>(a.rows, 4);
+    auto matrix = runtime.distribute(a.view());
+    SolverOptions options;
+    options.max_iterations = 3;
+    std::vector<double> x(b.size(), 0.0);
+    const SolveResult result = Solver<double>(matrix, options).solve(b.data(), x.data());
+    double product = 0;
+    for (const ShardPlan& shard : matrix.plan().shards) {
+        product += static_cast<double>(shard.apply_bytes);
+    }
+    // p and q of the inner product are not read again where the kernel leaves its sums.
+    const double vectors = (result.iteration_bytes - product) / static_cast<double>(a.rows);
+    const bool host = options_for(GetParam()).devices.starts_with("host");
+    EXPECT_TRUE(vectors == 80 || (!host && vectors == 64)) << vectors;
+}
+
 TEST_P(Solvers, OutcomesAreNamed)
 {
     Runtime runtime(options_for(GetParam()));
