@@ -7,6 +7,11 @@ target_compile_options(rmsp_options INTERFACE
     # GCC warns of overlaps inside std::string that cannot be (its bug 105651).
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra --expt-relaxed-constexpr --extended-lambda -lineinfo>)
+if(CMAKE_UNITY_BUILD)
+    # What another source calls so is not hidden, and what another source does not see is not in a header.
+    target_compile_options(rmsp_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wno-shadow>
+        $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
 if(RMSP_WERROR)
     target_compile_options(rmsp_options INTERFACE
         $<$<COMPILE_LANGUAGE:C,CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror -Werror=all-warnings>)
@@ -65,6 +70,12 @@ function(rmsp_folder name)
         list(FILTER sources EXCLUDE REGEX "/cuda/")
     endif()
     add_library(rmsp_${name} OBJECT ${sources})
+    # A build that puts several sources into one (CMAKE_UNITY_BUILD) compiles the same text of headers less often. Kernels
+    # of SpMV call alike what is alike in each, and stay apart.
+    set(apart ${sources})
+    list(FILTER apart INCLUDE REGEX "/kernels/spmv/|\\.cu$")
+    set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    set_target_properties(rmsp_${name} PROPERTIES UNITY_BUILD_CODE_AFTER_INCLUDE "#undef RMSP_INSTANTIATE")
     add_dependencies(rmsp_${name} rmsp_commit)
     target_include_directories(rmsp_${name} PRIVATE "${PROJECT_SOURCE_DIR}" ${arg_INCLUDE})
     target_link_libraries(rmsp_${name} PRIVATE rmsp_options ${arg_LINK} Threads::Threads)

@@ -7,10 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/subscript.hpp"
+
 namespace rmsp::matrix {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+using core::at;
 
 /// What a pivot has to exceed, for entries as large as `largest`.
 double least_pivot(double largest, std::int64_t n)

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "core/parallel.hpp"
+#include "core/subscript.hpp"
 #include "core/value_types.hpp"
 #include "matrix/levels.hpp"
 
 namespace rmsp::matrix {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+using core::at;
 
 constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
 

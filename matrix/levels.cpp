@@ -4,16 +4,17 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/subscript.hpp"
 #include "core/value_types.hpp"
 #include "matrix/for_each_row.hpp"
 
 namespace rmsp::matrix {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+using core::at;
 
 /// The entries of a triangle beside the diagonal, by rows, as places among the factors' entries.
-struct Entries {
+struct TriangleEntries {
     std::vector<std::int64_t> begin;  ///< of each row
     std::vector<std::int64_t> end;
     /// transposed_lower: what begin and end count, with the column of each; empty: places among the factors' entries
@@ -22,9 +23,9 @@ struct Entries {
 };
 
 template <class T>
-Entries transposed_entries(const SquareBlock<T>& factors)
+TriangleEntries transposed_entries(const SquareBlock<T>& factors)
 {
-    Entries out;
+    TriangleEntries out;
     out.begin.assign(at(factors.rows) + 1, 0);
     for (std::int64_t row = 0; row < factors.rows; ++row) {
         for (std::int64_t k = factors.row_ptr[at(row)]; k < factors.diagonal[at(row)]; ++k) {
@@ -49,13 +50,13 @@ Entries transposed_entries(const SquareBlock<T>& factors)
 }
 
 template <class T>
-Entries entries_of(const SquareBlock<T>& factors, Triangle triangle)
+TriangleEntries entries_of(const SquareBlock<T>& factors, Triangle triangle)
 {
     if (triangle == Triangle::transposed_lower) {
         return transposed_entries(factors);
     }
     const bool upper = triangle == Triangle::upper;
-    Entries out;
+    TriangleEntries out;
     out.begin.resize(at(factors.rows));
     out.end.resize(at(factors.rows));
     for (std::size_t row = 0; row < at(factors.rows); ++row) {
@@ -81,7 +82,7 @@ std::int32_t level_of(const HostVector<std::int32_t>& levels, std::int64_t begin
 
 /// The values of each place, from the factors'.
 template <class T>
-void fill_values(const SquareBlock<T>& factors, const Entries& entries, bool unit, LevelTriangle<T>& out)
+void fill_values(const SquareBlock<T>& factors, const TriangleEntries& entries, bool unit, LevelTriangle<T>& out)
 {
     for_each_row(out.size(), [&](std::int64_t place) {
         const std::int64_t row = out.rows[at(place)];
@@ -111,7 +112,7 @@ HostVector<std::int32_t> lower_levels(const SquareBlock<T>& block)
 template <class T>
 LevelTriangle<T> level_triangle(const SquareBlock<T>& factors, Triangle triangle)
 {
-    const Entries entries = entries_of(factors, triangle);
+    const TriangleEntries entries = entries_of(factors, triangle);
     const auto column = [&](std::int64_t k) {
         return entries.place.empty() ? factors.col_idx[at(k)] : entries.column[at(k)];
     };

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/subscript.hpp"
 #include "core/value_types.hpp"
 #include "matrix/dense.hpp"
 #include "matrix/for_each_row.hpp"
@@ -16,7 +17,7 @@
 namespace rmsp::matrix {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+using core::at;
 
 /// Numbers columns in the order in which they are first seen: a hash table with linear probing.
 class ColumnNumbers {

@@ -9,6 +9,7 @@
 
 #include <rmsp/error.hpp>
 
+#include "core/subscript.hpp"
 #include "core/value_types.hpp"
 #include "matrix/for_each_row.hpp"
 #include "matrix/incomplete.hpp"
@@ -16,7 +17,7 @@
 namespace rmsp::matrix {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+using core::at;
 
 constexpr std::int64_t rows_each = 1024;
 

@@ -8,7 +8,7 @@
 namespace rmsp {
 namespace {
 
-void check_pointers(std::int64_t rows, std::int64_t cols, IndexView col_ptr, int parts)
+void check_column_pointers(std::int64_t rows, std::int64_t cols, IndexView col_ptr, int parts)
 {
     const auto fail = [&](const std::string& what) { partition::refuse(rows, cols, parts, what); };
     if (cols > 0 && col_ptr.data() == nullptr) {
@@ -42,7 +42,7 @@ PartitionCsc partition_csc(std::int64_t rows, std::int64_t cols, IndexView col_p
                            const PartitionOptions& options)
 {
     partition::check_arguments(rows, cols, parts, options);
-    check_pointers(rows, cols, col_ptr, parts);
+    check_column_pointers(rows, cols, col_ptr, parts);
     const partition::CompressedLines lines(cols, col_ptr);
     partition::Split split = partition::split_lines(lines, parts, options);
     PartitionCsc result{rows, cols, lines.nnz(), std::move(split.nodes), {}};

@@ -8,7 +8,7 @@
 namespace rmsp {
 namespace {
 
-void check_pointers(std::int64_t rows, std::int64_t cols, IndexView row_ptr, int parts)
+void check_row_pointers(std::int64_t rows, std::int64_t cols, IndexView row_ptr, int parts)
 {
     const auto fail = [&](const std::string& what) { partition::refuse(rows, cols, parts, what); };
     if (rows > 0 && row_ptr.data() == nullptr) {
@@ -42,7 +42,7 @@ Partition partition_csr(std::int64_t rows, std::int64_t cols, IndexView row_ptr,
                         const PartitionOptions& options)
 {
     partition::check_arguments(rows, cols, parts, options);
-    check_pointers(rows, cols, row_ptr, parts);
+    check_row_pointers(rows, cols, row_ptr, parts);
     const partition::CompressedLines lines(rows, row_ptr);
     partition::Split split = partition::split_lines(lines, parts, options);
     Partition result{rows, cols, lines.nnz(), std::move(split.nodes), {}};

@@ -114,9 +114,9 @@ struct Array {
     std::int64_t line(std::int64_t element) const { return first_line + element * element_bytes / line_bytes; }
 };
 
-class Layout {
+class AddressSpace {
 public:
-    explicit Layout(std::int64_t line_bytes) : line_bytes_(line_bytes) {}
+    explicit AddressSpace(std::int64_t line_bytes) : line_bytes_(line_bytes) {}
     Array add(std::int64_t elements, std::int64_t element_bytes)
     {
         const Array array{lines, element_bytes, line_bytes_};
@@ -133,7 +133,7 @@ private:
 
 SimulatedCache simulate(const Operation& op, const Counts& counts, std::int64_t fast_bytes, std::int64_t line_bytes)
 {
-    Layout layout(line_bytes);
+    AddressSpace layout(line_bytes);
     const Array a_columns = layout.add(op.a.nnz(), 4);
     const Array a_values = layout.add(op.a.nnz(), op.value_bytes);
     SimulatedCache out;

@@ -7,6 +7,7 @@
 
 #include <rmsp/convert.hpp>
 
+#include "core/subscript.hpp"
 #include "core/value_types.hpp"
 #include "matrix/csr_build.hpp"
 #include "runtime/matrix/row_product.hpp"
@@ -14,7 +15,7 @@
 namespace rmsp::distributed {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+using core::at;
 
 /// Copies n numbers of the worker's device to the host; waits.
 template <class U>

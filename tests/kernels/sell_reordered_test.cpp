@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <core/subscript.hpp>
 #include <kernels/spmv/sell_reordered/reorder.hpp>
 
 #include "spmv_fixtures.hpp"
@@ -18,7 +19,7 @@ namespace {
 using Rows = std::vector<std::vector<std::int32_t>>;
 using Order = std::vector<std::int32_t>;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+using core::at;
 
 /// A grid of size^dims points, each beside those that differ by at most 1 in each coordinate.
 Rows grid(std::int32_t size, int dims)

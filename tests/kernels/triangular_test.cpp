@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <core/subscript.hpp>
 #include <kernels/steps/triangular/triangular.hpp>
 
 #include "device_csr.hpp"
@@ -15,7 +16,7 @@
 namespace rmsp::kernels::test {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+using core::at;
 
 /// A triangle by levels on the host. Row r waits for rows that `needs` names, all before it.
 template <class T>

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <core/subscript.hpp>
 #include <rmsp/io.hpp>
 
 #include "matrix/incomplete.hpp"
@@ -21,7 +22,7 @@ using test::random_dominant;
 using test::sparse;
 using testing::ElementsAre;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+using core::at;
 
 /// Row-major; of L (with a unit diagonal if asked for), of U, or of all.
 template <class T, class Keep>

@@ -29,7 +29,7 @@ SolveResult solve(const DistributedMatrix<T>& matrix, const std::vector<T>& b, c
 }
 
 template <class T>
-void expect_fewer_iterations(Runtime& runtime)
+void expect_few_iterations(Runtime& runtime)
 {
     const auto a = lopsided<T>(10);
     DistributeOptions options;
@@ -54,8 +54,8 @@ void expect_fewer_iterations(Runtime& runtime)
 
 TEST_P(PreconditionedSolves, OfNonsymmetricMatricesTakeFewerIterations)
 {
-    expect_fewer_iterations<double>(*runtime_);
-    expect_fewer_iterations<float>(*runtime_);
+    expect_few_iterations<double>(*runtime_);
+    expect_few_iterations<float>(*runtime_);
 }
 
 TEST_P(PreconditionedSolves, TakePolynomialsOfTheHighestDegree)

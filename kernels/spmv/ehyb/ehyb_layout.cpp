@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <core/subscript.hpp>
 #include <kernels/spmv/ehyb/ehyb.hpp>
 #include <kernels/spmv/ehyb/graph_parts.hpp>
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::int32_t not_kept = -1;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+using core::at;
 
 /// The row whose part has a column, or -1.
 std::int64_t row_of_column(const Pattern& a, std::int32_t column)

@@ -55,7 +55,7 @@ PackedBlock fit(const std::int64_t* v, int n)
 /// Packs n integers of at most 32 bits, signed or not; get(i) is integer i. Gives up, with an empty result, above
 /// most_bytes.
 template <class Get>
-Packed pack(std::int64_t n, std::size_t most_bytes, const Get& get)
+Packed pack_blocks(std::int64_t n, std::size_t most_bytes, const Get& get)
 {
     Packed packed;
     packed.blocks.reserve(static_cast<std::size_t>(packed_blocks(n)));
@@ -224,8 +224,8 @@ Columns encode_columns(const CsrPiece<T>& piece, const Column* col, std::size_t 
     patterns.patterns = find_patterns(piece, col, most_bytes);
     if (const auto& of_row = patterns.patterns.of_row; !of_row.empty()) {
         patterns.code = ColumnCode::patterns;
-        patterns.packed = pack(piece.rows, most_bytes,
-                               [&](std::int64_t i) { return std::int64_t{of_row[static_cast<std::size_t>(i)]}; });
+        patterns.packed = pack_blocks(
+            piece.rows, most_bytes, [&](std::int64_t i) { return std::int64_t{of_row[static_cast<std::size_t>(i)]}; });
         if (patterns.bytes() <= most_bytes) {
             most_bytes = patterns.bytes();
         } else {
@@ -235,7 +235,7 @@ Columns encode_columns(const CsrPiece<T>& piece, const Column* col, std::size_t 
         patterns = {};
     }
     Columns columns;
-    columns.packed = pack(piece.nnz, most_bytes, [&](std::int64_t i) { return std::int64_t{col[i]}; });
+    columns.packed = pack_blocks(piece.nnz, most_bytes, [&](std::int64_t i) { return std::int64_t{col[i]}; });
     columns.code = ColumnCode::packed;
     return columns.packed.blocks.empty() ? std::move(patterns) : std::move(columns);
 }
@@ -258,7 +258,7 @@ Values<T> encode_values(const T* values, std::int64_t n, std::size_t most_bytes)
         if (table > most_bytes) {
             return;
         }
-        Packed packed = pack(n, most_bytes - table, get);
+        Packed packed = pack_blocks(n, most_bytes - table, get);
         if (!packed.blocks.empty()) {
             best = {code, std::move(packed), std::move(dictionary)};
             most_bytes = best.bytes() - 1;  // the next one must be smaller
@@ -354,8 +354,8 @@ Packet encode_piece(const CsrPiece<T>& piece, double most_share)
     layout.columns = columns.code;
     layout.values = values.code;
     PacketWriter writer;
-    layout.row_ptr_blocks = writer.blocks(pack(piece.rows + 1, std::numeric_limits<std::size_t>::max(),
-                                               [&](std::int64_t i) { return pointer(piece, i); }));
+    layout.row_ptr_blocks = writer.blocks(pack_blocks(piece.rows + 1, std::numeric_limits<std::size_t>::max(),
+                                                      [&](std::int64_t i) { return pointer(piece, i); }));
     layout.column_blocks = writer.blocks(columns.packed);
     layout.value_blocks = writer.blocks(values.packed);
     layout.pattern_start = writer.section(columns.patterns.start);
