@@ -8,13 +8,14 @@
 #include <rmsp/convert.hpp>
 
 namespace rmsp::capi {
-namespace {
 
 IndexView view_of(const void* indices, rmsp_index_type type)
 {
     return type == RMSP_INT32 ? IndexView(static_cast<const std::int32_t*>(indices))
                               : IndexView(static_cast<const std::int64_t*>(indices));
 }
+
+namespace {
 
 /// Indices that count from 1, counted from 0. One that is too small, however small, becomes -1, which no matrix takes.
 IndexArray from_zero(IndexView indices, std::int64_t count)
@@ -49,12 +50,13 @@ Shape shape_of(Format format, const Arrays& a)
 }
 
 template <class T>
-HostMatrix<T> make(Format format, const Arrays& a, const Shape& shape)
+HostMatrix<T> make(Format format, const Arrays& a, const Shape& shape, Renumber renumber)
 {
     IndexView first = view_of(a.first, a.first_type);
     IndexView second = view_of(a.second, a.second_type);
     HostMatrix<T> matrix;
-    if (a.index_base == 1) {
+    const int base = renumber == Renumber::here ? 0 : a.index_base;
+    if (a.index_base != base) {
         auto both = std::make_shared<std::pair<IndexArray, IndexArray>>(from_zero(first, shape.first_count),
                                                                         from_zero(second, a.nnz));
         first = both->first.view();
@@ -64,13 +66,13 @@ HostMatrix<T> make(Format format, const Arrays& a, const Shape& shape)
     const T* values = static_cast<const T*>(a.values);
     switch (format) {
         case Format::csr:
-            matrix.view = CsrView<T>{a.rows, a.cols, a.nnz, first, second, values};
+            matrix.view = CsrView<T>{a.rows, a.cols, a.nnz, first, second, values, base};
             break;
         case Format::csc:
-            matrix.view = CscView<T>{a.rows, a.cols, a.nnz, first, second, values};
+            matrix.view = CscView<T>{a.rows, a.cols, a.nnz, first, second, values, base};
             break;
         case Format::coo:
-            matrix.view = CooView<T>{a.rows, a.cols, a.nnz, first, second, values};
+            matrix.view = CooView<T>{a.rows, a.cols, a.nnz, first, second, values, base};
             break;
     }
     return matrix;
@@ -104,7 +106,7 @@ AnyHostMatrix loaded(const Config::Matrix& config)
     return load<double>(config);
 }
 
-AnyHostMatrix host_matrix(Format format, const Arrays& a)
+AnyHostMatrix host_matrix(Format format, const Arrays& a, Renumber renumber)
 {
     require_size("rows", a.rows);
     require_size("cols", a.cols);
@@ -118,9 +120,9 @@ AnyHostMatrix host_matrix(Format format, const Arrays& a)
     require_entries(shape.second, a.second, a.nnz);
     require_entries("values", a.values, a.nnz);
     if (a.value_type == RMSP_FLOAT) {
-        return make<float>(format, a, shape);
+        return make<float>(format, a, shape, renumber);
     }
-    return make<double>(format, a, shape);
+    return make<double>(format, a, shape, renumber);
 }
 
 }  // namespace rmsp::capi

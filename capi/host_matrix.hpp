@@ -37,9 +37,14 @@ struct Arrays {
     rmsp_value_type value_type;
 };
 
+IndexView view_of(const void* indices, rmsp_index_type type);
+
+/// Who makes indices count from 0: host_matrix(), of arrays in host memory, or who takes the view, from its base.
+enum class Renumber : std::uint8_t { here, later };
+
 /// \throws Error(usage) for enumerators that do not exist, negative sizes and null arrays; what the arrays hold is
 ///         checked when the matrix is distributed
-AnyHostMatrix host_matrix(Format format, const Arrays& arrays);
+AnyHostMatrix host_matrix(Format format, const Arrays& arrays, Renumber renumber);
 
 /// A matrix that owns its arrays.
 template <template <class> class Matrix, class T>

@@ -106,8 +106,10 @@ rmsp_status rmsp_host_matrix_create_csr(int64_t rows, int64_t cols, int64_t nnz,
 {
     return call(__func__, [&] {
         put(matrix, "matrix", [&] {
-            return made(host_matrix(rmsp::Format::csr, {rows, cols, nnz, row_ptr, col_idx, values, row_ptr_type,
-                                                        col_idx_type, index_base, value_type}));
+            return made(host_matrix(
+                rmsp::Format::csr,
+                {rows, cols, nnz, row_ptr, col_idx, values, row_ptr_type, col_idx_type, index_base, value_type},
+                Renumber::here));
         });
     });
 }
@@ -119,8 +121,10 @@ rmsp_status rmsp_host_matrix_create_csc(int64_t rows, int64_t cols, int64_t nnz,
 {
     return call(__func__, [&] {
         put(matrix, "matrix", [&] {
-            return made(host_matrix(rmsp::Format::csc, {rows, cols, nnz, col_ptr, row_idx, values, col_ptr_type,
-                                                        row_idx_type, index_base, value_type}));
+            return made(host_matrix(
+                rmsp::Format::csc,
+                {rows, cols, nnz, col_ptr, row_idx, values, col_ptr_type, row_idx_type, index_base, value_type},
+                Renumber::here));
         });
     });
 }
@@ -132,8 +136,10 @@ rmsp_status rmsp_host_matrix_create_coo(int64_t rows, int64_t cols, int64_t nnz,
 {
     return call(__func__, [&] {
         put(matrix, "matrix", [&] {
-            return made(host_matrix(rmsp::Format::coo, {rows, cols, nnz, row_idx, col_idx, values, row_idx_type,
-                                                        col_idx_type, index_base, value_type}));
+            return made(host_matrix(
+                rmsp::Format::coo,
+                {rows, cols, nnz, row_idx, col_idx, values, row_idx_type, col_idx_type, index_base, value_type},
+                Renumber::here));
         });
     });
 }

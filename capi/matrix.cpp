@@ -121,8 +121,10 @@ rmsp_status rmsp_matrix_create_csr(rmsp_runtime* runtime, int64_t rows, int64_t 
     return call(__func__, [&] {
         put(matrix, "matrix", [&] {
             return distribute(runtime,
-                              host_matrix(rmsp::Format::csr, {rows, cols, nnz, row_ptr, col_idx, values, row_ptr_type,
-                                                              col_idx_type, index_base, value_type}),
+                              host_matrix(rmsp::Format::csr,
+                                          {rows, cols, nnz, row_ptr, col_idx, values, row_ptr_type, col_idx_type,
+                                           index_base, value_type},
+                                          Renumber::later),
                               options);
         });
     });
@@ -136,8 +138,10 @@ rmsp_status rmsp_matrix_create_csc(rmsp_runtime* runtime, int64_t rows, int64_t 
     return call(__func__, [&] {
         put(matrix, "matrix", [&] {
             return distribute(runtime,
-                              host_matrix(rmsp::Format::csc, {rows, cols, nnz, col_ptr, row_idx, values, col_ptr_type,
-                                                              row_idx_type, index_base, value_type}),
+                              host_matrix(rmsp::Format::csc,
+                                          {rows, cols, nnz, col_ptr, row_idx, values, col_ptr_type, row_idx_type,
+                                           index_base, value_type},
+                                          Renumber::later),
                               options);
         });
     });
@@ -151,10 +155,43 @@ rmsp_status rmsp_matrix_create_coo(rmsp_runtime* runtime, int64_t rows, int64_t 
     return call(__func__, [&] {
         put(matrix, "matrix", [&] {
             return distribute(runtime,
-                              host_matrix(rmsp::Format::coo, {rows, cols, nnz, row_idx, col_idx, values, row_idx_type,
-                                                              col_idx_type, index_base, value_type}),
+                              host_matrix(rmsp::Format::coo,
+                                          {rows, cols, nnz, row_idx, col_idx, values, row_idx_type, col_idx_type,
+                                           index_base, value_type},
+                                          Renumber::later),
                               options);
         });
+    });
+}
+
+rmsp_status rmsp_matrix_create_bsr(rmsp_runtime* runtime, int64_t rows, int64_t cols, int64_t blocks, int64_t height,
+                                   int64_t width, int by_column, const void* row_ptr, const void* col_idx,
+                                   const void* values, rmsp_index_type row_ptr_type, rmsp_index_type col_idx_type,
+                                   int index_base, rmsp_value_type value_type, const rmsp_options* options,
+                                   rmsp_matrix** matrix)
+{
+    return call(__func__, [&] {
+        rmsp_matrix*& result = required(matrix, "matrix");
+        rmsp::Runtime& devices = required(runtime, "runtime").runtime;
+        require_enumerator("row_ptr_type", row_ptr_type, 2);
+        require_enumerator("col_idx_type", col_idx_type, 2);
+        require_enumerator("value_type", value_type, 2);
+        const auto of = [&]<class T>(const T* typed) {
+            const rmsp::BsrView<T> view{rows,
+                                        cols,
+                                        blocks,
+                                        view_of(row_ptr, row_ptr_type),
+                                        view_of(col_idx, col_idx_type),
+                                        typed,
+                                        height,
+                                        width,
+                                        by_column != 0 ? rmsp::BlockOrder::by_column : rmsp::BlockOrder::by_row,
+                                        index_base};
+            return new rmsp_matrix{devices.distribute(view, distribute_options_of(options)), nullptr,
+                                   "the caller's blocks"};
+        };
+        result =
+            value_type == RMSP_FLOAT ? of(static_cast<const float*>(values)) : of(static_cast<const double*>(values));
     });
 }
 
@@ -215,6 +252,27 @@ rmsp_status rmsp_matrix_apply(rmsp_matrix* matrix, double alpha, const void* x, 
 rmsp_status rmsp_matrix_apply_transposed(rmsp_matrix* matrix, double alpha, const void* x, double beta, void* y)
 {
     return call(__func__, [&] { with_arrays(matrix, alpha, x, beta, y, apply_transposed); });
+}
+
+rmsp_status rmsp_matrix_apply_on_stream(rmsp_matrix* matrix, double alpha, const void* x, double beta, void* y,
+                                        void* stream)
+{
+    return call(__func__, [&] {
+        with_arrays(matrix, alpha, x, beta, y, [&](auto& a, auto with_alpha, auto* from, auto with_beta, auto* to) {
+            // Nobody waits for it: what goes wrong while it is queued is thrown here.
+            static_cast<void>(a.apply_async(with_alpha, from, with_beta, to, rmsp::StreamRef{stream}));
+        });
+    });
+}
+
+rmsp_status rmsp_matrix_apply_transposed_on_stream(rmsp_matrix* matrix, double alpha, const void* x, double beta,
+                                                   void* y, void* stream)
+{
+    return call(__func__, [&] {
+        with_arrays(matrix, alpha, x, beta, y, [&](auto& a, auto with_alpha, auto* from, auto with_beta, auto* to) {
+            static_cast<void>(a.apply_transposed_async(with_alpha, from, with_beta, to, rmsp::StreamRef{stream}));
+        });
+    });
 }
 
 rmsp_status rmsp_matrix_apply_vectors(rmsp_matrix* matrix, double alpha, const rmsp_vector* x, double beta,

@@ -11,7 +11,7 @@ module rmsp
 
     public :: rmsp_options_create, rmsp_options_set, rmsp_options_use_environment
     public :: rmsp_runtime_create
-    public :: rmsp_matrix_create_csr, rmsp_matrix_read, rmsp_matrix_size
+    public :: rmsp_matrix_create_csr, rmsp_matrix_create_bsr, rmsp_matrix_read, rmsp_matrix_size
     public :: rmsp_matrix_apply, rmsp_matrix_apply_transposed, rmsp_matrix_update_values
     public :: rmsp_solver_create, rmsp_solver_solve, rmsp_solver_renew
     public :: rmsp_result_outcome, rmsp_result_iterations, rmsp_result_residual
@@ -65,6 +65,12 @@ module rmsp
     ! bits, all values single or double.
     interface rmsp_matrix_create_csr
         module procedure create_csr_i4_r4, create_csr_i4_r8, create_csr_i8_r4, create_csr_i8_r8
+    end interface
+
+    ! The same of compressed rows of blocks: values(i, j, k) is in row i and column j of block k; cols, row_ptr and col_idx
+    ! count blocks.
+    interface rmsp_matrix_create_bsr
+        module procedure create_bsr_i4_r4, create_bsr_i4_r8, create_bsr_i8_r4, create_bsr_i8_r8
     end interface
 
     interface rmsp_destroy
@@ -122,6 +128,17 @@ module rmsp
             integer(c_int64_t), value :: rows, cols, nnz
             type(*), intent(in) :: row_ptr(*), col_idx(*), values(*)
             integer(c_int), value :: row_ptr_type, col_idx_type, index_base, value_type
+            type(c_ptr), intent(inout) :: matrix
+            integer(c_int) :: status
+        end function
+        function c_matrix_create_bsr(runtime, rows, cols, blocks, height, width, by_column, row_ptr, col_idx, values, &
+                row_ptr_type, col_idx_type, index_base, value_type, options, matrix) &
+                bind(c, name="rmsp_matrix_create_bsr") result(status)
+            import :: c_ptr, c_int, c_int64_t
+            type(c_ptr), value :: runtime, options
+            integer(c_int64_t), value :: rows, cols, blocks, height, width
+            type(*), intent(in) :: row_ptr(*), col_idx(*), values(*)
+            integer(c_int), value :: by_column, row_ptr_type, col_idx_type, index_base, value_type
             type(c_ptr), intent(inout) :: matrix
             integer(c_int) :: status
         end function
@@ -329,6 +346,62 @@ contains
         status = c_matrix_create_csr(runtime%handle, size(row_ptr, kind=c_int64_t) - 1, cols, &
             entries(size(col_idx, kind=c_int64_t), size(values, kind=c_int64_t)), row_ptr, col_idx, values, &
             type_int64, type_int64, from_one, type_double, handle_of(options), matrix%handle)
+    end function
+
+    function create_bsr_i4_r4(runtime, cols, row_ptr, col_idx, values, matrix, options) result(status)
+        type(rmsp_runtime), intent(in) :: runtime
+        integer(c_int32_t), intent(in) :: cols, row_ptr(:), col_idx(:)
+        real(c_float), intent(in) :: values(:, :, :)
+        type(rmsp_matrix), intent(inout) :: matrix
+        type(rmsp_options), intent(in), optional :: options
+        integer(c_int) :: status
+        call rmsp_destroy(matrix)
+        status = c_matrix_create_bsr(runtime%handle, size(row_ptr, kind=c_int64_t) - 1, int(cols, c_int64_t), &
+            entries(size(col_idx, kind=c_int64_t), size(values, 3, c_int64_t)), size(values, 1, c_int64_t), &
+            size(values, 2, c_int64_t), 1_c_int, row_ptr, col_idx, values, type_int32, type_int32, from_one, type_float, &
+            handle_of(options), matrix%handle)
+    end function
+
+    function create_bsr_i4_r8(runtime, cols, row_ptr, col_idx, values, matrix, options) result(status)
+        type(rmsp_runtime), intent(in) :: runtime
+        integer(c_int32_t), intent(in) :: cols, row_ptr(:), col_idx(:)
+        real(c_double), intent(in) :: values(:, :, :)
+        type(rmsp_matrix), intent(inout) :: matrix
+        type(rmsp_options), intent(in), optional :: options
+        integer(c_int) :: status
+        call rmsp_destroy(matrix)
+        status = c_matrix_create_bsr(runtime%handle, size(row_ptr, kind=c_int64_t) - 1, int(cols, c_int64_t), &
+            entries(size(col_idx, kind=c_int64_t), size(values, 3, c_int64_t)), size(values, 1, c_int64_t), &
+            size(values, 2, c_int64_t), 1_c_int, row_ptr, col_idx, values, type_int32, type_int32, from_one, type_double, &
+            handle_of(options), matrix%handle)
+    end function
+
+    function create_bsr_i8_r4(runtime, cols, row_ptr, col_idx, values, matrix, options) result(status)
+        type(rmsp_runtime), intent(in) :: runtime
+        integer(c_int64_t), intent(in) :: cols, row_ptr(:), col_idx(:)
+        real(c_float), intent(in) :: values(:, :, :)
+        type(rmsp_matrix), intent(inout) :: matrix
+        type(rmsp_options), intent(in), optional :: options
+        integer(c_int) :: status
+        call rmsp_destroy(matrix)
+        status = c_matrix_create_bsr(runtime%handle, size(row_ptr, kind=c_int64_t) - 1, int(cols, c_int64_t), &
+            entries(size(col_idx, kind=c_int64_t), size(values, 3, c_int64_t)), size(values, 1, c_int64_t), &
+            size(values, 2, c_int64_t), 1_c_int, row_ptr, col_idx, values, type_int64, type_int64, from_one, type_float, &
+            handle_of(options), matrix%handle)
+    end function
+
+    function create_bsr_i8_r8(runtime, cols, row_ptr, col_idx, values, matrix, options) result(status)
+        type(rmsp_runtime), intent(in) :: runtime
+        integer(c_int64_t), intent(in) :: cols, row_ptr(:), col_idx(:)
+        real(c_double), intent(in) :: values(:, :, :)
+        type(rmsp_matrix), intent(inout) :: matrix
+        type(rmsp_options), intent(in), optional :: options
+        integer(c_int) :: status
+        call rmsp_destroy(matrix)
+        status = c_matrix_create_bsr(runtime%handle, size(row_ptr, kind=c_int64_t) - 1, int(cols, c_int64_t), &
+            entries(size(col_idx, kind=c_int64_t), size(values, 3, c_int64_t)), size(values, 1, c_int64_t), &
+            size(values, 2, c_int64_t), 1_c_int, row_ptr, col_idx, values, type_int64, type_int64, from_one, type_double, &
+            handle_of(options), matrix%handle)
     end function
 
     ! The nonzeros that arrays of these lengths hold. Lengths that differ are a count below 0, which is refused.

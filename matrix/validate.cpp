@@ -53,6 +53,15 @@ std::int64_t first_bad_index(std::int64_t nnz, std::int64_t bound, IndexView ind
                 fmt::format("invalid {} x {} {} matrix with {} nonzeros: {}", rows, cols, name, nnz, what));
 }
 
+template <class Fail>
+void check_base(const Fail& fail, int base)
+{
+    if (base != 0) {
+        fail(fmt::format(
+            "its indices count from {} (base); only Runtime and SparseProduct take those that count from 1", base));
+    }
+}
+
 // CSR as it is, CSC as the CSR of its transpose under the names of CSC.
 template <class T>
 void validate_compressed(const CsrView<T>& a, Format format)
@@ -67,6 +76,7 @@ void validate_compressed(const CsrView<T>& a, Format format)
     if (a.rows < 0 || a.cols < 0 || a.nnz < 0) {
         fail("sizes must not be negative");
     }
+    check_base(fail, a.base);
     if (a.row_ptr.data() == nullptr) {
         fail(fmt::format("the {} pointers are null", line));
     }
@@ -104,7 +114,7 @@ void validate(const CsrView<T>& a)
 template <class T>
 void validate(const CscView<T>& a)
 {
-    validate_compressed(CsrView<T>{a.cols, a.rows, a.nnz, a.col_ptr, a.row_idx, a.values}, Format::csc);
+    validate_compressed(CsrView<T>{a.cols, a.rows, a.nnz, a.col_ptr, a.row_idx, a.values, a.base}, Format::csc);
 }
 
 template <class T>
@@ -114,6 +124,7 @@ void validate(const CooView<T>& a)
     if (a.rows < 0 || a.cols < 0 || a.nnz < 0) {
         fail("sizes must not be negative");
     }
+    check_base(fail, a.base);
     if (a.nnz == 0) {
         return;
     }

@@ -11,6 +11,9 @@ template <class T>
 Verification verify_spmv(const CsrView<T>& a, T alpha, const T* x, T beta, const T* y_in, const T* y,
                          StoredValues values)
 {
+    if (a.base != 0) {
+        validate(a);  // which refuses it
+    }
     detail::Worst worst;
     const auto value = [&](std::int64_t i) {
         return values == StoredValues::floats ? static_cast<T>(static_cast<float>(a.values[i])) : a.values[i];

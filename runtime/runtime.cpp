@@ -1,9 +1,6 @@
 #include <rmsp/runtime.hpp>
 
 #include <algorithm>
-#include <chrono>
-#include <optional>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,103 +8,18 @@
 
 #include "core/caller_array.hpp"
 #include "runtime/doctor/doctor_cache.hpp"
+#include "runtime/engine/caller_memory.hpp"
+#include "runtime/matrix/caller_matrix.hpp"
+#include "runtime/matrix/caller_product.hpp"
 #include "runtime/matrix/diagonal.hpp"
-#include "runtime/matrix/distribute.hpp"
 #include "runtime/matrix/measure.hpp"
 #include "runtime/matrix/products.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/matrix/vector.hpp"
-#include "runtime/plan/plan_exchange.hpp"
-#include "runtime/plan/planner.hpp"
 #include "runtime/transport/table.hpp"
 
 namespace rmsp {
 namespace {
-
-/// Row pointers of coordinates that are sorted by row.
-template <class T>
-HostVector<std::int64_t> row_pointers(const plan::Stored<T>& a)
-{
-    HostVector<std::int64_t> row_ptr(static_cast<std::size_t>(a.rows) + 1);
-    a.row_idx.visit([&](const auto* row) {
-#pragma omp parallel for schedule(static)
-        for (std::int64_t i = 0; i <= a.nnz; ++i) {
-            const std::int64_t end = i == a.nnz ? a.rows : std::int64_t{row[i]};
-            for (std::int64_t r = i == 0 ? 0 : std::int64_t{row[i - 1]} + 1; r <= end; ++r) {
-                row_ptr[static_cast<std::size_t>(r)] = i;
-            }
-        }
-    });
-    return row_ptr;
-}
-
-/// A caller's matrix on its way to the devices: checked, and sorted if that was asked for.
-template <class T>
-class Prepared {
-public:
-    template <class View>
-    Prepared(const View& a, const DistributeOptions& options) : options_(options)
-    {
-        const auto begin = std::chrono::steady_clock::now();
-        const auto seconds = [&] {
-            return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        };
-        validate(a);
-        const double validated = seconds();
-        setup_.push_back({"validate", {validated}, true});
-        stored_ = plan::stored(a);
-        if constexpr (std::is_same_v<View, CooView<T>>) {
-            if (stored_.order == CooOrder::unsorted && options.unsorted == Unsorted::sort) {
-                copy_ = sort_by_row(a);
-                stored_ = plan::stored(copy_->view());
-                options_.borrow = false;
-                setup_.push_back({"sort", {seconds() - validated}, true});
-            }
-            if (options.mode == Mode::streamed && stored_.order == CooOrder::by_row) {
-                // Row pointers cost one pass, and spare sending the row indices at each apply.
-                const double before = seconds();
-                row_ptr_ = row_pointers(stored_);
-                stored_.row_ptr = IndexView(row_ptr_.data());
-                stored_.coordinates = false;
-                setup_.push_back({"row pointers", {seconds() - before}, true});
-            }
-        }
-    }
-
-    Plan plan(const detail::RuntimeState& runtime) const
-    {
-        Plan plan = plan::make_plan(runtime, stored_, options_);
-        plan::plan_exchange(plan, runtime, stored_, options_);
-        return plan;
-    }
-    /// Once.
-    std::shared_ptr<detail::MatrixState<T>> distribute(const std::shared_ptr<detail::RuntimeState>& runtime)
-    {
-        auto matrix = distributed::distribute(runtime, stored_, options_);
-        matrix->origin.sorted_copy = copy_.has_value();
-        if (options_.mode == Mode::streamed) {
-            matrix->origin.kept_row_ptr = std::move(row_ptr_);
-            matrix->origin.kept_copy = copy_ ? std::move(*copy_) : CooMatrix<T>();
-        }
-        matrix->record.setup.insert(matrix->record.setup.begin(), setup_.begin(), setup_.end());
-        return matrix;
-    }
-
-private:
-    DistributeOptions options_;
-    plan::Stored<T> stored_;
-    std::optional<CooMatrix<T>> copy_;
-    HostVector<std::int64_t> row_ptr_;
-    std::vector<PhaseTimes> setup_;
-};
-
-template <class T, class View>
-std::shared_ptr<detail::MatrixState<T>> distribute_view(const std::shared_ptr<detail::RuntimeState>& runtime,
-                                                        const View& a, const DistributeOptions& options)
-{
-    detail::checked(runtime)->require_live();
-    return Prepared<T>(a, options).distribute(runtime);
-}
 
 /// Applies with vectors in host memory.
 template <class T>
@@ -116,12 +28,27 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
 {
     core::require_array("x", x, distributed::x_side(*matrix, of_transpose).size());
     core::require_array("y", y, distributed::x_side(*matrix, !of_transpose).size());
+    if (!matrix->runtime->shared_memory() && (engine::gpu_of(x) >= 0 || engine::gpu_of(y) >= 0)) {
+        return distributed::apply_through_vectors(matrix, of_transpose, alpha, x, beta, y, nullptr);
+    }
     return matrix->runtime->submit(
         [matrix, of_transpose, alpha, beta, source = distributed::Source<T>{x, nullptr},
          target = distributed::Target<T>{y, nullptr}](engine::Worker& worker, engine::Rendezvous& meeting) {
             distributed::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
         },
         [matrix, y, of_transpose] { distributed::finish_host_y(*matrix, y, of_transpose); }, true);
+}
+
+/// Applies with arrays in GPU memory, in the order of a stream.
+template <class T>
+std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& matrix, bool of_transpose, T alpha,
+                               const T* x, T beta, T* y, StreamRef stream)
+{
+    core::require_array("x", x, distributed::x_side(*matrix, of_transpose).size());
+    core::require_array("y", y, distributed::x_side(*matrix, !of_transpose).size());
+    const int gpu = distributed::gpu_of_operands(*matrix, of_transpose, x, y);
+    return distributed::apply_through_vectors(matrix, of_transpose, alpha, x, beta, y,
+                                              engine::order_by(gpu, stream.handle, matrix->runtime->devices()));
 }
 
 /// Applies with vectors on the devices.
@@ -215,37 +142,49 @@ std::string Runtime::transport() const
 template <class T>
 DistributedMatrix<T> Runtime::distribute(const CsrView<T>& a, const DistributeOptions& options)
 {
-    return DistributedMatrix<T>(distribute_view<T>(state_, a, options));
+    return DistributedMatrix<T>(distributed::distribute_view(detail::checked(state_), a, options));
 }
 
 template <class T>
 DistributedMatrix<T> Runtime::distribute(const CscView<T>& a, const DistributeOptions& options)
 {
-    return DistributedMatrix<T>(distribute_view<T>(state_, a, options));
+    return DistributedMatrix<T>(distributed::distribute_view(detail::checked(state_), a, options));
 }
 
 template <class T>
 DistributedMatrix<T> Runtime::distribute(const CooView<T>& a, const DistributeOptions& options)
 {
-    return DistributedMatrix<T>(distribute_view<T>(state_, a, options));
+    return DistributedMatrix<T>(distributed::distribute_view(detail::checked(state_), a, options));
+}
+
+template <class T>
+DistributedMatrix<T> Runtime::distribute(const BsrView<T>& a, const DistributeOptions& options)
+{
+    return DistributedMatrix<T>(distributed::distribute_view(detail::checked(state_), a, options));
 }
 
 template <class T>
 Plan Runtime::plan(const CsrView<T>& a, const DistributeOptions& options) const
 {
-    return Prepared<T>(a, options).plan(*detail::checked(state_));
+    return distributed::plan_view(*detail::checked(state_), a, options);
 }
 
 template <class T>
 Plan Runtime::plan(const CscView<T>& a, const DistributeOptions& options) const
 {
-    return Prepared<T>(a, options).plan(*detail::checked(state_));
+    return distributed::plan_view(*detail::checked(state_), a, options);
 }
 
 template <class T>
 Plan Runtime::plan(const CooView<T>& a, const DistributeOptions& options) const
 {
-    return Prepared<T>(a, options).plan(*detail::checked(state_));
+    return distributed::plan_view(*detail::checked(state_), a, options);
+}
+
+template <class T>
+Plan Runtime::plan(const BsrView<T>& a, const DistributeOptions& options) const
+{
+    return distributed::plan_view(*detail::checked(state_), a, options);
 }
 
 void Runtime::synchronize()
@@ -290,6 +229,12 @@ std::future<void> DistributedMatrix<T>::apply_async(T alpha, const T* x, T beta,
 }
 
 template <class T>
+std::future<void> DistributedMatrix<T>::apply_async(T alpha, const T* x, T beta, T* y, StreamRef stream)
+{
+    return submit_apply(detail::checked(state_), false, alpha, x, beta, y, stream);
+}
+
+template <class T>
 void DistributedMatrix<T>::apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y)
 {
     apply_async(alpha, x, beta, y).get();
@@ -317,6 +262,13 @@ std::future<void> DistributedMatrix<T>::apply_transposed_async(T alpha, const T*
 }
 
 template <class T>
+std::future<void> DistributedMatrix<T>::apply_transposed_async(T alpha, const T* x, T beta, T* y, StreamRef stream)
+{
+    distributed::prepare_apply(*detail::checked(state_), true);
+    return submit_apply(state_, true, alpha, x, beta, y, stream);
+}
+
+template <class T>
 void DistributedMatrix<T>::apply_transposed(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y)
 {
     apply_transposed_async(alpha, x, beta, y).get();
@@ -334,6 +286,20 @@ template <class T>
 void DistributedMatrix<T>::update_values(const T* values)
 {
     core::require_array("values", values, nnz());
+    distributed::update_values(state_, values);
+}
+
+template <class T>
+void DistributedMatrix<T>::update_values(const T* values, StreamRef after)
+{
+    core::require_array("values", values, nnz());
+    const int gpu = engine::gpu_of(values);
+    if (gpu < 0 && nnz() > 0) {
+        throw Error(ErrorCode::usage, "values are not in the memory of a GPU, so there is no stream to wait for");
+    }
+    if (gpu >= 0) {
+        engine::wait_for(gpu, after.handle);
+    }
     distributed::update_values(state_, values);
 }
 
@@ -376,5 +342,6 @@ RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE_FOR, CsrView)
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE_FOR, CscView)
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE_FOR, CooView)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE_FOR, BsrView)
 
 }  // namespace rmsp

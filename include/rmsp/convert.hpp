@@ -26,6 +26,11 @@ RMSP_API CsrMatrix<T> to_csr(const CscView<T>& a);
 template <class T>
 RMSP_API CsrMatrix<T> to_csr(const CooView<T>& a);
 
+/// CSR of blocks: every value of a block is an entry, zeros too.
+/// \throws Error(usage) as validate()
+template <class T>
+RMSP_API CsrMatrix<T> to_csr(const BsrView<T>& a);
+
 /// Coordinates sorted by row, from CSR.
 /// \throws Error(usage) as validate()
 template <class T>
@@ -48,17 +53,17 @@ RMSP_API CooMatrix<T> sort_by_column(const CooView<T>& a);
 template <class T>
 CsrView<T> transpose(const CscView<T>& a) noexcept
 {
-    return {a.cols, a.rows, a.nnz, a.col_ptr, a.row_idx, a.values};
+    return {a.cols, a.rows, a.nnz, a.col_ptr, a.row_idx, a.values, a.base};
 }
 template <class T>
 CscView<T> transpose(const CsrView<T>& a) noexcept
 {
-    return {a.cols, a.rows, a.nnz, a.row_ptr, a.col_idx, a.values};
+    return {a.cols, a.rows, a.nnz, a.row_ptr, a.col_idx, a.values, a.base};
 }
 template <class T>
 CooView<T> transpose(const CooView<T>& a) noexcept
 {
-    return {a.cols, a.rows, a.nnz, a.col_idx, a.row_idx, a.values};
+    return {a.cols, a.rows, a.nnz, a.col_idx, a.row_idx, a.values, a.base};
 }
 
 }  // namespace rmsp

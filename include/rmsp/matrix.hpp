@@ -114,8 +114,8 @@ constexpr IndexType index_type_for(std::int64_t cols) noexcept
     return cols <= std::int64_t{INT32_MAX} ? IndexType::i32 : IndexType::i64;
 }
 
-/// Compressed sparse rows, not owned. Zero-based; row_ptr has rows + 1 entries, also of no rows, and row_ptr[0] == 0;
-/// col_idx and values have nnz = row_ptr[rows] entries. Columns inside a row may be in any order and may repeat
+/// Compressed sparse rows, not owned. row_ptr has rows + 1 entries, also of no rows, and row_ptr[0] == base; col_idx
+/// and values have nnz = row_ptr[rows] - base entries. Columns inside a row may be in any order and may repeat
 /// (repeated entries add up).
 template <class T>
 struct CsrView {
@@ -126,6 +126,9 @@ struct CsrView {
     IndexView row_ptr;
     IndexView col_idx;
     const T* values = nullptr;
+    /// What the indices count from: 0, or 1 for functions that say so (Runtime::distribute(), SpgemmOperand). Others
+    /// refuse 1.
+    int base = 0;
 };
 
 /// Compressed sparse columns, not owned: the CSR of the transpose. col_ptr has cols + 1 entries.
@@ -138,6 +141,9 @@ struct CscView {
     IndexView col_ptr;
     IndexView row_idx;
     const T* values = nullptr;
+    /// What the indices count from: 0, or 1 for functions that say so (Runtime::distribute(), SpgemmOperand). Others
+    /// refuse 1.
+    int base = 0;
 };
 
 /// Coordinates, not owned; nnz entries in each array, in any order unless a function asks for one.
@@ -150,6 +156,29 @@ struct CooView {
     IndexView row_idx;
     IndexView col_idx;
     const T* values = nullptr;
+    /// What the indices count from: 0, or 1 for functions that say so (Runtime::distribute(), SpgemmOperand). Others
+    /// refuse 1.
+    int base = 0;
+};
+
+/// Order of the values of a block.
+enum class BlockOrder : std::uint8_t { by_row, by_column };
+
+/// Block compressed sparse rows, not owned: CSR whose entries are dense blocks of height x width values. All sizes but
+/// those two count blocks: the matrix has rows * height rows and cols * width columns.
+template <class T>
+struct BsrView {
+    static_assert(is_value_type<T>, "librmsp multiplies float and double");
+    std::int64_t rows = 0;
+    std::int64_t cols = 0;
+    std::int64_t blocks = 0;
+    IndexView row_ptr;          ///< rows + 1 entries; row_ptr[0] == base
+    IndexView col_idx;          ///< of each block; in any order within a row, and may repeat
+    const T* values = nullptr;  ///< blocks * height * width, block after block
+    std::int64_t height = 1;
+    std::int64_t width = 1;
+    BlockOrder order = BlockOrder::by_row;
+    int base = 0;  ///< what row_ptr and col_idx count from: 0 or 1
 };
 
 /// Owning CSR matrix on the host; what readers and generators return.
@@ -211,7 +240,7 @@ RMSP_API const char* to_string(CooOrder order) noexcept;
 /// Order of nnz entries, found in parallel; by_row where both hold.
 RMSP_API CooOrder coo_order(std::int64_t nnz, IndexView row_idx, IndexView col_idx);
 
-/// Checks sizes, monotone pointers and index ranges, in parallel.
+/// Checks sizes, monotone pointers and index ranges, in parallel; of arrays that count from 0.
 /// \throws Error(usage) naming the first row (or column) and entry that is wrong
 template <class T>
 RMSP_API void validate(const CsrView<T>& a);
@@ -219,5 +248,8 @@ template <class T>
 RMSP_API void validate(const CscView<T>& a);
 template <class T>
 RMSP_API void validate(const CooView<T>& a);
+/// Takes a base of 1 as well. \throws Error(usage) naming the first block that is wrong
+template <class T>
+RMSP_API void validate(const BsrView<T>& a);
 
 }  // namespace rmsp

@@ -22,8 +22,8 @@
  * counted from 0, also in messages, but index arrays of the caller may count from 1.
  *
  * Memory: arrays are in host memory, pageable or pinned, except where a function says that memory of a GPU does as
- * well: then what writes it must have ended before the call, and the call has ended with it when it returns. Streams
- * of the caller are not taken.
+ * well: then what writes it must have ended before the call, and the call has ended with it when it returns, unless the
+ * function takes a stream to order the work by.
  */
 
 #include <stddef.h>
@@ -72,6 +72,7 @@ typedef struct rmsp_future rmsp_future;
 typedef struct rmsp_product rmsp_product;
 typedef struct rmsp_solver rmsp_solver;
 typedef struct rmsp_result rmsp_result;
+typedef struct rmsp_eigen rmsp_eigen;
 
 /* The message of the last call of this thread that failed, with every dimension, key, file and line that matters; ""
    if none did. Never null; valid until the next call of this thread that fails. */
@@ -192,9 +193,10 @@ RMSP_C_API rmsp_status rmsp_write_vector(const char* path, rmsp_value_type value
 
 /* Splits a matrix in compressed sparse rows and copies each part to its device. row_ptr has rows + 1 entries, col_idx
    and values nnz; columns of a row may be in any order and may repeat (repeated entries add up). With index_base 1 row
-   pointers and columns count from 1; they are copied to be renumbered. The arrays are read during the call only, except
-   with run.mode = streamed: they must then outlive the matrix and what uses it (of those that count from 1: the values
-   alone). Takes the keys partition.*, kernel.*, run.mode, run.chunk_mib, run.merge, run.vectors, stream.*. USAGE for a
+   pointers and columns count from 1; they are copied to be renumbered. Each array may be in the memory of any GPU of this
+   process if the runtime's devices are GPUs: values then go from GPU to GPU, the structure also comes to the host. The
+   arrays are read during the call only, except with run.mode = streamed: they must then outlive the matrix and what uses
+   it (of those that count from 1: the values alone). Takes the keys partition.*, kernel.*, run.mode, run.chunk_mib, run.merge, run.vectors, stream.*. USAGE for a
    bad matrix, naming the row and the entry. Blocks. */
 RMSP_C_API rmsp_status rmsp_matrix_create_csr(rmsp_runtime* runtime, int64_t rows, int64_t cols, int64_t nnz,
                                               const void* row_ptr, const void* col_idx, const void* values,
@@ -213,6 +215,14 @@ RMSP_C_API rmsp_status rmsp_matrix_create_coo(rmsp_runtime* runtime, int64_t row
                                               rmsp_index_type row_idx_type, rmsp_index_type col_idx_type,
                                               int index_base, rmsp_value_type value_type, const rmsp_options* options,
                                               rmsp_matrix** matrix);
+/* The same of compressed rows of blocks, in host memory: rows, cols and blocks count blocks, which are dense, of height x
+   width values each, by rows or, unless by_column is 0, by columns; all their values become entries.
+   rmsp_matrix_update_values() takes values block after block. Not streamed. */
+RMSP_C_API rmsp_status rmsp_matrix_create_bsr(rmsp_runtime* runtime, int64_t rows, int64_t cols, int64_t blocks,
+                                              int64_t height, int64_t width, int by_column, const void* row_ptr,
+                                              const void* col_idx, const void* values, rmsp_index_type row_ptr_type,
+                                              rmsp_index_type col_idx_type, int index_base, rmsp_value_type value_type,
+                                              const rmsp_options* options, rmsp_matrix** matrix);
 /* The same of a host matrix. What a streamed matrix needs of arrays that the host matrix owns, it keeps. */
 RMSP_C_API rmsp_status rmsp_matrix_create(rmsp_runtime* runtime, const rmsp_host_matrix* host,
                                           const rmsp_options* options, rmsp_matrix** matrix);
@@ -230,13 +240,21 @@ RMSP_C_API void rmsp_matrix_destroy(rmsp_matrix* matrix);
 RMSP_C_API rmsp_status rmsp_matrix_size(const rmsp_matrix* matrix, int64_t* rows, int64_t* cols, int64_t* nnz);
 RMSP_C_API rmsp_status rmsp_matrix_value_type(const rmsp_matrix* matrix, rmsp_value_type* value_type);
 
-/* y = alpha A x + beta y; x of cols entries and y of rows entries do not overlap. With beta == 0, y is not read. Blocks
-   until y is complete. */
+/* y = alpha A x + beta y; x of cols entries and y of rows entries do not overlap. With beta == 0, y is not read. Either
+   may be in the memory of a GPU of this process. Blocks until y is complete. */
 RMSP_C_API rmsp_status rmsp_matrix_apply(rmsp_matrix* matrix, double alpha, const void* x, double beta, void* y);
 /* y = alpha A^T x + beta y; x of rows entries, y of cols. The first call makes it ready, which takes time. USAGE for a
    streamed matrix, and for one whose devices numbered its columns anew, which partition.exchange = ranges prevents. */
 RMSP_C_API rmsp_status rmsp_matrix_apply_transposed(rmsp_matrix* matrix, double alpha, const void* x, double beta,
                                                     void* y);
+/* The same two in the order of a stream: a cudaStream_t of the GPU that has y, null for its default stream. The product
+   begins after what was queued there, and what is queued there afterwards begins once y is complete. x and y are in the
+   memory of GPUs. Return when the work is queued; what a device reports later is lost: rmsp_runtime_synchronize() and
+   the stream itself tell of broken devices. */
+RMSP_C_API rmsp_status rmsp_matrix_apply_on_stream(rmsp_matrix* matrix, double alpha, const void* x, double beta,
+                                                   void* y, void* stream);
+RMSP_C_API rmsp_status rmsp_matrix_apply_transposed_on_stream(rmsp_matrix* matrix, double alpha, const void* x,
+                                                              double beta, void* y, void* stream);
 /* The same with vectors on the devices. A product takes x and y as rmsp_vector_create_x() and rmsp_vector_create_y()
    make them, a transposed one the other way round, its y by rows. */
 RMSP_C_API rmsp_status rmsp_matrix_apply_vectors(rmsp_matrix* matrix, double alpha, const rmsp_vector* x, double beta,
@@ -255,8 +273,8 @@ RMSP_C_API rmsp_status rmsp_future_wait(const rmsp_future* future);
 RMSP_C_API void rmsp_future_destroy(rmsp_future* future);
 
 /* New values for the same structure: nnz entries in the order of the arrays that the matrix was made of. A streamed
-   matrix takes no other array: write the new values there, and call this. Blocks. USAGE for coordinates that were
-   sorted on the way. */
+   matrix takes no other array: write the new values there, and call this. They may be in the memory of a GPU of this
+   process, but not for a matrix of blocks. Blocks. USAGE for coordinates that were sorted on the way. */
 RMSP_C_API rmsp_status rmsp_matrix_update_values(rmsp_matrix* matrix, const void* values);
 /* The diagonal of a square matrix, as a new vector by rows. Blocks. */
 RMSP_C_API rmsp_status rmsp_matrix_diagonal(const rmsp_matrix* matrix, rmsp_vector** diagonal);
@@ -381,6 +399,26 @@ RMSP_C_API rmsp_status rmsp_result_reason(const rmsp_result* result, const char*
 RMSP_C_API rmsp_status rmsp_result_report(const rmsp_result* result, rmsp_text_format format, char** text);
 /* "converged", "iterations", ...; "unknown" for a number that is no outcome. */
 RMSP_C_API const char* rmsp_outcome_name(rmsp_outcome outcome);
+
+/* ---------------------------------------------------------------------------------------------------- eigenpairs */
+
+/* Finds a few extreme eigenpairs A v = lambda v of a symmetric matrix, by the keys eigen.* (their number, which, method,
+   tolerance, limits) and, for eigen.preconditioner, solver.*; that A is symmetric is the caller's word. The callback of
+   the options is told the largest residual. Numerical failure is an outcome of `eigen`, a new handle, not an error.
+   USAGE for a matrix that is not square, and options that do not fit. Blocks. */
+RMSP_C_API rmsp_status rmsp_eigen_solve(const rmsp_matrix* matrix, const rmsp_options* options, rmsp_eigen** eigen);
+RMSP_C_API void rmsp_eigen_destroy(rmsp_eigen* eigen);
+RMSP_C_API rmsp_status rmsp_eigen_outcome(const rmsp_eigen* eigen, rmsp_outcome* outcome);
+RMSP_C_API rmsp_status rmsp_eigen_iterations(const rmsp_eigen* eigen, int64_t* iterations);
+/* The eigenvalues, beginning with what was asked for (the smallest, or the largest), and |A v - lambda v| of each,
+   computed from what is returned; the arrays live as long as the handle. Each place but the count's may be null. */
+RMSP_C_API rmsp_status rmsp_eigen_values(const rmsp_eigen* eigen, const double** values, const double** residuals,
+                                         int* count);
+/* The vector of an eigenvalue, counted from 0, of length 1: a new handle, to be given to rmsp_vector_destroy(). */
+RMSP_C_API rmsp_status rmsp_eigen_vector(const rmsp_eigen* eigen, int index, rmsp_vector** vector);
+/* As rmsp_result_reason() and rmsp_result_report(). */
+RMSP_C_API rmsp_status rmsp_eigen_reason(const rmsp_eigen* eigen, const char** reason);
+RMSP_C_API rmsp_status rmsp_eigen_report(const rmsp_eigen* eigen, rmsp_text_format format, char** text);
 
 #ifdef __cplusplus
 }

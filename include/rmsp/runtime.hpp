@@ -111,6 +111,12 @@ enum class StoredValues : std::uint8_t {
     floats,  ///< rounded to floats, once; vectors, products and sums are of doubles
 };
 
+/// A stream of the caller's to order work by: a cudaStream_t (or CUstream) of the GPU whose memory the call is given;
+/// null is that GPU's default stream. Alive during the call.
+struct StreamRef {
+    void* handle = nullptr;
+};
+
 /// How a matrix is split, where it stays, and which kernel multiplies it.
 struct DistributeOptions {
     PartitionStrategy strategy = PartitionStrategy::nonzeros;
@@ -168,6 +174,8 @@ struct DistributeOptions {
     /// Streamed: most bytes of each device's memory that the matrix may take, with its copies of x and y; 0: all there
     /// is. Pieces become smaller than chunk_bytes where they have to.
     std::int64_t device_bytes = 0;
+    /// Arrays in the memory of a GPU: they are read after what is on this stream. None: what writes them has ended.
+    std::optional<StreamRef> after{};
     Progress progress{};
 };
 
@@ -237,8 +245,10 @@ public:
     RMSP_API const Plan& plan() const;
 
     /// y = alpha A x + beta y with x (cols() entries) and y (rows() entries) in host memory, pageable or pinned. Blocks
-    /// until y is complete. With beta == 0, y is not read. x and y must not overlap.
-    /// \throws Error(usage) for a null array, and what a device threw; the runtime and the matrix stay usable, y is
+    /// until y is complete. With beta == 0, y is not read. x and y must not overlap. Either may be in the memory of any
+    /// GPU of this process, where what uses it has ended: it then goes through vectors that the matrix keeps on its
+    /// devices, from GPU to GPU. \throws Error(usage) for a null array, and what a device threw; the runtime and the
+    /// matrix stay usable, y is
     ///         then unspecified
     RMSP_API void apply(T alpha, const T* x, T beta, T* y);
     /// The same with vectors on the devices; x by rows is gathered through the transport first. Blocks until y is
@@ -250,6 +260,11 @@ public:
     /// device threw. The future may be given up, its destructor does not wait; such errors are then lost.
     /// \throws Error(usage) as apply(), at once
     [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const T* x, T beta, T* y);
+    /// The same in the order of a stream of the GPU that has y: the product begins after what the caller queued there,
+    /// and what the caller queues there afterwards begins once y is complete. x and y are in the memory of GPUs.
+    /// Returns when the work is queued on every device; no host thread waits for a device. Errors of devices come by
+    /// the future. \throws Error(usage) as apply(), and for arrays in host memory, at once
+    [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const T* x, T beta, T* y, StreamRef stream);
     /// The same with vectors on the devices, which stay by themselves. The work of successive calls is in order without
     /// the caller waiting in between; Runtime::synchronize() waits for all.
     /// \throws Error(usage) as apply(), at once
@@ -269,14 +284,20 @@ public:
     RMSP_API void apply_transposed(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
     /// apply_transposed() without waiting for y, as apply_async().
     [[nodiscard]] RMSP_API std::future<void> apply_transposed_async(T alpha, const T* x, T beta, T* y);
+    [[nodiscard]] RMSP_API std::future<void> apply_transposed_async(T alpha, const T* x, T beta, T* y,
+                                                                    StreamRef stream);
     [[nodiscard]] RMSP_API std::future<void> apply_transposed_async(T alpha, const DistributedVector<T>& x, T beta,
                                                                     DistributedVector<T>& y);
 
     /// New values, same structure: nnz entries in the order of the arrays given to distribute(). Nothing is partitioned
     /// anew. Returns when the devices have them. A matrix that borrows or streams the caller's values takes no other
-    /// array: once no job uses it, write the new values there and call this.
-    /// \throws Error(usage) for another array then, and for coordinates that were sorted on the way (Unsorted::sort)
+    /// array: once no job uses it, write the new values there and call this. Values in the memory of a GPU go from GPU
+    /// to GPU; what writes them has ended.
+    /// \throws Error(usage) for another array then, for coordinates that were sorted on the way (Unsorted::sort), and
+    ///         for values in GPU memory of a matrix of blocks or of rounded values
     RMSP_API void update_values(const T* values);
+    /// The same of values in the memory of a GPU, after what is on a stream of it.
+    RMSP_API void update_values(const T* values, StreamRef after);
 
     /// The entries a_ii of a square matrix, in a new vector as make_y() makes it: repeated entries added up, 0 where
     /// there is none. Computed on the devices from what they hold, so after update_values() from the new values; of a
@@ -364,8 +385,11 @@ public:
     RMSP_API std::string transport() const;
 
     /// Splits A and copies each part to its device. Only reads A's arrays, and only during the call (but see
-    /// DistributeOptions::borrow and mode).
-    /// \throws Error(usage) for a bad matrix or option, Error(out_of_memory) with the bytes; the runtime stays usable
+    /// DistributeOptions::borrow and mode). Arrays may be in the memory of any GPU of this process, each by itself, if
+    /// the runtime's devices are GPUs: values, and columns of 32 bits, then go from GPU to GPU; the structure also
+    /// comes to the host, which plans with it. Indices that count from 1 are copied to be renumbered. \throws
+    /// Error(usage) for a bad matrix or option, for a streamed matrix, rounded values or coordinates to be sorted
+    ///         in GPU memory, Error(out_of_memory) with the bytes; the runtime stays usable
     template <class T>
     [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const CsrView<T>& a, const DistributeOptions& options = {});
     /// The same by columns: each device multiplies its columns with its range of x, and the partial results are added
@@ -376,8 +400,12 @@ public:
     /// says.
     template <class T>
     [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const CooView<T>& a, const DistributeOptions& options = {});
+    /// The same for blocks in host memory, as the CSR matrix of all their values; update_values() takes the values
+    /// block after block. Not streamed, and never borrowed.
+    template <class T>
+    [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const BsrView<T>& a, const DistributeOptions& options = {});
 
-    /// What distribute() would do; touches no device. Works on described machines.
+    /// What distribute() would do; touches no device, but to read arrays in GPU memory. Works on described machines.
     /// \throws Error(usage) as distribute()
     template <class T>
     RMSP_API Plan plan(const CsrView<T>& a, const DistributeOptions& options = {}) const;
@@ -385,6 +413,8 @@ public:
     RMSP_API Plan plan(const CscView<T>& a, const DistributeOptions& options = {}) const;
     template <class T>
     RMSP_API Plan plan(const CooView<T>& a, const DistributeOptions& options = {}) const;
+    template <class T>
+    RMSP_API Plan plan(const BsrView<T>& a, const DistributeOptions& options = {}) const;
 
     /// Waits until every job accepted before has finished on every device.
     RMSP_API void synchronize();

@@ -98,7 +98,8 @@ class SpgemmOperand {
     static_assert(is_value_type<T>, "librmsp multiplies float and double");
 
 public:
-    /// In the caller's arrays.
+    /// In the caller's arrays. Values in the memory of a GPU make a distributed matrix of it, by rows, which the
+    /// product keeps, and update_values() takes such values; indices that count from 1 are copied to be renumbered.
     SpgemmOperand(const CsrView<T>& view) : view_(view) {}  // NOLINT(google-explicit-constructor)
     /// Resident, of CSR with columns below 2^31 and exact values. Where devices have columns that were numbered anew
     /// (see Exchange), or parts of rows (see RowAlignment), they keep copies of what they need as long as there are

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import _gpu
+
 
 class Arrays(NamedTuple):
     """What the library takes: coordinates have rows in the place of pointers."""
@@ -16,6 +18,7 @@ class Arrays(NamedTuple):
     indices: np.ndarray
     values: np.ndarray
     copied: bool  # whether any array had to be converted
+    block: tuple[int, int] | None = None  # of bsr: height and width
 
 
 def _package(a: Any) -> str:
@@ -63,18 +66,39 @@ def _finish(format: str, shape: Any, first: Any, second: Any, values: Any, dtype
     return Arrays(format, (rows, cols), pointers, indices, data, copied)
 
 
+def _on_gpu(format: str, shape: Any, first: Any, second: Any, values: Any, dtype: Any) -> Arrays:
+    """Arrays in GPU memory, which stay there. Waits for the current stream, on which they may be being written."""
+    wanted = value_type(_gpu.dtype_of(values) if dtype is None else dtype)
+    taken = (_gpu.indices(first), _gpu.indices(second), _gpu.contiguous(values, wanted.name))
+    _gpu.synchronize(values)
+    rows, cols = (int(n) for n in shape)
+    return Arrays(format, (rows, cols), *taken, True)
+
+
+def _bsr(a: Any, dtype: Any) -> Arrays:
+    arrays = _finish("csr", a.shape, a.indptr, a.indices, np.zeros(0, np.float64), np.float64)
+    stored = int(arrays.pointers[-1]) if len(arrays.pointers) > 0 else 0
+    height, width = (int(n) for n in a.blocksize)
+    data = np.ascontiguousarray(a.data[:stored], value_type(a.data.dtype if dtype is None else dtype)).reshape(-1)
+    return arrays._replace(format="bsr", values=data, copied=True, block=(height, width))
+
+
 def _torch(a: Any, dtype: Any) -> Arrays:
     layout = str(a.layout)
-    if a.device.type != "cpu":
-        raise ValueError(f"the tensor is on {a.device}; librmsp takes matrices from host memory: pass A.cpu()")
     a = a.detach()
+    if a.device.type == "cuda":
+        finish = _on_gpu
+    elif a.device.type == "cpu":
+        finish = _finish
+    else:
+        raise ValueError(f"the tensor is on {a.device}; librmsp takes matrices from host memory and that of CUDA GPUs")
     if layout == "torch.sparse_csr":
-        return _finish("csr", a.shape, a.crow_indices(), a.col_indices(), a.values(), dtype)
+        return finish("csr", a.shape, a.crow_indices(), a.col_indices(), a.values(), dtype)
     if layout == "torch.sparse_csc":
-        return _finish("csc", a.shape, a.ccol_indices(), a.row_indices(), a.values(), dtype)
+        return finish("csc", a.shape, a.ccol_indices(), a.row_indices(), a.values(), dtype)
     if layout == "torch.sparse_coo":
         a = a.coalesce()
-        return _finish("coo", a.shape, a.indices()[0], a.indices()[1], a.values(), dtype)
+        return finish("coo", a.shape, a.indices()[0], a.indices()[1], a.values(), dtype)
     raise ValueError(f"a tensor of layout {layout}; librmsp takes sparse_csr, sparse_csc and sparse_coo")
 
 
@@ -97,10 +121,13 @@ def take(a: Any, shape: Any = None, dtype: Any = None, format: str = "csr") -> A
             raise ValueError("a dense array; scipy.sparse.csr_array(A) makes a sparse matrix of it")
         raise TypeError(f"{type(a).__name__} is no sparse matrix: csr, csc, coo and bsr of SciPy are, "
                         "sparse tensors of torch, and (data, indices, indptr)")
-    if _package(a) in ("cupyx", "cupy"):
-        raise ValueError("the arrays are in GPU memory; librmsp takes matrices from host memory: pass A.get()")
     if len(a.shape) != 2:
         raise ValueError(f"a sparse array of {len(a.shape)} dimensions; a matrix has 2")
+    if _package(a) in ("cupyx", "cupy"):
+        a = a if a.format in ("csr", "csc") else a.tocsr()  # which sorts, on the GPU
+        return _on_gpu(a.format, a.shape, a.indptr, a.indices, a.data, dtype)
+    if a.format == "bsr":
+        return _bsr(a, dtype)
     if a.format == "coo":
         return _finish("coo", a.shape, a.row, a.col, a.data, dtype)
     if a.format not in ("csr", "csc"):

@@ -1,4 +1,4 @@
-"""Vectors in the memory of a GPU: arrays of CuPy and tensors of torch, which are handed over by DLPack."""
+"""Arrays in the memory of a GPU: those of CuPy and torch, which are handed over by DLPack."""
 
 from __future__ import annotations
 
@@ -22,25 +22,81 @@ def package_of(x: Any) -> Any:
     return sys.modules[type(x).__module__.partition(".")[0]]
 
 
-def vectors(what: str, x: Any, dtype: np.dtype, size: int) -> tuple[Any, Any]:
-    """x, contiguous, and zeros of so many entries beside it. Waits for the current stream, so that both are there.
+def _is_torch(package: Any) -> bool:
+    if package.__name__ not in ("torch", "cupy"):
+        raise ValueError(f"an array of {package.__name__} in GPU memory, neither of cupy nor of torch")
+    return package.__name__ == "torch"
+
+
+def dtype_of(x: Any) -> str:
+    """The type of the entries, as NumPy calls it."""
+    return str(x.dtype).removeprefix("torch.")
+
+
+def contiguous(x: Any, dtype: str) -> Any:
+    """x, contiguous and of that type; the same array where it is."""
+    package = package_of(x)
+    if _is_torch(package):
+        return x.detach().to(getattr(package, dtype)).contiguous()
+    with x.device:
+        return package.ascontiguousarray(x, dtype)
+
+
+def is_contiguous(x: Any) -> bool:
+    """Whether the entries stand one behind the other."""
+    return x.is_contiguous() if _is_torch(package_of(x)) else bool(x.flags.c_contiguous)
+
+
+def indices(x: Any) -> Any:
+    """x as indices that the library takes."""
+    name = dtype_of(x)
+    return contiguous(x, name if name in ("int32", "int64") else "int64")
+
+
+def stream_of(x: Any) -> int:
+    """The handle of the current stream of the array's GPU."""
+    package = package_of(x)
+    if _is_torch(package):
+        return package.cuda.current_stream(x.device).cuda_stream
+    with x.device:
+        return package.cuda.get_current_stream().ptr
+
+
+def synchronize(x: Any) -> None:
+    """Waits for the current stream of the array's GPU."""
+    package = package_of(x)
+    if _is_torch(package):
+        package.cuda.current_stream(x.device).synchronize()
+    else:
+        with x.device:
+            package.cuda.get_current_stream().synchronize()
+
+
+def vector(what: str, x: Any, dtype: np.dtype) -> Any:
+    """x, contiguous.
 
     Raises ValueError for blocks of vectors, other types than the matrix's, and other packages.
     """
-    package = package_of(x)
-    name = str(x.dtype).removeprefix("torch.")
+    name = dtype_of(x)
     if x.ndim != 1 or name != dtype.name:
         raise ValueError(f"{what} has {x.ndim} dimensions and type {name}; in GPU memory librmsp takes vectors of the "
                          f"matrix's type, {dtype.name}")
-    if package.__name__ == "torch":
-        x = x.detach().contiguous()
-        zeros = package.zeros(size, dtype=x.dtype, device=x.device)
-        package.cuda.current_stream(x.device).synchronize()
-    elif package.__name__ == "cupy":
-        with x.device:
-            x = package.ascontiguousarray(x)
-            zeros = package.zeros(size, x.dtype)
-            package.cuda.get_current_stream().synchronize()
-    else:
-        raise ValueError(f"{what} is an array of {package.__name__} in GPU memory, neither of cupy nor of torch")
+    return contiguous(x, dtype.name)
+
+
+def new(size: int, like: Any, zeros: bool = False) -> Any:
+    """A vector beside another one, of its type."""
+    package = package_of(like)
+    make = package.zeros if zeros else package.empty
+    if _is_torch(package):
+        return make(size, dtype=like.dtype, device=like.device)
+    with like.device:
+        return make(size, like.dtype)
+
+
+def vectors(what: str, x: Any, dtype: np.dtype, size: int) -> tuple[Any, Any]:
+    """x, contiguous, and zeros of so many entries beside it. Waits for the current stream, so that both are there."""
+    x = vector(what, x, dtype)
+    zeros = new(size, x, zeros=True)
+    synchronize(x)
     return x, zeros

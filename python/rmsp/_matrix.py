@@ -29,16 +29,19 @@ class Operator:
     def multiply(self, x: Any, out: ndarray | None = None, *, alpha: float = 1.0, beta: float = 0.0) -> ndarray:
         """alpha A x + beta out, for a vector x of shape (columns,); in ``out`` if it is given.
 
-        ``out``: a contiguous array of the matrix's dtype and shape (rows,) that does not overlap x; it is returned.
+        ``out``: a contiguous array of the matrix's dtype and shape (rows,) that does not overlap x; it is returned. x
+        and ``out`` may both be in GPU memory; the current stream of ``out``'s GPU is waited for, and waits.
 
         >>> A = rmsp.Matrix(([2.0, 3.0], [0, 1], [0, 1, 2]), shape=(2, 2))
         >>> y = np.ones(2)
         >>> A.multiply(np.ones(2), out=y, alpha=10, beta=1)
         array([21., 31.])
         """
+        if out is None and beta != 0:
+            raise ValueError("beta without out: what is beta to be multiplied with?")
+        if not isinstance(x, ndarray) and _gpu.on_gpu(x):
+            return self._multiply_on_gpu(x, out, alpha, beta)
         if out is None:
-            if beta != 0:
-                raise ValueError("beta without out: what is beta to be multiplied with?")
             out = empty(self.shape[0], self.dtype)
         elif not isinstance(out, ndarray) or out.dtype != self.dtype or not out.flags.c_contiguous or out.ndim != 1:
             raise ValueError(f"out is no contiguous NumPy array of {self.dtype} and one dimension")
@@ -48,6 +51,18 @@ class Operator:
         if x.ndim != 1:
             raise ValueError(f"x has {x.ndim} dimensions; a vector has one")
         self._handle.apply(alpha, x, beta, out, self._transposed)
+        return out
+
+    def _multiply_on_gpu(self, x: Any, out: Any, alpha: float, beta: float) -> Any:
+        """In the order of the current stream of the GPU that has the result, without waiting."""
+        x = _gpu.vector("x", x, self.dtype)
+        if out is None:
+            out = _gpu.new(self.shape[0], x)
+        elif not _gpu.on_gpu(out) or not _gpu.is_contiguous(out):
+            raise ValueError("x is in GPU memory; out has to be a contiguous vector there, too")
+        else:
+            _gpu.vector("out", out, self.dtype)
+        self._handle.apply(alpha, x, beta, out, self._transposed, _gpu.stream_of(out))
         return out
 
     def __matmul__(self, x: Any) -> Any:
@@ -93,9 +108,7 @@ class Operator:
     def _tensor_product(self, x: Any) -> Any:
         """Tensors of torch and arrays of CuPy, through DLPack: the result is one of the same package and device."""
         if _gpu.on_gpu(x):
-            x, y = _gpu.vectors("x", x, self.dtype, self.shape[0])
-            self._handle.apply(1.0, x, 0.0, y, self._transposed)
-            return y
+            return self._multiply_on_gpu(x, None, 1.0, 0.0)
         y = self._product(np.from_dlpack(x.detach() if hasattr(x, "detach") else x))
         package = _gpu.package_of(x)
         return package.from_dlpack(y) if hasattr(package, "from_dlpack") else y
@@ -147,9 +160,11 @@ class Transposed(Operator):
 class Matrix(Operator):
     """A sparse matrix, split over the devices of a runtime.
 
-    ``A``: a csr, csc, coo or bsr array or matrix of SciPy (other formats are converted to csr), a sparse tensor of
-    torch, or the arrays (data, indices, indptr) or (data, (rows, columns)) with ``shape``; ``format="csc"`` says that
-    the three arrays are by columns. float32 stays float32; other real values become float64, or ``dtype``.
+    ``A``: a csr, csc, coo or bsr array or matrix of SciPy (other formats are converted to csr), a csr or csc matrix of
+    cupyx (others are converted on the GPU), a sparse tensor of torch in host or GPU memory, or the arrays (data,
+    indices, indptr) or (data, (rows, columns)) with ``shape``; ``format="csc"`` says that the three arrays are by
+    columns. float32 stays float32; other real values become float64, or ``dtype``. Of bsr all values of a block are
+    entries.
 
     The devices get copies; the arrays are not needed afterwards. With ``borrow=True`` host devices use them in place,
     and with ``mode="streamed"`` they stay in host memory: the matrix then keeps them alive, and sees what is written
@@ -179,6 +194,8 @@ class Matrix(Operator):
                  runtime: Runtime | None = None, borrow: bool = False, transposed: bool = False,
                  **options: Any) -> None:
         arrays = _arrays.take(A, shape, dtype, format)
+        if arrays.block is not None and options.get("mode") == "streamed":
+            arrays = _arrays.take(A.tocsr(), shape, dtype)
         if borrow and arrays.copied:
             raise ValueError("borrow=True, but the arrays have to be converted: librmsp takes contiguous arrays of "
                              "float32 or float64 with indices of int32 or int64, as csr, csc or coo")
@@ -186,11 +203,17 @@ class Matrix(Operator):
         if arrays.format == "coo" and "unsorted" not in options:
             texts.append('partition.unsorted="sort"')
         self.runtime = default_runtime() if runtime is None else runtime
-        distribute = getattr(_rmsp, f"distribute_{arrays.values.dtype.name}")
-        self._handle = distribute(self.runtime, arrays.format, *arrays.shape, arrays.pointers, arrays.indices,
-                                  arrays.values, texts, borrow, transposed)
         self.shape = arrays.shape
-        self.dtype = arrays.values.dtype
+        self.dtype = np.dtype(_gpu.dtype_of(arrays.values))
+        if arrays.block is None:
+            distribute = getattr(_rmsp, f"distribute_{self.dtype.name}")
+            self._handle = distribute(self.runtime, arrays.format, *arrays.shape, arrays.pointers, arrays.indices,
+                                      arrays.values, texts, borrow, transposed)
+        else:
+            height, width = arrays.block
+            distribute = getattr(_rmsp, f"distribute_blocks_{self.dtype.name}")
+            self._handle = distribute(self.runtime, arrays.shape[0] // height, arrays.shape[1] // width, height, width,
+                                      arrays.pointers, arrays.indices, arrays.values, texts, transposed)
         self.nnz = self._handle.nnz
         # Where new values are written, if the matrix goes on using the caller's array.
         self._kept = arrays.values if borrow or options.get("mode") == "streamed" else None
@@ -221,7 +244,8 @@ class Matrix(Operator):
         return product
 
     def update_values(self, values: Any = None) -> None:
-        """New values in the same structure: nnz entries in the order of the arrays that the matrix was made of.
+        """New values in the same structure: nnz entries in the order of the arrays that the matrix was made of (of
+        bsr: its ``data``, in one dimension). Those in GPU memory go from GPU to GPU.
 
         Nothing is partitioned anew. A matrix that goes on using the caller's array (``borrow``, ``mode="streamed"``)
         takes no other one: write the values there and call this without an argument.
@@ -235,7 +259,12 @@ class Matrix(Operator):
             if self._kept is None:
                 raise ValueError("no values: only matrices that use the caller's array are updated without")
             values = self._kept
-        self._handle.update_values(np.ascontiguousarray(values, self.dtype))
+        if _gpu.on_gpu(values):
+            values = _gpu.contiguous(values, self.dtype.name)
+            _gpu.synchronize(values)
+            self._handle.update_values(values)
+            return
+        self._handle.update_values(np.ascontiguousarray(values, self.dtype).reshape(-1))
 
     def diagonal(self) -> ndarray:
         """The entries a_ii of a square matrix, computed on the devices from what they hold."""

@@ -21,11 +21,20 @@ template <class T>
 using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-/// Indices of 32 or 64 bits.
-using Indices = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+/// An array of the caller's of any memory that the library can reach.
+template <class T>
+using Any = nb::ndarray<T, nb::ndim<1>, nb::c_contig>;
+/// Indices of 32 or 64 bits, in any such memory.
+using Indices = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig>;
 
 /// \throws Error(usage) for arrays of other types
 IndexView index_view(const Indices& array);
+
+template <class Array>
+bool on_host(const Array& array)
+{
+    return array.device_type() == nb::device::cpu::value;
+}
 
 /// \throws Error(usage) unless the array `what` has as many entries as expected
 void check_size(const char* what, std::size_t size, std::int64_t expected);
@@ -46,6 +55,16 @@ Config config_of(const std::vector<std::string>& overrides);
 struct Node {
     explicit Node(const std::vector<std::string>& overrides) : runtime(runtime_options(config_of(overrides))) {}
     Runtime runtime;
+
+    /// \throws Error(usage) if the devices do not reach the memory of GPUs, where `what` is
+    void require_gpus(const char* what) const
+    {
+        if (runtime.devices().front().kind == DeviceKind::host) {
+            throw Error(ErrorCode::usage, std::string(what) +
+                                              " in GPU memory, and the runtime's devices are the "
+                                              "host's: copy the arrays there");
+        }
+    }
 };
 
 /// A distributed matrix as Python holds it, with what has to outlive it: destroyed last.

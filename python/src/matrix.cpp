@@ -1,11 +1,15 @@
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -34,22 +38,12 @@ void check_size(const char* what, std::size_t size, std::int64_t expected)
 
 namespace {
 
-/// An array of any memory that the library can reach.
-template <class T>
-using Any = nb::ndarray<T, nb::ndim<1>, nb::c_contig>;
-
 /// Where the entries of an array are; somewhere for none, since the library takes no null arrays.
 template <class T>
 T* entries(const Any<T>& array)
 {
     static std::remove_const_t<T> none{};
     return array.size() == 0 ? &none : array.data();
-}
-
-template <class T>
-bool on_host(const Any<T>& array)
-{
-    return array.device_type() == nb::device::cpu::value;
 }
 
 /// Options of distribute() from keys of configurations.
@@ -65,11 +59,14 @@ DistributeOptions options_of(const std::vector<std::string>& overrides, bool bor
 
 template <class T>
 Handle<T> distribute(const nb::object& node, const std::string& format, std::int64_t rows, std::int64_t cols,
-                     const Indices& first, const Indices& second, const In<T>& values,
+                     const Indices& first, const Indices& second, const Any<const T>& values,
                      const std::vector<std::string>& overrides, bool borrow, bool transposed)
 {
     const DistributeOptions options = options_of(overrides, borrow, transposed);
     Runtime& runtime = nb::cast<Node&>(node).runtime;
+    if (!on_host(first) || !on_host(second) || !on_host(values)) {
+        nb::cast<Node&>(node).require_gpus("the matrix is");
+    }
     const auto nnz = static_cast<std::int64_t>(values.size());
     const IndexView first_view = index_view(first);
     const IndexView second_view = index_view(second);
@@ -102,9 +99,29 @@ Handle<T> distribute(const nb::object& node, const std::string& format, std::int
     return handle;
 }
 
-/// y = alpha A x + beta y, or with A^T, in host memory or that of a GPU.
+/// The same of `rows` x `cols` blocks of height x width values, by rows.
 template <class T>
-void apply(Handle<T>& self, double alpha, const Any<const T>& x, double beta, const Any<T>& y, bool transposed)
+Handle<T> distribute_blocks(const nb::object& node, std::int64_t rows, std::int64_t cols, std::int64_t height,
+                            std::int64_t width, const Indices& row_ptr, const Indices& col_idx,
+                            const Any<const T>& values, const std::vector<std::string>& overrides, bool transposed)
+{
+    const DistributeOptions options = options_of(overrides, false, transposed);
+    Runtime& runtime = nb::cast<Node&>(node).runtime;
+    const auto blocks = static_cast<std::int64_t>(col_idx.size());
+    check_size("the array of pointers", row_ptr.size(), rows + 1);
+    check_size("the array of values", values.size(), blocks * height * width);
+    Handle<T> handle{node, nb::none(), {}};
+    const BsrView<T> view{rows, cols, blocks, index_view(row_ptr), index_view(col_idx), values.data(), height, width};
+    const nb::gil_scoped_release released;
+    handle.matrix = runtime.distribute(view, options);
+    return handle;
+}
+
+/// y = alpha A x + beta y, or with A^T, in host memory or that of a GPU; in the order of a stream, if one is given, and
+/// then without waiting.
+template <class T>
+void apply(Handle<T>& self, double alpha, const Any<const T>& x, double beta, const Any<T>& y, bool transposed,
+           std::optional<std::uintptr_t> stream)
 {
     DistributedMatrix<T>& matrix = self.matrix;
     check_size("x", x.size(), transposed ? matrix.rows() : matrix.cols());
@@ -117,30 +134,22 @@ void apply(Handle<T>& self, double alpha, const Any<const T>& x, double beta, co
     }
     const auto a = static_cast<T>(alpha);
     const auto b = static_cast<T>(beta);
-    const bool host = on_host(x) && on_host(y);
+    if (!on_host(x) || !on_host(y)) {
+        nb::cast<Node&>(self.node).require_gpus("x and out are");
+    }
     const nb::gil_scoped_release released;
-    if (host) {
-        if (transposed) {
-            matrix.apply_transposed(a, from, b, to);
-        } else {
-            matrix.apply(a, from, b, to);
+    if (stream && x.size() > 0 && y.size() > 0) {
+        const StreamRef order{reinterpret_cast<void*>(*stream)};
+        std::future<void> done = transposed ? matrix.apply_transposed_async(a, from, b, to, order)
+                                            : matrix.apply_async(a, from, b, to, order);
+        if (done.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+            done.get();
         }
-        return;
-    }
-    DistributedVector<T> along_rows = matrix.make_y();
-    DistributedVector<T> along_cols = matrix.make_x(Layout::rows);
-    DistributedVector<T>& device_x = transposed ? along_rows : along_cols;
-    DistributedVector<T>& device_y = transposed ? along_cols : along_rows;
-    device_x.upload(from);
-    if (b != T{0}) {
-        device_y.upload(to);
-    }
-    if (transposed) {
-        matrix.apply_transposed(a, device_x, b, device_y);
+    } else if (transposed) {
+        matrix.apply_transposed(a, from, b, to);
     } else {
-        matrix.apply(a, device_x, b, device_y);
+        matrix.apply(a, from, b, to);
     }
-    device_y.download(to);
 }
 
 /// Row pointers, columns and values of a product, as NumPy arrays.
@@ -171,8 +180,11 @@ nb::tuple multiply_matrix(Handle<T>& self, Handle<T>& other, const std::vector<s
 
 template <class T>
 nb::tuple multiply_csr(Handle<T>& self, std::int64_t rows, std::int64_t cols, const Indices& row_ptr,
-                       const Indices& col_idx, const In<T>& values, const std::vector<std::string>& overrides)
+                       const Indices& col_idx, const Any<const T>& values, const std::vector<std::string>& overrides)
 {
+    if (!on_host(row_ptr) || !on_host(col_idx) || !on_host(values)) {
+        nb::cast<Node&>(self.node).require_gpus("B is");
+    }
     check_size("the array of pointers", row_ptr.size(), rows + 1);
     check_size("the array of indices", col_idx.size(), static_cast<std::int64_t>(values.size()));
     const CsrView<T> view{
@@ -181,8 +193,11 @@ nb::tuple multiply_csr(Handle<T>& self, std::int64_t rows, std::int64_t cols, co
 }
 
 template <class T>
-void update_values(Handle<T>& self, const In<T>& values)
+void update_values(Handle<T>& self, const Any<const T>& values)
 {
+    if (!on_host(values)) {
+        nb::cast<Node&>(self.node).require_gpus("the values are");
+    }
     check_size("the array of values", values.size(), self.matrix.nnz());
     const nb::gil_scoped_release released;
     self.matrix.update_values(values.data());
@@ -223,7 +238,7 @@ std::tuple<std::string, std::string> report(const Handle<T>& self)
 }
 
 template <class T>
-void bind_matrix_of(nb::module_& module, const char* name, const char* distribute_name)
+void bind_matrix_of(nb::module_& module, const char* name, const char* distribute_name, const char* blocks_name)
 {
     nb::class_<Handle<T>>(module, name, nb::is_weak_referenceable(), "A matrix on the devices of a runtime.")
         .def_prop_ro("rows", [](const Handle<T>& self) { return self.matrix.rows(); })
@@ -231,7 +246,7 @@ void bind_matrix_of(nb::module_& module, const char* name, const char* distribut
         .def_prop_ro("nnz", [](const Handle<T>& self) { return self.matrix.nnz(); })
         .def("plan", [](const Handle<T>& self) { return self.matrix.plan(); })
         .def("apply", apply<T>, nb::arg("alpha"), nb::arg("x").noconvert(), nb::arg("beta"), nb::arg("y").noconvert(),
-             nb::arg("transposed"))
+             nb::arg("transposed"), nb::arg("stream") = nb::none())
         .def("multiply_matrix", multiply_matrix<T>, nb::arg("other"), nb::arg("overrides"))
         .def("multiply_csr", multiply_csr<T>, nb::arg("rows"), nb::arg("cols"), nb::arg("indptr").noconvert(),
              nb::arg("indices").noconvert(), nb::arg("data").noconvert(), nb::arg("overrides"))
@@ -250,14 +265,17 @@ void bind_matrix_of(nb::module_& module, const char* name, const char* distribut
     module.def(distribute_name, distribute<T>, nb::arg("runtime"), nb::arg("format"), nb::arg("rows"), nb::arg("cols"),
                nb::arg("pointers").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
                nb::arg("overrides"), nb::arg("borrow"), nb::arg("transposed"));
+    module.def(blocks_name, distribute_blocks<T>, nb::arg("runtime"), nb::arg("rows"), nb::arg("cols"),
+               nb::arg("height"), nb::arg("width"), nb::arg("pointers").noconvert(), nb::arg("indices").noconvert(),
+               nb::arg("values").noconvert(), nb::arg("overrides"), nb::arg("transposed"));
 }
 
 }  // namespace
 
 void bind_matrix(nb::module_& module)
 {
-    bind_matrix_of<float>(module, "MatrixFloat32", "distribute_float32");
-    bind_matrix_of<double>(module, "MatrixFloat64", "distribute_float64");
+    bind_matrix_of<float>(module, "MatrixFloat32", "distribute_float32", "distribute_blocks_float32");
+    bind_matrix_of<double>(module, "MatrixFloat64", "distribute_float64", "distribute_blocks_float64");
 }
 
 }  // namespace rmsp::python

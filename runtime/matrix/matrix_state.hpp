@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <matrix/blocks.hpp>
 #include <rmsp/runtime.hpp>
 
 #include "runtime/matrix/product.hpp"
 #include "runtime/matrix/shard.hpp"
+#include "runtime/matrix/vector_state.hpp"
 #include "runtime/node/node.hpp"
 #include "runtime/plan/sides.hpp"
 
@@ -29,6 +32,9 @@ struct MatrixOrigin {
     bool sorted_copy = false;               ///< the values are not in the caller's order
     CooMatrix<T> kept_copy;                 ///< of a streamed matrix: entries that were sorted
     HostVector<std::int64_t> kept_row_ptr;  ///< of a streamed matrix: row pointers of coordinates
+    std::vector<IndexArray> kept_indices;   ///< of a streamed matrix: indices that were renumbered
+    /// Of a matrix of blocks: how new values, which come block by block, are to be ordered.
+    std::optional<matrix::BlockLayout> blocks;
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right
     /// then.
     std::unique_ptr<StreamSource<T>> source;
@@ -69,6 +75,9 @@ struct MatrixState {
     std::array<std::shared_ptr<distributed::Product<T>>, 2> products;
     /// As products of matrices take the matrix, while there are any; under `preparing`.
     std::weak_ptr<spgemm::FactorRows<T>> factor_rows;
+    /// For products of arrays in GPU memory: vectors along the columns and the rows of A; made at the first one, under
+    /// `preparing`.
+    std::array<std::shared_ptr<VectorState<T>>, 2> scratch;
     std::mutex preparing;
     std::atomic<std::int64_t> round{0};  ///< how often the values were renewed
     distributed::MatrixRecord record;

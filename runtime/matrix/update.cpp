@@ -1,11 +1,27 @@
 #include "runtime/matrix/update.hpp"
 
+#include "runtime/matrix/caller_indices.hpp"
 #include "runtime/matrix/upload.hpp"
 
 namespace rmsp::distributed {
 template <class T>
 void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values, plan::ResidentValues<T>* resident)
 {
+    HostVector<T> ordered;
+    if (resident == nullptr && in_gpu_memory(*matrix->runtime, values) &&
+        (matrix->origin.blocks || matrix->options.values == StoredValues::floats)) {
+        throw Error(ErrorCode::usage,
+                    matrix->origin.blocks
+                        ? "new values of a matrix of blocks come from host memory, where they are put "
+                          "in the order of its rows; these are in GPU memory"
+                        : "values are rounded to floats on their way from host memory; these are in "
+                          "GPU memory");
+    }
+    if (resident == nullptr && matrix->origin.blocks) {
+        ordered.resize(static_cast<std::size_t>(matrix->plan.nnz));
+        rmsp::matrix::to_rows(*matrix->origin.blocks, values, ordered.data());
+        values = ordered.data();
+    }
     matrix->runtime
         ->submit(
             [&](engine::Worker& worker, engine::Rendezvous& meeting) {

@@ -138,7 +138,7 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
     const std::int32_t* columns = nullptr;
     const T* values = nullptr;
     std::int64_t owned_position = plan::whole_lines(shard.carry_nnz);
-    if (in_place && (options.borrow || matrix.origin.source)) {
+    if (in_place && a.device_values == nullptr && (options.borrow || matrix.origin.source)) {
         columns = static_cast<const std::int32_t*>(a.col_idx.data()) + shard.part.start_idx;
         values = a.values + shard.part.start_idx;
         rows = coo ? static_cast<const std::int32_t*>(a.row_idx.data()) + shard.part.start_idx : nullptr;
@@ -147,7 +147,8 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
         const auto entries = static_cast<std::size_t>(owned_position + nnz - shard.carry_nnz);
         shard.col_idx = kernels::DeviceArray<std::int32_t>(device, entries);
         shard.values = kernels::DeviceArray<T>(device, entries);
-        upload_indices(shard, worker, a.col_idx, plan.index_base, shard.col_idx.data());
+        upload_indices(shard, worker, a.device_col_idx.data() != nullptr ? a.device_col_idx : a.col_idx,
+                       plan.index_base, shard.col_idx.data());
         if (coo) {
             shard.row_idx = kernels::DeviceArray<std::int32_t>(device, entries);
             upload_indices(shard, worker, a.row_idx, 0, shard.row_idx.data());
@@ -157,7 +158,7 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
         if (a.resident != nullptr) {
             a.resident->gather(worker, meeting, shard.values.data());
         } else {
-            upload_values(shard, worker, a.values);
+            upload_values(shard, worker, a.device_values != nullptr ? a.device_values : a.values);
         }
         progress.add(static_cast<double>(nnz) * sizeof(T));
         columns = shard.col_idx.data();

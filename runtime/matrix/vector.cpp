@@ -175,55 +175,59 @@ Part<T> part_of(const VectorState<T>& vector, std::size_t rank, bool shared)
 }  // namespace
 
 template <class T>
-void upload_vector(const std::shared_ptr<VectorState<T>>& vector, const T* host)
+void upload_slice(const VectorState<T>& vector, engine::Worker& worker, const T* entries)
 {
-    const bool shared = vector->runtime->shared_memory();
+    const auto part = part_of(vector, static_cast<std::size_t>(worker.rank()), vector.runtime->shared_memory());
+    const auto copy_to = [&](T* place) {
+        worker.device().upload(worker.stream(), place, entries + part.first,
+                               static_cast<std::size_t>(part.count) * sizeof(T));
+    };
+    if (!vector.order) {
+        copy_to(part.place);
+        return;
+    }
+    const kernels::DeviceArray<T> staged(worker.device(), static_cast<std::size_t>(part.count));
+    copy_to(staged.data());
+    kernels::pack(staged.data(), vector.order->rows.row, part.count, part.place, worker.context());
+}
+
+template <class T>
+void download_slice(const VectorState<T>& vector, engine::Worker& worker, T* entries)
+{
+    // Each device brings its slice, also of a replicated vector.
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const std::int64_t first = vector.offsets[rank];
+    const std::int64_t count = vector.offsets[rank + 1] - first;
+    const T* from = vector.layout == Layout::replicated ? vector.slices[rank] + first : vector.slices[rank];
+    kernels::DeviceArray<T> ordered;
+    if (vector.order) {
+        ordered = kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(count));
+        kernels::pack(from, vector.order->rows.place, count, ordered.data(), worker.context());
+        from = ordered.data();
+    }
+    worker.device().download(worker.stream(), entries + first, from, static_cast<std::size_t>(count) * sizeof(T));
+}
+
+template <class T>
+void upload_vector(const std::shared_ptr<VectorState<T>>& vector, const T* entries)
+{
     vector->runtime
-        ->submit(
-            [&](engine::Worker& worker, engine::Rendezvous&) {
-                const auto part = part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
-                const auto copy_to = [&](T* place) {
-                    worker.device().upload(worker.stream(), place, host + part.first,
-                                           static_cast<std::size_t>(part.count) * sizeof(T));
-                };
-                if (!vector->order) {
-                    copy_to(part.place);
-                    return;
-                }
-                const kernels::DeviceArray<T> entries(worker.device(), static_cast<std::size_t>(part.count));
-                copy_to(entries.data());
-                kernels::pack(entries.data(), vector->order->rows.row, part.count, part.place, worker.context());
-            },
-            {}, true)
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) { upload_slice(*vector, worker, entries); }, {}, true)
         .get();
 }
 
 template <class T>
-void download_vector(const std::shared_ptr<VectorState<T>>& vector, T* host)
+void download_vector(const std::shared_ptr<VectorState<T>>& vector, T* entries)
 {
     vector->runtime
-        ->submit(
-            [&](engine::Worker& worker, engine::Rendezvous&) {
-                // Each device brings its slice, also of a replicated vector.
-                const auto rank = static_cast<std::size_t>(worker.rank());
-                const std::int64_t first = vector->offsets[rank];
-                const std::int64_t count = vector->offsets[rank + 1] - first;
-                const T* from =
-                    vector->layout == Layout::replicated ? vector->slices[rank] + first : vector->slices[rank];
-                kernels::DeviceArray<T> entries;
-                if (vector->order) {
-                    entries = kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(count));
-                    kernels::pack(from, vector->order->rows.place, count, entries.data(), worker.context());
-                    from = entries.data();
-                }
-                worker.device().download(worker.stream(), host + first, from,
-                                         static_cast<std::size_t>(count) * sizeof(T));
-            },
-            {}, true)
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) { download_slice(*vector, worker, entries); }, {},
+                 true)
         .get();
 }
 
 #define RMSP_INSTANTIATE(T)                                                        \
+    template void upload_slice(const VectorState<T>&, engine::Worker&, const T*);  \
+    template void download_slice(const VectorState<T>&, engine::Worker&, T*);      \
     template void upload_vector(const std::shared_ptr<VectorState<T>>&, const T*); \
     template void download_vector(const std::shared_ptr<VectorState<T>>&, T*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)

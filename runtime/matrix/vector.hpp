@@ -30,10 +30,16 @@ template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>& matrix, const plan::Side& side,
                                             Layout layout, Order order);
 
-/// Copies all entries from, or to, host memory of any kind; blocks.
+/// Copies all entries from, or to, memory of the host or of a GPU; blocks.
 template <class T>
-void upload_vector(const std::shared_ptr<VectorState<T>>& vector, const T* host);
+void upload_vector(const std::shared_ptr<VectorState<T>>& vector, const T* entries);
 template <class T>
-void download_vector(const std::shared_ptr<VectorState<T>>& vector, T* host);
+void download_vector(const std::shared_ptr<VectorState<T>>& vector, T* entries);
+
+/// What upload_vector() and download_vector() queue on each worker.
+template <class T>
+void upload_slice(const VectorState<T>& vector, engine::Worker& worker, const T* entries);
+template <class T>
+void download_slice(const VectorState<T>& vector, engine::Worker& worker, T* entries);
 
 }  // namespace rmsp::distributed

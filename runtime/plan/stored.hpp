@@ -33,6 +33,10 @@ struct Stored : CsrView<T> {
     bool coordinates = false;           ///< row indices instead of row pointers
     IndexView row_idx;
     ResidentValues<T>* resident = nullptr;  ///< where the values are if `values` is null
+    /// Where the caller's values are if they are in the memory of a GPU; `values` is null then.
+    const T* device_values = nullptr;
+    /// The columns there as well, of 32 bits; `col_idx` is a copy on the host. Null: nothing there to be copied.
+    IndexView device_col_idx{};
     /// First rows of the parts of another matrix, if those of M are to begin there (CSR); empty: the planner cuts.
     std::vector<std::int64_t> first_rows{};
     /// First entry that each device is to have of a vector along the columns of M, which is not square, and its size,

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/clock.hpp"
+#include "runtime/matrix/update.hpp"
 #include "runtime/node/node.hpp"
 #include "runtime/spgemm/plan.hpp"
 #include "runtime/spgemm/runs.hpp"
@@ -242,6 +243,13 @@ template <class T>
 void update_values(ProductState<T>& state, const T* a_values, const T* b_values)
 {
     Factors<T>& factors = state.factors;
+    for (auto [made, values] : {std::pair{&state.made_a, &a_values}, std::pair{&state.made_b, &b_values}}) {
+        if (*made && *values != nullptr) {
+            distributed::update_values(*made, *values);
+            *values = nullptr;
+            state.computed = false;
+        }
+    }
     if ((factors.resident_a && a_values != nullptr) || (factors.resident_b && b_values != nullptr)) {
         throw Error(ErrorCode::usage,
                     fmt::format("update_values(): {} is on the devices, where its values are taken as they are",

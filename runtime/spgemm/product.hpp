@@ -22,6 +22,10 @@ struct ProductState {
 
     std::shared_ptr<RuntimeState> runtime;
     spgemm::Factors<T> factors;
+    /// Of factors whose values were in GPU memory of the caller's: the matrices made of them.
+    std::shared_ptr<MatrixState<T>> made_a;
+    std::shared_ptr<MatrixState<T>> made_b;
+    std::vector<IndexArray> kept;  ///< indices of the caller's that were renumbered
     std::int64_t round = 0;          ///< how often C was computed
     std::atomic<int> borrowers = 0;  ///< products of which this C is a factor
     SpgemmPlan plan;
@@ -72,7 +76,7 @@ template <class T>
 void compute(ProductState<T>& state, T alpha);
 
 /// New values of the caller's arrays; null: as before.
-/// \throws Error(usage) for a factor that is on the devices
+/// \throws Error(usage) for a factor that is on the devices, unless it was made of arrays in GPU memory
 template <class T>
 void update_values(ProductState<T>& state, const T* a_values, const T* b_values);
 

@@ -3,6 +3,7 @@
 #include <rmsp/spgemm.hpp>
 
 #include "core/device_kind.hpp"
+#include "runtime/matrix/caller_matrix.hpp"
 #include "runtime/matrix/matrix_state.hpp"
 #include "runtime/node/node.hpp"
 #include "runtime/spgemm/distribute.hpp"
@@ -54,17 +55,35 @@ SparseProduct<T>::SparseProduct(const std::shared_ptr<detail::RuntimeState>& run
     devices.require_live();
     auto state = std::make_shared<detail::ProductState<T>>(static_cast<std::size_t>(devices.devices()));
     state->runtime = runtime;
-    const auto resident = [&](const SpgemmOperand<T>& operand, const char* name) {
-        return operand.matrix_    ? spgemm::matrix_factor(devices, operand.matrix_, name)
+    const auto made_of = [&](const SpgemmOperand<T>& operand) -> std::shared_ptr<detail::MatrixState<T>> {
+        if (operand.on_devices() || !distributed::in_gpu_memory(devices, operand.view_.values)) {
+            return nullptr;
+        }
+        DistributeOptions by_rows;
+        by_rows.alignment = RowAlignment::row;
+        by_rows.balance = Balance::nonzeros;
+        by_rows.exchange = Exchange::ranges;
+        return distributed::distribute_view(runtime, operand.view_, by_rows);
+    };
+    state->made_a = made_of(a);
+    state->made_b = made_of(b);
+    const auto resident = [&](const SpgemmOperand<T>& operand, const auto& made, const char* name) {
+        return made               ? spgemm::matrix_factor(devices, made, name)
+               : operand.matrix_  ? spgemm::matrix_factor(devices, operand.matrix_, name)
                : operand.product_ ? spgemm::product_factor(devices, operand.product_, name)
                                   : nullptr;
     };
     spgemm::Factors<T>& factors = state->factors;
-    factors.a = a.view_;
-    factors.b = b.view_;
+    distributed::HostIndices indices(devices);
+    const auto in_place = [&](const SpgemmOperand<T>& operand, const auto& made) {
+        return made || operand.on_devices() ? CsrView<T>{} : indices(operand.view_);
+    };
+    factors.a = in_place(a, state->made_a);
+    factors.b = in_place(b, state->made_b);
+    state->kept = indices.take();
     factors.options = options;
-    factors.resident_a = resident(a, "A");
-    factors.resident_b = resident(b, "B");
+    factors.resident_a = resident(a, state->made_a, "A");
+    factors.resident_b = resident(b, state->made_b, "B");
     if (factors.resident_a) {
         factors.resident_a->bring_structure(devices, true);
         factors.a = factors.resident_a->view();

@@ -16,6 +16,8 @@ static const test_case tests[] = {
     {"Matrix", "MultipliesEveryFormatAndType", matrix_multiplies},
     {"Matrix", "RefusesBadArrays", matrix_refuses_bad_arrays},
     {"Matrix", "TakesNewValues", matrix_updates},
+    {"Matrix", "TakesBlocks", matrix_of_blocks},
+    {"Matrix", "OrdersByStreams", matrix_orders_by_streams},
     {"Matrix", "StreamsWhatItKeeps", matrix_streams},
     {"Matrix", "IsReadAndGenerated", matrix_read_and_generated},
     {"Matrix", "IsPlannedMeasuredAndReported", matrix_reports},
@@ -31,6 +33,8 @@ static const test_case tests[] = {
     {"Solver", "TellsHowItEnded", solver_outcomes},
     {"Solver", "IsRenewed", solver_is_renewed},
     {"Solver", "NamesMisuse", solver_misuse},
+    {"Eigen", "FindsPairs", eigen_pairs},
+    {"Eigen", "NamesMisuse", eigen_misuse},
     {"Threads", "HaveTheirOwnErrors", threads_have_their_own_errors},
     {"Threads", "ShareHandles", threads_share_handles},
 };

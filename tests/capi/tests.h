@@ -27,6 +27,8 @@ void host_matrix_misuse(void);
 void matrix_multiplies(void);
 void matrix_refuses_bad_arrays(void);
 void matrix_updates(void);
+void matrix_of_blocks(void);
+void matrix_orders_by_streams(void);
 void matrix_streams(void);
 void matrix_read_and_generated(void);
 void matrix_reports(void);
@@ -42,6 +44,8 @@ void solver_every_method(void);
 void solver_outcomes(void);
 void solver_is_renewed(void);
 void solver_misuse(void);
+void eigen_pairs(void);
+void eigen_misuse(void);
 void threads_have_their_own_errors(void);
 void threads_share_handles(void);
 

@@ -1,7 +1,8 @@
-"""Vectors in GPU memory, where there are a GPU and a package that has arrays on it."""
+"""Matrices and vectors in GPU memory, where there are a GPU and a package that has arrays on it."""
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from conftest import close, poisson, random_matrix
 
@@ -81,10 +82,120 @@ def test_host_vectors_and_scipy(runtime):
     assert info == 0 and np.allclose(a @ x, 1, atol=1e-5)
 
 
-def test_matrices_in_gpu_memory_are_refused(runtime):
-    sparse = pytest.importorskip("cupyx.scipy.sparse")
-    with pytest.raises(ValueError, match=r"A\.get\(\)"):
-        rmsp.Matrix(sparse.csr_matrix(poisson(4)), runtime=runtime)
+def test_out_in_gpu_memory(runtime, arrays):
+    a = random_matrix(300, 200)
+    A = rmsp.Matrix(a, runtime=runtime, transposed=True)
+    x, y = np.arange(200.0), np.arange(300.0)
+    out = arrays.to(y)
+    assert A.multiply(arrays.to(x), out=out, alpha=2, beta=-1) is out and close(arrays.back(out), 2 * (a @ x) - y)
+    back = arrays.to(x)
+    A.T.multiply(out, out=back)
+    assert close(arrays.back(back), a.T @ (2 * (a @ x) - y))
+    with pytest.raises(ValueError, match="out has to be a contiguous vector there"):
+        A.multiply(arrays.to(x), out=np.zeros(300))
+    with pytest.raises(ValueError, match="overlap"):
+        square = rmsp.Matrix(poisson(4), runtime=runtime)
+        z = arrays.to(np.ones(16))
+        square.multiply(z, out=z)
+
+
+def test_a_chain_that_only_streams_order(runtime, arrays):
+    a = poisson(60)
+    A = rmsp.Matrix(a, runtime=runtime)
+    x = np.arange(3600.0) / 3600
+    y, expected = arrays.to(x), x
+    for _ in range(30):
+        y = 0.1 * (A @ y) + y
+        expected = 0.1 * (a @ expected) + expected
+    assert close(arrays.back(y), expected)
+
+
+class CupyMatrices:
+    def __init__(self):
+        self.sparse = pytest.importorskip("cupyx.scipy.sparse")
+        self.arrays = Cupy()
+
+    def all(self, a):
+        matrix = self.sparse.csr_matrix(sp.csr_matrix(a))
+        return [matrix, matrix.tocsc(), matrix.tocoo()]
+
+    def values(self, matrix):
+        return matrix.data
+
+
+class TorchMatrices:
+    def __init__(self):
+        self.arrays = Torch()
+
+    def all(self, a):
+        dense = self.arrays.package.from_numpy(a.toarray()).cuda()
+        return [dense.to_sparse_csr(), dense.to_sparse_csc(), dense.to_sparse_coo().coalesce()]
+
+    def values(self, matrix):
+        return matrix.values()
+
+
+@pytest.mark.parametrize("kind", [CupyMatrices, TorchMatrices])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_matrices(runtime, kind, dtype):
+    there = kind()
+    a = random_matrix(300, 200, dtype=dtype)
+    a.sort_indices()
+    x = np.arange(200, dtype=dtype)
+    for matrix in there.all(a):
+        A = rmsp.Matrix(matrix, runtime=runtime, transposed=True)
+        assert A.shape == a.shape and A.nnz == a.nnz and A.dtype == dtype
+        assert close(A @ x, a @ x)
+        y = A @ there.arrays.to(x)
+        assert close(there.arrays.back(y), a @ x)
+        assert close(A.T @ np.ones(300, dtype), a.T @ np.ones(300, dtype))
+    A = rmsp.Matrix(there.all(a)[0], runtime=runtime)
+    A.update_values(2 * there.values(there.all(a)[0]))
+    assert close(A @ x, 2 * (a @ x))
+    A.update_values(a.data)
+    assert close(A @ x, a @ x)
+
+
+@pytest.mark.parametrize("kind", [CupyMatrices, TorchMatrices])
+def test_matrices_solve_and_multiply(runtime, kind):
+    there = kind()
+    a = poisson(20)
+    A = rmsp.Matrix(there.all(a)[0], runtime=runtime)
+    b = np.ones(400)
+    result = linalg.solve(A, there.arrays.to(b), method="cg", preconditioner="jacobi")
+    assert result.converged and np.allclose(a @ there.arrays.back(result.x), b, atol=1e-5)
+    if kind is CupyMatrices:
+        assert close((A @ there.all(a)[0]).toarray(), (a @ a).toarray())
+
+
+def test_matrices_of_several_gpus():
     torch = pytest.importorskip("torch")
-    with pytest.raises(ValueError, match=r"A\.cpu\(\)"):
-        rmsp.Matrix(torch.eye(4, device="cuda").to_sparse_csr(), runtime=runtime)
+    if "CUDA" not in rmsp.__features__ or torch.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    a = poisson(50)
+    x = np.arange(2500.0)
+    runtime = rmsp.Runtime(devices="0,1")
+    matrix = torch.sparse_csr_tensor(torch.tensor(a.indptr), torch.tensor(a.indices), torch.tensor(a.data), a.shape)
+    for where in ("cuda:0", "cuda:1"):
+        A = rmsp.Matrix(matrix.to(where), runtime=runtime)
+        for to in ("cuda:0", "cuda:1"):
+            y = A @ torch.tensor(x, device=to)
+            assert y.device == torch.device(to) and close(y.cpu().numpy(), a @ x)
+
+
+def test_cupyx_solvers_take_our_operator(runtime):
+    cupy = pytest.importorskip("cupy")
+    cula = pytest.importorskip("cupyx.scipy.sparse.linalg")
+    a = poisson(20)
+    A = rmsp.Matrix(a, runtime=runtime)
+    operator = cula.LinearOperator(A.shape, matvec=lambda x: A @ x.ravel(), dtype=A.dtype)
+    for solver in (cula.cg, cula.gmres):
+        x, info = solver(operator, cupy.ones(400), tol=1e-8)
+        assert info == 0 and np.allclose(a @ x.get(), 1, atol=1e-5)
+
+
+def test_host_devices_refuse_gpu_memory(runtime, arrays):
+    host = rmsp.Runtime(devices="host:1")
+    A = rmsp.Matrix(poisson(4), runtime=host)
+    with pytest.raises(ValueError, match="in GPU memory, and the runtime's devices are the host's"):
+        A @ arrays.to(np.ones(16))

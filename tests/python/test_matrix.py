@@ -198,3 +198,19 @@ def test_dlpack():
     a = random_matrix(20, 30)
     y = rmsp.Matrix(a) @ Tensor(np.arange(30.0))
     assert close(np.from_dlpack(y), a @ np.arange(30.0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_blocks(dtype):
+    rng = np.random.default_rng(3)
+    blocks = sp.bsr_array((rng.standard_normal((4, 2, 3)).astype(dtype), [1, 0, 2, 1], [0, 2, 2, 4]), shape=(6, 9))
+    A = rmsp.Matrix(blocks)
+    x = np.arange(9, dtype=dtype)
+    assert A.nnz == 24 and A.dtype == dtype and close(A @ x, blocks @ x)
+    assert close(A.T @ np.ones(6, dtype), blocks.T @ np.ones(6, dtype))
+    A.update_values(2 * blocks.data)
+    assert close(A @ x, 2 * (blocks @ x))
+    streamed = rmsp.Matrix(blocks, mode="streamed")
+    assert close(streamed @ x, blocks @ x)
+    with pytest.raises(ValueError, match="borrow"):
+        rmsp.Matrix(blocks, borrow=True)

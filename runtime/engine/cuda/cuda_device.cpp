@@ -13,6 +13,7 @@
 #include <numa/binding.hpp>
 
 #include "runtime/engine/cuda/cuda_backend.hpp"
+#include "runtime/engine/cuda/device_guard.hpp"
 
 namespace rmsp::engine {
 namespace {
@@ -47,31 +48,6 @@ bool is_registered(const void* p)
     }
     return attributes.type != cudaMemoryTypeUnregistered;
 }
-
-/// Restores the calling thread's device: callers of the library may use CUDA themselves.
-class DeviceGuard {
-public:
-    explicit DeviceGuard(int ordinal)
-    {
-        if (cudaGetDevice(&previous_) != cudaSuccess) {
-            previous_ = -1;
-        }
-        if (previous_ != ordinal) {
-            (void)cudaSetDevice(ordinal);
-        }
-    }
-    ~DeviceGuard()
-    {
-        if (previous_ >= 0) {
-            (void)cudaSetDevice(previous_);
-        }
-    }
-    DeviceGuard(const DeviceGuard&) = delete;
-    DeviceGuard& operator=(const DeviceGuard&) = delete;
-
-private:
-    int previous_ = -1;
-};
 
 /// Takes from the device's pool in the order of one stream.
 class CudaPool final : public kernels::Memory {

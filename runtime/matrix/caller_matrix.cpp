@@ -1,0 +1,193 @@
+#include "runtime/matrix/caller_matrix.hpp"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "core/value_types.hpp"
+#include "runtime/matrix/distribute.hpp"
+#include "runtime/plan/plan_exchange.hpp"
+#include "runtime/plan/planner.hpp"
+
+namespace rmsp::distributed {
+namespace {
+
+/// Row pointers of coordinates that are sorted by row.
+template <class T>
+HostVector<std::int64_t> row_pointers(const plan::Stored<T>& a)
+{
+    HostVector<std::int64_t> row_ptr(static_cast<std::size_t>(a.rows) + 1);
+    a.row_idx.visit([&](const auto* row) {
+#pragma omp parallel for schedule(static)
+        for (std::int64_t i = 0; i <= a.nnz; ++i) {
+            const std::int64_t end = i == a.nnz ? a.rows : std::int64_t{row[i]};
+            for (std::int64_t r = i == 0 ? 0 : std::int64_t{row[i - 1]} + 1; r <= end; ++r) {
+                row_ptr[static_cast<std::size_t>(r)] = i;
+            }
+        }
+    });
+    return row_ptr;
+}
+
+/// Seconds since it was made, or asked last.
+class Lap {
+public:
+    double operator()()
+    {
+        const auto now = std::chrono::steady_clock::now();
+        return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+    }
+
+private:
+    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+/// A caller's matrix on its way to the devices: its structure on the host and counted from 0, checked, and sorted if
+/// that was asked for.
+template <class T>
+class Prepared {
+public:
+    template <class View>
+    Prepared(RuntimeState& runtime, const View& given, const DistributeOptions& options)
+        : options_(options), indices_(runtime)
+    {
+        if (options.after) {
+            wait_for_caller(given, *options.after);
+        }
+        Lap seconds;
+        const View a = indices_(given);
+        validate(a);
+        setup_.push_back({"validate", {seconds()}, true});
+        stored_ = plan::stored(a);
+        if (in_gpu_memory(runtime, a.values)) {
+            leave_values_there();
+        }
+        if constexpr (std::is_same_v<View, CooView<T>>) {
+            if (stored_.order == CooOrder::unsorted && options.unsorted == Unsorted::sort) {
+                if (stored_.device_values != nullptr) {
+                    throw Error(ErrorCode::usage,
+                                "coordinates with values in GPU memory are not sorted on the way: sort them there, or "
+                                "let them be split as they are (Unsorted::split)");
+                }
+                copy_ = sort_by_row(a);
+                stored_ = plan::stored(copy_->view());
+                options_.borrow = false;
+                setup_.push_back({"sort", {seconds()}, true});
+            }
+            if (options.mode == Mode::streamed && stored_.order == CooOrder::by_row) {
+                // Row pointers cost one pass, and spare sending the row indices at each apply.
+                seconds();
+                row_ptr_ = row_pointers(stored_);
+                stored_.row_ptr = IndexView(row_ptr_.data());
+                stored_.coordinates = false;
+                setup_.push_back({"row pointers", {seconds()}, true});
+            }
+        }
+    }
+
+    Plan plan(const RuntimeState& runtime) const
+    {
+        Plan plan = plan::make_plan(runtime, stored_, options_);
+        plan::plan_exchange(plan, runtime, stored_, options_);
+        return plan;
+    }
+    /// Once.
+    std::shared_ptr<MatrixState<T>> distribute(const std::shared_ptr<RuntimeState>& runtime)
+    {
+        auto matrix = distributed::distribute(runtime, stored_, options_);
+        matrix->origin.sorted_copy = copy_.has_value();
+        if (options_.mode == Mode::streamed) {
+            matrix->origin.kept_row_ptr = std::move(row_ptr_);
+            matrix->origin.kept_copy = copy_ ? std::move(*copy_) : CooMatrix<T>();
+        }
+        if (options_.mode == Mode::streamed || options_.borrow) {
+            matrix->origin.kept_indices = indices_.take();
+        }
+        matrix->record.setup.insert(matrix->record.setup.begin(), setup_.begin(), setup_.end());
+        return matrix;
+    }
+
+private:
+    void leave_values_there()
+    {
+        if (options_.mode == Mode::streamed || options_.values == StoredValues::floats) {
+            throw Error(ErrorCode::usage,
+                        options_.mode == Mode::streamed
+                            ? "a matrix is streamed from host memory, and its values are in GPU memory"
+                            : "values are rounded to floats on their way from host memory, and they "
+                              "are in GPU memory");
+        }
+        stored_.device_values = std::exchange(stored_.values, nullptr);
+        stored_.device_col_idx = indices_.in_gpu(stored_.col_idx);
+    }
+
+    DistributeOptions options_;
+    HostIndices indices_;
+    plan::Stored<T> stored_;
+    std::optional<CooMatrix<T>> copy_;
+    HostVector<std::int64_t> row_ptr_;
+    std::vector<PhaseTimes> setup_;
+};
+
+/// Blocks as a CSR matrix; its arrays are needed until the devices have them.
+template <class T>
+CsrMatrix<T> rows_of(RuntimeState& runtime, const BsrView<T>& a, const DistributeOptions& options)
+{
+    if (in_gpu_memory(runtime, a.values) || in_gpu_memory(runtime, a.row_ptr.data()) ||
+        in_gpu_memory(runtime, a.col_idx.data())) {
+        throw Error(
+            ErrorCode::usage,
+            "a matrix of blocks is taken from host memory, and its arrays are in GPU memory: make it CSR there");
+    }
+    if (options.mode == Mode::streamed) {
+        throw Error(ErrorCode::usage, "a matrix of blocks is not streamed: make it CSR with to_csr()");
+    }
+    return to_csr(a);
+}
+
+DistributeOptions copied(DistributeOptions options)
+{
+    options.borrow = false;
+    return options;
+}
+
+}  // namespace
+
+template <class View>
+auto distribute_view(const std::shared_ptr<RuntimeState>& runtime, const View& a, const DistributeOptions& options)
+    -> std::shared_ptr<MatrixState<ValueOf<View>>>
+{
+    using T = ValueOf<View>;
+    runtime->require_live();
+    if constexpr (std::is_same_v<View, BsrView<T>>) {
+        const CsrMatrix<T> rows = rows_of(*runtime, a, options);
+        auto matrix = Prepared<T>(*runtime, rows.view(), copied(options)).distribute(runtime);
+        matrix->origin.blocks = rmsp::matrix::layout_of(a);
+        return matrix;
+    } else {
+        return Prepared<T>(*runtime, a, options).distribute(runtime);
+    }
+}
+
+template <class View>
+Plan plan_view(RuntimeState& runtime, const View& a, const DistributeOptions& options)
+{
+    using T = ValueOf<View>;
+    if constexpr (std::is_same_v<View, BsrView<T>>) {
+        const CsrMatrix<T> rows = rows_of(runtime, a, options);
+        return Prepared<T>(runtime, rows.view(), copied(options)).plan(runtime);
+    } else {
+        return Prepared<T>(runtime, a, options).plan(runtime);
+    }
+}
+
+#define RMSP_INSTANTIATE(T, View)                                                                                  \
+    template std::shared_ptr<MatrixState<T>> distribute_view(const std::shared_ptr<RuntimeState>&, const View<T>&, \
+                                                             const DistributeOptions&);                            \
+    template Plan plan_view(RuntimeState&, const View<T>&, const DistributeOptions&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE, CsrView)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE, CscView)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE, CooView)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE, BsrView)
+
+}  // namespace rmsp::distributed

@@ -1,0 +1,135 @@
+#include "runtime/matrix/caller_product.hpp"
+
+#include <array>
+#include <exception>
+#include <latch>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/value_types.hpp"
+#include "runtime/matrix/products.hpp"
+#include "runtime/matrix/vector.hpp"
+
+namespace rmsp::distributed {
+namespace {
+
+/// When every worker of a job has queued its part, and what went wrong meanwhile.
+class Queued {
+public:
+    explicit Queued(int workers) : latch_(workers) {}
+    void fail(std::exception_ptr error)
+    {
+        const std::lock_guard lock(mutex_);
+        if (!error_) {
+            error_ = std::move(error);
+        }
+    }
+    void arrive() { latch_.count_down(); }
+    /// \throws the first error
+    void wait()
+    {
+        latch_.wait();
+        const std::lock_guard lock(mutex_);
+        if (error_) {
+            std::rethrow_exception(error_);
+        }
+    }
+
+private:
+    std::latch latch_;
+    std::mutex mutex_;
+    std::exception_ptr error_;
+};
+
+/// The vectors along the columns and the rows of A.
+template <class T>
+std::array<std::shared_ptr<VectorState<T>>, 2> scratch_of(MatrixState<T>& matrix)
+{
+    const std::lock_guard lock(matrix.preparing);
+    for (const bool of_transpose : {false, true}) {
+        auto& vector = matrix.scratch[of_transpose ? 1 : 0];
+        if (!vector) {
+            vector = make_vector(matrix, x_side(matrix, of_transpose), Layout::rows);
+        }
+    }
+    return matrix.scratch;
+}
+
+}  // namespace
+
+template <class T>
+int gpu_of_operands(const MatrixState<T>& matrix, bool of_transpose, const T* x, const T* y)
+{
+    int gpu = engine::gpu_of(y);
+    for (const auto& [name, array, size] : {std::tuple{"x", x, x_side(matrix, of_transpose).size()},
+                                            std::tuple{"y", y, x_side(matrix, !of_transpose).size()}}) {
+        const int of_array = engine::gpu_of(array);
+        if (size > 0 && (of_array < 0 || matrix.runtime->shared_memory())) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("{} {}: streams order products of arrays in the memory of GPUs, on GPUs", name,
+                                    of_array < 0 ? "is in host memory" : "is for devices of the host"));
+        }
+        gpu = gpu < 0 ? of_array : gpu;
+    }
+    return gpu;
+}
+
+template <class T>
+std::future<void> apply_through_vectors(const std::shared_ptr<MatrixState<T>>& matrix, bool of_transpose, T alpha,
+                                        const T* x, T beta, T* y, const std::shared_ptr<engine::CallerOrder>& order)
+{
+    const auto scratch = scratch_of(*matrix);
+    const Source<T> source{nullptr, scratch[of_transpose ? 1 : 0]};
+    const Target<T> target{nullptr, scratch[of_transpose ? 0 : 1]};
+    const auto queued = std::make_shared<Queued>(matrix->runtime->devices());
+    auto done = matrix->runtime->submit(
+        [=](engine::Worker& worker, engine::Rendezvous& meeting) {
+            const auto part = [&] {
+                // Host devices share the vectors: each waits for what the others copy.
+                const auto meet = [&] {
+                    if (matrix->runtime->shared_memory()) {
+                        meeting.arrive_and_wait();
+                    }
+                };
+                if (order) {
+                    order->begin(worker);
+                }
+                upload_slice(*source.vector, worker, x);
+                if (beta != T{0}) {
+                    upload_slice(*target.vector, worker, static_cast<const T*>(y));
+                }
+                meet();
+                apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
+                meet();
+                download_slice(*target.vector, worker, y);
+                if (order) {
+                    order->end(worker);
+                }
+            };
+            try {
+                part();
+            } catch (...) {
+                queued->fail(std::current_exception());
+                queued->arrive();
+                throw;
+            }
+            queued->arrive();
+        },
+        {}, order == nullptr);
+    if (order) {
+        queued->wait();
+        order->join();
+    }
+    return done;
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                            \
+    template int gpu_of_operands(const MatrixState<T>&, bool, const T*, const T*);                                     \
+    template std::future<void> apply_through_vectors(const std::shared_ptr<MatrixState<T>>&, bool, T, const T*, T, T*, \
+                                                     const std::shared_ptr<engine::CallerOrder>&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+
+}  // namespace rmsp::distributed

@@ -1,0 +1,102 @@
+#include <stddef.h>
+
+#include "check.h"
+#include "tests.h"
+
+/* Two rows of blocks of 1 x 2, from 1 on:
+       | 1 2 3 4 |
+       | 0 0 5 6 | */
+void matrix_of_blocks(void)
+{
+    static const int32_t row_ptr[3] = {1, 3, 4};
+    static const int64_t col_idx[3] = {1, 2, 2};
+    static const double values[6] = {1, 2, 3, 4, 5, 6};
+    static const double twice[6] = {2, 4, 6, 8, 10, 12};
+    const double x[4] = {1, 10, 100, 1000};
+    const double expected[2] = {4321, 6500};
+    const double expected_twice[2] = {8642, 13000};
+    double y[2] = {0, 0};
+    int64_t rows, cols, nnz;
+    rmsp_runtime* runtime = open_runtime("host:2x1");
+    rmsp_matrix* matrix = NULL;
+    int by_column;
+    for (by_column = 0; by_column < 2; ++by_column) {
+        if (CHECK_OK(rmsp_matrix_create_bsr(runtime, 2, 2, 3, 1, 2, by_column, row_ptr, col_idx, values, RMSP_INT32,
+                                            RMSP_INT64, 1, RMSP_DOUBLE, NULL, &matrix))) {
+            CHECK_OK(rmsp_matrix_size(matrix, &rows, &cols, &nnz));
+            CHECK(rows == 2 && cols == 4 && nnz == 6);
+            CHECK_OK(rmsp_matrix_apply(matrix, 1, x, 0, y));
+            CHECK_VALUES(RMSP_DOUBLE, y, expected, 2);
+            CHECK_OK(rmsp_matrix_update_values(matrix, twice));
+            CHECK_OK(rmsp_matrix_apply(matrix, 1, x, 0, y));
+            CHECK_VALUES(RMSP_DOUBLE, y, expected_twice, 2);
+            rmsp_matrix_destroy(matrix);
+        }
+    }
+    matrix = NULL;
+    CHECK_USAGE(rmsp_matrix_create_bsr(runtime, 2, 2, 3, 1, 2, 0, row_ptr, col_idx, values, RMSP_INT32, RMSP_INT64, 0,
+                                       RMSP_DOUBLE, NULL, &matrix),
+                "row_ptr[0] is 1, not 0");
+    CHECK_USAGE(rmsp_matrix_create_bsr(runtime, 2, 2, 3, 1, 2, 0, NULL, col_idx, values, RMSP_INT32, RMSP_INT64, 1,
+                                       RMSP_DOUBLE, NULL, &matrix),
+                "the row pointers are null");
+    CHECK_USAGE(rmsp_matrix_create_bsr(runtime, 2, 2, 3, 1, 2, 0, row_ptr, col_idx, values, (rmsp_index_type)7,
+                                       RMSP_INT64, 1, RMSP_DOUBLE, NULL, &matrix),
+                "row_ptr_type");
+    CHECK(matrix == NULL);
+    rmsp_runtime_destroy(runtime);
+}
+
+/* y = A x and z = A y in the order of the default stream, in arrays that vectors have on the GPU. */
+static void on_a_gpu(rmsp_runtime* runtime)
+{
+    enum { unknowns = 6 * 5 * 4 };
+    rmsp_matrix* matrix = poisson(runtime, "stencil7 6 5 4", "double");
+    rmsp_vector* vectors[3] = {NULL, NULL, NULL};
+    void* there[3] = {NULL, NULL, NULL};
+    double x[unknowns], y[unknowns], z[unknowns], expected[unknowns];
+    int i;
+    for (i = 0; i < unknowns; ++i) {
+        x[i] = i % 7;
+    }
+    for (i = 0; i < 3; ++i) {
+        CHECK_OK(rmsp_vector_create_x(matrix, RMSP_ROWS, RMSP_ORDER_MATRIX, &vectors[i]));
+        CHECK_OK(rmsp_vector_local(vectors[i], 0, &there[i], NULL, NULL));
+    }
+    CHECK_OK(rmsp_vector_upload(vectors[0], x));
+    CHECK_OK(rmsp_matrix_apply_on_stream(matrix, 1, there[0], 0, there[1], NULL));
+    CHECK_OK(rmsp_matrix_apply_transposed_on_stream(matrix, 1, there[1], 0, there[2], NULL));
+    CHECK_OK(rmsp_runtime_synchronize(runtime));
+    CHECK_OK(rmsp_vector_download(vectors[2], z));
+    CHECK_OK(rmsp_matrix_apply(matrix, 1, x, 0, y));
+    CHECK_OK(rmsp_matrix_apply(matrix, 1, y, 0, expected));
+    CHECK_VALUES(RMSP_DOUBLE, z, expected, unknowns);
+    CHECK_OK(rmsp_matrix_apply(matrix, 1, there[0], 0, there[1]));
+    CHECK_OK(rmsp_vector_download(vectors[1], z));
+    CHECK_VALUES(RMSP_DOUBLE, z, y, unknowns);
+    for (i = 0; i < 3; ++i) {
+        rmsp_vector_destroy(vectors[i]);
+    }
+    rmsp_matrix_destroy(matrix);
+}
+
+void matrix_orders_by_streams(void)
+{
+    const char* keys[4] = {"runtime.cache", "off", "runtime.devices", "0"};
+    rmsp_options* options = options_of(keys, 2);
+    rmsp_runtime* runtime = NULL;
+    rmsp_matrix* matrix;
+    double x[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    double y[8];
+    if (rmsp_runtime_create(options, &runtime) == RMSP_SUCCESS) {
+        on_a_gpu(runtime);
+        rmsp_runtime_destroy(runtime);
+    }
+    rmsp_options_destroy(options);
+    runtime = open_runtime("host:1");
+    matrix = poisson(runtime, "stencil7 2 2 2", "double");
+    CHECK_USAGE(rmsp_matrix_apply_on_stream(matrix, 1, x, 0, y, NULL), "x is in host memory");
+    CHECK_USAGE(rmsp_matrix_apply_transposed_on_stream(matrix, 1, NULL, 0, y, NULL), "x is null");
+    rmsp_matrix_destroy(matrix);
+    rmsp_runtime_destroy(runtime);
+}
