@@ -193,11 +193,11 @@ RMSP_C_API rmsp_status rmsp_write_vector(const char* path, rmsp_value_type value
 
 /* Splits a matrix in compressed sparse rows and copies each part to its device. row_ptr has rows + 1 entries, col_idx
    and values nnz; columns of a row may be in any order and may repeat (repeated entries add up). With index_base 1 row
-   pointers and columns count from 1; they are copied to be renumbered. Each array may be in the memory of any GPU of this
-   process if the runtime's devices are GPUs: values then go from GPU to GPU, the structure also comes to the host. The
-   arrays are read during the call only, except with run.mode = streamed: they must then outlive the matrix and what uses
-   it (of those that count from 1: the values alone). Takes the keys partition.*, kernel.*, run.mode, run.chunk_mib, run.merge, run.vectors, stream.*. USAGE for a
-   bad matrix, naming the row and the entry. Blocks. */
+   pointers and columns count from 1; they are copied to be renumbered. Each array may be in the memory of any GPU of
+   this process if the runtime's devices are GPUs: values then go from GPU to GPU, the structure also comes to the host.
+   The arrays are read during the call only, except with run.mode = streamed: they must then outlive the matrix and what
+   uses it (of those that count from 1: the values alone). Takes the keys partition.*, kernel.*, run.mode,
+   run.chunk_mib, run.merge, run.vectors, stream.*. USAGE for a bad matrix, naming the row and the entry. Blocks. */
 RMSP_C_API rmsp_status rmsp_matrix_create_csr(rmsp_runtime* runtime, int64_t rows, int64_t cols, int64_t nnz,
                                               const void* row_ptr, const void* col_idx, const void* values,
                                               rmsp_index_type row_ptr_type, rmsp_index_type col_idx_type,
@@ -215,8 +215,8 @@ RMSP_C_API rmsp_status rmsp_matrix_create_coo(rmsp_runtime* runtime, int64_t row
                                               rmsp_index_type row_idx_type, rmsp_index_type col_idx_type,
                                               int index_base, rmsp_value_type value_type, const rmsp_options* options,
                                               rmsp_matrix** matrix);
-/* The same of compressed rows of blocks, in host memory: rows, cols and blocks count blocks, which are dense, of height x
-   width values each, by rows or, unless by_column is 0, by columns; all their values become entries.
+/* The same of compressed rows of blocks, in host memory: rows, cols and blocks count blocks, which are dense, of height
+   x width values each, by rows or, unless by_column is 0, by columns; all their values become entries.
    rmsp_matrix_update_values() takes values block after block. Not streamed. */
 RMSP_C_API rmsp_status rmsp_matrix_create_bsr(rmsp_runtime* runtime, int64_t rows, int64_t cols, int64_t blocks,
                                               int64_t height, int64_t width, int by_column, const void* row_ptr,
@@ -402,10 +402,10 @@ RMSP_C_API const char* rmsp_outcome_name(rmsp_outcome outcome);
 
 /* ---------------------------------------------------------------------------------------------------- eigenpairs */
 
-/* Finds a few extreme eigenpairs A v = lambda v of a symmetric matrix, by the keys eigen.* (their number, which, method,
-   tolerance, limits) and, for eigen.preconditioner, solver.*; that A is symmetric is the caller's word. The callback of
-   the options is told the largest residual. Numerical failure is an outcome of `eigen`, a new handle, not an error.
-   USAGE for a matrix that is not square, and options that do not fit. Blocks. */
+/* Finds a few extreme eigenpairs A v = lambda v of a symmetric matrix, by the keys eigen.* (their number, which,
+   method, tolerance, limits) and, for eigen.preconditioner, solver.*; that A is symmetric is the caller's word. The
+   callback of the options is told the largest residual. Numerical failure is an outcome of `eigen`, a new handle, not
+   an error. USAGE for a matrix that is not square, and options that do not fit. Blocks. */
 RMSP_C_API rmsp_status rmsp_eigen_solve(const rmsp_matrix* matrix, const rmsp_options* options, rmsp_eigen** eigen);
 RMSP_C_API void rmsp_eigen_destroy(rmsp_eigen* eigen);
 RMSP_C_API rmsp_status rmsp_eigen_outcome(const rmsp_eigen* eigen, rmsp_outcome* outcome);

@@ -25,7 +25,7 @@ struct ProductState {
     /// Of factors whose values were in GPU memory of the caller's: the matrices made of them.
     std::shared_ptr<MatrixState<T>> made_a;
     std::shared_ptr<MatrixState<T>> made_b;
-    std::vector<IndexArray> kept;  ///< indices of the caller's that were renumbered
+    std::vector<IndexArray> kept;    ///< indices of the caller's that were renumbered
     std::int64_t round = 0;          ///< how often C was computed
     std::atomic<int> borrowers = 0;  ///< products of which this C is a factor
     SpgemmPlan plan;
