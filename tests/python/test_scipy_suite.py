@@ -57,7 +57,7 @@ def our_operators():
         operator = rmsp.Matrix(sp.csr_array(given)).aslinearoperator()
         operator.args = ()
         cases.append((operator, array))
-    assert len(cases) == 6
+    assert len(cases) == 9  # of integers and of both types of real numbers, as they are and transposed
     suite.cases = cases
     return suite
 
