@@ -12,12 +12,12 @@
 #include <rmsp/config.hpp>
 #include <rmsp/renumber.hpp>
 
-#include "apps/mspmv/characterize_html.hpp"
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/config_command.hpp"
 #include "apps/mspmv/hypergraph_partitioner.hpp"
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
+#include "apps/mspmv/page/characterize_page.hpp"
 #include "apps/mspmv/progress.hpp"
 
 namespace rmsp::mspmv {
@@ -192,7 +192,7 @@ int characterize_with(const Config& config, const Options& options)
     }
     clear_progress_line();
     if (!options.html.empty()) {
-        write_text(options.html, characterize_html(report));
+        write_text(options.html, characterize_page(report));
     }
     write_report(report.to_text(), report.to_json(), config.output.json);
     return 0;

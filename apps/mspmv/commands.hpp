@@ -18,6 +18,7 @@ void add_eigen(CLI::App& app, Action& action);
 void add_solvers(CLI::App& app, Action& action);
 void add_characterize(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
+void add_plot(CLI::App& app, Action& action);
 void add_machines(CLI::App& app, Action& action);
 void add_topo(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);

@@ -84,6 +84,7 @@ int run(int argc, char** argv)
     rmsp::mspmv::add_solvers(app, action);
     rmsp::mspmv::add_characterize(app, action);
     rmsp::mspmv::add_report(app, action);
+    rmsp::mspmv::add_plot(app, action);
     rmsp::mspmv::add_machines(app, action);
     rmsp::mspmv::add_topo(app, action);
     rmsp::mspmv::add_doctor(app, action);

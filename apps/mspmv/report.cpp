@@ -1,13 +1,5 @@
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
-
-#include <fmt/format.h>
-
-#include <rmsp/error.hpp>
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/options.hpp"
@@ -22,24 +14,10 @@ struct Options {
     std::string html;
 };
 
-Json read_json(const std::string& path)
-{
-    std::ifstream in(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in.is_open() || in.bad() || (text.empty() && !in.eof())) {
-        throw Error(ErrorCode::io, fmt::format("{}: cannot read the report: {}", path, std::strerror(errno)));
-    }
-    try {
-        return Json::parse(text);
-    } catch (const Json::parse_error& e) {
-        throw Error(ErrorCode::io, fmt::format("{}: not JSON: byte {}", path, e.byte));
-    }
-}
-
 int show(const Options& options)
 {
     require_writable(options.html);
-    const Json report = read_json(options.file);
+    const Json report = read_report(options.file);
     if (options.html.empty()) {
         write_report(report_text(report, options.file), "", "");
     } else if (options.html == "-") {

@@ -84,8 +84,8 @@ std::set<Words> all_commands()
     }
     const std::string help = mspmv({"--help"}).out;
     add_commands(help.substr(help.find("Examples:")), commands);
-    for (const char* command : {"run", "spgemm", "solve", "eigen", "solvers", "characterize", "report", "machines",
-                                "topo", "doctor", "kernels", "generate", "convert", "help", "completion"}) {
+    for (const char* command : {"run", "spgemm", "solve", "eigen", "solvers", "characterize", "report", "plot",
+                                "machines", "topo", "doctor", "kernels", "generate", "convert", "help", "completion"}) {
         const std::string text = mspmv({command, "--help"}).out;
         add_commands(text.substr(text.find("Example")), commands);
     }
@@ -163,7 +163,8 @@ TEST(Commands, OfDocumentsAndHelpRun)
             line += ' ' + word;
         }
         EXPECT_EQ(outcome.exit_code, 0) << "mspmv" << line << '\n' << outcome.err;
-        EXPECT_EQ(outcome.out.empty(), words.front() == "report" && has(words, "--html")) << "mspmv" << line;
+        const bool drawn = words.front() == "plot" || (words.front() == "report" && has(words, "--html"));
+        EXPECT_EQ(outcome.out.empty(), drawn) << "mspmv" << line;
     }
 }
 
@@ -255,6 +256,40 @@ TEST(Commands, ReportsComeBackFromTheirJson)
     EXPECT_EQ(other.exit_code, 3);
     EXPECT_THAT(other.err, HasSubstr("not a report of mspmv"));
     EXPECT_EQ(mspmv({"report", scratch / "no-such.json"}).exit_code, 3);
+}
+
+TEST(Commands, ReportsAreDrawnBesideEachOther)
+{
+    const Scratch scratch;
+    const auto measured = [&](const std::string& devices, const std::string& json) {
+        return mspmv({"run", "--devices", devices, "--set", "matrix.generate=stencil7 9 9 9", "--set",
+                      "runtime.limit_gbs=20", "--set", "run.iterations=2", "--json", json})
+            .exit_code;
+    };
+    ASSERT_EQ(measured("host:1x1", scratch / "one.json"), 0);
+    ASSERT_EQ(measured("host:2x1", scratch / "two.json"), 0);
+    const auto drawn = [&](const Words& more) {
+        Words words{"plot", scratch / "one.json", scratch / "two.json"};
+        words.insert(words.end(), more.begin(), more.end());
+        return mspmv(words);
+    };
+    ASSERT_EQ(drawn({"-o", scratch / "p.html"}).exit_code, 0);
+    const std::string page = read_text(scratch / "p.html");
+    for (const char* part : {"<h2>Median time", "<h2>GFLOP/s", "<h2>Share of", "<h2>Speed-up", "one: stencil7 9 9 9",
+                             "two: stencil7 9 9 9", "this machine", "commit ", "</html>"}) {
+        EXPECT_THAT(page, HasSubstr(part));
+    }
+    EXPECT_EQ(page.find("http"), std::string::npos);
+    ASSERT_EQ(drawn({"--labels", "a <b>,c", "-o", scratch / "p.svg"}).exit_code, 0);
+    const std::string svg = read_text(scratch / "p.svg");
+    EXPECT_EQ(svg.find("<svg xmlns="), 0U);
+    EXPECT_THAT(svg, HasSubstr("a &lt;b&gt;: stencil7 9 9 9"));
+    EXPECT_THAT(svg, HasSubstr("</svg>\n</svg>"));
+    EXPECT_EQ(drawn({"-o", scratch / "p.png"}).exit_code, 2);
+    const Outcome labels = drawn({"--labels", "a,b,c", "-o", scratch / "q.svg"});
+    EXPECT_EQ(labels.exit_code, 2);
+    EXPECT_THAT(labels.err, HasSubstr("--labels: 3 labels for 2 reports"));
+    EXPECT_EQ(mspmv({"plot", scratch / "no-such.json", "-o", scratch / "p.svg"}).exit_code, 3);
 }
 
 }  // namespace

@@ -45,8 +45,8 @@ TEST(Documents, TheTablesOfSolversAreWhatTheProgramPrints)
 TEST(Documents, TheReferenceHasEveryOption)
 {
     const std::string document = read_text(source_path("docs/mspmv.md"));
-    for (const char* command : {"run", "spgemm", "solve", "eigen", "solvers", "characterize", "report", "machines",
-                                "topo", "doctor", "kernels", "generate", "convert", "help", "completion"}) {
+    for (const char* command : {"run", "spgemm", "solve", "eigen", "solvers", "characterize", "report", "plot",
+                                "machines", "topo", "doctor", "kernels", "generate", "convert", "help", "completion"}) {
         const std::string help = mspmv({command, "--help"}).out;
         EXPECT_THAT(document, HasSubstr(std::string("## mspmv ") + command));
         for (std::size_t at = help.find("--"); at != std::string::npos; at = help.find("--", at + 2)) {

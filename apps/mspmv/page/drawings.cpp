@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/mspmv/page/charts.hpp"
 #include "apps/mspmv/page/svg.hpp"
 
 namespace rmsp::mspmv {
@@ -198,11 +199,7 @@ std::string timeline_drawing(const Json& context, const Json& benchmark)
 
 std::string roofline_drawing(const Json& benchmarks)
 {
-    struct Point {
-        std::string name;
-        double intensity, gflops;
-    };
-    std::vector<Point> points;
+    std::vector<RooflinePoint> points;
     double limit = 0;
     for (const Json& b : benchmarks) {
         const double gflops = number_of(b, "gflops");
@@ -212,49 +209,7 @@ std::string roofline_drawing(const Json& benchmarks)
             limit = std::max(limit, number_of(b, "limit_gbs"));
         }
     }
-    if (points.empty() || !(limit > 0)) {
-        return "";
-    }
-    double low = INFINITY;
-    double high = 0;
-    for (const Point& p : points) {
-        low = std::min({low, p.gflops, p.intensity * limit});
-        high = std::max({high, p.gflops, p.intensity * limit});
-    }
-    constexpr double x0 = 44;
-    constexpr double x1 = Svg::width - 10;
-    constexpr double y0 = 190;
-    constexpr double y1 = 10;
-    const double first_x = std::floor(std::log10(points.front().intensity) * 2) / 2 - 0.5;
-    const double last_x = first_x + 1.5;
-    const double first_y = std::floor(std::log10(low));
-    const double last_y = std::max(first_y + 1, std::ceil(std::log10(high)));
-    const auto at_x = [&](double v) { return x0 + (x1 - x0) * (std::log10(v) - first_x) / (last_x - first_x); };
-    const auto at_y = [&](double v) { return y0 + (y1 - y0) * (std::log10(v) - first_y) / (last_y - first_y); };
-    Svg svg(244, "roofline");
-    for (double e = first_y; e <= last_y; ++e) {
-        svg.line(x0, at_y(std::pow(10, e)), x1, at_y(std::pow(10, e)), "grid");
-        svg.text(x0 - 5, at_y(std::pow(10, e)) + 4, fmt::format("{:g}", std::pow(10, e)), "end", "quiet");
-    }
-    svg.line(x0, y0, x1, y0, "axis");
-    svg.line(x0, y0, x0, y1, "axis");
-    svg.text(x0, y0 + 15, fmt::format("{:.2g}", std::pow(10, first_x)), "middle", "quiet");
-    svg.text(x1, y0 + 15, fmt::format("{:.2g} flop/byte", std::pow(10, last_x)), "end", "quiet");
-    // The roof enters and leaves where it meets the frame.
-    const double enter = std::max(std::pow(10, first_x), std::pow(10, first_y) / limit);
-    const double leave = std::min(std::pow(10, last_x), std::pow(10, last_y) / limit);
-    if (enter < leave) {
-        svg.line(at_x(enter), at_y(enter * limit), at_x(leave), at_y(leave * limit), "roof");
-    }
-    svg.text(x0 + 6, y1 + 10, fmt::format("GFLOP/s; the roof: {:.4g} GB/s", limit));
-    for (std::size_t i = 0; i < points.size(); ++i) {
-        const Point& p = points[i];
-        svg.circle(at_x(p.intensity), at_y(p.gflops), 5, fmt::format("c{}", i % 8),
-                   fmt::format("{}: {:.4g} GFLOP/s", p.name, p.gflops));
-    }
-    svg.circle(15, y0 + 33, 5, "c0");
-    svg.text(26, y0 + 37, fmt::format("{}: {:.4g} GFLOP/s", points.front().name, points.front().gflops));
-    return svg.finish();
+    return roofline_chart(points, limit);
 }
 
 std::string balance_drawing(const Json& context, const Json& benchmarks)
@@ -377,27 +332,14 @@ std::string residual_drawing(const Json& benchmark)
 
 std::string prediction_drawing(const Json& context)
 {
-    const Json& predictions = child_of(child_of(context, "plan"), "predictions");
-    double longest = 0;
-    for (const Json& p : predictions) {
-        longest = std::max(longest, number_of(p, "seconds"));
-    }
-    if (!(longest > 0)) {
-        return "";
-    }
-    constexpr double left = 70;
-    const double scale = (Svg::width - left - 66) / longest;
-    Svg svg(22 * static_cast<double>(predictions.size()) + 4, "predicted times");
-    double y = 2;
-    for (const Json& p : predictions) {
+    std::vector<Bar> bars;
+    for (const Json& p : child_of(child_of(context, "plan"), "predictions")) {
         const double seconds = number_of(p, "seconds");
         const double devices = number_of(p, "devices");
-        svg.text(left - 6, y + 13, fmt::format("{:.0f} device{}", devices, devices == 1 ? "" : "s"), "end");
-        svg.rectangle(left, y, std::max(0.8, scale * seconds), 16, "c0");
-        svg.text(left + scale * seconds + 5, y + 13, seconds_text(seconds), "start", "quiet");
-        y += 22;
+        bars.push_back(
+            {fmt::format("{:.0f} device{}", devices, devices == 1 ? "" : "s"), seconds, seconds_text(seconds)});
     }
-    return svg.finish();
+    return bar_chart("predicted times", bars);
 }
 
 }  // namespace rmsp::mspmv

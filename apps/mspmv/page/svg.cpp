@@ -29,7 +29,7 @@ std::string seconds_text(double seconds)
 }
 
 Svg::Svg(double height, std::string_view title)
-    : body_(fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" xmlns=\"http://www.w3.org/2000/svg\">"
+    : body_(fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\">"
                         "<title>{}</title>\n",
                         width, height, escaped(title)))
 {
@@ -37,9 +37,8 @@ Svg::Svg(double height, std::string_view title)
 
 void Svg::rectangle(double x, double y, double w, double h, std::string_view style, std::string_view tip)
 {
-    body_ += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"3\" class=\"{}\">{}</rect>\n", x, y, w,
-        h, style, tip_text(tip));
+    body_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"{}\">{}</rect>\n",
+                         x, y, w, h, style, tip_text(tip));
 }
 
 void Svg::line(double x1, double y1, double x2, double y2, std::string_view style)
