@@ -14,8 +14,11 @@ set_target_properties(rmsp_c PROPERTIES INSTALL_RPATH "$ORIGIN")
 set_target_properties(rmsp mspmv PROPERTIES INSTALL_RPATH_USE_LINK_PATH TRUE)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rmsp")
-install(TARGETS rmsp rmsp_c EXPORT rmspTargets)
-install(TARGETS mspmv)
+# Components are the packages of RmspPackages.cmake; what a program is built with goes to dev.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
+install(TARGETS rmsp rmsp_c EXPORT rmspTargets
+    LIBRARY COMPONENT library NAMELINK_COMPONENT dev ARCHIVE COMPONENT dev RUNTIME COMPONENT library)
+install(TARGETS mspmv COMPONENT tools)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/rmsp" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 install(FILES "${PROJECT_SOURCE_DIR}/fortran/rmsp.f90" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rmsp")
@@ -55,7 +58,10 @@ string(REGEX REPLACE "/$" "" RMSP_PC_PREFIX "${RMSP_PC_PREFIX}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/rmsp.pc.in" "${PROJECT_BINARY_DIR}/rmsp.pc" @ONLY)
 configure_file("${PROJECT_SOURCE_DIR}/cmake/rmsp-c.pc.in" "${PROJECT_BINARY_DIR}/rmsp-c.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/rmsp.pc" "${PROJECT_BINARY_DIR}/rmsp-c.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/machines" "${PROJECT_SOURCE_DIR}/configs"
-    DESTINATION "${CMAKE_INSTALL_DATADIR}/rmsp")
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/machines" "${PROJECT_SOURCE_DIR}/configs" "${PROJECT_SOURCE_DIR}/schemas"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/rmsp" COMPONENT tools)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT dev FILES_MATCHING PATTERN "*.md")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+if(PROJECT_IS_TOP_LEVEL AND BUILD_SHARED_LIBS)
+    include(RmspPackages)
+endif()

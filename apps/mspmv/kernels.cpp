@@ -42,7 +42,7 @@ std::string json_of(const std::vector<KernelInfo>& kernels)
                        {"vendor", kernel.vendor},
                        {"summary", kernel.summary}});
     }
-    return out.dump(2) + '\n';
+    return nlohmann::ordered_json{{"schema", "rmsp-kernels-1"}, {"kernels", out}}.dump(2) + '\n';
 }
 
 std::string list(const std::vector<KernelInfo>& kernels)

@@ -50,8 +50,9 @@ std::string json_of(const Topology& topology, const std::vector<DeviceInfo>& dev
                           {"threads", device.placement.threads},
                           {"placement", device.placement.reason}});
     }
-    const Json whole = {{"name", topology.name}, {"source", topology.source}, {"live", topology.live}, {"nodes", nodes},
-                        {"gpus", gpus},          {"devices", placed},         {"transport", transport}};
+    const Json whole = {{"schema", "rmsp-topology-1"}, {"name", topology.name}, {"source", topology.source},
+                        {"live", topology.live},       {"nodes", nodes},        {"gpus", gpus},
+                        {"devices", placed},           {"transport", transport}};
     // Names need not be UTF-8; JSON must be.
     return whole.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

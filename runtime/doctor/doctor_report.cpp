@@ -133,7 +133,8 @@ std::string DoctorReport::to_json() const
                          {"verdict", to_string(check.verdict)},
                          {"detail", check.detail}});
     }
-    const Json document = {{"date", date},
+    const Json document = {{"schema", "rmsp-doctor-1"},
+                           {"date", date},
                            {"cached", cached},
                            {"machine", machine},
                            {"versions", versions},

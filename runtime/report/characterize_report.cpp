@@ -307,6 +307,7 @@ std::string CharacterizeReport::to_json() const
                         {"words", c.upper.moved.words},   {"bytes", c.upper.moved.bytes},
                         {"of_lower", this->upper_ratio()}};
     const Json document = {
+        {"schema", "rmsp-characterize-1"},
         {"context", about},
         {"matrix",
          {{"operation", operation(c)},

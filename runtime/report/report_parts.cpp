@@ -164,7 +164,8 @@ std::string document(Json context, Json benchmarks, const std::string& text)
         lines.push_back(text.substr(begin, end - begin));
         begin = end + 1;
     }
-    const Json whole = {{"context", std::move(context)}, {"benchmarks", std::move(benchmarks)}};
+    const Json whole = {
+        {"schema", "rmsp-report-1"}, {"context", std::move(context)}, {"benchmarks", std::move(benchmarks)}};
     // File and host names need not be UTF-8; JSON must be.
     return whole.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

@@ -284,7 +284,7 @@ TEST(Commands, ReportsAreDrawnBesideEachOther)
     const std::string svg = read_text(scratch / "p.svg");
     EXPECT_EQ(svg.find("<svg xmlns="), 0U);
     EXPECT_THAT(svg, HasSubstr("a &lt;b&gt;: stencil7 9 9 9"));
-    EXPECT_THAT(svg, HasSubstr("</svg>\n</svg>"));
+    EXPECT_THAT(svg, HasSubstr("</text>\n</svg>"));
     EXPECT_EQ(drawn({"-o", scratch / "p.png"}).exit_code, 2);
     const Outcome labels = drawn({"--labels", "a,b,c", "-o", scratch / "q.svg"});
     EXPECT_EQ(labels.exit_code, 2);

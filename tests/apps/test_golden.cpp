@@ -71,8 +71,8 @@ std::ptrdiff_t footer_of(const std::string& help)
 TEST(Golden, Help)
 {
     std::string text;
-    for (const char* command : {"", "run", "spgemm", "solve", "eigen", "solvers", "characterize", "report", "machines",
-                                "topo", "doctor", "kernels", "generate", "convert", "help", "completion"}) {
+    for (const char* command : {"", "run", "spgemm", "solve", "eigen", "solvers", "characterize", "report", "plot",
+                                "machines", "topo", "doctor", "kernels", "generate", "convert", "help", "completion"}) {
         const Outcome outcome = *command == '\0' ? mspmv({"--help"}) : mspmv({command, "--help"});
         expect_success(outcome);
         EXPECT_NE(outcome.out.find("Usage: mspmv"), std::string::npos) << command;

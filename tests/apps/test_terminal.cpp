@@ -132,7 +132,7 @@ TEST(Terminal, BashCompletes)
 
 TEST(Terminal, ListsAreJsonToo)
 {
-    const json kernels = json::parse(mspmv({"kernels", "--json"}).out);
+    const json kernels = json::parse(mspmv({"kernels", "--json"}).out).at("kernels");
     EXPECT_GT(kernels.size(), 20U);
     EXPECT_EQ(kernels.at(0).at("name"), "csr-openmp");
     const json topology = json::parse(mspmv({"topo", "--machine", "summit", "--json"}).out);
