@@ -10,6 +10,8 @@
 
 namespace rmsp::io {
 
+/// By the formats' own libraries: libarchive 3.6 refuses the long windows of zstd, and passes over what follows a gzip
+/// member (docs/architecture.md).
 enum class Codec : std::uint8_t { none, gzip, xz, zstd };
 
 /// By the magic bytes at the beginning.

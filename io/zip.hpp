@@ -10,6 +10,7 @@
 #include "io/file.hpp"
 
 /// The parts of the ZIP format (PKWARE APPNOTE 6.3.10) that .npz files use: stored and deflated members, zip64.
+/// By hand, because stored members are read in place by all threads; libzip and libarchive give a stream.
 namespace rmsp::io {
 
 struct ZipMember {

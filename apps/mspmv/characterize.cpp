@@ -174,6 +174,7 @@ int characterize_with(const Config& config, const Options& options)
         b = load_matrix<T>(second, bar.callback());
         report.b = describe(second);
     }
+    enter_stage("counting");
     report.found = options.square      ? characterize<T>(a.view(), a.view(), limits)
                    : options.b.empty() ? characterize<T>(a.view(), limits)
                                        : characterize<T>(a.view(), b.view(), limits);
@@ -183,6 +184,7 @@ int characterize_with(const Config& config, const Options& options)
     report.peak_gflops = options.peak_gflops;
     report.limit_gbs = config.runtime.limit_gbs * static_cast<double>(runtime.devices().size());
     if (!options.dry_run && options.iterations > 0) {
+        enter_stage("timing");
         const std::vector<double> limits_gbs = runtime.measure_limits();
         report.limit_gbs = std::accumulate(limits_gbs.begin(), limits_gbs.end(), 0.0);
         time_orders(runtime, config, a, b, options, report);

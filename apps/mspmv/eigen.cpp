@@ -62,6 +62,7 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
            const ProgressBar& bar, EigenReport& report)
 {
     const CsrMatrix<T>& matrix = loaded.matrix;
+    enter_stage("preparing");
     DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
     EigenOptions eigen_keys = eigen_options(config);
     eigen_keys.callback = [&bar](const SolverProgress& progress) {
@@ -81,10 +82,11 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
     EigenResult<T> result;
     {
         const Cancellation cancellation;
+        enter_stage("solving");
         spdlog::info("eigenpairs by {}", config.eigen.method);
         result = solver.solve();
     }
-    clear_progress_line();
+    enter_stage("reporting");
     report.solved = true;
     report.result = result;
     Report of_matrix = distributed.report();
@@ -117,6 +119,7 @@ int run(const Config& config, bool dry_run)
     double load_seconds = 0;
     EigenReport report;
     if (dry_run) {
+        enter_stage("planning");
         report.plan = dry_plan<T>(
             config, runtime, options,
             [&](const CsrMatrix<T>& matrix) -> Planner {

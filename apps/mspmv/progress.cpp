@@ -19,40 +19,66 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto redraw_interval = std::chrono::milliseconds(100);
+/// Work that is over sooner draws nothing.
+constexpr auto first_after = std::chrono::milliseconds(300);
 constexpr int bar_width = 40;
 
 std::mutex mutex;
-bool drawn = false;
+bool alive = false;       ///< there is a bar
+bool drawn = false;       ///< it is on the screen
+std::string stage;        ///< what is done now; empty: nothing that is drawn
+std::string how_far;      ///< in it; empty: not known
+Clock::time_point began;  ///< with the stage
 Clock::time_point last_drawn;
 
-/// Draws the text that f() makes, unless the last one is fresh.
-template <class F>
-void draw_line(const F& f)
+/// With the mutex locked.
+void draw()
 {
-    const std::lock_guard lock(mutex);
     const auto now = Clock::now();
-    if (now - last_drawn < redraw_interval) {
+    if (!alive || stage.empty() || now - last_drawn < redraw_interval || (!drawn && now - began < first_after)) {
         return;
     }
     last_drawn = now;
     drawn = true;
-    print_error("\r\033[K" + f());
+    print_error(
+        fmt::format("\r\033[K{:<10} {}{:.1f} s", stage, how_far, std::chrono::duration<double>(now - began).count()));
 }
 
-void draw(std::string_view phase, double done)
+/// With the mutex locked.
+void enter(std::string_view name)
 {
-    draw_line([&] {
-        const double share = std::clamp(done, 0.0, 1.0);
-        const int filled = static_cast<int>(share * bar_width);
-        return fmt::format("{:<10} [{:#<{}}{:.<{}}] {:3.0f} %", phase, "", filled, "", bar_width - filled, 100 * share);
-    });
+    if (stage != name) {
+        stage = name;
+        began = Clock::now();
+    }
+    how_far.clear();
+}
+
+void draw_share(std::string_view phase, double done)
+{
+    const std::lock_guard lock(mutex);
+    enter(phase);
+    const double share = std::clamp(done, 0.0, 1.0);
+    const int filled = static_cast<int>(share * bar_width);
+    how_far = fmt::format("[{:#<{}}{:.<{}}] {:3.0f} %  ", "", filled, "", bar_width - filled, 100 * share);
+    draw();
 }
 
 }  // namespace
 
+void enter_stage(std::string_view name)
+{
+    const std::lock_guard lock(mutex);
+    if (alive) {
+        enter(name);
+        draw();
+    }
+}
+
 void clear_progress_line() noexcept
 {
     const std::lock_guard lock(mutex);
+    stage.clear();
     if (drawn) {
         print_error("\r\033[K");
         drawn = false;
@@ -61,23 +87,57 @@ void clear_progress_line() noexcept
 
 ProgressBar::ProgressBar() : terminal_(::isatty(STDERR_FILENO) != 0 && !appearance().quiet)
 {
-    const std::lock_guard lock(mutex);
-    // Work that is over within an interval draws nothing.
-    last_drawn = Clock::now();
+    if (!terminal_) {
+        return;
+    }
+    {
+        const std::lock_guard lock(mutex);
+        alive = true;
+        stage.clear();
+        enter("starting");
+    }
+    thread_ = std::thread([this] { redraw(); });
 }
 
-ProgressBar::~ProgressBar() { clear_progress_line(); }
+ProgressBar::~ProgressBar()
+{
+    if (thread_.joinable()) {
+        {
+            const std::lock_guard lock(mutex_);
+            ends_ = true;
+        }
+        wake_.notify_one();
+        thread_.join();
+    }
+    {
+        const std::lock_guard lock(mutex);
+        alive = false;
+    }
+    clear_progress_line();
+}
+
+void ProgressBar::redraw()
+{
+    // Seldom, so that what is timed meanwhile does not notice.
+    constexpr auto interval = std::chrono::milliseconds(500);
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, interval, [&] { return ends_; })) {
+        const std::lock_guard drawing(mutex);
+        draw();
+    }
+}
 
 void ProgressBar::solving(const SolverProgress& progress) const
 {
     if (terminal_) {
-        draw_line([&] {
-            return fmt::format("iteration {}, residual {:.3e} of {:.3e}, {:.1f} s", progress.iteration,
-                               progress.residual, progress.target, progress.seconds);
-        });
+        const std::lock_guard lock(mutex);
+        enter("solving");
+        how_far = fmt::format("iteration {}, residual {:.3e} of {:.3e}, ", progress.iteration, progress.residual,
+                              progress.target);
+        draw();
     }
 }
 
-Progress ProgressBar::callback() const { return terminal_ ? Progress(draw) : Progress(); }
+Progress ProgressBar::callback() const { return terminal_ ? Progress(draw_share) : Progress(); }
 
 }  // namespace rmsp::mspmv

@@ -139,10 +139,12 @@ public:
                                 : config_.run.vectors == "rows" ? Vectors::rows
                                                                 : Vectors::replicated;
         const T* y_in = beta_ != T{0} ? y_in_.data() : nullptr;
+        enter_stage("timing");
         Measurement measurement =
             distributed.measure(vectors, config_.run.warmup, config_.run.iterations, alpha_, x_.data(), beta_, y_in,
                                 y_.data(), config_.run.cache == "cold" ? Caches::cold : Caches::warm);
         if (config_.run.verify) {
+            enter_stage("verifying");
             const auto begin = std::chrono::steady_clock::now();
             combine(verification, verify_spmv<T>(matrix_.view(), alpha_, x_.data(), beta_, y_in, y_.data(), values));
             spdlog::info("verified {} in {:.3f} s", measurement.name, seconds_since(begin));
@@ -179,8 +181,8 @@ Report multiply(const Config& config, const NumberedMatrix<T>& loaded, Runtime& 
     {
         // A streamed matrix is used where it is.
         const Formatted<T> formatted(matrix, config.matrix);
+        enter_stage("preparing");
         DistributedMatrix<T> distributed = formatted.distribute(runtime, options);
-        clear_progress_line();
         multiplication.measure(distributed, options.values, verification);
         multiplication.save(verification);
         report = distributed.report();
@@ -193,6 +195,7 @@ Report multiply(const Config& config, const NumberedMatrix<T>& loaded, Runtime& 
             options.kernel = kernel;
             options.determinism = Determinism::none;
             options.values = StoredValues::exact;
+            enter_stage("preparing " + kernel);
             DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
             Measurement measurement = multiplication.measure(distributed, options.values, verification);
             measurement.name += '/' + kernel;
@@ -217,6 +220,7 @@ int run(const Config& config, bool dry_run)
     const auto begin = std::chrono::steady_clock::now();
     if (dry_run) {
         Report report;
+        enter_stage("planning");
         report.plan = dry_plan<T>(
             config, runtime, options,
             [&](const CsrMatrix<T>& matrix) -> Planner {

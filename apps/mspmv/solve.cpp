@@ -130,6 +130,7 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
            const ProgressBar& bar, SolveReport& report)
 {
     const CsrMatrix<T>& matrix = loaded.matrix;
+    enter_stage("preparing");
     DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
     System<T> system = make_system(config, distributed, loaded.row_at);
     SolverOptions solver_keys = solver_options(config);
@@ -148,10 +149,11 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
     report.setup.push_back({"solver", {seconds_since(begin)}, true});
     {
         const Cancellation cancellation;
+        enter_stage("solving");
         spdlog::info("solving by {}", config.solver.method);
         report.result = solver.solve(system.b.data(), system.x.data());
     }
-    clear_progress_line();
+    enter_stage("reporting");
     report.solved = true;
     Report of_matrix = distributed.report();
     report.plan = std::move(of_matrix.plan);
@@ -181,6 +183,7 @@ int run(const Config& config, bool dry_run)
     double load_seconds = 0;
     SolveReport report;
     if (dry_run) {
+        enter_stage("planning");
         report.plan = dry_plan<T>(
             config, runtime, options,
             [&](const CsrMatrix<T>& matrix) -> Planner {

@@ -103,8 +103,10 @@ void multiply_with(Runtime& runtime, const Config& config, const Factors<T>& fac
                    const std::string& suffix, SpgemmReport& report)
 {
     const T alpha = static_cast<T>(config.run.alpha);
+    enter_stage("preparing" + suffix);
     const auto begin = std::chrono::steady_clock::now();
     SparseProduct<T> product(runtime, factors.left(), factors.right(), options);
+    enter_stage("products");
     product.compute(alpha);
     const CsrMatrix<T> c = product.download();
     Measurement call;
@@ -120,8 +122,8 @@ void multiply_with(Runtime& runtime, const Config& config, const Factors<T>& fac
     for (PhaseTimes& phase : call.phases) {
         phase.once = false;
     }
-    clear_progress_line();
     if (config.run.verify) {
+        enter_stage("verifying");
         combine(report.verification,
                 verify_spgemm<T>(factors.left(), factors.right(), alpha, c.view(), config.spgemm.sampled_rows));
     }
@@ -129,6 +131,7 @@ void multiply_with(Runtime& runtime, const Config& config, const Factors<T>& fac
     if (product.plan().chunked()) {
         report.notes.push_back("computed in runs of rows, which go to the host: only the whole call was timed");
     } else {
+        enter_stage("timing");
         const auto rounds = product.measure(config.spgemm.warmup, config.spgemm.iterations, alpha);
         measured.insert(measured.end(), rounds.begin(), rounds.end());
     }

@@ -141,4 +141,24 @@ TEST(Terminal, ListsAreJsonToo)
     EXPECT_EQ(topology.at("nodes").at(1).at("os_index"), 8);
 }
 
+TEST(Terminal, StagesAreDrawnWithTheirTime)
+{
+    if (std::system("script --version > /dev/null 2>&1") != 0) {
+        GTEST_SKIP() << "no script(1), which makes a terminal";
+    }
+    const Scratch scratch;
+    // Ended while it is timing, or earlier where it is slow: how long a run takes is the machine's affair.
+    const auto drawn = [&](const std::string& more) {
+        const std::string out = scratch / "typescript";
+        const std::string command = std::string("timeout 2.5 ") + rmsp::test::mspmv_path +
+                                    " run --devices host:2x1 --set matrix.generate=\\\"stencil7 9 9 9\\\" --set "
+                                    "runtime.limit_gbs=20 --set run.iterations=10000000 " +
+                                    more;
+        static_cast<void>(std::system(("script -qec \"" + command + "\" /dev/null > " + out + " < /dev/null").c_str()));
+        return read_text(out);
+    };
+    EXPECT_THAT(drawn(""), testing::ContainsRegex("(starting|preparing|timing) +[0-9]+[.][0-9] s"));
+    EXPECT_EQ(drawn("--quiet"), "");
+}
+
 }  // namespace
