@@ -1,7 +1,6 @@
 #include "runtime/doctor/doctor_cache.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <rmsp/version.hpp>
 
@@ -19,15 +18,7 @@ std::map<std::string, std::string> versions()
 
 std::string doctor_cache_name(const RuntimeState& runtime)
 {
-    Topology topology = runtime.topology;
-    for (NumaNode& node : topology.nodes) {
-        node.memory_bytes = 0;  // grows while a virtual machine runs
-    }
-    std::string key = topology.to_toml();
-    for (const DeviceInfo& device : runtime.infos) {
-        key += fmt::format("\n{}:{} {} {} {}", to_string(device.kind), device.index, device.name, device.pci_bus_id,
-                           fmt::join(device.placement.cpus, ","));
-    }
+    std::string key = node::machine_key(runtime);
     for (const auto& [name, value] : versions()) {
         key += fmt::format("\n{} {}", name, value);
     }

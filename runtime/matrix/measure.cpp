@@ -406,11 +406,12 @@ Measurement measure_matrix(const std::shared_ptr<MatrixState<T>>& matrix,
     } else {
         m.limit_gbs = total(node::measure_limits(runtime));
     }
-    m.limit_source = runtime.options.limit_gbs > 0 ? "given"
-                     : link                        ? "measured host-to-device copies"
-                                                   : "measured read bandwidth";
     m.time_imbalance = time_imbalance(m.phases);
     std::lock_guard lock(runtime.mutex);
+    m.limit_source = runtime.options.limit_gbs > 0 ? "given"
+                     : link                        ? "measured host-to-device copies"
+                     : runtime.limits_recalled     ? "read bandwidth, measured earlier"
+                                                   : "measured read bandwidth";
     matrix->record.measurements.push_back(m);
     return m;
 }

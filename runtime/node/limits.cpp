@@ -1,9 +1,18 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
+#include <iterator>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rmsp/version.hpp>
 
 #include <kernels/steps/support/support.hpp>
 
@@ -58,7 +67,39 @@ std::int64_t uncached_host_bytes()
 #endif
 }
 
+/// What an earlier process measured; nothing if that is not kept, or is not one number for each device.
+std::vector<double> recalled_limits(const RuntimeState& runtime)
+{
+    if (!runtime.cache.enabled()) {
+        return {};
+    }
+    std::istringstream text(runtime.cache.read(limits_cache_name(runtime)).value_or(""));
+    const std::vector<double> limits{std::istream_iterator<double>(text), {}};
+    const bool whole = limits.size() == static_cast<std::size_t>(runtime.devices()) &&
+                       std::all_of(limits.begin(), limits.end(), [](double l) { return l > 0 && std::isfinite(l); });
+    return whole ? limits : std::vector<double>();
+}
+
 }  // namespace
+
+std::string machine_key(const RuntimeState& runtime)
+{
+    Topology topology = runtime.topology;
+    for (NumaNode& node : topology.nodes) {
+        node.memory_bytes = 0;  // grows while a virtual machine runs
+    }
+    std::string key = topology.to_toml();
+    for (const DeviceInfo& device : runtime.infos) {
+        key += fmt::format("\n{}:{} {} {} {}", to_string(device.kind), device.index, device.name, device.pci_bus_id,
+                           fmt::join(device.placement.cpus, ","));
+    }
+    return key;
+}
+
+std::string limits_cache_name(const RuntimeState& runtime)
+{
+    return fmt::format("limits-{:016x}", engine::fingerprint(machine_key(runtime) + '\n' + version()));
+}
 
 std::vector<double> measure_limits(RuntimeState& runtime)
 {
@@ -66,6 +107,15 @@ std::vector<double> measure_limits(RuntimeState& runtime)
     std::vector<double> limits = runtime.limits(Mode::resident);
     if (std::all_of(limits.begin(), limits.end(), [](double limit) { return limit > 0; })) {
         return limits;
+    }
+    const std::vector<double> recalled = recalled_limits(runtime);
+    if (!recalled.empty()) {
+        const std::lock_guard lock(runtime.mutex);
+        runtime.limits_recalled = true;
+        for (std::size_t i = 0; i < recalled.size(); ++i) {
+            runtime.infos[i].limit_gbs = recalled[i];
+        }
+        return recalled;
     }
     // Far above any cache, and all devices at once, as an apply uses them.
     constexpr std::int64_t gpu_bytes = std::int64_t{2} << 30;
@@ -76,6 +126,9 @@ std::vector<double> measure_limits(RuntimeState& runtime)
             limits[static_cast<std::size_t>(worker.rank())] = read_rate(worker, meeting, bytes);
         })
         .get();
+    // Where it cannot be kept, the next process measures it as well.
+    static_cast<void>(runtime.cache.enabled() &&
+                      runtime.cache.write(limits_cache_name(runtime), fmt::format("{}\n", fmt::join(limits, " "))));
     std::lock_guard lock(runtime.mutex);
     for (std::size_t i = 0; i < limits.size(); ++i) {
         runtime.infos[i].limit_gbs = limits[i];

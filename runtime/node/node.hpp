@@ -42,6 +42,7 @@ struct RuntimeState {
     engine::Cache cache;
     std::vector<double>
         link_gbs;  ///< copies from the host to each device, all at once; empty until measured; under `mutex`
+    bool limits_recalled = false;  ///< the read bandwidths are another process's; under `mutex`
     std::once_flag dot_slots_made;
     std::shared_ptr<distributed::DotSlots> dot_slots;  ///< made for the first dot product
     mutable std::mutex mutex;
@@ -111,7 +112,14 @@ detail::OpenRuntime open_devices(const RuntimeOptions& options);
 /// Room for what kernels::read_all() writes.
 inline constexpr std::int64_t read_sink_entries = 4096;
 
-/// Measures the read bandwidths that RuntimeState::limits() does not know yet.
+/// This machine and the devices in use, as text: for the names of files in the cache.
+std::string machine_key(const RuntimeState& runtime);
+
+/// Where the cache has the read bandwidths of these devices.
+std::string limits_cache_name(const RuntimeState& runtime);
+
+/// The read bandwidths, of which those that RuntimeState::limits() does not know yet are read from the cache, or else
+/// measured and kept there.
 std::vector<double> measure_limits(RuntimeState& runtime);
 
 }  // namespace rmsp::node

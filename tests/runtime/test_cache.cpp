@@ -1,12 +1,17 @@
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include <rmsp/runtime.hpp>
+
 #include "runtime/engine/cache.hpp"
+#include "runtime/node/node.hpp"
 
 namespace rmsp::engine::test {
 namespace {
@@ -30,6 +35,25 @@ TEST_F(CacheFiles, GiveBackWhatWasWritten)
     EXPECT_EQ(Cache(folder_).read("kernel-1"), "one");
     // Nothing is left over from the replacement.
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2);
+}
+
+TEST_F(CacheFiles, HaveTheBandwidthsThatAnotherProcessMeasured)
+{
+    RuntimeOptions options{.devices = "host:2x1"};
+    options.cache = folder_;
+    {
+        const Runtime runtime(options);
+        const auto& state = *detail::RuntimeAccess::state(runtime);
+        ASSERT_TRUE(state.cache.write(node::limits_cache_name(state), "20.5 21\n"));
+    }
+    Runtime runtime(options);
+    EXPECT_EQ(runtime.measure_limits(), (std::vector<double>{20.5, 21}));
+    EXPECT_EQ(runtime.devices().front().limit_gbs, 20.5);
+    // Devices of another kind have another file.
+    options.devices = "host:1";
+    const Runtime other(options);
+    const auto name = [](const Runtime& r) { return node::limits_cache_name(*detail::RuntimeAccess::state(r)); };
+    EXPECT_NE(name(other), name(runtime));
 }
 
 TEST_F(CacheFiles, ThatAreDamagedCountAsAbsent)
