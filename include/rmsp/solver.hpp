@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <rmsp/export.hpp>
+#include <rmsp/ghosted.hpp>
 #include <rmsp/preconditioner.hpp>
 #include <rmsp/report.hpp>
 #include <rmsp/runtime.hpp>
@@ -130,6 +131,13 @@ public:
     /// \throws Error(usage) for an unknown method or a matrix that the method is not for, as make_preconditioner(),
     ///         Error(out_of_memory)
     RMSP_API explicit Solver(const DistributedMatrix<T>& matrix, const SolverOptions& options = {},
+                             std::shared_ptr<Preconditioner<T>> preconditioner = nullptr);
+
+    /// The same for rows of this process; `preconditioner` is for GhostedMatrix::own(): without overlap, each process
+    /// preconditions its own rows (additive Schwarz). Norms, inner products and SolveResult are of all processes;
+    /// clocks and callbacks count on the first. Collective, as its other functions but options(): every process with
+    /// the same options.
+    RMSP_API explicit Solver(const GhostedMatrix<T>& matrix, const SolverOptions& options = {},
                              std::shared_ptr<Preconditioner<T>> preconditioner = nullptr);
 
     /// Solves A x = b; x is where the method begins, and the solution. Host memory of any kind, or that of a GPU of

@@ -214,7 +214,7 @@ void ScalarsState::queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* 
     place.ops = ops;
     place.numbers = numbers;
     const auto context = worker.context();
-    if (pass.dots == 0 || devices == 1) {
+    if (pass.dots == 0 || (devices == 1 && !outside)) {
         place.sums = PassSums::alone;
         if (takes_part(rank)) {
             kernels::run_pass(pass, place, context);
@@ -222,7 +222,7 @@ void ScalarsState::queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* 
         return;
     }
     const std::uint64_t set = end.sums++ % 2;
-    if (lines_) {
+    if (lines_ && !outside) {
         if (!takes_part(rank)) {
             return;
         }
@@ -242,6 +242,10 @@ void ScalarsState::queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* 
     place.left =
         static_cast<double*>(bank->left.data()) + set * static_cast<std::uint64_t>(devices) * kernels::most_pass_dots;
     // All workers meet, also those whose devices have no part.
+    if (outside) {
+        queue_outside(pass, place, worker, meeting);
+        return;
+    }
     if (takes_part(rank)) {
         kernels::run_pass(pass, place, context);
     }
@@ -261,6 +265,34 @@ void ScalarsState::queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* 
     kernels::finish_pass(pass, place, context);
     bank->hand_over.end(rank, worker.stream());
     bank->hand_over.settle(rank, worker.stream(), meeting);
+}
+
+template <class T>
+void ScalarsState::queue_outside(const kernels::Pass<T>& pass, kernels::PassPlace place, engine::Worker& worker,
+                                 engine::Rendezvous& meeting)
+{
+    place.sums = PassSums::left;
+    if (takes_part(worker.rank())) {
+        kernels::run_pass(pass, place, worker.context());
+        worker.stream().synchronize();
+    }
+    meeting.arrive_and_wait();
+    if (worker.rank() == 0) {
+        double sums[kernels::most_pass_dots] = {};
+        for (int device = 0; device < devices; ++device) {
+            for (int d = 0; d < pass.dots; ++d) {
+                double& left = place.left[device * kernels::most_pass_dots + d];
+                sums[d] += left;
+                left = 0;
+            }
+        }
+        outside->sum(std::span(sums, static_cast<std::size_t>(pass.dots)));
+        std::copy_n(sums, pass.dots, place.left);
+    }
+    meeting.arrive_and_wait();
+    if (takes_part(worker.rank())) {
+        kernels::finish_pass(pass, place, worker.context());
+    }
 }
 
 #define RMSP_INSTANTIATE(T)                                                                                         \

@@ -11,6 +11,7 @@
 
 #include "runtime/engine/hand_over.hpp"
 #include "runtime/node/node.hpp"
+#include "runtime/sequence/outside.hpp"
 
 /// What a bank of scalars is on the devices, and how passes add their sums over them.
 namespace rmsp::sequence {
@@ -73,12 +74,20 @@ struct ScalarsState {
     const std::shared_ptr<sequence::Bank> bank;
     engine::Tasks room;               ///< to free what it has
     std::atomic<bool> failed{false};  ///< a job of a sequence has, since recover()
+    /// Null: the vectors are all here. Else inner products are summed over the processes as well, and whoever runs a
+    /// sequence serves it.
+    std::shared_ptr<sequence::Outside> outside;
 
     kernels::ScalarProgress& progress() const { return *static_cast<kernels::ScalarProgress*>(bank->progress.data()); }
     /// Passes do their work again; iterations count from `iterations` on. Queued.
     void restart(double iterations);
 
 private:
+    /// Adds the sums that the devices have left, and those of other processes; the program comes behind.
+    template <class T>
+    void queue_outside(const kernels::Pass<T>& pass, kernels::PassPlace place, engine::Worker& worker,
+                       engine::Rendezvous& meeting);
+
     bool lines_ = false;  ///< sums are added inside the kernels, through lines in each other's memory
     std::mutex mutex_;
     std::vector<double> values_;  ///< what numbers were made with

@@ -156,6 +156,9 @@ std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_
                     throw;
                 }
             }));
+        if (scalars->outside) {
+            scalars->outside->serve(jobs.back());
+        }
         first = job_end;
     } while (first < end);
     if (jobs.size() == 1) {

@@ -60,7 +60,7 @@ private:
 
     std::pair<double, double> ritz_values()
     {
-        fill_random(b_, 20200101);
+        fill_random(b_, 20200101, s_.first_row());
         s_.restart();
         sequence_.run();
         std::vector<double> diagonal;

@@ -11,7 +11,7 @@ std::vector<Vec<T>> shadow_vectors(Recipe<T>& s)
     const std::vector<Vec<T>> p = s.vectors(s.options.shadow);
     std::uint64_t seed = 20110822;
     for (const Vec<T>& vector : p) {
-        fill_random(vector, seed++);
+        fill_random(vector, seed++, s.first_row());
     }
     return p;
 }

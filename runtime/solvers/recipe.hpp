@@ -12,6 +12,8 @@
 #include <rmsp/sequence.hpp>
 #include <rmsp/solver.hpp>
 
+#include "runtime/ghosted/ghosted_state.hpp"
+
 /// What a method records, once: statements that the devices repeat without the host. A method is a function that fills
 /// a Recipe; runtime/solvers/solver.cpp runs it.
 namespace rmsp::solvers {
@@ -26,12 +28,21 @@ template <class T>
 class Recipe {
 public:
     Recipe(const DistributedMatrix<T>& a, Preconditioner<T>* m, const SolverOptions& o, const Scalars& s,
-           const Vec<T>& x_, const Vec<T>& b_, Order order)
-        : matrix(a), preconditioner(m), options(o), x(x_), b(b_), start(s), finish(s), scalars_(s), order_(order)
+           const Vec<T>& x_, const Vec<T>& b_, Order order, std::shared_ptr<detail::GhostedState<T>> ghosted)
+        : matrix(a),
+          preconditioner(m),
+          options(o),
+          x(x_),
+          b(b_),
+          start(s),
+          finish(s),
+          scalars_(s),
+          order_(order),
+          ghosted_(std::move(ghosted))
     {
     }
 
-    const DistributedMatrix<T>& matrix;
+    const DistributedMatrix<T>& matrix;  ///< A, or what of it has columns of this process: vectors are sliced alike
     Preconditioner<T>* const preconditioner;  ///< null: none
     const SolverOptions& options;
     const Vec<T> x;
@@ -91,6 +102,8 @@ public:
         }
         return all;
     }
+    /// The number of this process's first row.
+    std::int64_t first_row() const { return ghosted_ ? ghosted_->first_row : 0; }
     /// A vector as x, of cols() entries.
     Vec<T> column_vector() { return Vec<T>(matrix.make_x(Layout::rows, order_)); }
 
@@ -114,18 +127,29 @@ public:
             sequence.pass(z = r);
         }
     }
-    /// y = A v
-    void multiply(Sequence& sequence, const Vec<T>& v, const Vec<T>& y) { sequence.multiply(matrix, v, y); }
+    /// y = alpha A v + beta y
+    void multiply(Sequence& sequence, const Vec<T>& v, const Vec<T>& y, T alpha = 1, T beta = 0)
+    {
+        if (ghosted_) {
+            ghosted::append(ghosted_, sequence, v, y, alpha, beta, false);
+        } else {
+            sequence.multiply(matrix, v, y, alpha, beta);
+        }
+    }
     /// y = A^T v
     void multiply_transposed(Sequence& sequence, const Vec<T>& v, const Vec<T>& y)
     {
-        sequence.multiply_transposed(matrix, v, y);
+        if (ghosted_) {
+            ghosted::append(ghosted_, sequence, v, y, T{1}, T{0}, true);
+        } else {
+            sequence.multiply_transposed(matrix, v, y);
+        }
     }
     /// r = b - A x, also where the iteration has stopped.
     void residual(Sequence& sequence, const Vec<T>& r)
     {
         sequence.pass_always(r = b);
-        sequence.multiply(matrix, x, r, T{-1}, T{1});
+        multiply(sequence, x, r, T{-1}, T{1});
     }
 
     /// Ends an iteration, or the start, whose residual has that norm.
@@ -150,16 +174,19 @@ public:
 private:
     Scalars scalars_;
     Order order_;
-    Scalar target_ = scalars_.make();  ///< the residual norm that is asked for
-    Scalar limit_ = scalars_.make();   ///< the one that counts as divergence
-    Scalar norm_ = scalars_.make();    ///< that of the last iteration
+    const std::shared_ptr<detail::GhostedState<T>> ghosted_;  ///< null: all rows are of this process
+    Scalar target_ = scalars_.make();                         ///< the residual norm that is asked for
+    Scalar limit_ = scalars_.make();                          ///< the one that counts as divergence
+    Scalar norm_ = scalars_.make();                           ///< that of the last iteration
 };
 
-/// Entries in [-1, 1) from a fixed seed: the same ones for the same size, whatever the devices.
+/// Entries in [-1, 1) from a fixed seed: the same ones for the same size, whatever the devices. `first`: the number of
+/// the vector's first entry in that of all processes.
 template <class T>
-void fill_random(const Vec<T>& vector, std::uint64_t seed)
+void fill_random(const Vec<T>& vector, std::uint64_t seed, std::int64_t first = 0)
 {
     std::mt19937_64 random(seed);
+    random.discard(static_cast<unsigned long long>(first));
     std::vector<T> entries(static_cast<std::size_t>(vector.vector().size()));
     for (T& entry : entries) {
         entry = static_cast<T>(static_cast<double>(random() >> 11) * 0x1p-52 - 1.0);

@@ -79,6 +79,7 @@ public:
 
 private:
     static Outcome outcome_of(int code) { return static_cast<Outcome>(code); }
+    static double code_of(Outcome outcome) { return static_cast<double>(outcome); }
 
     void start()
     {
@@ -111,7 +112,8 @@ private:
             std::future<void> done;
             std::int64_t iterations;
         };
-        constexpr double block_seconds = 200e-6;  // the host needs a tenth of that to queue and to hear of a block
+        // The host needs a tenth of that to queue and to hear of a block; processes agree on each.
+        const double block_seconds = s_.ghosted ? 2e-3 : 200e-6;
         constexpr std::int64_t most = std::min<std::int64_t>(kernels::ScalarProgress::kept / 4, 1024);
         std::deque<Block> ahead;
         std::int64_t queued = 0;
@@ -141,6 +143,11 @@ private:
             const Outcome found = look(completed);
             if (ended == none) {
                 ended = found != none ? found : host_stop();
+            }
+            if (s_.ghosted) {
+                // What clocks and callbacks say is the first process's.
+                block = static_cast<std::int64_t>(s_.ghosted->outside->of_first(static_cast<double>(block)));
+                ended = outcome_of(static_cast<int>(s_.ghosted->outside->of_first(code_of(ended))));
             }
         }
         result_.iterations = base_ + s_.scalars.iterations();
@@ -319,9 +326,19 @@ Solver<T>::Solver(const DistributedMatrix<T>& matrix, const SolverOptions& optio
 }
 
 template <class T>
+Solver<T>::Solver(const GhostedMatrix<T>& matrix, const SolverOptions& options,
+                  std::shared_ptr<Preconditioner<T>> preconditioner)
+{
+    const auto& ghosted = detail::GhostedAccess::state(matrix);
+    std::lock_guard lock(ghosted->using_);
+    state_ = std::make_shared<detail::SolverState<T>>(ghosted->own, options, std::move(preconditioner), false, ghosted);
+}
+
+template <class T>
 SolveResult Solver<T>::solve(const T* b, T* x)
 {
     detail::SolverState<T>& s = *state_;
+    const auto exchanging = s.lock_ghosted();
     core::require_array("b", b, s.matrix.rows());
     core::require_array("x", x, s.matrix.cols());
     std::lock_guard lock(s.solving);
@@ -343,6 +360,7 @@ template <class T>
 SolveResult Solver<T>::solve(const DistributedVector<T>& b, DistributedVector<T>& x)
 {
     detail::SolverState<T>& s = *state_;
+    const auto exchanging = s.lock_ghosted();
     const auto b_state = detail::checked(detail::VectorAccess::state(b));
     const auto x_state = detail::checked(detail::VectorAccess::state(x));
     std::lock_guard lock(s.solving);
@@ -359,6 +377,7 @@ SolveResult Solver<T>::solve(const DistributedVector<T>& b, DistributedVector<T>
 template <class T>
 void Solver<T>::renew()
 {
+    const auto exchanging = state_->lock_ghosted();
     std::lock_guard lock(state_->solving);
     if (state_->preconditioner) {
         state_->preconditioner->renew();

@@ -70,22 +70,22 @@ namespace rmsp::detail {
 template <class T>
 struct SolverState {
     SolverState(const DistributedMatrix<T>& matrix_, const SolverOptions& options_,
-                std::shared_ptr<Preconditioner<T>> preconditioner_, bool any_order = true)
+                std::shared_ptr<Preconditioner<T>> preconditioner_, bool any_order = true,
+                std::shared_ptr<GhostedState<T>> ghosted_ = nullptr)
         : matrix(solvers::checked_matrix(matrix_, options_)),
           options(options_),
           preconditioner(preconditioner_
                              ? std::move(preconditioner_)
                              : make_preconditioner(matrix_, options_.preconditioner, options_.preconditioner_options)),
           method(solvers::method_named<T>(options.method)),
+          ghosted(std::move(ghosted_)),
           rhs(matrix.make_y(any_order && matrix.rows() == matrix.cols() && !method.info.transposed &&
                                     (preconditioner == nullptr || preconditioner->takes_kernel_order())
                                 ? Order::kernel
                                 : Order::matrix)),
-          scalars(SequenceAccess::handle(std::make_shared<ScalarsState>(checked(MatrixAccess::state(matrix))->runtime,
-                                                                        method.scalars(options),
-                                                                        solvers::devices_with_parts(matrix)))),
+          scalars(make_scalars()),
           recipe(matrix, preconditioner.get(), options, scalars, Vec<T>(matrix.make_x(Layout::rows, rhs.order())),
-                 Vec<T>(rhs), rhs.order()),
+                 Vec<T>(rhs), rhs.order(), ghosted),
           check(scalars),
           check_norm(scalars.make()),
           check_normal(scalars.make()),
@@ -104,7 +104,7 @@ struct SolverState {
         check.pass_always(check_norm = dot(residual, residual), check_norm = sqrt(check_norm));
         if (recipe.matrix_norm) {
             const Vec<T> normal = recipe.column_vector();
-            check.multiply_transposed(matrix, residual, normal);
+            recipe.multiply_transposed(check, residual, normal);
             check.pass_always(check_normal = dot(normal, normal), check_normal = sqrt(check_normal));
         }
         auto steps = std::make_shared<std::vector<std::shared_ptr<SequenceState>>>();
@@ -115,6 +115,20 @@ struct SolverState {
         prepare();
     }
 
+    Scalars make_scalars() const
+    {
+        auto bank = std::make_shared<ScalarsState>(checked(MatrixAccess::state(matrix))->runtime,
+                                                   method.scalars(options), solvers::devices_with_parts(matrix));
+        bank->outside = ghosted ? ghosted->outside : nullptr;
+        return SequenceAccess::handle(std::move(bank));
+    }
+
+    /// Held while processes speak of the matrix.
+    std::unique_lock<std::mutex> lock_ghosted() const
+    {
+        return ghosted ? std::unique_lock(ghosted->using_) : std::unique_lock<std::mutex>();
+    }
+
     void prepare() const
     {
         if (recipe.prepare) {
@@ -122,10 +136,11 @@ struct SolverState {
         }
     }
 
-    const DistributedMatrix<T> matrix;
+    const DistributedMatrix<T> matrix;  ///< of a ghosted one: GhostedState::own
     const SolverOptions options;
     const std::shared_ptr<Preconditioner<T>> preconditioner;
     const solvers::Method<T>& method;
+    const std::shared_ptr<GhostedState<T>> ghosted;  ///< null: all rows are of this process
     const DistributedVector<T> rhs;  ///< b; the other vectors are in its order: the kernel's where that has one
     Scalars scalars;
     solvers::Recipe<T> recipe;

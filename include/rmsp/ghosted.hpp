@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <rmsp/export.hpp>
+#include <rmsp/runtime.hpp>
+
+/// Rows of a matrix whose other rows belong to other processes. librmsp multiplies and solves with what this process
+/// has; what the processes say to each other is the caller's, behind two interfaces: by MPI, see <rmsp/cluster.hpp>.
+namespace rmsp {
+
+/// All processes that have rows of a matrix. Its functions are called on the thread that called librmsp, never on a
+/// worker, by every process in the same order. What they throw ends the call of librmsp, which throws the same.
+class Processes {
+public:
+    virtual ~Processes() = default;
+    /// Replaces numbers by their sums over all processes: the same bits on each of them. At most 8 numbers.
+    virtual void sum(std::span<double> numbers) = 0;
+    /// What the first process calls this with.
+    virtual double of_first(double value) = 0;
+    /// Called again and again while devices work.
+    virtual void progress() {}
+};
+
+/// Brings entries of x to the processes that multiply with them, called as Processes are.
+class GhostExchange {
+public:
+    virtual ~GhostExchange() = default;
+    /// Starts: `send` has the entries that GhostedRows::sent lists, `receive` is for the ghosts; the other way round,
+    /// `backwards`, `send` has the ghosts' entries and `receive` is for those that were listed. Arrays of the matrix's
+    /// type, which stay until end() returns.
+    virtual void begin(const void* send, void* receive, bool backwards) = 0;
+    /// Returns when all is received, and sent.
+    virtual void end() = 0;
+};
+
+/// What one process has of a matrix.
+template <class T>
+struct GhostedRows {
+    /// Rows of this process; columns below own_cols are those whose entries of x are here, the others are ghosts, whose
+    /// entries other processes have.
+    CsrView<T> rows;
+    std::int64_t own_cols = 0;
+    /// The number of the first row in the whole matrix, by which solvers draw their random vectors.
+    std::int64_t first_row = 0;
+    /// Own columns whose entries others need, in the order in which they are sent; one may come several times.
+    std::vector<std::int64_t> sent;
+    std::shared_ptr<GhostExchange> exchange;
+    std::shared_ptr<Processes> processes;
+};
+
+namespace detail {
+template <class T>
+struct GhostedState;
+struct GhostedAccess;
+}  // namespace detail
+
+/// Such rows, distributed over the devices of a runtime. A handle, whose copies are the same matrix. Calls of several
+/// threads come one after the other; those that exchange are collective: every process makes them, in the same order.
+/// What a device or the exchange throws, they throw; `y` is then unspecified.
+template <class T>
+class GhostedMatrix {
+    static_assert(is_value_type<T>, "librmsp multiplies float and double");
+
+public:
+    GhostedMatrix() = default;
+    /// Distributes own columns and ghosts, each by themselves; the arrays are only read, and only during the call.
+    /// Whole rows, resident. Nothing is exchanged.
+    /// \throws Error(usage) for bad rows, lists or options, Error(out_of_memory)
+    RMSP_API GhostedMatrix(Runtime& runtime, const GhostedRows<T>& rows, const DistributeOptions& options = {});
+
+    /// Of this process: its rows with own columns alone. It makes the vectors of all products: make_y(), and
+    /// make_x(Layout::rows).
+    RMSP_API const DistributedMatrix<T>& own() const;
+    /// Columns that are ghosts, and entries that are sent.
+    RMSP_API std::int64_t ghosts() const;
+    RMSP_API std::int64_t sent() const;
+    /// y = alpha A x + beta y: entries of x are exchanged while the devices multiply own columns. Blocks; collective.
+    RMSP_API void apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
+    /// y = alpha A^T x + beta y with x as own().make_y() makes it, y as own().make_x(Layout::rows). Blocks; collective.
+    RMSP_API void apply_transposed(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
+    /// New values of the same rows, in the order of the arrays given. Blocks; nothing is exchanged.
+    RMSP_API void update_values(const T* values);
+
+private:
+    friend struct detail::GhostedAccess;
+    std::shared_ptr<detail::GhostedState<T>> state_;
+};
+
+}  // namespace rmsp

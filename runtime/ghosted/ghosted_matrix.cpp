@@ -1,0 +1,305 @@
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <core/value_types.hpp>
+#include <rmsp/error.hpp>
+
+#include "core/caller_array.hpp"
+#include "runtime/ghosted/ghosted_state.hpp"
+#include "runtime/matrix/distribute_like.hpp"
+#include "runtime/matrix/products.hpp"
+#include "runtime/sequence/sequence_state.hpp"
+
+namespace rmsp {
+namespace {
+
+using detail::checked;
+using detail::GhostedAccess;
+using detail::GhostedState;
+using detail::MatrixAccess;
+using detail::VectorAccess;
+using distributed::Source;
+using distributed::Target;
+
+/// Own columns and those of ghosts, each with rows as they were.
+template <class T>
+struct Split {
+    CsrMatrix<T> own;
+    CsrMatrix<T> rest;
+    std::vector<std::int64_t> in_rest;
+};
+
+template <class T>
+Split<T> split_columns(const CsrView<T>& a, std::int64_t own_cols)
+{
+    const std::int64_t ghosts = a.cols - own_cols;
+    Split<T> split;
+    a.col_idx.visit([&](const auto* columns) {
+        for (std::int64_t i = 0; i < a.nnz; ++i) {
+            if (columns[i] >= own_cols) {
+                split.in_rest.push_back(i);
+            }
+        }
+        const auto rest = split.in_rest.size();
+        const auto make = [&](std::int64_t cols, std::size_t nnz) {
+            return CsrMatrix<T>{a.rows, cols, HostVector<std::int64_t>(static_cast<std::size_t>(a.rows) + 1),
+                                IndexArray(index_type_for(cols), nnz), HostVector<T>(nnz)};
+        };
+        split.own = make(own_cols, static_cast<std::size_t>(a.nnz) - rest);
+        split.rest = make(ghosts, rest);
+        split.own.col_idx.visit([&](auto& own) {
+            split.rest.col_idx.visit([&](auto& other) {
+                using Own = typename std::decay_t<decltype(own)>::value_type;
+                using Other = typename std::decay_t<decltype(other)>::value_type;
+                std::size_t to_own = 0;
+                std::size_t to_rest = 0;
+                for (std::int64_t row = 0; row <= a.rows; ++row) {
+                    const auto at = static_cast<std::size_t>(row);
+                    split.own.row_ptr[at] = static_cast<std::int64_t>(to_own);
+                    split.rest.row_ptr[at] = static_cast<std::int64_t>(to_rest);
+                    for (std::int64_t i = row < a.rows ? a.row_ptr[row] : a.nnz; row < a.rows && i < a.row_ptr[row + 1];
+                         ++i) {
+                        if (columns[i] < own_cols) {
+                            split.own.values[to_own] = a.values[i];
+                            own[to_own++] = static_cast<Own>(columns[i]);
+                        } else {
+                            split.rest.values[to_rest] = a.values[i];
+                            other[to_rest++] = static_cast<Other>(columns[i] - own_cols);
+                        }
+                    }
+                }
+            });
+        });
+    });
+    return split;
+}
+
+template <class T>
+void check_rows(const GhostedRows<T>& rows, const DistributeOptions& options)
+{
+    validate(rows.rows);
+    if (rows.own_cols < 0 || rows.own_cols > rows.rows.cols) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} own columns of {}, own and ghosts", rows.own_cols, rows.rows.cols));
+    }
+    for (const std::int64_t column : rows.sent) {
+        if (column < 0 || column >= rows.own_cols) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("entry {} is to be sent; there are {} own columns", column, rows.own_cols));
+        }
+    }
+    if (rows.first_row < 0) {
+        throw Error(ErrorCode::usage, fmt::format("the first row has number {}", rows.first_row));
+    }
+    if (!rows.exchange || !rows.processes) {
+        throw Error(ErrorCode::usage, "ghosted rows without an exchange, or without processes");
+    }
+    if (options.mode != Mode::resident || options.borrow || options.values != StoredValues::exact ||
+        options.balance == Balance::time) {
+        throw Error(ErrorCode::usage,
+                    "rows with ghosts are resident, exact, copied and split by nonzeros: leave mode, borrow, values "
+                    "and balance as they are");
+    }
+}
+
+/// Serves until the job is done. \throws what it threw
+void finish(const std::shared_ptr<sequence::Outside>& outside, std::future<void> job)
+{
+    outside->serve(job);
+    job.get();
+}
+
+template <class T>
+void multiply(const std::shared_ptr<GhostedState<T>>& state, T alpha, const DistributedVector<T>& x, T beta,
+              DistributedVector<T>& y, bool of_transpose)
+{
+    const auto& own = MatrixAccess::state(state->own);
+    const auto& x_state = checked(VectorAccess::state(x));
+    const auto& y_state = checked(VectorAccess::state(y));
+    std::lock_guard lock(state->using_);
+    if (of_transpose) {
+        state->prepare_transposed();
+    }
+    distributed::require_operands(own, of_transpose, x_state, y_state);
+    finish(state->outside, own->runtime->submit([=](engine::Worker& worker, engine::Rendezvous& meeting) {
+        state->queue(worker, meeting, alpha, x_state, beta, y_state, of_transpose);
+    }));
+}
+
+}  // namespace
+
+namespace detail {
+
+template <class T>
+void GhostedState<T>::prepare_transposed()
+{
+    distributed::prepare_apply(*MatrixAccess::state(own), true);
+    if (!ghosts.empty()) {
+        distributed::prepare_apply(*MatrixAccess::state(rest), true);
+    }
+    if (!sent.empty()) {
+        distributed::prepare_apply(*MatrixAccess::state(pick), true);
+    }
+}
+
+template <class T>
+void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
+                            const std::shared_ptr<VectorState<T>>& x, T beta, const std::shared_ptr<VectorState<T>>& y,
+                            bool of_transpose)
+{
+    // What goes out, from vectors and to vectors; with A^T those of the ghosts go out and are added where they belong.
+    std::vector<T>& out = of_transpose ? ghosts : sent;
+    std::vector<T>& in = of_transpose ? sent : ghosts;
+    const auto& sender = MatrixAccess::state(of_transpose ? rest : pick);
+    const auto& receiver = MatrixAccess::state(of_transpose ? pick : rest);
+    const bool speaks = worker.rank() == 0;
+
+    meeting.arrive_and_wait();
+    if (!out.empty()) {
+        distributed::apply_on(*sender, worker, meeting, of_transpose ? alpha : T{1}, Source<T>{nullptr, x}, T{0},
+                              Target<T>{out.data(), nullptr}, nullptr, of_transpose);
+    }
+    worker.stream().synchronize();
+    meeting.arrive_and_wait();
+    if (speaks) {
+        if (!out.empty()) {
+            distributed::finish_host_y(*sender, out.data(), of_transpose);
+        }
+        outside->post([this, &out, &in, of_transpose] { exchange->begin(out.data(), in.data(), of_transpose); });
+    }
+    distributed::apply_on(*MatrixAccess::state(own), worker, meeting, alpha, Source<T>{nullptr, x}, beta,
+                          Target<T>{nullptr, y}, nullptr, of_transpose);
+    if (speaks) {
+        outside->ask([this] { exchange->end(); });
+    }
+    meeting.arrive_and_wait();
+    if (!in.empty()) {
+        distributed::apply_on(*receiver, worker, meeting, of_transpose ? T{1} : alpha, Source<T>{in.data(), nullptr},
+                              T{1}, Target<T>{nullptr, y}, nullptr, of_transpose);
+    }
+    meeting.arrive_and_wait();
+}
+
+#define RMSP_INSTANTIATE(T) template struct GhostedState<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace detail
+
+namespace ghosted {
+
+template <class T>
+void append(const std::shared_ptr<GhostedState<T>>& matrix, Sequence& sequence, const Vec<T>& x, const Vec<T>& y,
+            T alpha, T beta, bool of_transpose)
+{
+    if (of_transpose) {
+        matrix->prepare_transposed();
+    }
+    distributed::require_operands(MatrixAccess::state(matrix->own), of_transpose, x.state(), y.state());
+    detail::SequenceAccess::state(sequence)->stages.push_back(
+        std::make_unique<GhostedStage<T>>(matrix, x.state(), y.state(), alpha, beta, of_transpose));
+}
+
+}  // namespace ghosted
+
+template <class T>
+GhostedMatrix<T>::GhostedMatrix(Runtime& runtime, const GhostedRows<T>& rows, const DistributeOptions& options)
+    : state_(std::make_shared<GhostedState<T>>())
+{
+    check_rows(rows, options);
+    Split<T> split = split_columns(rows.rows, rows.own_cols);
+    GhostedState<T>& state = *state_;
+    // Whole rows, so that the ghosts' part is cut where this one is.
+    DistributeOptions whole = options;
+    whole.alignment = RowAlignment::row;
+    whole.balance = Balance::nonzeros;
+    state.own = runtime.distribute(split.own.view(), whole);
+    const auto& own = *MatrixAccess::state(state.own);
+    const auto& row_slices = distributed::x_side(own, true).slices;
+    const auto& column_slices = distributed::x_side(own, false).slices;
+    state.nnz = rows.rows.nnz;
+    state.first_row = rows.first_row;
+    state.ghosts.resize(static_cast<std::size_t>(rows.rows.cols - rows.own_cols));
+    state.sent.resize(rows.sent.size());
+    if (!state.ghosts.empty()) {
+        state.rest = distributed::distribute_cut(own, split.rest.view(), {row_slices, {}, own.plan.devices},
+                                                 own.options.transposed);
+    }
+    if (!state.sent.empty()) {
+        std::vector<std::int64_t> row_ptr(rows.sent.size() + 1);
+        for (std::size_t i = 0; i < row_ptr.size(); ++i) {
+            row_ptr[i] = static_cast<std::int64_t>(i);
+        }
+        const std::vector<T> ones(rows.sent.size(), T{1});
+        const auto count = static_cast<std::int64_t>(rows.sent.size());
+        const CsrView<T> pick{count, rows.own_cols, count, row_ptr.data(), rows.sent.data(), ones.data()};
+        state.pick =
+            distributed::distribute_cut(own, pick, {{}, column_slices, own.plan.devices}, own.options.transposed);
+    }
+    state.in_rest = std::move(split.in_rest);
+    state.exchange = rows.exchange;
+    state.outside = std::make_shared<sequence::Outside>(rows.processes);
+}
+
+template <class T>
+const DistributedMatrix<T>& GhostedMatrix<T>::own() const
+{
+    return GhostedAccess::state(*this)->own;
+}
+
+template <class T>
+std::int64_t GhostedMatrix<T>::ghosts() const
+{
+    return static_cast<std::int64_t>(GhostedAccess::state(*this)->ghosts.size());
+}
+
+template <class T>
+std::int64_t GhostedMatrix<T>::sent() const
+{
+    return static_cast<std::int64_t>(GhostedAccess::state(*this)->sent.size());
+}
+
+template <class T>
+void GhostedMatrix<T>::apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y)
+{
+    multiply(GhostedAccess::state(*this), alpha, x, beta, y, false);
+}
+
+template <class T>
+void GhostedMatrix<T>::apply_transposed(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y)
+{
+    multiply(GhostedAccess::state(*this), alpha, x, beta, y, true);
+}
+
+template <class T>
+void GhostedMatrix<T>::update_values(const T* values)
+{
+    GhostedState<T>& state = *GhostedAccess::state(*this);
+    core::require_array("values", values, state.nnz);
+    HostVector<T> rest(state.in_rest.size());
+    HostVector<T> own(static_cast<std::size_t>(state.nnz) - rest.size());
+    std::size_t next = 0;
+    for (std::int64_t i = 0; i < state.nnz; ++i) {
+        if (next < rest.size() && state.in_rest[next] == i) {
+            rest[next++] = values[i];
+        } else {
+            own[static_cast<std::size_t>(i) - next] = values[i];
+        }
+    }
+    std::lock_guard lock(state.using_);
+    state.own.update_values(own.data());
+    if (!state.ghosts.empty()) {
+        state.rest.update_values(rest.data());
+    }
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                            \
+    template class GhostedMatrix<T>;                                                                                   \
+    template void ghosted::append(const std::shared_ptr<GhostedState<T>>&, Sequence&, const Vec<T>&, const Vec<T>&, T, \
+                                  T, bool);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp

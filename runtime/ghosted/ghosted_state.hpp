@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <rmsp/ghosted.hpp>
+
+#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/matrix/vector_state.hpp"
+#include "runtime/sequence/outside.hpp"
+#include "runtime/sequence/stage.hpp"
+
+namespace rmsp::detail {
+
+/// What a ghosted matrix's handle points to.
+template <class T>
+struct GhostedState {
+    DistributedMatrix<T> own;   ///< own columns
+    DistributedMatrix<T> rest;  ///< the ghosts' columns; empty: there are none
+    /// A row for each entry that is sent, with a 1 in its column: packs what is sent, and its transpose adds what comes
+    /// back. Empty: nothing is sent.
+    DistributedMatrix<T> pick;
+    std::vector<T> sent;  ///< or what comes back
+    std::vector<T> ghosts;
+    std::vector<std::int64_t> in_rest;  ///< which of the caller's nonzeros, in their order, are of ghosts
+    std::int64_t nnz = 0;
+    std::int64_t first_row = 0;
+    std::shared_ptr<GhostExchange> exchange;
+    std::shared_ptr<sequence::Outside> outside;
+    std::mutex using_;  ///< the buffers, and who serves
+
+    /// Makes products with A^T ready. \throws as distributed::prepare_apply()
+    void prepare_transposed();
+    /// Queues one worker's part of y = alpha A x + beta y, or with A^T; every worker calls it, and the thread that
+    /// waits for the job serves `outside`.
+    void queue(engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const std::shared_ptr<VectorState<T>>& x,
+               T beta, const std::shared_ptr<VectorState<T>>& y, bool of_transpose);
+};
+
+struct GhostedAccess {
+    template <class T>
+    static const std::shared_ptr<GhostedState<T>>& state(const GhostedMatrix<T>& matrix)
+    {
+        if (!matrix.state_) {
+            throw Error(ErrorCode::usage, "an empty handle of a ghosted matrix");
+        }
+        return matrix.state_;
+    }
+};
+
+}  // namespace rmsp::detail
+
+namespace rmsp::ghosted {
+
+/// y = alpha A x + beta y, or with A^T, in a sequence whose scalars have the matrix's `outside`.
+template <class T>
+class GhostedStage final : public sequence::Stage {
+public:
+    GhostedStage(std::shared_ptr<detail::GhostedState<T>> matrix, std::shared_ptr<detail::VectorState<T>> x,
+                 std::shared_ptr<detail::VectorState<T>> y, T alpha, T beta, bool of_transpose)
+        : matrix_(std::move(matrix)),
+          x_(std::move(x)),
+          y_(std::move(y)),
+          alpha_(alpha),
+          beta_(beta),
+          of_transpose_(of_transpose)
+    {
+    }
+    void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* /*programs*/) override
+    {
+        matrix_->queue(worker, meeting, alpha_, x_, beta_, y_, of_transpose_);
+    }
+    /// Those of the three products that it may be.
+    std::int64_t waits() const override { return 3 * distributed::ghost_messages; }
+
+private:
+    std::shared_ptr<detail::GhostedState<T>> matrix_;
+    std::shared_ptr<detail::VectorState<T>> x_;
+    std::shared_ptr<detail::VectorState<T>> y_;
+    T alpha_;
+    T beta_;
+    bool of_transpose_;
+};
+
+/// Appends such a product to a sequence. \throws Error(usage) as GhostedMatrix::apply() does
+template <class T>
+void append(const std::shared_ptr<detail::GhostedState<T>>& matrix, Sequence& sequence, const Vec<T>& x,
+            const Vec<T>& y, T alpha, T beta, bool of_transpose);
+
+}  // namespace rmsp::ghosted

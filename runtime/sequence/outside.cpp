@@ -1,0 +1,88 @@
+#include "runtime/sequence/outside.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace rmsp::sequence {
+
+void Outside::post(std::function<void()> f)
+{
+    std::lock_guard lock(mutex_);
+    errands_.push_back({std::move(f), nullptr});
+    changed_.notify_all();
+}
+
+void Outside::ask(const std::function<void()>& f)
+{
+    bool done = false;
+    std::unique_lock lock(mutex_);
+    errands_.push_back({f, &done});
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return done; });
+    if (error_) {
+        std::rethrow_exception(std::exchange(error_, nullptr));
+    }
+}
+
+bool Outside::serve_one()
+{
+    Errand errand;
+    {
+        std::lock_guard lock(mutex_);
+        if (errands_.empty()) {
+            return false;
+        }
+        errand = std::move(errands_.front());
+        errands_.pop_front();
+        if (error_) {
+            errand.f = nullptr;  // what comes after an error is not begun
+        }
+    }
+    std::exception_ptr error;
+    try {
+        if (errand.f) {
+            errand.f();
+        }
+    } catch (...) {
+        error = std::current_exception();
+    }
+    std::lock_guard lock(mutex_);
+    if (error) {
+        error_ = error;
+    }
+    if (errand.done != nullptr) {
+        *errand.done = true;
+        changed_.notify_all();
+    }
+    return true;
+}
+
+void Outside::serve(const std::future<void>& job)
+{
+    {
+        std::lock_guard lock(mutex_);
+        error_ = nullptr;  // of a job that ended without asking for it
+    }
+    // An errand is heard of at once, also after a while of waiting in vain; the end of the job a little later then.
+    constexpr int soon = 100;
+    constexpr auto a_while = std::chrono::microseconds(50);
+    for (int idle = 0;; ++idle) {
+        const bool ended = job.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+        while (serve_one()) {
+            idle = 0;
+        }
+        if (ended) {
+            return;
+        }
+        processes_->progress();
+        if (idle < soon) {
+            std::this_thread::yield();
+        } else {
+            std::unique_lock lock(mutex_);
+            changed_.wait_for(lock, a_while, [&] { return !errands_.empty(); });
+        }
+    }
+}
+
+}  // namespace rmsp::sequence

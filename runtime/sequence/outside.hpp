@@ -1,0 +1,52 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include <rmsp/ghosted.hpp>
+
+namespace rmsp::sequence {
+
+/// What workers ask of other processes. The thread that called librmsp says it, since only that one may be allowed to
+/// speak (MPI_THREAD_FUNNELED): it serves while a job runs.
+class Outside {
+public:
+    explicit Outside(std::shared_ptr<Processes> processes) : processes_(std::move(processes)) {}
+
+    /// On a worker: has f() called, and returns at once; what it throws the next ask() throws.
+    void post(std::function<void()> f);
+    /// On a worker: returns when f(), and all that was posted before, has been called. \throws what they threw
+    void ask(const std::function<void()>& f);
+    /// On a worker: sums over the processes. \throws what Processes::sum() throws
+    void sum(std::span<double> numbers)
+    {
+        ask([&] { processes_->sum(numbers); });
+    }
+    /// On the caller's thread: what the first process has.
+    double of_first(double value) { return processes_->of_first(value); }
+    /// On the caller's thread: does what workers ask until the job is done. Leaves the job's error in the future.
+    void serve(const std::future<void>& job);
+
+private:
+    struct Errand {
+        std::function<void()> f;
+        bool* done = nullptr;  ///< of who waits for it
+    };
+
+    /// Calls the next one, if there is one.
+    bool serve_one();
+
+    const std::shared_ptr<Processes> processes_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<Errand> errands_;
+    std::exception_ptr error_;  ///< of an errand, until an ask() throws it
+};
+
+}  // namespace rmsp::sequence
