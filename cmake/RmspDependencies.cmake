@@ -42,13 +42,26 @@ if(RMSP_METIS)  # ON or AUTO
     endif()
 endif()
 
-# The program's, not the library's: it brings MPI, whose start leaks what a sanitizer would report.
+# Not librmsp's: rmsp::cluster is a library of its own. MPI's start leaks what a sanitizer would report.
+set(RMSP_HAVE_MPI OFF)
+set(MPI_CXX_SKIP_MPICXX ON)
+if(RMSP_MPI AND NOT (RMSP_MPI STREQUAL "AUTO" AND RMSP_SANITIZE))
+    find_package(MPI QUIET COMPONENTS CXX)
+    if(MPI_CXX_FOUND)
+        set(RMSP_HAVE_MPI ON)
+    elseif(RMSP_MPI STREQUAL "AUTO")
+        message(STATUS "librmsp: MPI not found; rmsp::cluster is not built")
+    else()
+        message(FATAL_ERROR "RMSP_MPI=${RMSP_MPI}, but MPI was not found (libopenmpi-dev, or set MPI_CXX_COMPILER)")
+    endif()
+endif()
+
+# The program's, not the library's: it brings MPI too.
 set(RMSP_HAVE_ZOLTAN OFF)
 if(RMSP_ZOLTAN AND NOT (RMSP_ZOLTAN STREQUAL "AUTO" AND RMSP_SANITIZE))
     find_path(RMSP_ZOLTAN_INCLUDE_DIR zoltan.h PATH_SUFFIXES trilinos)
     find_library(RMSP_ZOLTAN_LIBRARY NAMES trilinos_zoltan zoltan)
     mark_as_advanced(RMSP_ZOLTAN_INCLUDE_DIR RMSP_ZOLTAN_LIBRARY)
-    set(MPI_CXX_SKIP_MPICXX ON)
     find_package(MPI QUIET COMPONENTS CXX)
     if(RMSP_ZOLTAN_INCLUDE_DIR AND RMSP_ZOLTAN_LIBRARY AND MPI_CXX_FOUND)
         set(RMSP_HAVE_ZOLTAN ON)

@@ -1,0 +1,320 @@
+#include "cluster/communicator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace rmsp::cluster {
+namespace {
+
+constexpr int alarm_tag = 0;
+
+class Deadline {
+public:
+    explicit Deadline(double seconds)
+        : end_(std::chrono::steady_clock::now() +
+               std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds)))
+    {
+    }
+    bool over() const { return std::chrono::steady_clock::now() > end_; }
+
+private:
+    std::chrono::steady_clock::time_point end_;
+};
+
+const char* name_of(Round round)
+{
+    switch (round) {
+        case Round::agree:
+            return "the end of a call";
+        case Round::sum:
+            return "a sum";
+        case Round::first:
+            return "a decision of the first process";
+        case Round::sizes:
+            return "sizes of a matrix";
+    }
+    return "unknown";
+}
+
+/// What a process says of its failure.
+struct Failure {
+    std::int32_t code = 0;
+    char text[508] = {};
+};
+
+}  // namespace
+
+Communicator::Communicator(MPI_Comm communicator, double timeout_seconds) : timeout_(timeout_seconds)
+{
+    if (!(timeout_seconds > 0)) {
+        throw Error(ErrorCode::usage, fmt::format("timeout_seconds is {}, it must be above 0", timeout_seconds));
+    }
+    int initialised = 0;
+    int finalised = 0;
+    MPI_Initialized(&initialised);
+    MPI_Finalized(&finalised);
+    if (initialised == 0 || finalised != 0) {
+        throw Error(ErrorCode::usage, "a cluster needs MPI: call MPI_Init_thread() before, MPI_Finalize() after");
+    }
+    int threads = MPI_THREAD_SINGLE;
+    int is_main = 0;
+    MPI_Query_thread(&threads);
+    MPI_Is_thread_main(&is_main);
+    if (threads < MPI_THREAD_FUNNELED) {
+        throw Error(ErrorCode::usage,
+                    "MPI was initialised for programs of one thread (MPI_THREAD_SINGLE), and librmsp starts threads: "
+                    "call MPI_Init_thread() with MPI_THREAD_FUNNELED or more");
+    }
+    if (threads < MPI_THREAD_SERIALIZED && is_main == 0) {
+        throw Error(ErrorCode::usage,
+                    "with MPI_THREAD_FUNNELED a cluster belongs to the thread that initialised MPI; this is another");
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Comm_idup(communicator, &communicator_, &request), "MPI_Comm_idup");
+    finish(request, "a copy of the communicator");
+    MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(communicator_, &rank_);
+    MPI_Comm_size(communicator_, &size_);
+    lines_.resize(static_cast<std::size_t>(size_));
+}
+
+Communicator::~Communicator()
+{
+    int finalised = 0;
+    MPI_Finalized(&finalised);
+    // Freeing is collective: where a process is lost, nobody would come.
+    if (finalised == 0 && lost_.empty() && communicator_ != MPI_COMM_NULL) {
+        MPI_Comm_free(&communicator_);
+    }
+}
+
+void Communicator::check(int status, const char* what) const
+{
+    if (status != MPI_SUCCESS) {
+        std::array<char, MPI_MAX_ERROR_STRING> text{};
+        int length = 0;
+        MPI_Error_string(status, text.data(), &length);
+        throw Error(ErrorCode::device, fmt::format("process {} of {}: {} failed: {}", rank_, size_, what,
+                                                   std::string_view(text.data(), static_cast<std::size_t>(length))));
+    }
+}
+
+void Communicator::require_usable() const
+{
+    if (!lost_.empty()) {
+        throw Agreed(ErrorCode::device, "this cluster cannot be used any more: " + lost_);
+    }
+}
+
+void Communicator::finish(MPI_Request& request, const char* what)
+{
+    const Deadline deadline(timeout_);
+    int done = 0;
+    for (int turn = 0; done == 0; ++turn) {
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+        if (done == 0 && turn % 64 == 63) {
+            if (deadline.over()) {
+                lost_ = fmt::format("process {} of {} waited {:g} s for the others ({})", rank_, size_, timeout_, what);
+                throw Agreed(ErrorCode::device, lost_);
+            }
+            std::this_thread::yield();
+        }
+    }
+}
+
+void Communicator::exchange_lines(const Line& line)
+{
+    require_usable();
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallgather(&line, sizeof(Line), MPI_BYTE, lines_.data(), sizeof(Line), MPI_BYTE, communicator_, &request),
+          "MPI_Iallgather");
+    finish(request, name_of(line.round));
+}
+
+const std::vector<Communicator::Line>& Communicator::round(Line line)
+{
+    line.exchanges = exchanges_;
+    exchange_lines(line);
+    for (const Line& other : lines_) {
+        if (other.failed != 0) {
+            throw_failures(ErrorCode::internal, "");
+        }
+    }
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+        if (lines_[i].round != lines_[0].round || lines_[i].exchanges != lines_[0].exchanges) {
+            // All see the same lines, so all throw this.
+            const std::uint64_t most = std::max_element(lines_.begin(), lines_.end(), [](const Line& a, const Line& b) {
+                                           return a.exchanges < b.exchanges;
+                                       })->exchanges;
+            const auto text = fmt::format(
+                "the processes are in different calls: process 0 at {} after {} exchanges, process {} at {} after {}",
+                name_of(lines_[0].round), lines_[0].exchanges, i, name_of(lines_[i].round), lines_[i].exchanges);
+            exchanges_ = most;
+            throw Agreed(ErrorCode::usage, text);
+        }
+    }
+    return lines_;
+}
+
+void Communicator::throw_failures(ErrorCode code, std::string_view text)
+{
+    const std::vector<Line> lines = lines_;
+    Failure own{static_cast<std::int32_t>(code), {}};
+    text.copy(own.text, sizeof(own.text) - 1);
+    std::vector<Failure> failures(lines.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallgather(&own, sizeof(Failure), MPI_BYTE, failures.data(), sizeof(Failure), MPI_BYTE, communicator_,
+                         &request),
+          "MPI_Iallgather");
+    finish(request, "what has failed");
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        exchanges_ = std::max(exchanges_, lines[i].exchanges);
+        if (lines[i].failed == 1 && static_cast<int>(i) != rank_) {
+            MPI_Request alarm = MPI_REQUEST_NULL;
+            check(MPI_Irecv(nullptr, 0, MPI_BYTE, static_cast<int>(i), alarm_tag, communicator_, &alarm), "MPI_Irecv");
+            finish(alarm, "an alarm");
+        }
+    }
+    for (std::size_t i = 0; i < failures.size(); ++i) {
+        if (failures[i].text[0] != '\0') {
+            throw Agreed(static_cast<ErrorCode>(failures[i].code),
+                         fmt::format("process {} of {}: {}", i, size_, std::string_view(failures[i].text)));
+        }
+    }
+    throw Agreed(ErrorCode::internal, "a process has failed and says nothing of it");
+}
+
+void Communicator::fail(const std::exception& error)
+{
+    const auto* const known = dynamic_cast<const Error*>(&error);
+    const ErrorCode code = known != nullptr                                         ? known->code()
+                           : dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? ErrorCode::out_of_memory
+                                                                                    : ErrorCode::internal;
+    require_usable();
+    for (int other = 0; other < size_; ++other) {
+        if (other != rank_) {
+            MPI_Request request = MPI_REQUEST_NULL;
+            check(MPI_Isend(nullptr, 0, MPI_BYTE, other, alarm_tag, communicator_, &request), "MPI_Isend");
+            MPI_Request_free(&request);
+        }
+    }
+    exchange_lines({.round = Round::agree, .failed = 1, .exchanges = exchanges_, .numbers = {}});
+    throw_failures(code, error.what());
+}
+
+void Communicator::guarded(const std::function<void()>& f)
+{
+    require_usable();
+    try {
+        f();
+    } catch (const Agreed&) {
+        throw;
+    } catch (const std::exception& error) {
+        fail(error);
+    }
+}
+
+void Communicator::together(const std::function<void()>& f)
+{
+    guarded([&] {
+        f();
+        round({.round = Round::agree});
+    });
+}
+
+void Communicator::sum(std::span<double> numbers)
+{
+    Line line{.round = Round::sum};
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        line.numbers[i] = std::bit_cast<std::int64_t>(numbers[i]);
+    }
+    const auto& lines = round(line);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        numbers[i] = 0;
+        for (const Line& other : lines) {
+            numbers[i] += std::bit_cast<double>(other.numbers[i]);
+        }
+    }
+}
+
+double Communicator::of_first(double value)
+{
+    return std::bit_cast<double>(
+        round({.round = Round::first, .numbers = {std::bit_cast<std::int64_t>(value)}})[0].numbers[0]);
+}
+
+std::vector<std::int64_t> Communicator::numbers_of_all(std::span<const std::int64_t> numbers)
+{
+    Line line{.round = Round::sizes};
+    std::copy(numbers.begin(), numbers.end(), line.numbers);
+    std::vector<std::int64_t> all;
+    for (const Line& other : round(line)) {
+        all.insert(all.end(), std::begin(other.numbers), std::end(other.numbers));
+    }
+    return all;
+}
+
+std::vector<std::int64_t> Communicator::exchange_counts(const std::vector<std::int64_t>& counts)
+{
+    std::vector<std::int64_t> others(counts.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ialltoall(counts.data(), 1, MPI_INT64_T, others.data(), 1, MPI_INT64_T, communicator_, &request),
+          "MPI_Ialltoall");
+    finish(request, "how long the lists of columns are");
+    return others;
+}
+
+bool Communicator::others_failed()
+{
+    int found = 0;
+    MPI_Status status;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, alarm_tag, communicator_, &found, &status), "MPI_Iprobe");
+    return found != 0;
+}
+
+bool Communicator::test(std::vector<MPI_Request>& requests)
+{
+    int done = 0;
+    check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+    return done != 0;
+}
+
+void Communicator::wait(std::vector<MPI_Request>& requests)
+{
+    const Deadline deadline(timeout_);
+    const auto give_up = [&] {
+        for (MPI_Request& request : requests) {
+            if (request != MPI_REQUEST_NULL) {
+                MPI_Cancel(&request);
+                MPI_Request_free(&request);
+            }
+        }
+        requests.clear();
+    };
+    for (int turn = 0; !test(requests); ++turn) {
+        if (turn % 64 != 63) {
+            continue;
+        }
+        if (others_failed()) {
+            give_up();
+            exchange_lines({.round = Round::agree, .failed = 2, .exchanges = exchanges_, .numbers = {}});
+            throw_failures(ErrorCode::internal, "");
+        }
+        if (deadline.over()) {
+            give_up();
+            lost_ =
+                fmt::format("process {} of {} waited {:g} s for entries of x from the others", rank_, size_, timeout_);
+            throw Agreed(ErrorCode::device, lost_);
+        }
+        std::this_thread::yield();
+    }
+    requests.clear();
+}
+
+}  // namespace rmsp::cluster

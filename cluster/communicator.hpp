@@ -1,0 +1,94 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rmsp/error.hpp>
+#include <rmsp/ghosted.hpp>
+
+namespace rmsp::cluster {
+
+/// An error that all processes have heard of, and throw.
+class Agreed : public Error {
+public:
+    using Error::Error;
+};
+
+/// What a round of the processes is for: in each round all are for the same.
+enum class Round : std::uint32_t { agree, sum, first, sizes };
+
+/// A copy of the caller's communicator, whose every wait ends: with what was waited for, with the error of another
+/// process, or with the time. Everything is said in rounds, in which each process hears a line of each other, and in
+/// messages between two; a process that fails says so in its next round, after it has woken those that wait for a
+/// message.
+class Communicator final : public Processes {
+public:
+    /// Collective. \throws Error
+    Communicator(MPI_Comm communicator, double timeout_seconds);
+    ~Communicator() override;
+    Communicator(const Communicator&) = delete;
+    Communicator& operator=(const Communicator&) = delete;
+
+    int rank() const noexcept { return rank_; }
+    int size() const noexcept { return size_; }
+
+    void sum(std::span<double> numbers) override;
+    double of_first(double value) override;
+
+    /// f() on each process, after which all know that none has failed. \throws what one has thrown
+    void together(const std::function<void()>& f);
+    /// f(), which has rounds or messages of its own. \throws what it has thrown, and all processes hear of it
+    void guarded(const std::function<void()>& f);
+    /// The numbers, at most 8, of each process in turn, 8 places each.
+    std::vector<std::int64_t> numbers_of_all(std::span<const std::int64_t> numbers);
+    /// A number for each process, from each process.
+    std::vector<std::int64_t> exchange_counts(const std::vector<std::int64_t>& counts);
+
+    /// The tag of the next exchange of messages.
+    int next_tag() noexcept { return 1 + static_cast<int>(exchanges_++ % 16384); }
+    MPI_Comm handle() const noexcept { return communicator_; }
+    /// Waits for messages; those left where it throws are given up.
+    void wait(std::vector<MPI_Request>& requests);
+    /// Whether all is there.
+    bool test(std::vector<MPI_Request>& requests);
+    void check(int status, const char* what) const;
+    /// Keeps memory that messages which were given up may read still.
+    void keep(std::vector<std::byte> memory) { kept_.push_back(std::move(memory)); }
+
+private:
+    struct Line {
+        Round round = Round::agree;
+        std::uint32_t failed = 0;  ///< 1: and has woken the others
+        std::uint64_t exchanges = 0;
+        std::int64_t numbers[8] = {};
+    };
+
+    /// \throws Agreed if a process has failed, or is in another round
+    const std::vector<Line>& round(Line line);
+    void exchange_lines(const Line& line);
+    /// Waits for one operation; \throws Error(device) after the time.
+    void finish(MPI_Request& request, const char* what);
+    /// All processes are here. \throws Agreed, always
+    [[noreturn]] void throw_failures(ErrorCode code, std::string_view text);
+    [[noreturn]] void fail(const std::exception& error);
+    bool others_failed();
+    void require_usable() const;
+
+    MPI_Comm communicator_ = MPI_COMM_NULL;
+    const double timeout_;
+    int rank_ = 0;
+    int size_ = 1;
+    std::vector<Line> lines_;
+    std::uint64_t exchanges_ = 0;
+    std::string lost_;  ///< why nothing more can be said
+    std::vector<std::vector<std::byte>> kept_;
+};
+
+}  // namespace rmsp::cluster

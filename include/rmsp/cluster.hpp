@@ -1,0 +1,146 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <rmsp/ghosted.hpp>
+#include <rmsp/io.hpp>
+#include <rmsp/runtime.hpp>
+#include <rmsp/solver.hpp>
+
+/// Matrices over the processes of an MPI program, one process a node or NUMA node, each with all its devices through
+/// librmsp. A library of its own: link rmsp::cluster. Vectors are each process's DistributedVector of its own entries.
+///
+/// What is marked collective is called by all processes of the communicator, in the same order, on the thread that
+/// initialised MPI (MPI_THREAD_FUNNELED suffices). An error of one process is thrown by all: at once where they are in
+/// such a call, else from their next one, and after ClusterOptions::timeout_seconds where a process does not come at
+/// all. Only after that, the cluster is of no further use, which its functions then say.
+namespace rmsp {
+
+namespace detail {
+struct ClusterState;
+template <class T>
+struct ClusterMatrixState;
+}  // namespace detail
+
+struct ClusterOptions {
+    /// How long a process waits for the others in a collective call before it throws Error(device).
+    double timeout_seconds = 60;
+};
+
+/// What one process exchanges of a matrix.
+struct HaloReport {
+    std::int64_t ghosts = 0;        ///< entries of x that each product receives: each ghost once
+    std::int64_t sent = 0;          ///< and sends
+    int receives_from = 0;          ///< processes, a message each
+    int sends_to = 0;               ///< likewise
+    std::int64_t bytes_sent = 0;    ///< counted, in all products so far, A^T's included
+    double find_seconds = 0;        ///< of the set-up: columns numbered anew, lists exchanged
+    double distribute_seconds = 0;  ///< of the set-up: split, copied to the devices
+};
+
+/// The rows that one process has of a matrix, and what it knows of all. A handle, whose copies are the same matrix.
+template <class T>
+class ClusterMatrix {
+    static_assert(is_value_type<T>, "librmsp multiplies float and double");
+
+public:
+    ClusterMatrix() = default;
+    /// Of the whole matrix.
+    std::int64_t rows() const;
+    std::int64_t cols() const;
+    std::int64_t nnz() const;
+    /// The first row of each process, and rows() at the end (processes + 1 entries); entries of x likewise.
+    std::span<const std::int64_t> row_offsets() const;
+    std::span<const std::int64_t> column_offsets() const;
+    /// This process's rows on its devices, for the functions of librmsp.
+    const GhostedMatrix<T>& local() const;
+    HaloReport halo() const;
+
+    /// Vectors of this process's entries of x and of y, by rows on its devices.
+    DistributedVector<T> make_x() const;
+    DistributedVector<T> make_y() const;
+
+    /// y = alpha A x + beta y, on the devices. Collective. Blocks.
+    void apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
+    /// The same with this process's entries in host memory.
+    void apply(T alpha, const T* x, T beta, T* y);
+    /// y = alpha A^T x + beta y with x as make_y() makes it and y as make_x() does. Collective. Blocks.
+    void apply_transposed(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
+    void apply_transposed(T alpha, const T* x, T beta, T* y);
+    /// New values of this process's rows, in the order in which they were given. Collective. Blocks.
+    void update_values(const T* values);
+
+private:
+    friend class Cluster;
+    template <class>
+    friend class ClusterSolver;
+    std::shared_ptr<detail::ClusterMatrixState<T>> state_;
+};
+
+/// The processes of a communicator, and this one's runtime. A handle.
+class Cluster {
+public:
+    /// Collective. Takes a copy of the communicator; MPI is initialised before, and finalised after the last handle of
+    /// the cluster and of its matrices and solvers is gone. With devices = "auto" the processes of one node share its
+    /// GPUs evenly.
+    /// \throws Error(usage) without MPI_THREAD_FUNNELED, on another thread than MPI's, for processes with other
+    ///         versions of librmsp, and for more processes on a node than it has GPUs; what Runtime's constructor
+    ///         throws on any process
+    explicit Cluster(MPI_Comm communicator, const RuntimeOptions& runtime = {}, const ClusterOptions& options = {});
+
+    int rank() const;
+    int size() const;
+    /// Of this process.
+    Runtime& runtime() const;
+
+    /// Each process gives its rows, of all columns, in the order of the processes: `first_row` is the number of its
+    /// first one. Arrays are only read, during the call. A square matrix has its entries of x where its rows are;
+    /// others evenly. DistributeOptions as GhostedMatrix takes them. Collective.
+    /// \throws Error(usage) for rows that do not follow each other, another number of columns on one process or bad
+    ///         rows, Error(out_of_memory)
+    template <class T>
+    [[nodiscard]] ClusterMatrix<T> distribute(const CsrView<T>& rows, std::int64_t first_row,
+                                              const DistributeOptions& options = {});
+
+    /// Inner product and norm over all processes, the same bits on each. Collective.
+    template <class T>
+    [[nodiscard]] double dot(const DistributedVector<T>& a, const DistributedVector<T>& b) const;
+    template <class T>
+    [[nodiscard]] double norm2(const DistributedVector<T>& a) const;
+    /// Sums of numbers over all processes, added in their order. Collective.
+    void sum(std::span<double> numbers) const;
+
+private:
+    template <class>
+    friend class ClusterSolver;
+    std::shared_ptr<detail::ClusterState> state_;
+};
+
+/// A method of <rmsp/solver.hpp> over all processes. Preconditioners are each process's own, of its rows and columns:
+/// additive Schwarz over processes of whatever is named, multigrid included, so that the number of iterations depends
+/// on the number of processes.
+template <class T>
+class ClusterSolver {
+public:
+    /// Collective. \throws as Solver's constructor does on any process
+    explicit ClusterSolver(const ClusterMatrix<T>& matrix, const SolverOptions& options = {},
+                           std::shared_ptr<Preconditioner<T>> preconditioner = nullptr);
+    /// Solves A x = b with this process's entries of b and x. The result is the same on all processes but for times.
+    /// Collective.
+    SolveResult solve(const T* b, T* x);
+    SolveResult solve(const DistributedVector<T>& b, DistributedVector<T>& x);
+    /// After update_values(). Collective.
+    void renew();
+
+private:
+    std::shared_ptr<detail::ClusterState> cluster_;
+    std::shared_ptr<Solver<T>> solver_;
+};
+
+}  // namespace rmsp

@@ -1,0 +1,174 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "tests/cluster/matrices.hpp"
+
+namespace rmsp::test {
+namespace {
+
+/// What the call throws on this process; empty: nothing.
+template <class F>
+std::string error_of(F f)
+{
+    try {
+        f();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
+void expect_text(const std::string& text, const std::string& part)
+{
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+class ClusterFailures : public testing::Test {
+protected:
+    Cluster cluster = make_cluster();
+    const Whole<double> whole = grid<double>(10, 10);
+    const Part<double> part = part_of(whole, uneven(100, cluster.size()), cluster.rank());
+    const bool last = cluster.rank() == cluster.size() - 1;
+
+    /// The cluster multiplies still.
+    void expect_usable()
+    {
+        auto a = cluster.distribute(part.view, part.first);
+        auto x = a.make_x();
+        auto y = a.make_y();
+        x.fill(1);
+        a.apply(1, x, 0, y);
+        double sum = 0;
+        for (const double value : whole.values) {
+            sum += value;
+        }
+        EXPECT_NEAR(cluster.dot(x, y), sum, 1e-9);
+    }
+};
+
+TEST_F(ClusterFailures, OfRowsThatDoNotFit)
+{
+    auto rows = part.view;
+    expect_text(error_of([&] { (void)cluster.distribute(rows, part.first + (last ? 1 : 0)); }), "from number");
+    rows.cols = last ? 101 : 100;
+    if (cluster.size() > 1) {
+        expect_text(error_of([&] { (void)cluster.distribute(rows, part.first); }), "of 101");
+    }
+    expect_usable();
+}
+
+TEST_F(ClusterFailures, OfOneProcessIsNamedOnAll)
+{
+    // One has a column outside, in set-up: the others are waiting for its sizes.
+    std::vector<std::int64_t> columns(100, 100);
+    auto rows = part.view;
+    if (last) {
+        rows.col_idx = columns.data();
+        rows.nnz = rows.rows;
+        std::vector<std::int64_t> row_ptr;
+        for (std::int64_t i = 0; i <= rows.rows; ++i) {
+            row_ptr.push_back(i);
+        }
+        rows.row_ptr = row_ptr.data();
+        expect_text(error_of([&] { (void)cluster.distribute(rows, part.first); }),
+                    "process " + std::to_string(cluster.size() - 1));
+    } else {
+        expect_text(error_of([&] { (void)cluster.distribute(rows, part.first); }),
+                    "process " + std::to_string(cluster.size() - 1));
+    }
+    expect_usable();
+}
+
+TEST_F(ClusterFailures, InAProductAreNamedOnAllThatNeedIt)
+{
+    auto a = cluster.distribute(part.view, part.first);
+    auto x = a.make_x();
+    auto y = a.make_y();
+    x.fill(1);
+    for (int i = 0; i < 3; ++i) {
+        const std::string text = error_of([&] {
+            a.apply(1, x, 0, last ? x : y);
+            (void)cluster.dot(x, x);
+        });
+        expect_text(text, "process " + std::to_string(cluster.size() - 1) + " of");
+        expect_text(text, "same vector");
+    }
+    expect_usable();
+}
+
+TEST_F(ClusterFailures, InASolveAreNamedOnAll)
+{
+    auto a = cluster.distribute(part.view, part.first);
+    SolverOptions options;
+    options.method = "nonsense";
+    expect_text(error_of([&] { ClusterSolver<double> solver(a, options); }), "nonsense");
+    options.method = "cg";
+    options.preconditioner = last ? "nonsense" : "jacobi";
+    expect_text(error_of([&] { ClusterSolver<double> solver(a, options); }), "nonsense");
+    options.preconditioner = "none";
+    options.callback = [&](const SolverProgress&) -> bool {
+        if (last) {
+            throw Error(ErrorCode::io, "the callback failed");
+        }
+        return true;
+    };
+    ClusterSolver<double> solver(a, options);
+    auto x = a.make_x();
+    auto b = a.make_y();
+    b.fill(1);
+    x.fill(0);
+    expect_text(error_of([&] { solver.solve(b, x); }), "the callback failed");
+    expect_usable();
+}
+
+TEST_F(ClusterFailures, OfDifferentCallsAreNamed)
+{
+    if (cluster.size() == 1) {
+        GTEST_SKIP() << "one process";
+    }
+    auto a = cluster.distribute(part.view, part.first);
+    auto x = a.make_x();
+    x.fill(1);
+    const std::string text = error_of([&] {
+        if (last) {
+            a.update_values(part.view.values);
+        } else {
+            (void)cluster.dot(x, x);
+        }
+    });
+    expect_text(text, "different calls");
+    expect_usable();
+}
+
+TEST_F(ClusterFailures, OfAProcessThatDoesNotComeEndWithTheTime)
+{
+    if (cluster.size() == 1) {
+        GTEST_SKIP() << "one process";
+    }
+    {
+        Cluster impatient = make_cluster("host:1", 0.3);
+        auto a = impatient.distribute(part.view, part.first);
+        auto x = a.make_x();
+        auto y = a.make_y();
+        x.fill(1);
+        if (last) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(800));
+        } else {
+            const auto began = std::chrono::steady_clock::now();
+            expect_text(error_of([&] { (void)impatient.dot(x, y); }), "waited 0.3 s");
+            EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(), 5);
+            expect_text(error_of([&] { (void)impatient.dot(x, y); }), "cannot be used any more");
+            // The devices of this process are not concerned.
+            DistributedVector<double> z = a.make_x();
+            z.fill(2);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    expect_usable();
+}
+
+}  // namespace
+}  // namespace rmsp::test

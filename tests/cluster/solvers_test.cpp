@@ -1,0 +1,129 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/cluster/matrices.hpp"
+
+namespace rmsp::test {
+namespace {
+
+/// Solves on the cluster, and on the first process alone. Returns both, after the solutions were compared.
+struct Solved {
+    SolveResult cluster;
+    std::int64_t iterations_alone = 0;
+};
+
+Solved solve(Cluster& cluster, const Whole<double>& whole, const SolverOptions& options)
+{
+    const auto part = part_of(whole, uneven(whole.rows, cluster.size()), cluster.rank());
+    const auto b = entries<double>(whole.rows, 3);
+    Solved solved;
+    std::vector<double> x(static_cast<std::size_t>(part.end - part.first));
+    const auto a = cluster.distribute(part.view, part.first);
+    ClusterSolver<double> solver(a, options);
+    solved.cluster = solver.solve(slice(b, part.first, part.end).data(), x.data());
+
+    std::vector<double> reference(static_cast<std::size_t>(whole.rows));
+    if (cluster.rank() == 0) {
+        auto all = cluster.runtime().distribute(whole.view());
+        const SolveResult alone = Solver<double>(all, options).solve(b.data(), reference.data());
+        EXPECT_TRUE(alone.converged()) << alone.reason;
+        solved.iterations_alone = alone.iterations;
+    }
+    MPI_Bcast(reference.data(), static_cast<int>(reference.size()), MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&solved.iterations_alone, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        EXPECT_NEAR(x[i], reference[static_cast<std::size_t>(part.first) + i], 1e-6) << i;
+    }
+    return solved;
+}
+
+TEST(ClusterSolvers, EveryMethodSolvesAsOneProcessDoes)
+{
+    Cluster cluster = make_cluster();
+    const auto symmetric = grid<double>(8, 9);
+    const auto skewed = grid<double>(8, 9, 0.4);
+    for (const SolverInfo& info : list_solvers()) {
+        SCOPED_TRACE(info.name);
+        SolverOptions options;
+        options.method = info.name;
+        options.tolerance = 1e-9;
+        options.preconditioner = info.name == "ir" ? "jacobi" : "none";
+        const bool is_symmetric = info.symmetric || info.name == "ir";
+        const Solved solved = solve(cluster, is_symmetric ? symmetric : skewed, options);
+        EXPECT_TRUE(solved.cluster.converged()) << solved.cluster.reason;
+        // The same recurrences: only the order of sums differs, which some methods make more of.
+        EXPECT_NEAR(static_cast<double>(solved.cluster.iterations), static_cast<double>(solved.iterations_alone),
+                    2 + 0.05 * static_cast<double>(solved.iterations_alone));
+    }
+}
+
+TEST(ClusterSolvers, EveryPreconditionerIsOneOfBlocksOfProcesses)
+{
+    Cluster cluster = make_cluster();
+    const auto whole = grid<double>(9, 10);
+    SolverOptions options;
+    options.tolerance = 1e-9;
+    options.max_iterations = 500;
+    for (const PreconditionerInfo& info : list_preconditioners()) {
+        SCOPED_TRACE(info.name);
+        options.preconditioner = info.name;
+        options.method = info.definite ? "cg" : "bicgstab";
+        const Solved solved = solve(cluster, whole, options);
+        EXPECT_TRUE(solved.cluster.converged()) << solved.cluster.reason;
+    }
+}
+
+TEST(ClusterSolvers, SolveTheSameAgainAfterNewValues)
+{
+    Cluster cluster = make_cluster("host:1");
+    auto whole = grid<double>(10, 10);
+    const auto part = part_of(whole, uneven(100, cluster.size()), cluster.rank());
+    auto a = cluster.distribute(part.view, part.first);
+    SolverOptions options;
+    options.preconditioner = "schwarz-ic0";
+    ClusterSolver<double> solver(a, options);
+    auto x = a.make_x();
+    auto b = a.make_y();
+    b.fill(1);
+    x.fill(0);
+    const SolveResult first = solver.solve(b, x);
+    EXPECT_TRUE(first.converged());
+    const double norm = cluster.norm2(x);
+    for (double& value : whole.values) {
+        value *= 2;
+    }
+    a.update_values(part.view.values);
+    solver.renew();
+    x.fill(0);
+    const SolveResult second = solver.solve(b, x);
+    EXPECT_TRUE(second.converged());
+    EXPECT_EQ(first.iterations, second.iterations);
+    EXPECT_NEAR(cluster.norm2(x), norm / 2, 1e-6 * norm);
+}
+
+TEST(ClusterSolvers, GiveAllProcessesTheSameResult)
+{
+    Cluster cluster = make_cluster();
+    const auto whole = grid<double>(20, 20);
+    const auto part = part_of(whole, uneven(400, cluster.size()), cluster.rank());
+    auto a = cluster.distribute(part.view, part.first);
+    SolverOptions options;
+    options.max_iterations = 9;
+    // What the callback of another process says does not count.
+    options.callback = [&](const SolverProgress&) { return cluster.rank() == 0; };
+    ClusterSolver<double> solver(a, options);
+    auto x = a.make_x();
+    auto b = a.make_y();
+    b.fill(1);
+    x.fill(0);
+    const SolveResult result = solver.solve(b, x);
+    EXPECT_EQ(result.outcome, Outcome::iterations);
+    double numbers[2] = {result.true_residual, static_cast<double>(result.iterations)};
+    cluster.sum(numbers);
+    EXPECT_EQ(numbers[0], result.true_residual * cluster.size());
+    EXPECT_EQ(numbers[1], 9.0 * cluster.size());
+}
+
+}  // namespace
+}  // namespace rmsp::test
