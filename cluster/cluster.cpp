@@ -9,6 +9,7 @@
 #include <rmsp/version.hpp>
 
 #include "cluster/cluster_state.hpp"
+#include "cluster/scatter.hpp"
 
 namespace rmsp {
 namespace {
@@ -163,6 +164,15 @@ ClusterMatrix<T> Cluster::distribute(const CsrView<T>& rows, std::int64_t first_
 }
 
 template <class T>
+ClusterRows<T> Cluster::scatter(const CsrMatrix<T>& whole)
+{
+    ClusterRows<T> own;
+    Communicator& processes = *checked(state_).processes;
+    processes.together([&] { own = cluster::scatter_rows(processes, whole); });
+    return own;
+}
+
+template <class T>
 double Cluster::dot(const DistributedVector<T>& a, const DistributedVector<T>& b) const
 {
     double result = 0;
@@ -191,6 +201,7 @@ void Cluster::sum(std::span<double> numbers) const
 
 #define RMSP_INSTANTIATE(T)                                                                                   \
     template ClusterMatrix<T> Cluster::distribute(const CsrView<T>&, std::int64_t, const DistributeOptions&); \
+    template ClusterRows<T> Cluster::scatter(const CsrMatrix<T>&);                                            \
     template double Cluster::dot(const DistributedVector<T>&, const DistributedVector<T>&) const;             \
     template double Cluster::norm2(const DistributedVector<T>&) const;
 RMSP_INSTANTIATE(float)

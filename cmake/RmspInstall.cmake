@@ -13,14 +13,28 @@ set_target_properties(rmsp_c PROPERTIES INSTALL_RPATH "$ORIGIN")
 # CUDA's libraries are often known to the build only.
 set_target_properties(rmsp mspmv PROPERTIES INSTALL_RPATH_USE_LINK_PATH TRUE)
 
+set(without_cluster "")
+if(NOT RMSP_HAVE_MPI)
+    set(without_cluster PATTERN "cluster.hpp" EXCLUDE)
+endif()
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rmsp")
 # Components are the packages of RmspPackages.cmake; what a program is built with goes to dev.
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
 install(TARGETS rmsp rmsp_c EXPORT rmspTargets
     LIBRARY COMPONENT library NAMELINK_COMPONENT dev ARCHIVE COMPONENT dev RUNTIME COMPONENT library)
 install(TARGETS mspmv COMPONENT tools)
+if(RMSP_HAVE_MPI)
+    # Targets of their own: who uses librmsp alone needs no MPI.
+    get_target_property(driver_rpath mspmv INSTALL_RPATH)
+    set_target_properties(mspmv-mpi PROPERTIES INSTALL_RPATH "${driver_rpath}")
+    set_target_properties(rmsp_cluster PROPERTIES INSTALL_RPATH "$ORIGIN")
+    install(TARGETS rmsp_cluster EXPORT rmspClusterTargets
+        LIBRARY COMPONENT cluster NAMELINK_COMPONENT cluster ARCHIVE COMPONENT cluster RUNTIME COMPONENT cluster)
+    install(TARGETS mspmv-mpi COMPONENT cluster)
+    install(EXPORT rmspClusterTargets NAMESPACE rmsp:: DESTINATION "${package_dir}" COMPONENT cluster)
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/rmsp" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-    FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+    FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" ${without_cluster})
 install(FILES "${PROJECT_SOURCE_DIR}/fortran/rmsp.f90" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rmsp")
 install(FILES "${PROJECT_BINARY_DIR}/include/rmsp/version.hpp" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rmsp")
 install(EXPORT rmspTargets NAMESPACE rmsp:: DESTINATION "${package_dir}")
@@ -57,6 +71,11 @@ file(RELATIVE_PATH RMSP_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" RMSP_PC_PREFIX "${RMSP_PC_PREFIX}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/rmsp.pc.in" "${PROJECT_BINARY_DIR}/rmsp.pc" @ONLY)
 configure_file("${PROJECT_SOURCE_DIR}/cmake/rmsp-c.pc.in" "${PROJECT_BINARY_DIR}/rmsp-c.pc" @ONLY)
+if(RMSP_HAVE_MPI)
+    # To be compiled and linked by MPI's own wrapper, mpicxx: MPI's flags are not ours to say.
+    configure_file("${PROJECT_SOURCE_DIR}/cmake/rmsp-cluster.pc.in" "${PROJECT_BINARY_DIR}/rmsp-cluster.pc" @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/rmsp-cluster.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT cluster)
+endif()
 install(FILES "${PROJECT_BINARY_DIR}/rmsp.pc" "${PROJECT_BINARY_DIR}/rmsp-c.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/machines" "${PROJECT_SOURCE_DIR}/configs" "${PROJECT_SOURCE_DIR}/schemas"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/rmsp" COMPONENT tools)

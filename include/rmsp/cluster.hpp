@@ -83,6 +83,13 @@ private:
     std::shared_ptr<detail::ClusterMatrixState<T>> state_;
 };
 
+/// Rows that one process is to have of a matrix.
+template <class T>
+struct ClusterRows {
+    CsrMatrix<T> rows;  ///< of all columns
+    std::int64_t first_row = 0;
+};
+
 /// The processes of a communicator, and this one's runtime. A handle.
 class Cluster {
 public:
@@ -107,6 +114,11 @@ public:
     template <class T>
     [[nodiscard]] ClusterMatrix<T> distribute(const CsrView<T>& rows, std::int64_t first_row,
                                               const DistributeOptions& options = {});
+
+    /// Sends each process its rows of a matrix that the first process has, read from a file for example; what others
+    /// pass is not looked at. Rows in turn, of about equally many nonzeros. Collective. Blocks.
+    template <class T>
+    [[nodiscard]] ClusterRows<T> scatter(const CsrMatrix<T>& whole);
 
     /// Inner product and norm over all processes, the same bits on each. Collective.
     template <class T>

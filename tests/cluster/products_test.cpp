@@ -111,6 +111,32 @@ TEST(ClusterProducts, ExchangeExactlyTheHalo)
     }
 }
 
+TEST(ClusterProducts, OfAMatrixThatTheFirstProcessHas)
+{
+    Cluster cluster = make_cluster("host:1");
+    for (const std::int64_t rows : {0, 1, 3, 70}) {
+        const auto all = random<double>(rows, rows + 2, 3);
+        CsrMatrix<double> whole;
+        if (cluster.rank() == 0) {
+            whole = {all.rows, all.cols, HostVector<std::int64_t>(all.row_ptr.begin(), all.row_ptr.end()),
+                     HostVector<std::int64_t>(all.col_idx.begin(), all.col_idx.end()),
+                     HostVector<double>(all.values.begin(), all.values.end())};
+        }
+        const ClusterRows<double> own = cluster.scatter(whole);
+        ClusterMatrix<double> a = cluster.distribute(own.rows.view(), own.first_row);
+        ASSERT_EQ(a.rows(), rows);
+        ASSERT_EQ(a.nnz(), static_cast<std::int64_t>(all.values.size()));
+        // Each has its share of the nonzeros, but for a row.
+        EXPECT_LE(own.rows.nnz(), a.nnz() / cluster.size() + 2 * 3);
+        const auto x = entries<double>(all.cols, 4);
+        std::vector<double> y(static_cast<std::size_t>(own.rows.rows));
+        a.apply(1, slice(x, a.column_offsets()[cluster.rank()], a.column_offsets()[cluster.rank() + 1]).data(), 0,
+                y.data());
+        expect_near(y, all.product(1, x, 0, std::vector<double>(static_cast<std::size_t>(rows)), false), own.first_row,
+                    "A x");
+    }
+}
+
 TEST(ClusterVectors, DotsAndNormsAreOfAllProcesses)
 {
     Cluster cluster = make_cluster();

@@ -1,0 +1,121 @@
+#include "cluster/scatter.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace rmsp::cluster {
+namespace {
+
+/// MPI counts in int.
+constexpr std::int64_t most_bytes = std::int64_t{1} << 30;
+
+/// The first row of each process, and their number.
+std::vector<std::int64_t> cut_rows(const HostVector<std::int64_t>& row_ptr, int processes)
+{
+    std::vector<std::int64_t> cuts{0};
+    for (int p = 1; p <= processes; ++p) {
+        const std::int64_t share = row_ptr.back() / processes * p + row_ptr.back() % processes * p / processes;
+        const auto at = std::lower_bound(row_ptr.begin(), row_ptr.end(), share);
+        cuts.push_back(std::max<std::int64_t>(cuts.back(), at - row_ptr.begin()));
+    }
+    // Empty rows at the end are the last one's.
+    cuts.back() = static_cast<std::int64_t>(row_ptr.size()) - 1;
+    return cuts;
+}
+
+class Transfer {
+public:
+    explicit Transfer(Communicator& processes) : processes_(processes), tag_(processes.next_tag()) {}
+
+    void send(const void* data, std::int64_t bytes, int to)
+    {
+        for (std::int64_t at = 0; at < bytes; at += most_bytes) {
+            processes_.check(MPI_Isend(static_cast<const std::byte*>(data) + at, size(bytes - at), MPI_BYTE, to, tag_,
+                                       processes_.handle(), &requests_.emplace_back(MPI_REQUEST_NULL)),
+                             "MPI_Isend");
+        }
+    }
+    void receive(void* data, std::int64_t bytes)
+    {
+        for (std::int64_t at = 0; at < bytes; at += most_bytes) {
+            processes_.check(MPI_Irecv(static_cast<std::byte*>(data) + at, size(bytes - at), MPI_BYTE, 0, tag_,
+                                       processes_.handle(), &requests_.emplace_back(MPI_REQUEST_NULL)),
+                             "MPI_Irecv");
+        }
+    }
+    void wait() { processes_.wait(requests_); }
+
+private:
+    static int size(std::int64_t bytes) { return static_cast<int>(std::min(bytes, most_bytes)); }
+
+    Communicator& processes_;
+    const int tag_;
+    std::vector<MPI_Request> requests_;
+};
+
+constexpr std::int64_t row_ptr_bytes(std::int64_t rows) { return (rows + 1) * std::int64_t{8}; }
+
+}  // namespace
+
+template <class T>
+ClusterRows<T> scatter_rows(Communicator& processes, const CsrMatrix<T>& whole)
+{
+    const bool first = processes.rank() == 0;
+    const auto size = static_cast<std::size_t>(processes.size());
+    if (first) {
+        validate(whole.view());
+    }
+    const std::vector<std::int64_t> cuts =
+        first ? cut_rows(whole.row_ptr, processes.size()) : std::vector<std::int64_t>(size + 1);
+    // What each needs to make room: first row, rows, nonzeros, columns, their type.
+    std::vector<std::int64_t> sizes(5 * size);
+    for (std::size_t p = 0; first && p < size; ++p) {
+        const std::int64_t begin = whole.row_ptr[static_cast<std::size_t>(cuts[p])];
+        const std::int64_t end = whole.row_ptr[static_cast<std::size_t>(cuts[p + 1])];
+        std::int64_t* const of = &sizes[5 * p];
+        of[0] = cuts[p];
+        of[1] = cuts[p + 1] - cuts[p];
+        of[2] = end - begin;
+        of[3] = whole.cols;
+        of[4] = static_cast<std::int64_t>(whole.col_idx.type());
+    }
+    Transfer of_sizes(processes);
+    std::int64_t own[5] = {};
+    for (std::size_t p = 0; first && p < size; ++p) {
+        of_sizes.send(&sizes[5 * p], sizeof(own), static_cast<int>(p));
+    }
+    of_sizes.receive(own, sizeof(own));
+    of_sizes.wait();
+
+    ClusterRows<T> part{{own[1], own[3], HostVector<std::int64_t>(static_cast<std::size_t>(own[1]) + 1),
+                         IndexArray(static_cast<IndexType>(own[4]), static_cast<std::size_t>(own[2])),
+                         HostVector<T>(static_cast<std::size_t>(own[2]))},
+                        own[0]};
+    Transfer arrays(processes);
+    part.rows.col_idx.visit([&](auto& columns) {
+        const auto column_bytes = static_cast<std::int64_t>(sizeof(columns[0]));
+        arrays.receive(part.rows.row_ptr.data(), row_ptr_bytes(own[1]));
+        arrays.receive(columns.data(), own[2] * column_bytes);
+        arrays.receive(part.rows.values.data(), own[2] * static_cast<std::int64_t>(sizeof(T)));
+        for (std::size_t p = 0; first && p < size; ++p) {
+            const std::int64_t* const of = &sizes[5 * p];
+            const std::int64_t begin = whole.row_ptr[static_cast<std::size_t>(of[0])];
+            const int to = static_cast<int>(p);
+            arrays.send(whole.row_ptr.data() + of[0], row_ptr_bytes(of[1]), to);
+            arrays.send(static_cast<const std::byte*>(whole.col_idx.view().data()) + begin * column_bytes,
+                        of[2] * column_bytes, to);
+            arrays.send(whole.values.data() + begin, of[2] * static_cast<std::int64_t>(sizeof(T)), to);
+        }
+        arrays.wait();
+    });
+    const std::int64_t base = part.rows.row_ptr[0];
+    for (std::int64_t& at : part.rows.row_ptr) {
+        at -= base;
+    }
+    return part;
+}
+
+template ClusterRows<float> scatter_rows(Communicator&, const CsrMatrix<float>&);
+template ClusterRows<double> scatter_rows(Communicator&, const CsrMatrix<double>&);
+
+}  // namespace rmsp::cluster

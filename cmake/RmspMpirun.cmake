@@ -1,0 +1,12 @@
+# rmsp_mpirun(NAME PROCESSES TARGET [ARGUMENTS ...]): a CTest entry of a program started by mpirun on this machine.
+set(RMSP_MPIRUN "${MPIEXEC_EXECUTABLE}")
+execute_process(COMMAND "${MPIEXEC_EXECUTABLE}" --version OUTPUT_VARIABLE version ERROR_QUIET)
+if(version MATCHES "Open MPI|OpenRTE")
+    # Processes share the machine's cores, and may be root's, in containers.
+    list(APPEND RMSP_MPIRUN --oversubscribe --allow-run-as-root --bind-to none)
+endif()
+function(rmsp_mpirun name processes target)
+    add_test(NAME ${name} COMMAND ${RMSP_MPIRUN} ${MPIEXEC_NUMPROC_FLAG} ${processes} $<TARGET_FILE:${target}> ${ARGN})
+    set_tests_properties(${name} PROPERTIES LABELS "host;runtime" TIMEOUT 120 PROCESSORS 2
+        ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_MCA_btl_vader_single_copy_mechanism=none")
+endfunction()
