@@ -74,6 +74,18 @@ public:
     }
     /// Those of the three products that it may be.
     std::int64_t waits() const override { return 3 * distributed::ghost_messages; }
+    /// Of this process.
+    std::int64_t bytes() const override
+    {
+        std::int64_t sum = 0;
+        for (const auto* const part : {&matrix_->own, &matrix_->rest}) {
+            const auto& state = detail::MatrixAccess::state(*part);
+            for (std::size_t rank = 0; state && rank < state->plan.shards.size(); ++rank) {
+                sum += state->plan.shards[rank].apply_bytes;
+            }
+        }
+        return sum;
+    }
 
 private:
     std::shared_ptr<detail::GhostedState<T>> matrix_;
