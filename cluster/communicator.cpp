@@ -13,6 +13,8 @@ namespace rmsp::cluster {
 namespace {
 
 constexpr int alarm_tag = 0;
+/// So often a wait looks before it lets others have the core, which processes and devices may share.
+constexpr int soon = 64;
 
 class Deadline {
 public:
@@ -118,8 +120,8 @@ void Communicator::finish(MPI_Request& request, const char* what)
     int done = 0;
     for (int turn = 0; done == 0; ++turn) {
         check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
-        if (done == 0 && turn % 64 == 63) {
-            if (deadline.over()) {
+        if (done == 0 && turn >= soon) {
+            if (turn % 64 == 0 && deadline.over()) {
                 lost_ = fmt::format("process {} of {} waited {:g} s for the others ({})", rank_, size_, timeout_, what);
                 throw Agreed(ErrorCode::device, lost_);
             }
@@ -298,15 +300,15 @@ void Communicator::wait(std::vector<MPI_Request>& requests)
         requests.clear();
     };
     for (int turn = 0; !test(requests); ++turn) {
-        if (turn % 64 != 63) {
+        if (turn < soon) {
             continue;
         }
-        if (others_failed()) {
+        if (turn % 64 == 0 && others_failed()) {
             give_up();
             exchange_lines({.round = Round::agree, .failed = 2, .exchanges = exchanges_, .numbers = {}});
             throw_failures(ErrorCode::internal, "");
         }
-        if (deadline.over()) {
+        if (turn % 64 == 0 && deadline.over()) {
             give_up();
             lost_ =
                 fmt::format("process {} of {} waited {:g} s for entries of x from the others", rank_, size_, timeout_);
