@@ -87,6 +87,7 @@ struct CsrShard {
     std::int64_t early_cols =
         0;                ///< entries of x that may be there before the others, the first ones; 0: they come together
     bool floats = false;  ///< all values are exactly floats, also later ones: an operator's own copy may be of floats
+    bool entries_later = false;  ///< only the row pointers are there before an apply, which others may follow: streamed
 };
 
 }  // namespace rmsp::kernels

@@ -72,8 +72,10 @@ struct Config {
             false;  ///< run.compare_vendor: also time the vendor's kernel (GPUs: cuSPARSE) in this run
     } run;
     struct Stream {
-        std::string encoding = "none";  ///< stream.encoding: none, auto
-        std::int64_t device_mib = 0;    ///< stream.device_mib; 0: all there is
+        std::string encoding = "none";         ///< stream.encoding: none, auto
+        std::string coordinates = "pointers";  ///< stream.coordinates: pointers, indices
+        std::string numa = "move";             ///< stream.numa: move, copy, keep
+        std::int64_t device_mib = 0;           ///< stream.device_mib; 0: all there is
     } stream;
     struct Spgemm {
         std::string product = "aa";        ///< spgemm.product: aa, aat, ata, ab

@@ -90,6 +90,24 @@ enum class StreamEncoding : std::uint8_t {
     automatic,  ///< columns and values of each piece encoded without loss, where that saves a tenth of an array or more
 };
 
+/// What of the rows of streamed coordinates crosses the links, where the entries are sorted.
+enum class StreamCoordinates : std::uint8_t {
+    /// Row pointers (by column: column pointers), which one pass in distribute() makes: 4 bytes less for each nonzero,
+    /// and any kernel of CSR or CSC.
+    pointers,
+    indices,  ///< the index of each entry, as MSREP's pCOO has it: nothing is made beforehand, pieces are not encoded
+};
+
+/// What becomes of the pages of a streamed matrix on a machine of several NUMA nodes, before they are locked. (MSREP,
+/// section 4.2)
+enum class StreamPlacement : std::uint8_t {
+    /// Those that a device reads are moved to its node: the caller's arrays stay at their addresses. Pages that were
+    /// locked before stay where they are.
+    move,
+    copy,  ///< each device's part is copied to its node; the caller's pages stay where they are
+    keep,  ///< they are read where they are
+};
+
 /// How the entries of an x by rows reach the devices that need them.
 enum class Exchange : std::uint8_t {
     automatic,  ///< by entries where that moves less than half as much, if x is to be by rows in most applies
@@ -158,7 +176,7 @@ struct DistributeOptions {
     /// Streamed: the caller's arrays must outlive the matrix and the jobs that use it, and are not written meanwhile,
     /// except as update_values() says. GPUs take only the pieces on their way; host devices multiply in place (64-bit
     /// columns: in pieces). Kernels that need the entries on the device beforehand are refused: those with a format of
-    /// their own, and cuSPARSE's.
+    /// their own.
     Mode mode = Mode::resident;
     /// Streamed: bytes of row pointers, columns and values that are copied as one, at least 1024. A GPU holds six such
     /// pieces. 0: 64 MiB, and less towards the end of a part, so that little is left to do when the last piece has
@@ -171,6 +189,12 @@ struct DistributeOptions {
     /// memory near each device; the devices decode them. Pays where a matrix is multiplied often and its columns or
     /// values are regular: stencils, patterns, few or small or integer values.
     StreamEncoding encoding = StreamEncoding::none;
+    /// Streamed: as what sorted coordinates cross the links. Unsorted ones (Unsorted::split) have their row indices
+    /// with them in any case.
+    StreamCoordinates coordinates = StreamCoordinates::pointers;
+    /// Streamed: on machines of several NUMA nodes, and for devices whose node is known. With `copy` new values count
+    /// from update_values() on.
+    StreamPlacement placement = StreamPlacement::move;
     /// Streamed: most bytes of each device's memory that the matrix may take, with its copies of x and y; 0: all there
     /// is. Pieces become smaller than chunk_bytes where they have to.
     std::int64_t device_bytes = 0;

@@ -87,6 +87,9 @@ protected:
                                                     matrix_.get(), x_.get(), &zero, y_.get(), data_type<T>, algorithm_,
                                                     &bytes));
         buffer_ = DeviceArray<std::byte>(*context.memory, bytes);
+        if (shard_.entries_later) {
+            return;  // it may look at more than the row pointers
+        }
         const cusparseStatus_t preprocessed =
             cusparseSpMV_preprocess(handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix_.get(), x_.get(),
                                     &zero, y_.get(), data_type<T>, algorithm_, buffer_.data());

@@ -49,6 +49,7 @@ SpmvKernel<T> cusparse_csr_alg1()
                      .determinism = Determinism::none,
                      .compiled = cuda_compiled,
                      .summary = "cuSPARSE, CUSPARSE_SPMV_CSR_ALG1 with preprocessing",
+                     .streams = true,
                      .vendor = true},
             .body = RMSP_CUDA_BODY(prepare_cusparse_csr_alg1<T>),
             .unsupported = unsupported};
@@ -64,6 +65,7 @@ SpmvKernel<T> cusparse_csr_alg2()
                      .determinism = Determinism::run,
                      .compiled = cuda_compiled,
                      .summary = "cuSPARSE, CUSPARSE_SPMV_CSR_ALG2 with preprocessing",
+                     .streams = true,
                      .vendor = true},
             .body = RMSP_CUDA_BODY(prepare_cusparse_csr_alg2<T>),
             .unsupported = unsupported};

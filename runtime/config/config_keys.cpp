@@ -218,6 +218,16 @@ std::vector<Key> key_table(Config& c)
          "how a streamed matrix crosses the links: none (as it is in memory), auto (columns and values encoded without "
          "loss where that saves bytes)",
          {"none", "auto"}},
+        {"stream.coordinates",
+         &c.stream.coordinates,
+         "what of the rows of streamed coordinates crosses the links where they are sorted: pointers (made once from "
+         "the row indices) or indices (one with each entry, as pCOO)",
+         {"pointers", "indices"}},
+        {"stream.numa",
+         &c.stream.numa,
+         "pages of a streamed matrix, where there are several NUMA nodes: move (to the node of the device that reads "
+         "them), copy (the same, of a copy), keep; runtime.bind none keeps them",
+         {"move", "copy", "keep"}},
         {"stream.device_mib",
          &c.stream.device_mib,
          "MiB of each device's memory that a streamed matrix and its copies of x and y may take; 0: all there is",

@@ -58,6 +58,14 @@ DistributeOptions distribute_options(const Config& config)
     constexpr std::int64_t most_mib = std::numeric_limits<std::int64_t>::max() >> 20;
     options.chunk_bytes = std::min(config.run.chunk_mib, most_mib) << 20;
     options.encoding = config.stream.encoding == "auto" ? StreamEncoding::automatic : StreamEncoding::none;
+    options.coordinates =
+        config.stream.coordinates == "indices" ? StreamCoordinates::indices : StreamCoordinates::pointers;
+    options.placement = config.stream.numa == "copy"   ? StreamPlacement::copy
+                        : config.stream.numa == "keep" ? StreamPlacement::keep
+                                                       : StreamPlacement::move;
+    if (config.runtime.bind == "none") {
+        options.placement = StreamPlacement::keep;  // neither threads nor memory
+    }
     options.device_bytes = std::min(config.stream.device_mib, most_mib) << 20;
     options.determinism = determinism(config);
     return options;

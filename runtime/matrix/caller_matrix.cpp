@@ -74,8 +74,9 @@ public:
                 options_.borrow = false;
                 setup_.push_back({"sort", {seconds()}, true});
             }
-            if (options.mode == Mode::streamed && stored_.order == CooOrder::by_row) {
-                // Row pointers cost one pass, and spare sending the row indices at each apply.
+            if (options.mode == Mode::streamed && stored_.order == CooOrder::by_row &&
+                options.coordinates == StreamCoordinates::pointers) {
+                // They cost one pass, and spare sending the row indices at each apply.
                 seconds();
                 row_ptr_ = row_pointers(stored_);
                 stored_.row_ptr = IndexView(row_ptr_.data());

@@ -11,6 +11,7 @@
 
 #include "core/value_types.hpp"
 #include "matrix/diagonal.hpp"
+#include "runtime/matrix/download.hpp"
 #include "runtime/matrix/row_product.hpp"
 #include "runtime/matrix/vector.hpp"
 
@@ -146,7 +147,9 @@ std::shared_ptr<VectorState<T>> diagonal(const std::shared_ptr<MatrixState<T>>& 
     }
     auto out = make_vector(*matrix, x_side(*matrix, true), Layout::rows);
     if (matrix->origin.source) {
-        upload_vector(out, rmsp::matrix::diagonal<T>(matrix->origin.source->a).data());
+        const auto of = [](const CsrView<T>& a) { return rmsp::matrix::diagonal<T>(a); };
+        const StreamSource<T>& source = *matrix->origin.source;
+        upload_vector(out, (source.coordinates ? of(download_matrix(*matrix).view()) : of(source.a)).data());
     } else if (plan.order == CooOrder::unsorted) {
         upload_vector(out, sum_of_parts(*matrix).data());
     } else {

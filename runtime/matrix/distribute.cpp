@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "runtime/matrix/balance.hpp"
+#include "runtime/matrix/place_source.hpp"
 #include "runtime/matrix/products.hpp"
 #include "runtime/matrix/row_product.hpp"
 #include "runtime/matrix/upload.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 /// The arrays of a streamed matrix, locked by one worker for all devices.
 template <class T>
-std::unique_ptr<StreamSource<T>> lock_source(RuntimeState& runtime, const CsrView<T>& a, bool pin)
+std::unique_ptr<StreamSource<T>> lock_source(RuntimeState& runtime, const plan::Stored<T>& a, bool pin)
 {
     std::unique_ptr<StreamSource<T>> source;
     runtime
@@ -66,8 +67,9 @@ void describe_encoding(MatrixState<T>& matrix)
 
 /// Splits A, by `weights` as make_plan() does, copies each part to its device and makes its kernel ready.
 template <class T>
-std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeState>& runtime, const plan::Stored<T>& a,
-                                                 const DistributeOptions& options, const std::vector<double>& weights)
+std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeState>& runtime,
+                                                 const plan::Stored<T>& given, const DistributeOptions& options,
+                                                 const std::vector<double>& weights)
 {
     runtime->require_live();
     const auto start = core::Clock::now();
@@ -76,22 +78,23 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
     auto matrix = std::make_shared<MatrixState<T>>(devices);
     matrix->runtime = runtime;
     matrix->options = options;
-    matrix->origin.coordinates = a.coordinates;
+    matrix->origin.coordinates = given.coordinates;
     matrix->options.progress = {};
     double split = 0;
-    matrix->plan = plan::make_plan(*runtime, a, options, weights, &split);
+    matrix->plan = plan::make_plan(*runtime, given, options, weights, &split);
     const double planned = core::seconds_since(start);
+    matrix->record.setup = {{"partition", {split}, true}, {"examine", {planned - split}, true}};
     if (options.progress) {
         options.progress("partition", 1.0);
     }
 
+    const plan::Stored<T> a = options.mode == Mode::streamed ? place_source(*matrix, given) : given;
     if (a.resident != nullptr) {
         a.resident->split(matrix->plan.partition);
     }
     matrix->rows = plan::row_side(matrix->plan);
     matrix->columns = plan::column_side(matrix->plan);
     matrix->columns.slices = plan::column_slices(matrix->plan, a);
-    matrix->record.setup = {{"partition", {split}, true}, {"examine", {planned - split}, true}};
     if (options.mode == Mode::streamed) {
         const auto begin = core::Clock::now();
         matrix->origin.source = lock_source(*runtime, a, options.pin);
@@ -139,7 +142,8 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
     }
     matrix->record.setup.push_back(
         {"prepare", std::vector<double>(static_cast<std::size_t>(devices), core::seconds_since(prepared)), true});
-    if (matrix->origin.source && !runtime->shared_memory() && options.encoding != StreamEncoding::none) {
+    if (matrix->origin.source && !runtime->shared_memory() && !a.coordinates &&
+        options.encoding != StreamEncoding::none) {
         describe_encoding(*matrix);
     }
     return matrix;

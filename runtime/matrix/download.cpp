@@ -112,7 +112,11 @@ CsrMatrix<T> copy_of(const CsrView<T>& a)
 template <class T>
 CsrMatrix<T> download_matrix(const MatrixState<T>& matrix)
 {
-    CsrMatrix<T> m = matrix.origin.source ? copy_of<T>(matrix.origin.source->a) : stored_rows(matrix);
+    const StreamSource<T>* const source = matrix.origin.source.get();
+    CsrMatrix<T> m = source == nullptr     ? stored_rows(matrix)
+                     : source->coordinates ? to_csr(CooView<T>{source->a.rows, source->a.cols, source->a.nnz,
+                                                               source->row_idx, source->a.col_idx, source->a.values})
+                                           : copy_of<T>(source->a);
     if (!plan::transposed(matrix.plan)) {
         return m;
     }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,9 @@ struct MatrixOrigin {
     std::vector<IndexArray> kept_indices;   ///< of a streamed matrix: indices that were renumbered
     /// Of a matrix of blocks: how new values, which come block by block, are to be ordered.
     std::optional<matrix::BlockLayout> blocks;
+    /// Of a streamed matrix whose parts were copied to the devices' nodes: rows, columns, values; else empty.
+    std::vector<std::shared_ptr<std::byte>> copies;
+    const T* copied_values = nullptr;  ///< the caller's, of which there is a copy
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right
     /// then.
     std::unique_ptr<StreamSource<T>> source;

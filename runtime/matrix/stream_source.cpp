@@ -7,15 +7,22 @@
 namespace rmsp::distributed {
 
 template <class T>
-StreamSource<T>::StreamSource(engine::LockedArrays& arrays, engine::Device& device, const CsrView<T>& matrix, bool lock)
-    : a(matrix),
-      row_ptr(arrays.find_or_lock(device, matrix.row_ptr.data(),
-                                  static_cast<std::size_t>(matrix.rows + 1) * matrix.row_ptr.element_bytes(), lock)),
-      col_idx(arrays.find_or_lock(device, matrix.col_idx.data(),
-                                  static_cast<std::size_t>(matrix.nnz) * matrix.col_idx.element_bytes(),
-                                  lock && matrix.col_idx.type() == IndexType::i32)),
-      values(arrays.find_or_lock(device, matrix.values, static_cast<std::size_t>(matrix.nnz) * sizeof(T), lock))
+StreamSource<T>::StreamSource(engine::LockedArrays& arrays, engine::Device& device, const plan::Stored<T>& matrix,
+                              bool lock)
+    : a(matrix), coordinates(matrix.coordinates), order(matrix.order), row_idx(matrix.row_idx)
 {
+    const auto entries = static_cast<std::size_t>(matrix.nnz);
+    // Wider indices are narrowed on the way.
+    const auto indices = [&](IndexView index) {
+        return arrays.find_or_lock(device, index.data(), entries * index.element_bytes(),
+                                   lock && index.type() == IndexType::i32);
+    };
+    rows = coordinates
+               ? indices(row_idx)
+               : arrays.find_or_lock(device, a.row_ptr.data(),
+                                     static_cast<std::size_t>(matrix.rows + 1) * a.row_ptr.element_bytes(), lock);
+    col_idx = indices(a.col_idx);
+    values = arrays.find_or_lock(device, a.values, entries * sizeof(T), lock);
 }
 
 #define RMSP_INSTANTIATE(T) template struct StreamSource<T>;

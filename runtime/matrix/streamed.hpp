@@ -76,6 +76,7 @@ private:
         kernels::DeviceArray<std::byte> caller_row_ptr;  ///< as they are in the caller's array
         kernels::DeviceArray<std::byte> packet;          ///< what is encoded of a piece
         kernels::DeviceArray<std::int32_t> row_ptr;
+        kernels::DeviceArray<std::int32_t> row_idx;  ///< coordinates, which have no row pointers
         kernels::DeviceArray<std::int32_t> col_idx;
         kernels::DeviceArray<T> values;
         std::unique_ptr<engine::Event> filled;  ///< recorded by the copies' stream
@@ -102,13 +103,19 @@ private:
                const StreamEnds& ends, const std::string& kernel, const DistributeOptions& options);
     void make_slots(engine::Worker& worker);
     void prepare(engine::Worker& worker, std::size_t piece, const std::string& kernel, Determinism determinism);
+    std::unique_ptr<kernels::SpmvOperator<T>> prepare_coordinates(engine::Worker& worker, const StreamPiece& piece,
+                                                                  const Slot& slot, const std::string& kernel,
+                                                                  Determinism determinism,
+                                                                  const kernels::Context& context) const;
     void encode(engine::Worker& worker);
     bool multiplies_packed(const StreamPiece& piece, const kernels::PacketLayout& layout) const;
     /// As they are in the caller's array, or made local on the way.
     void send_row_pointers(engine::Worker& worker, engine::Stream& stream, const StreamPiece& piece, Slot& slot) const;
     /// Makes what was sent local, on the worker's stream, unless it is. (MSREP, section 4.1)
     void localize_row_pointers(engine::Worker& worker, const StreamPiece& piece, Slot& slot) const;
-    void send_columns(engine::Worker& worker, const StreamPiece& piece, Slot& slot) const;
+    /// Row indices or columns, narrowed on the way if they are wide.
+    void send_indices(engine::Worker& worker, const StreamPiece& piece, IndexView indices,
+                      const engine::LockedArray& locked, std::int32_t* to) const;
     void make_stretches(engine::Worker& worker);
     /// Queues the copy of a piece to its slot.
     void send(engine::Worker& worker, std::size_t piece);

@@ -1,6 +1,7 @@
 #include "runtime/matrix/update.hpp"
 
 #include "runtime/matrix/caller_indices.hpp"
+#include "runtime/matrix/place_source.hpp"
 #include "runtime/matrix/upload.hpp"
 
 namespace rmsp::distributed {
@@ -34,11 +35,16 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
                 if (resident != nullptr) {
                     resident->gather(worker, meeting, shard.values.data());
                 } else if (matrix->origin.source) {
-                    if (values != matrix->origin.source->a.values) {
+                    const bool copied = matrix->origin.copied_values != nullptr;
+                    if (values != (copied ? matrix->origin.copied_values : matrix->origin.source->a.values)) {
                         throw Error(
                             ErrorCode::usage,
                             "this matrix is streamed from the caller's values: write the new ones into the same "
                             "array");
+                    }
+                    if (copied) {
+                        renew_copy(*matrix, worker);
+                        meeting.arrive_and_wait();
                     }
                     if (worker.rank() == 0) {
                         matrix->origin.source->values->refresh();

@@ -7,6 +7,7 @@
 
 #include <kernels/steps/ghosts/ghosts.hpp>
 #include <kernels/steps/support/support.hpp>
+#include <numa/pages.hpp>
 
 #include "core/caller_array.hpp"
 #include "runtime/matrix/prepare_kernel.hpp"
@@ -66,6 +67,11 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
             meeting.arrive_and_wait();
             T* const begin = vector->storage[0].data();
             vector->slices[rank] = layout == Layout::replicated ? begin : begin + vector->offsets[rank];
+            if (layout == Layout::rows) {
+                const std::int64_t entries = vector->offsets[rank + 1] - vector->offsets[rank];
+                numa::prefer_node(vector->slices[rank], static_cast<std::size_t>(entries) * sizeof(T),
+                                  worker.device().info().numa_node);
+            }
         })
         .get();
     return vector;

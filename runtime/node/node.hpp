@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <numa/pages.hpp>
 #include <rmsp/runtime.hpp>
 
 #include "core/device_kind.hpp"
@@ -38,6 +39,7 @@ struct RuntimeState {
     std::vector<std::unique_ptr<transport::Transport>> others;  ///< connected on demand; under `connecting` and `mutex`
     std::mutex connecting;
     engine::LockedArrays locked;  ///< of streamed matrices
+    numa::MovePages move_pages = numa::system_move_pages;
     std::vector<std::string> notes;
     engine::Cache cache;
     std::vector<double>

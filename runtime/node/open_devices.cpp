@@ -130,6 +130,16 @@ int core_count(const Topology& topology)
     return static_cast<int>(cores);
 }
 
+/// Whether a host device's threads are on several NUMA nodes.
+bool spans_nodes(const Topology& topology, const Placement& placement)
+{
+    const auto on = [&](const NumaNode& node) {
+        return std::any_of(placement.threads.begin(), placement.threads.end(),
+                           [&](int pu) { return std::find(node.pus.begin(), node.pus.end(), pu) != node.pus.end(); });
+    };
+    return std::count_if(topology.nodes.begin(), topology.nodes.end(), on) > 1;
+}
+
 }  // namespace
 
 namespace node {
@@ -208,6 +218,9 @@ detail::OpenRuntime open_devices(const RuntimeOptions& options)
         const int node = placements[i].node;
         if (node >= 0 && !imagined) {
             info.numa_node = topology.nodes[static_cast<std::size_t>(node)].os_index;
+        }
+        if (choice.kind == DeviceKind::host && spans_nodes(topology, placements[i])) {
+            info.numa_node = -1;  // each thread's pages come from its own
         }
         if (choice.kind == DeviceKind::cuda) {
             info.index = gpus[i].index;

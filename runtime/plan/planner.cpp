@@ -90,12 +90,16 @@ std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& p
                    : kernels::choose_spmv_csc<T>(kind, options.kernel, options.determinism).info.name;
     }
     if (a.coordinates) {
+        const bool in_place =
+            core::shares_host_memory(kind) && a.row_idx.type() == IndexType::i32 && a.col_idx.type() == IndexType::i32;
         const CooOrder order = a.transposed ? CooOrder::by_column : a.order;
         if (order != CooOrder::by_row && sorting_pays(options)) {
             const std::string sorting = kernels::first_that_sorts(kernels::spmv_coo_kernels<T>(), kind, true);
             return kernels::choose_spmv_coo<T>(kind, sorting, options.determinism, order).info.name;
         }
-        return kernels::choose_spmv_coo<T>(kind, options.kernel, options.determinism, order).info.name;
+        return options.mode == Mode::streamed && !in_place
+                   ? choose_streamed_coo<T>(kind, options.kernel, options.determinism, order).info.name
+                   : kernels::choose_spmv_coo<T>(kind, options.kernel, options.determinism, order).info.name;
     }
     const RowStatistics rows = part_statistics(a.row_ptr, part);
     return choose_streamed_spmv<T>(kind, options.kernel, options.determinism, rows, a.cols).info.name;
@@ -180,10 +184,7 @@ void check_options(const detail::RuntimeState& runtime, const Stored<T>& a, cons
                                                   : options.borrow ? "borrowed"
                                                                    : to_string(a.format)));
     }
-    if (streamed && a.coordinates) {
-        throw Error(ErrorCode::usage, "unsorted coordinates are not streamed: sort them first");
-    }
-    if (streamed && a.transposed && runtime.shared_memory() && a.col_idx.type() != IndexType::i32) {
+    if (streamed && !a.coordinates && a.transposed && runtime.shared_memory() && a.col_idx.type() != IndexType::i32) {
         throw Error(ErrorCode::usage,
                     "streamed columns are multiplied in place by host devices, which takes 32-bit row indices");
     }
@@ -306,8 +307,10 @@ ShardPlan plan_shard(const detail::RuntimeState& runtime, const Stored<T>& a, co
         shard.matrix_bytes + (std::min(part.nnz(), columns.end - columns.first) + part.rows()) * value_bytes;
     if (streamed && !core::shares_host_memory(info.kind)) {
         // Over the link: columns narrowed on the way, row pointers as they are.
-        const auto caller_bytes = static_cast<std::int64_t>(a.row_ptr.element_bytes());
-        shard.matrix_bytes = part.nnz() * (value_bytes + 4) + (part.rows() + 1) * caller_bytes;
+        if (!a.coordinates) {
+            const auto caller_bytes = static_cast<std::int64_t>(a.row_ptr.element_bytes());
+            shard.matrix_bytes = part.nnz() * (value_bytes + 4) + (part.rows() + 1) * caller_bytes;
+        }
         shard.apply_bytes = shard.matrix_bytes;
     }
     shard.limit_gbs = limit_gbs;
@@ -360,7 +363,7 @@ Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const Di
                          ? split_stored(a, plan.devices, split,
                                         options.unsorted == Unsorted::split ? UnsortedCoo::split : UnsortedCoo::refuse)
                          : split_at(a.rows, a.cols, a.row_ptr, a.first_rows, split.nodes);
-    if (streamed && !runtime.shared_memory() && options.strategy == PartitionStrategy::nonzeros) {
+    if (streamed && !a.coordinates && !runtime.shared_memory() && options.strategy == PartitionStrategy::nonzeros) {
         plan.partition = balance_bytes(std::move(plan.partition), a, split);
     }
     if (split_seconds != nullptr) {

@@ -19,6 +19,12 @@ const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::s
 template <class T>
 const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::string& name, Determinism determinism);
 
+/// The same for coordinates in that order, choose_spmv_coo(), whether "auto" would take the kernel for resident ones or
+/// not.
+template <class T>
+const kernels::CooKernel<T>& choose_streamed_coo(DeviceKind kind, const std::string& name, Determinism determinism,
+                                                 CooOrder order);
+
 /// Least bytes of DistributeOptions::chunk_bytes.
 inline constexpr std::int64_t least_chunk_bytes = 1024;
 

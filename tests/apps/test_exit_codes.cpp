@@ -151,11 +151,10 @@ TEST(ExitCode, CoordinatesInNoOrderNeedAnAnswer)
                                "partition.unsorted=" + unsorted, "--set", "run.mode=" + mode});
     };
     expect_failure(2, "sorted neither by row", coo("none", "refuse"));
-    expect_failure(2, "unsorted coordinates are not streamed", coo("none", "split", "streamed"));
     expect_failure(2, "partition.unsorted", coo("none", "guess"));
     expect_failure(2, "matrix.order", coo("diagonal", "refuse"));
     for (const auto& words : {coo("row", "refuse"), coo("column", "refuse"), coo("none", "sort"), coo("none", "split"),
-                              coo("none", "sort", "streamed")}) {
+                              coo("none", "sort", "streamed"), coo("none", "split", "streamed")}) {
         const Outcome outcome = mspmv(words);
         EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
         EXPECT_THAT(outcome.out, HasSubstr("Verified      passed"));

@@ -353,12 +353,13 @@ TEST_F(ConfigTest, FilesAreReadOrNamed)
 
 TEST_F(ConfigTest, OptionsFollowTheKeys)
 {
-    const Config c = parse_config(
-        with_matrix, "a.toml",
-        {"runtime.devices=host:2", "runtime.bind=strict", "runtime.weights=1,3", "runtime.limit_gbs=10",
-         "partition.strategy=rows", "partition.alignment=exact", "partition.devices=1", "partition.balance=time",
-         "partition.exchange=entries", "kernel.spmv=openmp", "kernel.values=float", "kernel.determinism=device_count",
-         "run.mode=streamed", "run.chunk_mib=2", "stream.encoding=auto", "stream.device_mib=5"});
+    const Config c =
+        parse_config(with_matrix, "a.toml",
+                     {"runtime.devices=host:2", "runtime.bind=strict", "runtime.weights=1,3", "runtime.limit_gbs=10",
+                      "partition.strategy=rows", "partition.alignment=exact", "partition.devices=1",
+                      "partition.balance=time", "partition.exchange=entries", "kernel.spmv=openmp",
+                      "kernel.values=float", "kernel.determinism=device_count", "run.mode=streamed", "run.chunk_mib=2",
+                      "stream.encoding=auto", "stream.coordinates=indices", "stream.device_mib=5"});
     const rmsp::RuntimeOptions runtime = rmsp::runtime_options(c);
     EXPECT_EQ(runtime.devices, "host:2");
     EXPECT_EQ(runtime.bind, rmsp::BindPolicy::strict);
@@ -376,6 +377,7 @@ TEST_F(ConfigTest, OptionsFollowTheKeys)
     EXPECT_EQ(distribute.mode, rmsp::Mode::streamed);
     EXPECT_EQ(distribute.chunk_bytes, 2 << 20);
     EXPECT_EQ(distribute.encoding, rmsp::StreamEncoding::automatic);
+    EXPECT_EQ(distribute.coordinates, rmsp::StreamCoordinates::indices);
     EXPECT_EQ(distribute.device_bytes, 5 << 20);
     EXPECT_EQ(distribute.determinism, rmsp::Determinism::device_count);
 }

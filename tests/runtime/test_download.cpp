@@ -76,6 +76,12 @@ TEST_P(Downloads, BorrowedStreamedWideAndExchangedByEntries)
             const Arrays<float> arrays(a, given);
             check(arrays.distribute(*runtime_, options), a, name + ", streamed, " + name_of(given));
         }
+        options.coordinates = StreamCoordinates::indices;
+        options.unsorted = Unsorted::split;
+        for (const Given given : {Given::coo_by_row, Given::coo_by_column, Given::coo_unsorted}) {
+            const Arrays<float> arrays(a, given);
+            check(arrays.distribute(*runtime_, options), a, name + ", row indices streamed, " + name_of(given));
+        }
     }
 }
 

@@ -17,6 +17,7 @@
 namespace rmsp::test {
 namespace {
 
+using distributed::cut_coordinates;
 using distributed::cut_stream;
 using distributed::StreamPiece;
 
@@ -51,6 +52,28 @@ TEST(CutStream, ASharedFirstRowComesFirst)
     const std::vector<StreamPiece> expected{
         {0, 1, 20, 63, true, false}, {0, 1, 83, 17, true, true}, {1, 1, 100, 5, false, false}};
     EXPECT_EQ(cut_stream(a.row_ptr.data(), part, 80, 1024, 16), expected);
+}
+
+TEST(CutCoordinates, AsTheirRowPointersAre)
+{
+    const auto a = with_row_lengths<double>({30, 20, 0, 63, 64, 1, 130}, 200);
+    const CooMatrix<double> coo = to_coo(a.view());
+    // 64 entries of 16 bytes: no row pointer takes room.
+    const auto pieces = cut_coordinates(coo.row_idx.view(), CooOrder::by_row, whole(a), 0, 1024, 16);
+    const std::vector<StreamPiece> expected{
+        {0, 3, 0, 50, false, false},  {3, 1, 50, 63, false, false},  {4, 1, 113, 64, false, false},
+        {5, 1, 177, 1, false, false}, {6, 1, 178, 64, false, false}, {6, 1, 242, 64, false, true},
+        {6, 1, 306, 2, false, true},
+    };
+    EXPECT_EQ(pieces, expected);
+}
+
+TEST(CutCoordinates, UnsortedAnywhere)
+{
+    const PartialCsr part{10, 160, 0, 7, false};
+    const std::vector<StreamPiece> expected{
+        {0, 1, 10, 64, false, false}, {0, 1, 74, 64, false, true}, {0, 1, 138, 22, false, true}};
+    EXPECT_EQ(cut_coordinates({}, CooOrder::unsorted, part, 0, 1024, 16), expected);
 }
 
 TEST(CutStream, AnEmptyPartHasNoPieces)

@@ -32,7 +32,8 @@ CooKernel<T> coo_openmp()
                      .device = DeviceKind::host,
                      .determinism = Determinism::run,
                      .summary = "ranges of equal nonzeros, one a thread, for entries sorted by row",
-                     .format = Format::coo},
+                     .format = Format::coo,
+                     .streams = true},
             .body = prepare_coo_openmp<T>,
             .supports = by_row_only};
 }
@@ -60,7 +61,8 @@ CooKernel<T> coo_reference()
                      .device = DeviceKind::host,
                      .determinism = Determinism::run,
                      .summary = "one serial loop in the next wider type, to compare with",
-                     .format = Format::coo},
+                     .format = Format::coo,
+                     .streams = true},
             .body = prepare_coo_reference<T>,
             .automatic = no_order};
 }
@@ -75,7 +77,8 @@ CooKernel<T> coo_atomic()
                      .determinism = Determinism::none,
                      .compiled = cuda_compiled,
                      .summary = "8 nonzeros a lane, added to y atomically, for any order",
-                     .format = Format::coo},
+                     .format = Format::coo,
+                     .streams = true},
             .body = RMSP_CUDA_BODY(prepare_coo_atomic<T>),
             .automatic = not_by_row};
 }
