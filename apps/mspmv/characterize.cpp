@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <rmsp/config.hpp>
+#include <rmsp/limits.hpp>
 #include <rmsp/renumber.hpp>
 
 #include "apps/mspmv/commands.hpp"
@@ -182,6 +183,11 @@ int characterize_with(const Config& config, const Options& options)
     report.topology = topology_line(runtime.topology());
     report.context = run_context();
     report.peak_gflops = options.peak_gflops;
+    if (!(report.peak_gflops > 0)) {
+        for (const DeviceLimit& device : kept_device_limits(runtime).devices) {
+            report.peak_gflops += device.peak_gflops(config.matrix.precision == "float" ? "single" : "double");
+        }
+    }
     report.limit_gbs = config.runtime.limit_gbs * static_cast<double>(runtime.devices().size());
     if (!options.dry_run && options.iterations > 0) {
         enter_stage("timing");

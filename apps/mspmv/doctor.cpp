@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <rmsp/doctor.hpp>
+#include <rmsp/limits.hpp>
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/options.hpp"
 #include "apps/mspmv/output.hpp"
+#include "apps/mspmv/page/limits_page.hpp"
 
 namespace rmsp::mspmv {
 namespace {
@@ -18,10 +20,50 @@ struct Options {
     std::int64_t mib = 32;
     double time_limit = 30;
     bool refresh = false;
+    bool limits = false;
+    std::string html;
+    std::int64_t limit_mib = 0;
 };
+
+int show_limits(const Options& options)
+{
+    require_writable(options.json);
+    require_writable(options.html);
+    RuntimeOptions runtime_options;
+    runtime_options.cache = "auto";
+    runtime_options = RuntimeOptions::from_environment(runtime_options);
+    if (!options.devices.empty()) {
+        runtime_options.devices = options.devices;
+    }
+    Runtime runtime(runtime_options);
+    DeviceLimits limits;
+    if (!options.refresh) {
+        limits = kept_device_limits(runtime);
+    }
+    if (limits.devices.empty()) {
+        LimitOptions measure;
+        measure.bytes = options.limit_mib << 20;
+        limits = measure_device_limits(runtime, measure);
+    }
+    if (options.json != "-") {
+        print_fitted(limits.to_text());
+    }
+    if (options.json == "-") {
+        print(limits.to_json());
+    } else if (!options.json.empty()) {
+        write_text(options.json, limits.to_json());
+    }
+    if (!options.html.empty()) {
+        write_text(options.html, limits_page(limits));
+    }
+    return 0;
+}
 
 int examine(const Options& options)
 {
+    if (options.limits) {
+        return show_limits(options);
+    }
     require_writable(options.json);
     DoctorOptions doctor;
     doctor.runtime.cache = "auto";
@@ -54,6 +96,20 @@ void add_doctor(CLI::App& app, Action& action)
         "Test the devices: binding, every link with data and for speed, NCCL; exit code 5 if something is broken");
     add_text(*command, "--devices", options->devices, "LIST",
              "test these: auto, CUDA ordinals (0,1), host devices (host:4); RMSP_DEVICES");
+    auto* const limits = command->add_flag("--limits", options->limits,
+                                           "measure what the devices reach instead: bandwidth over sizes, arithmetic "
+                                           "over intensities; kept, and used by rooflines");
+    add_text(*command, "--html", options->html, "FILE", "with --limits: also a page with the curves");
+    command->get_option("--html")->needs(limits);
+    const auto* const limit_mib =
+        command
+            ->add_option("--limits-mib", options->limit_mib,
+                         "MiB of the largest of three arrays on each device; implies --refresh. 0: 1024 on GPUs, 128 "
+                         "for all host devices")
+            ->type_name("N")
+            ->check(CLI::Range(0, 1 << 14))
+            ->capture_default_str()
+            ->needs(limits);
     command->add_flag("--refresh", options->refresh,
                       "test anew, even if a result for this machine is kept (RMSP_CACHE_DIR)");
     const auto* const mib = command->add_option("--mib", options->mib, "MiB of each copy; implies --refresh")
@@ -73,9 +129,10 @@ void add_doctor(CLI::App& app, Action& action)
         "Examples:\n"
         "  mspmv doctor\n"
         "  mspmv doctor --refresh --json doctor.json\n"
+        "  mspmv doctor --limits --html limits.html\n"
         "  mspmv doctor --devices host:2");
-    command->callback([&action, options, mib, limit] {
-        options->refresh = options->refresh || mib->count() + limit->count() > 0;
+    command->callback([&action, options, mib, limit, limit_mib] {
+        options->refresh = options->refresh || mib->count() + limit->count() + limit_mib->count() > 0;
         action = [options] { return examine(*options); };
     });
 }

@@ -14,6 +14,7 @@
 #include <rmsp/host_vector.hpp>
 #include <rmsp/io.hpp>
 #include <rmsp/kernel_info.hpp>
+#include <rmsp/limits.hpp>
 #include <rmsp/matrix.hpp>
 #include <rmsp/partition.hpp>
 #include <rmsp/plan.hpp>

@@ -9,7 +9,7 @@
 #include "runtime/doctor/examination.hpp"
 
 namespace rmsp {
-namespace {
+namespace doctor {
 
 std::string machine_line(const Topology& topology)
 {
@@ -25,7 +25,7 @@ std::string machine_line(const Topology& topology)
                        count(topology.gpus.size(), "GPU"));
 }
 
-}  // namespace
+}  // namespace doctor
 
 DoctorReport diagnose(const DoctorOptions& options)
 {
@@ -47,7 +47,7 @@ DoctorReport diagnose(const DoctorOptions& options)
     }
     DoctorReport report;
     report.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-    report.machine = machine_line(state->topology);
+    report.machine = doctor::machine_line(state->topology);
     report.versions = doctor::versions();
     report.devices = doctor::device_names(state->infos);
     for (std::size_t i = 0; i < report.devices.size(); ++i) {

@@ -18,6 +18,9 @@ using detail::RuntimeState;
 /// librmsp and its commit, the driver and the libraries below it.
 std::map<std::string, std::string> versions();
 
+/// The machine's name, nodes, cores and GPUs.
+std::string machine_line(const Topology& topology);
+
 /// Name of the file for these devices on this machine with these versions: a hash of them all.
 std::string doctor_cache_name(const RuntimeState& runtime);
 

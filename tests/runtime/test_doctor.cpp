@@ -218,5 +218,35 @@ TEST_F(Doctor, WhatTakesTooLongHasFailed)
     EXPECT_EQ(diagnose(options_).failures(), 0);
 }
 
+TEST_F(Doctor, LimitsAreMeasuredKeptAndReadBack)
+{
+    Runtime runtime(options_.runtime);
+    EXPECT_TRUE(kept_device_limits(runtime).devices.empty());
+    LimitOptions limits;
+    limits.bytes = 1 << 18;
+    limits.seconds_each = 1e-4;
+    const DeviceLimits measured = measure_device_limits(runtime, limits);
+    ASSERT_EQ(measured.devices.size(), 3U);
+    for (const DeviceLimit& device : measured.devices) {
+        // Three sizes (16, 64, 256 KiB) of five kernels for each precision.
+        EXPECT_EQ(device.bandwidth.size() % 15, 0U);
+        EXPECT_GE(device.bandwidth.size(), 30U);
+        for (const BandwidthPoint& p : device.bandwidth) {
+            EXPECT_GT(p.gbs, 0) << p.kernel << ", " << p.precision << ", " << p.bytes;
+        }
+        for (const char* precision : {"single", "double"}) {
+            EXPECT_GT(device.memory_gbs(precision), 0);
+            EXPECT_GT(device.peak_gflops(precision), 0);
+        }
+        EXPECT_EQ(device.peak_gflops("quadruple"), 0);
+    }
+    EXPECT_NE(measured.to_text().find("triad"), std::string::npos) << measured.to_text();
+    EXPECT_EQ(kept_device_limits(runtime).to_json(), measured.to_json());
+    cache().write(name(), "{\"date\": 5}");
+    EXPECT_TRUE(kept_device_limits(runtime).devices.empty());
+    limits.bytes = 100;
+    EXPECT_THROW(measure_device_limits(runtime, limits), Error);
+}
+
 }  // namespace
 }  // namespace rmsp::test

@@ -111,6 +111,22 @@ void draw_legend(Svg& svg, double y, const std::vector<std::string>& names)
     }
 }
 
+/// \param tip  of a point, behind the curve's name
+template <class Tip>
+void draw_curves(Svg& svg, const LogAxes& axes, const std::vector<Curve>& curves, double radius, const Tip& tip)
+{
+    for (std::size_t i = 0; i < curves.size(); ++i) {
+        const auto& points = curves[i].points;
+        for (std::size_t p = 0; p < points.size(); ++p) {
+            const auto& [x, y] = points[p];
+            if (p > 0) {
+                svg.line(axes.x(points[p - 1].first), axes.y(points[p - 1].second), axes.x(x), axes.y(y), "axis");
+            }
+            svg.circle(axes.x(x), axes.y(y), radius, colour_of(i), fmt::format("{}: {}", curves[i].name, tip(x, y)));
+        }
+    }
+}
+
 }  // namespace
 
 std::string bar_chart(std::string_view title, const std::vector<Bar>& bars)
@@ -223,17 +239,33 @@ std::string scaling_chart(const std::vector<Curve>& curves)
     axes.draw(svg, "devices; dashed: as many times as fast", "speed-up");
     const double end = std::min(axes.x_last(), axes.y_last());
     svg.line(axes.x(1), axes.y(1), axes.x(end), axes.y(end), "mark");
-    for (std::size_t i = 0; i < curves.size(); ++i) {
-        const auto& points = curves[i].points;
-        for (std::size_t p = 0; p < points.size(); ++p) {
-            const auto& [x, y] = points[p];
-            if (p > 0) {
-                svg.line(axes.x(points[p - 1].first), axes.y(points[p - 1].second), axes.x(x), axes.y(y), "axis");
-            }
-            svg.circle(axes.x(x), axes.y(y), 5, colour_of(i),
-                       fmt::format("{}: {:.2f} times on {:g}", curves[i].name, y, x));
+    draw_curves(svg, axes, curves, 5, [](double x, double y) { return fmt::format("{:.2f} times on {:g}", y, x); });
+    draw_legend(svg, below, names);
+    return svg.finish();
+}
+
+std::string curve_chart(std::string_view title, std::string_view x_title, std::string_view y_title,
+                        const std::vector<Curve>& curves)
+{
+    std::vector<std::string> names;
+    std::vector<double> x_values;
+    std::vector<double> y_values;
+    for (const Curve& curve : curves) {
+        names.push_back(curve.name);
+        for (const auto& [x, y] : curve.points) {
+            x_values.push_back(x);
+            y_values.push_back(y);
         }
     }
+    if (x_values.empty() || !(std::ranges::min(x_values) > 0) || !(std::ranges::min(y_values) > 0)) {
+        return "";
+    }
+    const LogAxes axes(ticks(std::ranges::min(x_values), std::ranges::max(x_values)),
+                       ticks(std::ranges::min(y_values), std::ranges::max(y_values)));
+    const double below = LogAxes::bottom + 50;
+    Svg svg(below + legend_line * static_cast<double>(curves.size()), title);
+    axes.draw(svg, x_title, y_title);
+    draw_curves(svg, axes, curves, 2.5, [](double x, double y) { return fmt::format("{:.4g} at {:.4g}", y, x); });
     draw_legend(svg, below, names);
     return svg.finish();
 }

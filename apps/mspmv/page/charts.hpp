@@ -31,11 +31,14 @@ struct RooflinePoint {
 std::string roofline_chart(const std::vector<RooflinePoint>& points, double limit_gbs, double peak_gflops = 0,
                            double measured = 0);
 
-/// Curves on logarithmic axes, over numbers of devices, beside y = x.
 struct Curve {
     std::string name;
     std::vector<std::pair<double, double>> points;
 };
+/// On logarithmic axes.
+std::string curve_chart(std::string_view title, std::string_view x_title, std::string_view y_title,
+                        const std::vector<Curve>& curves);
+/// The same over numbers of devices, beside y = x.
 std::string scaling_chart(const std::vector<Curve>& curves);
 
 /// One drawing of several, below each other, as a file of its own. Each has a heading; `lines` stand at the end.
