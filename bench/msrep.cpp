@@ -14,23 +14,20 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <CLI/CLI.hpp>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include <nlohmann/json.hpp>
 
 #include <rmsp/rmsp.hpp>
 
+#include "msrep_matrices.hpp"
+#include "msrep_partition.hpp"
 #include "program.hpp"
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
-using Matrix = rmsp::CsrMatrix<double>;
+using bench::Matrix;
 using Vectors = rmsp::DistributedMatrix<double>::Vectors;
 
 struct Options {
@@ -58,30 +55,7 @@ constexpr StandIn more_exponents[] = {{"R = 1", 1 << 20, 1 << 26, 1}, {"R = 4", 
 constexpr int rmat_scale = 22;
 constexpr int rmat_edge_factor = 16;
 
-constexpr const char* versions[] = {"baseline", "pstar", "pstar-opt"};
-
-/// The best of three runs, or of fewer that take long.
-double best_seconds(const std::function<void()>& f)
-{
-    constexpr double enough_seconds = 0.05;
-    const auto begin = Clock::now();
-    double best = 1e300;
-    for (int i = 0; i < 3 && (i == 0 || seconds_since(begin) < enough_seconds); ++i) {
-        const auto start = Clock::now();
-        f();
-        best = std::min(best, seconds_since(start));
-    }
-    return best;
-}
-
-void use_threads(int threads)
-{
-#ifdef _OPENMP
-    omp_set_num_threads(threads);
-#else
-    (void)threads;
-#endif
-}
+using bench::versions;
 
 int count_of(const std::string& devices)
 {
@@ -124,7 +98,7 @@ public:
                                                                : Vectors::replicated;
         const std::vector<double> x(static_cast<std::size_t>(a.cols), 1.0);
         std::vector<double> y(static_cast<std::size_t>(a.rows));
-        const double once = best_seconds([&] { matrix.apply(1.0, x.data(), 0.0, y.data()); });
+        const double once = bench::best_seconds([&] { matrix.apply(1.0, x.data(), 0.0, y.data()); });
         const auto iterations = std::clamp<std::int64_t>(std::llround(options_.seconds / std::max(once, 1e-9)), 3, 200);
         const auto m = matrix.measure(vectors, 0, iterations, 1.0, x.data(), 0.0, nullptr, nullptr);
         const auto longest = [](const std::vector<rmsp::PhaseTimes>& phases, const std::string& name) {
@@ -139,6 +113,10 @@ public:
         for (const auto& phase : m.phases) {
             phases[phase.name] = phase.seconds;
         }
+        Json setup = Json::object();
+        for (const auto& phase : matrix.report().setup) {
+            setup[phase.name] = phase.seconds;
+        }
         return {{"devices", count_of(devices)},
                 {"seconds", m.median_seconds},
                 {"min_seconds", m.min_seconds},
@@ -147,6 +125,8 @@ public:
                 {"partition_seconds", longest(matrix.report().setup, "partition")},
                 {"pointers_seconds", longest(m.phases, "pointers")},
                 {"merge_seconds", longest(m.phases, "merge")},
+                {"merge_behind_barrier_seconds", merge_behind_barrier(m.phases)},
+                {"setup", std::move(setup)},
                 {"phases", std::move(phases)},
                 {"limit_gbs", m.limit_gbs},
                 {"limit_before_gbs", m.limit_before_gbs},
@@ -169,43 +149,62 @@ public:
         return rmsp::verify_spmv<double>(csr, 1.0, x.data(), 0.0, nullptr, y.data()).passed;
     }
 
+    /// Median seconds of calls that cut the matrix anew before each apply, as the paper's programs do, and of the cuts
+    /// alone. The apply goes on with the parts that were cut first, which are the same.
+    Json with_cuts_in_every_call(const Matrix& a, const rmsp::Config& config, const std::string& devices)
+    {
+        auto matrix = runtime(config, devices).distribute(a.view(), rmsp::distribute_options(config));
+        rmsp::PartitionOptions split;
+        split.strategy =
+            config.partition.strategy == "rows" ? rmsp::PartitionStrategy::rows : rmsp::PartitionStrategy::nonzeros;
+        split.alignment = config.partition.alignment == "row" ? rmsp::RowAlignment::row : rmsp::RowAlignment::exact;
+        const std::vector<double> x(static_cast<std::size_t>(a.cols), 1.0);
+        std::vector<double> y(static_cast<std::size_t>(a.rows));
+        std::vector<double> cuts;
+        std::vector<double> calls;
+        constexpr std::size_t most_calls = 50;
+        const auto begin = Clock::now();
+        while (calls.size() < 3 || (calls.size() < most_calls && seconds_since(begin) < options_.seconds)) {
+            const auto start = Clock::now();
+            const auto parts = rmsp::partition_csr(a.rows, a.cols, a.view().row_ptr, count_of(devices), split);
+            cuts.push_back(seconds_since(start));
+            matrix.apply(1.0, x.data(), 0.0, y.data());
+            calls.push_back(seconds_since(start));
+        }
+        const auto median = [](std::vector<double>& all) {
+            std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2), all.end());
+            return all[all.size() / 2];
+        };
+        return {{"devices", count_of(devices)}, {"seconds", median(calls)}, {"cut_seconds", median(cuts)}};
+    }
+
 private:
+    /// From the time at which the last device has its partial result to the end: what merging takes where nobody waits
+    /// for a slower device in it. Pieces and kernels are timed from the start of the apply.
+    static double merge_behind_barrier(const std::vector<rmsp::PhaseTimes>& phases)
+    {
+        const auto of = [&](const char* name) {
+            const auto found =
+                std::find_if(phases.begin(), phases.end(), [&](const auto& p) { return p.name == name; });
+            return found == phases.end() ? std::vector<double>{} : found->seconds;
+        };
+        const std::vector<double> computed = of("stream").empty() ? of("kernel") : of("stream");
+        const std::vector<double> merged = of("merge");
+        if (computed.empty() || merged.size() != computed.size()) {
+            return 0;
+        }
+        double last = 0;
+        double end = 0;
+        for (std::size_t i = 0; i < computed.size(); ++i) {
+            last = std::max(last, computed[i]);
+            end = std::max(end, computed[i] + merged[i]);
+        }
+        return end - last;
+    }
+
     const Options& options_;
     std::map<std::tuple<std::string, bool, rmsp::BindPolicy>, rmsp::Runtime> runtimes_;
 };
-
-/// A block of rows for each device, of which the last `low` have `ratio` times the entries of the others. (Section 2.3)
-Matrix uneven_blocks(std::int64_t rows, std::int64_t nnz, int blocks, int low, double ratio)
-{
-    Matrix a;
-    a.rows = rows;
-    a.cols = rows;
-    const double high = static_cast<double>(nnz) / static_cast<double>(rows) * blocks / (blocks - low + low * ratio);
-    const auto many = static_cast<std::int64_t>(std::llround(high));
-    const auto few = static_cast<std::int64_t>(std::llround(high * ratio));
-    a.row_ptr.resize(static_cast<std::size_t>(rows) + 1);
-    a.row_ptr[0] = 0;
-    for (std::int64_t r = 0; r < rows; ++r) {
-        a.row_ptr[static_cast<std::size_t>(r) + 1] =
-            a.row_ptr[static_cast<std::size_t>(r)] + (r * blocks < rows * (blocks - low) ? many : few);
-    }
-    const auto total = static_cast<std::size_t>(a.row_ptr.back());
-    rmsp::HostVector<std::int32_t> columns(total);
-    a.values.resize(total);
-#pragma omp parallel for schedule(static)
-    for (std::int64_t r = 0; r < rows; ++r) {
-        const std::int64_t first = a.row_ptr[static_cast<std::size_t>(r)];
-        const std::int64_t n = a.row_ptr[static_cast<std::size_t>(r) + 1] - first;
-        // A band around the diagonal.
-        const std::int64_t begin = std::clamp<std::int64_t>(r - n / 2, 0, std::max<std::int64_t>(0, rows - n));
-        for (std::int64_t k = 0; k < n; ++k) {
-            columns[static_cast<std::size_t>(first + k)] = static_cast<std::int32_t>(begin + k);
-            a.values[static_cast<std::size_t>(first + k)] = 1.0;
-        }
-    }
-    a.col_idx = rmsp::IndexArray(std::move(columns));
-    return a;
-}
 
 Json imbalance(Experiment& experiment, const std::string& devices, double scale, bool gpus)
 {
@@ -213,11 +212,11 @@ Json imbalance(Experiment& experiment, const std::string& devices, double scale,
     const auto rows = std::max<std::int64_t>(1000, std::llround(2e6 * scale));
     Json runs = Json::array();
     for (const int low : std::set<int>{0, 1, blocks / 2, blocks - 1}) {
-        for (const int tenths : {1, 3, 5, 7, 9}) {
+        for (int tenths = 1; tenths <= 9; ++tenths) {
             if (low == blocks || (low == 0 && tenths > 1)) {
                 continue;
             }
-            const Matrix a = uneven_blocks(rows, rows * 66, blocks, low, 0.1 * tenths);
+            const Matrix a = bench::uneven_blocks(rows, rows * 66, blocks, low, 0.1 * tenths);
             for (const char* strategy : {"rows", "nonzeros"}) {
                 // One kernel that suits all row lengths, as the paper has one, and cuts between rows: what differs is
                 // the split.
@@ -240,73 +239,28 @@ Json imbalance(Experiment& experiment, const std::string& devices, double scale,
     return runs;
 }
 
-/// Row indices of the entries.
-rmsp::HostVector<std::int32_t> row_indices(const Matrix& a)
-{
-    rmsp::HostVector<std::int32_t> row_idx(static_cast<std::size_t>(a.nnz()));
-#pragma omp parallel for schedule(dynamic, 4096)
-    for (std::int64_t r = 0; r < a.rows; ++r) {
-        std::fill(row_idx.begin() + a.row_ptr[static_cast<std::size_t>(r)],
-                  row_idx.begin() + a.row_ptr[static_cast<std::size_t>(r) + 1], static_cast<std::int32_t>(r));
-    }
-    return row_idx;
-}
-
-/// Seconds of the host to cut a matrix into parts and to make what is local to each, in the three formats.
-Json partition_cost(const Matrix& a, const rmsp::IndexView& rows, const std::vector<int>& counts)
+/// What streamed coordinates cost: sorted by row with the row pointers made once and with an index for each entry,
+/// sorted by column (of the transpose), and in no order.
+Json coordinates(Experiment& experiment, const rmsp::CooView<double>& by_row, const std::string& devices)
 {
     Json runs = Json::array();
-    const auto view = a.view();
-    rmsp::HostVector<std::int32_t> local(static_cast<std::size_t>(view.nnz) + a.row_ptr.size() + 1024);
-    std::fill(local.begin(), local.end(), 0);
-    for (const int parts : counts) {
-        for (const char* version : versions) {
-            const bool blocks = std::string(version) == "baseline";
-            const bool on_host = std::string(version) != "pstar-opt";
-            rmsp::PartitionOptions options;
-            options.strategy = blocks ? rmsp::PartitionStrategy::rows : rmsp::PartitionStrategy::nonzeros;
-            options.alignment = blocks ? rmsp::RowAlignment::row : rmsp::RowAlignment::exact;
-            const std::map<std::string, std::function<void()>> formats{
-                {"csr",
-                 [&] {
-                     const auto split = rmsp::partition_csr(a.rows, a.cols, view.row_ptr, parts, options);
-                     std::int32_t* out = local.data();
-                     for (const auto& part : split.parts) {
-                         if (on_host) {
-                             rmsp::local_row_ptr(view.row_ptr, part, out);
-                             out += part.rows() + 1;
-                         }
-                     }
-                 }},
-                {"csc",  // of the transpose
-                 [&] {
-                     const auto split = rmsp::partition_csc(a.cols, a.rows, view.row_ptr, parts, options);
-                     std::int32_t* out = local.data();
-                     for (const auto& part : split.parts) {
-                         if (on_host) {
-                             rmsp::local_col_ptr(view.row_ptr, part, out);
-                             out += part.cols() + 1;
-                         }
-                     }
-                 }},
-                {"coo", [&] {
-                     const auto split =
-                         rmsp::partition_coo(a.rows, a.cols, view.nnz, rows, view.col_idx, parts, options);
-                     for (const auto& part : split.parts) {
-                         if (on_host) {
-                             rmsp::local_indices(rows, part, part.start_row, part.rows(),
-                                                 local.data() + part.start_idx);
-                         }
-                     }
-                 }}};
-            use_threads(blocks ? 1 : parts);
-            for (const auto& [format, run] : formats) {
-                runs.push_back(
-                    {{"version", version}, {"format", format}, {"devices", parts}, {"seconds", best_seconds(run)}});
-            }
-        }
+    const auto add = [&](const rmsp::CooView<double>& view, const char* order, const char* sent) {
+        const auto config =
+            experiment.config("pstar-opt", {std::string("stream.coordinates=") + sent, "partition.unsorted=split"});
+        Json run = experiment.measure(view, config, devices);
+        run["order"] = order;
+        run["sent"] = sent;
+        say("  coordinates {}, {}: {:.3f} ms", order, sent, 1e3 * run["seconds"].get<double>());
+        runs.push_back(std::move(run));
+    };
+    const rmsp::CooView<double> by_column{by_row.cols,    by_row.rows,    by_row.nnz,
+                                          by_row.col_idx, by_row.row_idx, by_row.values};
+    for (const char* sent : {"pointers", "indices"}) {
+        add(by_row, "by row", sent);
+        add(by_column, "by column", sent);
     }
-    use_threads(static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
+    const bench::ShuffledCoordinates shuffled(by_row);
+    add(shuffled.view(), "unsorted", "indices");
     return runs;
 }
 
@@ -332,6 +286,7 @@ void run_all(const Options& options, const std::vector<std::string>& devices, do
     }
     result["imbalance"] = imbalance(experiment, devices.back(), scale, !devices.back().starts_with("host:"));
 
+    const bool on_host = devices.back().starts_with("host:");
     Json matrices = Json::array();
     Json speed = Json::array();
     const auto one_matrix = [&](const std::string& name, const Matrix& a, bool all_formats) {
@@ -358,18 +313,28 @@ void run_all(const Options& options, const std::vector<std::string>& devices, do
         } else {
             // The same arrays read as CSC are the transpose; its columns are as long as these rows.
             const auto csc = rmsp::transpose(a.view());
-            const auto rows = row_indices(a);
+            const auto rows = bench::row_indices(a);
             const rmsp::CooView<double> coo{a.rows, a.cols, a.nnz(), rows.data(), a.view().col_idx, a.view().values};
             for (const char* version : versions) {
                 add(a.view(), "csr", version);
                 add(csc, "csc", version);
                 add(coo, "coo", version);
             }
-            result["partition"] = partition_cost(a, rows.data(), counts);
+            result["partition"] = bench::partition_cost(a, rows.data(), counts);
             say("  partitioned");
+            result["coordinates"] = coordinates(experiment, coo, devices.back());
+            Json every_call = Json::array();
+            for (const auto& set : devices) {
+                every_call.push_back(experiment.with_cuts_in_every_call(a, opt, set));
+            }
+            result["partition_in_every_call"] = std::move(every_call);
             Json switches = Json::array();
-            for (const char* key : {"runtime.threads=one", "runtime.bind=none", "partition.strategy=rows",
-                                    "partition.pointers=host", "run.chunk_mib=1000000"}) {
+            for (const char* key :
+                 {"runtime.threads=one", "runtime.bind=none", "partition.strategy=rows", "partition.pointers=host",
+                  "run.chunk_mib=1000000", "stream.numa=keep", "stream.numa=copy", "kernel.spmv=cusparse-csr-alg2"}) {
+                if (on_host && std::string(key).find("cusparse") != std::string::npos) {
+                    continue;
+                }
                 Json run = experiment.measure(a.view(), experiment.config("pstar-opt", {key}), devices.back());
                 run["switched"] = key;
                 say("  pstar-opt with {}: {:.3f} ms", key, 1e3 * run["seconds"].get<double>());
@@ -417,6 +382,11 @@ void run_all(const Options& options, const std::vector<std::string>& devices, do
     for (const StandIn& m : more_exponents) {
         one_matrix(m.name, stand_in(m), false);
     }
+    {
+        // Long columns, which come first, and rows of about one length.
+        const Matrix a = stand_in(more_exponents[0]);
+        one_matrix("R = 1, transposed", rmsp::to_csr(rmsp::transpose(a.view())), false);
+    }
     one_matrix("R-MAT",
                rmsp::rmat<double>(rmat_scale + static_cast<int>(std::lround(std::log2(scale))), rmat_edge_factor),
                false);
@@ -427,14 +397,17 @@ void run_all(const Options& options, const std::vector<std::string>& devices, do
     }
 }
 
-/// 1, 2, 4, 8, ... of the GPUs, or of host devices up to `most`.
+/// 1, 2, 3, 4, 6, 8 of the GPUs, or of host devices up to `most`.
 std::vector<std::string> device_sets(bool& gpus)
 {
     const auto all = rmsp::Runtime().devices();
     gpus = all.front().kind == rmsp::DeviceKind::cuda;
     std::vector<std::string> sets;
     const std::size_t most = gpus ? all.size() : 4;
-    for (std::size_t n = 1; n <= most; n *= 2) {
+    for (const std::size_t n : {1, 2, 3, 4, 6, 8}) {
+        if (n > most) {
+            break;
+        }
         std::string set;
         for (std::size_t i = 0; i < n; ++i) {
             set += fmt::format("{}{}", i == 0 ? "" : ",", all.at(gpus ? i : 0).index);
