@@ -6,37 +6,47 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <core/value_types.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
+#include "io/structures.hpp"
+
 namespace rmsp {
 namespace {
 
-struct Generator {
-    std::string_view name;
-    std::array<std::string_view, 3> parameters;  ///< empty ones are not taken
-
-    std::size_t count() const { return parameters[2].empty() ? 2 : 3; }
-    std::string usage() const
-    {
-        std::string out(name);
-        for (std::size_t i = 0; i < count(); ++i) {
-            out += fmt::format(" {}", parameters[i]);
-        }
-        return out;
-    }
-};
+using io::Generator;
 
 constexpr std::string_view decimal = "exponent";  // the one parameter that is not an integer
 
-constexpr std::array<Generator, 6> generators{{{"stencil27", {"nx", "ny", "nz"}},
-                                               {"stencil7", {"nx", "ny", "nz"}},
-                                               {"banded", {"rows", "half_band", ""}},
-                                               {"rmat", {"scale", "edge_factor", ""}},
-                                               {"random", {"rows", "cols", "per_row"}},
-                                               {"powerlaw", {"rows", "per_row", decimal}}}};
+constexpr std::array<Generator, 6> patterns{{{"stencil27", {"nx", "ny", "nz"}},
+                                             {"stencil7", {"nx", "ny", "nz"}},
+                                             {"banded", {"rows", "half_band"}},
+                                             {"rmat", {"scale", "edge_factor"}},
+                                             {"random", {"rows", "cols", "per_row"}},
+                                             {"powerlaw", {"rows", "per_row", decimal}}}};
+
+std::vector<Generator> all_generators()
+{
+    std::vector<Generator> all(patterns.begin(), patterns.end());
+    all.insert(all.end(), io::structures.begin(), io::structures.end());
+    return all;
+}
+
+std::size_t count(const Generator& generator)
+{
+    return static_cast<std::size_t>(
+        std::count_if(generator.parameters.begin(), generator.parameters.end(), [](auto p) { return !p.empty(); }));
+}
+
+std::string usage(const Generator& generator)
+{
+    return fmt::format("{} {}", generator.name,
+                       fmt::join(generator.parameters.begin(),
+                                 generator.parameters.begin() + static_cast<std::ptrdiff_t>(count(generator)), " "));
+}
 
 [[noreturn]] void fail(std::string_view description, const std::string& what)
 {
@@ -55,17 +65,16 @@ std::vector<std::string_view> split_words(std::string_view text)
     return words;
 }
 
-const Generator& find_generator(std::string_view description, const std::vector<std::string_view>& words)
+Generator find_generator(std::string_view description, const std::vector<std::string_view>& words)
 {
-    std::string known;
-    for (const Generator& generator : generators) {
+    for (const Generator& generator : all_generators()) {
         if (!words.empty() && words[0] == generator.name) {
             return generator;
         }
-        known += (known.empty() ? "" : ", ") + generator.usage();
     }
-    fail(description, words.empty() ? fmt::format("it is empty; known are: {}", known)
-                                    : fmt::format("unknown generator \"{}\"; known are: {}", words[0], known));
+    const std::string known = fmt::format("known are: {}", fmt::join(list_generators(), ", "));
+    fail(description,
+         words.empty() ? "it is empty; " + known : fmt::format("unknown generator \"{}\"; {}", words[0], known));
 }
 
 double parse_decimal(std::string_view description, std::string_view name, std::string_view word)
@@ -78,19 +87,19 @@ double parse_decimal(std::string_view description, std::string_view name, std::s
     return value;
 }
 
-std::array<std::int64_t, 3> parse_arguments(std::string_view description, const Generator& generator,
+std::array<std::int64_t, 4> parse_arguments(std::string_view description, const Generator& generator,
                                             const std::vector<std::string_view>& words)
 {
-    const std::size_t count = generator.count();
-    if (words.size() - 1 < count) {
+    const std::size_t wanted = count(generator);
+    if (words.size() - 1 < wanted) {
         fail(description,
-             fmt::format("{} is missing (usage: {})", generator.parameters[words.size() - 1], generator.usage()));
+             fmt::format("{} is missing (usage: {})", generator.parameters[words.size() - 1], usage(generator)));
     }
-    if (words.size() - 1 > count) {
-        fail(description, fmt::format("unexpected \"{}\" (usage: {})", words[count + 1], generator.usage()));
+    if (words.size() - 1 > wanted) {
+        fail(description, fmt::format("unexpected \"{}\" (usage: {})", words[wanted + 1], usage(generator)));
     }
-    std::array<std::int64_t, 3> values{};
-    for (std::size_t i = 0; i < count; ++i) {
+    std::array<std::int64_t, 4> values{};
+    for (std::size_t i = 0; i < wanted; ++i) {
         const std::string_view word = words[i + 1];
         if (generator.parameters[i] == decimal) {
             continue;
@@ -101,7 +110,7 @@ std::array<std::int64_t, 3> parse_arguments(std::string_view description, const 
         }
         if (parsed.ec != std::errc{} || parsed.ptr != word.data() + word.size()) {
             fail(description, fmt::format("{} \"{}\" is not an integer (usage: {})", generator.parameters[i], word,
-                                          generator.usage()));
+                                          usage(generator)));
         }
         if (values[i] < 0) {
             fail(description, fmt::format("{} \"{}\" is negative", generator.parameters[i], word));
@@ -112,12 +121,23 @@ std::array<std::int64_t, 3> parse_arguments(std::string_view description, const 
 
 }  // namespace
 
+std::vector<std::string> list_generators()
+{
+    std::vector<std::string> usages;
+    for (const Generator& generator : all_generators()) {
+        usages.push_back(usage(generator));
+    }
+    return usages;
+}
+
 template <class T>
 CsrMatrix<T> generate(std::string_view description, const GenerateOptions& options)
 {
     const std::vector<std::string_view> words = split_words(description);
-    const Generator& generator = find_generator(description, words);
-    const auto [a, b, c] = parse_arguments(description, generator, words);
+    const Generator generator = find_generator(description, words);
+    const std::array<std::int64_t, 4> arguments = parse_arguments(description, generator, words);
+    const auto [a, b, c, unused] = arguments;
+    static_cast<void>(unused);
     if (generator.name == "stencil27") {
         return stencil27<T>(a, b, c, options);
     }
@@ -132,6 +152,9 @@ CsrMatrix<T> generate(std::string_view description, const GenerateOptions& optio
     }
     if (generator.name == "random") {
         return random_uniform<T>(a, b, c, options);
+    }
+    if (generator.name != "rmat") {
+        return io::generate_structure<T>(generator.name, arguments, options);
     }
     if (a > INT32_MAX || b > INT32_MAX) {
         fail(description, fmt::format("{} \"{}\" is too large", generator.parameters[a > INT32_MAX ? 0 : 1],

@@ -11,6 +11,7 @@
 
 #include "core/parallel.hpp"
 #include "core/value_types.hpp"
+#include "io/build_rows.hpp"
 #include "io/random.hpp"
 #include "io/row_patterns.hpp"
 #include "matrix/csr_build.hpp"
@@ -19,92 +20,18 @@ namespace rmsp {
 namespace {
 
 using io::Band;
+using io::build_rows;
+using io::checked_count;
 using io::edge_stream;
+using io::fill_values;
+using io::name_of_grids;
+using io::of_grids;
 using io::PowerLawRows;
+using io::refuse_values_of_grids;
+using io::require_at_least;
 using io::rows_each;
 using io::Stencil;
 using io::UniformRows;
-using io::value_stream;
-
-void require_at_least(std::int64_t least, const char* generator,
-                      std::initializer_list<std::pair<const char*, std::int64_t>> arguments)
-{
-    for (const auto& [name, value] : arguments) {
-        if (value < least) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("{}: {} is {}, it must be at least {}", generator, name, value, least));
-        }
-    }
-}
-
-/// \throws Error(usage) if a count cannot be a 64-bit number
-std::int64_t checked_count(core::uint128 count, const char* generator, const char* what)
-{
-    if (count >= static_cast<core::uint128>(INT64_MAX)) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{}: about {:.3g} {} do not fit 64 bits", generator, static_cast<double>(count), what));
-    }
-    return static_cast<std::int64_t>(count);
-}
-
-/// `neighbours`: entries beside the diagonal of a row that misses none, for ValueKind::poisson.
-template <class T, class C>
-void fill_values(const GenerateOptions& options, std::int64_t neighbours, const HostVector<std::int64_t>& row_ptr,
-                 const C* col, T* values, std::int64_t begin, std::int64_t end, std::int64_t end_entry)
-{
-    const std::int64_t begin_entry = row_ptr[static_cast<std::size_t>(begin)];
-    switch (options.values) {
-        case ValueKind::ones:
-            std::fill(values + begin_entry, values + end_entry, T{1});
-            break;
-        case ValueKind::random: {
-            const io::RandomStream random(options.seed, value_stream);
-            for (std::int64_t k = begin_entry; k < end_entry; ++k) {
-                values[k] = random.signed_unit<T>(static_cast<std::uint64_t>(k));
-            }
-            break;
-        }
-        case ValueKind::laplace:
-        case ValueKind::poisson:
-            for (std::int64_t r = begin; r < end; ++r) {
-                const std::int64_t first = row_ptr[static_cast<std::size_t>(r)];
-                const std::int64_t last = r + 1 < end ? row_ptr[static_cast<std::size_t>(r) + 1] : end_entry;
-                const std::int64_t diagonal = options.values == ValueKind::poisson ? neighbours : last - first - 1;
-                for (std::int64_t k = first; k < last; ++k) {
-                    values[k] = static_cast<std::int64_t>(col[k]) == r ? static_cast<T>(diagonal) : T{-1};
-                }
-            }
-            break;
-    }
-}
-
-/// Builds a matrix whose row pointers are known in closed form, in one pass. `pattern.start(r)` is the first entry of
-/// row r; `pattern.fill(begin, end, col)` writes the columns of these rows from `col` on. `neighbours`: see
-/// fill_values().
-template <class T, class Pattern>
-CsrMatrix<T> build_rows(const Pattern& pattern, std::int64_t rows, std::int64_t cols, const GenerateOptions& options,
-                        std::int64_t neighbours = 0)
-{
-    const std::int64_t nnz = pattern.start(rows);
-    CsrMatrix<T> a = matrix::allocate_csr<T>(rows, cols, nnz);
-    a.row_ptr.back() = nnz;
-    core::ProgressMeter meter(options.progress, "generate", nnz);
-    a.col_idx.visit([&](auto& col) {
-        core::parallel_for(core::thread_count(0), (rows + rows_each - 1) / rows_each, [&](std::int64_t b) {
-            const std::int64_t begin = b * rows_each;
-            const std::int64_t end = std::min(rows, begin + rows_each);
-            for (std::int64_t r = begin; r < end; ++r) {
-                a.row_ptr[static_cast<std::size_t>(r)] = pattern.start(r);
-            }
-            const std::int64_t first = a.row_ptr[static_cast<std::size_t>(begin)];
-            const std::int64_t last = pattern.start(end);
-            pattern.fill(begin, end, col.data() + first);
-            fill_values(options, neighbours, a.row_ptr, col.data(), a.values.data(), begin, end, last);
-            meter.advance(last - first);
-        });
-    });
-    return a;
-}
 
 template <class T>
 CsrMatrix<T> stencil(const char* name, bool box, std::int64_t nx, std::int64_t ny, std::int64_t nz,
@@ -120,18 +47,6 @@ CsrMatrix<T> stencil(const char* name, bool box, std::int64_t nx, std::int64_t n
         checked_count(static_cast<core::uint128>(plane) * static_cast<core::uint128>(nz), name, "points");
     checked_count(static_cast<core::uint128>(rows) * 27, name, "nonzeros");
     return build_rows<T>(Stencil(nx, ny, nz, box), rows, rows, options, box ? 26 : 6);
-}
-
-bool of_grids(ValueKind kind) { return kind == ValueKind::laplace || kind == ValueKind::poisson; }
-
-const char* name_of_grids(ValueKind kind) { return kind == ValueKind::laplace ? "laplace" : "poisson"; }
-
-void refuse_values_of_grids(const GenerateOptions& options, const char* generator)
-{
-    if (of_grids(options.values)) {
-        throw Error(ErrorCode::usage, fmt::format("{}: values \"{}\" are for stencil7 and stencil27 only", generator,
-                                                  name_of_grids(options.values)));
-    }
 }
 
 /// Chakrabarti, Zhan, Faloutsos: "R-MAT: a recursive model for graph mining", SDM 2004. An edge is row << scale |

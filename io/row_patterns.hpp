@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/parallel.hpp"
@@ -118,7 +119,39 @@ struct Band {
     }
 };
 
-/// The same number of distinct columns in each row, drawn one after the other until enough differ.
+/// `wanted` distinct numbers of [0, range), in rising order, drawn one after the other until enough differ. `drawn` is
+/// room to work in.
+template <class C, class Out>
+Out draw_distinct(const RandomStream& random, std::int64_t range, std::int64_t wanted, std::vector<C>& drawn, Out out)
+{
+    // Of more than half of all, those left out are drawn.
+    const bool complement = wanted > range / 2;
+    const auto count = static_cast<std::size_t>(complement ? range - wanted : wanted);
+    drawn.clear();
+    std::uint64_t i = 0;
+    while (drawn.size() < count) {
+        // Never draws more than are missing, so that which ones are kept does not depend on their order.
+        for (std::size_t missing = count - drawn.size(); missing > 0; --missing) {
+            drawn.push_back(static_cast<C>(random.below(i++, range)));
+        }
+        std::sort(drawn.begin(), drawn.end());
+        drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
+    }
+    if (!complement) {
+        return std::copy(drawn.begin(), drawn.end(), out);
+    }
+    auto skip = drawn.begin();
+    for (std::int64_t c = 0; c < range; ++c) {
+        if (skip != drawn.end() && static_cast<std::int64_t>(*skip) == c) {
+            ++skip;
+        } else {
+            *out++ = static_cast<C>(c);
+        }
+    }
+    return out;
+}
+
+/// The same number of distinct columns in each row.
 struct UniformRows {
     std::int64_t cols;
     std::int64_t each;
@@ -128,36 +161,48 @@ struct UniformRows {
     template <class C>
     void fill(std::int64_t begin, std::int64_t end, C* col) const
     {
-        // Of a row that is more than half full, the columns left out are drawn.
-        const bool complement = each > cols / 2;
-        const auto wanted = static_cast<std::size_t>(complement ? cols - each : each);
         std::vector<C> drawn;
         for (std::int64_t r = begin; r < end; ++r) {
             const RandomStream random(mix(seed + column_stream), static_cast<std::uint64_t>(r));
-            drawn.clear();
-            std::uint64_t i = 0;
-            while (drawn.size() < wanted) {
-                // Never draws more than are missing, so that which ones are kept does not depend on their order.
-                for (std::size_t missing = wanted - drawn.size(); missing > 0; --missing) {
-                    drawn.push_back(static_cast<C>(random.below(i++, cols)));
-                }
-                std::sort(drawn.begin(), drawn.end());
-                drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
-            }
-            if (!complement) {
-                col = std::copy(drawn.begin(), drawn.end(), col);
-                continue;
-            }
-            auto skip = drawn.begin();
-            for (std::int64_t c = 0; c < cols; ++c) {
-                if (skip != drawn.end() && static_cast<std::int64_t>(*skip) == c) {
-                    ++skip;
-                } else {
-                    *col++ = static_cast<C>(c);
-                }
-            }
+            col = draw_distinct(random, cols, each, drawn, col);
         }
     }
+};
+
+/// Rows that are written one by one: row(r, columns) appends the columns of row r, rising, each once, the same ones
+/// whenever it is called. It is called twice for each row, first to count.
+template <class Row>
+class RowByRow {
+public:
+    RowByRow(std::int64_t rows, Row row) : row_(std::move(row)), start_(static_cast<std::size_t>(rows) + 1, 0)
+    {
+        core::parallel_for(core::thread_count(0), (rows + rows_each - 1) / rows_each, [&](std::int64_t b) {
+            std::vector<std::int64_t> columns;
+            const std::int64_t end = std::min(rows, (b + 1) * rows_each);
+            for (std::int64_t r = b * rows_each; r < end; ++r) {
+                columns.clear();
+                row_(r, columns);
+                start_[static_cast<std::size_t>(r) + 1] = static_cast<std::int64_t>(columns.size());
+            }
+        });
+        std::partial_sum(start_.begin(), start_.end(), start_.begin());
+    }
+
+    std::int64_t start(std::int64_t r) const { return start_[static_cast<std::size_t>(r)]; }
+    template <class C>
+    void fill(std::int64_t begin, std::int64_t end, C* col) const
+    {
+        std::vector<std::int64_t> columns;
+        for (std::int64_t r = begin; r < end; ++r) {
+            columns.clear();
+            row_(r, columns);
+            col = std::transform(columns.begin(), columns.end(), col, [](std::int64_t c) { return static_cast<C>(c); });
+        }
+    }
+
+private:
+    Row row_;
+    std::vector<std::int64_t> start_;
 };
 
 /// Row lengths by the quantiles of a power law between two ends; each row's columns one by one from equal stretches.

@@ -47,10 +47,7 @@ void add_generate(CLI::App& app, Action& action)
 {
     auto options = std::make_shared<Options>();
     CLI::App* command = app.add_subcommand("generate", "Generate a test matrix and write it to a file");
-    command
-        ->add_option("KIND", options->description,
-                     "stencil27 NX NY NZ | stencil7 NX NY NZ | banded ROWS HALF_BAND | rmat SCALE EDGE_FACTOR | "
-                     "random ROWS COLS PER_ROW | powerlaw ROWS PER_ROW EXPONENT")
+    command->add_option("KIND", options->description, fmt::format("{}", fmt::join(list_generators(), " | ")))
         ->type_name("SIZE")
         ->required();
     add_output(*command, "-o,--output", options->output);

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <rmsp/export.hpp>
 #include <rmsp/host_vector.hpp>
@@ -117,8 +118,11 @@ template <class T>
 RMSP_API CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double exponent,
                                 const GenerateOptions& options = {});
 
-/// By description: "stencil27 200 200 200", "stencil7 256 256 256", "banded 100000 15", "rmat 22 16",
-/// "random 1000 2000 8", "powerlaw 1000 20 2.1". What `mspmv generate` and the configuration's matrix.generate use.
+/// What generate() knows: each generator's name and its parameters, "stencil27 nx ny nz".
+RMSP_API std::vector<std::string> list_generators();
+
+/// By description: "stencil27 200 200 200", "banded 100000 15", "rmat 22 16", or another of list_generators(), which
+/// docs/mspmv.md explains. What `mspmv generate` and the configuration's matrix.generate use.
 /// \throws Error(usage) naming the word that is wrong
 template <class T>
 RMSP_API CsrMatrix<T> generate(std::string_view description, const GenerateOptions& options = {});

@@ -2,7 +2,10 @@
 
 #include <span>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <kernels/spgemm/spgemm.hpp>
+#include <rmsp/io.hpp>
 
 #include "runtime/transport/table.hpp"
 
@@ -47,8 +50,7 @@ std::vector<Key> key_table(Config& c)
         {"matrix.file", &c.matrix.file,
          "matrix to read: Matrix Market (plain, .gz, .xz, .zst) or SciPy .npz; this or matrix.generate"},
         {"matrix.generate", &c.matrix.generate,
-         "matrix to generate instead: \"stencil27 NX NY NZ\", \"stencil7 NX NY NZ\", \"banded ROWS HALF_BAND\", "
-         "\"rmat SCALE EDGE_FACTOR\", \"random ROWS COLS PER_ROW\", \"powerlaw ROWS PER_ROW EXPONENT\""},
+         fmt::format("matrix to generate instead: {}", fmt::join(list_generators(), ", "))},
         {"matrix.format",
          &c.matrix.format,
          "format that the matrix is multiplied in, converted after reading: csr (split by rows), csc (by columns), coo "
