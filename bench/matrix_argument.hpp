@@ -16,13 +16,15 @@ struct NamedMatrix {
     rmsp::Config::Matrix config;
     std::int64_t top_left = 0;  ///< rows and columns that are kept, the first ones; 0: all
     std::int64_t permute = 0;   ///< seed of a random symmetric permutation; 0: none
+    std::int64_t deal = 0;      ///< rows and columns are dealt in turns to so many hands, one after the other; 0: not
     bool renumber = false;      ///< Cuthill and McKee's order, after that
 };
 
 inline constexpr const char* matrix_argument_help =
     "file, generator (\"rmat 22 16\"), or NAME,key=value,... with keys of [matrix], top_left=N (the first rows and "
     "columns "
-    "only), permute=SEED (rows and columns in random order) and renumber=true (in Cuthill and McKee's, after that): "
+    "only), deal=N (rows and columns dealt in turns to N hands), permute=SEED (in random order) and renumber=true (in "
+    "Cuthill and McKee's, after that): "
     "wave3,file=wave.mtx.xz,plus_identity=true,kron=3,values=random";
 
 /// "NAME,key=value,...", or just a file or a generator's words. `defaults` are settings of [matrix] that the text may
@@ -49,6 +51,8 @@ inline NamedMatrix parse_matrix(const std::string& text, std::vector<std::string
                 matrix.top_left = std::stoll(words[i].substr(9));
             } else if (words[i].starts_with("permute=")) {
                 matrix.permute = std::stoll(words[i].substr(8));
+            } else if (words[i].starts_with("deal=")) {
+                matrix.deal = std::stoll(words[i].substr(5));
             } else if (words[i] == "renumber=true") {
                 matrix.renumber = true;
             } else {
@@ -65,6 +69,7 @@ inline std::string describe(const NamedMatrix& matrix)
 {
     return rmsp::describe(matrix.config) +
            (matrix.top_left > 0 ? ", the first " + std::to_string(matrix.top_left) + " rows and columns" : "") +
+           (matrix.deal > 0 ? ", dealt to " + std::to_string(matrix.deal) : "") +
            (matrix.permute > 0 ? ", in random order, seed " + std::to_string(matrix.permute) : "") +
            (matrix.renumber ? ", numbered anew" : "");
 }
@@ -105,6 +110,15 @@ rmsp::CsrMatrix<T> renamed(const rmsp::CsrMatrix<T>& a, std::int64_t size, const
     return out;
 }
 
+/// Names 0 to size - 1 in random order.
+inline rmsp::HostVector<std::int64_t> shuffled(std::int64_t size, std::int64_t seed)
+{
+    rmsp::HostVector<std::int64_t> name(static_cast<std::size_t>(size));
+    std::iota(name.begin(), name.end(), std::int64_t{0});
+    std::shuffle(name.begin(), name.end(), std::mt19937_64(static_cast<std::uint64_t>(seed)));
+    return name;
+}
+
 /// Reads or generates it. \throws what rmsp::load_matrix() throws
 template <class T>
 rmsp::CsrMatrix<T> load(const NamedMatrix& matrix)
@@ -113,10 +127,26 @@ rmsp::CsrMatrix<T> load(const NamedMatrix& matrix)
     if (matrix.top_left > 0) {
         a = renamed(a, matrix.top_left, [&](std::int64_t i) { return i < matrix.top_left ? i : -1; });
     }
-    if (matrix.permute > 0) {
-        std::vector<std::int64_t> name(static_cast<std::size_t>(std::max(a.rows, a.cols)));
-        std::iota(name.begin(), name.end(), std::int64_t{0});
-        std::shuffle(name.begin(), name.end(), std::mt19937_64(static_cast<std::uint64_t>(matrix.permute)));
+    if (matrix.deal > 0) {
+        rmsp::HostVector<std::int64_t> row_at;
+        row_at.reserve(static_cast<std::size_t>(a.rows));
+        for (std::int64_t hand = 0; hand < matrix.deal; ++hand) {
+            for (std::int64_t row = hand; row < a.rows; row += matrix.deal) {
+                row_at.push_back(row);
+            }
+        }
+        a = rmsp::renumbered(a.view(), row_at);
+    }
+    if (matrix.permute > 0 && a.rows == a.cols) {
+        // As below, on all cores.
+        rmsp::HostVector<std::int64_t> name = shuffled(a.rows, matrix.permute);
+        rmsp::HostVector<std::int64_t> row_at(name.size());
+        for (std::size_t row = 0; row < name.size(); ++row) {
+            row_at[static_cast<std::size_t>(name[row])] = static_cast<std::int64_t>(row);
+        }
+        a = rmsp::renumbered(a.view(), row_at);
+    } else if (matrix.permute > 0) {
+        const auto name = shuffled(std::max(a.rows, a.cols), matrix.permute);
         a = renamed(a, static_cast<std::int64_t>(name.size()),
                     [&](std::int64_t i) { return name[static_cast<std::size_t>(i)]; });
     }

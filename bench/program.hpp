@@ -74,7 +74,8 @@ inline nlohmann::ordered_json run_context(const char* executable)
             {"executable", executable},
             {"library_version", rmsp::version()},
             {"commit", rmsp::commit()},
-            {"features", rmsp::build_features()}};
+            {"features", rmsp::build_features()},
+            {"versions", rmsp::library_versions()}};
 }
 
 /// "cuda:0 NVIDIA H200", for each device.

@@ -12,6 +12,7 @@
 
 #include <rmsp/rmsp.hpp>
 
+#include "lines.hpp"
 #include "matrix_argument.hpp"
 #include "program.hpp"
 
@@ -31,12 +32,14 @@ struct Options {
     std::int64_t iterations = 10;
     std::int64_t warmup = 2;
     double seconds = 0;
+    std::int64_t most_products = 0;
     std::string json;
+    std::string lines;
 };
 
 class Bench {
 public:
-    explicit Bench(const Options& options) : options_(options)
+    explicit Bench(const Options& options) : options_(options), lines_(options.lines)
     {
         for (const std::string& devices : options_.devices) {
             rmsp::RuntimeOptions of_runtime;
@@ -60,9 +63,15 @@ public:
 
     void run(const std::string& name, const rmsp::CsrView<double>& a, const rmsp::CsrView<double>& b)
     {
+        if (options_.most_products > 0) {
+            if (const std::int64_t products = count_products(a, b); products > options_.most_products) {
+                refuse(name, fmt::format("{} products, more than {}", products, options_.most_products));
+                return;
+            }
+        }
         for (auto& [devices, runtime] : runtimes_) {
             for (const auto& [kernel, accumulator] : variants(runtime)) {
-                if (!late() && !broken_) {
+                if (!(late() && !lines_.kept()) && !broken_) {
                     measure(name, a, b, runtime, devices, kernel, accumulator);
                 }
             }
@@ -70,8 +79,44 @@ public:
     }
     bool late() const { return options_.seconds > 0 && seconds_since(begin_) > options_.seconds; }
     bool failed() const { return failed_; }
+    /// After an error of the device.
+    bool broken() const { return broken_; }
+    void refuse(const std::string& name, const std::string& why)
+    {
+        fmt::print("{:28} {}\n", name, why);
+        benchmarks_.push_back(
+            {{"name", "spgemm/" + name}, {"matrix", name}, {"error_occurred", true}, {"error_message", why}});
+    }
 
-    Json document() const
+    /// Calls f, which measures the matrix of that name, unless the lines have it; theirs becomes what it finds.
+    template <class F>
+    void keep_line(const std::string& name, const F& f)
+    {
+        constexpr const char* precision = "double";
+        if (lines_.is_done(name, precision)) {
+            return;
+        }
+        if (!lines_.kept()) {
+            f();
+            return;
+        }
+        lines_.begin(name, precision);
+        const std::size_t before = benchmarks_.size();
+        try {
+            f();
+        } catch (const rmsp::Error& e) {
+            // The next matrix may fit, or be there.
+            failed_ = failed_ || (e.code() != rmsp::ErrorCode::out_of_memory && e.code() != rmsp::ErrorCode::io);
+            refuse(name, e.what());
+        }
+        lines_.finish(name, precision, context(),
+                      Json(benchmarks_.begin() + static_cast<std::ptrdiff_t>(before), benchmarks_.end()));
+    }
+
+    Json document() const { return {{"context", context()}, {"benchmarks", benchmarks_}}; }
+
+private:
+    Json context() const
     {
         constexpr const char* phases[all_spent] = {"load", "prepare", "measure", "download", "verify"};
         Json spent = Json::object();
@@ -84,10 +129,19 @@ public:
         for (const auto& [name, runtime] : runtimes_) {
             context["devices"][name] = device_names(runtime);
         }
-        return {{"context", std::move(context)}, {"benchmarks", benchmarks_}};
+        return context;
     }
 
-private:
+    static std::int64_t count_products(const rmsp::CsrView<double>& a, const rmsp::CsrView<double>& b)
+    {
+        std::int64_t products = 0;
+        for (std::int64_t i = 0; i < a.nnz; ++i) {
+            const std::int64_t k = a.col_idx[i];
+            products += b.row_ptr[k + 1] - b.row_ptr[k];
+        }
+        return products;
+    }
+
     /// "KERNEL" or "KERNEL/ACCUMULATOR"; "all": every kernel of these devices but the serial reference.
     std::vector<std::pair<std::string, std::string>> variants(const rmsp::Runtime& runtime) const
     {
@@ -202,6 +256,7 @@ private:
     }
 
     Options options_;
+    ResultLines lines_;
     Clock::time_point begin_ = Clock::now();
     std::vector<std::pair<std::string, rmsp::Runtime>> runtimes_;
     Json benchmarks_ = Json::array();
@@ -265,9 +320,16 @@ int run(const Options& options)
         }
     } else {
         for (const NamedMatrix& c : cases) {
-            if (!bench.late()) {
-                const Csr a = bench.spend(Bench::loading, [&] { return load<double>(c); });
-                run_parts(bench, c.name, a, options.parts);
+            if (!bench.late() && !bench.broken()) {
+                bench.keep_line(c.name, [&] {
+                    const Csr a = bench.spend(Bench::loading, [&] { return load<double>(c); });
+                    if (a.rows == a.cols) {
+                        run_parts(bench, c.name, a, options.parts);
+                    } else {
+                        const Csr b = bench.spend(Bench::loading, [&] { return rmsp::transposed(a.view()); });
+                        bench.run(c.name, a.view(), b.view());
+                    }
+                });
             }
         }
     }
@@ -284,7 +346,9 @@ int run(const Options& options)
 int main(int argc, char** argv)
 {
     Options options;
-    CLI::App app("Times products of sparse matrices: A A of each matrix, or A B of all pairs", "bench_spgemm");
+    CLI::App app(
+        "Times products of sparse matrices: A A of each matrix (A A^T if it is not square), or A B of all pairs",
+        "bench_spgemm");
     app.add_option("MATRIX", options.matrices, matrix_argument_help)->required();
     app.add_option("--devices", options.devices, "device set; may be repeated")->capture_default_str();
     app.add_option("--kernels", options.kernels, "kernels, KERNEL/ACCUMULATOR, or all")
@@ -297,7 +361,13 @@ int main(int argc, char** argv)
     app.add_option("--iterations", options.iterations, "timed products")->capture_default_str();
     app.add_option("--warmup", options.warmup, "products before them")->capture_default_str();
     app.add_option("--seconds", options.seconds, "start nothing new after so many seconds; 0: no limit");
+    app.add_option("--most-products", options.most_products,
+                   "do not compute products of more multiplications; 0: no limit")
+        ->check(CLI::NonNegativeNumber);
     app.add_option("--json", options.json, "file for the results");
+    app.add_option("--lines", options.lines,
+                   "file that each matrix's results are appended to, as a line of JSON; what it has is not measured "
+                   "again, and a matrix that was begun is finished");
     CLI11_PARSE(app, argc, argv);
     return report_errors([&] { return run(options); });
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 
 #include <rmsp/rmsp.hpp>
 
+#include "lines.hpp"
 #include "matrix_argument.hpp"
 #include "program.hpp"
 
@@ -34,12 +36,14 @@ struct Options {
     std::int64_t preparations = 5;
     double limit_gbs = 0;
     double seconds = 0;
+    bool queued = false;
     std::string json;
+    std::string lines;
 };
 
 class Bench {
 public:
-    explicit Bench(const Options& options) : options_(options)
+    explicit Bench(const Options& options) : options_(options), lines_(options.lines)
     {
         for (const std::string& devices : options_.devices) {
             rmsp::Config config = rmsp::parse_config("", "--set", with_matrix(options_.sets));
@@ -52,9 +56,60 @@ public:
     template <class T>
     void run(const NamedMatrix& matrix)
     {
-        if (late()) {
+        if (late() || lines_.is_done(matrix.name, precision<T>())) {
             return;
         }
+        if (!lines_.kept()) {
+            run_all<T>(matrix);
+            return;
+        }
+        lines_.begin(matrix.name, precision<T>());
+        const std::size_t before = benchmarks_.size();
+        try {
+            run_all<T>(matrix);
+        } catch (const rmsp::Error& e) {
+            // The next matrix may fit, or be there.
+            failed_ = failed_ || (e.code() != rmsp::ErrorCode::out_of_memory && e.code() != rmsp::ErrorCode::io);
+            fmt::print("{}: {}\n", matrix.name, e.what());
+            benchmarks_.push_back(
+                {{"name", "spmv/" + matrix.name}, {"error_occurred", true}, {"error_message", e.what()}});
+        }
+        lines_.finish(matrix.name, precision<T>(), context(),
+                      Json(benchmarks_.begin() + static_cast<std::ptrdiff_t>(before), benchmarks_.end()));
+    }
+
+    /// Context, then one measurement a line.
+    std::string document() const
+    {
+        std::string lines;
+        for (const Json& entry : benchmarks_) {
+            lines += (lines.empty() ? "" : ",\n") + entry.dump();
+        }
+        return fmt::format("{{\"context\": {},\n\"benchmarks\": [\n{}\n]}}\n", context().dump(1), lines);
+    }
+
+    bool failed() const { return failed_; }
+
+private:
+    struct Machine {
+        std::string devices;
+        rmsp::Runtime runtime;
+    };
+
+    Json context() const
+    {
+        Json context = run_context("bench_spmv");
+        context["devices"] = Json::array();
+        for (const auto& [name, runtime] : runtimes_) {
+            context["devices"].push_back(
+                {{"set", name}, {"names", device_names(runtime)}, {"transport", runtime.transport()}});
+        }
+        return context;
+    }
+
+    template <class T>
+    void run_all(const NamedMatrix& matrix)
+    {
         const auto begin = Clock::now();
         const rmsp::CsrMatrix<T> a = load<T>(matrix);
         fmt::print("{}: {} x {}, {} nonzeros, {}, loaded in {:.2f} s\n", matrix.name, a.rows, a.cols, a.nnz(),
@@ -65,37 +120,14 @@ public:
         for (auto& [devices, runtime] : runtimes_) {
             for (const std::string& kernel : kernels_for(runtime)) {
                 for (const std::string& which : options_.cases) {
-                    if (!late() && !((which == "rows" || which == "kernel-order") && a.rows != a.cols)) {
+                    if (!(late() && !lines_.kept()) &&
+                        !((which == "rows" || which == "kernel-order") && a.rows != a.cols)) {
                         measure<T>(matrix, a, runtime, devices, kernel, which, x, y);
                     }
                 }
             }
         }
     }
-
-    /// Context, then one measurement a line.
-    std::string document() const
-    {
-        Json context = run_context("bench_spmv");
-        context["devices"] = Json::array();
-        for (const auto& [name, runtime] : runtimes_) {
-            context["devices"].push_back(
-                {{"set", name}, {"names", device_names(runtime)}, {"transport", runtime.transport()}});
-        }
-        std::string lines;
-        for (const Json& entry : benchmarks_) {
-            lines += (lines.empty() ? "" : ",\n") + entry.dump();
-        }
-        return fmt::format("{{\"context\": {},\n\"benchmarks\": [\n{}\n]}}\n", context.dump(1), lines);
-    }
-
-    bool failed() const { return failed_; }
-
-private:
-    struct Machine {
-        std::string devices;
-        rmsp::Runtime runtime;
-    };
 
     template <class T>
     static const char* precision()
@@ -163,6 +195,27 @@ private:
         return names;
     }
 
+    /// Of one of many applies that are asked for one after the other without waiting, by the wall clock: the least of
+    /// three rounds.
+    template <class T>
+    double queued_us(rmsp::Runtime& runtime, rmsp::DistributedMatrix<T>& matrix,
+                     const rmsp::HostVector<T>& x_entries) const
+    {
+        auto x = matrix.make_x(rmsp::Layout::replicated);
+        auto y = matrix.make_y();
+        x.upload(x_entries.data());
+        double least = std::numeric_limits<double>::infinity();
+        for (int round = 0; round < 3; ++round) {
+            const auto begin = Clock::now();
+            for (std::int64_t i = 0; i < 5 * options_.iterations; ++i) {
+                static_cast<void>(matrix.apply_async(T{1}, x, T{0}, y));
+            }
+            runtime.synchronize();
+            least = std::min(least, seconds_since(begin) * 1e6 / static_cast<double>(5 * options_.iterations));
+        }
+        return least;
+    }
+
     template <class T>
     void measure(const NamedMatrix& matrix, const rmsp::CsrMatrix<T>& a, rmsp::Runtime& runtime,
                  const std::string& devices, const std::string& kernel, const std::string& which,
@@ -193,6 +246,9 @@ private:
                 report.verification =
                     rmsp::verify_spmv<T>(a.view(), T{1}, x.data(), T{0}, nullptr, y.data(), options.values);
                 add(name + '/' + cache, report, matrix, devices, kernel, prepared);
+                if (options_.queued && cache == "warm" && which == "replicated") {
+                    benchmarks_.back()["queued_us"] = queued_us(runtime, distributed, x);
+                }
             }
         } catch (const rmsp::Error& e) {
             // Not every format takes, or has room for, every matrix.
@@ -250,6 +306,7 @@ private:
     }
 
     Options options_;
+    ResultLines lines_;
     Clock::time_point start_ = Clock::now();
     std::vector<Machine> runtimes_;
     Json benchmarks_ = Json::array();
@@ -303,7 +360,12 @@ int main(int argc, char** argv)
                    "times that a matrix is made ready, at most; large ones three times or once");
     app.add_option("--limit", options.limit_gbs, "bandwidth limit of a device in GB/s; 0: measured");
     app.add_option("--seconds", options.seconds, "begin no measurement after this time; 0: no limit");
+    app.add_flag("--queued", options.queued,
+                 "also time warm applies to replicated vectors that are queued one after the other, by the wall clock");
     app.add_option("--json", options.json, "file for the results");
+    app.add_option("--lines", options.lines,
+                   "file that each matrix's results are appended to, as a line of JSON; what it has is not measured "
+                   "again, and a matrix that was begun is finished");
     CLI11_PARSE(app, argc, argv);
     return report_errors([&] { return run(options); });
 }

@@ -71,4 +71,8 @@ struct DoctorReport {
 /// \throws Error(usage) for bad options or a described machine, Error(device) if a device cannot be opened
 RMSP_API DoctorReport diagnose(const DoctorOptions& options = {});
 
+/// What this process runs with, by name: "librmsp", and of a build with CUDA "driver", "CUDA runtime", "cuSPARSE" and
+/// others, as the loaded libraries say. Opens no device.
+RMSP_API std::map<std::string, std::string> library_versions();
+
 }  // namespace rmsp

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <rmsp/doctor.hpp>
 #include <rmsp/version.hpp>
 
 #include "core/log.hpp"
@@ -82,3 +83,5 @@ std::vector<transport::TestedTransport> tested_transports(const RuntimeState& ru
 }
 
 }  // namespace rmsp::doctor
+
+std::map<std::string, std::string> rmsp::library_versions() { return doctor::versions(); }

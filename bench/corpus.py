@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""Matrices of bench/corpus.toml as arguments of bench_spmv and bench_spgemm, and what these found: the matrices on
+which another library is faster first, geometric means by family and half, the choice, the preparation, a profile.
+
+usage: bench/corpus.py arguments [--half fit|judge] [--family NAME]... [--most NONZEROS] [--least NONZEROS]
+                                 [--files FOLDER]
+       bench/corpus.py report LINES... [--against PREFIX] [--svg FILE]
+       bench/corpus.py list
+"""
+import argparse
+import json
+import math
+import pathlib
+import sys
+import tomllib
+
+HANDS = 61  # that a bad numbering deals rows to
+CLOSE = 1.05  # a choice within this factor of the best kernel is right
+
+
+def name_of(matrix):
+    """Unique in the corpus, without commas and slashes."""
+    text = matrix.get("generate", matrix.get("file"))
+    if matrix.get("kron", 1) > 1:
+        text += f' x{matrix["kron"]}'
+    return text if matrix["numbering"] == "good" else f'{text} {matrix["numbering"]}'
+
+
+def read_corpus():
+    """Name -> matrix, with its family and half."""
+    path = pathlib.Path(__file__).with_name("corpus.toml")
+    matrices = {}
+    for family in tomllib.loads(path.read_text())["family"]:
+        if family["half"] not in ("fit", "judge"):
+            raise SystemExit(f'{path}: family "{family["name"]}": half is "{family["half"]}", not "fit" or "judge"')
+        for matrix in family["matrices"]:
+            name = name_of(matrix)
+            if name in matrices:
+                raise SystemExit(f'{path}: family "{family["name"]}": there are two matrices "{name}"')
+            if matrix["numbering"] not in ("good", "bad", "random"):
+                raise SystemExit(f'{path}: "{name}": numbering is "{matrix["numbering"]}"')
+            matrices[name] = {**matrix, "family": family["name"], "half": family["half"]}
+    return matrices
+
+
+def file_of(folder, name):
+    return next(iter(sorted(pathlib.Path(folder).glob(f"{name}.mtx*"))), None) if folder else None
+
+
+def print_arguments(options):
+    for name, matrix in read_corpus().items():
+        if options.half and matrix["half"] != options.half or \
+                options.family and matrix["family"] not in options.family or \
+                not options.least <= matrix["nonzeros"] <= options.most:
+            continue
+        words = [name, "values=random"]
+        if "file" in matrix:
+            path = file_of(options.files, matrix["file"])
+            if path is None:
+                continue
+            words.append(f"file={path}")
+        else:
+            words += [f'generate={matrix["generate"]}', f'seed={matrix["seed"]}']
+        if "kron" in matrix:
+            words.append(f'kron={matrix["kron"]}')
+        if matrix["numbering"] == "bad":
+            words.append(f"deal={HANDS}")
+        elif matrix["numbering"] == "random":
+            words.append(f'permute={matrix.get("seed", 1)}')
+        print(",".join(words))
+
+
+def print_list():
+    families = {}
+    for matrix in read_corpus().values():
+        families.setdefault((matrix["half"], matrix["family"]), []).append(matrix["nonzeros"])
+    print("| half | family | matrices | nonzeros |\n|---|---|--:|---|")
+    for (half, family), nonzeros in sorted(families.items()):
+        print(f"| {half} | {family} | {len(nonzeros)} | {min(nonzeros):,} to {max(nonzeros):,} |")
+    print(f"\n{sum(map(len, families.values()))} matrices, {len(families)} families")
+
+
+def geometric_mean(values):
+    values = list(values)
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
+
+
+def quickest(benchmarks, against, field):
+    """(name, time) of the fastest of the others."""
+    times = [(b[field], b["kernel"]) for b in benchmarks if b["kernel"].startswith(against) and b.get(field, 0) > 0]
+    return min(times, default=None)
+
+
+def compared(line, against):
+    """(case, ours, theirs, kernel of theirs, benchmark of ours) of one line of results."""
+    measured = [b for b in line["benchmarks"] if not b.get("error_occurred")]
+    if any("numeric_us" in b for b in measured):
+        ours = next((b for b in measured if b["kernel"].startswith("spgemm") and "/" not in b["kernel"]), None)
+        if ours:
+            yield "SpGEMM, whole", ours["real_time"], quickest(measured, against, "real_time"), ours
+            # Others than REUSE compute everything again.
+            kept = [b for b in measured if "reuse" in b["kernel"] or not against.startswith("cusparse")]
+            yield "SpGEMM, values alone", ours["numeric_us"], quickest(kept, against, "numeric_us"), ours
+        return
+    for cache in ("cold", "warm"):
+        of_cache = [b for b in measured if b.get("cache") == cache]
+        ours = next((b for b in of_cache if b["kernel"] == "auto"), None)
+        if ours:
+            text = "flushed" if cache == "cold" else "in a row, on the device"
+            case = f'SpMV, {line["precision"]}'
+            yield f"{case}, {text}", ours["real_time"], quickest(of_cache, against, "real_time"), ours
+            if "queued_us" in ours:
+                yield f"{case}, in a row, by the wall clock", ours["queued_us"], \
+                    quickest(of_cache, against, "queued_us"), ours
+
+
+def read_lines(paths):
+    """The last result of each matrix and precision of each file, and what was begun twice without an end."""
+    done, begun = {}, {}
+    for path in paths:
+        for text in pathlib.Path(path).read_text().splitlines():
+            try:
+                line = json.loads(text)
+            except json.JSONDecodeError:
+                continue  # cut off with its program
+            key = (str(path), line["matrix"], line["precision"])
+            if line["state"] == "done":
+                done[key] = line
+            else:
+                begun[key] = begun.get(key, 0) + 1
+    return list(done.values()), [key for key in begun if key not in done]
+
+
+def table(title, rows):
+    print(f"\n{title}: " + (f"{len(rows)}" if rows else "none"))
+    if rows:
+        print("\n| matrix | family | half | ours, us | theirs, us | their kernel | ratio |\n"
+              "|---|---|---|--:|--:|---|--:|")
+        for r in rows:
+            print(f'| {r["matrix"]} | {r["family"]} | {r["half"]} | {r["ours"]:.2f} | {r["theirs"]:.2f} | '
+                  f'{r["kernel"]} | {r["ratio"]:.2f} |')
+
+
+def print_case(case, rows):
+    rows.sort(key=lambda r: r["ratio"])
+    worst = rows[0]
+    print(f"\n## {case}\n")
+    for half in ("fit", "judge", None):
+        ratios = [r["ratio"] for r in rows if half in (None, r["half"])]
+        if ratios:
+            print(f'- {half or "both"}: {len(ratios)} matrices, geometric mean {geometric_mean(ratios):.3f}, '
+                  f'least {min(ratios):.2f}, {sum(r < 1 for r in ratios)} below 1')
+    print(f'- the worst: {worst["matrix"]} ({worst["ratio"]:.2f}, {worst["kernel"]})')
+    table("Where the other is faster", [r for r in rows if r["ratio"] < 1])
+    print("\n| family | half | matrices | geometric mean | least |\n|---|---|--:|--:|--:|")
+    families = {}
+    for r in rows:
+        families.setdefault((r["family"], r["half"]), []).append(r["ratio"])
+    for (family, half), ratios in sorted(families.items(), key=lambda f: geometric_mean(f[1])):
+        print(f"| {family} | {half} | {len(ratios)} | {geometric_mean(ratios):.2f} | {min(ratios):.2f} |")
+
+
+def print_choice(lines, corpus, against):
+    """How often "auto" is about as fast as the best kernel of ours, flushed."""
+    costs = []
+    for line in lines:
+        cold = [b for b in line["benchmarks"] if not b.get("error_occurred") and b.get("cache") == "cold"]
+        auto = next((b for b in cold if b["kernel"] == "auto"), None)
+        own = [b for b in cold if b["kernel"] != "auto" and not b["kernel"].startswith(against)]
+        if auto and own:
+            best = min(own, key=lambda b: b["real_time"])
+            costs.append((auto["real_time"] / best["real_time"], line["matrix"], line["precision"], auto["chosen"],
+                          best["kernel"]))
+    if not costs:
+        return
+    print("\n## The choice")
+    for half in ("fit", "judge"):
+        those = [c[0] for c in costs if corpus.get(c[1], {}).get("half") == half]
+        if those:
+            print(f"\n- {half}: within {100 * (CLOSE - 1):.0f} % of the best kernel on "
+                  f"{100 * sum(c <= CLOSE for c in those) / len(those):.0f} % of {len(those)}, the most that a choice "
+                  f"cost {max(those):.2f} times")
+    print("\n| matrix | precision | chosen | best | times the best |\n|---|---|---|---|--:|")
+    for cost, matrix, precision, chosen, best in sorted(costs, reverse=True)[:20]:
+        if cost > CLOSE:
+            print(f"| {matrix} | {precision} | {chosen} | {best} | {cost:.2f} |")
+
+
+def print_setup(lines):
+    """Outliers of the set-up: distribution in nanoseconds a nonzero, preparation in products."""
+    rows = []
+    for line in lines:
+        for b in line["benchmarks"]:
+            if b.get("kernel") == "auto" and b.get("cache") == "cold" and "setup_seconds" in b:
+                seconds = sum(max(times, default=0) for times in b["setup_seconds"].values() if isinstance(times, list))
+                rows.append((b["prepare_seconds"] / (b["real_time"] * 1e-6), seconds * 1e3, line["matrix"],
+                             line["precision"], b["chosen"], b["nonzeros"]))
+    if rows:
+        print("\n## Preparation\n\n| matrix | precision | kernel | nonzeros | products | all of the set-up, ms |\n"
+              "|---|---|---|--:|--:|--:|")
+        for products, seconds, matrix, precision, kernel, nonzeros in sorted(rows, reverse=True)[:20]:
+            print(f"| {matrix} | {precision} | {kernel} | {nonzeros:,} | {products:.0f} | {seconds:.2f} |")
+
+
+def draw_profiles(cases, path):
+    """For each case, the share of the matrices on which a library takes at most so many times the least time (Dolan,
+    More: "Benchmarking optimization software with performance profiles", 2002)."""
+    width, height, margin, most = 360, 260, 45, 4.0
+    columns = 2
+    out = []
+    for i, (case, rows) in enumerate(cases.items()):
+        left, top = (i % columns) * width + margin, (i // columns) * height + 30
+        w, h = width - margin - 20, height - 75
+
+        def x(t):
+            return left + w * math.log(t) / math.log(most)
+
+        out.append(f'<text x="{left}" y="{top - 8}" font-weight="bold">{case} ({len(rows)})</text>')
+        for share in (0, 0.25, 0.5, 0.75, 1):
+            y = top + h * (1 - share)
+            out.append(f'<path d="M{left} {y:.1f}h{w}" stroke="#ddd"/><text x="{left - 6}" y="{y + 4:.1f}" '
+                       f'text-anchor="end">{share:.2f}</text>')
+        for t in (1, 1.5, 2, 3, 4):
+            out.append(f'<text x="{x(t):.1f}" y="{top + h + 14}" text-anchor="middle">{t}</text>')
+        out.append(f'<text x="{left + w / 2}" y="{top + h + 28}" text-anchor="middle">times the least</text>')
+        for colour, times in (("#08519c", [max(1, 1 / r["ratio"]) for r in rows]),
+                              ("#d08020", [max(1, r["ratio"]) for r in rows])):
+            d = f"M{left} {top + h}"
+            for n, t in enumerate(sorted(t for t in times if t <= most), 1):
+                d += f'H{x(t):.1f}V{top + h * (1 - n / len(rows)):.1f}'
+            out.append(f'<path d="{d}H{left + w}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
+    rows = -(-len(cases) // columns)
+    legend = rows * height + 14
+    out.append(f'<text x="{margin}" y="{legend}" fill="#08519c">librmsp</text>'
+               f'<text x="{margin + 70}" y="{legend}" fill="#d08020">the best of the other</text>')
+    pathlib.Path(path).write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{columns * width}" height="{legend + 10}" '
+        f'font-family="sans-serif" font-size="10"><rect width="100%" height="100%" fill="#fff"/>'
+        + "\n".join(out) + "</svg>\n")
+
+
+def report(options):
+    corpus = read_corpus()
+    lines, ended = read_lines(options.lines)
+    if not lines:
+        raise SystemExit("no results in " + " ".join(options.lines))
+    for context in sorted({json.dumps([line["context"]["commit"], line["context"]["devices"],
+                                       line["context"]["versions"]]) for line in lines}):
+        commit, devices, versions = json.loads(context)
+        print(f"commit {commit}; {json.dumps(devices)}; " + ", ".join(f"{k} {v}" for k, v in sorted(versions.items())))
+    everything = [b for line in lines for b in line["benchmarks"]]
+    wrong = [b["name"] for b in everything if b.get("verified") is False]
+    print(f"\n{len({line['matrix'] for line in lines})} matrices of {len(corpus)}, {len(everything)} measurements, "
+          f"{len(wrong)} wrong")
+    for name in wrong:
+        print(f"- WRONG: {name}")
+    for _, matrix, precision in ended:
+        print(f"- begun and not finished: {matrix}, {precision}")
+    for b in everything:
+        if b.get("error_occurred") and not b.get("kernel", "").startswith(options.against):
+            print(f'- not measured: {b["name"]}: {b["error_message"]}')
+    cases = {}
+    for line in lines:
+        of = corpus.get(line["matrix"], {"family": "others", "half": "-"})
+        for case, ours, theirs, _ in compared(line, options.against):
+            if theirs:
+                cases.setdefault(case, []).append(
+                    {"matrix": line["matrix"], "family": of["family"], "half": of["half"], "ours": ours,
+                     "theirs": theirs[0], "kernel": theirs[1], "ratio": theirs[0] / ours})
+    for case, rows in cases.items():
+        print_case(case, rows)
+    print_choice(lines, corpus, options.against)
+    print_setup(lines)
+    if options.svg and cases:
+        draw_profiles(cases, options.svg)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    arguments = commands.add_parser("arguments")
+    arguments.add_argument("--half", choices=("fit", "judge"))
+    arguments.add_argument("--family", action="append")
+    arguments.add_argument("--most", type=float, default=math.inf)
+    arguments.add_argument("--least", type=float, default=0)
+    arguments.add_argument("--files")
+    of_report = commands.add_parser("report")
+    of_report.add_argument("lines", nargs="+")
+    of_report.add_argument("--against", default="cusparse")
+    of_report.add_argument("--svg")
+    commands.add_parser("list")
+    options = parser.parse_args()
+    {"arguments": print_arguments, "report": report, "list": lambda _: print_list()}[options.command](options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
