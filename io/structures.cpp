@@ -238,11 +238,11 @@ CsrMatrix<T> ragged(const Arguments& n, const GenerateOptions& options)
 }
 
 template <class T>
-CsrMatrix<T> diagonals(const Arguments& n, const GenerateOptions& options)
+CsrMatrix<T> multidiagonal(const Arguments& n, const GenerateOptions& options)
 {
-    require_at_least(1, "diagonals", {{"count", n[1]}});
+    require_at_least(1, "multidiagonal", {{"count", n[1]}});
     const std::int64_t rows = n[0];
-    require_room<T>("diagonals", rows, wide(rows));
+    require_room<T>("multidiagonal", rows, wide(rows));
     const std::int64_t others = std::min(n[1] - 1, std::max<std::int64_t>(0, 2 * rows - 2));
     // Distances from the main diagonal but 0: n - 1 below and n - 1 above.
     Columns distances;
@@ -253,7 +253,7 @@ CsrMatrix<T> diagonals(const Arguments& n, const GenerateOptions& options)
         d -= d < rows - 1 ? rows - 1 : rows - 2;
     }
     distances.insert(std::lower_bound(distances.begin(), distances.end(), 0), 0);
-    return build<T>("diagonals", rows, rows, wide(rows) * wide(others + 1) / 2, options,
+    return build<T>("multidiagonal", rows, rows, wide(rows) * wide(others + 1) / 2, options,
                     [rows, distances = std::move(distances)](std::int64_t r, Columns& columns) {
                         for (const std::int64_t d : distances) {
                             if (r + d >= 0 && r + d < rows) {
@@ -400,8 +400,8 @@ CsrMatrix<T> generate_structure(std::string_view name, const std::array<std::int
     if (name == "ragged") {
         return ragged<T>(n, options);
     }
-    if (name == "diagonals") {
-        return diagonals<T>(n, options);
+    if (name == "multidiagonal") {
+        return multidiagonal<T>(n, options);
     }
     if (name == "thinned") {
         return thinned<T>(n, options);

@@ -21,7 +21,7 @@ inline constexpr std::array<Generator, 11> structures{{
     {"tetrahedra", {"nx", "ny", "nz"}},
     {"neighbours", {"points", "dimensions", "per_row"}},
     {"ragged", {"nx", "ny", "nz", "most"}},
-    {"diagonals", {"rows", "count"}},
+    {"multidiagonal", {"rows", "count"}},
     {"thinned", {"rows", "half_band", "per_row"}},
     {"arrow", {"rows", "width"}},
     {"hubs", {"rows", "per_row", "hub_rows", "hub_columns"}},

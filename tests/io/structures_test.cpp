@@ -100,7 +100,7 @@ TEST(Structures, RaggedBlocksAreFull)
 
 TEST(Structures, DiagonalsAreWhole)
 {
-    const CsrMatrix<double> a = made("diagonals 50 4");
+    const CsrMatrix<double> a = made("multidiagonal 50 4");
     expect_canonical(a);
     std::set<std::int64_t> distances;
     for (std::int64_t row = 0; row < 50; ++row) {
@@ -116,8 +116,8 @@ TEST(Structures, DiagonalsAreWhole)
         entries += 50 - std::abs(d);
     }
     EXPECT_EQ(a.nnz(), entries);
-    EXPECT_EQ(made("diagonals 5 100").nnz(), 25);
-    EXPECT_EQ(made("diagonals 1 3").nnz(), 1);
+    EXPECT_EQ(made("multidiagonal 5 100").nnz(), 25);
+    EXPECT_EQ(made("multidiagonal 1 3").nnz(), 1);
 }
 
 TEST(Structures, ThinnedBandsAndGaps)
@@ -191,7 +191,7 @@ TEST(Structures, EveryGeneratorTakesSizesOfNoneAndOne)
 TEST(Structures, SameOnAnyNumberOfThreadsAndDifferentBySeed)
 {
     for (const char* what :
-         {"triangles 90 80", "tetrahedra 20 21 22", "neighbours 9000 3 12", "ragged 15 15 15 4", "diagonals 9000 6",
+         {"triangles 90 80", "tetrahedra 20 21 22", "neighbours 9000 3 12", "ragged 15 15 15 4", "multidiagonal 9000 6",
           "thinned 9000 40 7", "hubs 9000 4 3 3", "gaps 9000 5 3", "program 9000 20000 5 3"}) {
         SCOPED_TRACE(what);
         const CsrMatrix<double> a = generate<double>(what);
@@ -219,7 +219,7 @@ TEST(Structures, BadSizesAreNamed)
     EXPECT_EQ(message("neighbours 10 2 0"), "neighbours: per_row is 0, it must be at least 1");
     EXPECT_EQ(message("ragged 2 2 2 0"), "ragged: most is 0, it must be at least 1");
     EXPECT_EQ(message("gaps 5 2 0"), "gaps: nth is 0, it must be at least 1");
-    EXPECT_EQ(message("diagonals 5 0"), "diagonals: count is 0, it must be at least 1");
+    EXPECT_EQ(message("multidiagonal 5 0"), "multidiagonal: count is 0, it must be at least 1");
     EXPECT_EQ(
         message("hubs 5 2 1"),
         "generated matrix \"hubs 5 2 1\": hub_columns is missing (usage: hubs rows per_row hub_rows hub_columns)");
@@ -227,7 +227,7 @@ TEST(Structures, BadSizesAreNamed)
     message("arrow 9000000000000000000 9000000000000000000");
     for (const char* what : {"arrow 1000000000000 1000000", "thinned 1000000000000000 5 5", "gaps 1000000000000000 1 9",
                              "program 1000000000000000 5 1 1", "ragged 1000000 1000000 1000 2",
-                             "neighbours 1000000000000000 3 9", "diagonals 9000000000000000000 9"}) {
+                             "neighbours 1000000000000000 3 9", "multidiagonal 9000000000000000000 9"}) {
         SCOPED_TRACE(what);
         EXPECT_THROW(made(what), Error);
     }
