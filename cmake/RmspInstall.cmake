@@ -13,8 +13,12 @@ set_target_properties(rmsp_c PROPERTIES INSTALL_RPATH "$ORIGIN")
 # CUDA's libraries are often known to the build only.
 set_target_properties(rmsp mspmv PROPERTIES INSTALL_RPATH_USE_LINK_PATH TRUE)
 
+# All that `cmake --install` copies, for builds that leave tests and examples out.
+add_custom_target(installed DEPENDS rmsp rmsp_c mspmv)
 set(without_cluster "")
-if(NOT RMSP_HAVE_MPI)
+if(RMSP_HAVE_MPI)
+    add_dependencies(installed rmsp_cluster mspmv-mpi)
+else()
     set(without_cluster PATTERN "cluster.hpp" EXCLUDE)
 endif()
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rmsp")
