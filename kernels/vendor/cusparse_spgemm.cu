@@ -6,6 +6,9 @@
 #include <kernels/steps/support/support.hpp>
 #include <kernels/vendor/cusparse.cuh>
 
+// cuSPARSE 13 deprecates cusparseSpGEMMreuse_*, but offers nothing else that computes values anew in a known structure.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 namespace rmsp::kernels {
 namespace {
 
