@@ -67,8 +67,8 @@ struct OfB {
 };
 
 /// A row for each group of `Lanes` threads of a warp, row < 0: none; all of the warp take part. Says whether the row is
-/// a twin.
-template <int Lanes>
+/// a twin. `Ahead` columns of a lane are loaded before the first is used.
+template <int Lanes, int Ahead = 1>
 __device__ __forceinline__ bool analyze_row_of_b(const Pattern& b, const OfB& to, std::int64_t row, int lane)
 {
     const bool active = row >= 0;
@@ -80,38 +80,50 @@ __device__ __forceinline__ bool analyze_row_of_b(const Pattern& b, const OfB& to
     std::int32_t count = 0;
     std::int32_t before = -1;  // the column before this group's
     bool rising = true;
-    for (std::int64_t at = 0; __any_sync(whole_warp, at < entries); at += Lanes) {
-        const bool in = at + lane < entries;
-        const std::int32_t column = in ? __ldg(b.col_idx + begin + at + lane) : most;
-        const std::int32_t left = __shfl_up_sync(whole_warp, column, 1, Lanes);
-        twin = twin && (!in || column == __ldg(b.col_idx + begin - entries + at + lane));
-        rising = rising && (!in || column > (lane == 0 ? before : left));
-        before = __shfl_sync(whole_warp, column, Lanes - 1, Lanes);
-        first = min(first, column);
-        last = in ? max(last, column) : last;
-        const std::int32_t word = column >> 5;
-        std::uint32_t mask = in ? 1u << (column & 31) : 0u;
-        const bool head = in && (lane == 0 || left >> 5 != word);
-        const unsigned heads = __ballot_sync(whole_warp, head);
-        // The first of neighbours with the same word collects the bits of all, as far as any run of them in the warp
-        // goes. In rows out of order it may take a bit twice, which does no harm.
-        unsigned runs = __ballot_sync(whole_warp, in && !head);
+    for (std::int64_t chunk = 0; __any_sync(whole_warp, chunk < entries); chunk += Lanes * Ahead) {
+        std::int32_t columns[Ahead];
+        std::int32_t twins_column[Ahead];
 #pragma unroll
-        for (int d = 1; d < Lanes; d *= 2) {
-            if (runs == 0) {
-                break;
+        for (int u = 0; u < Ahead; ++u) {
+            const std::int64_t at = chunk + u * Lanes + lane;
+            columns[u] = at < entries ? __ldg(b.col_idx + begin + at) : most;
+            twins_column[u] = twin && at < entries ? __ldg(b.col_idx + begin - entries + at) : most;
+        }
+#pragma unroll
+        for (int u = 0; u < Ahead; ++u) {
+            const std::int64_t at = chunk + u * Lanes;
+            const bool in = at + lane < entries;
+            const std::int32_t column = columns[u];
+            const std::int32_t left = __shfl_up_sync(whole_warp, column, 1, Lanes);
+            twin = twin && column == twins_column[u];
+            rising = rising && (!in || column > (lane == 0 ? before : left));
+            before = __shfl_sync(whole_warp, column, Lanes - 1, Lanes);
+            first = min(first, column);
+            last = in ? max(last, column) : last;
+            const std::int32_t word = column >> 5;
+            std::uint32_t mask = in ? 1u << (column & 31) : 0u;
+            const bool head = in && (lane == 0 || left >> 5 != word);
+            const unsigned heads = __ballot_sync(whole_warp, head);
+            // The first of neighbours with the same word collects the bits of all, as far as any run of them in the
+            // warp goes. In rows out of order it may take a bit twice, which does no harm.
+            unsigned runs = __ballot_sync(whole_warp, in && !head);
+#pragma unroll
+            for (int d = 1; d < Lanes; d *= 2) {
+                if (runs == 0) {
+                    break;
+                }
+                const std::int32_t other_word = __shfl_down_sync(whole_warp, word, d, Lanes);
+                const std::uint32_t other = __shfl_down_sync(whole_warp, mask, d, Lanes);
+                mask |= lane + d < Lanes && other_word == word ? other : 0u;
+                runs &= runs >> d;
             }
-            const std::int32_t other_word = __shfl_down_sync(whole_warp, word, d, Lanes);
-            const std::uint32_t other = __shfl_down_sync(whole_warp, mask, d, Lanes);
-            mask |= lane + d < Lanes && other_word == word ? other : 0u;
-            runs &= runs >> d;
+            const unsigned own_heads = heads & group_mask<Lanes>();
+            if (head) {
+                const unsigned below = (1u << (threadIdx.x % 32)) - 1u;
+                to.words[begin + count + __popc(own_heads & below)] = {word, mask};
+            }
+            count += __popc(own_heads);
         }
-        const unsigned own_heads = heads & group_mask<Lanes>();
-        if (head) {
-            const unsigned below = (1u << (threadIdx.x % 32)) - 1u;
-            to.words[begin + count + __popc(own_heads & below)] = {word, mask};
-        }
-        count += __popc(own_heads);
     }
 #pragma unroll
     for (int d = Lanes / 2; d > 0; d /= 2) {
@@ -145,7 +157,7 @@ __global__ void __launch_bounds__(threads) analyze_b_kernel(Pattern b, RowRange 
         for (unsigned rest = __ballot_sync(whole_warp, is_long && lane == 0); rest != 0; rest &= rest - 1) {
             const int source = __ffs(static_cast<int>(rest)) - 1;
             const std::int64_t its = __shfl_sync(whole_warp, row, source);
-            const bool found = analyze_row_of_b<32>(b, to, its, static_cast<int>(threadIdx.x) % 32);
+            const bool found = analyze_row_of_b<32, 4>(b, to, its, static_cast<int>(threadIdx.x) % 32);
             twin = its == row ? found : twin;
         }
     }
@@ -173,6 +185,69 @@ __device__ __forceinline__ int group_of(const std::uint8_t* twins, std::int64_t 
     return group;
 }
 
+/// What analyze_a() adds up of the rows of B that a row of A touches.
+struct RowSums {
+    std::int32_t first;
+    std::int32_t last;
+    long long words;
+    long long products;
+    std::int32_t longest;
+
+    static __device__ __forceinline__ RowSums none() { return {most, -1, 0, 0, 0}; }
+    __device__ __forceinline__ void add(int4 b) { add(RowSums{b.x, b.y, b.z, b.w, b.w}); }
+    __device__ __forceinline__ void add(const RowSums& other)
+    {
+        first = min(first, other.first);
+        last = max(last, other.last);
+        words += other.words;
+        products += other.products;
+        longest = max(longest, other.longest);
+    }
+    /// Those of each group of `Lanes` threads of a warp, to all of its threads. The whole warp takes part.
+    template <int Lanes>
+    __device__ __forceinline__ void add_lanes()
+    {
+#pragma unroll
+        for (int d = Lanes / 2; d > 0; d /= 2) {
+            add(RowSums{__shfl_xor_sync(whole_warp, first, d), __shfl_xor_sync(whole_warp, last, d),
+                        __shfl_xor_sync(whole_warp, words, d), __shfl_xor_sync(whole_warp, products, d),
+                        __shfl_xor_sync(whole_warp, longest, d)});
+        }
+    }
+};
+
+__device__ __forceinline__ int4 row_of_b(const RowOfB* b_rows, std::int32_t row)
+{
+    return __ldg(reinterpret_cast<const int4*>(b_rows + row));
+}
+
+/// Entries begin + thread, + threads, ... of A up to `end`, by all threads of a block. Loads that do not depend on each
+/// other come together.
+__device__ __forceinline__ RowSums sum_long_row(const std::int32_t* columns, const RowOfB* b_rows, std::int64_t begin,
+                                                std::int64_t end)
+{
+    constexpr int in_flight = 4;
+    RowSums sums = RowSums::none();
+    for (std::int64_t i = begin + threadIdx.x; i < end; i += in_flight * threads) {
+        std::int32_t k[in_flight];
+        int4 row[in_flight];
+#pragma unroll
+        for (int u = 0; u < in_flight; ++u) {
+            k[u] = i + u * threads < end ? __ldg(columns + i + u * threads) : -1;
+        }
+#pragma unroll
+        for (int u = 0; u < in_flight; ++u) {
+            row[u] = k[u] >= 0 ? row_of_b(b_rows, k[u]) : int4{most, -1, 0, 0};
+        }
+#pragma unroll
+        for (int u = 0; u < in_flight; ++u) {
+            sums.add(row[u]);
+        }
+    }
+    return sums;
+}
+
+/// Groups of `Lanes` threads a row; the whole block takes long rows one after the other, at last.
 template <int Lanes>
 __global__ void __launch_bounds__(threads)
     analyze_a_kernel(Pattern a, const RowOfB* __restrict__ b_rows, const std::uint8_t* __restrict__ twins,
@@ -182,6 +257,14 @@ __global__ void __launch_bounds__(threads)
     __shared__ unsigned histogram[classes];
     __shared__ int widest[classes];
     __shared__ long long sums[threads / 32];
+    constexpr std::int64_t longest_row = 64 * Lanes;
+    constexpr int most_long = 64;
+    __shared__ std::int64_t long_rows[most_long];
+    __shared__ int long_count;
+    __shared__ RowSums of_warps[threads / 32];
+    if (threadIdx.x == 0) {
+        long_count = 0;
+    }
     if (threadIdx.x < classes) {
         histogram[threadIdx.x] = 0;
         widest[threadIdx.x] = 0;
@@ -195,56 +278,76 @@ __global__ void __launch_bounds__(threads)
     long long all_longest = 0;
     int most_in_group = 0;
     int most_products = 0;
+    const auto finish = [&](std::int64_t row, const RowSums& of_row) {
+        const RowBounds found{of_row.first, of_row.last,
+                              static_cast<std::int32_t>(min(of_row.words, static_cast<long long>(most))),
+                              static_cast<std::int32_t>(min(of_row.products, static_cast<long long>(most)))};
+        bounds[row] = found;
+        row_nnz[row] = 0;
+        const int group = grouping ? group_of(twins, row, a.rows) : 1;
+        groups[row] = static_cast<std::uint8_t>(group);
+        most_in_group = max(most_in_group, group);
+        most_products = max(most_products, found.products);
+        all_products += of_row.products;
+        all_longest += of_row.longest;
+        if (group > 0) {
+            const StructureClass as = structure_class(found, shared_limit, few);
+            const int c = static_cast<int>(as);
+            atomicAdd(histogram + c, 1u);
+            if (const int words_of_span = static_cast<int>(found.span_words()); words_of_span > widest[c]) {
+                atomicMax(widest + c, words_of_span);
+            }
+            all_bounds += is_few(as) ? 0 : min(of_row.words, static_cast<long long>(found.span_words()));
+        }
+    };
     // The same number of steps for all threads of a warp.
     for (std::int64_t tile = std::int64_t{blockIdx.x} * (threads / Lanes); tile < a.rows;
          tile += std::int64_t{gridDim.x} * (threads / Lanes)) {
         const std::int64_t row = tile + threadIdx.x / Lanes;
-        const bool active = row < a.rows;
+        bool active = row < a.rows;
         const std::int64_t begin = active ? a.row_ptr[row] : 0;
-        const std::int64_t end = active ? a.row_ptr[row + 1] : 0;
-        std::int32_t first = most;
-        std::int32_t last = -1;
-        long long words = 0;
-        long long products = 0;
-        std::int32_t longest = 0;
-        for (std::int64_t i = begin + lane; i < end; i += Lanes) {
-            const int4 raw = __ldg(reinterpret_cast<const int4*>(b_rows + __ldg(a.col_idx + i)));
-            first = min(first, raw.x);
-            last = max(last, raw.y);
-            words += raw.z;
-            products += raw.w;
-            longest = max(longest, raw.w);
-        }
-        __syncwarp();
-#pragma unroll
-        for (int d = Lanes / 2; d > 0; d /= 2) {
-            first = min(first, __shfl_xor_sync(whole_warp, first, d));
-            last = max(last, __shfl_xor_sync(whole_warp, last, d));
-            words += __shfl_xor_sync(whole_warp, words, d);
-            products += __shfl_xor_sync(whole_warp, products, d);
-            longest = max(longest, __shfl_xor_sync(whole_warp, longest, d));
-        }
-        if (active && lane == 0) {
-            const RowBounds found{first, last, static_cast<std::int32_t>(min(words, static_cast<long long>(most))),
-                                  static_cast<std::int32_t>(min(products, static_cast<long long>(most)))};
-            bounds[row] = found;
-            row_nnz[row] = 0;
-            const int group = grouping ? group_of(twins, row, a.rows) : 1;
-            groups[row] = static_cast<std::uint8_t>(group);
-            most_in_group = max(most_in_group, group);
-            most_products = max(most_products, found.products);
-            all_products += products;
-            all_longest += longest;
-            if (group > 0) {
-                const StructureClass as = structure_class(found, shared_limit, few);
-                const int c = static_cast<int>(as);
-                atomicAdd(histogram + c, 1u);
-                if (const int words_of_span = static_cast<int>(found.span_words()); words_of_span > widest[c]) {
-                    atomicMax(widest + c, words_of_span);
+        std::int64_t end = active ? a.row_ptr[row + 1] : 0;
+        if (__any_sync(whole_warp, end - begin > longest_row)) {
+            int place = most_long;
+            if (end - begin > longest_row && lane == 0) {
+                place = atomicAdd(&long_count, 1);
+                if (place < most_long) {
+                    long_rows[place] = row;
                 }
-                all_bounds += is_few(as) ? 0 : min(words, static_cast<long long>(found.span_words()));
+            }
+            // What the list has no room for is worked on here.
+            if (__shfl_sync(whole_warp, place, 0, Lanes) < most_long) {
+                active = false;
+                end = begin;
             }
         }
+        RowSums of_row = RowSums::none();
+        for (std::int64_t i = begin + lane; i < end; i += Lanes) {
+            of_row.add(row_of_b(b_rows, __ldg(a.col_idx + i)));
+        }
+        __syncwarp();
+        of_row.add_lanes<Lanes>();
+        if (active && lane == 0) {
+            finish(row, of_row);
+        }
+    }
+    __syncthreads();
+    for (int i = 0; i < min(long_count, most_long); ++i) {
+        const std::int64_t row = long_rows[i];
+        RowSums of_row = sum_long_row(a.col_idx, b_rows, a.row_ptr[row], a.row_ptr[row + 1]);
+        __syncwarp();
+        of_row.add_lanes<32>();
+        if (threadIdx.x % 32 == 0) {
+            of_warps[threadIdx.x / 32] = of_row;
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            for (int warp = 1; warp < threads / 32; ++warp) {
+                of_row.add(of_warps[warp]);
+            }
+            finish(row, of_row);
+        }
+        __syncthreads();
     }
     all_products = cuda::block_sum<threads>(all_products, sums);
     __syncthreads();
@@ -279,13 +382,27 @@ __global__ void __launch_bounds__(threads)
     const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     const bool active = row < a.rows;
+    const std::int64_t begin = active ? a.row_ptr[row] : 0;
     const std::int64_t end = active ? a.row_ptr[row + 1] : 0;
-    long long sum = 0;
-    for (std::int64_t i = active ? a.row_ptr[row] + lane : 0; i < end; i += Lanes) {
-        const std::int64_t k = __ldg(a.col_idx + i);
-        sum += b_ptr[k + 1] - b_ptr[k];
+    const auto count = [&](std::int64_t first, std::int64_t last, int step) {
+        long long products = 0;
+        for (std::int64_t i = first; i < last; i += step) {
+            const std::int64_t k = __ldg(a.col_idx + i);
+            products += b_ptr[k + 1] - b_ptr[k];
+        }
+        __syncwarp();
+        return products;
+    };
+    const bool is_long = end - begin > 16 * Lanes;
+    long long sum = cuda::group_sum(count(begin + lane, is_long ? begin : end, Lanes), Lanes);
+    // Long rows have the whole warp, one after the other.
+    for (unsigned rest = __ballot_sync(whole_warp, is_long && lane == 0); rest != 0; rest &= rest - 1) {
+        const int source = __ffs(static_cast<int>(rest)) - 1;
+        const std::int64_t from = __shfl_sync(whole_warp, begin, source);
+        const std::int64_t to = __shfl_sync(whole_warp, end, source);
+        const long long its = __shfl_sync(whole_warp, cuda::group_sum(count(from + threadIdx.x % 32, to, 32), 32), 0);
+        sum = static_cast<int>(threadIdx.x) % 32 == source ? its : sum;
     }
-    sum = cuda::group_sum(sum, Lanes);
     if (active && lane == 0) {
         out[row] = sum;
     }

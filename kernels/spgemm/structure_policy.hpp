@@ -18,6 +18,10 @@ enum class StructureClass : std::uint8_t {
     sort64,
     sort128,
     sort256,
+    hash512,  ///< a block: a larger hash table of words, then sorted; up to 512 pairs, and so on
+    hash1024,
+    hash2048,
+    hash4096,
     bits32,  ///< a warp: bitmap of up to 32 words, and so on
     bits128,
     bits512,
@@ -33,10 +37,11 @@ struct StructureLimits {
     std::int64_t words_per_pair = 16;         ///< a bitmap with more words than this for each pair is mostly empty
     std::int64_t pairs_of_a_warp = 4096;      ///< a row with more takes a block,
     std::int64_t pairs_of_a_block = 1 << 16;  ///< with more than this the largest one, however narrow its bitmap is
+    std::int64_t static_bytes = 16 << 10;     ///< of shared memory that stay free for what a block takes besides
     bool operator==(const StructureLimits&) const = default;
 };
 
-/// Products that a class of kind few takes, pairs that one of kind sort takes, words that a bitmap holds.
+/// Products that a class of kind few takes, pairs that one of kind sort or hash takes, words that a bitmap holds.
 constexpr int structure_capacity(StructureClass c)
 {
     switch (c) {
@@ -59,10 +64,15 @@ constexpr int structure_capacity(StructureClass c)
         case StructureClass::sort256:
             return 256;
         case StructureClass::bits512:
+        case StructureClass::hash512:
             return 512;
+        case StructureClass::hash1024:
+            return 1024;
         case StructureClass::bits2048:
+        case StructureClass::hash2048:
             return 2048;
         case StructureClass::bits4096:
+        case StructureClass::hash4096:
             return 4096;
         case StructureClass::bits8192:
             return 8192;
@@ -76,6 +86,7 @@ constexpr int structure_capacity(StructureClass c)
 }
 constexpr bool is_few(StructureClass c) { return c >= StructureClass::few8 && c <= StructureClass::few64; }
 constexpr bool sorts(StructureClass c) { return c >= StructureClass::sort32 && c <= StructureClass::sort256; }
+constexpr bool hashes(StructureClass c) { return c >= StructureClass::hash512 && c <= StructureClass::hash4096; }
 
 /// Words of the summary of a bitmap: a bit for each word.
 constexpr int summary_words(int words) { return (words + 31) / 32; }
@@ -99,6 +110,11 @@ constexpr Shape structure_shape(StructureClass c, int capacity)
 {
     if (sorts(c)) {
         return {128, 32, std::int64_t{2} * capacity * 8};
+    }
+    if (hashes(c)) {
+        // Twice as many slots as pairs, of a word's number and mask, and the words that were found.
+        const int threads = capacity <= 1024 ? 128 : capacity <= 2048 ? 256 : 512;
+        return {threads, threads, std::int64_t{3} * capacity * 8};
     }
     const std::int64_t bytes = 4 * (std::int64_t{capacity} + summary_words(capacity));
     switch (c) {
@@ -144,13 +160,26 @@ constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shar
                : pairs == 128 ? StructureClass::sort128
                               : StructureClass::sort256;
     }
+    const StructureClass table = row.words <= 512    ? StructureClass::hash512
+                                 : row.words <= 1024 ? StructureClass::hash1024
+                                 : row.words <= 2048 ? StructureClass::hash2048
+                                                     : StructureClass::hash4096;
     const StructureClass widest = widest_bitmap(shared_limit);
     const StructureClass fitting = row.words > limits.pairs_of_a_block ? StructureClass::bits51200
                                    : words <= 4096                     ? StructureClass::bits4096
                                    : words <= 8192                     ? StructureClass::bits8192
                                    : words <= 16384                    ? StructureClass::bits16384
                                                                        : StructureClass::bits51200;
-    return fitting < widest ? fitting : widest;
+    const StructureClass bitmap = fitting < widest ? fitting : widest;
+    // The fewer bytes a row takes of a multiprocessor, the more rows are under way; sorting has its price. A row that
+    // is wider than the bitmap would be read again for each part of it.
+    const std::int64_t table_bytes = structure_shape(table, structure_capacity(table)).bytes;
+    const std::int64_t bitmap_bytes = structure_shape(bitmap, bitmap_words(bitmap, words)).bytes;
+    const bool in_parts = words > structure_capacity(bitmap);
+    return row.words <= structure_capacity(table) && table_bytes + limits.static_bytes <= shared_limit &&
+                   (in_parts || 2 * table_bytes <= bitmap_bytes)
+               ? table
+               : bitmap;
 }
 
 /// Blocks for a multiprocessor, at most: enough to keep it full; each takes several rows, since its shared memory is
@@ -172,7 +201,7 @@ constexpr std::int64_t pool_words(std::int64_t bound) { return bound / 4 * 3 + b
 constexpr bool grows_into_next(StructureClass c)
 {
     return c != StructureClass::none && c != StructureClass::few64 && c != StructureClass::sort256 &&
-           c != StructureClass::bits2048 && c < StructureClass::bits4096;
+           c != StructureClass::hash4096 && c != StructureClass::bits2048 && c < StructureClass::bits4096;
 }
 
 }  // namespace rmsp::kernels::spgemm

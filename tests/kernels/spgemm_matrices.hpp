@@ -168,6 +168,14 @@ std::vector<Pair<T>> pairs()
     const HostCsr<T> of_all = matrix<T>(70000, {70000, 3}, 1);
     add("a row of A meets 70000 rows of B", of_all, std::move(in_disorder));
     add("a row of A meets 70000 rows of B, some columns often", of_all, std::move(in_heaps));
+    // Rows of C of a few hundred to a few thousand words that lie far apart, alone and as twins.
+    add("words far apart", matrix<T>(400, lengths(12, 200, 3), 1), matrix<T>(3000000, lengths(400, 40, 4), 2));
+    add("words far apart, twins", with_unknowns(matrix<T>(200, lengths(8, 60, 3), 1), 2),
+        with_unknowns(matrix<T>(1500000, lengths(200, 40, 4), 2), 2));
+    std::vector<std::int64_t> two_long(300, 2);
+    two_long[7] = 5000;
+    two_long[250] = 3001;
+    add("long rows of A among short ones", matrix<T>(8000, two_long, 1), matrix<T>(9000, lengths(8000, 4, 4), 2));
     add("2^31 - 1 columns", matrix<T>(50, lengths(60, 6, 3), 1), matrix<T>(widest, lengths(50, 300, 4), 2));
     add("2^31 - 1 columns, long rows", matrix<T>(30, {30, 2, 60}, 1), matrix<T>(widest, repeated(30, 1500), 2));
     return all;

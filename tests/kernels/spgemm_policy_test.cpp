@@ -39,7 +39,7 @@ TEST(SpgemmPolicy, StructureClassHoldsTheRow)
             for (const std::int32_t words : {0, 1, 31, 32, 33, 64, 65, 128, 256, 257, 4096, 5000, 10'000'000}) {
                 const RowBounds r = row(17, 16 + span, words, words);
                 const StructureClass c = structure_class(r, shared, 0);
-                const int capacity = sorts(c) ? structure_capacity(c) : bitmap_words(c, r.span_words());
+                const int capacity = sorts(c) || hashes(c) ? structure_capacity(c) : bitmap_words(c, r.span_words());
                 const Shape shape = structure_shape(c, capacity);
                 SCOPED_TRACE(testing::Message() << span << " columns, " << words << " words, class " << int(c));
                 EXPECT_EQ(c == StructureClass::none, words == 0);
@@ -51,6 +51,9 @@ TEST(SpgemmPolicy, StructureClassHoldsTheRow)
                     EXPECT_LE(words, structure_capacity(c));
                     // Distance and slot in one 32-bit key.
                     EXPECT_LE(r.span_words() * 2 * structure_capacity(c), std::int64_t{1} << 32);
+                } else if (hashes(c)) {
+                    EXPECT_LE(words, structure_capacity(c));
+                    EXPECT_EQ(structure_capacity(c) & (structure_capacity(c) - 1), 0);  // it is sorted as a whole
                 } else {
                     EXPECT_TRUE(r.span_words() <= capacity || c == widest_bitmap(shared));
                     EXPECT_LE(capacity, structure_capacity(c));
@@ -58,6 +61,32 @@ TEST(SpgemmPolicy, StructureClassHoldsTheRow)
             }
         }
     }
+}
+
+TEST(SpgemmPolicy, WordsFarApartTakeATable)
+{
+    // A badly numbered 27-point stencil of a million rows: 27 rows of B of 27 words each.
+    EXPECT_EQ(structure_class(row(0, 999'999, 729, 729), h200_shared, most_few), StructureClass::hash1024);
+    EXPECT_EQ(structure_class(row(0, 999'999, 300, 400), a100_shared, most_few), StructureClass::hash512);
+    EXPECT_EQ(structure_class(row(0, 999'999, 2048, 5000), h200_shared, most_few), StructureClass::hash2048);
+    EXPECT_EQ(structure_class(row(0, 1'599'999, 4096, 5000), h200_shared, most_few), StructureClass::hash4096);
+    // More words than a table holds, or no room for so large a one.
+    EXPECT_EQ(structure_class(row(0, 999'999, 4097, 5000), h200_shared, most_few), StructureClass::bits51200);
+    EXPECT_EQ(structure_class(row(0, 999'999, 4096, 5000), least_shared, most_few), StructureClass::bits16384);
+    // Where a bitmap is not much larger it needs no sorting.
+    EXPECT_EQ(structure_class(row(0, 100'000, 300, 400), h200_shared, most_few), StructureClass::bits4096);
+    EXPECT_EQ(structure_class(row(0, 999'999, 4096, 5000), h200_shared, most_few), StructureClass::bits51200);
+    EXPECT_EQ(structure_class(row(0, 500'000, 2000, 2000), h200_shared, most_few), StructureClass::bits16384);
+    // One pass over B in place of several.
+    EXPECT_EQ(structure_class(row(0, 9'999'999, 3000, 3000), h200_shared, most_few), StructureClass::hash4096);
+    for (const int capacity : {512, 1024, 2048, 4096}) {
+        const StructureClass c = structure_class(row(0, 9'999'999, capacity, capacity), h200_shared, 0);
+        EXPECT_TRUE(hashes(c));
+        EXPECT_EQ(structure_capacity(c), capacity);
+        EXPECT_EQ(structure_shape(c, capacity).bytes, 24 * capacity);
+    }
+    EXPECT_FALSE(grows_into_next(StructureClass::sort256));
+    EXPECT_FALSE(grows_into_next(StructureClass::hash4096));
 }
 
 TEST(SpgemmPolicy, FewProductsAreSortedAsOneKeyEach)
