@@ -45,7 +45,8 @@ __global__ void __launch_bounds__(threads)
     const bool active = row < a.rows;
     const std::int64_t begin = active ? a.row_ptr[row] : 0;
     const std::int64_t entries = active ? a.row_ptr[row + 1] - begin : 0;
-    bool twin = active && row > 0 && begin - a.row_ptr[row - 1] == entries;
+    // Empty rows cost nothing, alone or together.
+    bool twin = entries > 0 && row > 0 && begin - a.row_ptr[row - 1] == entries;
     for (std::int64_t at = lane; twin && at < entries; at += Lanes) {
         twin = __ldg(a.col_idx + begin + at) == __ldg(a.col_idx + begin - entries + at);
     }
@@ -74,7 +75,7 @@ __device__ __forceinline__ bool analyze_row_of_b(const Pattern& b, const OfB& to
     const bool active = row >= 0;
     const std::int64_t begin = active ? b.row_ptr[row] : 0;
     const std::int64_t entries = active ? b.row_ptr[row + 1] - begin : 0;
-    bool twin = active && row > 0 && begin - b.row_ptr[row - 1] == entries;
+    bool twin = entries > 0 && row > 0 && begin - b.row_ptr[row - 1] == entries;
     std::int32_t first = most;
     std::int32_t last = -1;
     std::int32_t count = 0;

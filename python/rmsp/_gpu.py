@@ -44,7 +44,7 @@ def contiguous(x: Any, dtype: str) -> Any:
 
 def is_contiguous(x: Any) -> bool:
     """Whether the entries stand one behind the other."""
-    return x.is_contiguous() if _is_torch(package_of(x)) else bool(x.flags.c_contiguous)
+    return x.is_contiguous() if _is_torch(package_of(x)) else x.flags.c_contiguous
 
 
 def indices(x: Any) -> Any:
@@ -53,13 +53,17 @@ def indices(x: Any) -> Any:
     return contiguous(x, name if name in ("int32", "int64") else "int64")
 
 
+def address_of(x: Any) -> int:
+    """Where the entries are."""
+    return x.data_ptr() if _is_torch(package_of(x)) else x.data.ptr
+
+
 def stream_of(x: Any) -> int:
     """The handle of the current stream of the array's GPU."""
     package = package_of(x)
     if _is_torch(package):
         return package.cuda.current_stream(x.device).cuda_stream
-    with x.device:
-        return package.cuda.get_current_stream().ptr
+    return package.cuda.get_current_stream(x.device.id).ptr
 
 
 def synchronize(x: Any) -> None:
@@ -77,11 +81,11 @@ def vector(what: str, x: Any, dtype: np.dtype) -> Any:
 
     Raises ValueError for blocks of vectors, other types than the matrix's, and other packages.
     """
-    name = dtype_of(x)
-    if x.ndim != 1 or name != dtype.name:
-        raise ValueError(f"{what} has {x.ndim} dimensions and type {name}; in GPU memory librmsp takes vectors of the "
-                         f"matrix's type, {dtype.name}")
-    return contiguous(x, dtype.name)
+    same = x.dtype == dtype if isinstance(x.dtype, np.dtype) else dtype_of(x) == dtype.name
+    if x.ndim != 1 or not same:
+        raise ValueError(f"{what} has {x.ndim} dimensions and type {dtype_of(x)}; in GPU memory librmsp takes vectors "
+                         f"of the matrix's type, {dtype.name}")
+    return x if is_contiguous(x) else contiguous(x, dtype.name)
 
 
 def new(size: int, like: Any, zeros: bool = False) -> Any:

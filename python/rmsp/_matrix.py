@@ -62,7 +62,8 @@ class Operator:
             raise ValueError("x is in GPU memory; out has to be a contiguous vector there, too")
         else:
             _gpu.vector("out", out, self.dtype)
-        self._handle.apply(alpha, x, beta, out, self._transposed, _gpu.stream_of(out))
+        self._handle.apply_on_gpu(alpha, _gpu.address_of(x), x.shape[0], beta, _gpu.address_of(out), out.shape[0],
+                                  self._transposed, _gpu.stream_of(out))
         return out
 
     def __matmul__(self, x: Any) -> Any:

@@ -117,38 +117,55 @@ Handle<T> distribute_blocks(const nb::object& node, std::int64_t rows, std::int6
     return handle;
 }
 
-/// y = alpha A x + beta y, or with A^T, in host memory or that of a GPU; in the order of a stream, if one is given, and
-/// then without waiting.
+/// What an array of a product has to have.
 template <class T>
-void apply(Handle<T>& self, double alpha, const Any<const T>& x, double beta, const Any<T>& y, bool transposed,
-           std::optional<std::uintptr_t> stream)
+void check_operands(const Handle<T>& self, std::size_t x_size, const T* x, std::size_t y_size, const T* y,
+                    bool transposed)
 {
-    DistributedMatrix<T>& matrix = self.matrix;
-    check_size("x", x.size(), transposed ? matrix.rows() : matrix.cols());
-    check_size("out", y.size(), transposed ? matrix.cols() : matrix.rows());
-    const T* const from = entries(x);
-    T* const to = entries(y);
+    check_size("x", x_size, transposed ? self.matrix.rows() : self.matrix.cols());
+    check_size("out", y_size, transposed ? self.matrix.cols() : self.matrix.rows());
     const std::less<const T*> before;
-    if (x.size() > 0 && y.size() > 0 && before(from, to + y.size()) && before(to, from + x.size())) {
+    if (x_size > 0 && y_size > 0 && before(x, y + y_size) && before(y, x + x_size)) {
         throw Error(ErrorCode::usage, "x and out overlap");
     }
-    const auto a = static_cast<T>(alpha);
-    const auto b = static_cast<T>(beta);
-    if (!on_host(x) || !on_host(y)) {
-        nb::cast<Node&>(self.node).require_gpus("x and out are");
+}
+
+/// y = alpha A x + beta y, or with A^T, in host memory.
+template <class T>
+void apply(Handle<T>& self, double alpha, const Any<const T>& x, double beta, const Any<T>& y, bool transposed)
+{
+    const T* const from = entries(x);
+    T* const to = entries(y);
+    check_operands(self, x.size(), from, y.size(), static_cast<const T*>(to), transposed);
+    const nb::gil_scoped_release released;
+    if (transposed) {
+        self.matrix.apply_transposed(static_cast<T>(alpha), from, static_cast<T>(beta), to);
+    } else {
+        self.matrix.apply(static_cast<T>(alpha), from, static_cast<T>(beta), to);
+    }
+}
+
+/// The same of arrays in GPU memory, by their addresses, since DLPack would take as long as the product; in the order
+/// of a stream, without waiting.
+template <class T>
+void apply_on_gpu(Handle<T>& self, double alpha, std::uintptr_t x, std::size_t x_size, double beta, std::uintptr_t y,
+                  std::size_t y_size, bool transposed, std::uintptr_t stream)
+{
+    const T* const from = reinterpret_cast<const T*>(x);
+    T* const to = reinterpret_cast<T*>(y);
+    check_operands(self, x_size, from, y_size, static_cast<const T*>(to), transposed);
+    nb::cast<Node&>(self.node).require_gpus("x and out are");
+    if (x_size == 0 || y_size == 0) {
+        return;
     }
     const nb::gil_scoped_release released;
-    if (stream && x.size() > 0 && y.size() > 0) {
-        const StreamRef order{reinterpret_cast<void*>(*stream)};
-        std::future<void> done = transposed ? matrix.apply_transposed_async(a, from, b, to, order)
-                                            : matrix.apply_async(a, from, b, to, order);
-        if (done.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
-            done.get();
-        }
-    } else if (transposed) {
-        matrix.apply_transposed(a, from, b, to);
-    } else {
-        matrix.apply(a, from, b, to);
+    const StreamRef order{reinterpret_cast<void*>(stream)};
+    const auto a = static_cast<T>(alpha);
+    const auto b = static_cast<T>(beta);
+    std::future<void> done = transposed ? self.matrix.apply_transposed_async(a, from, b, to, order)
+                                        : self.matrix.apply_async(a, from, b, to, order);
+    if (done.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+        done.get();
     }
 }
 
@@ -246,7 +263,9 @@ void bind_matrix_of(nb::module_& module, const char* name, const char* distribut
         .def_prop_ro("nnz", [](const Handle<T>& self) { return self.matrix.nnz(); })
         .def("plan", [](const Handle<T>& self) { return self.matrix.plan(); })
         .def("apply", apply<T>, nb::arg("alpha"), nb::arg("x").noconvert(), nb::arg("beta"), nb::arg("y").noconvert(),
-             nb::arg("transposed"), nb::arg("stream") = nb::none())
+             nb::arg("transposed"))
+        .def("apply_on_gpu", apply_on_gpu<T>, nb::arg("alpha"), nb::arg("x"), nb::arg("x_size"), nb::arg("beta"),
+             nb::arg("y"), nb::arg("y_size"), nb::arg("transposed"), nb::arg("stream"))
         .def("multiply_matrix", multiply_matrix<T>, nb::arg("other"), nb::arg("overrides"))
         .def("multiply_csr", multiply_csr<T>, nb::arg("rows"), nb::arg("cols"), nb::arg("indptr").noconvert(),
              nb::arg("indices").noconvert(), nb::arg("data").noconvert(), nb::arg("overrides"))

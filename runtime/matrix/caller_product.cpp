@@ -1,7 +1,9 @@
 #include "runtime/matrix/caller_product.hpp"
 
 #include <array>
+#include <cstdint>
 #include <exception>
+#include <functional>
 #include <latch>
 #include <mutex>
 #include <tuple>
@@ -44,6 +46,30 @@ private:
     std::exception_ptr error_;
 };
 
+/// The caller's array as a vector of the matrix's only device, so that nothing is copied; null where it is elsewhere,
+/// or less aligned than vectors are.
+template <class T>
+std::shared_ptr<VectorState<T>> vector_of(const MatrixState<T>& matrix, bool of_transpose, const T* entries)
+{
+    constexpr std::uintptr_t alignment = 128;
+    const detail::RuntimeState& runtime = *matrix.runtime;
+    if (runtime.devices() != 1 || runtime.shared_memory() ||
+        reinterpret_cast<std::uintptr_t>(entries) % alignment != 0 ||
+        engine::gpu_of(entries) != runtime.infos.front().index) {
+        return nullptr;
+    }
+    // Of no runtime: there is nothing to free.
+    const std::int64_t size = x_side(matrix, of_transpose).size();
+    auto vector = std::make_shared<VectorState<T>>(1);
+    vector->size = size;
+    vector->offsets = {0, size};
+    vector->slices = {const_cast<T*>(entries)};
+    vector->held = {{0, size}};
+    vector->entry_zero = {const_cast<T*>(entries)};
+    vector->ghost_room = {0};
+    return vector;
+}
+
 /// The vectors along the columns and the rows of A.
 template <class T>
 std::array<std::shared_ptr<VectorState<T>>, 2> scratch_of(MatrixState<T>& matrix)
@@ -81,9 +107,21 @@ template <class T>
 std::future<void> apply_through_vectors(const std::shared_ptr<MatrixState<T>>& matrix, bool of_transpose, T alpha,
                                         const T* x, T beta, T* y, const std::shared_ptr<engine::CallerOrder>& order)
 {
-    const auto scratch = scratch_of(*matrix);
-    const Source<T> source{nullptr, scratch[of_transpose ? 1 : 0]};
-    const Target<T> target{nullptr, scratch[of_transpose ? 0 : 1]};
+    auto own_y = vector_of<T>(*matrix, !of_transpose, y);
+    // Of arrays that overlap one has to be a copy.
+    const std::less<const T*> before;
+    const bool apart =
+        !before(x, y + x_side(*matrix, !of_transpose).size()) || !before(y, x + x_side(*matrix, of_transpose).size());
+    auto own_x = apart ? vector_of(*matrix, of_transpose, x) : nullptr;
+    const bool copies_x = own_x == nullptr;
+    const bool copies_y = own_y == nullptr;
+    if (copies_x || copies_y) {
+        const auto scratch = scratch_of(*matrix);
+        own_x = copies_x ? scratch[of_transpose ? 1 : 0] : own_x;
+        own_y = copies_y ? scratch[of_transpose ? 0 : 1] : own_y;
+    }
+    const Source<T> source{nullptr, std::move(own_x)};
+    const Target<T> target{nullptr, std::move(own_y)};
     const auto queued = std::make_shared<Queued>(matrix->runtime->devices());
     auto done = matrix->runtime->submit(
         [=](engine::Worker& worker, engine::Rendezvous& meeting) {
@@ -97,14 +135,18 @@ std::future<void> apply_through_vectors(const std::shared_ptr<MatrixState<T>>& m
                 if (order) {
                     order->begin(worker);
                 }
-                upload_slice(*source.vector, worker, x);
-                if (beta != T{0}) {
+                if (copies_x) {
+                    upload_slice(*source.vector, worker, x);
+                }
+                if (copies_y && beta != T{0}) {
                     upload_slice(*target.vector, worker, static_cast<const T*>(y));
                 }
                 meet();
                 apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
                 meet();
-                download_slice(*target.vector, worker, y);
+                if (copies_y) {
+                    download_slice(*target.vector, worker, y);
+                }
                 if (order) {
                     order->end(worker);
                 }

@@ -14,10 +14,10 @@ namespace rmsp::distributed {
 template <class T>
 int gpu_of_operands(const MatrixState<T>& matrix, bool of_transpose, const T* x, const T* y);
 
-/// y = alpha A x + beta y, or with A^T, through the matrix's scratch vectors: each device copies its slices in and out.
-/// The product is ready for it (prepare_apply()). With `order`, both arrays are in memory of GPUs: returns once every
-/// device has its work in its stream, and the order's stream waits for that. Without, the future tells when y is
-/// complete.
+/// y = alpha A x + beta y, or with A^T. A GPU alone works on arrays in its memory as they are; else each device copies
+/// its slices in and out. The product is ready for it (prepare_apply()). With `order`, both arrays are in memory of
+/// GPUs: returns once every device has its work in its stream, and the order's stream waits for that. Without, the
+/// future tells when y is complete.
 /// \throws what kept the work from being queued
 template <class T>
 std::future<void> apply_through_vectors(const std::shared_ptr<MatrixState<T>>& matrix, bool of_transpose, T alpha,
