@@ -56,6 +56,20 @@ struct PackedProducts {
                            ///< side by side
     std::uint32_t* words;
 };
+/// Room for them; no words: there are none.
+struct ProductList {
+    DeviceArray<std::uint32_t> words;
+    DeviceArray<ProductWindow> windows;
+    DeviceArray<ProductBundle> bundles;
+    DeviceArray<std::uint16_t> order;
+    PackedProducts packed() const { return {windows.data(), bundles.data(), order.data(), words.data()}; }
+    std::size_t bytes() const
+    {
+        return words.size() * sizeof(std::uint32_t) + windows.size() * sizeof(ProductWindow) +
+               bundles.size() * sizeof(ProductBundle) + order.size() * sizeof(std::uint16_t);
+    }
+};
+
 std::int64_t product_windows(std::int64_t entries);
 std::int64_t product_bundles(std::int64_t entries);
 /// packed.windows, packed.bundles but their begin, packed.order; begins: of the rows of each bundle, and of all, in

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_timer.cuh>
 #include <kernels/spgemm/device.cuh>
 #include <kernels/spgemm/launch_policy.hpp>
 #include <kernels/spgemm/products.cuh>
@@ -153,10 +154,8 @@ public:
     const std::int64_t* row_ptr() const override { return row_ptr_; }
     std::int64_t workspace_bytes() const override
     {
-        return static_cast<std::int64_t>(
-            workspace_.size() + map_.size() * sizeof(std::int32_t) + pool_.size() * sizeof(Word) +
-            product_words_.size() * sizeof(std::uint32_t) + product_windows_.size() * sizeof(ProductWindow) +
-            product_bundles_.size() * sizeof(ProductBundle) + product_order_.size() * sizeof(std::uint16_t));
+        return static_cast<std::int64_t>(workspace_.size() + map_.size() * sizeof(std::int32_t) +
+                                         pool_.size() * sizeof(Word) + listed_.bytes());
     }
 
     void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
@@ -191,14 +190,24 @@ public:
         }
         const NumericJob<T> job = numeric_job(alpha, a_values, b_values, const_cast<std::int32_t*>(col_idx), values);
         // What is kept for later calls is worth it from the first repetition on.
+        const auto sum_listed = [&] {
+            sum_products(listed_.packed(), counters_.nnz, units_, alpha, a_values, b_values, values, stream);
+        };
         if (!listing_tried_) {
-            list_products(job, context);
+            cuda::StreamTimer timer;
+            const float unlisted = list_products(job, timer, context);
             listing_tried_ = true;
+            if (listed_.words.size() > 0) {
+                sum_listed();  // the first call of a kernel takes longer
+                // Where the rows of B that a row of A touches lie far apart, products in the order of C miss the caches
+                // that whole rows of B use well: structure does not tell how well, time does.
+                if (timer.milliseconds(stream, sum_listed) > unlisted) {
+                    listed_ = {};
+                }
+            }
         }
-        if (product_words_.size() > 0) {
-            sum_products(
-                {product_windows_.data(), product_bundles_.data(), product_order_.data(), product_words_.data()},
-                counters_.nnz, units_, alpha, a_values, b_values, values, stream);
+        if (listed_.words.size() > 0) {
+            sum_listed();
         } else {
             run_numerics(job, Work::sum, stream);
         }
@@ -343,11 +352,12 @@ private:
     }
 
     /// Lists the products of each entry of C, if that is worth it and there is room.
-    void list_products(NumericJob<T> job, const Context& context)
+    /// \return the time that adding them up takes without, in milliseconds, where they were listed
+    float list_products(NumericJob<T> job, cuda::StreamTimer& timer, const Context& context)
     {
         if (!worth_listing(counters_.products, counters_.nnz, counters_.most_products, most_in_group(), accumulator_) ||
             std::max(a_nnz_, b_nnz_) > std::numeric_limits<std::int32_t>::max()) {
-            return;
+            return 0;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
         const std::size_t work_bytes = std::max(begin_bytes(counters_.nnz), plan_bytes(counters_.nnz));
@@ -362,46 +372,43 @@ private:
             counters_.nnz * static_cast<std::int64_t>(sizeof(std::uint32_t)) +
             ones * static_cast<std::int64_t>(sizeof(T)) + static_cast<std::int64_t>(work_bytes);
         if (workspace_limit_ > 0 && workspace_bytes() + bytes > workspace_limit_) {
-            return;
+            return 0;
         }
         auto products = try_array<ProductRef>(context, counters_.products);
         auto offsets = try_array<std::uint32_t>(context, counters_.nnz + 1);
         const auto one = try_array<T>(context, ones);
         const auto work = try_array<std::byte>(context, static_cast<std::int64_t>(work_bytes));
-        auto of_windows = try_array<ProductWindow>(context, windows);
-        auto of_bundles = try_array<ProductBundle>(context, bundles);
-        auto order = try_array<std::uint16_t>(context, windows * products_window);
+        ProductList list{.words = {},
+                         .windows = try_array<ProductWindow>(context, windows),
+                         .bundles = try_array<ProductBundle>(context, bundles),
+                         .order = try_array<std::uint16_t>(context, windows * products_window)};
         const auto begins = try_array<std::uint32_t>(context, bundles + 1);
         if (products.size() == 0 || offsets.size() == 0 || one.size() == 0 || work.size() != work_bytes ||
-            of_windows.size() == 0 || of_bundles.size() == 0 || order.size() == 0 || begins.size() == 0) {
-            return;
+            list.windows.size() == 0 || list.bundles.size() == 0 || list.order.size() == 0 || begins.size() == 0) {
+            return 0;
         }
         // The product of matrices of ones counts the products of each entry.
         fill_ones(one.data(), ones, stream);
         job.alpha = T{1};
         job.a_values = one.data();
         job.b_values = one.data();
-        run_numerics(job, Work::sum, stream);
+        const float unlisted = timer.milliseconds(stream, [&] { run_numerics(job, Work::sum, stream); });
         begin_products(job.values, counters_.nnz, offsets.data(), work.data(), work_bytes, stream);
         job.offsets = offsets.data();
         job.products = products.data();
         run_numerics(job, Work::list, stream);
-        PackedProducts packed{of_windows.data(), of_bundles.data(), order.data(), nullptr};
-        plan_bundles(offsets.data(), products.data(), counters_.nnz, packed, begins.data(), work.data(), work_bytes,
-                     stream);
+        plan_bundles(offsets.data(), products.data(), counters_.nnz, list.packed(), begins.data(), work.data(),
+                     work_bytes, stream);
         std::uint32_t rows = 0;
         RMSP_CUDA_CHECK(cudaMemcpyAsync(&rows, begins.data() + bundles, sizeof rows, cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        auto words = try_array<std::uint32_t>(context, std::int64_t{rows} * 32);
-        packed.words = words.data();
-        if (words.size() == 0) {
-            return;
+        list.words = try_array<std::uint32_t>(context, std::int64_t{rows} * 32);
+        if (list.words.size() == 0) {
+            return 0;
         }
-        pack_products(offsets.data(), products.data(), counters_.nnz, begins.data(), packed, stream);
-        product_words_ = std::move(words);
-        product_windows_ = std::move(of_windows);
-        product_bundles_ = std::move(of_bundles);
-        product_order_ = std::move(order);
+        pack_products(offsets.data(), products.data(), counters_.nnz, begins.data(), list.packed(), stream);
+        listed_ = std::move(list);
+        return unlisted;
     }
 
     void run_structures(StructureJob job, cudaStream_t stream) const
@@ -453,11 +460,8 @@ private:
     std::int32_t* structure_list_ = nullptr;  ///< rows of A by class
     std::int32_t* numeric_list_ = nullptr;
     Extent* stored_ = nullptr;
-    DeviceArray<Word> pool_;                    ///< columns of C, as they were counted
-    DeviceArray<std::uint32_t> product_words_;  ///< for repeated values; empty: there are none
-    DeviceArray<ProductWindow> product_windows_;
-    DeviceArray<ProductBundle> product_bundles_;
-    DeviceArray<std::uint16_t> product_order_;
+    DeviceArray<Word> pool_;  ///< columns of C, as they were counted
+    ProductList listed_;      ///< for repeated values
     bool listing_tried_ = false;
     Accumulator accumulator_ = Accumulator::automatic;
     std::int64_t a_nnz_;
