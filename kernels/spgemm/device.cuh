@@ -77,6 +77,8 @@ struct Counters {
     int most_in_group;  ///< rows of A that are worked on together
     int most_products;  ///< of a row
     int most_parts;     ///< of a row whose columns are cut into parts
+    unsigned spread;    ///< rows that is_spread() says of
+    int spread_words;   ///< of the widest one
 };
 
 __device__ __forceinline__ Extent load(const Extent* extent)
@@ -169,8 +171,9 @@ struct StructureJob {
     Counters* counters;
     const std::int64_t* row_ptr;  ///< read to write columns
     std::int32_t* col_idx;
-    int units;            ///< multiprocessors
-    std::int64_t widest;  ///< words of the widest row that is launched
+    int units;                  ///< multiprocessors
+    std::int64_t widest;        ///< words of the widest row that is launched
+    std::int32_t spread_above;  ///< rows that is_spread() says of are left out
 };
 /// Counts the columns of the listed rows, all of one class, and keeps them as words; or, if job.col_idx is not null,
 /// writes the columns of the rows that are not stored.
@@ -233,6 +236,7 @@ struct NumericJob {
     T* values;
     std::int32_t* map;  ///< of class scatter: B's columns, for each of map_blocks blocks
     int map_blocks;
+    std::int32_t spread_above;     ///< as StructureJob's
     const std::uint32_t* offsets;  ///< of Work::list: where the products of each entry of C begin
     ProductRef* products;
 };

@@ -84,6 +84,9 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     for (std::int64_t index = blockIdx.x - part * count; index < count; index += gridDim.x) {
         const std::int64_t row = list[index];
         const RowBounds bounds = job.bounds[row];
+        if (is_spread(bounds, job.spread_above)) {
+            continue;
+        }
         const std::int64_t c_begin = job.row_ptr[row];
         const auto entries = static_cast<std::int32_t>(job.row_ptr[row + 1] - c_begin);
         const int group = job.groups[row];

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 
 /// Which way each row of C is counted and added up on a GPU, as data and pure functions, so that the host can test what
 /// runs on the device. A row goes to a class; a class is one launch. Here is what both phases know of rows.
@@ -35,6 +37,24 @@ constexpr bool has_few(const RowBounds& row, int few)
     // set.
     return row.products <= few && row.span() < (std::int64_t{1} << 32) / most_few;
 }
+
+/// A row with more products than this takes longer than all others together would on an equal share of the device: it
+/// is spread over many blocks.
+constexpr std::int32_t most_products_unspread = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t spread_above(std::int64_t all_products, int units)
+{
+    constexpr std::int64_t least = 1 << 17;  // of a row for which two launches more are worth it
+    return static_cast<std::int32_t>(
+        std::min<std::int64_t>(std::max(least, all_products / std::max(units, 1)), most_products_unspread));
+}
+/// Rows of fewer pairs have classes that never see one that is spread.
+inline constexpr std::int32_t pairs_of_a_block = 1 << 16;
+constexpr bool is_spread(const RowBounds& row, std::int32_t above)
+{
+    return row.products > above && row.words > pairs_of_a_block;
+}
+/// How many rows are, at most.
+constexpr std::int64_t most_spread(int units) { return std::max(units, 1); }
 
 /// Where the words, or the entries, of a row are, and how many there are.
 struct Extent {

@@ -6,10 +6,12 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_timer.cuh>
+#include <kernels/spgemm/arrays.hpp>
 #include <kernels/spgemm/device.cuh>
 #include <kernels/spgemm/launch_policy.hpp>
 #include <kernels/spgemm/products.cuh>
 #include <kernels/spgemm/spgemm.hpp>
+#include <kernels/spgemm/spread.cuh>
 
 namespace rmsp::kernels {
 namespace {
@@ -39,22 +41,6 @@ const NamedAccumulator& accumulator_of(const std::string& name)
     }
     throw Error(ErrorCode::usage, "SpGEMM kernel \"spgemm\" has no accumulator \"" + name + "\"; there are: " + names);
 }
-
-/// Arrays side by side in one allocation.
-class Layout {
-public:
-    template <class E>
-    std::size_t add(std::int64_t n)
-    {
-        const std::size_t at = bytes_;
-        bytes_ += (static_cast<std::size_t>(n) * sizeof(E) + 255) / 256 * 256;
-        return at;
-    }
-    std::size_t bytes() const { return bytes_; }
-
-private:
-    std::size_t bytes_ = 0;
-};
 
 template <class T>
 class Spgemm final : public SpgemmOperator<T> {
@@ -133,6 +119,7 @@ public:
         read(device_counters_, stream);
         units_ = context.compute_units;
         make_pool(a, b, options, context);
+        find_spread_rows(a.rows, context);
         StructureJob job = structure_job();
         job.row_nnz = nnz_of_rows;
         job.counters = device_counters_;
@@ -155,7 +142,7 @@ public:
     std::int64_t workspace_bytes() const override
     {
         return static_cast<std::int64_t>(workspace_.size() + map_.size() * sizeof(std::int32_t) +
-                                         pool_.size() * sizeof(Word) + listed_.bytes());
+                                         pool_.size() * sizeof(Word) + listed_.bytes() + spread_.bytes());
     }
 
     void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
@@ -264,6 +251,7 @@ private:
                 .values = values,
                 .map = map_.data(),
                 .map_blocks = map_blocks_,
+                .spread_above = spread_.above,
                 .offsets = nullptr,
                 .products = nullptr};
     }
@@ -282,6 +270,9 @@ private:
                 run_numeric_block(job, launch.as, work, list, launch.rows, overlap, stream);
             }
             overlap.first = false;
+        }
+        if (spread_.count > 0) {
+            run_numeric_spread(job, work, spread_, stream);
         }
     }
 
@@ -320,7 +311,8 @@ private:
                 .row_ptr = row_ptr_,
                 .col_idx = nullptr,
                 .units = units_,
-                .widest = 0};
+                .widest = 0,
+                .spread_above = spread_.above};
     }
 
     /// Room to keep the words that are counted: as much as surely suffices, or as C is guessed to take at least.
@@ -337,17 +329,24 @@ private:
         pool_ = try_array<Word>(context, bytes / static_cast<std::int64_t>(sizeof(Word)));
     }
 
-    /// Empty if the device has no room for it: then it is done without.
-    template <class E>
-    static DeviceArray<E> try_array(const Context& context, std::int64_t n)
+    /// Rows that many blocks take, if there are any and there is room for their bitmaps, within what A and B take.
+    void find_spread_rows(std::int64_t rows, const Context& context)
     {
-        try {
-            return DeviceArray<E>(*context.memory, static_cast<std::size_t>(std::max<std::int64_t>(n, 0)));
-        } catch (const Error& e) {
-            if (e.code() != ErrorCode::out_of_memory) {
-                throw;
-            }
-            return {};
+        const std::int32_t above = spread_above(counters_.products, units_);
+        if (accumulator_ != Accumulator::automatic || most_in_group() > 1 || counters_.most_products <= above) {
+            return;
+        }
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        SpreadRows found(try_array<std::int32_t>(context, most_spread(units_)));
+        find_spread(bounds_, rows, above, device_counters_, found.list, stream);
+        read(device_counters_, stream);
+        std::int64_t room = (a_nnz_ + b_nnz_) * static_cast<std::int64_t>(sizeof(std::int32_t) + sizeof(T));
+        if (workspace_limit_ > 0) {
+            room = std::min(room, workspace_limit_ - workspace_bytes());
+        }
+        if (found.make_room(counters_, room, units_, context)) {
+            found.above = above;
+            spread_ = std::move(found);
         }
     }
 
@@ -426,6 +425,9 @@ private:
             }
             overlap.first = false;
         }
+        if (spread_.count > 0 && job.col_idx == nullptr) {
+            count_spread(job, spread_, stream);
+        }
     }
 
     /// Dense rows for as many blocks as the device and the limit have room for.
@@ -462,6 +464,7 @@ private:
     Extent* stored_ = nullptr;
     DeviceArray<Word> pool_;  ///< columns of C, as they were counted
     ProductList listed_;      ///< for repeated values
+    SpreadRows spread_;
     bool listing_tried_ = false;
     Accumulator accumulator_ = Accumulator::automatic;
     std::int64_t a_nnz_;

@@ -192,10 +192,10 @@ __global__ void __launch_bounds__(Group == 32 ? warp_threads : Group, Group == 3
     for (std::int64_t index = std::int64_t{blockIdx.x} * rows + own; index < count;
          index += std::int64_t{gridDim.x} * rows) {
         const std::int64_t row = list[index];
-        if (is_stored<Write>(job, row)) {
+        const RowBounds bounds = job.bounds[row];
+        if (is_stored<Write>(job, row) || is_spread(bounds, job.spread_above)) {
             continue;
         }
-        const RowBounds bounds = job.bounds[row];
         const std::int32_t first = bounds.first >> 5;
         const auto words = static_cast<std::int32_t>(bounds.span_words());
         const int chunks = (min(words, capacity) + 31) / 32;

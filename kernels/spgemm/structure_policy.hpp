@@ -34,10 +34,10 @@ enum class StructureClass : std::uint8_t {
 };
 
 struct StructureLimits {
-    std::int64_t words_per_pair = 16;         ///< a bitmap with more words than this for each pair is mostly empty
-    std::int64_t pairs_of_a_warp = 4096;      ///< a row with more takes a block,
-    std::int64_t pairs_of_a_block = 1 << 16;  ///< with more than this the largest one, however narrow its bitmap is
-    std::int64_t static_bytes = 16 << 10;     ///< of shared memory that stay free for what a block takes besides
+    std::int64_t words_per_pair = 16;     ///< a bitmap with more words than this for each pair is mostly empty
+    std::int64_t pairs_of_a_warp = 4096;  ///< a row with more takes a block,
+    std::int64_t pairs_of_a_block = spgemm::pairs_of_a_block;  ///< with more the largest, however narrow its bitmap is
+    std::int64_t static_bytes = 16 << 10;  ///< of shared memory that stay free for what a block takes besides
     bool operator==(const StructureLimits&) const = default;
 };
 

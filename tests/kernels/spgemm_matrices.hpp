@@ -172,6 +172,9 @@ std::vector<Pair<T>> pairs()
     add("words far apart", matrix<T>(400, lengths(12, 200, 3), 1), matrix<T>(3000000, lengths(400, 40, 4), 2));
     add("words far apart, twins", with_unknowns(matrix<T>(200, lengths(8, 60, 3), 1), 2),
         with_unknowns(matrix<T>(1500000, lengths(200, 40, 4), 2), 2));
+    std::vector<std::int64_t> one_of_many = repeated(3000, 50);
+    one_of_many[10] = 5000;
+    add("rows of C for many blocks", matrix<T>(3000, {3000, 5, 2900, 0, 40}, 1), matrix<T>(4000000, one_of_many, 4));
     std::vector<std::int64_t> two_long(300, 2);
     two_long[7] = 5000;
     two_long[250] = 3001;

@@ -252,6 +252,33 @@ TEST(SpgemmPolicy, TablesOrRanksByWhatEachTakes)
     EXPECT_TRUE(is_in_parts(of_graph(1'000'000, 100'000)));
 }
 
+TEST(SpgemmPolicy, RowsThatAreSpreadHaveClassesThatLeaveThemOut)
+{
+    EXPECT_EQ(spread_above(1000, 132), 1 << 17);
+    EXPECT_EQ(spread_above(132'000'000, 132), 1'000'000);
+    EXPECT_EQ(spread_above(std::int64_t{1} << 60, 132), most_products_unspread);
+    for (const std::int32_t span : {100, 1 << 20, std::numeric_limits<std::int32_t>::max()}) {
+        for (const std::int32_t words : {1 << 16, (1 << 16) + 1, 1 << 24}) {
+            const RowBounds row{0, span - 1, words, 1 << 25};
+            const std::int32_t above = spread_above(1, 132);
+            EXPECT_EQ(is_spread(row, above), words > 1 << 16);
+            EXPECT_FALSE(is_spread(row, most_products_unspread));
+            if (!is_spread(row, above)) {
+                continue;
+            }
+            const StructureClass structure = structure_class(row, 227 << 10, most_few);
+            EXPECT_FALSE(is_few(structure) || sorts(structure) || hashes(structure));
+            const Shape shape = structure_shape(structure, structure_capacity(structure));
+            EXPECT_GT(shape.threads_a_row, 32);
+            for (const std::int64_t entries : {std::int64_t{1}, std::int64_t{span}}) {
+                const NumericClass numeric =
+                    numeric_class(row, 9, words, entries, 8, 1, Accumulator::automatic, 227 << 10, most_few);
+                EXPECT_FALSE(is_few(numeric) || is_window(numeric) || is_hash(numeric));
+            }
+        }
+    }
+}
+
 TEST(SpgemmPolicy, TwinsOfAWarpHaveRoom)
 {
     for (int i = 1; i < static_cast<int>(NumericClass::count); ++i) {

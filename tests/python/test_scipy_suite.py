@@ -1,7 +1,10 @@
 """Tests of iterative solvers and operators that SciPy ships, run on ours: nobody here wrote them."""
 
+import inspect
+
 import numpy as np
 import pytest
+import scipy
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
@@ -12,6 +15,9 @@ iterative = pytest.importorskip("scipy.sparse.linalg._isolve.tests.test_iterativ
                                 reason="this SciPy does not ship its tests")
 interface = pytest.importorskip("scipy.sparse.linalg.tests.test_interface",
                                 reason="this SciPy does not ship its tests")
+if list(inspect.signature(iterative.test_convergence).parameters) != ["case"]:
+    pytest.skip(f"the tests of SciPy {scipy.__version__} are written for arrays of several packages",
+                allow_module_level=True)
 
 
 def matrix_of(case):
