@@ -89,10 +89,9 @@ const char* rmsp_last_error()
 
 const char* rmsp_status_name(rmsp_status status)
 {
-    return status == RMSP_SUCCESS ? "success"
-           : status < RMSP_SUCCESS || status > RMSP_ERROR_VERIFICATION
-               ? "unknown"
-               : to_string(static_cast<rmsp::ErrorCode>(status));
+    return status == RMSP_SUCCESS                              ? "success"
+           : status < RMSP_SUCCESS || status > RMSP_ERROR_BUSY ? "unknown"
+                                                               : to_string(static_cast<rmsp::ErrorCode>(status));
 }
 
 const char* rmsp_version() { return rmsp::version(); }

@@ -22,6 +22,12 @@ const char* to_string(ErrorCode code) noexcept
             return "not_converged";
         case ErrorCode::verification:
             return "verification";
+        case ErrorCode::cancelled:
+            return "cancelled";
+        case ErrorCode::deadline:
+            return "deadline";
+        case ErrorCode::busy:
+            return "busy";
     }
     return "unknown";
 }

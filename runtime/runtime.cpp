@@ -36,7 +36,8 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
          target = distributed::Target<T>{y, nullptr}](engine::Worker& worker, engine::Rendezvous& meeting) {
             distributed::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
         },
-        [matrix, y, of_transpose] { distributed::finish_host_y(*matrix, y, of_transpose); }, true);
+        [matrix, y, of_transpose] { distributed::finish_host_y(*matrix, y, of_transpose); },
+        distributed::product_terms(*matrix, true));
 }
 
 /// Applies with arrays in GPU memory, in the order of a stream.
@@ -62,7 +63,8 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
         [matrix, of_transpose, alpha, beta, source = distributed::Source<T>{nullptr, x},
          target = distributed::Target<T>{nullptr, y}](engine::Worker& worker, engine::Rendezvous& meeting) {
             distributed::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
-        });
+        },
+        {}, distributed::product_terms(*matrix, false));
 }
 
 }  // namespace
@@ -81,10 +83,16 @@ BindPolicy parse_bind_policy(const std::string& text)
     throw Error(ErrorCode::usage, fmt::format("bind policy \"{}\" is not one of auto, none, strict", text));
 }
 
-Runtime::Runtime(const RuntimeOptions& options) : state_(node::open_devices(options))
+namespace {
+
+std::shared_ptr<detail::RuntimeState> open_runtime(const RuntimeOptions& options)
 {
-    if (state_->workers.empty()) {
-        return;
+    if (options.queue_limit < 0) {
+        throw Error(ErrorCode::usage, fmt::format("queue_limit {} is below 0", options.queue_limit));
+    }
+    std::shared_ptr<detail::RuntimeState> state = node::open_devices(options);
+    if (state->workers.empty()) {
+        return state;
     }
     std::vector<std::string> transports = options.transports;
     if (options.one_thread) {
@@ -98,11 +106,49 @@ Runtime::Runtime(const RuntimeOptions& options) : state_(node::open_devices(opti
         }
         transports = {transport::transport_through_host().name};
     }
-    state_->connection = transport::connect(state_->workers, transports, doctor::tested_transports(*state_));
-    state_->jobs = std::make_unique<engine::JobQueue>(
-        state_->workers, state_->shared_memory(), [s = state_.get()](std::uint64_t job) { s->give_up(job); },
-        options.one_thread);
+    state->connection = transport::connect(state->workers, transports, doctor::tested_transports(*state));
+    state->jobs = std::make_unique<engine::JobQueue>(
+        state->workers, state->shared_memory(), [s = state.get()](std::uint64_t job) { s->give_up(job); },
+        options.one_thread, options.queue_limit);
+    return state;
 }
+
+/// That of a runtime's devices, or of the healthy ones of them if some were lost.
+std::shared_ptr<detail::RuntimeState> healthy(const std::shared_ptr<detail::RuntimeState>& runtime)
+{
+    const std::lock_guard one_at_a_time(detail::checked(runtime)->replacing);
+    const auto state = detail::current(runtime);
+    const auto& workers = state->workers;
+    if (std::none_of(workers.begin(), workers.end(), [](const auto& worker) { return worker->device().lost(); })) {
+        return state;
+    }
+    const auto next = open_runtime(node::without_lost(*state));
+    const std::lock_guard lock(state->mutex);
+    state->successor = next;
+    return next;
+}
+
+template <class T, class View>
+std::shared_ptr<detail::MatrixState<T>> redistribute_view(const std::shared_ptr<detail::RuntimeState>& runtime,
+                                                          const detail::MatrixState<T>& matrix, const View& a)
+{
+    const Plan& plan = matrix.plan;
+    if (a.rows != plan.rows || a.cols != plan.cols) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("the matrix has {} rows and {} columns, the arrays are of one with {} "
+                                "and {}",
+                                plan.rows, plan.cols, a.rows, a.cols));
+    }
+    const auto target = healthy(runtime);
+    DistributeOptions options = matrix.options;
+    options.devices = std::min(options.devices, target->devices());
+    options.after.reset();
+    return distributed::distribute_view(target, a, options);
+}
+
+}  // namespace
+
+Runtime::Runtime(const RuntimeOptions& options) : state_(open_runtime(options)) {}
 
 Runtime::~Runtime()
 {
@@ -128,68 +174,97 @@ const Topology& Runtime::topology() const { return detail::checked(state_)->topo
 
 std::vector<DeviceInfo> Runtime::devices() const
 {
-    const auto& state = detail::checked(state_);
+    const auto state = detail::current(state_);
     std::lock_guard lock(state->mutex);
-    return state->infos;
+    std::vector<DeviceInfo> infos = state->infos;
+    for (std::size_t i = 0; i < state->workers.size(); ++i) {
+        infos[i].loss = state->workers[i]->device().loss();
+    }
+    return infos;
 }
 
 std::string Runtime::transport() const
 {
-    const auto& connection = detail::checked(state_)->connection;
+    const auto state = detail::current(state_);
+    const auto& connection = state->connection;
     return fmt::format("{} ({})", connection.name, connection.reason);
 }
 
 template <class T>
 DistributedMatrix<T> Runtime::distribute(const CsrView<T>& a, const DistributeOptions& options)
 {
-    return DistributedMatrix<T>(distributed::distribute_view(detail::checked(state_), a, options));
+    return DistributedMatrix<T>(distributed::distribute_view(detail::current(state_), a, options));
 }
 
 template <class T>
 DistributedMatrix<T> Runtime::distribute(const CscView<T>& a, const DistributeOptions& options)
 {
-    return DistributedMatrix<T>(distributed::distribute_view(detail::checked(state_), a, options));
+    return DistributedMatrix<T>(distributed::distribute_view(detail::current(state_), a, options));
 }
 
 template <class T>
 DistributedMatrix<T> Runtime::distribute(const CooView<T>& a, const DistributeOptions& options)
 {
-    return DistributedMatrix<T>(distributed::distribute_view(detail::checked(state_), a, options));
+    return DistributedMatrix<T>(distributed::distribute_view(detail::current(state_), a, options));
 }
 
 template <class T>
 DistributedMatrix<T> Runtime::distribute(const BsrView<T>& a, const DistributeOptions& options)
 {
-    return DistributedMatrix<T>(distributed::distribute_view(detail::checked(state_), a, options));
+    return DistributedMatrix<T>(distributed::distribute_view(detail::current(state_), a, options));
+}
+
+template <class T>
+void Runtime::redistribute(DistributedMatrix<T>& matrix, const CsrView<T>& a)
+{
+    matrix.state_ = redistribute_view<T>(state_, *detail::checked(matrix.state_), a);
+}
+
+template <class T>
+void Runtime::redistribute(DistributedMatrix<T>& matrix, const CscView<T>& a)
+{
+    matrix.state_ = redistribute_view<T>(state_, *detail::checked(matrix.state_), a);
+}
+
+template <class T>
+void Runtime::redistribute(DistributedMatrix<T>& matrix, const CooView<T>& a)
+{
+    matrix.state_ = redistribute_view<T>(state_, *detail::checked(matrix.state_), a);
+}
+
+template <class T>
+void Runtime::redistribute(DistributedMatrix<T>& matrix, const BsrView<T>& a)
+{
+    matrix.state_ = redistribute_view<T>(state_, *detail::checked(matrix.state_), a);
 }
 
 template <class T>
 Plan Runtime::plan(const CsrView<T>& a, const DistributeOptions& options) const
 {
-    return distributed::plan_view(*detail::checked(state_), a, options);
+    return distributed::plan_view(*detail::current(state_), a, options);
 }
 
 template <class T>
 Plan Runtime::plan(const CscView<T>& a, const DistributeOptions& options) const
 {
-    return distributed::plan_view(*detail::checked(state_), a, options);
+    return distributed::plan_view(*detail::current(state_), a, options);
 }
 
 template <class T>
 Plan Runtime::plan(const CooView<T>& a, const DistributeOptions& options) const
 {
-    return distributed::plan_view(*detail::checked(state_), a, options);
+    return distributed::plan_view(*detail::current(state_), a, options);
 }
 
 template <class T>
 Plan Runtime::plan(const BsrView<T>& a, const DistributeOptions& options) const
 {
-    return distributed::plan_view(*detail::checked(state_), a, options);
+    return distributed::plan_view(*detail::current(state_), a, options);
 }
 
 void Runtime::synchronize()
 {
-    detail::checked(state_)->submit([](engine::Worker&, engine::Rendezvous&) {}).get();
+    detail::current(state_)->submit([](engine::Worker&, engine::Rendezvous&) {}).get();
 }
 
 template <class T>
@@ -246,6 +321,21 @@ std::future<void> DistributedMatrix<T>::apply_async(T alpha, const DistributedVe
 {
     return submit_apply(detail::checked(state_), false, alpha, detail::checked(x.state_), beta,
                         detail::checked(y.state_));
+}
+
+template <class T>
+std::future<void> DistributedMatrix<T>::apply_async(T alpha, const T* x, T beta, T* y, const JobOptions& options)
+{
+    const JobScope scope(options);
+    return apply_async(alpha, x, beta, y);
+}
+
+template <class T>
+std::future<void> DistributedMatrix<T>::apply_async(T alpha, const DistributedVector<T>& x, T beta,
+                                                    DistributedVector<T>& y, const JobOptions& options)
+{
+    const JobScope scope(options);
+    return apply_async(alpha, x, beta, y);
 }
 
 template <class T>
@@ -337,6 +427,7 @@ Measurement DistributedMatrix<T>::measure(Vectors vectors, std::int64_t warmup, 
 #define RMSP_INSTANTIATE(T) template class DistributedMatrix<T>;
 #define RMSP_INSTANTIATE_FOR(T, View)                                                            \
     template DistributedMatrix<T> Runtime::distribute(const View<T>&, const DistributeOptions&); \
+    template void Runtime::redistribute(DistributedMatrix<T>&, const View<T>&);                  \
     template Plan Runtime::plan(const View<T>&, const DistributeOptions&) const;
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE_FOR, CsrView)

@@ -17,6 +17,9 @@ enum class ErrorCode : int {
     device = 5,         ///< CUDA, NCCL or a peer link failed
     not_converged = 6,  ///< of `mspmv solve` only: for the library that is an Outcome, never an exception
     verification = 7,   ///< a result differs from the reference by more than its error bound
+    cancelled = 8,      ///< JobOptions::stop ended the job
+    deadline = 9,       ///< JobOptions::deadline passed before the job was done
+    busy = 10,          ///< the queue of jobs is full
 };
 
 /// Name of a code, as printed by `mspmv` ("usage", "io", ...).

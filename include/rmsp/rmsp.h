@@ -54,7 +54,10 @@ typedef enum rmsp_status RMSP_C_ENUM {
     RMSP_ERROR_OUT_OF_MEMORY = 4, /* of the host or a device */
     RMSP_ERROR_DEVICE = 5,        /* CUDA, NCCL or a peer link failed */
     RMSP_ERROR_NOT_CONVERGED = 6, /* a solve without a place for its result did not converge */
-    RMSP_ERROR_VERIFICATION = 7   /* a result differs from the reference; of `mspmv` only */
+    RMSP_ERROR_VERIFICATION = 7,  /* a result differs from the reference; of `mspmv` only */
+    RMSP_ERROR_CANCELLED = 8,     /* a job was cancelled: with the C++ interface only, as the next two */
+    RMSP_ERROR_DEADLINE = 9,      /* a job's deadline passed */
+    RMSP_ERROR_BUSY = 10          /* the queue of jobs is full */
 } rmsp_status;
 
 typedef enum rmsp_value_type RMSP_C_ENUM { RMSP_FLOAT = 0, RMSP_DOUBLE = 1 } rmsp_value_type;

@@ -13,9 +13,11 @@
 #include <rmsp/export.hpp>
 #include <rmsp/host_vector.hpp>
 #include <rmsp/io.hpp>
+#include <rmsp/job.hpp>
 #include <rmsp/kernel_info.hpp>
 #include <rmsp/limits.hpp>
 #include <rmsp/matrix.hpp>
+#include <rmsp/metrics.hpp>
 #include <rmsp/partition.hpp>
 #include <rmsp/plan.hpp>
 #include <rmsp/preconditioner.hpp>

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <future>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,7 +12,9 @@
 #include <rmsp/error.hpp>
 #include <rmsp/export.hpp>
 #include <rmsp/io.hpp>
+#include <rmsp/job.hpp>
 #include <rmsp/matrix.hpp>
+#include <rmsp/metrics.hpp>
 #include <rmsp/plan.hpp>
 #include <rmsp/report.hpp>
 #include <rmsp/topology.hpp>
@@ -39,6 +42,8 @@ struct RuntimeOptions {
     /// Where findings are kept for later processes: a folder, "auto" ($XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp), or
     /// "off".
     std::string cache = "off";
+    /// Most jobs that may wait for their turn; 0: any number. What a call does then: JobOptions::when_full.
+    std::int64_t queue_limit = 0;
 
     /// Options with RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR applied over `base`; an empty one counts as
     /// not set.
@@ -294,6 +299,11 @@ public:
     /// \throws Error(usage) as apply(), at once
     [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const DistributedVector<T>& x, T beta,
                                                          DistributedVector<T>& y);
+    /// Both on the caller's terms, as if in a JobScope. get() throws Error(cancelled) or Error(deadline) where those
+    /// ended the product; y is then unspecified. \throws Error(busy) besides, if the queue is full, at once
+    [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const T* x, T beta, T* y, const JobOptions& options);
+    [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const DistributedVector<T>& x, T beta,
+                                                         DistributedVector<T>& y, const JobOptions& options);
 
     /// y = alpha A^T x + beta y with x (rows() entries) and y (cols() entries) in host memory, otherwise as apply().
     /// Uses what is on the devices: parts by rows act as parts by columns of A^T and the other way round. Unless
@@ -384,6 +394,7 @@ struct DeviceInfo {
     double limit_gbs = 0;   ///< read bandwidth; 0 until it was measured or given
     int numa_node = -1;     ///< the operating system's number of the node that the device is near; -1: unknown
     Placement placement;
+    std::string loss{};  ///< why the device is lost: what has a part on it fails; empty: it is healthy
 };
 
 /// Owns every device of the node that it was asked for: one pinned worker thread each. Create one per process; several
@@ -429,6 +440,22 @@ public:
     template <class T>
     [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const BsrView<T>& a, const DistributeOptions& options = {});
 
+    /// After a device was lost: brings a matrix to the healthy ones, from the caller's arrays, on the terms on which it
+    /// was distributed. The first call opens a runtime of these devices in place of the one that lost some: matrices
+    /// that are distributed from then on are there, and what devices() says is of them. Those that had no part on a
+    /// lost device go on where they are. Vectors are made anew with make_x() and make_y(); a vector that spans a lost
+    /// device is lost. Where no device is lost, the matrix is only distributed again.
+    /// \throws Error(usage) for a matrix of other dimensions, Error(device) if every device is lost, else as
+    ///         distribute(); the matrix is then as it was
+    template <class T>
+    RMSP_API void redistribute(DistributedMatrix<T>& matrix, const CsrView<T>& a);
+    template <class T>
+    RMSP_API void redistribute(DistributedMatrix<T>& matrix, const CscView<T>& a);
+    template <class T>
+    RMSP_API void redistribute(DistributedMatrix<T>& matrix, const CooView<T>& a);
+    template <class T>
+    RMSP_API void redistribute(DistributedMatrix<T>& matrix, const BsrView<T>& a);
+
     /// What distribute() would do; touches no device, but to read arrays in GPU memory. Works on described machines.
     /// \throws Error(usage) as distribute()
     template <class T>
@@ -442,6 +469,11 @@ public:
 
     /// Waits until every job accepted before has finished on every device.
     RMSP_API void synchronize();
+    /// What was done so far, and what waits. From any thread, at any time; it waits for no device.
+    RMSP_API Metrics metrics() const;
+    /// Accepts no jobs any more, and waits for those that were: from now on all else throws Error(usage). Jobs that
+    /// still wait for their turn after `seconds` end with Error(cancelled). Returns how many those were.
+    RMSP_API std::int64_t drain(double seconds = std::numeric_limits<double>::infinity());
 
     /// Measures the read bandwidth of each device (once) and returns GB/s for each.
     RMSP_API std::vector<double> measure_limits();

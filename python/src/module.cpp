@@ -31,6 +31,9 @@ void translate(const std::exception_ptr& pointer, void* /*payload*/)
             case ErrorCode::device:
             case ErrorCode::not_converged:
             case ErrorCode::verification:
+            case ErrorCode::cancelled:
+            case ErrorCode::deadline:
+            case ErrorCode::busy:
                 break;
         }
         PyErr_SetString(type, e.what());

@@ -1,9 +1,85 @@
 #include "runtime/engine/device.hpp"
 
+#include <set>
+
+#include <fmt/format.h>
+
+#include <rmsp/kernel_info.hpp>
+
 #include "runtime/engine/cuda/cuda_backend.hpp"
 #include "runtime/engine/host/host_device.hpp"
 
 namespace rmsp::engine {
+
+namespace {
+
+struct LostGpus {
+    std::mutex mutex;
+    std::set<int> ordinals;
+};
+
+LostGpus& lost_gpus()
+{
+    static LostGpus gpus;
+    return gpus;
+}
+
+}  // namespace
+
+bool is_lost_gpu(int ordinal)
+{
+    LostGpus& gpus = lost_gpus();
+    std::lock_guard lock(gpus.mutex);
+    return gpus.ordinals.count(ordinal) > 0;
+}
+
+std::string label_of(const DeviceInfo& info)
+{
+    return fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
+}
+
+std::string Device::loss() const
+{
+    std::lock_guard lock(losing_);
+    return loss_;
+}
+
+void Device::require() const
+{
+    if (lost()) {
+        throw Error(ErrorCode::device, loss());
+    }
+}
+
+void Device::lose(const std::string& why)
+{
+    if (info_.kind == DeviceKind::cuda) {
+        LostGpus& gpus = lost_gpus();
+        std::lock_guard lock(gpus.mutex);
+        gpus.ordinals.insert(info_.index);
+    }
+    std::string loss = fmt::format("{} is lost: {}", label_of(info_), why);
+    std::lock_guard lock(losing_);
+    if (loss_.empty()) {
+        loss_ = std::move(loss);
+        lost_.store(true, std::memory_order_release);
+    }
+}
+
+std::exception_ptr Device::explain(std::exception_ptr error) noexcept
+{
+    try {
+        if (!lost()) {
+            if (const std::string why = fault(); !why.empty()) {
+                lose(why);
+            }
+        }
+        require();
+    } catch (...) {
+        return std::current_exception();
+    }
+    return error;
+}
 
 std::unique_ptr<Device> make_device(const DeviceInfo& info, int sharers)
 {

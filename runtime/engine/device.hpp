@@ -1,11 +1,15 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <string>
 #include <utility>
 
 #include <kernels/context.hpp>
@@ -110,6 +114,19 @@ public:
     /// True if host code may read and write this device's memory, and this device the host's (host devices).
     bool shares_host_memory() const noexcept { return core::shares_host_memory(info_.kind); }
 
+    /// Whether the device failed in a way from which it does not recover: nothing is to be queued on it any more. Asked
+    /// by any thread, as are loss() and require().
+    bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
+    /// "cuda:1 NVIDIA H200 is lost: ..."; empty if it is not.
+    std::string loss() const;
+    /// \throws Error(device) with loss() if the device is lost
+    void require() const;
+    /// Counts the device as lost from now on, by any thread; tests use it. The first reason stays.
+    void lose(const std::string& why);
+    /// What to tell of an error that came up in the device's work: that it is lost, if it now is; else the error
+    /// itself.
+    std::exception_ptr explain(std::exception_ptr error) noexcept;
+
     /// Makes this device the calling thread's current one.
     virtual void make_current() = 0;
     virtual std::unique_ptr<Stream> make_stream(StreamPriority priority) = 0;
@@ -162,9 +179,22 @@ public:
         return c;
     }
 
+protected:
+    /// Why nothing can be done on the device any more; empty if it works. On its worker's thread.
+    virtual std::string fault() { return {}; }
+
 private:
     DeviceInfo info_;
+    std::atomic<bool> lost_{false};
+    mutable std::mutex losing_;
+    std::string loss_;
 };
+
+/// Whether a GPU of this process was lost, by its CUDA ordinal: until the process ends.
+bool is_lost_gpu(int ordinal);
+
+/// "host:1 (4 threads)", "cuda:0 NVIDIA H200".
+std::string label_of(const DeviceInfo& info);
 
 /// Pinned memory of a device, owned.
 class PinnedBuffer {

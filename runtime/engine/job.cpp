@@ -2,9 +2,34 @@
 
 #include <utility>
 
-#include <rmsp/error.hpp>
-
 namespace rmsp::engine {
+
+void Job::heed(const JobOptions& options, std::function<void()> stopped)
+{
+    condition_.emplace(StopCondition{options.stop, options.deadline});
+    if (options.stop.stop_possible()) {
+        on_stop_.emplace(options.stop, std::move(stopped));
+    }
+}
+
+void Job::begin(std::uint64_t number, std::uint64_t ticket) noexcept
+{
+    ticket_ = ticket;
+    meeting_.begin(number, condition());
+}
+
+bool Job::goes_on() noexcept
+{
+    if (!condition_) {
+        return true;
+    }
+    int verdict = verdict_.load(std::memory_order_acquire);
+    if (verdict == 0) {
+        const int found = condition_->holds() ? -1 : 1;
+        verdict = verdict_.compare_exchange_strong(verdict, found) ? found : verdict;
+    }
+    return verdict > 0;
+}
 
 void Job::fail(std::exception_ptr error) noexcept
 {
@@ -20,11 +45,8 @@ void Job::fail(std::exception_ptr error) noexcept
     }
 }
 
-void Job::complete_one(std::atomic<std::uint64_t>& done) noexcept
+std::exception_ptr Job::finish() noexcept
 {
-    if (remaining_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
-        return;
-    }
     std::exception_ptr error;
     {
         std::lock_guard lock(mutex_);
@@ -37,80 +59,23 @@ void Job::complete_one(std::atomic<std::uint64_t>& done) noexcept
             error = std::current_exception();
         }
     }
-    // Whatever the closures hold (matrices, vectors) is let go before the caller sees the job as done.
+    let_go();
+    return error;
+}
+
+void Job::let_go() noexcept
+{
     body_ = nullptr;
     finish_ = nullptr;
-    if (ticket_ != 0) {
-        done.store(ticket_, std::memory_order_release);
-        done.notify_all();
-    }
+}
+
+void Job::settle(std::exception_ptr error) noexcept
+{
     if (error) {
         promise_.set_exception(std::move(error));
     } else {
         promise_.set_value();
     }
-}
-
-std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish, bool host_data)
-{
-    // One lock over all queues: every worker sees the jobs in the same order, so meetings inside them cannot deadlock.
-    std::lock_guard lock(mutex_);
-    if (closed_) {
-        throw Error(ErrorCode::usage, "the rmsp::Runtime that this object belongs to has been destroyed");
-    }
-    // All that can fail comes first: once a worker has its part, the others must get theirs, and a ticket that was
-    // counted must be given back.
-    const std::uint64_t ticket = host_data ? host_tickets_ + 1 : 0;
-    const auto job = std::make_shared<Job>(static_cast<int>(workers_.size()), jobs_ + 1, ticket, std::move(body),
-                                           std::move(finish), failed_, one_at_a_time_ ? &turn_ : nullptr);
-    auto future = job->future();
-    Tasks parts(workers_.size());
-    for (Task& part : parts) {
-        part.run.set([this, job](Worker& worker) { run(*job, worker); });
-        part.done.set([this, job](std::exception_ptr error) {
-            if (error) {
-                job->fail(std::move(error));
-            }
-            job->complete_one(host_done_);
-        });
-    }
-    ++jobs_;
-    host_tickets_ += host_data ? 1 : 0;
-    for (const auto& worker : workers_) {
-        worker->post(parts);
-    }
-    return future;
-}
-
-void JobQueue::run(Job& job, Worker& worker) noexcept
-{
-    try {
-        if (job.ticket() != 0) {
-            // Own completions first: the job before may be waiting for this worker to notice that it is done.
-            worker.drain();
-            std::uint64_t done = host_done_.load(std::memory_order_acquire);
-            while (done + 1 < job.ticket()) {
-                host_done_.wait(done, std::memory_order_acquire);
-                done = host_done_.load(std::memory_order_acquire);
-            }
-        }
-        std::unique_lock turn(turn_, std::defer_lock);
-        if (one_at_a_time_) {
-            turn.lock();
-        }
-        if (shared_memory_) {
-            job.meeting().arrive_and_wait();
-        }
-        job.body()(worker, job.meeting());
-    } catch (...) {
-        job.fail(std::current_exception());
-    }
-}
-
-void JobQueue::close()
-{
-    std::lock_guard lock(mutex_);
-    closed_ = true;
 }
 
 }  // namespace rmsp::engine

@@ -13,6 +13,19 @@ constexpr int spins_before_sleep = 20000;
 
 }  // namespace
 
+Error ended_early(ErrorCode why)
+{
+    return why == ErrorCode::deadline ? Error(why,
+                                              "the job's deadline passed before it was done: its results are "
+                                              "unspecified")
+                                      : Error(why, "the job was cancelled: its results are unspecified");
+}
+
+Error StopCondition::error() const
+{
+    return ended_early(stop.stop_requested() ? ErrorCode::cancelled : ErrorCode::deadline);
+}
+
 void Rendezvous::arrive_and_wait()
 {
     if (turn_ != nullptr) {
@@ -34,11 +47,12 @@ void Rendezvous::wait_for_all()
     if (failed_.load(std::memory_order_acquire)) {
         return;
     }
-    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
-        arrived_.store(0, std::memory_order_relaxed);
-        round_.fetch_add(1, std::memory_order_release);
-        round_.notify_all();
-    } else {
+    // Sequentially consistent with leave(): one of both sees the other, and ends the round.
+    const std::uint32_t arrived = arrived_.fetch_add(1) + 1;
+    if (arrived == count_.load()) {
+        end_round(arrived);
+    }
+    if (round_.load(std::memory_order_acquire) == round) {
         int spins = 0;
         while (round_.load(std::memory_order_acquire) == round) {
             if (++spins >= spins_before_sleep) {
@@ -47,6 +61,17 @@ void Rendezvous::wait_for_all()
         }
     }
 }
+
+void Rendezvous::end_round(std::uint32_t count) noexcept
+{
+    // Once, whoever comes first. The next round begins behind it.
+    if (count > 0 && arrived_.compare_exchange_strong(count, 0)) {
+        round_.fetch_add(1, std::memory_order_release);
+        round_.notify_all();
+    }
+}
+
+void Rendezvous::leave() noexcept { end_round(count_.fetch_sub(1) - 1); }
 
 void Rendezvous::fail() noexcept
 {

@@ -1,23 +1,48 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <stop_token>
+
+#include <rmsp/error.hpp>
 
 namespace rmsp::engine {
+
+/// When a job's result is no longer wanted.
+struct StopCondition {
+    std::stop_token stop;
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+
+    bool holds() const noexcept
+    {
+        return stop.stop_requested() || (deadline != std::chrono::steady_clock::time_point::max() &&
+                                         std::chrono::steady_clock::now() >= deadline);
+    }
+    /// What is told then.
+    Error error() const;
+};
+/// The error of a job that ended early: ErrorCode::cancelled or deadline.
+Error ended_early(ErrorCode why);
 
 /// A barrier of the workers inside one job that gives way when one of them fails, so that an exception on one device
 /// never leaves the others waiting.
 class Rendezvous {
 public:
-    /// `job` is the number of the job among those of its queue. `turn`, if not null, is locked by whoever calls
-    /// arrive_and_wait(), which gives it to the others while it waits.
-    explicit Rendezvous(int count, std::uint64_t job = 0, std::mutex* turn = nullptr)
-        : count_(static_cast<std::uint32_t>(count)), job_(job), turn_(turn)
+    /// `turn`, if not null, is locked by whoever calls arrive_and_wait(), which gives it to the others while it waits.
+    explicit Rendezvous(int count, std::mutex* turn = nullptr) : count_(static_cast<std::uint32_t>(count)), turn_(turn)
     {
     }
 
+    /// The number of the job among those of its queue, in the order in which the workers do them.
     std::uint64_t job() const noexcept { return job_; }
+    /// Before the workers see it.
+    void begin(std::uint64_t job, const StopCondition* condition) noexcept
+    {
+        job_ = job;
+        condition_ = condition;
+    }
     /// Whether workers give each other the turn only here.
     bool in_turns() const noexcept { return turn_ != nullptr; }
 
@@ -26,12 +51,25 @@ public:
     void arrive_and_wait();
     /// Releases all who wait now or later; they throw.
     void fail() noexcept;
+    /// One of the workers will not arrive: the others no longer wait for it. Not between two calls of arrive_and_wait()
+    /// by that worker.
+    void leave() noexcept;
+    /// Between two steps of a long job. \throws Error(cancelled), Error(deadline) if its result is no longer wanted
+    void stop_point() const
+    {
+        if (condition_ != nullptr && condition_->holds()) {
+            throw condition_->error();
+        }
+    }
 
 private:
     void wait_for_all();
+    /// Ends the round if `count` workers have arrived.
+    void end_round(std::uint32_t count) noexcept;
 
-    const std::uint32_t count_;
-    const std::uint64_t job_;
+    std::atomic<std::uint32_t> count_;
+    std::uint64_t job_ = 0;
+    const StopCondition* condition_ = nullptr;
     std::mutex* const turn_;
     std::atomic<std::uint32_t> arrived_{0};
     std::atomic<std::uint32_t> round_{0};

@@ -158,7 +158,7 @@ void Worker::perform(Tasks& one) noexcept
     if (!task.done) {
         return;
     }
-    if (device_->shares_host_memory()) {
+    if (device_->shares_host_memory() || device_->lost()) {
         task.done(nullptr);
         return;
     }

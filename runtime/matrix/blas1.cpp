@@ -186,20 +186,24 @@ void axpy(T alpha, const DistributedVector<T>& x, DistributedVector<T>& y)
     const auto from = distributed::operand(x, "axpy");
     const auto to = distributed::operand(y, "axpy");
     distributed::check_alike(*from, *to, "axpy");
-    from->runtime->submit([alpha, from, to](engine::Worker& worker, engine::Rendezvous&) {
-        const auto a = distributed::held_by(*from, worker.rank());
-        kernels::axpy(alpha, a.place, distributed::held_by(*to, worker.rank()).place, a.count, worker.context());
-    });
+    from->runtime->submit(
+        [alpha, from, to](engine::Worker& worker, engine::Rendezvous&) {
+            const auto a = distributed::held_by(*from, worker.rank());
+            kernels::axpy(alpha, a.place, distributed::held_by(*to, worker.rank()).place, a.count, worker.context());
+        },
+        {}, from->terms());
 }
 
 template <class T>
 void scal(T alpha, DistributedVector<T>& x)
 {
     const auto vector = distributed::operand(x, "scal");
-    vector->runtime->submit([alpha, vector](engine::Worker& worker, engine::Rendezvous&) {
-        const auto a = distributed::held_by(*vector, worker.rank());
-        kernels::scal(alpha, a.place, a.count, worker.context());
-    });
+    vector->runtime->submit(
+        [alpha, vector](engine::Worker& worker, engine::Rendezvous&) {
+            const auto a = distributed::held_by(*vector, worker.rank());
+            kernels::scal(alpha, a.place, a.count, worker.context());
+        },
+        {}, vector->terms());
 }
 
 template <class T>
@@ -208,11 +212,13 @@ void copy(const DistributedVector<T>& x, DistributedVector<T>& y)
     const auto from = distributed::operand(x, "copy");
     const auto to = distributed::operand(y, "copy");
     distributed::check_alike(*from, *to, "copy");
-    from->runtime->submit([from, to](engine::Worker& worker, engine::Rendezvous&) {
-        const auto a = distributed::held_by(*from, worker.rank());
-        kernels::copy(static_cast<const T*>(a.place), distributed::held_by(*to, worker.rank()).place, a.count,
-                      worker.context());
-    });
+    from->runtime->submit(
+        [from, to](engine::Worker& worker, engine::Rendezvous&) {
+            const auto a = distributed::held_by(*from, worker.rank());
+            kernels::copy(static_cast<const T*>(a.place), distributed::held_by(*to, worker.rank()).place, a.count,
+                          worker.context());
+        },
+        {}, from->terms());
 }
 
 template <class T>

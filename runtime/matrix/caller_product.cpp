@@ -1,10 +1,10 @@
 #include "runtime/matrix/caller_product.hpp"
 
 #include <array>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <latch>
 #include <mutex>
 #include <tuple>
 #include <utility>
@@ -21,29 +21,55 @@ namespace {
 /// When every worker of a job has queued its part, and what went wrong meanwhile.
 class Queued {
 public:
-    explicit Queued(int workers) : latch_(workers) {}
-    void fail(std::exception_ptr error)
+    explicit Queued(int workers) : left_(workers) {}
+    /// A worker has, or has failed to.
+    void arrive(std::exception_ptr error = nullptr)
     {
         const std::lock_guard lock(mutex_);
         if (!error_) {
             error_ = std::move(error);
         }
+        if (--left_ == 0) {
+            changed_.notify_all();
+        }
     }
-    void arrive() { latch_.count_down(); }
-    /// \throws the first error
-    void wait()
+    /// The job is over, also for workers that were never asked for their part.
+    void end()
     {
-        latch_.wait();
         const std::lock_guard lock(mutex_);
+        ended_ = true;
+        changed_.notify_all();
+    }
+    /// Returns whether all have queued their parts; if not, the job is over. \throws the first error
+    bool wait()
+    {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return left_ == 0 || ended_; });
         if (error_) {
             std::rethrow_exception(error_);
         }
+        return left_ == 0;
     }
 
 private:
-    std::latch latch_;
     std::mutex mutex_;
+    std::condition_variable changed_;
+    int left_;
+    bool ended_ = false;
     std::exception_ptr error_;
+};
+
+/// The job's hold of it.
+class QueuedByJob {
+public:
+    explicit QueuedByJob(std::shared_ptr<Queued> queued) : queued_(std::move(queued)) {}
+    ~QueuedByJob() { queued_->end(); }
+    QueuedByJob(const QueuedByJob&) = delete;
+    QueuedByJob& operator=(const QueuedByJob&) = delete;
+    void arrive(std::exception_ptr error = nullptr) const { queued_->arrive(std::move(error)); }
+
+private:
+    std::shared_ptr<Queued> queued_;
 };
 
 /// The caller's array as a vector of the matrix's only device, so that nothing is copied; null where it is elsewhere,
@@ -123,8 +149,11 @@ std::future<void> apply_through_vectors(const std::shared_ptr<MatrixState<T>>& m
     const Source<T> source{nullptr, std::move(own_x)};
     const Target<T> target{nullptr, std::move(own_y)};
     const auto queued = std::make_shared<Queued>(matrix->runtime->devices());
+    // Once queued, what the caller's stream waits for cannot be taken back.
+    engine::JobTerms terms = product_terms(*matrix, order == nullptr);
+    terms.may_end_early = order == nullptr;
     auto done = matrix->runtime->submit(
-        [=](engine::Worker& worker, engine::Rendezvous& meeting) {
+        [=, by_job = std::make_shared<QueuedByJob>(queued)](engine::Worker& worker, engine::Rendezvous& meeting) {
             const auto part = [&] {
                 // Host devices share the vectors: each waits for what the others copy.
                 const auto meet = [&] {
@@ -154,15 +183,20 @@ std::future<void> apply_through_vectors(const std::shared_ptr<MatrixState<T>>& m
             try {
                 part();
             } catch (...) {
-                queued->fail(std::current_exception());
-                queued->arrive();
+                by_job->arrive(std::current_exception());
                 throw;
             }
-            queued->arrive();
+            by_job->arrive();
         },
-        {}, order == nullptr);
+        {}, terms);
     if (order) {
-        queued->wait();
+        if (!queued->wait()) {
+            // A device is lost. Where it has no part in the matrix, the product is complete.
+            done.get();
+            std::promise<void> complete;
+            complete.set_value();
+            return complete.get_future();
+        }
         order->join();
     }
     return done;

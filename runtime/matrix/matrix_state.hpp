@@ -122,4 +122,20 @@ const plan::Side& x_side(const MatrixState<T>& matrix, bool of_transpose)
     return of_transpose == plan::transposed(matrix.plan) ? matrix.columns : matrix.rows;
 }
 
+/// Of a job that is a product with the matrix.
+template <class T>
+engine::JobTerms product_terms(const MatrixState<T>& matrix, bool host_data)
+{
+    engine::JobTerms terms;
+    terms.host_data = host_data;
+    terms.may_end_early = true;
+    terms.devices = matrix.plan.devices;
+    if (matrix.options.mode == Mode::streamed) {
+        for (const ShardPlan& shard : matrix.plan.shards) {
+            terms.streamed_bytes += shard.matrix_bytes;
+        }
+    }
+    return terms;
+}
+
 }  // namespace rmsp::distributed

@@ -36,43 +36,45 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
     vector->ghost_room.resize(devices);
     const bool shared = runtime->shared_memory();
     runtime
-        ->submit([&](engine::Worker& worker, engine::Rendezvous& meeting) {
-            const auto rank = static_cast<std::size_t>(worker.rank());
-            if (!shared) {
-                transport::Range held{0, size};
-                std::int64_t first = 0;
-                if (layout == Layout::rows) {
-                    first = vector->offsets[rank];
-                    held = {first, vector->offsets[rank + 1]};
-                    if (!needed.empty()) {
-                        held = hull(held, needed[rank]);
+        ->submit(
+            [&](engine::Worker& worker, engine::Rendezvous& meeting) {
+                const auto rank = static_cast<std::size_t>(worker.rank());
+                if (!shared) {
+                    transport::Range held{0, size};
+                    std::int64_t first = 0;
+                    if (layout == Layout::rows) {
+                        first = vector->offsets[rank];
+                        held = {first, vector->offsets[rank + 1]};
+                        if (!needed.empty()) {
+                            held = hull(held, needed[rank]);
+                        }
                     }
+                    // From a whole line on, so that an entry is aligned alike on all devices.
+                    constexpr std::int64_t line = 32;
+                    const std::int64_t begin = held.first / line * line;
+                    vector->held[rank] = held;
+                    vector->storage[rank] = kernels::DeviceArray<T>(
+                        worker.device(), static_cast<std::size_t>(held.end - begin + vector->ghost_room[rank]));
+                    T* const data = vector->storage[rank].data();
+                    vector->slices[rank] = data + (first - begin);
+                    // An address to add entry numbers to, which may lie before the allocation.
+                    vector->entry_zero[rank] = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(data) -
+                                                                       static_cast<std::uintptr_t>(begin) * sizeof(T));
+                    return;
                 }
-                // From a whole line on, so that an entry is aligned alike on all devices.
-                constexpr std::int64_t line = 32;
-                const std::int64_t begin = held.first / line * line;
-                vector->held[rank] = held;
-                vector->storage[rank] = kernels::DeviceArray<T>(
-                    worker.device(), static_cast<std::size_t>(held.end - begin + vector->ghost_room[rank]));
-                T* const data = vector->storage[rank].data();
-                vector->slices[rank] = data + (first - begin);
-                // An address to add entry numbers to, which may lie before the allocation.
-                vector->entry_zero[rank] = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(data) -
-                                                                   static_cast<std::uintptr_t>(begin) * sizeof(T));
-                return;
-            }
-            if (rank == 0) {
-                vector->storage[0] = kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(size));
-            }
-            meeting.arrive_and_wait();
-            T* const begin = vector->storage[0].data();
-            vector->slices[rank] = layout == Layout::replicated ? begin : begin + vector->offsets[rank];
-            if (layout == Layout::rows) {
-                const std::int64_t entries = vector->offsets[rank + 1] - vector->offsets[rank];
-                numa::prefer_node(vector->slices[rank], static_cast<std::size_t>(entries) * sizeof(T),
-                                  worker.device().info().numa_node);
-            }
-        })
+                if (rank == 0) {
+                    vector->storage[0] = kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(size));
+                }
+                meeting.arrive_and_wait();
+                T* const begin = vector->storage[0].data();
+                vector->slices[rank] = layout == Layout::replicated ? begin : begin + vector->offsets[rank];
+                if (layout == Layout::rows) {
+                    const std::int64_t entries = vector->offsets[rank + 1] - vector->offsets[rank];
+                    numa::prefer_node(vector->slices[rank], static_cast<std::size_t>(entries) * sizeof(T),
+                                      worker.device().info().numa_node);
+                }
+            },
+            {}, vector->terms())
         .get();
     return vector;
 }
@@ -218,7 +220,8 @@ template <class T>
 void upload_vector(const std::shared_ptr<VectorState<T>>& vector, const T* entries)
 {
     vector->runtime
-        ->submit([&](engine::Worker& worker, engine::Rendezvous&) { upload_slice(*vector, worker, entries); }, {}, true)
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) { upload_slice(*vector, worker, entries); }, {},
+                 vector->terms(true))
         .get();
 }
 
@@ -227,7 +230,7 @@ void download_vector(const std::shared_ptr<VectorState<T>>& vector, T* entries)
 {
     vector->runtime
         ->submit([&](engine::Worker& worker, engine::Rendezvous&) { download_slice(*vector, worker, entries); }, {},
-                 true)
+                 vector->terms(true))
         .get();
 }
 
@@ -304,10 +307,12 @@ void DistributedVector<T>::fill(T value)
 {
     const auto vector = detail::checked(state_);
     const bool shared = vector->runtime->shared_memory();
-    vector->runtime->submit([vector, value, shared](engine::Worker& worker, engine::Rendezvous&) {
-        const auto part = distributed::part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
-        kernels::fill(part.place, part.count, value, worker.context());
-    });
+    vector->runtime->submit(
+        [vector, value, shared](engine::Worker& worker, engine::Rendezvous&) {
+            const auto part = distributed::part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
+            kernels::fill(part.place, part.count, value, worker.context());
+        },
+        {}, vector->terms());
 }
 
 #define RMSP_INSTANTIATE(T) template class DistributedVector<T>;

@@ -45,6 +45,24 @@ struct VectorState {
         ghost_room;  ///< entries that each device has room for behind its slice and all that is held
     std::optional<distributed::VectorOrder> order;  ///< none: the matrix's
 
+    /// How many of the first devices have entries of it.
+    int devices() const noexcept
+    {
+        std::size_t last = offsets.size() - 1;
+        while (layout == Layout::rows && last > 1 && offsets[last - 1] == offsets[last]) {
+            --last;
+        }
+        return static_cast<int>(last);
+    }
+    /// Of a job that uses this vector, and others that are sliced alike.
+    engine::JobTerms terms(bool host_data = false) const
+    {
+        engine::JobTerms terms;
+        terms.host_data = host_data;
+        terms.devices = devices();
+        return terms;
+    }
+
     /// Whether every device has room for the entries that it needs.
     bool holds(const std::vector<transport::Range>& needed) const
     {

@@ -138,6 +138,6 @@ std::vector<double> measure_limits(RuntimeState& runtime)
 
 }  // namespace node
 
-std::vector<double> Runtime::measure_limits() { return node::measure_limits(*detail::checked(state_)); }
+std::vector<double> Runtime::measure_limits() { return node::measure_limits(*detail::current(state_)); }
 
 }  // namespace rmsp

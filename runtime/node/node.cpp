@@ -79,6 +79,13 @@ std::future<void> RuntimeState::submit(engine::Job::Body body, std::function<voi
     return jobs->submit(std::move(body), std::move(finish), host_data);
 }
 
+std::future<void> RuntimeState::submit(engine::Job::Body body, std::function<void()> finish,
+                                       const engine::JobTerms& terms)
+{
+    require_live();
+    return jobs->submit(std::move(body), std::move(finish), terms);
+}
+
 void RuntimeState::post_or_run(int rank, engine::Tasks& room) noexcept
 {
     if (!in_own_process()) {
@@ -100,11 +107,39 @@ void RuntimeState::post_or_run(int rank, engine::Tasks& room) noexcept
 
 void RuntimeState::stop() noexcept
 {
+    // The jobs that were under way when fork() made this process never end in it.
+    if (!in_own_process()) {
+        return;
+    }
     if (jobs) {
-        jobs->close();
+        jobs->drain();
     }
     for (const auto& worker : workers) {
         worker->stop();
+    }
+    std::shared_ptr<RuntimeState> next;
+    {
+        std::lock_guard lock(mutex);
+        next = successor;
+    }
+    if (next) {
+        next->stop();
+    }
+}
+
+std::shared_ptr<RuntimeState> current(const std::shared_ptr<RuntimeState>& state)
+{
+    std::shared_ptr<RuntimeState> newest = checked(state);
+    while (true) {
+        std::shared_ptr<RuntimeState> next;
+        {
+            std::lock_guard lock(newest->mutex);
+            next = newest->successor;
+        }
+        if (!next) {
+            return newest;
+        }
+        newest = std::move(next);
     }
 }
 

@@ -13,7 +13,7 @@
 
 #include "core/device_kind.hpp"
 #include "runtime/engine/cache.hpp"
-#include "runtime/engine/job.hpp"
+#include "runtime/engine/job_queue.hpp"
 #include "runtime/engine/locked_array.hpp"
 #include "runtime/engine/worker.hpp"
 #include "runtime/transport/connect.hpp"
@@ -49,6 +49,9 @@ struct RuntimeState {
     std::shared_ptr<distributed::DotSlots> dot_slots;  ///< made for the first dot product
     mutable std::mutex mutex;
 
+    std::mutex replacing;                     ///< held while `successor` is made
+    std::shared_ptr<RuntimeState> successor;  ///< of the devices that are left, once some were lost; under `mutex`
+
     int devices() const { return static_cast<int>(infos.size()); }
     bool shared_memory() const { return infos.empty() || core::shares_host_memory(infos.front().kind); }
     /// What bounds an apply on each device in GB/s as far as it is known, else 0: the bandwidth of its memory, or of
@@ -64,6 +67,7 @@ struct RuntimeState {
     /// A job failed: devices that wait for others in it stop waiting.
     void give_up(std::uint64_t job) noexcept;
     std::future<void> submit(engine::Job::Body body, std::function<void()> finish = {}, bool host_data = false);
+    std::future<void> submit(engine::Job::Body body, std::function<void()> finish, const engine::JobTerms& terms);
     /// Runs f(), which frees memory and must not throw, once, on the worker of a device behind everything submitted so
     /// far, or here if the workers have stopped. `room` has a task for it, which is used up: who has something to free
     /// makes one for each device beforehand, as this is for destructors and allocates nothing.
@@ -96,9 +100,12 @@ using OpenRuntime = std::unique_ptr<RuntimeState, CloseRuntime>;
 /// \throws Error(usage) for one that is empty: made by the default constructor, or moved from
 const std::shared_ptr<RuntimeState>& checked(const std::shared_ptr<RuntimeState>& state);
 
-/// What a runtime's handle points to, checked().
+/// checked(), or what took its place when devices were lost.
+std::shared_ptr<RuntimeState> current(const std::shared_ptr<RuntimeState>& state);
+
+/// What a runtime's handle points to, current().
 struct RuntimeAccess {
-    static const std::shared_ptr<RuntimeState>& state(const Runtime& runtime) { return checked(runtime.state_); }
+    static std::shared_ptr<RuntimeState> state(const Runtime& runtime) { return current(runtime.state_); }
 };
 
 }  // namespace rmsp::detail
@@ -110,6 +117,10 @@ using detail::RuntimeState;
 /// Reads the topology, then starts and binds the workers and opens their devices, if it is the live one's; connects
 /// nothing. \throws as Runtime's constructor
 detail::OpenRuntime open_devices(const RuntimeOptions& options);
+
+/// The options with which a runtime has those of this one's devices that are not lost.
+/// \throws Error(device) if there are none
+RuntimeOptions without_lost(const RuntimeState& runtime);
 
 /// Room for what kernels::read_all() writes.
 inline constexpr std::int64_t read_sink_entries = 4096;

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "core/log.hpp"
 #include "core/process.hpp"
 #include "runtime/engine/cuda/cuda_backend.hpp"
 #include "runtime/node/node.hpp"
@@ -61,6 +63,10 @@ DeviceChoice parse_devices(const std::string& text, const Topology& topology, st
                         fmt::format("devices \"{}\": there is no GPU {}; this machine offers {} GPU{}", text, ordinal,
                                     gpus, gpus == 1 ? "" : "s"));
         }
+        if (engine::is_lost_gpu(ordinal)) {
+            throw Error(ErrorCode::device,
+                        fmt::format("devices \"{}\": GPU {} is lost to this process", text, ordinal));
+        }
         if (!shares && std::find(choice.ordinals.begin(), choice.ordinals.end(), ordinal) != choice.ordinals.end()) {
             throw_bad_devices(text, fmt::format("GPU {} is named twice", ordinal));
         }
@@ -69,8 +75,15 @@ DeviceChoice parse_devices(const std::string& text, const Topology& topology, st
     if (text == "auto") {
         if (gpus > 0) {
             choice.kind = DeviceKind::cuda;
-            for (std::size_t i = 0; i < gpus; ++i) {
-                add_gpu(static_cast<int>(i));
+            for (int i = 0; i < static_cast<int>(gpus); ++i) {
+                if (engine::is_lost_gpu(i)) {
+                    core::log_warning(fmt::format("GPU {} is lost to this process and left out", i));
+                } else {
+                    add_gpu(i);
+                }
+            }
+            if (choice.ordinals.empty()) {
+                throw Error(ErrorCode::device, "every GPU is lost to this process; a new process may have them again");
             }
         } else {
             // Two at least, so that partition and merge are real; one for each NUMA node where there are more.
@@ -265,6 +278,34 @@ detail::OpenRuntime open_devices(const RuntimeOptions& options)
         state->infos[i] = state->workers[i]->device().info();
     }
     return state;
+}
+
+RuntimeOptions without_lost(const RuntimeState& runtime)
+{
+    RuntimeOptions options = runtime.options;
+    options.weights.clear();
+    std::vector<std::string> gpus;
+    int left = 0;
+    int threads = 1;
+    for (std::size_t i = 0; i < runtime.workers.size(); ++i) {
+        if (runtime.workers[i]->device().lost()) {
+            continue;
+        }
+        ++left;
+        gpus.push_back(std::to_string(runtime.infos[i].index));
+        threads = runtime.infos[i].compute_units;
+        if (!runtime.options.weights.empty()) {
+            options.weights.push_back(runtime.options.weights[i]);
+        }
+    }
+    if (left == 0) {
+        throw Error(ErrorCode::device, "every device of this runtime is lost");
+    }
+    options.devices =
+        runtime.shared_memory()
+            ? fmt::format("host:{}x{}", left, threads)
+            : fmt::format("{}{}", options.devices.starts_with("shared:") ? "shared:" : "", fmt::join(gpus, ","));
+    return options;
 }
 
 }  // namespace node

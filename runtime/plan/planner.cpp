@@ -278,7 +278,7 @@ ShardPlan plan_shard(const detail::RuntimeState& runtime, const Stored<T>& a, co
     const PartialCsr& part = plan.partition.parts[at];
     ShardPlan shard;
     shard.device = i;
-    shard.device_name = fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
+    shard.device_name = engine::label_of(info);
     shard.placement = info.placement;
     shard.part = part;
     Range rows{part.start_row, part.end_row};

@@ -185,6 +185,13 @@ private:
         if (options_.callback && !options_.callback({result_.iterations, result_.residual, result_.target, elapsed})) {
             return Outcome::cancelled;
         }
+        if (const JobOptions* const terms = JobScope::current(); terms != nullptr) {
+            const bool stopped = terms->stop.stop_requested();
+            if (stopped || Clock::now() >= terms->deadline) {
+                ended_by_scope_ = true;
+                return stopped ? Outcome::cancelled : Outcome::time;
+            }
+        }
         if (elapsed > options_.max_seconds) {
             return Outcome::time;
         }
@@ -223,10 +230,15 @@ private:
                                        r.iterations, r.true_residual, r.target);
                 break;
             case Outcome::time:
-                r.reason = fmt::format(
-                    "{:.3g} s were over after {} iterations; the residual is {:.3g}, {:.3g} was "
-                    "asked for",
-                    options_.max_seconds, r.iterations, r.true_residual, r.target);
+                r.reason = ended_by_scope_
+                               ? fmt::format(
+                                     "the deadline passed after {} iterations; the residual is "
+                                     "{:.3g}, {:.3g} was asked for",
+                                     r.iterations, r.true_residual, r.target)
+                               : fmt::format(
+                                     "{:.3g} s were over after {} iterations; the residual is {:.3g}, {:.3g} was "
+                                     "asked for",
+                                     options_.max_seconds, r.iterations, r.true_residual, r.target);
                 break;
             case Outcome::stagnation:
                 r.reason = fmt::format(
@@ -250,7 +262,7 @@ private:
                     "matrix, b, x and the preconditioner";
                 break;
             case Outcome::cancelled:
-                r.reason = "the callback cancelled";
+                r.reason = ended_by_scope_ ? "a stop was requested" : "the callback cancelled";
                 break;
         }
     }
@@ -260,9 +272,10 @@ private:
     const Clock::time_point began_;
     SolveResult result_;
     double limit_ = 0;
-    std::int64_t base_ = 0;  ///< iterations before the last start
-    std::int64_t seen_ = 0;  ///< recorded iterations since that have been looked at
-    double best_ = 0;        ///< least residual, and after which iteration
+    bool ended_by_scope_ = false;  ///< by the thread's JobScope
+    std::int64_t base_ = 0;        ///< iterations before the last start
+    std::int64_t seen_ = 0;        ///< recorded iterations since that have been looked at
+    double best_ = 0;              ///< least residual, and after which iteration
     std::int64_t best_at_ = 0;
 };
 

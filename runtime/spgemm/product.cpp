@@ -58,8 +58,11 @@ ProductState<T>& checked(const std::shared_ptr<ProductState<T>>& state)
 }
 
 template <class T>
-std::vector<double> on_devices(ProductState<T>& state, const DeviceBody<T>& body)
+std::vector<double> on_devices(ProductState<T>& state, const DeviceBody<T>& body, bool may_end_early)
 {
+    engine::JobTerms terms;
+    terms.host_data = true;
+    terms.may_end_early = may_end_early;
     std::vector<double> seconds(state.parts.size());
     state.runtime
         ->submit(
@@ -69,7 +72,7 @@ std::vector<double> on_devices(ProductState<T>& state, const DeviceBody<T>& body
                 worker.stream().synchronize();
                 seconds[static_cast<std::size_t>(worker.rank())] = core::seconds_since(begin);
             },
-            {}, true)
+            {}, terms)
         .get();
     return seconds;
 }
@@ -216,23 +219,26 @@ void compute(ProductState<T>& state, T alpha)
     const Renewed renewed = look_for_values(state);
     const Factors<T>& factors = state.factors;
     state.computed = false;
-    const auto seconds = on_devices<T>(state, [&](engine::Worker& worker, ProductPart<T>& part,
-                                                  engine::Rendezvous& meeting) {
-        if (renewed.a && factors.resident_a->in_place()) {
-            factors.resident_a->refresh(worker, meeting);
-        } else if (renewed.a && part.product) {
-            renew_a(factors, part, worker, factors.a.values, static_cast<const T*>(nullptr));
-        }
-        if (renewed.b) {
-            factors.resident_b->refresh(worker, meeting);
-            renew_b(factors, part, worker, meeting, factors.b.values);
-        }
-        if (part.product) {
-            fill_or_renew(part, worker, alpha);
-        } else {
-            compute_in_runs(factors, state.plan.shards[static_cast<std::size_t>(worker.rank())], part, worker, alpha);
-        }
-    });
+    const auto seconds = on_devices<T>(
+        state,
+        [&](engine::Worker& worker, ProductPart<T>& part, engine::Rendezvous& meeting) {
+            if (renewed.a && factors.resident_a->in_place()) {
+                factors.resident_a->refresh(worker, meeting);
+            } else if (renewed.a && part.product) {
+                renew_a(factors, part, worker, factors.a.values, static_cast<const T*>(nullptr));
+            }
+            if (renewed.b) {
+                factors.resident_b->refresh(worker, meeting);
+                renew_b(factors, part, worker, meeting, factors.b.values);
+            }
+            if (part.product) {
+                fill_or_renew(part, worker, alpha);
+            } else {
+                compute_in_runs(factors, state.plan.shards[static_cast<std::size_t>(worker.rank())], part, worker,
+                                meeting, alpha);
+            }
+        },
+        true);
     state.computed = true;
     ++state.round;
     state.set_phase("numeric", seconds);
@@ -270,11 +276,11 @@ void update_values(ProductState<T>& state, const T* a_values, const T* b_values)
     state.set_phase("update", seconds);
 }
 
-#define RMSP_INSTANTIATE(T)                                                             \
-    template ProductState<T>& checked(const std::shared_ptr<ProductState<T>>&);         \
-    template std::vector<double> on_devices<T>(ProductState<T>&, const DeviceBody<T>&); \
-    template void build(ProductState<T>&);                                              \
-    template void compute(ProductState<T>&, T);                                         \
+#define RMSP_INSTANTIATE(T)                                                                   \
+    template ProductState<T>& checked(const std::shared_ptr<ProductState<T>>&);               \
+    template std::vector<double> on_devices<T>(ProductState<T>&, const DeviceBody<T>&, bool); \
+    template void build(ProductState<T>&);                                                    \
+    template void compute(ProductState<T>&, T);                                               \
     template void update_values(ProductState<T>&, const T*, const T*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE

@@ -63,9 +63,10 @@ ProductState<T>& checked(const std::shared_ptr<ProductState<T>>& state);
 template <class T>
 using DeviceBody = std::function<void(engine::Worker&, ProductPart<T>&, engine::Rendezvous&)>;
 
-/// Runs the body on every device, waits, and returns how long each took.
+/// Runs the body on every device, waits, and returns how long each took. `may_end_early`: see
+/// engine::JobTerms.
 template <class T>
-std::vector<double> on_devices(ProductState<T>& state, const DeviceBody<T>& body);
+std::vector<double> on_devices(ProductState<T>& state, const DeviceBody<T>& body, bool may_end_early = false);
 
 /// Plans the product of state.factors, and makes the parts.
 template <class T>

@@ -172,7 +172,7 @@ private:
 
 template <class T>
 void compute_in_runs(const Factors<T>& factors, SpgemmShardPlan& plan, ProductPart<T>& part, engine::Worker& worker,
-                     T alpha)
+                     const engine::Rendezvous& meeting, T alpha)
 {
     part.b = {};
     if (!part.copier) {
@@ -193,6 +193,7 @@ void compute_in_runs(const Factors<T>& factors, SpgemmShardPlan& plan, ProductPa
     std::int64_t row = part.first_row;
     Runs<T> runs(factors, part, worker, alpha);
     for (std::int64_t chunk = 1; chunk <= plan.chunks; ++chunk) {
+        meeting.stop_point();
         const std::int64_t target = work_begin + work / plan.chunks * chunk + work % plan.chunks * chunk / plan.chunks;
         const auto end = std::lower_bound(factors.work.begin() + row, factors.work.begin() + part.end_row, target);
         const std::int64_t next = chunk == plan.chunks ? part.end_row : end - factors.work.begin();
@@ -210,8 +211,9 @@ void compute_in_runs(const Factors<T>& factors, SpgemmShardPlan& plan, ProductPa
     plan.peak_bytes = part.budget.peak();
 }
 
-#define RMSP_INSTANTIATE(T) \
-    template void compute_in_runs(const Factors<T>&, SpgemmShardPlan&, ProductPart<T>&, engine::Worker&, T);
+#define RMSP_INSTANTIATE(T)                                                                              \
+    template void compute_in_runs(const Factors<T>&, SpgemmShardPlan&, ProductPart<T>&, engine::Worker&, \
+                                  const engine::Rendezvous&, T);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::spgemm

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "runtime/engine/job.hpp"
+#include "runtime/engine/job_queue.hpp"
 #include "runtime/engine/worker.hpp"
 #include "runtime/transport/transport.hpp"
 

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <rmsp/error.hpp>
-#include <runtime/engine/job.hpp>
+#include <runtime/engine/job_queue.hpp>
 
 #include "workers.hpp"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <runtime/engine/cuda/cuda_backend.hpp>
-#include <runtime/engine/job.hpp>
+#include <runtime/engine/job_queue.hpp>
 #include <runtime/transport/connect.hpp>
 #include <runtime/transport/table.hpp>
 #include <runtime/transport/transport.hpp>

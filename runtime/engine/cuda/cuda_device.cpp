@@ -372,6 +372,22 @@ void CudaDevice::download(Stream& stream, std::span<const Download> parts)
     next_ = (first_slot + chunks.size()) % ring_.size();
 }
 
+std::string CudaDevice::fault()
+{
+    // An error that ended the GPU's context comes back from every call; others are over once they were told.
+    (void)cudaGetLastError();
+    std::size_t free_bytes = 0;
+    std::size_t total_bytes = 0;
+    cudaError_t status = cudaSetDevice(ordinal_);
+    if (status == cudaSuccess) {
+        status = cudaMemGetInfo(&free_bytes, &total_bytes);
+    }
+    (void)cudaGetLastError();
+    return status == cudaSuccess || status == cudaErrorMemoryAllocation
+               ? std::string()
+               : fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
+}
+
 std::vector<int> ordinals_of(std::span<const std::unique_ptr<Worker>> workers)
 {
     std::vector<int> ordinals;
@@ -393,6 +409,17 @@ std::vector<GpuDescription> cuda_gpus()
         (void)cudaGetLastError();
         return {};
     }
+    // Calls of a thread whose current device is lost fail, whichever they ask of.
+    int current = 0;
+    if (cudaGetDevice(&current) == cudaSuccess && is_lost_gpu(current)) {
+        for (int i = 0; i < count; ++i) {
+            if (!is_lost_gpu(i)) {
+                (void)cudaSetDevice(i);
+                break;
+            }
+        }
+    }
+    (void)cudaGetLastError();
     std::vector<GpuDescription> gpus;
     for (int i = 0; i < count; ++i) {
         cudaDeviceProp properties{};

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/engine/copy_team.hpp"
@@ -45,6 +46,9 @@ public:
     void upload(Stream& stream, void* dst, const void* src, std::size_t bytes, const Between& between) override;
     void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill, const Between& between) override;
     void download(Stream& stream, std::span<const Download> parts) override;
+
+protected:
+    std::string fault() override;
 
 private:
     struct Slot {

@@ -13,7 +13,7 @@
 #include "runtime/engine/cuda/cuda_backend.hpp"
 #include "runtime/engine/cuda/cuda_device.hpp"
 #include "runtime/engine/hand_over.hpp"
-#include "runtime/engine/job.hpp"
+#include "runtime/engine/job_queue.hpp"
 #include "runtime/transport/cuda/cuda_transports.hpp"
 
 namespace rmsp::transport {

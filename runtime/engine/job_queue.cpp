@@ -1,0 +1,350 @@
+#include "runtime/engine/job_queue.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace rmsp::engine {
+namespace {
+
+constexpr auto never = Clock::time_point::max();
+
+double seconds_of(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+void note(TimeHistogram& histogram, Clock::duration time)
+{
+    const auto ns = std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+    const auto bucket = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(ns) / 1000));
+    ++histogram.counts[std::min(bucket, TimeHistogram::buckets - 1)];
+    ++histogram.count;
+    histogram.sum_seconds += static_cast<double>(ns) * 1e-9;
+}
+
+/// Its number among the counters of how jobs ended.
+std::uint64_t& counter_of(Metrics& metrics, const std::exception_ptr& error)
+{
+    if (!error) {
+        return metrics.finished;
+    }
+    try {
+        std::rethrow_exception(error);
+    } catch (const Error& e) {
+        return e.code() == ErrorCode::cancelled  ? metrics.cancelled
+               : e.code() == ErrorCode::deadline ? metrics.expired
+                                                 : metrics.failed;
+    } catch (...) {
+        return metrics.failed;
+    }
+}
+
+std::exception_ptr ended_early_ptr(ErrorCode why) noexcept
+{
+    try {
+        throw ended_early(why);
+    } catch (...) {
+        return std::current_exception();
+    }
+}
+
+}  // namespace
+
+JobQueue::JobQueue(std::span<const std::unique_ptr<Worker>> workers, bool shared_memory,
+                   std::function<void(std::uint64_t)> failed, bool one_at_a_time, std::int64_t limit)
+    : workers_(workers),
+      shared_memory_(shared_memory),
+      failed_(std::move(failed)),
+      one_at_a_time_(one_at_a_time),
+      limit_(limit),
+      busy_(std::make_unique<Busy[]>(workers.size()))
+{
+}
+
+JobQueue::~JobQueue()
+{
+    drain();
+    {
+        std::lock_guard lock(mutex_);
+        watching_ = false;
+    }
+    deadline_set_.notify_all();
+    if (watch_.joinable()) {
+        watch_.join();
+    }
+}
+
+std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish, const JobTerms& terms)
+{
+    const JobOptions* const options = JobScope::current();
+    const bool may_end = options != nullptr && terms.may_end_early;
+    // All that can fail comes first: once a worker has its part, the others must get theirs, and a ticket that was
+    // counted must be given back.
+    const auto job = std::make_shared<Job>(static_cast<int>(workers_.size()), terms, std::move(body), std::move(finish),
+                                           failed_, one_at_a_time_ ? &turn_ : nullptr);
+    auto future = job->future();
+    WaitingList one(1);
+    Waiting& waiting = one.front();
+    waiting.job = job;
+    waiting.turn = turn_of(options);
+    waiting.parts.resize(workers_.size());
+    std::size_t rank = 0;
+    for (Task& part : waiting.parts) {
+        part.run.set([this, job](Worker& worker) { run(*job, worker); });
+        part.done.set([this, job, rank](std::exception_ptr error) {
+            Worker& worker = *workers_[rank];
+            if (error) {
+                job->fail(worker.device().explain(std::move(error)));
+            }
+            complete(*job, worker);
+        });
+        ++rank;
+    }
+    if (may_end) {
+        waiting.deadline = options->deadline;
+        job->heed(*options, [this, which = job.get()] {
+            end_waiting([which](const Waiting& other) { return other.job.get() == which; }, ErrorCode::cancelled);
+        });
+    }
+    job->accepted = Clock::now();
+
+    // One lock over all queues: every worker sees the jobs in the same order, so meetings inside them cannot deadlock.
+    std::unique_lock lock(mutex_);
+    const auto unwanted = [&] { return may_end && job->condition()->holds(); };
+    const auto goes_on = [&] { return closed_ || has_room() || unwanted(); };
+    if (!goes_on()) {
+        if (options != nullptr && options->when_full == WhenFull::refuse) {
+            ++metrics_.refused;
+            throw Error(ErrorCode::busy, fmt::format("the queue is full: {} jobs wait, and RuntimeOptions::queue_limit "
+                                                     "is {}",
+                                                     schedule_.size(), limit_));
+        }
+        if (may_end && options->deadline != never) {
+            changed_.wait_until(lock, options->deadline, goes_on);
+        } else {
+            changed_.wait(lock, goes_on);
+        }
+    }
+    if (closed_) {
+        throw Error(ErrorCode::usage, "the rmsp::Runtime that this object belongs to has been destroyed, or drained");
+    }
+    if (unwanted()) {
+        ++metrics_.refused;
+        throw job->condition()->error();
+    }
+    if (schedule_.empty() && takes_more(job->accepted)) {
+        give(waiting, job->accepted);
+    } else {
+        watch(waiting.deadline);
+        schedule_.add(one);
+        dispatch(job->accepted);
+    }
+    ++metrics_.accepted;
+    return future;
+}
+
+bool JobQueue::has_room() const noexcept { return limit_ == 0 || static_cast<std::int64_t>(schedule_.size()) < limit_; }
+
+bool JobQueue::takes_more(Clock::time_point now) const noexcept
+{
+    // One that the workers do and one that follows at once; of short ones more, so that GPUs always have work queued
+    // while the host hears of what is done. What the workers have can neither be overtaken nor cancelled.
+    constexpr std::int64_t most = 256;
+    const double most_seconds = shared_memory_ ? 0.5e-3 : 5e-3;
+    return running_ < 2 || (running_ < most && static_cast<double>(running_) * typical_ < most_seconds &&
+                            seconds_of(now - progress_) < most_seconds);
+}
+
+void JobQueue::dispatch(Clock::time_point now) noexcept
+{
+    WaitingList gone;
+    while (takes_more(now) && schedule_.next(gone)) {
+        give(gone.back(), now);
+        changed_.notify_all();
+    }
+}
+
+void JobQueue::give(Waiting& waiting, Clock::time_point now) noexcept
+{
+    Job& job = *waiting.job;
+    job.begin(++jobs_, job.terms().host_data ? ++host_tickets_ : 0);
+    job.turn = waiting.turn;
+    job.given = now;
+    note(metrics_.wait, now - job.accepted);
+    if (running_++ == 0) {
+        progress_ = std::max(progress_, now);
+    }
+    for (const auto& worker : workers_) {
+        worker->post(waiting.parts);
+    }
+}
+
+void JobQueue::run(Job& job, Worker& worker) noexcept
+{
+    try {
+        if (job.ticket() != 0) {
+            // Own completions first: the job before may be waiting for this worker to notice that it is done.
+            worker.drain();
+            std::uint64_t done = host_done_.load(std::memory_order_acquire);
+            while (done + 1 < job.ticket()) {
+                host_done_.wait(done, std::memory_order_acquire);
+                done = host_done_.load(std::memory_order_acquire);
+            }
+        }
+        if (worker.device().lost()) {
+            if (worker.rank() >= job.terms().devices) {
+                job.meeting().leave();
+                return;
+            }
+            worker.device().require();
+        }
+        if (!job.goes_on()) {
+            throw job.condition()->error();
+        }
+        std::unique_lock turn(turn_, std::defer_lock);
+        if (one_at_a_time_) {
+            turn.lock();
+        }
+        if (shared_memory_) {
+            job.meeting().arrive_and_wait();
+        }
+        job.body()(worker, job.meeting());
+    } catch (...) {
+        job.fail(worker.device().explain(std::current_exception()));
+    }
+}
+
+void JobQueue::complete(Job& job, Worker& worker) noexcept
+{
+    const auto now = Clock::now();
+    Busy& busy = busy_[static_cast<std::size_t>(worker.rank())];
+    const auto spent = now - std::max(busy.until, job.given);
+    busy.nanoseconds.fetch_add(std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count(),
+                               std::memory_order_relaxed);
+    busy.until = now;
+    if (!job.complete_one()) {
+        return;
+    }
+    const std::exception_ptr error = job.finish();
+    if (job.ticket() != 0) {
+        host_done_.store(job.ticket(), std::memory_order_release);
+        host_done_.notify_all();
+    }
+    // Not under the lock: it waits for a call that takes it.
+    job.heed_no_more();
+    {
+        std::lock_guard lock(mutex_);
+        const auto took = now - std::max(last_done_, job.given);
+        last_done_ = std::max(last_done_, now);
+        progress_ = std::max(progress_, now);
+        note(metrics_.run, took);
+        ++counter_of(metrics_, error);
+        metrics_.streamed_bytes += static_cast<std::uint64_t>(error ? 0 : job.terms().streamed_bytes);
+        schedule_.ran(job.turn, std::max(0.0, seconds_of(took)));
+        typical_ = std::max(seconds_of(took), 0.9 * typical_);
+        --running_;
+        dispatch(now);
+        if (running_ == 0) {
+            changed_.notify_all();
+        }
+    }
+    // Last: whoever waits for the job may end the queue.
+    job.settle(error);
+}
+
+std::int64_t JobQueue::end_waiting(const std::function<bool(const Waiting&)>& is_it, ErrorCode why) noexcept
+{
+    WaitingList ended;
+    {
+        std::lock_guard lock(mutex_);
+        schedule_.take_if(ended, is_it);
+        (why == ErrorCode::deadline ? metrics_.expired : metrics_.cancelled) += ended.size();
+        changed_.notify_all();
+    }
+    for (const Waiting& waiting : ended) {
+        waiting.job->heed_no_more();
+        waiting.job->let_go();
+        waiting.job->settle(ended_early_ptr(why));
+    }
+    return static_cast<std::int64_t>(ended.size());
+}
+
+void JobQueue::watch(Clock::time_point deadline)
+{
+    if (deadline == never) {
+        return;
+    }
+    if (!watch_.joinable()) {
+        try {
+            watch_ = std::thread([this] { end_expired(); });
+        } catch (const std::system_error& e) {
+            throw Error(ErrorCode::out_of_memory,
+                        fmt::format("cannot start the thread that watches the deadlines of jobs: {}", e.what()));
+        }
+    }
+    if (deadline < watched_) {
+        watched_ = deadline;
+        deadline_set_.notify_all();
+    }
+}
+
+void JobQueue::end_expired() noexcept
+{
+    std::unique_lock lock(mutex_);
+    while (watching_) {
+        watched_ = schedule_.first_deadline();
+        if (watched_ == never) {
+            deadline_set_.wait(lock);
+        } else if (Clock::now() < watched_) {
+            const auto until = watched_;
+            deadline_set_.wait_until(lock, until);
+        } else {
+            lock.unlock();
+            const auto now = Clock::now();
+            end_waiting([now](const Waiting& waiting) { return waiting.deadline <= now; }, ErrorCode::deadline);
+            lock.lock();
+        }
+    }
+}
+
+void JobQueue::close() noexcept
+{
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+}
+
+std::int64_t JobQueue::drain(Clock::time_point until) noexcept
+{
+    close();
+    const auto idle = [this] { return running_ == 0 && schedule_.empty(); };
+    std::unique_lock lock(mutex_);
+    if (until != never && !changed_.wait_until(lock, until, idle)) {
+        lock.unlock();
+        const std::int64_t ended = end_waiting([](const Waiting&) { return true; }, ErrorCode::cancelled);
+        lock.lock();
+        changed_.wait(lock, idle);
+        return ended;
+    }
+    changed_.wait(lock, idle);
+    return 0;
+}
+
+Metrics JobQueue::metrics()
+{
+    std::lock_guard lock(mutex_);
+    Metrics metrics = metrics_;
+    metrics.seconds = seconds_of(Clock::now() - opened_);
+    metrics.waiting = static_cast<std::int64_t>(schedule_.size());
+    metrics.running = running_;
+    metrics.devices.resize(workers_.size());
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+        DeviceMetrics& device = metrics.devices[i];
+        device.busy_seconds = static_cast<double>(busy_[i].nanoseconds.load(std::memory_order_relaxed)) * 1e-9;
+        device.busy_share = metrics.seconds > 0 ? device.busy_seconds / metrics.seconds : 0;
+        device.lost = workers_[i]->device().lost();
+    }
+    return metrics;
+}
+
+}  // namespace rmsp::engine
