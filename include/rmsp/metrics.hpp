@@ -25,16 +25,18 @@ struct TimeHistogram {
     RMSP_API double quantile(double q) const noexcept;
 };
 
-/// What a device did since the runtime was opened.
+/// What a device did.
 struct DeviceMetrics {
     std::string name;  ///< "cuda:0 NVIDIA H200"
     bool lost = false;
     /// With a job given to the device, whether it worked or waited for others in it.
     double busy_seconds = 0;
-    double busy_share = 0;  ///< of Metrics::seconds
+    double busy_share = 0;  ///< of the time since busy_seconds are counted
 };
 
-/// What a runtime did since it was opened, and what it has to do. Counters only grow.
+/// What a runtime did since it was opened, and what it has to do. Counters only grow. Times, those of devices included,
+/// are taken from the first call of Runtime::metrics() or job with options on: a clock costs as much as a tenth of a
+/// small job.
 struct Metrics {
     double seconds = 0;                ///< since the runtime was opened
     std::uint64_t accepted = 0;        ///< jobs; an apply is one, a solve is several

@@ -25,9 +25,6 @@ void note(TimeHistogram& histogram, Clock::duration time)
 /// Its number among the counters of how jobs ended.
 std::uint64_t& counter_of(Metrics& metrics, const std::exception_ptr& error)
 {
-    if (!error) {
-        return metrics.finished;
-    }
     try {
         std::rethrow_exception(error);
     } catch (const Error& e) {
@@ -59,6 +56,9 @@ JobQueue::JobQueue(std::span<const std::unique_ptr<Worker>> workers, bool shared
       limit_(limit),
       busy_(std::make_unique<Busy[]>(workers.size()))
 {
+    if (limit_ > 0) {
+        begin_lanes(opened_);
+    }
 }
 
 JobQueue::~JobQueue()
@@ -76,20 +76,14 @@ JobQueue::~JobQueue()
 
 std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish, const JobTerms& terms)
 {
-    const JobOptions* const options = JobScope::current();
-    const bool may_end = options != nullptr && terms.may_end_early;
     // All that can fail comes first: once a worker has its part, the others must get theirs, and a ticket that was
     // counted must be given back.
     const auto job = std::make_shared<Job>(static_cast<int>(workers_.size()), terms, std::move(body), std::move(finish),
                                            failed_, one_at_a_time_ ? &turn_ : nullptr);
     auto future = job->future();
-    WaitingList one(1);
-    Waiting& waiting = one.front();
-    waiting.job = job;
-    waiting.turn = turn_of(options);
-    waiting.parts.resize(workers_.size());
+    Tasks parts(workers_.size());
     std::size_t rank = 0;
-    for (Task& part : waiting.parts) {
+    for (Task& part : parts) {
         part.run.set([this, job](Worker& worker) { run(*job, worker); });
         part.done.set([this, job, rank](std::exception_ptr error) {
             Worker& worker = *workers_[rank];
@@ -100,16 +94,35 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
         });
         ++rank;
     }
+    const JobOptions* const options = JobScope::current();
+    if (options == nullptr) {
+        // One lock over all queues: every worker sees the jobs in the same order, so meetings inside them cannot
+        // deadlock.
+        std::lock_guard lock(mutex_);
+        if (!has_lanes()) {
+            ++metrics_.accepted;
+            post(*job, parts);
+            return future;
+        }
+    }
+    accept(job, parts, options);
+    return future;
+}
+
+void JobQueue::accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOptions* options)
+{
+    const bool may_end = options != nullptr && job->terms().may_end_early;
+    const auto deadline = may_end ? options->deadline : never;
     if (may_end) {
-        waiting.deadline = options->deadline;
         job->heed(*options, [this, which = job.get()] {
             end_waiting([which](const Waiting& other) { return other.job.get() == which; }, ErrorCode::cancelled);
         });
     }
+    job->turn = turn_of(options);
     job->accepted = Clock::now();
 
-    // One lock over all queues: every worker sees the jobs in the same order, so meetings inside them cannot deadlock.
     std::unique_lock lock(mutex_);
+    begin_lanes(job->accepted);
     const auto unwanted = [&] { return may_end && job->condition()->holds(); };
     const auto goes_on = [&] { return closed_ || has_room() || unwanted(); };
     if (!goes_on()) {
@@ -119,8 +132,8 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
                                                      "is {}",
                                                      schedule_.size(), limit_));
         }
-        if (may_end && options->deadline != never) {
-            changed_.wait_until(lock, options->deadline, goes_on);
+        if (deadline != never) {
+            changed_.wait_until(lock, deadline, goes_on);
         } else {
             changed_.wait(lock, goes_on);
         }
@@ -133,14 +146,27 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
         throw job->condition()->error();
     }
     if (schedule_.empty() && takes_more(job->accepted)) {
-        give(waiting, job->accepted);
+        give(*job, parts, job->accepted);
     } else {
-        watch(waiting.deadline);
+        WaitingList one(1);
+        watch(deadline);
+        one.front().deadline = deadline;
+        one.front().turn = job->turn;
+        one.front().parts = std::move(parts);
+        one.front().job = job;
         schedule_.add(one);
         dispatch(job->accepted);
     }
     ++metrics_.accepted;
-    return future;
+}
+
+void JobQueue::begin_lanes(Clock::time_point now) noexcept
+{
+    if (!has_lanes()) {
+        // How long the workers have been at what they have is not known: they get more once they are done with one.
+        lanes_begin_ = last_done_ = now;
+        ended_.fetch_or(with_lanes, std::memory_order_seq_cst);
+    }
 }
 
 bool JobQueue::has_room() const noexcept { return limit_ == 0 || static_cast<std::int64_t>(schedule_.size()) < limit_; }
@@ -151,31 +177,36 @@ bool JobQueue::takes_more(Clock::time_point now) const noexcept
     // while the host hears of what is done. What the workers have can neither be overtaken nor cancelled.
     constexpr std::int64_t most = 256;
     const double most_seconds = shared_memory_ ? 0.5e-3 : 5e-3;
-    return running_ < 2 || (running_ < most && static_cast<double>(running_) * typical_ < most_seconds &&
-                            seconds_of(now - progress_) < most_seconds);
+    return running() < 2 || (running() < most && static_cast<double>(running()) * typical_ < most_seconds &&
+                             seconds_of(now - progress_) < most_seconds);
 }
 
 void JobQueue::dispatch(Clock::time_point now) noexcept
 {
     WaitingList gone;
     while (takes_more(now) && schedule_.next(gone)) {
-        give(gone.back(), now);
+        Waiting& waiting = gone.back();
+        waiting.job->turn = waiting.turn;
+        give(*waiting.job, waiting.parts, now);
         changed_.notify_all();
     }
 }
 
-void JobQueue::give(Waiting& waiting, Clock::time_point now) noexcept
+void JobQueue::give(Job& job, Tasks& parts, Clock::time_point now) noexcept
 {
-    Job& job = *waiting.job;
-    job.begin(++jobs_, job.terms().host_data ? ++host_tickets_ : 0);
-    job.turn = waiting.turn;
     job.given = now;
     note(metrics_.wait, now - job.accepted);
-    if (running_++ == 0) {
+    if (running() == 0) {
         progress_ = std::max(progress_, now);
     }
+    post(job, parts);
+}
+
+void JobQueue::post(Job& job, Tasks& parts) noexcept
+{
+    job.begin(++jobs_, job.terms().host_data ? ++host_tickets_ : 0);
     for (const auto& worker : workers_) {
-        worker->post(waiting.parts);
+        worker->post(parts);
     }
 }
 
@@ -216,12 +247,15 @@ void JobQueue::run(Job& job, Worker& worker) noexcept
 
 void JobQueue::complete(Job& job, Worker& worker) noexcept
 {
-    const auto now = Clock::now();
-    Busy& busy = busy_[static_cast<std::size_t>(worker.rank())];
-    const auto spent = now - std::max(busy.until, job.given);
-    busy.nanoseconds.fetch_add(std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count(),
-                               std::memory_order_relaxed);
-    busy.until = now;
+    Clock::time_point now{};
+    if (ended_.load(std::memory_order_acquire) & with_lanes) {
+        now = Clock::now();
+        Busy& busy = busy_[static_cast<std::size_t>(worker.rank())];
+        const auto spent = now - std::max({busy.until, job.given, lanes_begin_});
+        busy.nanoseconds.fetch_add(std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count(),
+                                   std::memory_order_relaxed);
+        busy.until = now;
+    }
     if (!job.complete_one()) {
         return;
     }
@@ -232,24 +266,50 @@ void JobQueue::complete(Job& job, Worker& worker) noexcept
     }
     // Not under the lock: it waits for a call that takes it.
     job.heed_no_more();
-    {
-        std::lock_guard lock(mutex_);
-        const auto took = now - std::max(last_done_, job.given);
-        last_done_ = std::max(last_done_, now);
-        progress_ = std::max(progress_, now);
-        note(metrics_.run, took);
-        ++counter_of(metrics_, error);
-        metrics_.streamed_bytes += static_cast<std::uint64_t>(error ? 0 : job.terms().streamed_bytes);
-        schedule_.ran(job.turn, std::max(0.0, seconds_of(took)));
-        typical_ = std::max(seconds_of(took), 0.9 * typical_);
-        --running_;
-        dispatch(now);
-        if (running_ == 0) {
-            changed_.notify_all();
-        }
+    if (error || job.terms().streamed_bytes != 0 || !count_as_ended()) {
+        account(job, error, now == Clock::time_point{} ? Clock::now() : now);
     }
     // Last: whoever waits for the job may end the queue.
     job.settle(error);
+}
+
+bool JobQueue::count_as_ended() noexcept
+{
+    // In one step with the question whether anybody looks: the queue may be gone once its last job was counted.
+    std::uint64_t ended = ended_.load(std::memory_order_relaxed);
+    while ((ended & with_lanes) == 0) {
+        if (ended_.compare_exchange_weak(ended, ended + one_ended, std::memory_order_seq_cst)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void JobQueue::account(const Job& job, const std::exception_ptr& error, Clock::time_point now) noexcept
+{
+    std::lock_guard lock(mutex_);
+    if (error) {
+        ++counter_of(metrics_, error);
+        ++failed_jobs_;
+    } else {
+        metrics_.streamed_bytes += static_cast<std::uint64_t>(job.terms().streamed_bytes);
+    }
+    ended_.fetch_add(one_ended, std::memory_order_seq_cst);
+    if (!has_lanes()) {
+        return;
+    }
+    if (job.given != Clock::time_point{}) {
+        const auto took = now - std::max(last_done_, job.given);
+        note(metrics_.run, took);
+        schedule_.ran(job.turn, std::max(0.0, seconds_of(took)));
+        typical_ = std::max(seconds_of(took), 0.9 * typical_);
+    }
+    last_done_ = std::max(last_done_, now);
+    progress_ = std::max(progress_, now);
+    dispatch(now);
+    if (running() == 0) {
+        changed_.notify_all();
+    }
 }
 
 std::int64_t JobQueue::end_waiting(const std::function<bool(const Waiting&)>& is_it, ErrorCode why) noexcept
@@ -310,6 +370,7 @@ void JobQueue::end_expired() noexcept
 void JobQueue::close() noexcept
 {
     std::lock_guard lock(mutex_);
+    begin_lanes(Clock::now());
     closed_ = true;
     changed_.notify_all();
 }
@@ -317,7 +378,7 @@ void JobQueue::close() noexcept
 std::int64_t JobQueue::drain(Clock::time_point until) noexcept
 {
     close();
-    const auto idle = [this] { return running_ == 0 && schedule_.empty(); };
+    const auto idle = [this] { return running() == 0 && schedule_.empty(); };
     std::unique_lock lock(mutex_);
     if (until != never && !changed_.wait_until(lock, until, idle)) {
         lock.unlock();
@@ -332,16 +393,20 @@ std::int64_t JobQueue::drain(Clock::time_point until) noexcept
 
 Metrics JobQueue::metrics()
 {
+    const auto now = Clock::now();
     std::lock_guard lock(mutex_);
+    begin_lanes(now);
     Metrics metrics = metrics_;
-    metrics.seconds = seconds_of(Clock::now() - opened_);
+    metrics.finished = ended_.load(std::memory_order_relaxed) / one_ended - failed_jobs_;
+    metrics.seconds = seconds_of(now - opened_);
     metrics.waiting = static_cast<std::int64_t>(schedule_.size());
-    metrics.running = running_;
+    metrics.running = running();
     metrics.devices.resize(workers_.size());
     for (std::size_t i = 0; i < workers_.size(); ++i) {
         DeviceMetrics& device = metrics.devices[i];
         device.busy_seconds = static_cast<double>(busy_[i].nanoseconds.load(std::memory_order_relaxed)) * 1e-9;
-        device.busy_share = metrics.seconds > 0 ? device.busy_seconds / metrics.seconds : 0;
+        const double seconds = seconds_of(now - lanes_begin_);
+        device.busy_share = seconds > 0 ? device.busy_seconds / seconds : 0;
         device.lost = workers_[i]->device().lost();
     }
     return metrics;

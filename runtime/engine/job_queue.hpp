@@ -20,8 +20,10 @@
 
 namespace rmsp::engine {
 
-/// Hands jobs to a group of workers, in one order for all of them. Few are with the workers at a time; the others wait
-/// in a Schedule, where those of other lanes may go before them, and where they can be cancelled.
+/// Hands jobs to a group of workers, in one order for all of them. As long as there are no lanes, jobs are given to the
+/// workers as they come, and no clock is read. Lanes begin with the first job with options or call of metrics(), or
+/// from the start where there is a limit: then few jobs are with the workers at a time, and the others wait in a
+/// Schedule, where those of other lanes may go before them, and where they can be cancelled.
 class JobQueue {
 public:
     /// `shared_memory`: the devices have no streams that order their accesses to each other's memory, so each job
@@ -55,16 +57,33 @@ public:
     /// close(), then waits for the jobs accepted before, but cancels those that still wait for their turn at `until`.
     /// Returns how many that were.
     std::int64_t drain(Clock::time_point until = Clock::time_point::max()) noexcept;
-    /// Counts, times, and how long each device was busy; what else Metrics has is left empty.
+    /// Counts from the start; times, and how long each device was busy, from the first call or lane on. What else
+    /// Metrics has is left empty.
     Metrics metrics();
 
 private:
     /// A worker's part of a job.
     void run(Job& job, Worker& worker) noexcept;
     void complete(Job& job, Worker& worker) noexcept;
+    /// The job ended where nobody looks at the queue: counts it and returns true. False: account() does.
+    bool count_as_ended() noexcept;
+    void account(const Job& job, const std::exception_ptr& error, Clock::time_point now) noexcept;
+    /// Accepts a job where there are lanes, or begins them. The caller holds the job: it is not freed under the lock,
+    /// which its stop callback takes. \throws as submit()
+    void accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOptions* options);
+    bool has_lanes() const noexcept { return (ended_.load(std::memory_order_relaxed) & with_lanes) != 0; }
+    /// Once; under the lock.
+    void begin_lanes(Clock::time_point now) noexcept;
+    /// How many jobs the workers have; under the lock.
+    std::int64_t running() const noexcept
+    {
+        return static_cast<std::int64_t>(jobs_ - ended_.load(std::memory_order_relaxed) / one_ended);
+    }
     /// Gives jobs to the workers while these have little to do; under the lock.
     void dispatch(Clock::time_point now) noexcept;
-    void give(Waiting& waiting, Clock::time_point now) noexcept;
+    void give(Job& job, Tasks& parts, Clock::time_point now) noexcept;
+    /// Under the lock.
+    void post(Job& job, Tasks& parts) noexcept;
     /// Whether one more job may wait; under the lock.
     bool has_room() const noexcept;
     /// Whether the workers are to have one more job; under the lock.
@@ -91,14 +110,20 @@ private:
     Schedule schedule_;
     std::uint64_t jobs_ = 0;
     std::uint64_t host_tickets_ = 0;
-    std::int64_t running_ = 0;
-    double typical_ = 0;  ///< seconds of a job: the longest one of late
+    /// Jobs that the workers had and have ended, in steps of one_ended; with_lanes: there are lanes, and these jobs are
+    /// counted under the lock.
+    std::atomic<std::uint64_t> ended_{0};
+    static constexpr std::uint64_t with_lanes = 1;
+    static constexpr std::uint64_t one_ended = 2;
+    std::uint64_t failed_jobs_ = 0;  ///< of these, those that ended with an error
+    double typical_ = 0;             ///< seconds of a job: the longest one of late
     std::atomic<std::uint64_t> host_done_{0};
     const Clock::time_point opened_ = Clock::now();
+    Clock::time_point lanes_begin_ = opened_;  ///< before with_lanes is set
     Clock::time_point last_done_ = opened_;
     Clock::time_point progress_ = opened_;                  ///< the workers were idle, or done with a job
     Clock::time_point watched_ = Clock::time_point::max();  ///< the deadline that the watch sleeps for
-    Metrics metrics_;
+    Metrics metrics_;                                       ///< without `finished`
     struct Busy {
         Clock::time_point until;
         std::atomic<std::int64_t> nanoseconds{0};

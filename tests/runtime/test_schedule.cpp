@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <map>
@@ -350,7 +351,7 @@ TEST(Jobs, AFullQueueRefusesOrWaits)
 TEST(Jobs, ADrainedQueueHasEndedAllAndAcceptsNone)
 {
     auto workers = host_workers(2);
-    JobQueue jobs(workers, true);
+    JobQueue jobs(workers, true, {}, false, 100);
     std::atomic<int> ran{0};
     std::vector<std::future<void>> done;
     {
@@ -400,6 +401,64 @@ TEST(Jobs, ThatALostDeviceHasNoPartInGoOnAndTheOthersNameIt)
         EXPECT_NE(std::string(e.what()).find("is lost: injected"), std::string::npos) << e.what();
     }
     EXPECT_TRUE(jobs.metrics().devices[2].lost);
+}
+
+TEST(Jobs, WithoutOptionsAreGivenToTheWorkersAsTheyComeUntilOneHasOptions)
+{
+    auto workers = host_workers(2);
+    JobQueue jobs(workers, true);
+    std::vector<int> order;
+    std::vector<std::future<void>> done;
+    const auto note = [&](int number) {
+        return [&order, number](Worker& worker, Rendezvous&) {
+            if (worker.rank() == 0) {
+                order.push_back(number);
+            }
+        };
+    };
+    {
+        Gate gate(jobs);
+        for (int i = 0; i < 300; ++i) {
+            done.push_back(jobs.submit(note(i)));
+        }
+        EXPECT_EQ(jobs.metrics().running, 302);
+        {
+            const JobScope scope(JobOptions{.priority = Priority::high});
+            done.push_back(jobs.submit(note(300)));
+        }
+        done.push_back(jobs.submit(note(301)));
+        EXPECT_EQ(jobs.metrics().waiting, 2);
+        gate.open();
+        for (auto& one : done) {
+            one.get();
+        }
+    }
+    ASSERT_EQ(order.size(), 302u);
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+    const Metrics metrics = jobs.metrics();
+    EXPECT_EQ(metrics.accepted, 304u);
+    EXPECT_EQ(metrics.finished, 304u);
+    EXPECT_EQ(metrics.waiting + metrics.running, 0);
+    EXPECT_EQ(metrics.run.count, 2u);
+}
+
+TEST(Jobs, ThatFailAreCountedAlsoWhereNobodyHadAsked)
+{
+    auto workers = host_workers(2);
+    JobQueue jobs(workers, true);
+    for (int i = 0; i < 10; ++i) {
+        auto done = jobs.submit([i](Worker&, Rendezvous&) {
+            if (i % 5 == 0) {
+                throw Error(ErrorCode::device, "injected");
+            }
+        });
+        done.wait();
+    }
+    const Metrics metrics = jobs.metrics();
+    EXPECT_EQ(metrics.accepted, 10u);
+    EXPECT_EQ(metrics.failed, 2u);
+    EXPECT_EQ(metrics.finished, 8u);
+    EXPECT_EQ(metrics.running, 0);
 }
 
 TEST(Jobs, OfManyThreadsWithStopsDeadlinesAndErrorsAllEnd)

@@ -186,6 +186,10 @@ TEST(Service, AClientWithOptionsIsNotKeptBehindAFlood)
     const auto small = stencil7<double>(4, 4, 4);
     auto flood = runtime.distribute(big.view());
     auto matrix = runtime.distribute(small.view());
+    const std::vector<double> from(static_cast<std::size_t>(small.cols), 1.0);
+    std::vector<double> to(from.size());
+    // From here on there are lanes.
+    matrix.apply_async(1.0, from.data(), 0.0, to.data(), JobOptions{}).get();
     auto x = flood.make_x(Layout::rows);
     auto y = flood.make_y();
     x.fill(1.0);
@@ -193,8 +197,6 @@ TEST(Service, AClientWithOptionsIsNotKeptBehindAFlood)
     for (int i = 0; i < 1500; ++i) {
         jobs.push_back(flood.apply_async(1.0, x, 0.0, y));
     }
-    const std::vector<double> from(static_cast<std::size_t>(small.cols), 1.0);
-    std::vector<double> to(from.size());
     std::jthread([&] {
         for (int i = 0; i < 5; ++i) {
             matrix.apply_async(1.0, from.data(), 0.0, to.data(), JobOptions{}).get();
