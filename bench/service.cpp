@@ -1,7 +1,8 @@
 // A runtime as a service: clients of their own threads, most with a small matrix and some with a large one, each of
 // which waits for its product before it asks for the next one. How many products a second, how long clients wait, and
 // how evenly clients of a kind are served: on each thread's own terms (JobOptions), in the order of acceptance, with a
-// mutex around every product, and by one thread that does the clients' products in turn.
+// mutex around every product, and by one thread that does the clients' products in turn. Before that, what a product
+// costs one thread alone.
 
 #include <algorithm>
 #include <atomic>
@@ -122,6 +123,37 @@ nlohmann::ordered_json summary(const std::vector<Client>& clients, bool large, d
             {"least_over_most", most > 0 ? static_cast<double>(least) / static_cast<double>(most) : 0}};
 }
 
+/// What a product of the small matrix takes one thread that has the devices to itself, with vectors there: the least
+/// of several rounds.
+nlohmann::ordered_json alone(rmsp::DistributedMatrix<double>& matrix, const rmsp::JobOptions* options)
+{
+    constexpr int rounds = 20;
+    constexpr int products = 500;
+    auto x = matrix.make_x(rmsp::Layout::rows);
+    auto y = matrix.make_y();
+    x.fill(1.0);
+    const auto ask_for = [&] {
+        return options != nullptr ? matrix.apply_async(1.0, x, 0.0, y, *options) : matrix.apply_async(1.0, x, 0.0, y);
+    };
+    double waited = 1e9;
+    double queued = 1e9;
+    for (int round = 0; round < rounds; ++round) {
+        auto begin = Clock::now();
+        for (int i = 0; i < products; ++i) {
+            ask_for().get();
+        }
+        waited = std::min(waited, seconds_since(begin) / products);
+        begin = Clock::now();
+        std::future<void> last;
+        for (int i = 0; i < products; ++i) {
+            last = ask_for();
+        }
+        last.get();
+        queued = std::min(queued, seconds_since(begin) / products);
+    }
+    return {{"seconds_waited_for", waited}, {"seconds_queued", queued}};
+}
+
 int run(const Settings& settings)
 {
     rmsp::RuntimeOptions options;
@@ -132,6 +164,20 @@ int run(const Settings& settings)
     const auto large = grid(settings.large_grid);
     auto small_matrix = runtime.distribute(small.view());
     auto large_matrix = runtime.distribute(large.view());
+
+    fmt::print("{:<22}{:>26}{:>20}\n", "one thread alone", "each waited for, us", "queued ahead, us");
+    auto single = nlohmann::ordered_json::array();
+    const rmsp::JobOptions normal;
+    for (const auto& [name, job_options] :
+         {std::pair{"before there are lanes", static_cast<const rmsp::JobOptions*>(nullptr)},
+          {"with options", &normal},
+          {"without, among lanes", nullptr}}) {
+        auto result = alone(small_matrix, job_options);
+        fmt::print("{:<22}{:>26.2f}{:>20.2f}\n", name, 1e6 * result["seconds_waited_for"].get<double>(),
+                   1e6 * result["seconds_queued"].get<double>());
+        result["name"] = name;
+        single.push_back(std::move(result));
+    }
 
     auto results = nlohmann::ordered_json::array();
     fmt::print("{:<22}{:>8}{:>14}{:>12}{:>12}{:>14}\n", "", "clients", "products/s", "p50 us", "p99 us",
@@ -172,7 +218,9 @@ int run(const Settings& settings)
         context["large_clients"] = settings.large_clients;
         context["small"] = fmt::format("stencil7 {0} {0} {0}", settings.small_grid);
         context["large"] = fmt::format("stencil7 {0} {0} {0}", settings.large_grid);
-        write_file(settings.json, nlohmann::ordered_json{{"context", context}, {"benchmarks", results}}.dump(2) + "\n");
+        write_file(
+            settings.json,
+            nlohmann::ordered_json{{"context", context}, {"alone", single}, {"benchmarks", results}}.dump(2) + "\n");
     }
     return 0;
 }

@@ -1,0 +1,133 @@
+// A kernel traps on the last of the GPUs: what has a part on it fails by its name, what has none goes on, what was
+// there comes back on the others, and everything ends. For two GPUs or more. Exit status 0: all that holds; 77: too few
+// GPUs.
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <future>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <rmsp/rmsp.hpp>
+#include <runtime/matrix/matrix_state.hpp>
+#include <runtime/node/node.hpp>
+
+#include "trap.hpp"
+
+namespace {
+
+int failures = 0;
+
+void expect(bool holds, const char* what)
+{
+    fmt::print("{} {}\n", holds ? "  " : "NO", what);
+    std::fflush(stdout);
+    failures += holds ? 0 : 1;
+}
+
+bool multiplies(rmsp::DistributedMatrix<double>& matrix, const rmsp::CsrMatrix<double>& a)
+{
+    std::vector<double> x(static_cast<std::size_t>(a.cols));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = static_cast<double>(i % 7) - 3;
+    }
+    std::vector<double> y(static_cast<std::size_t>(a.rows));
+    matrix.apply(1.0, x.data(), 0.0, y.data());
+    bool right = rmsp::verify_spmv<double>(a.view(), 1.0, x.data(), 0.0, nullptr, y.data()).passed;
+    auto there_x = matrix.make_x(rmsp::Layout::rows);
+    auto there_y = matrix.make_y();
+    there_x.upload(x.data());
+    matrix.apply(1.0, there_x, 0.0, there_y);
+    there_y.download(y.data());
+    right = right && rmsp::verify_spmv<double>(a.view(), 1.0, x.data(), 0.0, nullptr, y.data()).passed;
+    return right;
+}
+
+/// Whether it throws an error of a device that has all these parts.
+bool fails_by_name(const std::function<void()>& f, const std::vector<std::string>& parts)
+{
+    try {
+        f();
+    } catch (const rmsp::Error& e) {
+        fmt::print("   says: {}\n", e.what());
+        bool named = e.code() == rmsp::ErrorCode::device;
+        for (const std::string& part : parts) {
+            named = named && std::string(e.what()).find(part) != std::string::npos;
+        }
+        return named;
+    }
+    return false;
+}
+
+int attack()
+{
+    const auto a = rmsp::generate<double>("stencil7 30 30 30");
+    rmsp::Runtime runtime;
+    const auto infos = runtime.devices();
+    if (infos.size() < 2 || infos.front().kind != rmsp::DeviceKind::cuda) {
+        fmt::print("this needs two GPUs\n");
+        return 77;
+    }
+    const auto gpus = infos.size();
+    const int last = infos.back().index;
+    const std::string name = fmt::format("cuda:{} ", last);
+    rmsp::DistributeOptions on_all;
+    on_all.devices = static_cast<int>(gpus);
+    rmsp::DistributeOptions on_one;
+    on_one.devices = 1;
+    auto everywhere = runtime.distribute(a.view(), on_all);
+    auto first = runtime.distribute(a.view(), on_one);
+    expect(multiplies(everywhere, a) && multiplies(first, a), "before: both matrices multiply");
+
+    auto trapped = rmsp::detail::RuntimeAccess::state(runtime)->submit(
+        [rank = static_cast<int>(gpus) - 1](rmsp::engine::Worker& worker, rmsp::engine::Rendezvous&) {
+            if (worker.rank() == rank) {
+                queue_trap(worker.context().stream);
+            }
+        });
+    expect(trapped.wait_for(std::chrono::seconds(20)) == std::future_status::ready, "the job that trapped ends");
+    expect(fails_by_name([&] { trapped.get(); }, {name, "is lost"}), "its error names the GPU");
+    // The worst that a caller's thread can have.
+    make_current(last);
+    expect(fails_by_name([&] { (void)multiplies(everywhere, a); }, {name, "is lost"}),
+           "a matrix with a part on it fails by its name");
+    expect(!runtime.devices().back().loss.empty() && runtime.devices().front().loss.empty(),
+           "Runtime::devices() says which one");
+    expect(runtime.metrics().devices.back().lost, "so do the metrics");
+    expect(multiplies(first, a), "a matrix with no part on it goes on");
+    {
+        rmsp::Runtime another;
+        expect(another.devices().size() == gpus - 1, "a new runtime leaves it out");
+        auto there = another.distribute(a.view());
+        expect(multiplies(there, a), "and multiplies");
+    }
+    expect(fails_by_name(
+               [&] {
+                   rmsp::RuntimeOptions by_number;
+                   by_number.devices = std::to_string(last);
+                   rmsp::Runtime refused(by_number);
+               },
+               {"is lost"}),
+           "its number is refused");
+    runtime.redistribute(everywhere, a.view());
+    expect(runtime.devices().size() == gpus - 1 && multiplies(everywhere, a),
+           "the matrix comes back on the healthy ones");
+    expect(multiplies(first, a), "the other one is where it was");
+    return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main()
+{
+    try {
+        const int status = attack();
+        fmt::print("{}\n", status == 0 ? "passed: and all of it ended" : "not passed");
+        return status;
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "attack_lost_gpu: error: %s\n", e.what());
+        return 1;
+    }
+}
