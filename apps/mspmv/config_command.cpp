@@ -33,6 +33,12 @@ void ConfigOptions::add_others(CLI::App& command, bool verifies)
     }
 }
 
+void ConfigOptions::add_metrics(CLI::App& command)
+{
+    add_text(command, "--metrics", metrics, "PORT",
+             "meanwhile, serve http://127.0.0.1:PORT/metrics for Prometheus (docs/service.md)");
+}
+
 Config configuration(const ConfigOptions& options, const char* command,
                      const std::vector<std::pair<const char*, std::string>>& more)
 {

@@ -23,6 +23,7 @@ struct ConfigOptions {
     std::string topology;
     std::string machine;
     std::string json;
+    std::string metrics;  ///< the port; of the commands that have add_metrics()
     std::vector<std::string> overrides;
     bool dry_run = false;
     bool no_verify = false;
@@ -31,6 +32,7 @@ struct ConfigOptions {
     /// with --no-verify if the command compares its result with a reference.
     void add_inputs(CLI::App& command);
     void add_others(CLI::App& command, bool verifies = true);
+    void add_metrics(CLI::App& command);
 };
 
 /// The file with the options over it, and `more` of the command's own: keys and values, of which empty ones do not

@@ -18,6 +18,7 @@
 #include "apps/mspmv/config_command.hpp"
 #include "apps/mspmv/dry_run.hpp"
 #include "apps/mspmv/machine.hpp"
+#include "apps/mspmv/metrics_server.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
@@ -105,7 +106,7 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
 }
 
 template <class T>
-int run(const Config& config, bool dry_run)
+int run(const Config& config, const ConfigOptions& given)
 {
     const ProgressBar bar;
     DistributeOptions options = distribute_options(config);
@@ -115,10 +116,11 @@ int run(const Config& config, bool dry_run)
     }
     options.progress = bar.callback();
     Runtime runtime(runtime_options(config));
+    const MetricsServer metrics(runtime, given.dry_run ? "" : given.metrics);
     const auto begin = std::chrono::steady_clock::now();
     double load_seconds = 0;
     EigenReport report;
-    if (dry_run) {
+    if (given.dry_run) {
         enter_stage("planning");
         report.plan = dry_plan<T>(
             config, runtime, options,
@@ -139,7 +141,7 @@ int run(const Config& config, bool dry_run)
     report.count = eigen_options(config).count;
     report.preconditioner.name = config.eigen.preconditioner;
     report.tolerance = config.eigen.tolerance;
-    report.setup.insert(report.setup.begin(), PhaseTimes{dry_run                      ? "plan"
+    report.setup.insert(report.setup.begin(), PhaseTimes{given.dry_run                ? "plan"
                                                          : config.matrix.file.empty() ? "generate"
                                                                                       : "read",
                                                          {load_seconds},
@@ -175,8 +177,7 @@ int start(const Options& options)
                                          {"eigen.tolerance", options.tolerance},
                                          {"matrix.precision", options.precision}});
     check(config);
-    return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
-                                              : run<double>(config, options.dry_run);
+    return config.matrix.precision == "float" ? run<float>(config, options) : run<double>(config, options);
 }
 
 }  // namespace
@@ -197,6 +198,7 @@ void add_eigen(CLI::App& app, Action& action)
     add_text(*command, "-o,--output", options->output, "FILE", "write the vectors, a column each: .npy or .mtx");
     add_text(*command, "--precision", options->precision, "TYPE", "double or float");
     options->add_others(*command, false);
+    options->add_metrics(*command);
     command->footer(
         "Exit code 6 if the solve did not converge; the report and the vectors so far are written all the same.\n"
         "Examples:\n"

@@ -21,6 +21,7 @@
 #include "apps/mspmv/config_command.hpp"
 #include "apps/mspmv/dry_run.hpp"
 #include "apps/mspmv/machine.hpp"
+#include "apps/mspmv/metrics_server.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/random_vector.hpp"
@@ -207,7 +208,7 @@ Report multiply(const Config& config, const NumberedMatrix<T>& loaded, Runtime& 
 }
 
 template <class T>
-int run(const Config& config, bool dry_run)
+int run(const Config& config, const ConfigOptions& given)
 {
     const ProgressBar bar;
     // Refused options should not cost the time of reading.
@@ -217,8 +218,9 @@ int run(const Config& config, bool dry_run)
 
     // The runtime first: it binds and opens devices before the large arrays are touched.
     Runtime runtime(of_runtime);
+    const MetricsServer metrics(runtime, given.dry_run ? "" : given.metrics);
     const auto begin = std::chrono::steady_clock::now();
-    if (dry_run) {
+    if (given.dry_run) {
         Report report;
         enter_stage("planning");
         report.plan = dry_plan<T>(
@@ -270,8 +272,7 @@ int start(const Options& options)
                                          {"run.x", options.x},
                                          {"run.y", options.y}});
     require_result_name("run.y", config.run.y, written_vector_endings());
-    return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
-                                              : run<double>(config, options.dry_run);
+    return config.matrix.precision == "float" ? run<float>(config, options) : run<double>(config, options);
 }
 
 }  // namespace
@@ -289,6 +290,7 @@ void add_run(CLI::App& app, Action& action)
     add_text(*command, "--x", options->x, "FILE", "x: .npy, or .mtx of one column; else random");
     add_text(*command, "--y", options->y, "FILE", "write y = alpha A x + beta y: .npy or .mtx");
     options->add_others(*command);
+    options->add_metrics(*command);
     command->add_flag("--help-config", options->help_config, "list every configuration key");
     command->footer(
         "Precedence: command line > RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR > file > default.\n"

@@ -19,6 +19,7 @@
 #include "apps/mspmv/config_command.hpp"
 #include "apps/mspmv/dry_run.hpp"
 #include "apps/mspmv/machine.hpp"
+#include "apps/mspmv/metrics_server.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/random_vector.hpp"
@@ -169,7 +170,7 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
 }
 
 template <class T>
-int run(const Config& config, bool dry_run)
+int run(const Config& config, const ConfigOptions& given)
 {
     const ProgressBar bar;
     DistributeOptions options = distribute_options(config);
@@ -179,10 +180,11 @@ int run(const Config& config, bool dry_run)
     }
     options.progress = bar.callback();
     Runtime runtime(runtime_options(config));
+    const MetricsServer metrics(runtime, given.dry_run ? "" : given.metrics);
     const auto begin = std::chrono::steady_clock::now();
     double load_seconds = 0;
     SolveReport report;
-    if (dry_run) {
+    if (given.dry_run) {
         enter_stage("planning");
         report.plan = dry_plan<T>(
             config, runtime, options,
@@ -204,7 +206,7 @@ int run(const Config& config, bool dry_run)
         config.solver.inner == "none" ? config.solver.preconditioner : config.solver.inner + " in float";
     report.tolerance = config.solver.tolerance;
     report.absolute_tolerance = config.solver.absolute_tolerance;
-    report.setup.insert(report.setup.begin(), PhaseTimes{dry_run                      ? "plan"
+    report.setup.insert(report.setup.begin(), PhaseTimes{given.dry_run                ? "plan"
                                                          : config.matrix.file.empty() ? "generate"
                                                                                       : "read",
                                                          {load_seconds},
@@ -253,8 +255,7 @@ int start(const Options& options)
                                          {"solver.tolerance", options.tolerance},
                                          {"matrix.precision", options.precision}});
     check(config);
-    return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
-                                              : run<double>(config, options.dry_run);
+    return config.matrix.precision == "float" ? run<float>(config, options) : run<double>(config, options);
 }
 
 }  // namespace
@@ -272,6 +273,7 @@ void add_solve(CLI::App& app, Action& action)
     add_text(*command, "-o,--output", options->output, "FILE", "write the solution: .npy or .mtx");
     add_text(*command, "--precision", options->precision, "TYPE", "double or float");
     options->add_others(*command, false);
+    options->add_metrics(*command);
     command->footer(
         "Exit code 6 if the solve did not converge; the report and the solution so far are written all the same.\n"
         "Examples:\n"

@@ -12,6 +12,7 @@
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/config_command.hpp"
 #include "apps/mspmv/machine.hpp"
+#include "apps/mspmv/metrics_server.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
@@ -162,16 +163,17 @@ SpgemmReport multiply(Runtime& runtime, const Config& config, const Factors<T>& 
 }
 
 template <class T>
-int run(const Config& config, bool dry_run)
+int run(const Config& config, const ConfigOptions& given)
 {
     const ProgressBar bar;
     SpgemmOptions options = spgemm_options(config);
     Runtime runtime(runtime_options(config));
+    const MetricsServer metrics(runtime, given.dry_run ? "" : given.metrics);
     const auto begin = std::chrono::steady_clock::now();
     const Factors<T> factors = load<T>(config, bar.callback());
     const double load_seconds = seconds_since(begin);
     SpgemmReport report;
-    if (dry_run) {
+    if (given.dry_run) {
         report.plan = SparseProduct<T>::plan(runtime, factors.left(), factors.right(), options);
     } else {
         report = multiply<T>(runtime, config, factors, options);
@@ -205,8 +207,7 @@ int start(const Options& options)
                     fmt::format("spgemm.output (\"{}\") would be in another numbering than A's: matrix.{} is set",
                                 config.spgemm.output, config.matrix.renumber ? "renumber" : "permutation"));
     }
-    return config.matrix.precision == "float" ? run<float>(config, options.dry_run)
-                                              : run<double>(config, options.dry_run);
+    return config.matrix.precision == "float" ? run<float>(config, options) : run<double>(config, options);
 }
 
 }  // namespace
@@ -223,6 +224,7 @@ void add_spgemm(CLI::App& app, Action& action)
              "memory of each device to use: up to 1 a share of what is free, above it bytes");
     add_text(*command, "-o,--output", options->output, "FILE", "write C: .npz or .mtx");
     options->add_others(*command);
+    options->add_metrics(*command);
     command->footer(
         "Examples:\n"
         "  mspmv spgemm configs/spgemm.toml\n"
