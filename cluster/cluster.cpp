@@ -18,37 +18,6 @@ using cluster::checked;
 using cluster::Communicator;
 using cluster::Messages;
 
-/// With "auto" on a node with GPUs: an even share of them for each of its processes.
-/// \throws Error(usage) for more processes than GPUs
-std::string devices_of(const RuntimeOptions& options, MPI_Comm communicator)
-{
-    MPI_Comm node = MPI_COMM_NULL;
-    MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    int place = 0;
-    int processes = 1;
-    MPI_Comm_rank(node, &place);
-    MPI_Comm_size(node, &processes);
-    MPI_Comm_free(&node);
-    if (options.devices != "auto" || processes == 1 || !options.topology_file.empty()) {
-        return options.devices;
-    }
-    const auto gpus = static_cast<int>(Topology::detect().gpus.size());
-    if (gpus == 0) {
-        return options.devices;
-    }
-    if (gpus < processes) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{} processes on a node of {} GPUs: start at most {} on each node (mpirun "
-                                "--map-by ppr:{}:node), or name devices, \"shared:0,0\" if they are to share one",
-                                processes, gpus, gpus, gpus));
-    }
-    std::string devices;
-    for (int gpu = gpus * place / processes; gpu < gpus * (place + 1) / processes; ++gpu) {
-        devices += fmt::format("{}{}", devices.empty() ? "" : ",", gpu);
-    }
-    return devices;
-}
-
 /// The first one of each process and their number, of the counts in one place of eight.
 std::vector<std::int64_t> offsets_of(const std::vector<std::int64_t>& numbers, std::size_t place)
 {
@@ -112,13 +81,15 @@ Cluster::Cluster(MPI_Comm communicator, const RuntimeOptions& runtime, const Clu
     }
     processes.together([&] {
         RuntimeOptions own = runtime;
-        own.devices = devices_of(runtime, processes.handle());
+        own.devices = processes.node().devices(runtime);
+        const cluster::Node::OwnCores cores(processes.node(), own);
         state_->runtime.emplace(own);
     });
 }
 
 int Cluster::rank() const { return checked(state_).processes->rank(); }
 int Cluster::size() const { return checked(state_).processes->size(); }
+bool Cluster::usable() const { return checked(state_).processes->usable(); }
 Runtime& Cluster::runtime() const { return *checked(state_).runtime; }
 
 template <class T>

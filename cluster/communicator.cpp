@@ -1,8 +1,11 @@
 #include "cluster/communicator.hpp"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -16,17 +19,34 @@ constexpr int alarm_tag = 0;
 /// So often a wait looks before it lets others have the core, which processes and devices may share.
 constexpr int soon = 64;
 
+/// Processes of this node are looked for so often while something is waited for.
+constexpr double watch_seconds = 0.05;
+
 class Deadline {
 public:
-    explicit Deadline(double seconds)
-        : end_(std::chrono::steady_clock::now() +
-               std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds)))
+    using Clock = std::chrono::steady_clock;
+
+    explicit Deadline(double seconds) : end_(Clock::now() + duration(seconds)), watch_(Clock::now()) { watch_again(); }
+    bool over() const { return Clock::now() > end_; }
+    /// Whether it is time to look for the other processes.
+    bool watches()
     {
+        if (Clock::now() < watch_) {
+            return false;
+        }
+        watch_again();
+        return true;
     }
-    bool over() const { return std::chrono::steady_clock::now() > end_; }
 
 private:
-    std::chrono::steady_clock::time_point end_;
+    static Clock::duration duration(double seconds)
+    {
+        return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    }
+    void watch_again() { watch_ = Clock::now() + duration(watch_seconds); }
+
+    const Clock::time_point end_;
+    Clock::time_point watch_;
 };
 
 const char* name_of(Round round)
@@ -84,6 +104,8 @@ Communicator::Communicator(MPI_Comm communicator, double timeout_seconds) : time
     MPI_Comm_rank(communicator_, &rank_);
     MPI_Comm_size(communicator_, &size_);
     lines_.resize(static_cast<std::size_t>(size_));
+    on_workers_ = threads >= MPI_THREAD_SERIALIZED;
+    node_.emplace(communicator_);
 }
 
 Communicator::~Communicator()
@@ -114,18 +136,57 @@ void Communicator::require_usable() const
     }
 }
 
+void Communicator::require_others(const char* what)
+{
+    if (!node_) {
+        return;
+    }
+    for (const NodeProcess& other : node_->processes()) {
+        if (other.id != 0 && kill(other.id, 0) != 0 && errno == ESRCH) {
+            lost_ =
+                fmt::format("process {} of {} has ended (it was process {} of this node), and process {} waits for {}",
+                            other.rank, size_, other.id, rank_, what);
+            throw Agreed(ErrorCode::device, lost_);
+        }
+    }
+}
+
+void Communicator::rest()
+{
+    using Clock = std::chrono::steady_clock;
+    // A thread that yields stays among those that take the core in turns, and the message that it waits for is seen
+    // only when it is its turn again; one that sleeps goes before them when it wakes. Where nobody else wants the core,
+    // yielding returns at once and sleeping would only be later.
+    constexpr auto of_others = std::chrono::microseconds(200);
+    constexpr auto nap = std::chrono::microseconds(20);
+    constexpr auto remembered = std::chrono::milliseconds(200);
+    const auto began = Clock::now();
+    if (began < cores_shared_until_) {
+        std::this_thread::sleep_for(nap);
+        return;
+    }
+    std::this_thread::yield();
+    const auto now = Clock::now();
+    if (now - began > of_others) {
+        cores_shared_until_ = now + remembered;
+    }
+}
+
 void Communicator::finish(MPI_Request& request, const char* what)
 {
-    const Deadline deadline(timeout_);
+    Deadline deadline(timeout_);
     int done = 0;
     for (int turn = 0; done == 0; ++turn) {
         check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
         if (done == 0 && turn >= soon) {
+            if (turn % 64 == 0 && deadline.watches()) {
+                require_others(what);
+            }
             if (turn % 64 == 0 && deadline.over()) {
                 lost_ = fmt::format("process {} of {} waited {:g} s for the others ({})", rank_, size_, timeout_, what);
                 throw Agreed(ErrorCode::device, lost_);
             }
-            std::this_thread::yield();
+            rest();
         }
     }
 }
@@ -289,7 +350,7 @@ bool Communicator::test(std::vector<MPI_Request>& requests)
 
 void Communicator::wait(std::vector<MPI_Request>& requests)
 {
-    const Deadline deadline(timeout_);
+    Deadline deadline(timeout_);
     const auto give_up = [&] {
         for (MPI_Request& request : requests) {
             if (request != MPI_REQUEST_NULL) {
@@ -308,13 +369,21 @@ void Communicator::wait(std::vector<MPI_Request>& requests)
             exchange_lines({.round = Round::agree, .failed = 2, .exchanges = exchanges_, .numbers = {}});
             throw_failures(ErrorCode::internal, "");
         }
+        if (turn % 64 == 0 && deadline.watches()) {
+            try {
+                require_others("entries of x");
+            } catch (...) {
+                give_up();
+                throw;
+            }
+        }
         if (turn % 64 == 0 && deadline.over()) {
             give_up();
             lost_ =
                 fmt::format("process {} of {} waited {:g} s for entries of x from the others", rank_, size_, timeout_);
             throw Agreed(ErrorCode::device, lost_);
         }
-        std::this_thread::yield();
+        rest();
     }
     requests.clear();
 }

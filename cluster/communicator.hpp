@@ -2,9 +2,11 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +14,8 @@
 
 #include <rmsp/error.hpp>
 #include <rmsp/ghosted.hpp>
+
+#include "cluster/node.hpp"
 
 namespace rmsp::cluster {
 
@@ -36,11 +40,15 @@ public:
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
 
+    /// Not once a process was waited for in vain, or has ended.
+    bool usable() const noexcept { return lost_.empty(); }
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return size_; }
 
     void sum(std::span<double> numbers) override;
     double of_first(double value) override;
+    bool on_workers() const override { return on_workers_; }
+    const Node& node() const noexcept { return *node_; }
 
     /// f() on each process, after which all know that none has failed. \throws what one has thrown
     void together(const std::function<void()>& f);
@@ -79,10 +87,17 @@ private:
     [[noreturn]] void throw_failures(ErrorCode code, std::string_view text);
     [[noreturn]] void fail(const std::exception& error);
     bool others_failed();
+    /// \throws Agreed if a process of this node is not there any more; those of other nodes are not seen
+    void require_others(const char* what);
+    /// Lets others have the core between two looks.
+    void rest();
     void require_usable() const;
 
     MPI_Comm communicator_ = MPI_COMM_NULL;
     const double timeout_;
+    bool on_workers_ = false;
+    std::optional<Node> node_;
+    std::chrono::steady_clock::time_point cores_shared_until_{};
     int rank_ = 0;
     int size_ = 1;
     std::vector<Line> lines_;

@@ -4,6 +4,10 @@ execute_process(COMMAND "${MPIEXEC_EXECUTABLE}" --version OUTPUT_VARIABLE versio
 if(version MATCHES "Open MPI|OpenRTE")
     # Processes share the machine's cores, and may be root's, in containers.
     list(APPEND RMSP_MPIRUN --oversubscribe --allow-run-as-root --bind-to none)
+    # All processes end where one dies, unless this is said; the option went with version 5.
+    if(version MATCHES "[( ]4\\.")
+        set(RMSP_MPIRUN_LEAVES_OTHERS --enable-recovery)
+    endif()
 endif()
 function(rmsp_mpirun name processes target)
     add_test(NAME ${name} COMMAND ${RMSP_MPIRUN} ${MPIEXEC_NUMPROC_FLAG} ${processes} $<TARGET_FILE:${target}> ${ARGN})

@@ -229,9 +229,8 @@ void print(const Json& report, const std::string& json)
 }
 
 template <class T>
-int run(const Config& config, bool solves)
+int run(Cluster& cluster, const Config& config, bool solves)
 {
-    Cluster cluster(MPI_COMM_WORLD, runtime_options(config));
     CsrMatrix<T> whole;
     std::string failed;
     double wrong = 0;
@@ -272,6 +271,22 @@ int run(const Config& config, bool solves)
     return converged ? 0 : static_cast<int>(ErrorCode::not_converged);
 }
 
+int run(const Config& config, bool solves)
+{
+    Cluster cluster(MPI_COMM_WORLD, runtime_options(config));
+    try {
+        return config.matrix.precision == "float" ? run<float>(cluster, config, solves)
+                                                  : run<double>(cluster, config, solves);
+    } catch (const Error& error) {
+        if (!cluster.usable()) {
+            // MPI_Finalize() would wait for what does not come. Each that is left says what it knows.
+            std::fprintf(stderr, "mspmv-mpi: error: %s\n", error.what());
+            MPI_Abort(MPI_COMM_WORLD, static_cast<int>(error.code()));
+        }
+        throw;
+    }
+}
+
 int start(int argc, char** argv, int rank)
 {
     CLI::App app("Products and solves over the processes of MPI: mpirun -n N mspmv-mpi run|solve CONFIG", "mspmv-mpi");
@@ -297,7 +312,7 @@ int start(int argc, char** argv, int rank)
     }
     const bool solves = app.got_subcommand("solve");
     check(config, solves);
-    return config.matrix.precision == "float" ? run<float>(config, solves) : run<double>(config, solves);
+    return run(config, solves);
 }
 
 }  // namespace
@@ -306,7 +321,7 @@ int start(int argc, char** argv, int rank)
 int main(int argc, char** argv)
 {
     int threads = 0;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &threads);
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     int status = 0;

@@ -17,9 +17,11 @@
 /// librmsp. A library of its own: link rmsp::cluster. Vectors are each process's DistributedVector of its own entries.
 ///
 /// What is marked collective is called by all processes of the communicator, in the same order, on the thread that
-/// initialised MPI (MPI_THREAD_FUNNELED suffices). An error of one process is thrown by all: at once where they are in
-/// such a call, else from their next one, and after ClusterOptions::timeout_seconds where a process does not come at
-/// all. Only after that, the cluster is of no further use, which its functions then say.
+/// initialised MPI (MPI_THREAD_FUNNELED suffices; with MPI_THREAD_SERIALIZED a thread of librmsp may speak MPI until
+/// such a call returns, which is faster). An error of one process is thrown by all: at once where they are in such a
+/// call, else from their next one; after ClusterOptions::timeout_seconds where a process does not come at all, and
+/// sooner where one of the same node has ended. Only after these two, the cluster is of no further use: usable() is
+/// false.
 namespace rmsp {
 
 namespace detail {
@@ -103,6 +105,9 @@ public:
 
     int rank() const;
     int size() const;
+    /// False once a process has ended or was waited for in vain. Every collective call throws that then; the runtime
+    /// and what is on this process's devices stay as they are. End by MPI_Abort(): MPI_Finalize() may wait for ever.
+    bool usable() const;
     /// Of this process.
     Runtime& runtime() const;
 

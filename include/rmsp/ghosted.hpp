@@ -12,8 +12,9 @@
 /// has; what the processes say to each other is the caller's, behind two interfaces: by MPI, see <rmsp/cluster.hpp>.
 namespace rmsp {
 
-/// All processes that have rows of a matrix. Its functions are called on the thread that called librmsp, never on a
-/// worker, by every process in the same order. What they throw ends the call of librmsp, which throws the same.
+/// All processes that have rows of a matrix. Its functions are called by every process in the same order, one at a
+/// time; on the thread that called librmsp, unless on_workers() allows others. What they throw ends the call of
+/// librmsp, which throws the same.
 class Processes {
 public:
     virtual ~Processes() = default;
@@ -21,8 +22,11 @@ public:
     virtual void sum(std::span<double> numbers) = 0;
     /// What the first process calls this with.
     virtual double of_first(double value) = 0;
-    /// Called again and again while devices work.
+    /// Called again and again while devices work; not if on_workers().
     virtual void progress() {}
+    /// Whether these functions, and those of GhostExchange, may be called on a thread of librmsp while the caller's
+    /// waits for it. Spares handing each of them over to that thread and back. Always the same.
+    virtual bool on_workers() const { return false; }
 };
 
 /// Brings entries of x to the processes that multiply with them, called as Processes are.

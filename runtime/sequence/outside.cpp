@@ -8,6 +8,15 @@ namespace rmsp::sequence {
 
 void Outside::post(std::function<void()> f)
 {
+    if (on_workers_) {
+        error_ = nullptr;  // of a job that ended without asking for it
+        try {
+            f();
+        } catch (...) {
+            error_ = std::current_exception();
+        }
+        return;
+    }
     std::lock_guard lock(mutex_);
     errands_.push_back({std::move(f), nullptr});
     changed_.notify_all();
@@ -15,6 +24,13 @@ void Outside::post(std::function<void()> f)
 
 void Outside::ask(const std::function<void()>& f)
 {
+    if (on_workers_) {
+        if (error_) {
+            std::rethrow_exception(std::exchange(error_, nullptr));
+        }
+        f();
+        return;
+    }
     bool done = false;
     std::unique_lock lock(mutex_);
     errands_.push_back({f, &done});
@@ -60,23 +76,29 @@ bool Outside::serve_one()
 
 void Outside::serve(const std::future<void>& job)
 {
+    if (on_workers_) {
+        job.wait();
+        return;
+    }
     {
         std::lock_guard lock(mutex_);
         error_ = nullptr;  // of a job that ended without asking for it
     }
-    // An errand is heard of at once, also after a while of waiting in vain; the end of the job a little later then.
-    constexpr int soon = 100;
+    // An errand is heard of at once, also after a while of waiting in vain; the end of the job a little later then. A
+    // while is time, not turns: where others want the core, each turn may last milliseconds.
+    constexpr auto soon = std::chrono::microseconds(20);
     constexpr auto a_while = std::chrono::microseconds(50);
-    for (int idle = 0;; ++idle) {
+    auto idle_since = std::chrono::steady_clock::now();
+    while (true) {
         const bool ended = job.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
         while (serve_one()) {
-            idle = 0;
+            idle_since = std::chrono::steady_clock::now();
         }
         if (ended) {
             return;
         }
         processes_->progress();
-        if (idle < soon) {
+        if (std::chrono::steady_clock::now() - idle_since < soon) {
             std::this_thread::yield();
         } else {
             std::unique_lock lock(mutex_);

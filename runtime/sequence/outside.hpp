@@ -13,13 +13,16 @@
 
 namespace rmsp::sequence {
 
-/// What workers ask of other processes. The thread that called librmsp says it, since only that one may be allowed to
-/// speak (MPI_THREAD_FUNNELED): it serves while a job runs.
+/// What workers ask of other processes. The thread that called librmsp says it where only that one is allowed to speak
+/// (MPI_THREAD_FUNNELED), and serves while a job runs. Else the worker says it itself: only one of them ever does.
 class Outside {
 public:
-    explicit Outside(std::shared_ptr<Processes> processes) : processes_(std::move(processes)) {}
+    explicit Outside(std::shared_ptr<Processes> processes)
+        : processes_(std::move(processes)), on_workers_(processes_->on_workers())
+    {
+    }
 
-    /// On a worker: has f() called, and returns at once; what it throws the next ask() throws.
+    /// On a worker: has f() called, of which nothing is waited for; what it throws the next ask() throws.
     void post(std::function<void()> f);
     /// On a worker: returns when f(), and all that was posted before, has been called. \throws what they threw
     void ask(const std::function<void()>& f);
@@ -43,6 +46,7 @@ private:
     bool serve_one();
 
     const std::shared_ptr<Processes> processes_;
+    const bool on_workers_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<Errand> errands_;

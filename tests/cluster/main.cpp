@@ -1,13 +1,18 @@
-// Every process runs every test, with the others: a failure of one fails the program of all.
+// Every process runs every test, with the others: a failure of one fails the program of all. With the argument
+// "serialized" workers speak MPI themselves; else the thread that initialised it does for them.
 #include <gtest/gtest.h>
 #include <mpi.h>
+
+#include <cstdio>
+#include <string_view>
 
 #include "tests/cluster/matrices.hpp"
 
 int main(int argc, char** argv)
 {
     int provided = 0;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    const bool serialized = argc > 1 && std::string_view(argv[1]) == "serialized";
+    MPI_Init_thread(&argc, &argv, serialized ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED, &provided);
     testing::InitGoogleTest(&argc, argv);
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -18,6 +22,21 @@ void expect_near(const std::vector<T>& found, const std::vector<T>& wanted, std:
     for (std::size_t i = 0; i < found.size(); ++i) {
         ASSERT_NEAR(found[i], wanted[static_cast<std::size_t>(first) + i], tolerance * 40) << what << ", entry " << i;
     }
+}
+
+/// Hardware threads that this process may use.
+std::vector<int> own_threads()
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(getpid(), sizeof(set), &set);
+    std::vector<int> threads;
+    for (int thread = 0; thread < CPU_SETSIZE; ++thread) {
+        if (CPU_ISSET(static_cast<std::size_t>(thread), &set)) {
+            threads.push_back(thread);
+        }
+    }
+    return threads;
 }
 
 /// Products with A and A^T of host vectors and of vectors on the devices, and of new values, against a serial loop.
@@ -135,6 +154,25 @@ TEST(ClusterProducts, OfAMatrixThatTheFirstProcessHas)
         expect_near(y, all.product(1, x, 0, std::vector<double>(static_cast<std::size_t>(rows)), false), own.first_row,
                     "A x");
     }
+}
+
+TEST(ClusterRuntimes, OfProcessesOnOneNodeHaveCoresOfTheirOwn)
+{
+    const std::vector<int> before = own_threads();
+    Cluster cluster(MPI_COMM_WORLD, {.devices = "host:1x1"});
+    EXPECT_EQ(own_threads(), before);
+    const Placement placement = cluster.runtime().devices().front().placement;
+    ASSERT_EQ(placement.threads.size(), 1u);
+    // How many processes are on each hardware thread; as long as there is one for each, nobody shares.
+    std::vector<double> on(static_cast<std::size_t>(before.back()) + 1);
+    on[static_cast<std::size_t>(placement.threads.front())] = 1;
+    cluster.sum(on);
+    std::size_t cores = 0;
+    for (const NumaNode& node : Topology::detect().nodes) {
+        cores += node.cores.size();
+    }
+    const auto most = (static_cast<std::size_t>(cluster.size()) + cores - 1) / cores;
+    EXPECT_LE(*std::max_element(on.begin(), on.end()), static_cast<double>(most));
 }
 
 TEST(ClusterVectors, DotsAndNormsAreOfAllProcesses)

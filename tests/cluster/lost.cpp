@@ -1,0 +1,128 @@
+// In the middle of a solve the last process dies ("killed"), or is stopped ("stopped"), or the link between two hosts
+// is cut ("cut COMMAND RESULT": by the first process, with that command): the others throw an error that names it, or
+// the time, within that time, and their devices still work. Ends all by itself.
+#include <mpi.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tests/cluster/matrices.hpp"
+
+namespace rmsp::test {
+namespace {
+
+constexpr double timeout_seconds = 2;
+
+/// \param lose  called on each process in each iteration from the 10th on
+bool others_know(Cluster& cluster, bool killed, const std::function<void()>& lose)
+{
+    const int last = cluster.size() - 1;
+    const auto whole = grid<double>(20, 20);
+    const auto part = part_of(whole, uneven(400, cluster.size()), cluster.rank());
+    auto a = cluster.distribute(part.view, part.first);
+    SolverOptions options;
+    options.tolerance = 0;
+    options.max_iterations = 1'000'000;
+    auto since = std::chrono::steady_clock::now();
+    options.callback = [&](const SolverProgress& progress) {
+        if (progress.iteration >= 10) {
+            lose();
+        }
+        since = std::chrono::steady_clock::now();
+        return true;
+    };
+    ClusterSolver<double> solver(a, options);
+    auto x = a.make_x();
+    auto b = a.make_y();
+    b.fill(1);
+    x.fill(0);
+    std::string said;
+    try {
+        solver.solve(b, x);
+    } catch (const Error& error) {
+        said = error.what();
+    }
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+    std::printf("process %d after %.2f s: %s\n", cluster.rank(), took, said.c_str());
+    const bool named =
+        said.find(killed ? "process " + std::to_string(last) + " of" : "waited 2 s") != std::string::npos;
+    // Only the cluster is lost.
+    std::string again;
+    try {
+        (void)cluster.dot(x, b);
+    } catch (const Error& error) {
+        again = error.what();
+    }
+    auto own = cluster.runtime().distribute(part.view);
+    auto z = own.make_y();
+    z.fill(3);
+    std::vector<double> entries(static_cast<std::size_t>(part.end - part.first));
+    z.download(entries.data());
+    return named && took < timeout_seconds + 3 && !cluster.usable() &&
+           again.find("cannot be used any more") != std::string::npos && (entries.empty() || entries.back() == 3);
+}
+
+void lose_process(bool killed)
+{
+    Cluster cluster = make_cluster("host:1", timeout_seconds);
+    const int last = cluster.size() - 1;
+    // The id by which the first process ends a stopped one.
+    int id = static_cast<int>(getpid());
+    MPI_Bcast(&id, 1, MPI_INT, last, MPI_COMM_WORLD);
+    const auto die = [&] {
+        if (cluster.rank() == last) {
+            raise(killed ? SIGKILL : SIGSTOP);
+        }
+    };
+    int good = others_know(cluster, killed, die) ? 1 : 0;
+    if (cluster.rank() == 0) {
+        for (int other = 1; other < last; ++other) {
+            int theirs = 0;
+            MPI_Recv(&theirs, 1, MPI_INT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            good += theirs;
+        }
+        std::printf("%d of %d others know in time\n", good, last);
+        std::fflush(stdout);
+        kill(id, SIGKILL);
+    } else {
+        MPI_Send(&good, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+    }
+}
+
+void lose_link(const char* command, const std::string& result)
+{
+    Cluster cluster = make_cluster("host:1", timeout_seconds);
+    bool cut = false;
+    const bool good = others_know(cluster, false, [&] {
+        if (cluster.rank() == 0 && !std::exchange(cut, true) && std::system(command) != 0) {
+            std::fprintf(stderr, "%s failed\n", command);
+        }
+    });
+    std::ofstream(result + std::to_string(cluster.rank()))
+        << "process " << cluster.rank() << (good ? " knows in time\n" : " does not know\n");
+}
+
+}  // namespace
+}  // namespace rmsp::test
+
+int main(int argc, char** argv)
+{
+    int provided = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+    const std::string_view death = argc > 1 ? argv[1] : "killed";
+    if (death == "cut" && argc == 4) {
+        rmsp::test::lose_link(argv[2], argv[3]);
+    } else {
+        rmsp::test::lose_process(death == "killed");
+    }
+    std::fflush(stdout);
+    _exit(0);  // MPI_Finalize() would wait for the one that is lost
+}
