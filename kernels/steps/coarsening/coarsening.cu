@@ -1,0 +1,322 @@
+#include <utility>
+
+#include <cub/device/device_radix_sort.cuh>
+#include <kernels/steps/coarsening/rows.cuh>
+
+namespace rmsp::kernels {
+namespace cuda::coarsening {
+namespace {
+
+enum State : std::uint8_t { undecided, fine, coarse };
+
+/// Bits that look random and depend on a row's number alone (splitmix64).
+__device__ __forceinline__ std::uint64_t hashed(std::int64_t row)
+{
+    std::uint64_t bits = (static_cast<std::uint64_t>(row) + 1) * 0x9e3779b97f4a7c15U;
+    bits = (bits ^ (bits >> 30U)) * 0xbf58476d1ce4e5b9U;
+    bits = (bits ^ (bits >> 27U)) * 0x94d049bb133111ebU;
+    return bits ^ (bits >> 31U);
+}
+
+/// The strong entries of a matrix.
+struct Edges {
+    RowPointers row_ptr;
+    const std::int32_t* columns;
+    const std::uint8_t* strong;
+
+    /// f(column) for each; ends where f returns false.
+    template <class F>
+    __device__ __forceinline__ void from(std::int64_t row, const F& f) const
+    {
+        for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
+            if (strong[k] != 0 && !f(columns[k])) {
+                return;
+            }
+        }
+    }
+    __device__ __forceinline__ bool has(std::int64_t row, std::int32_t column) const
+    {
+        std::int64_t begin = row_ptr[row];
+        std::int64_t end = row_ptr[row + 1];
+        while (begin < end) {
+            const std::int64_t middle = begin + (end - begin) / 2;
+            if (columns[middle] < column) {
+                begin = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        return begin < row_ptr[row + 1] && columns[begin] == column && strong[begin] != 0;
+    }
+};
+
+bool is_symmetric(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
+                  const Context& context)
+{
+    const DeviceArray<int> bad = zeros<int>(1, context);
+    const Edges edges{RowPointers(row_ptr), col_idx, strong};
+    for_each(rows, context, [edges, bad = bad.data()] __device__(std::int64_t row) {
+        edges.from(row, [&](std::int32_t other) {
+            if (!edges.has(other, static_cast<std::int32_t>(row))) {
+                *bad = 1;
+                return false;
+            }
+            return true;
+        });
+    });
+    return fetch(bad.data(), context) == 0;
+}
+
+/// Gives coarse rows numbers in the order of the rows, and -1 to the others. Returns how many there are.
+std::int64_t give_numbers(const DeviceArray<std::uint8_t>& state, std::int32_t* number, const Context& context)
+{
+    const auto rows = static_cast<std::int64_t>(state.size());
+    for_each(rows, context, [state = state.data(), number] __device__(std::int64_t row) {
+        number[row] = state[row] == coarse ? 1 : 0;
+    });
+    const DeviceArray<std::int64_t> before = sums_before(number, rows, context);
+    for_each(rows, context, [before = before.data(), number] __device__(std::int64_t row) {
+        number[row] = number[row] != 0 ? static_cast<std::int32_t>(before[row]) : -1;
+    });
+    return fetch(before.data() + rows, context);
+}
+
+std::int64_t pmis(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
+                  std::int32_t* number, const Context& context)
+{
+    const DeviceArray<std::int32_t> needed_by = zeros<std::int32_t>(rows, context);
+    const DeviceArray<std::uint8_t> state(*context.memory, static_cast<std::size_t>(rows));
+    const DeviceArray<std::uint8_t> blocked(*context.memory, static_cast<std::size_t>(rows));
+    const DeviceArray<int> open(*context.memory, 1);
+    const Edges edges{RowPointers(row_ptr), col_idx, strong};
+    for_each(rows, context, [edges, needed_by = needed_by.data()] __device__(std::int64_t row) {
+        edges.from(row, [&](std::int32_t other) {
+            atomicAdd(needed_by + other, 1);
+            return true;
+        });
+    });
+    for_each(
+        rows, context,
+        [needed_by = needed_by.data(), state = state.data(), blocked = blocked.data()] __device__(std::int64_t row) {
+            state[row] = needed_by[row] == 0 ? fine : undecided;
+            blocked[row] = 0;
+        });
+    int left = rows > 0 ? 1 : 0;
+    while (left != 0) {
+        // Of two open rows with an edge between them, whichever way it goes, one stands in the other's way.
+        for_each(rows, context,
+                 [edges, needed_by = needed_by.data(), state = state.data(),
+                  blocked = blocked.data()] __device__(std::int64_t row) {
+                     if (state[row] != undecided) {
+                         return;
+                     }
+                     const std::int32_t own = needed_by[row];
+                     edges.from(row, [&](std::int32_t other) {
+                         if (state[other] == undecided) {
+                             const std::int32_t its = needed_by[other];
+                             const std::uint64_t own_bits = own == its ? hashed(row) : 0;
+                             const std::uint64_t its_bits = own == its ? hashed(other) : 0;
+                             const bool before = own != its             ? own > its
+                                                 : own_bits != its_bits ? own_bits > its_bits
+                                                                        : row > other;
+                             blocked[before ? other : row] = 1;
+                         }
+                         return true;
+                     });
+                 });
+        for_each(rows, context, [state = state.data(), blocked = blocked.data()] __device__(std::int64_t row) {
+            if (state[row] == undecided && blocked[row] == 0) {
+                state[row] = coarse;
+            }
+            blocked[row] = 0;
+        });
+        RMSP_CUDA_CHECK(cudaMemsetAsync(open.data(), 0, sizeof(int), stream_of(context)));
+        for_each(rows, context, [edges, state = state.data(), open = open.data()] __device__(std::int64_t row) {
+            if (state[row] != undecided) {
+                return;
+            }
+            bool depends = false;
+            edges.from(row, [&](std::int32_t other) {
+                depends = state[other] == coarse;
+                return !depends;
+            });
+            if (depends) {
+                state[row] = fine;
+            } else {
+                *open = 1;
+            }
+        });
+        left = fetch(open.data(), context);
+    }
+    return give_numbers(state, number, context);
+}
+
+std::int64_t aggregates(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
+                        std::int32_t* number, const Context& context)
+{
+    const auto n = static_cast<std::size_t>(rows);
+    const DeviceArray<std::uint8_t> state(*context.memory, n);
+    DeviceArray<std::uint64_t> here(*context.memory, n);
+    DeviceArray<std::uint64_t> around(*context.memory, n);
+    const DeviceArray<int> open(*context.memory, 1);
+    std::int64_t count = 0;
+    const Edges edges{RowPointers(row_ptr), col_idx, strong};
+    for_each(rows, context, [edges, state = state.data()] __device__(std::int64_t row) {
+        state[row] = fine;
+        edges.from(row, [&](std::int32_t) {
+            state[row] = undecided;
+            return false;
+        });
+    });
+    int left = rows > 0 ? 1 : 0;
+    while (left != 0) {
+        // State, then random bits, then the row's number: the largest key within two steps says what becomes of a
+        // row. What is fine does not stand in the way: its key is the least.
+        for_each(rows, context, [state = state.data(), here = here.data()] __device__(std::int64_t row) {
+            here[row] =
+                state[row] == fine
+                    ? 0
+                    : (std::uint64_t{state[row]} << 62U | hashed(row) >> 34U << 31U | static_cast<std::uint64_t>(row)) +
+                          1;
+        });
+        for (int step = 0; step < 2; ++step) {
+            for_each(rows, context, [edges, here = here.data(), around = around.data()] __device__(std::int64_t row) {
+                std::uint64_t largest = here[row];
+                edges.from(row, [&](std::int32_t other) {
+                    largest = here[other] > largest ? here[other] : largest;
+                    return true;
+                });
+                around[row] = largest;
+            });
+            std::swap(here, around);
+        }
+        RMSP_CUDA_CHECK(cudaMemsetAsync(open.data(), 0, sizeof(int), stream_of(context)));
+        for_each(rows, context,
+                 [state = state.data(), here = here.data(), open = open.data()] __device__(std::int64_t row) {
+                     constexpr std::uint64_t row_bits = (std::uint64_t{1} << 31U) - 1;
+                     if (state[row] != undecided) {
+                         return;
+                     }
+                     const std::uint64_t largest = here[row] - 1;
+                     if (largest >> 62U == coarse) {
+                         state[row] = fine;
+                     } else if (static_cast<std::int64_t>(largest & row_bits) == row) {
+                         state[row] = coarse;
+                     } else {
+                         *open = 1;
+                     }
+                 });
+        left = fetch(open.data(), context);
+    }
+    const DeviceArray<std::int32_t> joined(*context.memory, n);
+    count = give_numbers(state, number, context);
+    // Neighbours of a root have no other one: roots are three steps apart.
+    for_each(rows, context, [edges, state = state.data(), number, joined = joined.data()] __device__(std::int64_t row) {
+        std::int32_t own = number[row];
+        if (own < 0) {
+            edges.from(row, [&](std::int32_t other) {
+                own = state[other] == coarse ? number[other] : own;
+                return own < 0;
+            });
+        }
+        joined[row] = own;
+    });
+    // The rest joins the aggregate that most of its neighbours are in, of several the first.
+    for_each(rows, context, [edges, joined = joined.data(), number] __device__(std::int64_t row) {
+        std::int32_t best = joined[row];
+        if (best < 0) {
+            int most = 0;
+            edges.from(row, [&](std::int32_t other) {
+                const std::int32_t candidate = joined[other];
+                if (candidate >= 0) {
+                    int votes = 0;
+                    edges.from(row, [&](std::int32_t another) {
+                        votes += joined[another] == candidate ? 1 : 0;
+                        return true;
+                    });
+                    if (votes > most || (votes == most && candidate < best)) {
+                        most = votes;
+                        best = candidate;
+                    }
+                }
+                return true;
+            });
+        }
+        number[row] = best;
+    });
+    return count;
+}
+
+void normalise(std::int64_t rows, const std::int32_t* number, std::int64_t count, double* values, double* coarse_values,
+               const Context& context)
+{
+    const auto n = static_cast<std::size_t>(rows);
+    if (rows == 0) {
+        return;
+    }
+    // Rows by aggregate, each aggregate's in their order, so that sums are those of the host; those of none last.
+    const DeviceArray<std::uint32_t> keys(*context.memory, n);
+    const DeviceArray<std::uint32_t> sorted(*context.memory, n);
+    const DeviceArray<std::int32_t> places(*context.memory, n);
+    const DeviceArray<std::int32_t> members(*context.memory, n);
+    for_each(rows, context,
+             [number, count, keys = keys.data(), places = places.data(), values] __device__(std::int64_t row) {
+                 keys[row] = static_cast<std::uint32_t>(number[row] < 0 ? count : number[row]);
+                 places[row] = static_cast<std::int32_t>(row);
+                 values[row] = number[row] < 0 ? 0.0 : values[row];
+             });
+    std::size_t bytes = 0;
+    int bits = 1;
+    while (count >> bits != 0) {
+        ++bits;
+    }
+    RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data(), sorted.data(), places.data(),
+                                                    members.data(), rows, 0, bits, stream_of(context)));
+    const DeviceArray<std::byte> workspace(*context.memory, bytes);
+    RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(workspace.data(), bytes, keys.data(), sorted.data(), places.data(),
+                                                    members.data(), rows, 0, bits, stream_of(context)));
+    const DeviceArray<std::int32_t> first(*context.memory, static_cast<std::size_t>(count) + 1);
+    for_each(count + 1, context, [rows, sorted = sorted.data(), first = first.data()] __device__(std::int64_t key) {
+        std::int64_t begin = 0;
+        std::int64_t end = rows;
+        while (begin < end) {
+            const std::int64_t middle = begin + (end - begin) / 2;
+            if (sorted[middle] < key) {
+                begin = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        first[key] = static_cast<std::int32_t>(begin);
+    });
+    for_each(
+        count, context,
+        [first = first.data(), members = members.data(), values, coarse_values] __device__(std::int64_t aggregate) {
+            double sum = 0;
+            for (std::int32_t m = first[aggregate]; m < first[aggregate + 1]; ++m) {
+                const double value = values[members[m]];
+                sum = __dadd_rn(sum, __dmul_rn(value, value));
+            }
+            const double norm = sqrt(sum);
+            const bool good = norm > 0;
+            coarse_values[aggregate] = good ? norm : 0.0;
+            for (std::int32_t m = first[aggregate]; m < first[aggregate + 1]; ++m) {
+                double& value = values[members[m]];
+                value = good ? value / norm : 0.0;
+            }
+        });
+}
+
+}  // namespace
+}  // namespace cuda::coarsening
+
+const Coarsenings& Coarsenings::cuda()
+{
+    static constexpr Coarsenings row{.is_symmetric = cuda::coarsening::is_symmetric,
+                                     .pmis = cuda::coarsening::pmis,
+                                     .aggregates = cuda::coarsening::aggregates,
+                                     .normalise = cuda::coarsening::normalise};
+    return row;
+}
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include <cub/device/device_scan.cuh>
+#include <kernels/cuda_check.cuh>
+#include <kernels/steps/coarsening/coarsening.hpp>
+
+/// What the steps of coarsening share: a thread a row, and scans.
+namespace rmsp::kernels::cuda::coarsening {
+
+inline constexpr int threads = 256;
+
+inline cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
+
+inline unsigned blocks_for(std::int64_t n, int each = threads)
+{
+    const std::int64_t blocks = (n + each - 1) / each;
+    if (blocks > std::numeric_limits<std::int32_t>::max()) {
+        throw Error(ErrorCode::usage, "coarsening: " + std::to_string(n) + " rows are more than one launch takes");
+    }
+    return static_cast<unsigned>(blocks);
+}
+
+/// Row pointers of either width. Device lambdas cannot be inside generic ones, so the width is asked for where they are
+/// read.
+struct RowPointers {
+    explicit RowPointers(IndexView view)
+        : narrow(view.type() == IndexType::i32 ? static_cast<const std::int32_t*>(view.data()) : nullptr),
+          wide(view.type() == IndexType::i32 ? nullptr : static_cast<const std::int64_t*>(view.data()))
+    {
+    }
+    __device__ __forceinline__ std::int64_t operator[](std::int64_t row) const
+    {
+        return narrow != nullptr ? std::int64_t{narrow[row]} : wide[row];
+    }
+
+    const std::int32_t* narrow;
+    const std::int64_t* wide;
+};
+
+template <class F>
+__global__ void __launch_bounds__(threads) each_kernel(std::int64_t n, F f)
+{
+    const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    if (i < n) {
+        f(i);
+    }
+}
+
+/// f(i) for i in [0, n), a thread each.
+template <class F>
+void for_each(std::int64_t n, const Context& context, const F& f)
+{
+    if (n > 0) {
+        each_kernel<<<blocks_for(n), threads, 0, stream_of(context)>>>(n, f);
+        RMSP_CUDA_CHECK_LAUNCH("each_kernel");
+    }
+}
+
+template <class X>
+DeviceArray<X> zeros(std::int64_t n, const Context& context)
+{
+    DeviceArray<X> all(*context.memory, static_cast<std::size_t>(n));
+    if (n > 0) {
+        RMSP_CUDA_CHECK(cudaMemsetAsync(all.data(), 0, static_cast<std::size_t>(n) * sizeof(X), stream_of(context)));
+    }
+    return all;
+}
+
+/// One number of the device; waits.
+template <class X>
+X fetch(const X* from, const Context& context)
+{
+    X to{};
+    RMSP_CUDA_CHECK(cudaMemcpyAsync(&to, from, sizeof(X), cudaMemcpyDeviceToHost, stream_of(context)));
+    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
+    return to;
+}
+
+/// Sums of the numbers before each of n counts, and of all: n + 1 of them.
+inline DeviceArray<std::int64_t> sums_before(const std::int32_t* counts, std::int64_t n, const Context& context)
+{
+    DeviceArray<std::int64_t> sums(*context.memory, static_cast<std::size_t>(n) + 1);
+    RMSP_CUDA_CHECK(cudaMemsetAsync(sums.data(), 0, sizeof(std::int64_t), stream_of(context)));
+    if (n > 0) {
+        std::size_t bytes = 0;
+        RMSP_CUDA_CHECK(cub::DeviceScan::InclusiveSum(nullptr, bytes, counts, sums.data() + 1, n, stream_of(context)));
+        const DeviceArray<std::byte> workspace(*context.memory, bytes);
+        RMSP_CUDA_CHECK(
+            cub::DeviceScan::InclusiveSum(workspace.data(), bytes, counts, sums.data() + 1, n, stream_of(context)));
+    }
+    return sums;
+}
+
+/// The diagonal; 0 where it has no entry.
+template <class T>
+DeviceArray<double> diagonal_of(const CsrShard<T>& a, const Context& context)
+{
+    DeviceArray<double> diagonal(*context.memory, static_cast<std::size_t>(a.rows));
+    const RowPointers row_ptr(a.row_ptr);
+    for_each(a.rows, context,
+             [row_ptr, columns = a.col_idx, values = a.values, out = diagonal.data()] __device__(std::int64_t row) {
+                 double found = 0;
+                 for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
+                     if (columns[k] == row) {
+                         found = static_cast<double>(values[k]);
+                     }
+                 }
+                 out[row] = found;
+             });
+    return diagonal;
+}
+
+}  // namespace rmsp::kernels::cuda::coarsening

@@ -1,0 +1,74 @@
+#include <cmath>
+
+#include <kernels/steps/coarsening/rows.cuh>
+
+namespace rmsp::kernels {
+namespace cuda::coarsening {
+namespace {
+
+template <class T>
+bool is_canonical(const CsrShard<T>& a, const Context& context)
+{
+    const DeviceArray<int> bad = zeros<int>(1, context);
+    const RowPointers row_ptr(a.row_ptr);
+    for_each(a.rows, context, [row_ptr, columns = a.col_idx, bad = bad.data()] __device__(std::int64_t row) {
+        for (std::int64_t k = row_ptr[row] + 1; k < row_ptr[row + 1]; ++k) {
+            if (columns[k] <= columns[k - 1]) {
+                *bad = 1;
+            }
+        }
+    });
+    return fetch(bad.data(), context) == 0;
+}
+
+/// How much an entry counts: of the classical measure, as far as its sign is not the diagonal's.
+template <class T>
+__device__ __forceinline__ double weight(T entry, bool on_diagonal, bool symmetric, double own)
+{
+    const double value = static_cast<double>(entry);
+    if (on_diagonal || !isfinite(value)) {
+        return 0;
+    }
+    return symmetric ? fabs(value) : own < 0 ? value : -value;
+}
+
+template <class T>
+void strong_entries(const CsrShard<T>& a, bool symmetric, double threshold, std::uint8_t* strong,
+                    const Context& context)
+{
+    const DeviceArray<double> diagonal = diagonal_of(a, context);
+    const RowPointers row_ptr(a.row_ptr);
+    for_each(a.rows, context,
+             [row_ptr, columns = a.col_idx, values = a.values, diagonal = diagonal.data(), symmetric, threshold,
+              strong] __device__(std::int64_t row) {
+                 const std::int64_t begin = row_ptr[row];
+                 const std::int64_t end = row_ptr[row + 1];
+                 const double own = diagonal[row];
+                 double largest = 0;
+                 for (std::int64_t k = begin; k < end; ++k) {
+                     largest = fmax(largest, weight(values[k], columns[k] == row, symmetric, own));
+                 }
+                 for (std::int64_t k = begin; k < end; ++k) {
+                     const double w = weight(values[k], columns[k] == row, symmetric, own);
+                     const double least =
+                         symmetric ? threshold * sqrt(fabs(own * diagonal[columns[k]])) : threshold * largest;
+                     strong[k] = w > 0 && w >= least ? 1 : 0;
+                 }
+             });
+}
+
+}  // namespace
+}  // namespace cuda::coarsening
+
+template <class T>
+const Strengths<T>& Strengths<T>::cuda()
+{
+    static constexpr Strengths row{.is_canonical = cuda::coarsening::is_canonical<T>,
+                                   .strong_entries = cuda::coarsening::strong_entries<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const Strengths<T>& Strengths<T>::cuda();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels
