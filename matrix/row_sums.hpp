@@ -13,8 +13,23 @@
 
 namespace rmsp::matrix {
 
-/// One row of a sparse matrix while it is added up: entries in the order in which their columns came first.
-class RowSum {
+/// Entries of a row, as a list of interpolation_row.hpp.
+struct RowEntries {
+    std::int64_t size() const { return static_cast<std::int64_t>(entries.size()); }
+    std::int32_t column(std::int64_t i) const { return entries[static_cast<std::size_t>(i)].first; }
+    double entry(std::int64_t i) const { return entries[static_cast<std::size_t>(i)].second; }
+    void set(std::int64_t i, std::int32_t column, double value)
+    {
+        entries[static_cast<std::size_t>(i)] = {column, value};
+    }
+    void resize(std::int64_t n) { entries.resize(static_cast<std::size_t>(n)); }
+
+    std::vector<std::pair<std::int32_t, double>> entries;
+};
+
+/// One row of a sparse matrix while it is added up: entries in the order in which their columns came first. set() and
+/// resize() must leave all columns where they are.
+class RowSum : public RowEntries {
 public:
     explicit RowSum(std::int64_t columns) : place_(static_cast<std::size_t>(columns), -1) {}
 
@@ -40,8 +55,6 @@ public:
     {
         return has(column) ? entries[static_cast<std::size_t>(place_[static_cast<std::size_t>(column)])].second : 0.0;
     }
-
-    std::vector<std::pair<std::int32_t, double>> entries;
 
 private:
     std::vector<std::int32_t> place_;
