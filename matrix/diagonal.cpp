@@ -34,6 +34,24 @@ HostVector<T> diagonal(const CsrView<T>& a)
 }
 
 template <class T>
+HostVector<T> row_norms(const CsrView<T>& a)
+{
+    HostVector<T> norms(static_cast<std::size_t>(a.rows));
+    a.col_idx.visit([&](const auto* col) {
+        for_each_row(a.rows, [&](std::int64_t row) {
+            double sum = 0;
+            double diagonal = 0;
+            for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
+                sum += std::fabs(double{a.values[k]});
+                diagonal += col[k] == row ? double{a.values[k]} : 0.0;
+            }
+            norms[static_cast<std::size_t>(row)] = static_cast<T>(diagonal < 0 ? -sum : sum);
+        });
+    });
+    return norms;
+}
+
+template <class T>
 BlockInverses<T> block_inverses(const CsrView<T>& a, int size, std::int64_t first, std::int64_t end)
 {
     constexpr int most = 64;
@@ -96,8 +114,9 @@ BlockInverses<T> block_inverses(const CsrView<T>& a, int size, std::int64_t firs
     return out;
 }
 
-#define RMSP_INSTANTIATE(T)                             \
-    template HostVector<T> diagonal(const CsrView<T>&); \
+#define RMSP_INSTANTIATE(T)                              \
+    template HostVector<T> diagonal(const CsrView<T>&);  \
+    template HostVector<T> row_norms(const CsrView<T>&); \
     template BlockInverses<T> block_inverses(const CsrView<T>&, int, std::int64_t, std::int64_t);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE

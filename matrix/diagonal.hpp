@@ -11,6 +11,10 @@ namespace rmsp::matrix {
 template <class T>
 HostVector<T> diagonal(const CsrView<T>& a);
 
+/// The sum of the magnitudes of each row, negative where the diagonal entry is. Parallel.
+template <class T>
+HostVector<T> row_norms(const CsrView<T>& a);
+
 /// Inverses of the dense square blocks along the diagonal of some rows of a matrix.
 template <class T>
 struct BlockInverses {

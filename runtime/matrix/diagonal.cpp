@@ -158,7 +158,27 @@ std::shared_ptr<VectorState<T>> diagonal(const std::shared_ptr<MatrixState<T>>& 
     return out;
 }
 
-#define RMSP_INSTANTIATE(T) template std::shared_ptr<VectorState<T>> diagonal(const std::shared_ptr<MatrixState<T>>&);
+template <class T>
+std::shared_ptr<VectorState<T>> row_norms(const std::shared_ptr<MatrixState<T>>& matrix)
+{
+    auto out = make_vector(*matrix, x_side(*matrix, true), Layout::rows);
+    if (matrix->origin.source || matrix->origin.coordinates || plan::transposed(matrix->plan) ||
+        plan::shares_rows(matrix->plan.partition)) {
+        upload_vector(out, rmsp::matrix::row_norms<T>(download_matrix(*matrix).view()).data());
+        return out;
+    }
+    matrix->runtime
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
+            const auto rank = static_cast<std::size_t>(worker.rank());
+            kernels::csr_row_norms(matrix->shards[rank]->owned, out->slices[rank], worker.context());
+        })
+        .get();
+    return out;
+}
+
+#define RMSP_INSTANTIATE(T)                                                                    \
+    template std::shared_ptr<VectorState<T>> diagonal(const std::shared_ptr<MatrixState<T>>&); \
+    template std::shared_ptr<VectorState<T>> row_norms(const std::shared_ptr<MatrixState<T>>&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

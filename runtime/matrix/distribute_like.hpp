@@ -20,10 +20,9 @@ struct Cut {
 
 /// Distributes a matrix, cut as asked for, with the determinism and the expected applies of another one. Whole rows.
 template <class T>
-DistributedMatrix<T> distribute_cut(const MatrixState<T>& beside, const CsrView<T>& m, const Cut& cut,
+DistributedMatrix<T> distribute_cut(const MatrixState<T>& beside, plan::Stored<T> stored, const Cut& cut,
                                     bool transposed = false)
 {
-    plan::Stored<T> stored = plan::stored(m);
     stored.first_rows = cut.first_rows;
     stored.column_slices = cut.column_slices;
     DistributeOptions options;
@@ -34,6 +33,13 @@ DistributedMatrix<T> distribute_cut(const MatrixState<T>& beside, const CsrView<
     options.expected_applies = beside.options.expected_applies;
     options.transposed = transposed;
     return detail::MatrixAccess::handle(distribute(beside.runtime, stored, options));
+}
+
+template <class T>
+DistributedMatrix<T> distribute_cut(const MatrixState<T>& beside, const CsrView<T>& m, const Cut& cut,
+                                    bool transposed = false)
+{
+    return distribute_cut(beside, plan::stored(m), cut, transposed);
 }
 
 /// A square matrix whose rows, and with them its vectors, are cut where those of `like` are.

@@ -12,10 +12,7 @@
 #include "core/clock.hpp"
 #include "core/value_types.hpp"
 #include "matrix/coarse_inverse.hpp"
-#include "matrix/coarsening.hpp"
-#include "matrix/strength.hpp"
 #include "runtime/matrix/distribute_like.hpp"
-#include "runtime/matrix/download.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/matrix/vector.hpp"
 #include "runtime/spgemm/distribute.hpp"
@@ -51,21 +48,6 @@ bool is_factor(const MatrixState<T>& matrix)
 {
     return matrix.options.mode == Mode::resident && matrix.plan.format == Format::csr &&
            matrix.options.values == StoredValues::exact;
-}
-
-matrix::InterpolationOptions interpolation_options(const MultigridOptions& options)
-{
-    matrix::InterpolationOptions out;
-    out.kind = options.interpolation == "direct" ? matrix::Interpolation::direct : matrix::Interpolation::extended;
-    out.truncation = options.truncation;
-    out.most_entries = options.interpolation_entries;
-    return out;
-}
-
-template <class X>
-std::int64_t bytes_of(const HostVector<X>& array)
-{
-    return static_cast<std::int64_t>(array.size() * sizeof(X));
 }
 
 /// Of a matrix of so many entries as a product holds it.
@@ -131,29 +113,26 @@ Hierarchy<T>::Hierarchy(const DistributedMatrix<T>& matrix, Method method, const
     check_options();
     if (method_ == Method::classical) {
         options_.unknowns = 1;
-        near_nullspace_ = matrix::constants(matrix.rows(), 1);
     } else if (options_.near_nullspace.empty()) {
         if (matrix.rows() % options_.unknowns != 0) {
             throw Error(ErrorCode::usage, fmt::format("multigrid of {} unknowns a node: the matrix has {} rows",
                                                       options_.unknowns, matrix.rows()));
         }
-        near_nullspace_ = matrix::constants(matrix.rows(), options_.unknowns);
+        near_nullspace_.count = options_.unknowns;
     } else {
         near_nullspace_.count = options_.near_null_vectors;
         near_nullspace_.values.assign(options_.near_nullspace.begin(), options_.near_nullspace.end());
     }
-    CsrMatrix<T> last = download(matrix);
     levels_.emplace_back();
     levels_.back().a = matrix;
     if (!is_factor(state(matrix))) {
         source_ = matrix;
-        levels_.back().a = distributed::distribute_like(state(matrix), last.view());
+        levels_.back().a = distributed::distribute_like(state(matrix), download(matrix).view());
     }
-    while (last.rows > options_.coarse_rows && static_cast<int>(levels_.size()) < options_.levels &&
-           coarsen(levels_.size() - 1, last)) {
-        last = download(levels_.back().a);
+    while (levels_.back().a.rows() > options_.coarse_rows && static_cast<int>(levels_.size()) < options_.levels &&
+           coarsen(levels_.size() - 1)) {
     }
-    finish(last);
+    finish();
     timed("smoothers", [&] { make_vectors(); });
     describe(core::seconds_since(began));
 }
@@ -161,98 +140,88 @@ Hierarchy<T>::Hierarchy(const DistributedMatrix<T>& matrix, Method method, const
 template <class T>
 CsrMatrix<T> Hierarchy<T>::download(const DistributedMatrix<T>& matrix)
 {
-    return timed("download", [&] {
-        CsrMatrix<T> a = distributed::download_matrix(state(matrix));
-        return matrix::is_canonical(a.view()) ? std::move(a) : add<T>(T{1}, a.view(), T{0}, a.view());
-    });
+    return timed("download", [&] { return download_canonical(state(matrix)); });
 }
 
 template <class T>
-Transfer<T> Hierarchy<T>::make_transfer(const CsrMatrix<T>& a, std::size_t number)
+Coarsener Hierarchy<T>::coarsener(std::size_t number) const
 {
-    Transfer<T> out;
-    const bool classical = method_ == Method::classical;
-    double threshold = options_.threshold;
-    if (threshold < 0) {
+    Coarsener out;
+    out.method = method_;
+    out.threshold = options_.threshold;
+    if (out.threshold < 0) {
         constexpr double of_aggregation = 0.08;
-        threshold = classical ? 0.25 : std::ldexp(of_aggregation, -static_cast<int>(number));
-    }
-    if (classical) {
-        timed("coarsen", [&] {
-            out.strong = matrix::strong_entries(a.view(), matrix::Strength::classical, threshold);
-            out.coarse = matrix::pmis(matrix::strong_graph(a.view(), out.strong));
-        });
-        return out;
+        out.threshold = method_ == Method::classical ? 0.25 : std::ldexp(of_aggregation, -static_cast<int>(number));
     }
     // The nodes of coarser levels are aggregates.
-    const int unknowns = number == 0 ? options_.unknowns : near_nullspace_.count;
-    timed("coarsen", [&] {
-        matrix::Coarsening nodes;
-        if (unknowns == 1) {
-            out.strong = matrix::strong_entries(a.view(), matrix::Strength::symmetric, threshold);
-            nodes = matrix::aggregates(matrix::symmetrised(matrix::strong_graph(a.view(), out.strong)));
-        } else {
-            const CsrMatrix<double> norms = matrix::block_norms(a.view(), unknowns);
-            const auto strong = matrix::strong_entries(norms.view(), matrix::Strength::symmetric, threshold);
-            nodes = matrix::aggregates(matrix::symmetrised(matrix::strong_graph(norms.view(), strong)));
-            out.strong = matrix::of_blocks(a.view(), unknowns, norms.view(), strong);
-        }
-        out.tentative = matrix::tentative(std::move(nodes), unknowns, near_nullspace_);
-    });
+    out.unknowns = method_ == Method::classical ? 1 : number == 0 ? options_.unknowns : near_nullspace_.count;
+    out.direct = options_.interpolation == "direct";
+    out.smooth = options_.interpolation != "tentative";
+    out.truncation = options_.truncation;
+    out.interpolation_entries = options_.interpolation_entries;
     return out;
 }
 
+/// False if the matrix is not for that way of making it. Where coarsening stalls, there is no P.
 template <class T>
-CsrMatrix<T> Hierarchy<T>::aggregated(const CsrMatrix<T>& a, const Transfer<T>& transfer) const
+bool Hierarchy<T>::make(Transfer<T>& transfer, std::size_t number)
 {
-    return matrix::smoothed_prolongator(a.view(), transfer.strong, transfer.tentative,
-                                        options_.interpolation != "tentative");
+    const std::int64_t before = levels_[number].a.rows();
+    timed("download", [&] { transfer.read(); });
+    const std::int64_t rows = timed("coarsen", [&] { return transfer.coarsen(near_nullspace_); });
+    if (rows >= 0 && (rows == 0 || static_cast<double>(rows) > least_coarsening * static_cast<double>(before))) {
+        stalled_ = fmt::format("coarsening stalled at level {}: of {} rows {} would be left", number, before, rows);
+        return true;
+    }
+    return rows >= 0 && timed("interpolate", [&] { return transfer.interpolate(near_nullspace_); });
 }
 
 template <class T>
-bool Hierarchy<T>::coarsen(std::size_t number, const CsrMatrix<T>& a)
+std::unique_ptr<Transfer<T>> Hierarchy<T>::make_transfer(std::size_t number)
 {
-    Transfer<T> transfer = make_transfer(a, number);
-    const bool classical = method_ == Method::classical;
-    const std::int64_t rows = classical ? transfer.coarse.count : transfer.tentative.columns();
-    if (rows == 0 || static_cast<double>(rows) > least_coarsening * static_cast<double>(a.rows)) {
-        stalled_ = fmt::format("coarsening stalled at level {}: of {} rows {} would be left", number, a.rows, rows);
+    const auto& a = MatrixAccess::state(levels_[number].a);
+    auto transfer = device_transfer<T>(a, coarsener(number));
+    if (!transfer || !make(*transfer, number)) {
+        transfer = host_transfer<T>(a, coarsener(number));
+        make(*transfer, number);
+    }
+    return transfer;
+}
+
+template <class T>
+bool Hierarchy<T>::coarsen(std::size_t number)
+{
+    auto transfer = make_transfer(number);
+    if (!stalled_.empty()) {
         return false;
     }
-    timed("interpolate", [&] {
-        transfer.p = classical ? matrix::interpolation(a.view(), transfer.strong, transfer.coarse,
-                                                       interpolation_options(options_))
-                               : aggregated(a, transfer);
-        near_nullspace_ = classical ? matrix::constants(rows, 1) : transfer.tentative.coarse;
-    });
     Level<T>& level = levels_[number];
     level.transfer = std::move(transfer);
     const MatrixState<T>& fine = state(level.a);
-    const CsrMatrix<T>& p = level.transfer.p;
-    const CsrMatrix<T> r = transposed<T>(p.view());
     timed("distribute", [&] {
         // The cut of R's rows is that of all there is of the coarser level: on as many devices as pay, of those that
         // have rows here.
         const std::vector<std::int64_t>& fine_slices = distributed::x_side(fine, true).slices;
-        level.r = distributed::distribute_cut(fine, r.view(), {{}, fine_slices, 0});
+        level.r =
+            distributed::distribute_cut(fine, level.transfer->r(), {{}, fine_slices, fine.plan.devices == 1 ? 1 : 0});
         if (state(level.r).plan.devices > fine.plan.devices) {
-            level.r = distributed::distribute_cut(fine, r.view(), {{}, fine_slices, fine.plan.devices});
+            level.r = distributed::distribute_cut(fine, level.transfer->r(), {{}, fine_slices, fine.plan.devices});
         }
         level.p = distributed::distribute_cut(
-            fine, p.view(), {fine_slices, distributed::x_side(state(level.r), true).slices, fine.plan.devices});
+            fine, level.transfer->p(),
+            {fine_slices, distributed::x_side(state(level.r), true).slices, fine.plan.devices});
+        level.transfer->keep_distributed();
     });
     Level<T> next;
     timed("galerkin", [&] {
-        SpgemmOptions product;
-        product.determinism = fine.options.determinism;
-        level.galerkin = TripleProduct<T>(level.r, level.a, level.p, product);
-        level.galerkin.renew();
+        TripleProduct<T> galerkin = product(level);
+        galerkin.renew();
         DistributeOptions options;
         options.devices = state(level.r).plan.devices;
         options.balance = Balance::nonzeros;
         options.determinism = fine.options.determinism;
         options.expected_applies = fine.options.expected_applies;
-        next.a = spgemm::distribute(detail::ProductAccess::state(level.galerkin.product()), options,
+        next.a = spgemm::distribute(detail::ProductAccess::state(galerkin.product()), options,
                                     distributed::x_side(state(level.r), true).slices);
     });
     levels_.push_back(std::move(next));
@@ -260,15 +229,28 @@ bool Hierarchy<T>::coarsen(std::size_t number, const CsrMatrix<T>& a)
 }
 
 template <class T>
-void Hierarchy<T>::finish(const CsrMatrix<T>& last)
+TripleProduct<T> Hierarchy<T>::product(const Level<T>& level) const
 {
+    SpgemmOptions options;
+    options.determinism = state(level.a).options.determinism;
+    return TripleProduct<T>(level.r, level.a, level.p, options);
+}
+
+template <class T>
+void Hierarchy<T>::finish()
+{
+    const std::int64_t rows = levels_.back().a.rows();
     if (!stalled_.empty() || static_cast<int>(levels_.size()) >= options_.levels) {
-        if (last.rows > std::max(options_.coarse_rows, stalled_.empty() ? 0 : most_inverted)) {
+        if (rows > std::max(options_.coarse_rows, stalled_.empty() ? 0 : most_inverted)) {
             stalled_ += fmt::format("{}the last matrix has {} rows, and is smoothed, not inverted",
-                                    stalled_.empty() ? "" : "; ", last.rows);
+                                    stalled_.empty() ? "" : "; ", rows);
             return;
         }
     }
+    if (near_nullspace_.values.empty()) {
+        near_nullspace_ = matrix::constants(rows, near_nullspace_.count);
+    }
+    const CsrMatrix<T> last = download(levels_.back().a);
     timed("coarse inverse", [&] {
         const CsrMatrix<T> inverse = matrix::coarse_inverse(last.view(), near_nullspace_, inverse_note_);
         inverse_ = distributed::distribute_like(state(levels_.back().a), inverse.view());
@@ -308,8 +290,11 @@ void Hierarchy<T>::renew()
             renew_transfer(level);
         }
         timed("galerkin", [&] {
-            level.galerkin.renew();
-            level.galerkin.product().renew(levels_[i + 1].a);
+            if (!level.galerkin) {
+                level.galerkin = product(level);
+            }
+            level.galerkin->renew();
+            level.galerkin->product().renew(levels_[i + 1].a);
         });
     }
     if (inverse_) {
@@ -332,21 +317,10 @@ void Hierarchy<T>::renew()
 template <class T>
 void Hierarchy<T>::renew_transfer(Level<T>& level)
 {
-    const CsrMatrix<T> a = download(level.a);
-    Transfer<T>& transfer = level.transfer;
-    timed("interpolate", [&] {
-        if (method_ == Method::classical) {
-            matrix::renew_interpolation(a.view(), transfer.strong, transfer.coarse,
-                                        interpolation_options(options_).kind, transfer.p);
-        } else {
-            transfer.p = aggregated(a, transfer);
-        }
-    });
-    timed("distribute", [&] {
-        const CsrMatrix<T> r = transposed<T>(transfer.p.view());
-        distributed::update_values(MatrixAccess::state(level.p), transfer.p.values.data());
-        distributed::update_values(MatrixAccess::state(level.r), r.values.data());
-    });
+    Transfer<T>& transfer = *level.transfer;
+    timed("download", [&] { transfer.read(); });
+    timed("interpolate", [&] { transfer.renew(state(level.p)); });
+    timed("distribute", [&] { transfer.write(MatrixAccess::state(level.p), MatrixAccess::state(level.r)); });
 }
 
 template <class T>
@@ -376,12 +350,13 @@ void Hierarchy<T>::describe(double seconds)
         row.device_bytes = i > 0 || source_ ? distributed::device_bytes(level.a) : 0;
         if (i + 1 < levels_.size()) {
             row.interpolation_nonzeros = level.p.nnz();
-            row.device_bytes += distributed::device_bytes(level.p) + distributed::device_bytes(level.r) +
-                                bytes_of<T>(level.galerkin.inner_plan()) + bytes_of<T>(level.galerkin.outer_plan());
-            const Transfer<T>& t = level.transfer;
-            report_.host_bytes += bytes_of(t.strong) + bytes_of(t.coarse.number) + bytes_of(t.tentative.values) +
-                                  bytes_of(t.tentative.nodes.number) + bytes_of(t.p.row_ptr) + bytes_of(t.p.values) +
-                                  static_cast<std::int64_t>(t.p.col_idx.size() * sizeof(std::int32_t));
+            row.device_bytes += distributed::device_bytes(level.p) + distributed::device_bytes(level.r);
+            if (level.galerkin) {
+                row.device_bytes +=
+                    bytes_of<T>(level.galerkin->inner_plan()) + bytes_of<T>(level.galerkin->outer_plan());
+            }
+            row.device_bytes += level.transfer->device_bytes();
+            report_.host_bytes += level.transfer->host_bytes();
         }
         report_.device_bytes += row.device_bytes;
         report_.levels.push_back(row);

@@ -12,29 +12,14 @@
 #include <rmsp/spgemm.hpp>
 
 #include "matrix/aggregation.hpp"
-#include "matrix/interpolation.hpp"
-#include "runtime/matrix/matrix_state.hpp"
+#include "runtime/multigrid/transfer.hpp"
 
 /// Algebraic multigrid: ever smaller matrices R A P with R = P^T, and what goes from one to the next.
 namespace rmsp::multigrid {
 
-enum class Method : std::uint8_t {
-    classical,   ///< coarse points, to which other rows are interpolated
-    aggregation  ///< aggregates of rows
-};
-
 /// Makes what one sweep of smoothing does, z = M r, for the matrix of a level.
 template <class T>
 using MakeSmoother = std::function<std::shared_ptr<Preconditioner<T>>(const DistributedMatrix<T>& matrix)>;
-
-/// What P of a level is made of, on the host, once: renew() takes it for other values.
-template <class T>
-struct Transfer {
-    HostVector<std::uint8_t> strong;  ///< marks of the entries of A
-    matrix::Coarsening coarse;        ///< classical
-    matrix::Tentative tentative;      ///< aggregation
-    CsrMatrix<T> p;
-};
 
 /// A matrix, and what leads to the next one. On the devices.
 template <class T>
@@ -47,13 +32,15 @@ struct Level {
     std::optional<Vec<T>> b;
 
     // To the next level; empty on the last one.
-    Transfer<T> transfer;
+    std::unique_ptr<Transfer<T>> transfer;
     DistributedMatrix<T> p;
     DistributedMatrix<T> r;
-    TripleProduct<T> galerkin;
+    /// R A P for other values; made by the first renewal, since its intermediate results take as much memory as all
+    /// else of the level.
+    std::optional<TripleProduct<T>> galerkin;
 };
 
-/// All levels of a matrix. What is done on the host depends on the matrix alone, not on the devices.
+/// All levels of a matrix.
 template <class T>
 class Hierarchy {
 public:
@@ -75,11 +62,13 @@ private:
 
     void check_options() const;
     CsrMatrix<T> download(const DistributedMatrix<T>& matrix);
-    bool coarsen(std::size_t number, const CsrMatrix<T>& a);
-    Transfer<T> make_transfer(const CsrMatrix<T>& a, std::size_t number);
-    CsrMatrix<T> aggregated(const CsrMatrix<T>& a, const Transfer<T>& transfer) const;
+    Coarsener coarsener(std::size_t number) const;
+    bool coarsen(std::size_t number);
+    std::unique_ptr<Transfer<T>> make_transfer(std::size_t number);
+    bool make(Transfer<T>& transfer, std::size_t number);
     void renew_transfer(Level<T>& level);
-    void finish(const CsrMatrix<T>& last);
+    TripleProduct<T> product(const Level<T>& level) const;
+    void finish();
     void make_vectors();
     void describe(double seconds);
 
@@ -99,7 +88,7 @@ private:
     std::vector<Level<T>> levels_;
     /// The caller's matrix, if products of matrices do not take it: the first level then has a copy.
     std::optional<DistributedMatrix<T>> source_;
-    matrix::NearNullspace near_nullspace_;         ///< of the last level
+    matrix::NearNullspace near_nullspace_;         ///< of the last level; without values: constants
     std::optional<DistributedMatrix<T>> inverse_;  ///< of the last level's matrix
     std::string inverse_note_;
     std::string stalled_;  ///< a note; empty: it did not

@@ -17,6 +17,7 @@
 #include "runtime/matrix/download.hpp"
 #include "runtime/matrix/matrix_state.hpp"
 #include "runtime/matrix/vector_state.hpp"
+#include "runtime/node/per_device.hpp"
 
 /// What preconditioners have in common.
 namespace rmsp::preconditioners {
@@ -24,35 +25,7 @@ namespace rmsp::preconditioners {
 using detail::MatrixState;
 using detail::RuntimeState;
 using detail::VectorState;
-
-/// Something of each device, which is freed on its worker behind all that was queued.
-template <class Part>
-class PerDevice {
-public:
-    explicit PerDevice(std::shared_ptr<RuntimeState> runtime)
-        : parts_(std::make_shared<std::vector<Part>>(static_cast<std::size_t>(runtime->devices()))),
-          room_(parts_->size()),
-          runtime_(std::move(runtime)),
-          parts(*parts_)
-    {
-    }
-    ~PerDevice()
-    {
-        for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-            runtime_->release(static_cast<int>(rank), room_, [held = parts_, rank] { (*held)[rank] = Part(); });
-        }
-    }
-    PerDevice(const PerDevice&) = delete;
-    PerDevice& operator=(const PerDevice&) = delete;
-
-private:
-    std::shared_ptr<std::vector<Part>> parts_;
-    engine::Tasks room_;  ///< to free them
-    std::shared_ptr<RuntimeState> runtime_;
-
-public:
-    std::vector<Part>& parts;
-};
+using node::PerDevice;
 
 /// Copies an array to the worker's device, into room that is made the first time; the array may go when the job has
 /// ended. Returns the bytes.

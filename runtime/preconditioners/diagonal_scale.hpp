@@ -18,16 +18,12 @@ public:
     explicit DiagonalScale(const DistributedMatrix<T>& matrix) : matrix_(matrix) {}
 
     /// Takes the diagonal from the devices; blocks. Vectors that are there are not written yet.
-    void read()
-    {
-        HostVector<T> diagonal(static_cast<std::size_t>(matrix_.rows()));
-        matrix_.diagonal().download(diagonal.data());
-        take(std::move(diagonal));
-    }
+    void read() { read(matrix_.diagonal()); }
     /// Takes other numbers than the diagonal's.
-    void take(HostVector<T> divisors)
+    void read(const DistributedVector<T>& divisors)
     {
-        entries_ = std::move(divisors);
+        entries_.resize(static_cast<std::size_t>(matrix_.rows()));
+        divisors.download(entries_.data());
         replaced_ = 0;
         first_replaced_ = -1;
         for (std::size_t i = 0; i < entries_.size(); ++i) {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cmath>
 #include <string>
 #include <utility>
 
+#include "runtime/matrix/diagonal.hpp"
 #include "runtime/preconditioners/diagonal_scale.hpp"
 
 namespace rmsp::preconditioners {
@@ -35,11 +35,9 @@ public:
     void renew() override
     {
         const auto began = core::Clock::now();
-        if (divisor_ == JacobiDivisor::diagonal) {
-            scale_.read();
-        } else {
-            scale_.take(row_norms(distributed::download_matrix(*this->state_).view()));
-        }
+        scale_.read(divisor_ == JacobiDivisor::diagonal
+                        ? this->matrix_.diagonal()
+                        : detail::VectorAccess::handle(distributed::row_norms(this->state_)));
         scale_.write(1.0);
         PreconditionerReport& report = this->report_;
         report.notes.clear();
@@ -52,22 +50,6 @@ public:
     bool takes_kernel_order() const override { return true; }
 
 private:
-    static HostVector<T> row_norms(const CsrView<T>& a)
-    {
-        HostVector<T> norms(static_cast<std::size_t>(a.rows));
-#pragma omp parallel for schedule(static)
-        for (std::int64_t row = 0; row < a.rows; ++row) {
-            double sum = 0;
-            double diagonal = 0;
-            for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
-                sum += std::fabs(double{a.values[k]});
-                diagonal += a.col_idx[k] == row ? double{a.values[k]} : 0.0;
-            }
-            norms[static_cast<std::size_t>(row)] = static_cast<T>(diagonal < 0 ? -sum : sum);
-        }
-        return norms;
-    }
-
     JacobiDivisor divisor_;
     DiagonalScale<T> scale_;
 };

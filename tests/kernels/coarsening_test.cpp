@@ -9,6 +9,7 @@
 #include "matrices.hpp"
 #include "matrix/aggregation.hpp"
 #include "matrix/coarsening.hpp"
+#include "matrix/interpolation.hpp"
 #include "matrix/strength.hpp"
 #include "test_device.hpp"
 
@@ -74,6 +75,111 @@ TEST_F(CoarseningSteps, AreThoseOfTheHost)
             }
         }
     }
+}
+
+/// What the host found of a matrix, on the device.
+struct Found {
+    DeviceCsr<double> a;
+    DeviceArray<std::uint8_t> strong;
+    DeviceArray<std::int32_t> number;
+
+    Found(TestDevice& device, const CsrMatrix<double>& host, const HostVector<std::uint8_t>& marks,
+          const matrix::Coarsening& coarse)
+        : a(device, host_csr(host), Offsets::i64),
+          strong(upload(device, std::vector<std::uint8_t>(marks.begin(), marks.end()))),
+          number(upload(device, std::vector<std::int32_t>(coarse.number.begin(), coarse.number.end())))
+    {
+    }
+};
+
+void expect_structure(TestDevice& device, const CsrArrays<double>& made, const CsrMatrix<double>& p)
+{
+    const HostCsr<double> expected = host_csr(p);
+    ASSERT_EQ(download(device, made.row_ptr.data(), made.row_ptr.size()), expected.row_ptr);
+    ASSERT_EQ(download(device, made.col_idx.data(), made.col_idx.size()), expected.col_idx);
+}
+
+TEST_F(CoarseningSteps, InterpolateAsTheHost)
+{
+    for (const ValueKind kind : {ValueKind::poisson, ValueKind::random}) {
+        const auto a = stencil7<double>(12, 7, 9, {.values = kind});
+        const auto b = stencil7<double>(12, 7, 9, {.seed = 9, .values = kind});
+        const auto strong = matrix::strong_entries(a.view(), matrix::Strength::classical, 0.25);
+        const matrix::Coarsening points = matrix::pmis(matrix::strong_graph(a.view(), strong));
+        const Found there(*device_, a, strong, points);
+        const Found renewed(*device_, b, strong, points);
+        for (const auto interpolation_kind : {matrix::Interpolation::direct, matrix::Interpolation::extended}) {
+            const bool direct = interpolation_kind == matrix::Interpolation::direct;
+            for (const std::int64_t most : {0, 1, 4}) {
+                for (const double truncation : {0.0, 0.2}) {
+                    auto p = matrix::interpolation(a.view(), strong, points, {interpolation_kind, truncation, most});
+                    const auto made = interpolation(there.a.shard, there.strong.data(), there.number.data(), direct,
+                                                    truncation, most, device_->context());
+                    ASSERT_TRUE(made);
+                    expect_structure(*device_, *made, p);
+                    EXPECT_EQ(download(*device_, made->values.data(), made->values.size()),
+                              std::vector<double>(p.values.begin(), p.values.end()));
+                    matrix::renew_interpolation(b.view(), strong, points, interpolation_kind, p);
+                    const CsrShard<double> shard{p.rows,
+                                                 p.cols,
+                                                 p.nnz(),
+                                                 IndexView(made->row_ptr.data()),
+                                                 made->col_idx.data(),
+                                                 made->values.data()};
+                    renew_interpolation(renewed.a.shard, there.strong.data(), there.number.data(), direct, shard,
+                                        made->values.data(), device_->context());
+                    EXPECT_EQ(download(*device_, made->values.data(), made->values.size()),
+                              std::vector<double>(p.values.begin(), p.values.end()));
+                }
+            }
+        }
+    }
+}
+
+TEST_F(CoarseningSteps, SmoothAsTheHost)
+{
+    const auto a = stencil7<double>(12, 7, 9, {.values = ValueKind::poisson});
+    const auto strong = matrix::strong_entries(a.view(), matrix::Strength::symmetric, 0.08);
+    const auto t = matrix::tentative(matrix::aggregates(matrix::symmetrised(matrix::strong_graph(a.view(), strong))), 1,
+                                     matrix::constants(a.rows, 1));
+    const Found there(*device_, a, strong, t.nodes);
+    const auto values = upload(*device_, std::vector<double>(t.values.begin(), t.values.end()));
+    const auto coarse = upload(*device_, std::vector<double>(t.coarse.values.begin(), t.coarse.values.end()));
+    for (const bool smooth : {false, true}) {
+        const auto p = matrix::smoothed_prolongator(a.view(), strong, t, smooth);
+        const auto made = smoothed_prolongator(there.a.shard, there.strong.data(), there.number.data(), values.data(),
+                                               coarse.data(), smooth, device_->context());
+        ASSERT_TRUE(made);
+        expect_structure(*device_, *made, p);
+        const auto found = download(*device_, made->values.data(), made->values.size());
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            ASSERT_NEAR(found[i], p.values[i], 1e-13) << i;
+        }
+    }
+}
+
+/// A row that depends on more coarse points than a thread takes.
+TEST_F(CoarseningSteps, RefuseRowsThatAreTooWide)
+{
+    HostCsr<double> a;
+    a.rows = a.cols = widest_row + 2;
+    a.row_ptr = {0};
+    std::vector<std::uint8_t> strong;
+    std::vector<std::int32_t> number;
+    for (std::int64_t row = 0; row < a.rows; ++row) {
+        for (std::int64_t column = row == 0 ? 0 : row; column < (row == 0 ? a.cols : row + 1); ++column) {
+            a.col_idx.push_back(static_cast<std::int32_t>(column));
+            a.values.push_back(column == row ? 4 : -1);
+            strong.push_back(column == row ? 0 : 1);
+        }
+        a.row_ptr.push_back(static_cast<std::int64_t>(a.col_idx.size()));
+        number.push_back(static_cast<std::int32_t>(row) - 1);
+    }
+    const DeviceCsr<double> there(*device_, a, Offsets::i32);
+    const auto marks = upload(*device_, strong);
+    const auto numbers = upload(*device_, number);
+    EXPECT_FALSE(
+        interpolation(there.shard, marks.data(), numbers.data(), true, 0.0, std::int64_t{4}, device_->context()));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -70,6 +71,33 @@ TYPED_TEST(Diagonal, OfRows)
                 const DeviceArray<T> out = this->output(a.rows, T{77});
                 csr_diagonal(there.shard, out.data(), this->device_->context());
                 std::vector<T> expected = this->expected(a, base);
+                expected.push_back(T{77});
+                EXPECT_EQ(download(*this->device_, out.data(), expected.size()), expected) << shape.name;
+            }
+        }
+    }
+}
+
+TYPED_TEST(Diagonal, NormsOfRows)
+{
+    using T = TypeParam;
+    for (const Shape& shape : diagonal_shapes()) {
+        HostCsr<T> a = make_matrix<T>(shape, 3);
+        this->make_exact(a);
+        for (const Offsets offsets : {Offsets::i32, Offsets::i64}) {
+            DeviceCsr<T> there(*this->device_, a, offsets);
+            for (const std::int64_t base : {0, 3, -5}) {
+                there.shard.diagonal = base;
+                const DeviceArray<T> out = this->output(a.rows, T{77});
+                csr_row_norms(there.shard, out.data(), this->device_->context());
+                std::vector<T> expected = this->expected(a, base);
+                for (std::size_t row = 0; row < expected.size(); ++row) {
+                    T sum = 0;
+                    for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
+                        sum += std::abs(a.values[static_cast<std::size_t>(k)]);
+                    }
+                    expected[row] = expected[row] < 0 ? -sum : sum;
+                }
                 expected.push_back(T{77});
                 EXPECT_EQ(download(*this->device_, out.data(), expected.size()), expected) << shape.name;
             }

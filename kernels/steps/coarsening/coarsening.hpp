@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <kernels/steps/step.hpp>
 
@@ -47,5 +48,42 @@ struct Strengths {
 };
 RMSP_VALUE_STEP(Strengths, is_canonical);
 RMSP_VALUE_STEP(Strengths, strong_entries);
+
+/// Rows of a matrix that a step made; columns rise in each.
+template <class T>
+struct CsrArrays {
+    DeviceArray<std::int64_t> row_ptr;  ///< rows + 1 entries
+    DeviceArray<std::int32_t> col_idx;
+    DeviceArray<T> values;
+};
+
+/// Rows of P may have so many entries before truncation; steps refuse wider ones, for which a thread is too slow.
+inline constexpr std::int64_t widest_row = 2048;
+
+/// Steps that make P. What they compute is in double, and in an order that does not depend on the device.
+template <class T>
+struct Prolongations {
+    /// P of classical multigrid (matrix::interpolation()), with its bits; none if a row is wider than widest_row.
+    /// \param number  of pmis() \param direct  the kind; else the extended one
+    /// \param most  entries that stay in a row; 0: all
+    std::optional<CsrArrays<T>> (*interpolation)(const CsrShard<T>& a, const std::uint8_t* strong,
+                                                 const std::int32_t* number, bool direct, double truncation,
+                                                 std::int64_t most, const Context& context) = nullptr;
+    /// Values of P for other values of A, where P has entries (matrix::renew_interpolation()).
+    void (*renew_interpolation)(const CsrShard<T>& a, const std::uint8_t* strong, const std::int32_t* number,
+                                bool direct, const CsrShard<T>& p, T* values, const Context& context) = nullptr;
+    /// P of one near-null vector (matrix::smoothed_prolongator()), whose values agree to rounding: the eigenvalue is
+    /// estimated with sums in another order. None if a row is wider than widest_row.
+    /// \param number  of aggregates() \param values, coarse  of normalise()
+    std::optional<CsrArrays<T>> (*smoothed_prolongator)(const CsrShard<T>& a, const std::uint8_t* strong,
+                                                        const std::int32_t* number, const double* values,
+                                                        const double* coarse, bool smooth,
+                                                        const Context& context) = nullptr;
+
+    static const Prolongations& cuda();
+};
+RMSP_VALUE_STEP(Prolongations, interpolation);
+RMSP_VALUE_STEP(Prolongations, renew_interpolation);
+RMSP_VALUE_STEP(Prolongations, smoothed_prolongator);
 
 }  // namespace rmsp::kernels

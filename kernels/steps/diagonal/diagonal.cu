@@ -51,6 +51,25 @@ __global__ void __launch_bounds__(threads)
     });
 }
 
+/// A thread a row: sums have one order.
+template <class T, class Offset>
+__global__ void __launch_bounds__(threads)
+    csr_row_norms_kernel(const Offset* __restrict__ row_ptr, std::int64_t rows,
+                         const std::int32_t* __restrict__ col_idx, const T* __restrict__ values, std::int64_t diagonal,
+                         T* __restrict__ out)
+{
+    const std::int64_t step = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x; row < rows; row += step) {
+        double sum = 0;
+        double own = 0;
+        for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
+            sum += fabs(static_cast<double>(values[k]));
+            own += col_idx[k] == diagonal + row ? static_cast<double>(values[k]) : 0.0;
+        }
+        out[row] = static_cast<T>(own < 0 ? -sum : sum);
+    }
+}
+
 /// The first of the entries whose row is not below `row`.
 __device__ __forceinline__ std::int64_t first_entry(const std::int32_t* row_idx, std::int64_t nnz, std::int64_t row)
 {
@@ -119,6 +138,19 @@ void csr_diagonal(const CsrShard<T>& part, T* out, const Context& context)
 }
 
 template <class T>
+void csr_row_norms(const CsrShard<T>& part, T* out, const Context& context)
+{
+    if (part.rows == 0) {
+        return;
+    }
+    part.row_ptr.visit([&](const auto* row_ptr) {
+        csr_row_norms_kernel<<<grid_for((part.rows + threads - 1) / threads, context), threads, 0,
+                               stream_of(context)>>>(row_ptr, part.rows, part.col_idx, part.values, part.diagonal, out);
+        RMSP_CUDA_CHECK_LAUNCH("csr_row_norms");
+    });
+}
+
+template <class T>
 void coo_diagonal(const std::int32_t* row_idx, const std::int32_t* col_idx, const T* values, std::int64_t nnz,
                   std::int64_t first, std::int64_t count, bool sorted, T* out, const Context& context)
 {
@@ -141,7 +173,9 @@ void coo_diagonal(const std::int32_t* row_idx, const std::int32_t* col_idx, cons
 template <class T>
 const Diagonals<T>& Diagonals<T>::cuda()
 {
-    static constexpr Diagonals row{.csr_diagonal = cuda::csr_diagonal<T>, .coo_diagonal = cuda::coo_diagonal<T>};
+    static constexpr Diagonals row{.csr_diagonal = cuda::csr_diagonal<T>,
+                                   .coo_diagonal = cuda::coo_diagonal<T>,
+                                   .csr_row_norms = cuda::csr_row_norms<T>};
     return row;
 }
 #define RMSP_INSTANTIATE(T) template const Diagonals<T>& Diagonals<T>::cuda();

@@ -18,10 +18,15 @@ struct Diagonals {
     void (*coo_diagonal)(const std::int32_t* row_idx, const std::int32_t* col_idx, const T* values, std::int64_t nnz,
                          std::int64_t first, std::int64_t count, bool sorted, T* out, const Context& context) = nullptr;
 
+    /// out[i] = the sum of the magnitudes of row i, negative where csr_diagonal() is; in double, in the order of the
+    /// entries.
+    void (*csr_row_norms)(const CsrShard<T>& part, T* out, const Context& context) = nullptr;
+
     static const Diagonals& host();
     static const Diagonals& cuda();
 };
 RMSP_VALUE_STEP(Diagonals, csr_diagonal);
 RMSP_VALUE_STEP(Diagonals, coo_diagonal);
+RMSP_VALUE_STEP(Diagonals, csr_row_norms);
 
 }  // namespace rmsp::kernels

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include <kernels/steps/diagonal/diagonal.hpp>
 
@@ -46,13 +47,32 @@ void coo_diagonal(const std::int32_t* row_idx, const std::int32_t* col_idx, cons
     }
 }
 
+template <class T>
+void csr_row_norms(const CsrShard<T>& part, T* out, const Context& context)
+{
+    part.row_ptr.visit([&](const auto* row_ptr) {
+#pragma omp parallel for num_threads(std::max(context.threads, 1)) schedule(static)
+        for (std::int64_t row = 0; row < part.rows; ++row) {
+            double sum = 0;
+            double diagonal = 0;
+            for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
+                sum += std::fabs(double{part.values[k]});
+                diagonal += part.col_idx[k] == part.diagonal + row ? double{part.values[k]} : 0.0;
+            }
+            out[row] = static_cast<T>(diagonal < 0 ? -sum : sum);
+        }
+    });
+}
+
 }  // namespace
 }  // namespace host
 
 template <class T>
 const Diagonals<T>& Diagonals<T>::host()
 {
-    static constexpr Diagonals row{.csr_diagonal = host::csr_diagonal<T>, .coo_diagonal = host::coo_diagonal<T>};
+    static constexpr Diagonals row{.csr_diagonal = host::csr_diagonal<T>,
+                                   .coo_diagonal = host::coo_diagonal<T>,
+                                   .csr_row_norms = host::csr_row_norms<T>};
     return row;
 }
 #define RMSP_INSTANTIATE(T) template const Diagonals<T>& Diagonals<T>::host();

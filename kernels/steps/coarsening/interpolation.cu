@@ -1,0 +1,97 @@
+#include <kernels/steps/coarsening/row_sums.cuh>
+#include <kernels/steps/coarsening/smoothing.cuh>
+
+namespace rmsp::kernels {
+namespace cuda::coarsening {
+namespace {
+
+template <class T>
+using Source = matrix::InterpolationSource<T, RowPointers, const std::int32_t*>;
+
+/// The most entries that each row's sum may have.
+template <class T>
+DeviceArray<std::int32_t> bounds(const Source<T>& source, std::int64_t rows, bool direct, const Context& context)
+{
+    DeviceArray<std::int32_t> most(*context.memory, static_cast<std::size_t>(rows));
+    for_each(rows, context, [source, direct, most = most.data()] __device__(std::int64_t row) {
+        const std::int64_t found = matrix::most_entries(source, direct, row);
+        most[row] = static_cast<std::int32_t>(found > widest_row ? widest_row + 1 : found);
+    });
+    return most;
+}
+
+template <class T>
+struct InterpolateRow {
+    Source<T> source;
+    bool direct;
+    double truncation;
+    std::int64_t most;
+
+    __device__ void operator()(std::int64_t row, ThreadSum& sum) const
+    {
+        matrix::interpolate_row(source, direct, row, sum);
+        matrix::truncate(sum, truncation, most);
+        matrix::sort_by_column(sum);
+    }
+};
+
+template <class T>
+struct RenewRow {
+    Source<T> source;
+    bool direct;
+    RowPointers row_ptr;  ///< of P
+    const std::int32_t* columns;
+    T* values;
+
+    __device__ void operator()(std::int64_t row, ThreadSum& sum) const
+    {
+        matrix::interpolate_row(source, direct, row, sum);
+        T* const to = values;
+        matrix::take_columns(columns, row_ptr[row], row_ptr[row + 1], sum,
+                             [to](std::int64_t k, double value) { to[k] = static_cast<T>(value); });
+    }
+};
+
+template <class T>
+std::optional<CsrArrays<T>> interpolation(const CsrShard<T>& a, const std::uint8_t* strong, const std::int32_t* number,
+                                          bool direct, double truncation, std::int64_t most, const Context& context)
+{
+    const DeviceArray<double> diagonal = diagonal_of(a, context);
+    const Source<T> source{RowPointers(a.row_ptr), a.col_idx, a.values, strong, number, diagonal.data()};
+    const DeviceArray<std::int32_t> bound = bounds(source, a.rows, direct, context);
+    const std::int32_t widest = a.rows > 0 ? largest_of(bound.data(), a.rows, context) : 0;
+    if (widest > widest_row) {
+        return std::nullopt;
+    }
+    return collect_rows<T>(a.rows, bound.data(), widest, most, context,
+                           InterpolateRow<T>{source, direct, truncation, most});
+}
+
+template <class T>
+void renew_interpolation(const CsrShard<T>& a, const std::uint8_t* strong, const std::int32_t* number, bool direct,
+                         const CsrShard<T>& p, T* values, const Context& context)
+{
+    const DeviceArray<double> diagonal = diagonal_of(a, context);
+    const Source<T> source{RowPointers(a.row_ptr), a.col_idx, a.values, strong, number, diagonal.data()};
+    const DeviceArray<std::int32_t> bound = bounds(source, a.rows, direct, context);
+    const std::int32_t widest = a.rows > 0 ? largest_of(bound.data(), a.rows, context) : 0;
+    for_row_sums(a.rows, bound.data(), widest, context,
+                 RenewRow<T>{source, direct, RowPointers(p.row_ptr), p.col_idx, values});
+}
+
+}  // namespace
+}  // namespace cuda::coarsening
+
+template <class T>
+const Prolongations<T>& Prolongations<T>::cuda()
+{
+    static constexpr Prolongations row{.interpolation = cuda::coarsening::interpolation<T>,
+                                       .renew_interpolation = cuda::coarsening::renew_interpolation<T>,
+                                       .smoothed_prolongator = cuda::coarsening::smoothed_prolongator<T>};
+    return row;
+}
+#define RMSP_INSTANTIATE(T) template const Prolongations<T>& Prolongations<T>::cuda();
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::kernels

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <cub/device/device_reduce.cuh>
+#include <kernels/steps/coarsening/rows.cuh>
+#include <kernels/steps/coarsening/thread_sum.hpp>
+#include <matrix/interpolation_row.hpp>
+
+/// Rows of a sparse matrix that are added up by a thread each.
+namespace rmsp::kernels::cuda::coarsening {
+
+template <class F>
+__global__ void __launch_bounds__(threads)
+    row_sums_kernel(std::int64_t rows, const std::int32_t* __restrict__ most, std::int32_t above, std::int32_t upto,
+                    std::int32_t* columns, double* values, F f)
+{
+    const std::int64_t thread = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const std::int64_t stride = std::int64_t{gridDim.x} * threads;
+    ThreadSum sum(columns + thread, values + thread, stride);
+    for (std::int64_t row = thread; row < rows; row += stride) {
+        if (most[row] > above && most[row] <= upto) {
+            sum.clear();
+            f(row, sum);
+        }
+    }
+}
+
+/// f(row, sum) for each row, of which most[row] says how many entries its sum may have, and `widest` the largest of
+/// these. The few wide rows go by themselves, so that the others have more threads.
+template <class F>
+void for_row_sums(std::int64_t rows, const std::int32_t* most, std::int32_t widest, const Context& context, const F& f)
+{
+    constexpr std::int32_t narrow = 64;
+    constexpr std::int64_t blocks_each = 4;                 // of a multiprocessor
+    constexpr std::int64_t room = std::int64_t{256} << 20;  // bytes for all sums
+    constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(std::int32_t) + sizeof(double));
+    const auto launch = [&](std::int32_t above, std::int32_t upto) {
+        const std::int64_t each = std::int64_t{threads} * std::max(upto, 1) * entry_bytes;
+        const std::int64_t blocks = std::clamp<std::int64_t>(
+            std::min(room / each, blocks_each * std::max(context.compute_units, 1)), 1, blocks_for(rows));
+        const auto entries = static_cast<std::size_t>(blocks * threads * std::max(upto, 1));
+        const DeviceArray<std::int32_t> columns(*context.memory, entries);
+        const DeviceArray<double> values(*context.memory, entries);
+        row_sums_kernel<<<static_cast<unsigned>(blocks), threads, 0, stream_of(context)>>>(
+            rows, most, above, upto, columns.data(), values.data(), f);
+        RMSP_CUDA_CHECK_LAUNCH("row_sums_kernel");
+    };
+    if (rows > 0) {
+        launch(-1, std::min(widest, narrow));
+        if (widest > narrow) {
+            launch(narrow, widest);
+        }
+    }
+}
+
+/// The largest of n > 0 numbers; waits.
+inline std::int32_t largest_of(const std::int32_t* numbers, std::int64_t n, const Context& context)
+{
+    const DeviceArray<std::int32_t> largest(*context.memory, 1);
+    std::size_t bytes = 0;
+    RMSP_CUDA_CHECK(cub::DeviceReduce::Max(nullptr, bytes, numbers, largest.data(), n, stream_of(context)));
+    const DeviceArray<std::byte> workspace(*context.memory, bytes);
+    RMSP_CUDA_CHECK(cub::DeviceReduce::Max(workspace.data(), bytes, numbers, largest.data(), n, stream_of(context)));
+    return fetch(largest.data(), context);
+}
+
+/// Computes a row and writes it to its room.
+template <class T, class F>
+struct WriteRow {
+    F f;
+    const std::int64_t* room;  ///< where each begins
+    std::int32_t* columns;
+    T* values;
+    std::int32_t* count;
+
+    __device__ void operator()(std::int64_t row, ThreadSum& sum) const
+    {
+        f(row, sum);
+        for (std::int64_t i = 0; i < sum.size(); ++i) {
+            columns[room[row] + i] = sum.column(i);
+            values[room[row] + i] = static_cast<T>(sum.entry(i));
+        }
+        count[row] = static_cast<std::int32_t>(sum.size());
+    }
+};
+
+/// The matrix whose rows f(row, sum) leaves in sum, sorted. \param most  entries of each row's sum, at most `widest`
+/// \param most_left  entries that a row has in the end; 0: no bound
+template <class T, class F>
+CsrArrays<T> collect_rows(std::int64_t rows, const std::int32_t* most, std::int32_t widest, std::int64_t most_left,
+                          const Context& context, const F& f)
+{
+    DeviceArray<std::int32_t> count(*context.memory, static_cast<std::size_t>(rows));
+    for_each(rows, context, [most, most_left, count = count.data()] __device__(std::int64_t row) {
+        count[row] = most_left > 0 && most[row] > most_left ? static_cast<std::int32_t>(most_left) : most[row];
+    });
+    CsrArrays<T> found;
+    found.row_ptr = sums_before(count.data(), rows, context);
+    const std::int64_t room = fetch(found.row_ptr.data() + rows, context);
+    found.col_idx = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(room));
+    found.values = DeviceArray<T>(*context.memory, static_cast<std::size_t>(room));
+    for_row_sums(rows, most, widest, context,
+                 WriteRow<T, F>{f, found.row_ptr.data(), found.col_idx.data(), found.values.data(), count.data()});
+    CsrArrays<T> packed;
+    packed.row_ptr = sums_before(count.data(), rows, context);
+    const std::int64_t nnz = fetch(packed.row_ptr.data() + rows, context);
+    if (nnz == room) {
+        return found;
+    }
+    packed.col_idx = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(nnz));
+    packed.values = DeviceArray<T>(*context.memory, static_cast<std::size_t>(nnz));
+    for_each(rows, context,
+             [from = found.row_ptr.data(), to = packed.row_ptr.data(), columns = found.col_idx.data(),
+              values = found.values.data(), to_columns = packed.col_idx.data(),
+              to_values = packed.values.data()] __device__(std::int64_t row) {
+                 const std::int64_t n = to[row + 1] - to[row];
+                 for (std::int64_t i = 0; i < n; ++i) {
+                     to_columns[to[row] + i] = columns[from[row] + i];
+                     to_values[to[row] + i] = values[from[row] + i];
+                 }
+             });
+    return packed;
+}
+
+}  // namespace rmsp::kernels::cuda::coarsening

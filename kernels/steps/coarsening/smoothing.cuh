@@ -1,0 +1,171 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+#include <kernels/steps/coarsening/row_sums.cuh>
+
+/// P of smoothed aggregation.
+namespace rmsp::kernels::cuda::coarsening {
+
+/// A without its weak entries; its diagonal has them.
+template <class T>
+struct Filtered {
+    RowPointers row_ptr;
+    const std::int32_t* columns;
+    const T* values;
+    const std::uint8_t* strong;
+    const double* inverse;  ///< of the diagonal; 0 where there is none
+
+    /// f(column, value) for the strong entries of a row.
+    template <class F>
+    __device__ __forceinline__ void for_strong(std::int64_t row, const F& f) const
+    {
+        for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
+            if (strong[k] != 0 && columns[k] != row) {
+                f(columns[k], static_cast<double>(values[k]));
+            }
+        }
+    }
+};
+
+/// The aggregates, and P before it is smoothed.
+struct Aggregated {
+    const std::int32_t* number;
+    const double* values;
+    const double* coarse;
+
+    /// The near-null vector; 1 where there is none.
+    __device__ __forceinline__ double near(std::int64_t row) const
+    {
+        const double value = number[row] < 0 ? 0.0 : values[row] * coarse[number[row]];
+        return value != 0 ? value : 1.0;
+    }
+};
+
+template <class T>
+DeviceArray<double> inverse_diagonal(const CsrShard<T>& a, const std::uint8_t* strong, const Aggregated& t,
+                                     const Context& context)
+{
+    DeviceArray<double> inverse(*context.memory, static_cast<std::size_t>(a.rows));
+    const RowPointers row_ptr(a.row_ptr);
+    for_each(a.rows, context,
+             [row_ptr, columns = a.col_idx, values = a.values, strong, t,
+              inverse = inverse.data()] __device__(std::int64_t row) {
+                 double own = 0;
+                 double weak = 0;
+                 for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
+                     const std::int64_t column = columns[k];
+                     if (column == row) {
+                         own += static_cast<double>(values[k]);
+                     } else if (strong[k] == 0) {
+                         weak += static_cast<double>(values[k]) * t.near(column) / t.near(row);
+                     }
+                 }
+                 // Weak entries of a row without strong ones may cancel its diagonal.
+                 const double sum = own + weak;
+                 const double diagonal = fabs(sum) > 1e-12 * fabs(own) ? sum : own;
+                 inverse[row] = diagonal != 0 && isfinite(diagonal) ? 1 / diagonal : 0.0;
+             });
+    return inverse;
+}
+
+/// The sum of n > 0 squares; waits. `room` has n entries.
+inline double sum_of_squares(const double* v, std::int64_t n, double* room, const Context& context)
+{
+    for_each(n, context, [v, room] __device__(std::int64_t i) { room[i] = v[i] * v[i]; });
+    const DeviceArray<double> sum(*context.memory, 1);
+    std::size_t bytes = 0;
+    RMSP_CUDA_CHECK(cub::DeviceReduce::Sum(nullptr, bytes, room, sum.data(), n, stream_of(context)));
+    const DeviceArray<std::byte> workspace(*context.memory, bytes);
+    RMSP_CUDA_CHECK(cub::DeviceReduce::Sum(workspace.data(), bytes, room, sum.data(), n, stream_of(context)));
+    return fetch(sum.data(), context);
+}
+
+/// Of D^-1 A_F, by the power method, from the same vector as on the host.
+template <class T>
+double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows, const Context& context)
+{
+    constexpr int steps = 15;
+    const auto n = static_cast<std::size_t>(rows);
+    const DeviceArray<double> v(*context.memory, n);
+    const DeviceArray<double> w(*context.memory, n);
+    const DeviceArray<double> squares(*context.memory, n);
+    for_each(rows, context, [v = v.data()] __device__(std::int64_t row) {
+        const std::uint64_t bits = (static_cast<std::uint64_t>(row) + 1) * 0x9e3779b97f4a7c15U;
+        v[row] = static_cast<double>(bits >> 11U) * 0x1p-52 - 1;
+    });
+    double largest = 0;
+    double squares_v = sum_of_squares(v.data(), rows, squares.data(), context);
+    for (int step = 0; step < steps; ++step) {
+        for_each(rows, context, [a, v = v.data(), w = w.data()] __device__(std::int64_t row) {
+            const double inverse = a.inverse[row];
+            double sum = inverse != 0 ? v[row] : 0.0;
+            a.for_strong(row, [&](std::int64_t column, double value) { sum += inverse * value * v[column]; });
+            w[row] = sum;
+        });
+        const double squares_w = sum_of_squares(w.data(), rows, squares.data(), context);
+        if (!(squares_w > 0) || !(squares_v > 0) || !std::isfinite(squares_w)) {
+            break;
+        }
+        largest = std::sqrt(squares_w / squares_v);
+        const double scale = 1 / std::sqrt(squares_w);
+        for_each(rows, context,
+                 [scale, v = v.data(), w = w.data()] __device__(std::int64_t row) { v[row] = scale * w[row]; });
+        squares_v = 1;
+    }
+    return largest;
+}
+
+template <class T>
+struct SmoothRow {
+    Filtered<T> filtered;
+    Aggregated t;
+    double omega;
+    bool smooth;
+
+    __device__ void add_row(std::int64_t row, double factor, ThreadSum& sum) const
+    {
+        if (t.number[row] >= 0) {
+            sum.add(t.number[row], factor * t.values[row]);
+        }
+    }
+    __device__ void operator()(std::int64_t row, ThreadSum& sum) const
+    {
+        const double scale = omega * filtered.inverse[row];
+        add_row(row, scale != 0 ? 1 - omega : 1.0, sum);
+        if (smooth) {
+            filtered.for_strong(row, [&](std::int64_t column, double value) { add_row(column, -scale * value, sum); });
+        }
+        matrix::sort_by_column(sum);
+    }
+};
+
+template <class T>
+std::optional<CsrArrays<T>> smoothed_prolongator(const CsrShard<T>& a, const std::uint8_t* strong,
+                                                 const std::int32_t* number, const double* values, const double* coarse,
+                                                 bool smooth, const Context& context)
+{
+    const DeviceArray<std::int32_t> most(*context.memory, static_cast<std::size_t>(a.rows));
+    const RowPointers row_ptr(a.row_ptr);
+    for_each(a.rows, context, [row_ptr, strong, smooth, most = most.data()] __device__(std::int64_t row) {
+        std::int64_t found = 1;
+        for (std::int64_t k = row_ptr[row]; smooth && k < row_ptr[row + 1]; ++k) {
+            found += strong[k] != 0 ? 1 : 0;
+        }
+        most[row] = static_cast<std::int32_t>(found > widest_row ? widest_row + 1 : found);
+    });
+    const std::int32_t widest = a.rows > 0 ? largest_of(most.data(), a.rows, context) : 0;
+    if (widest > widest_row) {
+        return std::nullopt;
+    }
+    const Aggregated t{number, values, coarse};
+    const DeviceArray<double> inverse = inverse_diagonal(a, strong, t, context);
+    const Filtered<T> filtered{row_ptr, a.col_idx, a.values, strong, inverse.data()};
+    const double largest = smooth && a.rows > 0 ? largest_eigenvalue(filtered, a.rows, context) : 0.0;
+    const double omega = largest > 0 ? 4.0 / 3.0 / largest : 0.0;
+    return collect_rows<T>(a.rows, most.data(), widest, 0, context, SmoothRow<T>{filtered, t, omega, smooth});
+}
+
+}  // namespace rmsp::kernels::cuda::coarsening

@@ -1,0 +1,277 @@
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <kernels/steps/coarsening/coarsening.hpp>
+#include <kernels/steps/convert/convert.hpp>
+#include <kernels/steps/support/support.hpp>
+
+#include "core/value_types.hpp"
+#include "runtime/matrix/row_product.hpp"
+#include "runtime/matrix/update.hpp"
+#include "runtime/multigrid/transfer.hpp"
+#include "runtime/node/per_device.hpp"
+
+namespace rmsp::multigrid {
+namespace {
+
+using kernels::DeviceArray;
+
+/// The structure of a matrix on the host, where it is planned how it is distributed.
+struct HostStructure {
+    HostVector<std::int64_t> row_ptr;
+    HostVector<std::int32_t> col_idx;
+};
+
+/// In the memory of one device.
+template <class T>
+struct OnDevice {
+    DeviceArray<std::uint8_t> strong;     ///< marks of the entries of A
+    DeviceArray<std::int32_t> number;     ///< of each row's coarse point or aggregate
+    DeviceArray<double> values;           ///< aggregation: P before it is smoothed
+    DeviceArray<double> coarse;           ///< aggregation: the near-null vector of the coarser matrix
+    kernels::CsrArrays<T> p;              ///< until it is distributed
+    DeviceArray<std::int32_t> r_col_idx;  ///< until R is distributed
+    DeviceArray<T> r_values;
+};
+
+template <class X>
+std::int64_t bytes_of(const DeviceArray<X>& array)
+{
+    return static_cast<std::int64_t>(array.size() * sizeof(X));
+}
+
+template <class T>
+class DeviceTransfer final : public Transfer<T> {
+public:
+    DeviceTransfer(std::shared_ptr<MatrixState<T>> a, const Coarsener& coarsener)
+        : a_(std::move(a)), coarsener_(coarsener), held_(a_->runtime)
+    {
+    }
+
+    void read() override {}
+    std::int64_t coarsen(const matrix::NearNullspace& near) override
+    {
+        const bool classical = coarsener_.method == Method::classical;
+        on_device([&](engine::Worker& worker, const kernels::Context& context) {
+            const kernels::CsrShard<T>& a = shard();
+            OnDevice<T>& own = held();
+            if (!kernels::is_canonical(a, context)) {
+                coarse_rows_ = -1;
+                return;
+            }
+            own.strong = DeviceArray<std::uint8_t>(*context.memory, static_cast<std::size_t>(a.nnz));
+            own.number = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(a.rows));
+            kernels::strong_entries(a, !classical, coarsener_.threshold, own.strong.data(), context);
+            if (classical) {
+                coarse_rows_ =
+                    kernels::pmis(a.rows, a.row_ptr, a.col_idx, own.strong.data(), own.number.data(), context);
+            } else if (kernels::is_symmetric(a.rows, a.row_ptr, a.col_idx, own.strong.data(), context)) {
+                coarse_rows_ =
+                    kernels::aggregates(a.rows, a.row_ptr, a.col_idx, own.strong.data(), own.number.data(), context);
+                make_tentative(worker, context, near);
+            } else {
+                coarse_rows_ = -1;
+            }
+        });
+        return coarse_rows_;
+    }
+    bool interpolate(matrix::NearNullspace& near) override
+    {
+        bool made = false;
+        on_device([&](engine::Worker& worker, const kernels::Context& context) {
+            const kernels::CsrShard<T>& a = shard();
+            OnDevice<T>& own = held();
+            std::optional<kernels::CsrArrays<T>> p =
+                coarsener_.method == Method::classical
+                    ? kernels::interpolation(a, own.strong.data(), own.number.data(), coarsener_.direct,
+                                             coarsener_.truncation, coarsener_.interpolation_entries, context)
+                    : aggregated(context);
+            made = p.has_value();
+            if (!made) {
+                return;
+            }
+            own.p = std::move(*p);
+            download(worker, own.p.row_ptr, p_host_.row_ptr);
+            download(worker, own.p.col_idx, p_host_.col_idx);
+            transpose(own.p.col_idx.data(), static_cast<std::int64_t>(own.p.col_idx.size()),
+                      IndexView(own.p.row_ptr.data()), own.p.values.data(), &worker, context);
+            if (coarsener_.method == Method::aggregation) {
+                near.count = 1;
+                download(worker, own.coarse, near.values);
+            }
+        });
+        return made;
+    }
+    plan::Stored<T> p() const override
+    {
+        const OnDevice<T>& own = held();
+        return stored(a_->plan.rows, coarse_rows_, p_host_, own.p.col_idx, own.p.values);
+    }
+    plan::Stored<T> r() const override
+    {
+        const OnDevice<T>& own = held();
+        return stored(coarse_rows_, a_->plan.rows, r_host_, own.r_col_idx, own.r_values);
+    }
+    void keep_distributed() override
+    {
+        p_host_ = {};
+        r_host_ = {};
+        on_device([&](engine::Worker& /*worker*/, const kernels::Context& /*context*/) {
+            OnDevice<T>& own = held();
+            own.p = {};
+            own.r_col_idx.reset();
+            own.r_values.reset();
+        });
+    }
+    void renew(const MatrixState<T>& p) override
+    {
+        on_device([&](engine::Worker& /*worker*/, const kernels::Context& context) {
+            OnDevice<T>& own = held();
+            const kernels::CsrShard<T>& there = p.shards.front()->owned;
+            if (coarsener_.method == Method::classical) {
+                own.p.values = DeviceArray<T>(*context.memory, static_cast<std::size_t>(there.nnz));
+                kernels::renew_interpolation(shard(), own.strong.data(), own.number.data(), coarsener_.direct, there,
+                                             own.p.values.data(), context);
+            } else {
+                own.p = std::move(*aggregated(context));
+            }
+            transpose(there.col_idx, there.nnz, there.row_ptr, own.p.values.data(), nullptr, context);
+        });
+    }
+    void write(const std::shared_ptr<MatrixState<T>>& p, const std::shared_ptr<MatrixState<T>>& r) override
+    {
+        distributed::update_values<T>(p, held().p.values.data());
+        distributed::update_values<T>(r, held().r_values.data());
+        keep_distributed();
+    }
+    std::int64_t device_bytes() const override
+    {
+        const OnDevice<T>& own = held();
+        return bytes_of(own.strong) + bytes_of(own.number) + bytes_of(own.values) + bytes_of(own.coarse);
+    }
+    std::int64_t host_bytes() const override { return 0; }
+
+private:
+    const kernels::CsrShard<T>& shard() const { return a_->shards.front()->owned; }
+    OnDevice<T>& held() { return held_.parts.front(); }
+    const OnDevice<T>& held() const { return held_.parts.front(); }
+
+    /// f(worker, context) on the device; waits.
+    template <class F>
+    void on_device(const F& f)
+    {
+        a_->runtime
+            ->submit(
+                [&](engine::Worker& worker, engine::Rendezvous&) {
+                    if (worker.rank() == 0) {
+                        f(worker, worker.context());
+                        worker.stream().synchronize();
+                    }
+                },
+                {}, true)
+            .get();
+    }
+    template <class X>
+    static void download(engine::Worker& worker, const DeviceArray<X>& from, HostVector<X>& to)
+    {
+        to.resize(from.size());
+        if (from.size() > 0) {
+            worker.device().download(worker.stream(), to.data(), from.data(), from.size() * sizeof(X));
+        }
+    }
+    void make_tentative(engine::Worker& worker, const kernels::Context& context, const matrix::NearNullspace& near)
+    {
+        OnDevice<T>& own = held();
+        const auto rows = static_cast<std::size_t>(shard().rows);
+        own.values = DeviceArray<double>(*context.memory, rows);
+        own.coarse = DeviceArray<double>(*context.memory, static_cast<std::size_t>(coarse_rows_));
+        if (near.values.empty()) {
+            kernels::fill(own.values.data(), shard().rows, 1.0, context);
+        } else {
+            worker.device().upload(worker.stream(), own.values.data(), near.values.data(), rows * sizeof(double));
+        }
+        kernels::normalise(shard().rows, own.number.data(), coarse_rows_, own.values.data(), own.coarse.data(),
+                           context);
+    }
+    std::optional<kernels::CsrArrays<T>> aggregated(const kernels::Context& context)
+    {
+        OnDevice<T>& own = held();
+        return kernels::smoothed_prolongator(shard(), own.strong.data(), own.number.data(), own.values.data(),
+                                             own.coarse.data(), coarsener_.smooth, context);
+    }
+    /// Makes R of P. \param structure  null: its values alone
+    void transpose(const std::int32_t* columns, std::int64_t nnz, IndexView row_ptr, const T* values,
+                   engine::Worker* structure, const kernels::Context& context)
+    {
+        if (nnz <= std::numeric_limits<std::int32_t>::max()) {
+            transpose_by<std::int32_t>(columns, nnz, row_ptr, values, structure, context);
+        } else {
+            transpose_by<std::int64_t>(columns, nnz, row_ptr, values, structure, context);
+        }
+    }
+    template <class Offset>
+    void transpose_by(const std::int32_t* columns, std::int64_t nnz, IndexView row_ptr, const T* values,
+                      engine::Worker* structure, const kernels::Context& context)
+    {
+        OnDevice<T>& own = held();
+        const auto n = static_cast<std::size_t>(nnz);
+        const kernels::LineOrder<Offset> order = kernels::sort_by_line<Offset>(nnz, columns, 0, coarse_rows_, context);
+        const Offset* const from = order.from.data();
+        own.r_values = DeviceArray<T>(*context.memory, n);
+        kernels::take_from(nnz, from, values, own.r_values.data(), context);
+        if (structure == nullptr) {
+            return;
+        }
+        own.r_col_idx = DeviceArray<std::int32_t>(*context.memory, n);
+        kernels::find_lines(nnz, from, shard().rows, row_ptr, own.r_col_idx.data(), context);
+        download(*structure, own.r_col_idx, r_host_.col_idx);
+        HostVector<Offset> pointers;
+        download(*structure, order.pointers, pointers);
+        structure->stream().synchronize();
+        r_host_.row_ptr.assign(pointers.begin(), pointers.end());
+    }
+    static plan::Stored<T> stored(std::int64_t rows, std::int64_t cols, const HostStructure& host,
+                                  const DeviceArray<std::int32_t>& col_idx, const DeviceArray<T>& values)
+    {
+        plan::Stored<T> out =
+            plan::stored(CsrView<T>{rows, cols, static_cast<std::int64_t>(values.size()),
+                                    IndexView(host.row_ptr.data()), IndexView(host.col_idx.data()), nullptr});
+        out.device_col_idx = IndexView(static_cast<const std::int32_t*>(col_idx.data()));
+        out.device_values = values.data();
+        return out;
+    }
+
+    std::shared_ptr<MatrixState<T>> a_;
+    Coarsener coarsener_;
+    std::int64_t coarse_rows_ = 0;
+    node::PerDevice<OnDevice<T>> held_;
+    HostStructure p_host_;  ///< until it is distributed
+    HostStructure r_host_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<Transfer<T>> device_transfer(std::shared_ptr<MatrixState<T>> a, const Coarsener& coarsener)
+{
+    const DeviceKind kind = a->runtime->infos.front().kind;
+    const bool has_steps = kernels::steps_on<kernels::Coarsenings>(kind) != nullptr &&
+                           kernels::steps_on<kernels::Conversion<std::int64_t>>(kind) != nullptr;
+    const distributed::Shard<T>& first = *a->shards.front();
+    const auto* const product = distributed::row_product(*a);
+    const bool has_all = a->plan.devices == 1 && first.owned.rows == a->plan.rows &&
+                         a->plan.shards.front().index_base == 0 && (product == nullptr || !product->by_entries());
+    if (!has_steps || !has_all || coarsener.unknowns != 1 || plan::transposed(a->plan)) {
+        return nullptr;
+    }
+    return std::make_unique<DeviceTransfer<T>>(std::move(a), coarsener);
+}
+
+#define RMSP_INSTANTIATE(T) \
+    template std::unique_ptr<Transfer<T>> device_transfer(std::shared_ptr<MatrixState<T>>, const Coarsener&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+
+}  // namespace rmsp::multigrid
