@@ -93,6 +93,9 @@ DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product,
     plan::Stored<T> stored = plan::stored(c->view());
     stored.resident = &values;
     stored.first_rows = first_rows;
+    if (runtime.devices() == 1) {
+        stored.device_col_idx = IndexView(c->parts.front().col_idx);
+    }
     return detail::MatrixAccess::handle(distributed::distribute(product->runtime, stored, whole_rows));
 }
 

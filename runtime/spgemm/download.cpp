@@ -23,7 +23,8 @@ std::int64_t entries_before(const ProductState<T>& state, int device)
     return begin;
 }
 
-/// Row pointers of `rows` rows with `begin` entries before them; each row's length is held against its products.
+/// Row pointers of `rows` rows with `begin` entries before them; each row's length is held against its products, where
+/// the host counted them.
 void place_row_pointers(const std::int64_t* local, std::int64_t first_row, std::int64_t rows, std::int64_t begin,
                         const HostVector<std::int64_t>& work, std::int64_t cols, std::int64_t* row_ptr, int threads)
 {
@@ -31,7 +32,8 @@ void place_row_pointers(const std::int64_t* local, std::int64_t first_row, std::
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : wrong)
     for (std::int64_t i = 0; i < rows; ++i) {
         const std::int64_t n = local[i + 1] - local[i];
-        wrong += n < 0 || n > std::min(products_of(work, first_row + i, first_row + i + 1), cols) ? 1 : 0;
+        const std::int64_t most = work.empty() ? cols : products_of(work, first_row + i, first_row + i + 1);
+        wrong += n < 0 || n > std::min(most, cols) ? 1 : 0;
         row_ptr[first_row + i + 1] = begin + local[i + 1];
     }
     if (wrong > 0) {

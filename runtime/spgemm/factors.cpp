@@ -20,7 +20,7 @@ template <class T>
 CsrView<T> ResidentFactor<T>::view() const
 {
     CsrView<T> view{rows_, cols_, 0, IndexView(host_.row_ptr.data()), {}, nullptr};
-    view.nnz = host_.row_ptr.empty() ? 0 : host_.row_ptr.back();
+    view.nnz = in_place() ? slices.back() : host_.row_ptr.empty() ? 0 : host_.row_ptr.back();
     if (host_.col_idx.size() > 0) {
         view.col_idx = host_.view().col_idx;
     }
@@ -75,6 +75,7 @@ void ResidentFactor<T>::bring(RuntimeState& runtime, bool columns, bool values)
                         HostVector<std::remove_cvref_t<decltype(*p)>> local(static_cast<std::size_t>(rows) + 1);
                         device.download(worker.stream(), local.data(), p, local.size() * sizeof(*p));
                         worker.stream().synchronize();
+#pragma omp parallel for num_threads(worker.context().threads) schedule(static)
                         for (std::int64_t i = 1; i <= rows; ++i) {
                             host_.row_ptr[static_cast<std::size_t>(first_row + i)] =
                                 first + local[static_cast<std::size_t>(i)];

@@ -64,7 +64,9 @@ struct Factors {
     std::unique_ptr<ResidentFactor<T>> resident_a;  ///< null: A is in the caller's arrays
     std::unique_ptr<ResidentFactor<T>> resident_b;  ///< null: B is in the caller's arrays
     std::shared_ptr<EntryExchange> exchange;        ///< null: B came from the host, to each device all that it needs
-    HostVector<std::int64_t> work;                  ///< count_work()
+    HostVector<std::int64_t> work;                  ///< count_work(); empty: in_place
+    /// The one device there is has both factors: it multiplies them where they are, and the host has nothing of them.
+    bool in_place = false;
     SpgemmOptions options;
 };
 

@@ -59,7 +59,11 @@ void build_whole(const Factors<T>& factors, const SpgemmShardPlan& shard, Produc
                  PartSeconds& seconds)
 {
     const auto begin = core::Clock::now();
-    if (factors.exchange && !factors.exchange->given_up) {
+    if (factors.in_place) {
+        const FactorPart<T>& there = factors.resident_b->parts.front();
+        part.b.describe(part.b_rows,
+                        {factors.b.rows, factors.b.cols, factors.b.nnz, there.row_ptr, there.col_idx, there.values});
+    } else if (factors.exchange && !factors.exchange->given_up) {
         take_exchanged(*factors.exchange, factors.b, part.b_rows, part.budget, part.b, worker);
     } else {
         upload_rows(worker, part.budget, factors.b, part.b_rows, 0, factors.b.rows, part.b);
@@ -74,7 +78,9 @@ void build_whole(const Factors<T>& factors, const SpgemmShardPlan& shard, Produc
     worker.stream().synchronize();
     seconds.upload = core::seconds_since(begin);
     part.product = prepare_product(worker, part.budget, factors.options, part.a, part.b);
-    check_counts(*part.product, products_of(factors.work, part.first_row, part.end_row), factors.b.cols);
+    check_counts(*part.product,
+                 factors.in_place ? part.product->products() : products_of(factors.work, part.first_row, part.end_row),
+                 factors.b.cols);
     const auto nnz = static_cast<std::size_t>(part.product->nnz());
     part.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, nnz);
     part.values = kernels::DeviceArray<T>(part.budget, nnz);
@@ -154,7 +160,7 @@ void renew_b(const Factors<T>& factors, ProductPart<T>& part, engine::Worker& wo
 {
     if (factors.exchange && !factors.exchange->given_up) {
         exchange_values(*factors.exchange, values, worker, meeting);
-    } else if (part.product) {
+    } else if (part.product && !factors.in_place) {
         upload_values(worker, factors.b.row_ptr, part.b_rows, values, part.b.values.data());
     }
 }

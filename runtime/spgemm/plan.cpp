@@ -159,6 +159,39 @@ void check_dimensions(const CsrView<T>& a, const CsrView<T>& b)
     }
 }
 
+void check_options(const SpgemmOptions& options)
+{
+    if (!(options.prune_below >= 0)) {
+        throw Error(ErrorCode::usage, fmt::format("a threshold of {} to prune below: it is a magnitude, at least 0",
+                                                  options.prune_below));
+    }
+}
+
+template <class T>
+SpgemmPlan plan_of(const CsrView<T>& a, const CsrView<T>& b)
+{
+    SpgemmPlan plan;
+    plan.rows = a.rows;
+    plan.inner = a.cols;
+    plan.cols = b.cols;
+    plan.a_nnz = a.nnz;
+    plan.b_nnz = b.nnz;
+    plan.precision = sizeof(T) == 8 ? "double" : "float";
+    return plan;
+}
+
+template <class T>
+SpgemmShardPlan shard_on(const RuntimeState& runtime, int device, const SpgemmOptions& options)
+{
+    const DeviceInfo& info = runtime.infos[static_cast<std::size_t>(device)];
+    SpgemmShardPlan shard;
+    shard.device = device;
+    shard.device_name = fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
+    shard.placement = info.placement;
+    shard.kernel = kernels::choose_spgemm<T>(runtime.infos.front().kind, options.kernel, options.determinism).info.name;
+    return shard;
+}
+
 }  // namespace
 
 std::int64_t runs_of(const SpgemmShardPlan& shard)
@@ -189,10 +222,7 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
                         std::vector<RowSelection>* selections)
 {
     check_dimensions(a, b);
-    if (!(options.prune_below >= 0)) {
-        throw Error(ErrorCode::usage, fmt::format("a threshold of {} to prune below: it is a magnitude, at least 0",
-                                                  options.prune_below));
-    }
+    check_options(options);
     // What is on the devices is good.
     if (first_rows == nullptr) {
         validate(a);
@@ -202,18 +232,10 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
         (a.col_idx.data() != b.col_idx.data() || a.row_ptr.data() != b.row_ptr.data() || a.nnz != b.nnz)) {
         validate(b);
     }
-    const kernels::SpgemmKernel<T>& kernel =
-        kernels::choose_spgemm<T>(runtime.infos.front().kind, options.kernel, options.determinism);
     work = count_work(a, b);
 
-    SpgemmPlan plan;
-    plan.rows = a.rows;
-    plan.inner = a.cols;
-    plan.cols = b.cols;
-    plan.a_nnz = a.nnz;
-    plan.b_nnz = b.nnz;
+    SpgemmPlan plan = plan_of(a, b);
     plan.products = products_of(work, 0, a.rows);
-    plan.precision = sizeof(T) == 8 ? "double" : "float";
     PartitionOptions split;
     split.alignment = RowAlignment::row;
     split.weights = runtime.options.weights;
@@ -228,12 +250,7 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
     std::vector<RowSelection> chosen;
     for (int i = 0; i < runtime.devices(); ++i) {
         const auto rank = static_cast<std::size_t>(i);
-        const DeviceInfo& info = runtime.infos[rank];
-        SpgemmShardPlan shard;
-        shard.device = i;
-        shard.device_name = fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
-        shard.placement = info.placement;
-        shard.kernel = kernel.info.name;
+        SpgemmShardPlan shard = shard_on<T>(runtime, i, options);
         shard.first_row = partition.parts[rank].start_row;
         shard.end_row = partition.parts[rank].end_row;
         shard.a_nnz = a.row_ptr[shard.end_row] - a.row_ptr[shard.first_row];
@@ -280,9 +297,28 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
     return plan;
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                           \
-    template SpgemmPlan plan_product(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&, \
-                                     const std::vector<std::int64_t>*, const std::vector<std::int64_t>&,              \
+template <class T>
+SpgemmPlan plan_in_place(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
+                         const SpgemmOptions& options, std::int64_t limit)
+{
+    check_dimensions(a, b);
+    check_options(options);
+    SpgemmPlan plan = plan_of(a, b);
+    SpgemmShardPlan shard = shard_on<T>(runtime, 0, options);
+    shard.end_row = a.rows;
+    shard.a_nnz = a.nnz;
+    shard.b_rows = b.rows;
+    shard.b_nnz = b.nnz;
+    shard.limit_bytes = limit;
+    plan.shards.push_back(std::move(shard));
+    return plan;
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                            \
+    template SpgemmPlan plan_in_place(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&, \
+                                      std::int64_t);                                                                   \
+    template SpgemmPlan plan_product(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&,  \
+                                     const std::vector<std::int64_t>*, const std::vector<std::int64_t>&,               \
                                      HostVector<std::int64_t>&, std::vector<RowSelection>*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 

@@ -28,4 +28,10 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
                         const std::vector<std::int64_t>& limits, HostVector<std::int64_t>& work,
                         std::vector<RowSelection>* selections);
 
+/// The same of factors that are where they are multiplied, on the one device there is, with so many bytes (0: unknown):
+/// what depends on their entries is left to the kernel. \throws Error(usage) for bad dimensions or options
+template <class T>
+SpgemmPlan plan_in_place(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
+                         const SpgemmOptions& options, std::int64_t limit);
+
 }  // namespace rmsp::spgemm

@@ -146,6 +146,68 @@ Renewed look_for_values(ProductState<T>& state)
     return renewed;
 }
 
+template <class T>
+std::vector<std::int64_t> memory_limits(ProductState<T>& state)
+{
+    std::vector<std::int64_t> limits(static_cast<std::size_t>(state.runtime->devices()));
+    state.runtime
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
+            limits[static_cast<std::size_t>(worker.rank())] =
+                memory_limit(state.factors.options, worker.device().free_bytes());
+        })
+        .get();
+    return limits;
+}
+
+template <class T>
+std::unique_ptr<ProductPart<T>> make_part(engine::Worker& worker, std::int64_t limit, const SpgemmShardPlan& shard,
+                                          RowSelection b_rows)
+{
+    auto part = std::make_unique<ProductPart<T>>(worker.device().make_pool(worker.stream()), limit);
+    part->first_row = shard.first_row;
+    part->end_row = shard.end_row;
+    part->b_rows = std::move(b_rows);
+    return part;
+}
+
+/// Multiplies two factors where they are, on the one device there is. False: there is no room for C.
+template <class T>
+bool build_in_place(ProductState<T>& state)
+{
+    Factors<T>& factors = state.factors;
+    factors.a = factors.resident_a->view();
+    factors.b = factors.resident_b->view();
+    const std::int64_t limit = memory_limits(state).front();
+    state.plan = plan_in_place(*state.runtime, factors.a, factors.b, factors.options, limit);
+    state.plan.exchange = exchange_transport(*state.runtime, factors.options);
+    state.parts.resize(1);
+    SpgemmShardPlan& shard = state.plan.shards.front();
+    PartSeconds seconds;
+    state.runtime
+        ->submit(
+            [&](engine::Worker& worker, engine::Rendezvous& meeting) {
+                RowSelection all;
+                if (factors.b.rows > 0) {
+                    all = {{{0, factors.b.rows, 0}}, factors.b.rows, factors.b.nnz};
+                }
+                auto part = make_part<T>(worker, limit, shard, std::move(all));
+                seconds = build_part(factors, shard, *part, worker, meeting);
+                if (part->product) {
+                    shard.products = shard.c_nnz_most = part->product->products();
+                    state.parts.front() = std::move(part);
+                }
+            },
+            {}, true)
+        .get();
+    if (!state.parts.front()) {
+        return false;
+    }
+    state.plan.products = shard.products;
+    state.set_phase("symbolic", {seconds.symbolic});
+    finish_counts(state);
+    return true;
+}
+
 }  // namespace
 
 template <class T>
@@ -154,13 +216,21 @@ void build(ProductState<T>& state)
     const auto begin = core::Clock::now();
     Factors<T>& factors = state.factors;
     const auto devices = static_cast<std::size_t>(state.runtime->devices());
-    std::vector<std::int64_t> limits(devices);
-    state.runtime
-        ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
-            limits[static_cast<std::size_t>(worker.rank())] =
-                memory_limit(factors.options, worker.device().free_bytes());
-        })
-        .get();
+    const auto is_there = [](const auto& factor) { return factor && factor->in_place(); };
+    factors.in_place = devices == 1 && is_there(factors.resident_a) && is_there(factors.resident_b);
+    if (factors.in_place && build_in_place(state)) {
+        return;
+    }
+    factors.in_place = false;
+    if (factors.resident_a) {
+        factors.resident_a->bring_structure(*state.runtime, true);
+        factors.a = factors.resident_a->view();
+    }
+    if (factors.resident_b) {
+        factors.resident_b->bring_structure(*state.runtime, false);
+        factors.b = factors.resident_b->view();
+    }
+    const std::vector<std::int64_t> limits = memory_limits(state);
     std::vector<RowSelection> selections;
     const auto plan = [&] {
         const bool a_is_there = factors.resident_a && factors.resident_a->in_place();
@@ -185,11 +255,8 @@ void build(ProductState<T>& state)
         ->submit(
             [&](engine::Worker& worker, engine::Rendezvous& meeting) {
                 const auto rank = static_cast<std::size_t>(worker.rank());
-                auto part = std::make_unique<ProductPart<T>>(worker.device().make_pool(worker.stream()), limits[rank]);
-                part->first_row = state.plan.shards[rank].first_row;
-                part->end_row = state.plan.shards[rank].end_row;
-                part->b_rows = std::move(selections[rank]);
-                state.parts[rank] = std::move(part);
+                state.parts[rank] =
+                    make_part<T>(worker, limits[rank], state.plan.shards[rank], std::move(selections[rank]));
                 const PartSeconds seconds =
                     build_part(factors, state.plan.shards[rank], *state.parts[rank], worker, meeting);
                 gather[rank] = seconds.gather;

@@ -84,14 +84,6 @@ SparseProduct<T>::SparseProduct(const std::shared_ptr<detail::RuntimeState>& run
     factors.options = options;
     factors.resident_a = resident(a, state->made_a, "A");
     factors.resident_b = resident(b, state->made_b, "B");
-    if (factors.resident_a) {
-        factors.resident_a->bring_structure(devices, true);
-        factors.a = factors.resident_a->view();
-    }
-    if (factors.resident_b) {
-        factors.resident_b->bring_structure(devices, false);
-        factors.b = factors.resident_b->view();
-    }
     spgemm::build(*state);
     state_ = std::move(state);
 }
