@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -24,14 +25,20 @@ public:
     {
         entries_.resize(static_cast<std::size_t>(matrix_.rows()));
         divisors.download(entries_.data());
-        replaced_ = 0;
-        first_replaced_ = -1;
-        for (std::size_t i = 0; i < entries_.size(); ++i) {
-            if (entries_[i] == T{0} || !std::isfinite(entries_[i])) {
-                entries_[i] = T{1};
-                first_replaced_ = replaced_++ == 0 ? static_cast<std::int64_t>(i) : first_replaced_;
+        const auto rows = static_cast<std::int64_t>(entries_.size());
+        std::int64_t replaced = 0;
+        std::int64_t first = rows;
+#pragma omp parallel for schedule(static) reduction(+ : replaced) reduction(min : first)
+        for (std::int64_t i = 0; i < rows; ++i) {
+            T& entry = entries_[static_cast<std::size_t>(i)];
+            if (entry == T{0} || !std::isfinite(entry)) {
+                entry = T{1};
+                first = std::min(first, i);
+                ++replaced;
             }
         }
+        replaced_ = replaced;
+        first_replaced_ = replaced > 0 ? first : -1;
     }
     /// Writes factor / a_ii to the vectors; blocks.
     void write(double factor)
