@@ -1,6 +1,7 @@
 # Read by CTest when it starts (see rmsp_test()). rmsp_add_suites(NAME PROGRAM LABELS REPORTS): one CTest entry for each test
 # suite of a GoogleTest program, "NAME/SUITE"; its report goes to REPORTS/NAME/SUITE.xml. An entry for each test would be
-# thousands of processes, which take longer to start than most tests take to run.
+# thousands of processes, which take longer to start than most tests take to run. Devices of tests share cores, with each
+# other and with other entries: a thread that waits for its team leaves its core to them.
 function(rmsp_add_suites name program labels reports)
     file(MAKE_DIRECTORY "${reports}/${name}")
     set(status "not built")
@@ -10,7 +11,7 @@ function(rmsp_add_suites name program labels reports)
     if(NOT status EQUAL 0)
         # Run as a whole, so that it is seen to fail.
         add_test("${name}" "${program}")
-        set_tests_properties("${name}" PROPERTIES LABELS "${labels}")
+        set_tests_properties("${name}" PROPERTIES LABELS "${labels}" ENVIRONMENT OMP_WAIT_POLICY=passive)
         return()
     endif()
     # Suites begin a line and end with a dot; their tests are indented.
@@ -19,6 +20,7 @@ function(rmsp_add_suites name program labels reports)
         string(REGEX REPLACE "^\n|\\.$" "" suite "${suite}")
         add_test("${name}/${suite}" "${program}"
             "--gtest_filter=${suite}.*" "--gtest_output=xml:${reports}/${name}/${suite}.xml")
-        set_tests_properties("${name}/${suite}" PROPERTIES LABELS "${labels}" TIMEOUT 600 SKIP_RETURN_CODE 77)
+        set_tests_properties("${name}/${suite}" PROPERTIES LABELS "${labels}" TIMEOUT 600 SKIP_RETURN_CODE 77
+            ENVIRONMENT OMP_WAIT_POLICY=passive)
     endforeach()
 endfunction()

@@ -1,5 +1,7 @@
 #include "runtime/engine/rendezvous.hpp"
 
+#include <thread>
+
 #include <rmsp/error.hpp>
 
 namespace rmsp::engine {
@@ -8,6 +10,13 @@ namespace {
 // Workers of one job arrive within microseconds of each other when they run in step; sleeping would cost more than
 // that.
 constexpr int spins_before_sleep = 20000;
+
+// Where cores are fewer than workers, one that spins holds the core of one that is waited for.
+int spins_of(std::uint32_t workers)
+{
+    static const unsigned cores = std::thread::hardware_concurrency();
+    return cores != 0 && workers > cores ? 0 : spins_before_sleep;
+}
 
 [[noreturn]] void throw_failed() { throw Error(ErrorCode::device, "another device failed in the same job"); }
 
@@ -53,9 +62,9 @@ void Rendezvous::wait_for_all()
         end_round(arrived);
     }
     if (round_.load(std::memory_order_acquire) == round) {
-        int spins = 0;
+        int spins = spins_of(count_.load());
         while (round_.load(std::memory_order_acquire) == round) {
-            if (++spins >= spins_before_sleep) {
+            if (--spins < 0) {
                 round_.wait(round, std::memory_order_acquire);
             }
         }

@@ -172,11 +172,6 @@ TEST_P(Sequences, ManyInnerProducts)
 TEST_P(Sequences, LongRunsAreSeveralJobs)
 {
     Runtime runtime(options_for(GetParam()));
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    if (runtime.devices().size() > 1) {
-        GTEST_SKIP() << "takes minutes under a sanitizer";
-    }
-#endif
     const auto a = with_row_lengths<double>(std::vector<std::int64_t>(40, 1), 40);
     auto matrix = runtime.distribute(a.view());
     const auto x = uploaded(matrix, std::vector<double>(40, 1.0));
