@@ -14,13 +14,17 @@ function(rmsp_add_suites name program labels reports)
         set_tests_properties("${name}" PROPERTIES LABELS "${labels}" ENVIRONMENT OMP_WAIT_POLICY=passive)
         return()
     endif()
-    # Suites begin a line and end with a dot; their tests are indented.
-    string(REGEX MATCHALL "(^|\n)[^ \n]+\\." suites "${listing}")
+    string(REGEX REPLACE " +#[^\n]*" "" listing "${listing}")  # what types and parameters the tests have
+    # Suites begin a line and end with a dot; their tests are indented. CTest starts suites of many tests first, so that
+    # none of these is left alone at the end.
+    string(REGEX MATCHALL "(^|\n)[^ \n]+\\.(\n +[^\n]*)*" suites "${listing}")
     foreach(suite IN LISTS suites)
-        string(REGEX REPLACE "^\n|\\.$" "" suite "${suite}")
+        string(REGEX MATCHALL "\n +" tests "${suite}")
+        list(LENGTH tests cost)
+        string(REGEX REPLACE "^\n|\\..*$" "" suite "${suite}")
         add_test("${name}/${suite}" "${program}"
             "--gtest_filter=${suite}.*" "--gtest_output=xml:${reports}/${name}/${suite}.xml")
         set_tests_properties("${name}/${suite}" PROPERTIES LABELS "${labels}" TIMEOUT 600 SKIP_RETURN_CODE 77
-            ENVIRONMENT OMP_WAIT_POLICY=passive)
+            COST ${cost} ENVIRONMENT OMP_WAIT_POLICY=passive)
     endforeach()
 endfunction()
