@@ -112,11 +112,7 @@ TEST_P(RandomSystems, NeverWronglyConverged)
     RuntimeOptions machine;
     machine.devices = GetParam();
     Runtime runtime(machine);
-#ifdef __SANITIZE_THREAD__
-    constexpr int systems = 2;  // of each kind and method: ten times slower, and threads do the same in all
-#else
-    constexpr int systems = 30;
-#endif
+    constexpr int systems = sanitized ? 3 : 30;  // of each kind and method
     constexpr std::int64_t most_iterations = 60;
     for (int kind = 0; kind < static_cast<int>(Kind::count); ++kind) {
         for (const SolverInfo& info : list_solvers()) {
