@@ -141,13 +141,17 @@ void Communicator::require_others(const char* what)
     if (!node_) {
         return;
     }
+    // All of them: one may have ended because another had.
+    std::string gone;
     for (const NodeProcess& other : node_->processes()) {
         if (other.id != 0 && kill(other.id, 0) != 0 && errno == ESRCH) {
-            lost_ =
-                fmt::format("process {} of {} has ended (it was process {} of this node), and process {} waits for {}",
-                            other.rank, size_, other.id, rank_, what);
-            throw Agreed(ErrorCode::device, lost_);
+            gone += fmt::format("process {} of {} has ended (it was process {} of this node), ", other.rank, size_,
+                                other.id);
         }
+    }
+    if (!gone.empty()) {
+        lost_ = fmt::format("{}and process {} waits for {}", gone, rank_, what);
+        throw Agreed(ErrorCode::device, lost_);
     }
 }
 

@@ -12,6 +12,7 @@
 #include <rmsp/io.hpp>
 #include <rmsp/runtime.hpp>
 #include <rmsp/solver.hpp>
+#include <rmsp/spgemm.hpp>
 
 /// Matrices over the processes of an MPI program, one process a node or NUMA node, each with all its devices through
 /// librmsp. A library of its own: link rmsp::cluster. Vectors are each process's DistributedVector of its own entries.
@@ -28,6 +29,8 @@ namespace detail {
 struct ClusterState;
 template <class T>
 struct ClusterMatrixState;
+template <class T>
+struct ClusterProductState;
 }  // namespace detail
 
 struct ClusterOptions {
@@ -136,7 +139,41 @@ public:
 private:
     template <class>
     friend class ClusterSolver;
+    template <class>
+    friend class ClusterProduct;
     std::shared_ptr<detail::ClusterState> state_;
+};
+
+/// C = alpha A B of matrices whose rows the processes have, as <rmsp/spgemm.hpp> computes it: each process the rows of
+/// C that are its rows of A. Rows of B that its columns of A touch and others have are fetched, each once; its own are
+/// copied. A handle.
+template <class T>
+class ClusterProduct {
+public:
+    ClusterProduct() = default;
+    /// Each process gives its rows of both matrices, of all columns, in the order of the processes, with the number of
+    /// its first one; B has as many rows as A columns. Finds the structure of C. The arrays of A must outlive this
+    /// where the product is computed in chunks (SpgemmPlan::chunked()), those of B are read during the call.
+    /// Collective. \throws Error(usage) for rows that do not follow each other, dimensions that do not fit and what
+    /// SparseProduct
+    ///         refuses, 2^31 columns of B or more among it; Error(out_of_memory)
+    ClusterProduct(const Cluster& cluster, const CsrView<T>& a, std::int64_t a_first_row, const CsrView<T>& b,
+                   std::int64_t b_first_row, const SpgemmOptions& options = {});
+    /// Computes C from the values that A and B have now. Collective. Blocks.
+    void compute(T alpha = T{1});
+    /// New values of this process's rows, in the order in which they were given; null: as before, of B on all processes
+    /// or on none. Those of fetched rows are fetched again. Collective. \throws Error(usage)
+    void update_values(const T* a_values, const T* b_values);
+    /// This process's rows of C, once computed: for Cluster::distribute(). \throws Error(usage) before compute()
+    ClusterRows<T> download() const;
+    /// This process's product, of its rows of A with own and fetched rows of B.
+    const SparseProduct<T>& local() const;
+    /// Of B, from other processes.
+    std::int64_t fetched_rows() const;
+    std::int64_t fetched_nonzeros() const;
+
+private:
+    std::shared_ptr<detail::ClusterProductState<T>> state_;
 };
 
 /// A method of <rmsp/solver.hpp> over all processes. Preconditioners are each process's own, of its rows and columns:

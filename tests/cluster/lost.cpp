@@ -21,43 +21,54 @@ namespace {
 
 constexpr double timeout_seconds = 2;
 
-/// \param lose  called on each process in each iteration from the 10th on
-bool others_know(Cluster& cluster, bool killed, const std::function<void()>& lose)
+/// What a solve that does not converge has thrown, and the seconds since the last iteration that this process heard of.
+struct Solve {
+    std::string said;
+    double silent = 0;
+};
+
+/// \param each  called on each process in each iteration from the 10th on; the first one's ends the solve by false
+Solve solve(ClusterMatrix<double>& a, const std::function<bool()>& each)
 {
-    const int last = cluster.size() - 1;
-    const auto whole = grid<double>(20, 20);
-    const auto part = part_of(whole, uneven(400, cluster.size()), cluster.rank());
-    auto a = cluster.distribute(part.view, part.first);
     SolverOptions options;
     options.tolerance = 0;
     options.max_iterations = 1'000'000;
     auto since = std::chrono::steady_clock::now();
     options.callback = [&](const SolverProgress& progress) {
-        if (progress.iteration >= 10) {
-            lose();
-        }
+        const bool goes_on = progress.iteration < 10 || each();
         since = std::chrono::steady_clock::now();
-        return true;
+        return goes_on;
     };
     ClusterSolver<double> solver(a, options);
     auto x = a.make_x();
     auto b = a.make_y();
     b.fill(1);
     x.fill(0);
-    std::string said;
+    Solve result;
     try {
         solver.solve(b, x);
     } catch (const Error& error) {
-        said = error.what();
+        result.said = error.what();
     }
-    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
-    std::printf("process %d after %.2f s: %s\n", cluster.rank(), took, said.c_str());
+    result.silent = std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+    std::printf("%.2f s: %s\n", result.silent, result.said.c_str());
+    return result;
+}
+
+/// Whether this process hears in time that it has lost another.
+bool others_know(Cluster& cluster, bool killed, const std::function<bool()>& lose)
+{
+    const int last = cluster.size() - 1;
+    const auto whole = grid<double>(20, 20);
+    const auto part = part_of(whole, uneven(400, cluster.size()), cluster.rank());
+    auto a = cluster.distribute(part.view, part.first);
+    const auto [said, took] = solve(a, lose);
     const bool named =
         said.find(killed ? "process " + std::to_string(last) + " of" : "waited 2 s") != std::string::npos;
     // Only the cluster is lost.
     std::string again;
     try {
-        (void)cluster.dot(x, b);
+        (void)cluster.dot(a.make_x(), a.make_x());
     } catch (const Error& error) {
         again = error.what();
     }
@@ -81,6 +92,7 @@ void lose_process(bool killed)
         if (cluster.rank() == last) {
             raise(killed ? SIGKILL : SIGSTOP);
         }
+        return true;
     };
     int good = others_know(cluster, killed, die) ? 1 : 0;
     if (cluster.rank() == 0) {
@@ -92,22 +104,39 @@ void lose_process(bool killed)
         std::printf("%d of %d others know in time\n", good, last);
         std::fflush(stdout);
         kill(id, SIGKILL);
+        for (int other = 1; other < last; ++other) {
+            MPI_Send(&good, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
+        }
     } else {
+        // Nobody ends before all know, or that would be named too.
         MPI_Send(&good, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+        MPI_Recv(&good, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
 }
 
-void lose_link(const char* command, const std::string& result)
+/// \param pauses  the link comes back, before the time is over: nobody hears of it
+void lose_link(const char* command, const std::string& result, bool pauses)
 {
     Cluster cluster = make_cluster("host:1", timeout_seconds);
     bool cut = false;
-    const bool good = others_know(cluster, false, [&] {
+    const auto began = std::chrono::steady_clock::now();
+    const auto lose = [&] {
         if (cluster.rank() == 0 && !std::exchange(cut, true) && std::system(command) != 0) {
             std::fprintf(stderr, "%s failed\n", command);
         }
-    });
+        return !pauses || std::chrono::steady_clock::now() - began < std::chrono::milliseconds(1500);
+    };
+    bool good = false;
+    if (pauses) {
+        const auto whole = grid<double>(20, 20);
+        const auto part = part_of(whole, uneven(400, cluster.size()), cluster.rank());
+        auto a = cluster.distribute(part.view, part.first);
+        good = solve(a, lose).said.empty() && cluster.usable();
+    } else {
+        good = others_know(cluster, false, lose);
+    }
     std::ofstream(result + std::to_string(cluster.rank()))
-        << "process " << cluster.rank() << (good ? " knows in time\n" : " does not know\n");
+        << "process " << cluster.rank() << (good ? " is right\n" : " is wrong\n");
 }
 
 }  // namespace
@@ -118,8 +147,8 @@ int main(int argc, char** argv)
     int provided = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
     const std::string_view death = argc > 1 ? argv[1] : "killed";
-    if (death == "cut" && argc == 4) {
-        rmsp::test::lose_link(argv[2], argv[3]);
+    if ((death == "cut" || death == "pause") && argc == 4) {
+        rmsp::test::lose_link(argv[2], argv[3], death == "pause");
     } else {
         rmsp::test::lose_process(death == "killed");
     }
