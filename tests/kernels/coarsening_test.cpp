@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -101,9 +102,12 @@ void expect_structure(TestDevice& device, const CsrArrays<double>& made, const C
 
 TEST_F(CoarseningSteps, InterpolateAsTheHost)
 {
-    for (const ValueKind kind : {ValueKind::poisson, ValueKind::random}) {
-        const auto a = stencil7<double>(12, 7, 9, {.values = kind});
-        const auto b = stencil7<double>(12, 7, 9, {.seed = 9, .values = kind});
+    using Values = std::pair<bool, ValueKind>;
+    for (const auto& [many, kind] : {Values{false, ValueKind::poisson}, Values{false, ValueKind::random},
+                                     Values{true, ValueKind::poisson}, Values{true, ValueKind::random}}) {
+        const auto generate = many ? stencil27<double> : stencil7<double>;
+        const auto a = generate(12, 7, 9, {.values = kind});
+        const auto b = generate(12, 7, 9, {.seed = 9, .values = kind});
         const auto strong = matrix::strong_entries(a.view(), matrix::Strength::classical, 0.25);
         const matrix::Coarsening points = matrix::pmis(matrix::strong_graph(a.view(), strong));
         const Found there(*device_, a, strong, points);
@@ -158,28 +162,66 @@ TEST_F(CoarseningSteps, SmoothAsTheHost)
     }
 }
 
-/// A row that depends on more coarse points than a thread takes.
+/// A row that depends on all others, which are coarse points.
+struct Hub {
+    explicit Hub(std::int64_t points)
+    {
+        a.rows = a.cols = points + 1;
+        a.row_ptr = {0};
+        for (std::int64_t row = 0; row < a.rows; ++row) {
+            for (std::int64_t column = row; column < (row == 0 ? a.cols : row + 1); ++column) {
+                a.col_idx.push_back(static_cast<std::int32_t>(column));
+                a.values.push_back(column == row ? 4 : -1 - static_cast<double>(column % 7));
+                strong.push_back(column == row ? 0 : 1);
+            }
+            a.row_ptr.push_back(static_cast<std::int64_t>(a.col_idx.size()));
+            coarse.number.push_back(static_cast<std::int32_t>(row) - 1);
+        }
+        coarse.count = points;
+    }
+    HostCsr<double> a;
+    std::vector<std::uint8_t> strong;
+    matrix::Coarsening coarse;
+};
+
+TEST_F(CoarseningSteps, InterpolateWideRows)
+{
+    for (const std::int64_t points : {47, 48, 49, 300}) {
+        const Hub hub(points);
+        const DeviceCsr<double> there(*device_, hub.a, Offsets::i32);
+        const auto marks = upload(*device_, hub.strong);
+        const auto numbers =
+            upload(*device_, std::vector<std::int32_t>(hub.coarse.number.begin(), hub.coarse.number.end()));
+        const CsrView<double> view{hub.a.rows,
+                                   hub.a.cols,
+                                   static_cast<std::int64_t>(hub.a.values.size()),
+                                   IndexView(hub.a.row_ptr.data()),
+                                   IndexView(hub.a.col_idx.data()),
+                                   hub.a.values.data()};
+        for (const std::int64_t most : {0, 4}) {
+            const auto p =
+                matrix::interpolation(view, hub.strong, hub.coarse, {matrix::Interpolation::extended, 0.0, most});
+            const auto made =
+                interpolation(there.shard, marks.data(), numbers.data(), false, 0.0, most, device_->context());
+            ASSERT_TRUE(made);
+            expect_structure(*device_, *made, p);
+            EXPECT_EQ(download(*device_, made->values.data(), made->values.size()),
+                      std::vector<double>(p.values.begin(), p.values.end()));
+        }
+    }
+}
+
 TEST_F(CoarseningSteps, RefuseRowsThatAreTooWide)
 {
-    HostCsr<double> a;
-    a.rows = a.cols = widest_row + 2;
-    a.row_ptr = {0};
-    std::vector<std::uint8_t> strong;
-    std::vector<std::int32_t> number;
-    for (std::int64_t row = 0; row < a.rows; ++row) {
-        for (std::int64_t column = row == 0 ? 0 : row; column < (row == 0 ? a.cols : row + 1); ++column) {
-            a.col_idx.push_back(static_cast<std::int32_t>(column));
-            a.values.push_back(column == row ? 4 : -1);
-            strong.push_back(column == row ? 0 : 1);
-        }
-        a.row_ptr.push_back(static_cast<std::int64_t>(a.col_idx.size()));
-        number.push_back(static_cast<std::int32_t>(row) - 1);
+    const Hub hub(widest_row + 1);
+    const DeviceCsr<double> there(*device_, hub.a, Offsets::i32);
+    const auto marks = upload(*device_, hub.strong);
+    const auto numbers =
+        upload(*device_, std::vector<std::int32_t>(hub.coarse.number.begin(), hub.coarse.number.end()));
+    for (const bool direct : {false, true}) {
+        EXPECT_FALSE(
+            interpolation(there.shard, marks.data(), numbers.data(), direct, 0.0, std::int64_t{4}, device_->context()));
     }
-    const DeviceCsr<double> there(*device_, a, Offsets::i32);
-    const auto marks = upload(*device_, strong);
-    const auto numbers = upload(*device_, number);
-    EXPECT_FALSE(
-        interpolation(there.shard, marks.data(), numbers.data(), true, 0.0, std::int64_t{4}, device_->context()));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <kernels/steps/coarsening/group_rows.cuh>
 #include <kernels/steps/coarsening/row_sums.cuh>
 #include <kernels/steps/coarsening/smoothing.cuh>
 
@@ -52,12 +53,48 @@ struct RenewRow {
     }
 };
 
+/// Extended interpolation of few entries a row, by groups of threads; the rows that these have no room for by a thread.
+template <class T>
+std::optional<CsrArrays<T>> extended(const Source<T>& source, const CsrShard<T>& a, double truncation,
+                                     std::int64_t most, const Context& context)
+{
+    const auto n = static_cast<std::size_t>(a.rows);
+    const DeviceArray<std::int32_t> count(*context.memory, n);
+    const DeviceArray<std::int32_t> too_wide(*context.memory, n);
+    for_each(a.rows, context, [most, number = source.number, count = count.data()] __device__(std::int64_t row) {
+        count[row] = number[row] >= 0 ? 1 : static_cast<std::int32_t>(most);
+    });
+    CsrArrays<T> room = make_room<T>(count.data(), a.rows, context);
+    constexpr std::int64_t few = 10;  // entries of a row of A
+    launch_extended(source, a.rows, a.nnz > few * a.rows, truncation, most, room, count.data(), too_wide.data(),
+                    context);
+    if (largest_of(too_wide.data(), a.rows, context) > 0) {
+        const DeviceArray<std::int32_t> bound = bounds(source, a.rows, false, context);
+        for_each(a.rows, context, [bound = bound.data(), too_wide = too_wide.data()] __device__(std::int64_t row) {
+            too_wide[row] = too_wide[row] != 0 ? bound[row] : -1;
+        });
+        const std::int32_t widest = largest_of(too_wide.data(), a.rows, context);
+        if (widest > widest_row) {
+            return std::nullopt;
+        }
+        for_row_sums(
+            a.rows, too_wide.data(), widest, context,
+            WriteRow<T, InterpolateRow<T>>{InterpolateRow<T>{source, false, truncation, most}, room.row_ptr.data(),
+                                           room.col_idx.data(), room.values.data(), count.data()});
+    }
+    return packed(std::move(room), count.data(), a.rows, context);
+}
+
 template <class T>
 std::optional<CsrArrays<T>> interpolation(const CsrShard<T>& a, const std::uint8_t* strong, const std::int32_t* number,
                                           bool direct, double truncation, std::int64_t most, const Context& context)
 {
     const DeviceArray<double> diagonal = diagonal_of(a, context);
     const Source<T> source{RowPointers(a.row_ptr), a.col_idx, a.values, strong, number, diagonal.data()};
+    constexpr std::int64_t few = 16;
+    if (!direct && most > 0 && most <= few && a.rows > 0) {
+        return extended(source, a, truncation, most, context);
+    }
     const DeviceArray<std::int32_t> bound = bounds(source, a.rows, direct, context);
     const std::int32_t widest = a.rows > 0 ? largest_of(bound.data(), a.rows, context) : 0;
     if (widest > widest_row) {

@@ -88,42 +88,57 @@ struct WriteRow {
     }
 };
 
-/// The matrix whose rows f(row, sum) leaves in sum, sorted. \param most  entries of each row's sum, at most `widest`
-/// \param most_left  entries that a row has in the end; 0: no bound
-template <class T, class F>
-CsrArrays<T> collect_rows(std::int64_t rows, const std::int32_t* most, std::int32_t widest, std::int64_t most_left,
-                          const Context& context, const F& f)
+/// Room for rows of so many entries each, in rows of a matrix.
+template <class T>
+CsrArrays<T> make_room(const std::int32_t* count, std::int64_t rows, const Context& context)
 {
-    DeviceArray<std::int32_t> count(*context.memory, static_cast<std::size_t>(rows));
-    for_each(rows, context, [most, most_left, count = count.data()] __device__(std::int64_t row) {
-        count[row] = most_left > 0 && most[row] > most_left ? static_cast<std::int32_t>(most_left) : most[row];
-    });
-    CsrArrays<T> found;
-    found.row_ptr = sums_before(count.data(), rows, context);
-    const std::int64_t room = fetch(found.row_ptr.data() + rows, context);
-    found.col_idx = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(room));
-    found.values = DeviceArray<T>(*context.memory, static_cast<std::size_t>(room));
-    for_row_sums(rows, most, widest, context,
-                 WriteRow<T, F>{f, found.row_ptr.data(), found.col_idx.data(), found.values.data(), count.data()});
-    CsrArrays<T> packed;
-    packed.row_ptr = sums_before(count.data(), rows, context);
-    const std::int64_t nnz = fetch(packed.row_ptr.data() + rows, context);
-    if (nnz == room) {
-        return found;
+    CsrArrays<T> room;
+    room.row_ptr = sums_before(count, rows, context);
+    const auto entries = static_cast<std::size_t>(fetch(room.row_ptr.data() + rows, context));
+    room.col_idx = DeviceArray<std::int32_t>(*context.memory, entries);
+    room.values = DeviceArray<T>(*context.memory, entries);
+    return room;
+}
+
+/// Rows without the room behind their `count` entries.
+template <class T>
+CsrArrays<T> packed(CsrArrays<T> room, const std::int32_t* count, std::int64_t rows, const Context& context)
+{
+    CsrArrays<T> out;
+    out.row_ptr = sums_before(count, rows, context);
+    const auto nnz = static_cast<std::size_t>(fetch(out.row_ptr.data() + rows, context));
+    if (nnz == room.values.size()) {
+        return room;
     }
-    packed.col_idx = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(nnz));
-    packed.values = DeviceArray<T>(*context.memory, static_cast<std::size_t>(nnz));
+    out.col_idx = DeviceArray<std::int32_t>(*context.memory, nnz);
+    out.values = DeviceArray<T>(*context.memory, nnz);
     for_each(rows, context,
-             [from = found.row_ptr.data(), to = packed.row_ptr.data(), columns = found.col_idx.data(),
-              values = found.values.data(), to_columns = packed.col_idx.data(),
-              to_values = packed.values.data()] __device__(std::int64_t row) {
+             [from = room.row_ptr.data(), to = out.row_ptr.data(), columns = room.col_idx.data(),
+              values = room.values.data(), to_columns = out.col_idx.data(),
+              to_values = out.values.data()] __device__(std::int64_t row) {
                  const std::int64_t n = to[row + 1] - to[row];
                  for (std::int64_t i = 0; i < n; ++i) {
                      to_columns[to[row] + i] = columns[from[row] + i];
                      to_values[to[row] + i] = values[from[row] + i];
                  }
              });
-    return packed;
+    return out;
+}
+
+/// The matrix whose rows f(row, sum) leaves in sum, sorted. \param most  entries of each row's sum, at most `widest`
+/// \param most_left  entries that a row has in the end; 0: no bound
+template <class T, class F>
+CsrArrays<T> collect_rows(std::int64_t rows, const std::int32_t* most, std::int32_t widest, std::int64_t most_left,
+                          const Context& context, const F& f)
+{
+    const DeviceArray<std::int32_t> count(*context.memory, static_cast<std::size_t>(rows));
+    for_each(rows, context, [most, most_left, count = count.data()] __device__(std::int64_t row) {
+        count[row] = most_left > 0 && most[row] > most_left ? static_cast<std::int32_t>(most_left) : most[row];
+    });
+    CsrArrays<T> room = make_room<T>(count.data(), rows, context);
+    for_row_sums(rows, most, widest, context,
+                 WriteRow<T, F>{f, room.row_ptr.data(), room.col_idx.data(), room.values.data(), count.data()});
+    return packed(std::move(room), count.data(), rows, context);
 }
 
 }  // namespace rmsp::kernels::cuda::coarsening
