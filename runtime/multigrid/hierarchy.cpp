@@ -212,10 +212,13 @@ bool Hierarchy<T>::coarsen(std::size_t number)
             {fine_slices, distributed::x_side(state(level.r), true).slices, fine.plan.devices});
         level.transfer->keep_distributed();
     });
+    TripleProduct<T> galerkin = timed("galerkin", [&] {
+        TripleProduct<T> made = product(level);
+        made.renew();
+        return made;
+    });
     Level<T> next;
-    timed("galerkin", [&] {
-        TripleProduct<T> galerkin = product(level);
-        galerkin.renew();
+    timed("distribute", [&] {
         DistributeOptions options;
         options.devices = state(level.r).plan.devices;
         options.balance = Balance::nonzeros;
