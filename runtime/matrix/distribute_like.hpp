@@ -16,6 +16,8 @@ struct Cut {
     std::vector<std::int64_t> first_rows;     ///< of the devices' parts; empty: the planner cuts
     std::vector<std::int64_t> column_slices;  ///< of x; empty: as Stored::column_slices
     int devices = 0;                          ///< that have rows; 0: as DistributeOptions::devices
+    /// As DistributeOptions::expected_applies; 0: as the matrix beside it. Few: no kernel keeps a second copy.
+    std::int64_t expected_applies = 0;
 };
 
 /// Distributes a matrix, cut as asked for, with the determinism and the expected applies of another one. Whole rows.
@@ -30,7 +32,7 @@ DistributedMatrix<T> distribute_cut(const MatrixState<T>& beside, plan::Stored<T
     options.alignment = RowAlignment::row;
     options.balance = Balance::nonzeros;
     options.determinism = beside.options.determinism;
-    options.expected_applies = beside.options.expected_applies;
+    options.expected_applies = cut.expected_applies > 0 ? cut.expected_applies : beside.options.expected_applies;
     options.transposed = transposed;
     return detail::MatrixAccess::handle(distribute(beside.runtime, stored, options));
 }

@@ -25,6 +25,9 @@ using detail::MatrixState;
 
 /// The largest matrix that is inverted where coarsening stalls.
 constexpr std::int64_t most_inverted = 4096;
+/// Applies that P and R are distributed for: so few that they are multiplied from the CSR arrays that products of
+/// matrices take. Another format would double what they take, for a small part of a cycle.
+constexpr std::int64_t from_csr = 1;
 /// A coarser matrix with more than this share of the rows is not worth its level.
 constexpr double least_coarsening = 0.9;
 
@@ -202,14 +205,15 @@ bool Hierarchy<T>::coarsen(std::size_t number)
         // The cut of R's rows is that of all there is of the coarser level: on as many devices as pay, of those that
         // have rows here.
         const std::vector<std::int64_t>& fine_slices = distributed::x_side(fine, true).slices;
-        level.r =
-            distributed::distribute_cut(fine, level.transfer->r(), {{}, fine_slices, fine.plan.devices == 1 ? 1 : 0});
+        level.r = distributed::distribute_cut(fine, level.transfer->r(),
+                                              {{}, fine_slices, fine.plan.devices == 1 ? 1 : 0, from_csr});
         if (state(level.r).plan.devices > fine.plan.devices) {
-            level.r = distributed::distribute_cut(fine, level.transfer->r(), {{}, fine_slices, fine.plan.devices});
+            level.r =
+                distributed::distribute_cut(fine, level.transfer->r(), {{}, fine_slices, fine.plan.devices, from_csr});
         }
         level.p = distributed::distribute_cut(
             fine, level.transfer->p(),
-            {fine_slices, distributed::x_side(state(level.r), true).slices, fine.plan.devices});
+            {fine_slices, distributed::x_side(state(level.r), true).slices, fine.plan.devices, from_csr});
         level.transfer->keep_distributed();
     });
     TripleProduct<T> galerkin = timed("galerkin", [&] {
