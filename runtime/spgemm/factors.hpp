@@ -32,6 +32,8 @@ public:
     /// How often its values were renewed.
     /// \throws Error(usage) if it has none now
     virtual std::int64_t round() const = 0;
+    /// Whether its values are those that were multiplied last, as far as can be seen.
+    virtual bool unchanged() const { return round() == taken; }
     /// Before its values are used, if they were renewed. Every worker of the job calls it.
     virtual void refresh(engine::Worker& worker, engine::Rendezvous& meeting) = 0;
 

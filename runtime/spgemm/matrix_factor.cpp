@@ -221,6 +221,8 @@ public:
         this->parts = rows_->parts;
     }
     std::int64_t round() const override { return matrix_->round; }
+    /// Borrowed values may be written without a word.
+    bool unchanged() const override { return !matrix_->options.borrow && ResidentFactor<T>::unchanged(); }
     void refresh(engine::Worker& worker, engine::Rendezvous& meeting) override { rows_->refresh(worker, meeting); }
 
 private:

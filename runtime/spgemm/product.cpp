@@ -313,6 +313,13 @@ void compute(ProductState<T>& state, T alpha)
 }
 
 template <class T>
+bool is_current(const ProductState<T>& state)
+{
+    const auto unchanged = [](const auto& factor) { return !factor || factor->unchanged(); };
+    return state.computed && unchanged(state.factors.resident_a) && unchanged(state.factors.resident_b);
+}
+
+template <class T>
 void update_values(ProductState<T>& state, const T* a_values, const T* b_values)
 {
     Factors<T>& factors = state.factors;
@@ -348,6 +355,7 @@ void update_values(ProductState<T>& state, const T* a_values, const T* b_values)
     template std::vector<double> on_devices<T>(ProductState<T>&, const DeviceBody<T>&, bool); \
     template void build(ProductState<T>&);                                                    \
     template void compute(ProductState<T>&, T);                                               \
+    template bool is_current(const ProductState<T>&);                                         \
     template void update_values(ProductState<T>&, const T*, const T*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE

@@ -76,6 +76,10 @@ void build(ProductState<T>& state);
 template <class T>
 void compute(ProductState<T>& state, T alpha);
 
+/// Whether C has been computed from the values that its factors on the devices have now.
+template <class T>
+bool is_current(const ProductState<T>& state);
+
 /// New values of the caller's arrays; null: as before.
 /// \throws Error(usage) for a factor that is on the devices, unless it was made of arrays in GPU memory
 template <class T>

@@ -5,6 +5,7 @@
 #include "core/value_types.hpp"
 #include "runtime/matrix/matrix_state.hpp"
 #include "runtime/node/node.hpp"
+#include "runtime/spgemm/product.hpp"
 
 namespace rmsp {
 
@@ -45,7 +46,7 @@ void TripleProduct<T>::renew(const T* a_values)
     if (a_values != nullptr) {
         ap_.update_values(a_values, nullptr);
     }
-    if (a_values != nullptr || outdated_) {
+    if (a_values != nullptr || (outdated_ && !spgemm::is_current(*detail::ProductAccess::state(ap_)))) {
         ap_.compute();
     }
     rap_.compute();
