@@ -116,8 +116,8 @@ struct PreconditionerInfo {
 /// All of them. The names are those of SolverOptions::preconditioner; "none", the first one, does nothing.
 RMSP_API std::span<const PreconditionerInfo> list_preconditioners() noexcept;
 
-/// A preconditioner for a matrix, which it shares; made on the host by all threads, from the values that the devices
-/// hold. Null for "none". Blocks.
+/// A preconditioner for a matrix, which it shares; made from the values that the devices hold, on the host by all
+/// threads, or, of amg and sa-amg, where one GPU has all rows. Null for "none". Blocks.
 /// \throws Error(usage) for an unknown name or option, a matrix that is not square, and factors that do not exist: a
 ///         pivot of schwarz-ilu0 is zero, or one of schwarz-ic0 not positive, with the largest shift too;
 ///         Error(out_of_memory)
