@@ -60,9 +60,10 @@ TEST_P(Apply, RowsOfALongHostVectorLeaveInStretches)
     const bool gpus = runtime_->devices().front().kind == DeviceKind::cuda;
     DistributeOptions options;
     options.alignment = RowAlignment::exact;
-    for (const char* kernel : {"csr-row-vector", "sell", "csr-nnz-split"}) {
-        options.kernel = gpus ? kernel : "auto";
-        check_host_apply(options.kernel.c_str(), a, options);
+    const std::vector<std::string> of_gpus{"csr-row-vector", "sell", "csr-nnz-split"};
+    for (const std::string& kernel : gpus ? of_gpus : std::vector<std::string>{"auto"}) {
+        options.kernel = kernel;
+        check_host_apply(kernel.c_str(), a, options);
     }
 }
 
