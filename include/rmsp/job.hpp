@@ -41,15 +41,15 @@ struct JobOptions {
 /// solves, products of matrices, operations on vectors. Inner scopes replace outer ones; they end in reverse order, on
 /// the same thread. `deadline` and `stop` end products with vectors, those of matrices, and solves; what only prepares
 /// or copies is finished.
-class RMSP_API JobScope {
+class JobScope {
 public:
-    explicit JobScope(JobOptions options) noexcept;
-    ~JobScope();
+    RMSP_API explicit JobScope(JobOptions options) noexcept;
+    RMSP_API ~JobScope();
     JobScope(const JobScope&) = delete;
     JobScope& operator=(const JobScope&) = delete;
 
     /// The innermost one of the calling thread; null: none.
-    static const JobOptions* current() noexcept;
+    RMSP_API static const JobOptions* current() noexcept;
 
 private:
     JobOptions options_;
