@@ -58,13 +58,14 @@ __device__ __forceinline__ std::uint32_t next_place(T* counter, bool atomic)
     return static_cast<std::uint32_t>(place);
 }
 
-/// Sum of the warps before this one, of a number of each thread. All threads take part; `sums` is free again after the
-/// next barrier.
+/// Sum of the warps before this one, of a number of each thread. All threads take part, and wait for each other before
+/// `sums` is written.
 template <int Threads>
 __device__ __forceinline__ int block_sum_before(int own, int* sums)
 {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     own = __reduce_add_sync(whole_warp, own);
+    __syncthreads();
     if (threadIdx.x % 32 == 0) {
         sums[warp] = own;
     }

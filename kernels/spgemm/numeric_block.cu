@@ -76,7 +76,6 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     __shared__ int long_rows[batch_size];
     __shared__ int long_count;
     __shared__ int warp_sums[Threads / 32];
-    __shared__ int run_sums[Threads / 32];
     __shared__ PartBegin begins[2];
     const int thread = static_cast<int>(threadIdx.x);
     constexpr bool in_parts = By == Lookup::rank && !Far;
@@ -157,7 +156,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
             for (int i = run_begin + lane; i < run_end; i += 32) {
                 before += __popc(load(source.words + i).mask);
             }
-            before = block_sum_before<Threads>(before, run_sums) + begin.entry;
+            before = block_sum_before<Threads>(before, warp_sums) + begin.entry;
             // Columns go to C side by side from where the sums will be.
             auto* const staged = reinterpret_cast<std::int32_t*>(sums);
             for (int i = run_begin; i < run_end; i += 32) {

@@ -47,7 +47,6 @@ __device__ __forceinline__ void find_part(const RowSource& source, std::int32_t 
             previous = bytes;
         }
     }
-    __syncwarp();
     __syncthreads();
 }
 
