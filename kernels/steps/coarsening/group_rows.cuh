@@ -1,6 +1,5 @@
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,22 +9,17 @@
 /// the same bits: threads look at entries of one row of A at the same time, which add to different entries of the sum.
 namespace rmsp::kernels::cuda::coarsening {
 
-inline constexpr int group = 8;            ///< threads of a row
-inline constexpr int group_threads = 128;  ///< of a block
+inline constexpr int group = 8;  ///< threads of a row
 
 /// One row while a group adds it up. All threads of the group call everything, but place() and entry places.
 template <class Source>
 class GroupRow {
 public:
-    /// `slots`, twice `room` of them, 2 to the power of 32 - `shift`.
-    __device__ GroupRow(const Source& a, std::int32_t* columns, double* values, unsigned short* slots,
-                        std::int32_t room, int shift)
+    __device__ GroupRow(const Source& a, std::int32_t* columns, double* values, std::int32_t room)
         : a_(a),
           columns_(columns),
           values_(values),
-          slots_(slots),
           room_(room),
-          shift_(shift),
           lane_(static_cast<int>(threadIdx.x) % group),
           first_(static_cast<int>(threadIdx.x) % 32 / group * group),
           mask_(((1U << group) - 1) << first_)
@@ -36,10 +30,6 @@ public:
     __device__ std::int32_t extended(std::int64_t row)
     {
         size_ = 0;
-        for (std::int32_t i = lane_; i < 2 * room_; i += group) {
-            slots_[i] = 0;
-        }
-        __syncwarp(mask_);
         const std::int64_t begin = a_.row_ptr[row];
         const std::int64_t end = a_.row_ptr[row + 1];
         for (std::int64_t k = begin; k < end; ++k) {
@@ -85,21 +75,14 @@ public:
     __device__ int first() const { return first_; }
 
 private:
-    /// The upper bits of a product with 2^32 over the golden ratio.
-    __device__ unsigned slot_of(std::int32_t column) const
-    {
-        return static_cast<unsigned>(column) * 0x9e3779b1U >> shift_;
-    }
-    __device__ unsigned next(unsigned slot) const { return (slot + 1) & (2 * static_cast<unsigned>(room_) - 1); }
-    /// size_ where there is none. Slots hold a place and 1, or 0, by linear probing.
+    /// size_ where there is none.
     __device__ std::int32_t place(std::int32_t column) const
     {
-        for (unsigned slot = slot_of(column); slots_[slot] != 0; slot = next(slot)) {
-            if (columns_[slots_[slot] - 1] == column) {
-                return slots_[slot] - 1;
-            }
+        std::int32_t i = 0;
+        while (i < size_ && columns_[i] != column) {
+            ++i;
         }
-        return size_;
+        return i;
     }
     /// Of the group's threads, those where it is so: bit i is thread i's.
     __device__ unsigned where(bool so) const { return (__ballot_sync(mask_, so ? 1 : 0) & mask_) >> first_; }
@@ -118,10 +101,6 @@ private:
             const std::int32_t i = size_ + __popc(all & ((1U << lane_) - 1));
             columns_[i] = point;
             values_[i] = 0;
-            unsigned slot = slot_of(point);
-            while (atomicCAS(slots_ + slot, static_cast<unsigned short>(0), static_cast<unsigned short>(i + 1)) != 0) {
-                slot = next(slot);
-            }
         }
         size_ += added;
         __syncwarp(mask_);
@@ -200,32 +179,28 @@ private:
     Source a_;
     std::int32_t* columns_;
     double* values_;
-    unsigned short* slots_;
     std::int32_t room_;
-    int shift_;
     std::int32_t size_ = 0;
     int lane_;
     int first_;
     unsigned mask_;
 };
 
-/// Rows of P to their places; too_wide[row] = 1 for those that are left, else 0. `room` entries of each group's sum, a
-/// power of two, are in shared memory with a hash table of their columns.
+/// Rows of P to their places; too_wide[row] = 1 for those that are left, else 0. `room` entries of each group's sum are
+/// in shared memory.
 template <class T, class Source>
-__global__ void __launch_bounds__(group_threads)
-    extended_kernel(Source a, std::int64_t rows, double truncation, std::int64_t most, std::int32_t room, int shift,
+__global__ void __launch_bounds__(threads)
+    extended_kernel(Source a, std::int64_t rows, double truncation, std::int64_t most, std::int32_t room,
                     const std::int64_t* __restrict__ places, std::int32_t* columns, T* values, std::int32_t* count,
                     std::int32_t* too_wide)
 {
-    constexpr int groups = group_threads / group;
+    constexpr int groups = threads / group;
     extern __shared__ double shared[];
     const int own = static_cast<int>(threadIdx.x) / group;
     double* const sums = shared + std::ptrdiff_t{own} * room;
-    auto* const all_points = reinterpret_cast<std::int32_t*>(shared + std::ptrdiff_t{groups} * room);
-    std::int32_t* const points = all_points + std::ptrdiff_t{own} * room;
-    auto* const all_slots = reinterpret_cast<unsigned short*>(all_points + std::ptrdiff_t{groups} * room);
-    unsigned short* const slots = all_slots + std::ptrdiff_t{own} * 2 * room;
-    GroupRow<Source> group_row(a, points, sums, slots, room, shift);
+    auto* const points =
+        reinterpret_cast<std::int32_t*>(shared + std::ptrdiff_t{groups} * room) + std::ptrdiff_t{own} * room;
+    GroupRow<Source> group_row(a, points, sums, room);
     const unsigned mask = group_row.mask();
     const std::int64_t step = std::int64_t{gridDim.x} * groups;
     for (std::int64_t row = std::int64_t{blockIdx.x} * groups + own; row < rows; row += step) {
@@ -261,16 +236,14 @@ void launch_extended(const Source& a, std::int64_t rows, bool many, double trunc
                      const CsrArrays<T>& to, std::int32_t* count, std::int32_t* too_wide, const Context& context)
 {
     // Rows two steps away of a grid's first matrix, and of those after it.
-    const std::int32_t room = many ? 128 : 64;  // at most 48 KiB a block, which every GPU has
-    constexpr int groups = group_threads / group;
+    const std::int32_t room = many ? 128 : 48;  // at most 48 KiB a block, which every GPU has
+    constexpr int groups = threads / group;
     constexpr std::int64_t blocks_each = 32;  // of a multiprocessor, so that the last ones end together
-    const auto bytes =
-        static_cast<std::size_t>(groups * room) * (sizeof(double) + sizeof(std::int32_t) + 2 * sizeof(unsigned short));
+    const auto bytes = static_cast<std::size_t>(groups * room) * (sizeof(double) + sizeof(std::int32_t));
     const std::int64_t blocks =
         std::min<std::int64_t>((rows + groups - 1) / groups, blocks_each * std::max(context.compute_units, 1));
-    extended_kernel<T, Source><<<static_cast<unsigned>(blocks), group_threads, bytes, stream_of(context)>>>(
-        a, rows, truncation, most, room, 31 - std::countr_zero(static_cast<unsigned>(room)), to.row_ptr.data(),
-        to.col_idx.data(), to.values.data(), count, too_wide);
+    extended_kernel<T, Source><<<static_cast<unsigned>(blocks), threads, bytes, stream_of(context)>>>(
+        a, rows, truncation, most, room, to.row_ptr.data(), to.col_idx.data(), to.values.data(), count, too_wide);
     RMSP_CUDA_CHECK_LAUNCH("extended_kernel");
 }
 
