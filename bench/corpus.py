@@ -256,9 +256,12 @@ def report(options):
         print(f"- WRONG: {name}")
     for _, matrix, precision in ended:
         print(f"- begun and not finished: {matrix}, {precision}")
+    left_out = {}
     for b in everything:
-        if b.get("error_occurred") and not b.get("kernel", "").startswith(options.against):
-            print(f'- not measured: {b["name"]}: {b["error_message"]}')
+        if b.get("error_occurred"):
+            left_out.setdefault(b.get("kernel", b["name"].split("/")[4]), []).append(b)
+    for kernel, those in sorted(left_out.items()):
+        print(f'- not measured: {kernel}, {len(those)} times, first {those[0]["name"]}: {those[0]["error_message"]}')
     cases = {}
     for line in lines:
         of = corpus.get(line["matrix"], {"family": "others", "half": "-"})
