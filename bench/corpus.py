@@ -259,7 +259,7 @@ def report(options):
     left_out = {}
     for b in everything:
         if b.get("error_occurred"):
-            left_out.setdefault(b.get("kernel", b["name"].split("/")[4]), []).append(b)
+            left_out.setdefault(b["name"].split("/")[-1], []).append(b)
     for kernel, those in sorted(left_out.items()):
         print(f'- not measured: {kernel}, {len(those)} times, first {those[0]["name"]}: {those[0]["error_message"]}')
     cases = {}

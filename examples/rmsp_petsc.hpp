@@ -105,29 +105,22 @@ inline PetscErrorCode download(const DistributedVector<double>& from, ::Vec to)
     PetscFunctionReturn(0);
 }
 
-inline PetscErrorCode multiply(Mat shell, ::Vec x, ::Vec y)
+template <bool Transposed>
+PetscErrorCode multiply(Mat shell, ::Vec x, ::Vec y)
 {
     PetscFunctionBegin;
     Product* product = nullptr;
     PetscCall(MatShellGetContext(shell, &product));
     PetscCall(guarded(PETSC_COMM_SELF, [&]() -> PetscErrorCode {
-        PetscCall(upload(x, product->x));
-        product->matrix.apply(1.0, product->x, 0.0, product->y);
-        PetscCall(download(product->y, y));
-        return 0;
-    }));
-    PetscFunctionReturn(0);
-}
-
-inline PetscErrorCode multiply_transposed(Mat shell, ::Vec x, ::Vec y)
-{
-    PetscFunctionBegin;
-    Product* product = nullptr;
-    PetscCall(MatShellGetContext(shell, &product));
-    PetscCall(guarded(PETSC_COMM_SELF, [&]() -> PetscErrorCode {
-        PetscCall(upload(x, product->y));
-        product->matrix.apply_transposed(1.0, product->y, 0.0, product->x);
-        PetscCall(download(product->x, y));
+        auto& from = Transposed ? product->y : product->x;
+        auto& to = Transposed ? product->x : product->y;
+        PetscCall(upload(x, from));
+        if constexpr (Transposed) {
+            product->matrix.apply_transposed(1.0, from, 0.0, to);
+        } else {
+            product->matrix.apply(1.0, from, 0.0, to);
+        }
+        PetscCall(download(to, y));
         return 0;
     }));
     PetscFunctionReturn(0);
@@ -223,8 +216,8 @@ inline PetscErrorCode MatCreateRmsp(const Cluster& cluster, Mat from, Mat* shell
     const auto set = [&](MatOperation operation, auto* f) {
         return MatShellSetOperation(*shell, operation, reinterpret_cast<void (*)()>(f));
     };
-    PetscCall(set(MATOP_MULT, detail::multiply));
-    PetscCall(set(MATOP_MULT_TRANSPOSE, detail::multiply_transposed));
+    PetscCall(set(MATOP_MULT, detail::multiply<false>));
+    PetscCall(set(MATOP_MULT_TRANSPOSE, detail::multiply<true>));
     PetscCall(set(MATOP_DESTROY, detail::destroy_product));
     if (all_rows == all_cols) {
         PetscCall(set(MATOP_GET_DIAGONAL, detail::get_diagonal));

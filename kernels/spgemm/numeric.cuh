@@ -58,8 +58,8 @@ __device__ __forceinline__ std::uint32_t next_place(T* counter, bool atomic)
     return static_cast<std::uint32_t>(place);
 }
 
-/// Sum of the warps before this one, of a number of each thread. All threads take part, and wait for each other before
-/// `sums` is written.
+/// Sum of the warps before this one, of a number of each thread. All threads take part; `sums` may be read still
+/// when it is called.
 template <int Threads>
 __device__ __forceinline__ int block_sum_before(int own, int* sums)
 {

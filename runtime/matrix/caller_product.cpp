@@ -115,7 +115,7 @@ std::array<std::shared_ptr<VectorState<T>>, 2> scratch_of(MatrixState<T>& matrix
 template <class T>
 int gpu_of_operands(const MatrixState<T>& matrix, bool of_transpose, const T* x, const T* y)
 {
-    int gpu = engine::gpu_of(y);
+    int gpu = -1;
     for (const auto& [name, array, size] : {std::tuple{"x", x, x_side(matrix, of_transpose).size()},
                                             std::tuple{"y", y, x_side(matrix, !of_transpose).size()}}) {
         const int of_array = engine::gpu_of(array);
@@ -124,7 +124,7 @@ int gpu_of_operands(const MatrixState<T>& matrix, bool of_transpose, const T* x,
                         fmt::format("{} {}: streams order products of arrays in the memory of GPUs, on GPUs", name,
                                     of_array < 0 ? "is in host memory" : "is for devices of the host"));
         }
-        gpu = gpu < 0 ? of_array : gpu;
+        gpu = of_array >= 0 ? of_array : gpu;
     }
     return gpu;
 }
