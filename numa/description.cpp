@@ -9,12 +9,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <rmsp/error.hpp>
 
 #include "core/edit_distance.hpp"
-#include "core/toml_depth.hpp"
+#include "core/toml.hpp"
 #include "numa/cores.hpp"
 #include "numa/hwloc_topology.hpp"
 
@@ -273,15 +272,10 @@ std::string quoted(std::string_view value)
 
 Topology parse_description(std::string_view text, const std::string& name)
 {
-    if (const auto deep = core::too_deep_toml(text)) {
-        throw Error(ErrorCode::io, fmt::format("{}:{}:{}: more than {} tables or lists in each other", name, deep->line,
-                                               deep->column, core::most_toml_levels));
-    }
     try {
-        return DescriptionReader(name).read(toml::parse(text, name));
-    } catch (const toml::parse_error& error) {
-        throw Error(ErrorCode::io, fmt::format("{}:{}:{}: {}", name, error.source().begin.line,
-                                               error.source().begin.column, error.description()));
+        return DescriptionReader(name).read(core::parse_toml(text));
+    } catch (const core::TomlError& error) {
+        throw Error(ErrorCode::io, fmt::format("{}:{}:{}: {}", name, error.line, error.column, error.what()));
     }
 }
 

@@ -114,7 +114,8 @@ struct PreconditionerInfo {
     bool definite = false;   ///< M is positive definite where A is, as conjugate gradients need it
 };
 /// All of them. The names are those of SolverOptions::preconditioner; "none", the first one, does nothing.
-RMSP_API std::span<const PreconditionerInfo> list_preconditioners() noexcept;
+/// \throws std::bad_alloc in the first call
+RMSP_API std::span<const PreconditionerInfo> list_preconditioners();
 
 /// A preconditioner for a matrix, which it shares; made from the values that the devices hold, on the host by all
 /// threads, or, of amg and sa-amg, where one GPU has all rows. Null for "none". Blocks.

@@ -42,8 +42,8 @@ struct SolverInfo {
     bool transposed = false;       ///< multiplies by A^T, and the preconditioner's transpose, as well
     bool rectangular = false;      ///< minimises |b - A x| of matrices that need not be square
 };
-/// All methods. The names are those of SolverOptions::method.
-RMSP_API std::span<const SolverInfo> list_solvers() noexcept;
+/// All methods. The names are those of SolverOptions::method. \throws std::bad_alloc in the first call
+RMSP_API std::span<const SolverInfo> list_solvers();
 
 /// What the callback of a solve is told.
 struct SolverProgress {

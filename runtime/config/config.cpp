@@ -11,10 +11,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <core/edit_distance.hpp>
-#include <core/toml_depth.hpp>
+#include <core/toml.hpp>
 
 #include "runtime/config/config_keys.hpp"
 
@@ -232,15 +231,11 @@ void apply_file(const std::vector<Key>& keys, const std::string& text, const std
     };
     const auto where = [&](const toml::node& node) { return position(node.source()); };
 
-    if (const auto deep = core::too_deep_toml(text)) {
-        fail(fmt::format("{}:{}:{}", name, deep->line, deep->column),
-             fmt::format("more than {} tables, lists or parts of a name in each other", core::most_toml_levels));
-    }
     toml::table root;
     try {
-        root = toml::parse(text);
-    } catch (const toml::parse_error& e) {
-        fail(position(e.source()), std::string(e.description()));
+        root = core::parse_toml(text);
+    } catch (const core::TomlError& e) {
+        fail(fmt::format("{}:{}:{}", name, e.line, e.column), e.what());
     }
     const std::vector<std::string> sections = sections_of(keys);
     for (const auto& [section, content] : root) {
@@ -302,10 +297,8 @@ toml::table parse_value(const Key& key, std::string_view text, const std::string
     toml::table parsed;
     try {
         document.insert(0, "v = ");
-        if (!core::too_deep_toml(document)) {
-            parsed = toml::parse(document);
-        }
-    } catch (const toml::parse_error&) {
+        parsed = core::parse_toml(document);
+    } catch (const core::TomlError&) {
         parsed.clear();
     }
     // More than one entry: the value held a line break and a further key.

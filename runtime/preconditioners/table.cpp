@@ -182,7 +182,7 @@ std::vector<double> rigid_body_modes(int dimensions, std::span<const double> coo
     return {modes.values.begin(), modes.values.end()};
 }
 
-std::span<const PreconditionerInfo> list_preconditioners() noexcept
+std::span<const PreconditionerInfo> list_preconditioners()
 {
     static const auto all = [] {
         std::vector<PreconditionerInfo> infos;

@@ -116,7 +116,7 @@ RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace solvers
 
-std::span<const SolverInfo> list_solvers() noexcept
+std::span<const SolverInfo> list_solvers()
 {
     static const auto all = [] {
         std::vector<SolverInfo> infos;

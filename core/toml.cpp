@@ -1,7 +1,9 @@
-#include "core/toml_depth.hpp"
+#include "core/toml.hpp"
 
 #include <algorithm>
 #include <cstddef>
+
+#include <fmt/format.h>
 
 namespace rmsp::core {
 namespace {
@@ -25,14 +27,13 @@ std::size_t end_of_string(std::string_view text, std::size_t at) noexcept
     return text.size();
 }
 
-}  // namespace
-
-std::optional<TextPosition> too_deep_toml(std::string_view text) noexcept
+/// \throws TomlError where a document goes deeper than most_toml_levels
+void check_depth(std::string_view text)
 {
     int open = 0;
     int parts = 0;
     std::size_t line_begin = 0;
-    TextPosition position;
+    std::int64_t line = 1;
     for (std::size_t i = 0; i < text.size(); ++i) {
         switch (text[i]) {
             case '#':
@@ -42,7 +43,7 @@ std::optional<TextPosition> too_deep_toml(std::string_view text) noexcept
             case '\'':
                 for (const std::size_t end = end_of_string(text, i); i + 1 < end; ++i) {
                     if (text[i] == '\n') {
-                        ++position.line;
+                        ++line;
                         line_begin = i + 1;
                     }
                 }
@@ -65,7 +66,7 @@ std::optional<TextPosition> too_deep_toml(std::string_view text) noexcept
                 parts = 0;
                 break;
             case '\n':
-                ++position.line;
+                ++line;
                 line_begin = i + 1;
                 parts = 0;
                 break;
@@ -73,11 +74,29 @@ std::optional<TextPosition> too_deep_toml(std::string_view text) noexcept
                 break;
         }
         if (open > most_toml_levels || parts > most_toml_levels) {
-            position.column = static_cast<std::int64_t>(i - line_begin) + 1;
-            return position;
+            throw TomlError(line, static_cast<std::int64_t>(i - line_begin) + 1,
+                            fmt::format("more than {} tables, lists or parts of a name in each other", most_toml_levels));
         }
     }
-    return std::nullopt;
+}
+
+}  // namespace
+
+toml::table parse_toml(std::string_view text)
+{
+    check_depth(text);
+    try {
+        return toml::parse(text);
+    } catch (const toml::parse_error&) {
+        // Perhaps for lack of memory: a number is called malformed if the stream that reads it gets none.
+    }
+    try {
+        return toml::parse(text);
+    } catch (const toml::parse_error& e) {
+        const toml::source_position at = e.source().begin;
+        throw TomlError(static_cast<std::int64_t>(at.line), static_cast<std::int64_t>(at.column),
+                        std::string(e.description()));
+    }
 }
 
 }  // namespace rmsp::core
