@@ -74,8 +74,9 @@ void check_depth(std::string_view text)
                 break;
         }
         if (open > most_toml_levels || parts > most_toml_levels) {
-            throw TomlError(line, static_cast<std::int64_t>(i - line_begin) + 1,
-                            fmt::format("more than {} tables, lists or parts of a name in each other", most_toml_levels));
+            throw TomlError(
+                line, static_cast<std::int64_t>(i - line_begin) + 1,
+                fmt::format("more than {} tables, lists or parts of a name in each other", most_toml_levels));
         }
     }
 }

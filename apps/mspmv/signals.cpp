@@ -98,8 +98,13 @@ void end_of_a_library() noexcept
 void expect_return_of_main()
 {
     std::set_terminate(last_resort);
-    if (std::atexit(end_of_a_library) != 0) {
-        throw std::bad_alloc();
+    // Several threads may call exit() at a time, and each call takes the next of the functions that are left: once for
+    // each thread, so that none comes to the destructors while others still run.
+    constexpr int most_threads_at_once = 64;
+    for (int i = 0; i < most_threads_at_once; ++i) {
+        if (std::atexit(end_of_a_library) != 0) {
+            throw std::bad_alloc();
+        }
     }
 }
 
