@@ -105,14 +105,20 @@ void check_converged(const CsrMatrix<double>& a, const std::vector<double>& b, c
     EXPECT_LE(normal, 1.1e-8 * norm * residual + norm * rounding);
 }
 
-class RandomSystems : public testing::TestWithParam<const char*> {};
+struct Machine {
+    const char* name;
+    const char* devices;
+    int systems;  ///< of each kind and method
+};
+
+class RandomSystems : public testing::TestWithParam<Machine> {};
 
 TEST_P(RandomSystems, NeverWronglyConverged)
 {
     RuntimeOptions machine;
-    machine.devices = GetParam();
+    machine.devices = GetParam().devices;
     Runtime runtime(machine);
-    constexpr int systems = sanitized ? 3 : 30;  // of each kind and method
+    const int systems = GetParam().systems;
     constexpr std::int64_t most_iterations = 60;
     for (int kind = 0; kind < static_cast<int>(Kind::count); ++kind) {
         for (const SolverInfo& info : list_solvers()) {
@@ -150,8 +156,11 @@ TEST_P(RandomSystems, NeverWronglyConverged)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RandomSystems, testing::Values("host:1", "host:2"),
-                         [](const auto& p) { return p.index == 0 ? "host_1" : "host_2"; });
+// On two devices nearly all the time goes to hand-overs between their threads, the more the busier the machine is.
+INSTANTIATE_TEST_SUITE_P(All, RandomSystems,
+                         testing::Values(Machine{"host_1", "host:1", sanitized ? 3 : 70},
+                                         Machine{"host_2", "host:2", sanitized ? 2 : 5}),
+                         [](const auto& p) { return p.param.name; });
 
 }  // namespace
 }  // namespace rmsp::test
