@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <rmsp/partition.hpp>
+
 namespace rmsp::cluster {
 namespace {
 
@@ -10,16 +12,17 @@ namespace {
 constexpr std::int64_t most_bytes = std::int64_t{1} << 30;
 
 /// The first row of each process, and their number.
-std::vector<std::int64_t> cut_rows(const HostVector<std::int64_t>& row_ptr, int processes)
+template <class T>
+std::vector<std::int64_t> cut_rows(const CsrMatrix<T>& whole, int processes)
 {
-    std::vector<std::int64_t> cuts{0};
-    for (int p = 1; p <= processes; ++p) {
-        const std::int64_t share = row_ptr.back() / processes * p + row_ptr.back() % processes * p / processes;
-        const auto at = std::lower_bound(row_ptr.begin(), row_ptr.end(), share);
-        cuts.push_back(std::max<std::int64_t>(cuts.back(), at - row_ptr.begin()));
+    PartitionOptions options;
+    options.alignment = RowAlignment::row;
+    std::vector<std::int64_t> cuts;
+    for (const PartialCsr& part :
+         partition_csr(whole.rows, whole.cols, whole.view().row_ptr, processes, options).parts) {
+        cuts.push_back(part.first_owned_row());
     }
-    // Empty rows at the end are the last one's.
-    cuts.back() = static_cast<std::int64_t>(row_ptr.size()) - 1;
+    cuts.push_back(whole.rows);
     return cuts;
 }
 
@@ -66,7 +69,7 @@ ClusterRows<T> scatter_rows(Communicator& processes, const CsrMatrix<T>& whole)
         validate(whole.view());
     }
     const std::vector<std::int64_t> cuts =
-        first ? cut_rows(whole.row_ptr, processes.size()) : std::vector<std::int64_t>(size + 1);
+        first ? cut_rows(whole, processes.size()) : std::vector<std::int64_t>(size + 1);
     // What each needs to make room: first row, rows, nonzeros, columns, their type.
     std::vector<std::int64_t> sizes(5 * size);
     for (std::size_t p = 0; first && p < size; ++p) {

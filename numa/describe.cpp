@@ -78,6 +78,11 @@ std::string describe(const Topology& topology, const std::vector<Placement>& pla
         out += table(rows);
     }
 
+    if (const Network& network = topology.network; network.adapters > 0) {
+        out += fmt::format("\nNetwork: {} adapter{} of {} GB/s, {} us a message\n", network.adapters,
+                           network.adapters == 1 ? "" : "s", network.bandwidth_gbs, network.latency_us);
+    }
+
     if (!placements.empty()) {
         out += "\nPlacement\n";
         rows = {{"device", "node", "first", "hardware threads", "reason"}};

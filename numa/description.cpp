@@ -30,6 +30,8 @@ constexpr std::int64_t max_threads_per_core = 16;
 constexpr std::int64_t max_os_node = 4095;
 constexpr double max_memory_gib = 1 << 24;
 constexpr double max_memory_gbs = 1 << 20;
+constexpr std::int64_t max_adapters = 1024;
+constexpr double max_latency_us = 1e6;
 
 constexpr double bytes_per_gib = 1024.0 * 1024.0 * 1024.0;
 
@@ -63,7 +65,7 @@ public:
 
     Topology read(const toml::table& root)
     {
-        check_keys(root, "the top level", {"name", "hwloc", "node", "gpu"});
+        check_keys(root, "the top level", {"name", "hwloc", "node", "gpu", "network"});
         const toml::node* const synthetic = root.get("hwloc");
         const toml::node* const nodes = root.get("node");
         if ((synthetic == nullptr) == (nodes == nullptr)) {
@@ -82,6 +84,9 @@ public:
             for (const toml::table* gpu : tables(*gpus, "gpu")) {
                 topology.gpus.push_back(read_gpu(*gpu, static_cast<int>(topology.gpus.size()), topology.nodes.size()));
             }
+        }
+        if (const toml::node* const network = root.get("network"); network != nullptr) {
+            topology.network = read_network(*network);
         }
         return topology;
     }
@@ -247,6 +252,27 @@ private:
         return gpu;
     }
 
+    Network read_network(const toml::node& node) const
+    {
+        const toml::table* const table = node.as_table();
+        if (table == nullptr) {
+            fail(node, "`network` must be a table");
+        }
+        check_keys(*table, "[network]", {"bandwidth_gbs", "adapters", "latency_us"});
+        Network network;
+        network.bandwidth_gbs = real(*table, "bandwidth_gbs", max_memory_gbs);
+        network.adapters = static_cast<int>(number(*table, "adapters", 1, max_adapters).value_or(1));
+        network.latency_us = real(*table, "latency_us", max_latency_us);
+        for (const auto& [key, value] :
+             {std::pair{"bandwidth_gbs", network.bandwidth_gbs}, std::pair{"latency_us", network.latency_us}}) {
+            if (!(value > 0)) {
+                const toml::node* const at = table->get(key);
+                fail(at != nullptr ? *at : node, fmt::format("[network] needs `{}`, above 0", key));
+            }
+        }
+        return network;
+    }
+
     const std::string& name_;
     std::set<int> pus_;
     std::set<int> os_nodes_;
@@ -317,6 +343,10 @@ std::string Topology::to_toml() const
             out += fmt::format("node = {}\n", gpu.numa_node);
         }
         out += fmt::format("node_source = {}\n", numa::quoted(gpu.numa_source));
+    }
+    if (network.adapters > 0) {
+        out += fmt::format("\n[network]\nbandwidth_gbs = {}\nadapters = {}\nlatency_us = {}\n", network.bandwidth_gbs,
+                           network.adapters, network.latency_us);
     }
     return out;
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 
 namespace rmsp::mspmv {
@@ -26,7 +27,8 @@ void ConfigOptions::add_others(CLI::App& command, bool verifies)
     add_text(command, "--json", json, "FILE",
              "also write the report as JSON; - : to standard output, the table to standard error");
     add_text(command, "--topology", topology, "FILE", "plan for the machine that this file describes; with --dry-run");
-    add_text(command, "--machine", machine, "NAME", "plan for this one of mspmv machines; with --dry-run");
+    add_text(command, "--machine", machine, "NAME",
+             "plan for this one of mspmv machines, or several of it (\"16 x dgx-h200\"); with --dry-run");
     command.add_flag("--dry-run", dry_run, "print the plan and compute nothing");
     if (verifies) {
         command.add_flag("--no-verify", no_verify, "do not check what was computed");
@@ -79,7 +81,14 @@ Config configuration(const ConfigOptions& options, const char* command,
                                 config.runtime.topology));
     }
     if (options.dry_run && !config.runtime.machine.empty()) {
-        config.runtime.topology = machine_file(config.runtime.machine);
+        const NamedMachine machine = machine_named(config.runtime.machine);
+        const bool is_file = machine.nodes && machine.name.ends_with(".toml");
+        config.runtime.topology = is_file ? machine.name : machine_file(machine.name);
+        if (machine.nodes && std::string_view(command) != "run" && std::string_view(command) != "solve") {
+            throw Error(ErrorCode::usage,
+                        fmt::format("machine \"{}\": mspmv {} plans for one, run and solve for several",
+                                    config.runtime.machine, command));
+        }
     }
     require_writable(config.output.json);
     return config;

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "apps/mspmv/cluster_plan.hpp"
 #include "apps/mspmv/generated_size.hpp"
+#include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/vectors.hpp"
 
 namespace rmsp::mspmv {
@@ -138,6 +142,60 @@ Plan extrapolated(Plan plan, const Plan& small, const GeneratedSize& whole)
     return plan;
 }
 
+/// What one process of a cluster has: its own columns come first, then its ghosts, each once.
+template <class T>
+CsrMatrix<T> rows_of_node(const CsrMatrix<T>& a, const NodeCuts& cuts, int node)
+{
+    const std::vector<std::int64_t> ghosts = ghost_columns(a, cuts, node);
+    const auto i = static_cast<std::size_t>(node);
+    const std::int64_t first = cuts.cols[i];
+    const std::int64_t own = cuts.cols[i + 1] - first;
+    const auto begin = a.row_ptr.begin() + cuts.rows[i];
+    const auto end = a.row_ptr.begin() + cuts.rows[i + 1] + 1;
+    CsrMatrix<T> rows;
+    rows.rows = cuts.rows[i + 1] - cuts.rows[i];
+    rows.cols = own + static_cast<std::int64_t>(ghosts.size());
+    rows.row_ptr.assign(begin, end);
+    for (std::int64_t& at : rows.row_ptr) {
+        at -= *begin;
+    }
+    rows.values.assign(a.values.begin() + *begin, a.values.begin() + *(end - 1));
+    HostVector<std::int64_t> columns(rows.values.size());
+    a.view().col_idx.visit([&](const auto* of) {
+        std::transform(of + *begin, of + *(end - 1), columns.begin(), [&](std::int64_t column) {
+            return column >= first && column < first + own
+                       ? column - first
+                       : own + (std::lower_bound(ghosts.begin(), ghosts.end(), column) - ghosts.begin());
+        });
+    });
+    rows.col_idx = std::move(columns);
+    return rows;
+}
+
+/// What mspmv-mpi does not do is not planned either.
+void require_cluster(const Config& config, const Topology& topology)
+{
+    const std::string& machine = config.runtime.machine;
+    if (topology.network.adapters == 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{}: the description of this machine has no [network] to join several by; a file with "
+                                "one may be put beside it (docs/topology.md)",
+                                machine));
+    }
+    const auto refuse = [&](const char* key, const std::string& value, const char* why) {
+        throw Error(ErrorCode::usage, fmt::format("{}: {} is \"{}\", but a cluster {}", machine, key, value, why));
+    };
+    if (config.matrix.format != "csr" && config.matrix.format != "auto") {
+        refuse("matrix.format", config.matrix.format, "multiplies csr");
+    }
+    if (config.run.mode != "resident") {
+        refuse("run.mode", config.run.mode, "keeps matrices on the devices");
+    }
+    if (config.solver.inner != "none") {
+        refuse("solver.inner", config.solver.inner, "has no inner solver");
+    }
+}
+
 /// \param plan  for as many devices as its argument says; 0: as the options say
 template <class F>
 Plan with_predictions(const Runtime& runtime, const DistributeOptions& options, const F& plan)
@@ -156,52 +214,183 @@ Plan with_predictions(const Runtime& runtime, const DistributeOptions& options, 
     return result;
 }
 
+template <class T>
+class Planning {
+public:
+    Planning(const Config& config, Runtime& runtime, const DistributeOptions& options, const PlannerOf<T>& planner,
+             std::vector<std::string>& notes)
+        : config_(config), runtime_(runtime), options_(options), planner_(planner), notes_(notes)
+    {
+    }
+
+    Plan of_one() const
+    {
+        if (const auto whole = generated_size(config_.matrix); is_large(whole)) {
+            return of_samples(load_samples(config_.matrix, *whole), *whole);
+        }
+        return of_matrix(load(config_.matrix).matrix);
+    }
+
+    /// \param solves  a step is an iteration, not a product
+    Plan of_cluster(int nodes, bool solves) const
+    {
+        const auto whole = generated_size(config_.matrix);
+        return is_large(whole) ? of_large_cluster(nodes, solves, *whole) : of_counted_cluster(nodes, solves);
+    }
+
+private:
+    using Samples = std::array<NumberedMatrix<T>, 2>;
+
+    static bool is_large(const std::optional<GeneratedSize>& whole)
+    {
+        return whole && whole->nonzeros > most_generated;
+    }
+
+    NumberedMatrix<T> load(const Config::Matrix& matrix) const { return load_numbered<T>(matrix, options_.progress); }
+
+    Samples load_samples(const Config::Matrix& matrix, const GeneratedSize& whole) const
+    {
+        Samples samples{load(shrunk(matrix, large_sample / 2 / whole.nonzeros)),
+                        load(shrunk(matrix, large_sample / whole.nonzeros))};
+        if (samples[0].matrix.nnz() == samples[1].matrix.nnz()) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("{}: no smaller matrices of this shape to plan by", matrix.generate));
+        }
+        return samples;
+    }
+
+    Plan on(const Planner& plan, int devices) const
+    {
+        DistributeOptions some = options_;
+        some.devices = devices;
+        return plan(some);
+    }
+
+    Plan of_matrix(const CsrMatrix<T>& matrix) const
+    {
+        const Planner plan = planner_(matrix);
+        return with_predictions(runtime_, options_, [&](int devices) { return on(plan, devices); });
+    }
+
+    Plan of_samples(const Samples& samples, const GeneratedSize& whole) const
+    {
+        notes_.push_back(fmt::format(
+            "planned from two samples of the same kind, of {} and {} nonzeros: what depends on the size of the matrix "
+            "is extrapolated",
+            samples[0].matrix.nnz(), samples[1].matrix.nnz()));
+        const std::array<Planner, 2> plans{planner_(samples[0].matrix), planner_(samples[1].matrix)};
+        const auto all = static_cast<int>(runtime_.devices().size());
+        return with_predictions(runtime_, options_, [&](int devices) {
+            // A small matrix may be faster on few devices; the whole is not small.
+            const int used = devices > 0 ? devices : options_.mode == Mode::streamed ? 0 : all;
+            return extrapolated(on(plans[1], used), on(plans[0], used), whole);
+        });
+    }
+
+    /// The rows of the node that receives most are planned.
+    Plan of_counted_cluster(int nodes, bool solves) const
+    {
+        const NumberedMatrix<T> loaded = load(config_.matrix);
+        const CsrMatrix<T>& a = loaded.matrix;
+        const std::vector<NodeExchange> exchanges = count_exchange(a, nodes);
+        const auto busiest = std::max_element(
+            exchanges.begin(), exchanges.end(),
+            [](const NodeExchange& one, const NodeExchange& other) { return one.ghosts < other.ghosts; });
+        Plan plan = of_matrix(rows_of_node(a, cut_for_nodes(a, nodes), static_cast<int>(busiest - exchanges.begin())));
+        plan.cluster =
+            cluster_of(nodes, {static_cast<double>(a.rows), static_cast<double>(a.cols), static_cast<double>(a.nnz())});
+        plan.cluster.most_nonzeros = a.nnz();
+        plan.cluster.counted = "counted in the matrix; with more rows as with these";
+        predict(plan, counted_exchange(a, nodes), solves);
+        return plan;
+    }
+
+    Plan of_large_cluster(int nodes, bool solves, const GeneratedSize& whole) const
+    {
+        const auto share = static_cast<double>(nodes);
+        const GeneratedSize part{whole.rows / share, whole.cols / share, whole.nonzeros / share};
+        const Config::Matrix block = block_of_rows(config_.matrix, nodes);
+        Plan plan;
+        std::int64_t most = 0;
+        if (is_large(part)) {
+            const Samples samples = load_samples(block, part);
+            plan = of_samples(samples, part);
+            most = samples[1].matrix.nnz();
+        } else {
+            const NumberedMatrix<T> loaded = load(block);
+            plan = of_matrix(loaded.matrix);
+            most = loaded.matrix.nnz();
+        }
+        plan.cluster = cluster_of(nodes, whole);
+        if (const auto shifted = shifted_exchange(config_.matrix)) {
+            plan.cluster.most_nonzeros = most;
+            plan.cluster.counted = "found by shifting a node's rows by the offsets of their columns";
+            predict(plan, *shifted, solves);
+            return plan;
+        }
+        const Samples samples = load_samples(config_.matrix, whole);
+        plan.cluster.most_nonzeros = std::max(most, samples[1].matrix.nnz());
+        plan.cluster.counted = fmt::format(
+            "counted in two samples of {} and {} rows, and more by the power of the rows that leads from one to the "
+            "other",
+            samples[0].matrix.rows, samples[1].matrix.rows);
+        predict(plan, sampled_exchange(samples[0].matrix, samples[1].matrix), solves);
+        return plan;
+    }
+
+    ClusterPlan cluster_of(int nodes, const GeneratedSize& whole) const
+    {
+        ClusterPlan cluster;
+        cluster.nodes = nodes;
+        cluster.network = runtime_.topology().network;
+        cluster.rows = whole.rows;
+        cluster.cols = whole.cols;
+        cluster.nnz = whole.nonzeros;
+        return cluster;
+    }
+
+    void predict(Plan& plan, const ExchangeModel& exchange, bool solves) const
+    {
+        ClusterPlan& cluster = plan.cluster;
+        const StepCounts counts =
+            solves ? count_steps(config_, cluster.nnz / std::max(1.0, cluster.rows)) : StepCounts{};
+        cluster.step = solves ? "iteration of " + config_.solver.method : "product";
+        cluster.products = counts.products;
+        cluster.sums = counts.sums;
+        cluster.vector_bytes = counts.vector_bytes;
+        predict_cluster(plan, exchange);
+    }
+
+    const Config& config_;
+    Runtime& runtime_;
+    const DistributeOptions& options_;
+    const PlannerOf<T>& planner_;
+    std::vector<std::string>& notes_;
+};
+
 }  // namespace
 
 template <class T>
-Plan dry_plan(const Config& config, Runtime& runtime, const DistributeOptions& options, const PlannerOf<T>& planner,
-              std::vector<std::string>& notes)
+Plan dry_plan(const Config& config, Runtime& runtime, DistributeOptions options, const PlannerOf<T>& planner,
+              std::vector<std::string>& notes, bool solves)
 {
     if (config.runtime.topology.empty() && options.mode == Mode::resident) {
         runtime.measure_limits();
     }
-    const auto on = [&](const Planner& plan, int devices) {
-        DistributeOptions some = options;
-        some.devices = devices;
-        return plan(some);
-    };
-    const auto whole = generated_size(config.matrix);
-    if (!whole || whole->nonzeros <= most_generated) {
-        const NumberedMatrix<T> loaded = load_numbered<T>(config.matrix, options.progress);
-        const Planner plan = planner(loaded.matrix);
-        return with_predictions(runtime, options, [&](int devices) { return on(plan, devices); });
+    const std::optional<int> nodes = machine_named(config.runtime.machine).nodes;
+    if (nodes) {
+        require_cluster(config, runtime.topology());
+        // As the processes of a cluster have it.
+        options.x_layout = Layout::rows;
+        options.alignment = RowAlignment::row;
     }
-    std::array<NumberedMatrix<T>, 2> samples;
-    std::array<Planner, 2> plans;
-    for (std::size_t i = 0; i < samples.size(); ++i) {
-        const double nonzeros = i == 0 ? large_sample / 2 : large_sample;
-        samples[i] = load_numbered<T>(shrunk(config.matrix, nonzeros / whole->nonzeros), options.progress);
-        plans[i] = planner(samples[i].matrix);
-    }
-    if (samples[0].matrix.nnz() == samples[1].matrix.nnz()) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("{}: no smaller matrices of this shape to plan by", config.matrix.generate));
-    }
-    notes.push_back(fmt::format(
-        "planned from two samples of the same kind, of {} and {} nonzeros: what depends on the size of the matrix is "
-        "extrapolated",
-        samples[0].matrix.nnz(), samples[1].matrix.nnz()));
-    const auto all = static_cast<int>(runtime.devices().size());
-    return with_predictions(runtime, options, [&](int devices) {
-        // A small matrix may be faster on few devices; the whole is not small.
-        const int used = devices > 0 ? devices : options.mode == Mode::streamed ? 0 : all;
-        return extrapolated(on(plans[1], used), on(plans[0], used), *whole);
-    });
+    const Planning<T> planning(config, runtime, options, planner, notes);
+    return nodes ? planning.of_cluster(*nodes, solves) : planning.of_one();
 }
 
-template Plan dry_plan(const Config&, Runtime&, const DistributeOptions&, const PlannerOf<float>&,
-                       std::vector<std::string>&);
-template Plan dry_plan(const Config&, Runtime&, const DistributeOptions&, const PlannerOf<double>&,
-                       std::vector<std::string>&);
+template Plan dry_plan(const Config&, Runtime&, DistributeOptions, const PlannerOf<float>&, std::vector<std::string>&,
+                       bool);
+template Plan dry_plan(const Config&, Runtime&, DistributeOptions, const PlannerOf<double>&, std::vector<std::string>&,
+                       bool);
 
 }  // namespace rmsp::mspmv

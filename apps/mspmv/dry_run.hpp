@@ -6,8 +6,8 @@
 
 #include <rmsp/config.hpp>
 
-/// Plans of a dry run: on several numbers of devices, and of generated matrices that are too large to be worth
-/// generating.
+/// Plans of a dry run: on several numbers of devices, of generated matrices that are too large to be worth
+/// generating, and of clusters.
 namespace rmsp::mspmv {
 
 /// Plans for one matrix, as often as it is asked to.
@@ -19,9 +19,12 @@ using PlannerOf = std::function<Planner(const CsrMatrix<T>&)>;
 /// million nonzeros is not made: two of its kind are, of about 1 and 2 million, and what depends on the size is
 /// extrapolated from their plans; a note says so. The bandwidth of this machine's devices is
 /// measured where it is not known.
-/// \throws what load_matrix() and the planner throw
+///
+/// Where the configuration names several machines ("16 x dgx-h200") it is the plan of one of them, with Plan::cluster:
+/// of a product or, if `solves`, of an iteration of the configuration's solver.
+/// \throws what load_matrix() and the planner throw, Error(usage) for what clusters do not do
 template <class T>
-Plan dry_plan(const Config& config, Runtime& runtime, const DistributeOptions& options, const PlannerOf<T>& planner,
-              std::vector<std::string>& notes);
+Plan dry_plan(const Config& config, Runtime& runtime, DistributeOptions options, const PlannerOf<T>& planner,
+              std::vector<std::string>& notes, bool solves = false);
 
 }  // namespace rmsp::mspmv

@@ -78,6 +78,47 @@ std::optional<GeneratedSize> generated_size(const Config::Matrix& config)
     return GeneratedSize{size.rows * block, size.cols * block, size.nonzeros * block * block};
 }
 
+std::vector<std::pair<std::int64_t, std::int64_t>> generated_offsets(const Config::Matrix& config)
+{
+    const Description d = parse(config.generate);
+    if (!generated_size(config)) {
+        return {};
+    }
+    if (d.kind == "banded") {
+        const auto half = std::llround(d.numbers[1]);
+        return {{-half, half}};
+    }
+    if (!is_stencil(d)) {
+        return {};
+    }
+    const auto line = std::llround(d.numbers[0]);
+    const auto plane = line * std::llround(d.numbers[1]);
+    std::vector<std::pair<std::int64_t, std::int64_t>> offsets;
+    for (const std::int64_t z : {-1, 0, 1}) {
+        for (const std::int64_t y : {-1, 0, 1}) {
+            const bool in_line = z == 0 && y == 0;
+            if (d.kind == "stencil27" || z == 0 || y == 0) {
+                const std::int64_t at = z * plane + y * line;
+                const std::int64_t beside = d.kind == "stencil27" || in_line ? 1 : 0;
+                offsets.emplace_back(at - beside, at + beside);
+            }
+        }
+    }
+    return offsets;
+}
+
+Config::Matrix block_of_rows(const Config::Matrix& config, int blocks)
+{
+    const Description d = parse(config.generate);
+    constexpr int fewest_planes = 8;
+    if (!is_stencil(d) || d.numbers[2] < fewest_planes * blocks) {
+        return blocks == 1 ? config : shrunk(config, 1.0 / blocks);
+    }
+    Config::Matrix slab = config;
+    slab.generate = fmt::format("{} {} {} {}", d.kind, d.numbers[0], d.numbers[1], std::round(d.numbers[2] / blocks));
+    return slab;
+}
+
 Config::Matrix shrunk(const Config::Matrix& config, double share)
 {
     Description d = parse(config.generate);

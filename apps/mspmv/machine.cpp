@@ -1,12 +1,14 @@
 #include "apps/mspmv/machine.hpp"
 
 #include <ctime>
+#include <regex>
 
 #include <unistd.h>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <rmsp/error.hpp>
 #include <rmsp/version.hpp>
 
 namespace rmsp::mspmv {
@@ -19,6 +21,23 @@ std::string host_name()
 }
 
 }  // namespace
+
+NamedMachine machine_named(const std::string& text)
+{
+    std::smatch parts;
+    if (!std::regex_match(text, parts, std::regex(R"(\s*(\d+)\s*x\s+(\S.*))"))) {
+        return {text, {}};
+    }
+    constexpr int most = 1'000'000;
+    const std::string number = parts[1];
+    // More digits than the largest has are out of range, and of the type.
+    const int nodes = number.size() > 7 ? most + 1 : std::stoi(number);
+    if (nodes < 1 || nodes > most) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("machine \"{}\": from 1 to {} of them can be planned for", text, most));
+    }
+    return {parts[2], nodes};
+}
 
 std::string topology_line(const Topology& topology)
 {

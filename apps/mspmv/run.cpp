@@ -299,7 +299,8 @@ void add_run(CLI::App& app, Action& action)
         "  mspmv run configs/quickstart.toml --matrix matrix.mtx.gz --devices 0,1\n"
         "  mspmv run --matrix matrix.npz --set run.iterations=200 --json report.json\n"
         "  mspmv run --matrix matrix.npz --x x.npy --y y.npy\n"
-        "  mspmv run configs/summit.toml --dry-run");
+        "  mspmv run configs/summit.toml --dry-run\n"
+        "  mspmv run configs/dgx.toml --dry-run --machine \"16 x dgx-h200\"");
     command->callback([&action, options] { action = [options] { return start(*options); }; });
 }
 

@@ -191,7 +191,7 @@ int run(const Config& config, const ConfigOptions& given)
             [&](const CsrMatrix<T>& matrix) -> Planner {
                 return [&](const DistributeOptions& o) { return runtime.plan(matrix.view(), o); };
             },
-            report.notes);
+            report.notes, true);
         load_seconds = seconds_since(begin);
     } else {
         const NumberedMatrix<T> loaded = load_numbered<T>(config.matrix, bar.callback());
@@ -280,7 +280,8 @@ void add_solve(CLI::App& app, Action& action)
         "  mspmv solve configs/solve.toml\n"
         "  mspmv solve --matrix a.mtx.gz --rhs b.npy -o x.npy\n"
         "  mspmv solve configs/solve.toml --method cg --tolerance 1e-12 --json report.json\n"
-        "  mspmv solve configs/solve.toml --dry-run");
+        "  mspmv solve configs/solve.toml --dry-run\n"
+        "  mspmv solve configs/solve.toml --dry-run --machine \"16 x dgx-h200\"");
     command->callback([&action, options] { action = [options] { return start(*options); }; });
 }
 

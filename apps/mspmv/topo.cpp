@@ -50,9 +50,14 @@ std::string json_of(const Topology& topology, const std::vector<DeviceInfo>& dev
                           {"threads", device.placement.threads},
                           {"placement", device.placement.reason}});
     }
-    const Json whole = {{"schema", "rmsp-topology-1"}, {"name", topology.name}, {"source", topology.source},
-                        {"live", topology.live},       {"nodes", nodes},        {"gpus", gpus},
-                        {"devices", placed},           {"transport", transport}};
+    Json whole = {{"schema", "rmsp-topology-1"}, {"name", topology.name}, {"source", topology.source},
+                  {"live", topology.live},       {"nodes", nodes},        {"gpus", gpus},
+                  {"devices", placed},           {"transport", transport}};
+    if (const Network& network = topology.network; network.adapters > 0) {
+        whole["network"] = {{"bandwidth_gbs", network.bandwidth_gbs},
+                            {"adapters", network.adapters},
+                            {"latency_us", network.latency_us}};
+    }
     // Names need not be UTF-8; JSON must be.
     return whole.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

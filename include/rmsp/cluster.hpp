@@ -182,7 +182,8 @@ private:
 template <class T>
 class ClusterSolver {
 public:
-    /// Collective. \throws as Solver's constructor does on any process
+    /// Collective. \throws as Solver's constructor does on any process, Error(usage) for another method, tolerance or
+    ///         limit on one of them
     explicit ClusterSolver(const ClusterMatrix<T>& matrix, const SolverOptions& options = {},
                            std::shared_ptr<Preconditioner<T>> preconditioner = nullptr);
     /// Solves A x = b with this process's entries of b and x. The result is the same on all processes but for times.

@@ -68,6 +68,39 @@ struct DevicePrediction {
     double seconds = 0;
 };
 
+/// One step of a cluster, by the model of docs/cluster.md: a product, or a solver's iteration, of the slowest node.
+struct ClusterStep {
+    int nodes = 0;
+    double rows = 0;      ///< of the whole matrix
+    double ghosts = 0;    ///< entries of x that a node receives for a product, at most
+    double messages = 0;  ///< in which they come, one from each node that has some
+    // Seconds of its parts, which may go on at the same time.
+    double bytes_seconds = 0;     ///< the nodes' memories
+    double exchange_seconds = 0;  ///< bytes between nodes
+    double latency_seconds = 0;   ///< of messages and sums between nodes
+    double launch_seconds = 0;    ///< launches, and what devices of one node wait for each other
+    double seconds = 0;           ///< of the step; 0: the nodes' bandwidth is unknown
+    std::string limit;            ///< the largest part: "bytes", "exchange", "latency", "launches"
+};
+
+/// How equal nodes would do together what a plan does on one of them.
+struct ClusterPlan {
+    int nodes = 0;  ///< 0: no cluster was asked for
+    Network network{};
+    std::string step;                 ///< "product", "iteration of cg"
+    double products = 0;              ///< in a step
+    double sums = 0;                  ///< over all nodes, in a step
+    double vector_bytes = 0;          ///< that a step moves besides products, for each row
+    double rows = 0;                  ///< of the whole matrix; the plan has a node's
+    double cols = 0;                  ///< likewise
+    double nnz = 0;                   ///< likewise
+    std::string counted;              ///< how ghosts and messages were found
+    std::int64_t most_nonzeros = 0;   ///< of the largest matrix that was made for that, and for the plan
+    ClusterStep planned;              ///< on `nodes`
+    std::vector<ClusterStep> strong;  ///< the same matrix on more and fewer nodes
+    std::vector<ClusterStep> weak;    ///< a matrix that has as many rows on each node
+};
+
 /// The whole decision, printed by `--dry-run` and in every report. Immutable once a matrix is distributed.
 struct Plan {
     std::int64_t rows = 0;
@@ -99,6 +132,7 @@ struct Plan {
     int moves = 0;                              ///< how often the cuts were moved for it
     std::int64_t expected_applies = 0;          ///< what the kernels were chosen for; 0: any number
     std::vector<DevicePrediction> predictions;  ///< on other numbers of devices, where a dry run asked for them
+    ClusterPlan cluster{};                      ///< where a dry run asked for one; the rest is then of one node
 
     /// Of one apply: the slowest device and the merge; 0 where a limit is unknown.
     RMSP_API double predicted_seconds() const;

@@ -29,6 +29,14 @@ struct GpuDescription {
     bool operator==(const GpuDescription&) const = default;
 };
 
+/// What joins machines of this kind to a cluster, by a description. Bandwidths are of one direction.
+struct Network {
+    double bandwidth_gbs = 0;  ///< of one adapter, in GB/s
+    int adapters = 0;          ///< of one machine; 0: the description has no network
+    double latency_us = 0;     ///< of a short message from a process on one machine to one on another
+    bool operator==(const Network&) const = default;
+};
+
 /// NUMA nodes, cores and GPUs of one machine: the live one, an hwloc XML file, or a description (TOML, see
 /// docs/topology.md). A plain value: tests and `--dry-run` plan for a DGX or a Summit node anywhere.
 struct Topology {
@@ -37,6 +45,7 @@ struct Topology {
     bool live = false;   ///< true: CPU numbers are this machine's, so threads may be bound to them
     std::vector<NumaNode> nodes;
     std::vector<GpuDescription> gpus;
+    Network network{};
 
     /// The machine the process runs on, restricted to the process's own cpuset.
     /// GPUs are those hwloc sees on the PCI bus.

@@ -113,7 +113,8 @@ std::vector<Key> key_table(Config& c)
         {"runtime.topology", &c.runtime.topology,
          "plan for the machine that this file describes (hwloc XML or TOML); only with --dry-run"},
         {"runtime.machine", &c.runtime.machine,
-         "what a dry run plans for instead of this machine, by its name in `mspmv machines`; a run takes no notice"},
+         "what a dry run plans for instead of this machine, by its name in `mspmv machines`, or several of it (16 x "
+         "dgx-h200); a run takes no notice"},
         {"runtime.cache", &c.runtime.cache,
          "folder of what later runs need not find out again; auto: $XDG_CACHE_HOME/rmsp or ~/.cache/rmsp; off: none; "
          "RMSP_CACHE_DIR"},

@@ -6,6 +6,7 @@
 #include <rmsp/plan.hpp>
 
 #include "core/text.hpp"
+#include "runtime/plan/cluster_text.hpp"
 
 namespace rmsp {
 namespace {
@@ -193,7 +194,7 @@ std::string Plan::to_text() const
                                                    text::grouped(expected_applies))
                                      : ""));
     }
-    return out + predictions_text(*this);
+    return out + predictions_text(*this) + plan::cluster_text(cluster);
 }
 
 double Plan::predicted_seconds() const

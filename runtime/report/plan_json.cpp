@@ -3,6 +3,52 @@
 #include "runtime/report/report_parts.hpp"
 
 namespace rmsp::report {
+namespace {
+
+Json step_json(const ClusterStep& s)
+{
+    return {{"nodes", s.nodes},
+            {"rows", s.rows},
+            {"ghosts", s.ghosts},
+            {"messages", s.messages},
+            {"bytes_seconds", s.bytes_seconds},
+            {"exchange_seconds", s.exchange_seconds},
+            {"latency_seconds", s.latency_seconds},
+            {"launch_seconds", s.launch_seconds},
+            {"seconds", s.seconds},
+            {"limit", s.limit}};
+}
+
+Json steps_json(const std::vector<ClusterStep>& steps)
+{
+    Json all = Json::array();
+    for (const ClusterStep& step : steps) {
+        all.push_back(step_json(step));
+    }
+    return all;
+}
+
+Json cluster_json(const ClusterPlan& c)
+{
+    return {{"nodes", c.nodes},
+            {"bandwidth_gbs", c.network.bandwidth_gbs},
+            {"adapters", c.network.adapters},
+            {"latency_us", c.network.latency_us},
+            {"step", c.step},
+            {"products", c.products},
+            {"sums", c.sums},
+            {"vector_bytes", c.vector_bytes},
+            {"rows", c.rows},
+            {"cols", c.cols},
+            {"nonzeros", c.nnz},
+            {"counted", c.counted},
+            {"most_nonzeros", c.most_nonzeros},
+            {"planned", step_json(c.planned)},
+            {"strong", steps_json(c.strong)},
+            {"weak", steps_json(c.weak)}};
+}
+
+}  // namespace
 
 std::vector<std::string> device_names(const Plan& plan)
 {
@@ -54,29 +100,33 @@ Json plan_json(const Plan& plan)
                           {"exchange_seconds", s.exchange_seconds},
                           {"predicted_seconds", s.predicted_seconds}});
     }
-    return {{"rows", plan.rows},
-            {"cols", plan.cols},
-            {"nonzeros", plan.nnz},
-            {"format", to_string(plan.format)},
-            {"order", to_string(plan.order)},
-            {"precision", plan.precision},
-            {"mode", plan.mode},
-            {"merge", plan.merge},
-            {"merge_bytes", plan.merge_bytes},
-            {"merge_seconds", plan.merge_seconds},
-            {"transport", plan.transport},
-            {"transport_reason", plan.transport_reason},
-            {"exchange", plan.exchange},
-            {"devices", plan.devices},
-            {"devices_reason", plan.devices_reason},
-            {"nonzero_imbalance", plan.nonzero_imbalance},
-            {"first_time_imbalance", plan.first_time_imbalance},
-            {"time_imbalance", plan.time_imbalance},
-            {"moves", plan.moves},
-            {"expected_applies", plan.expected_applies},
-            {"predicted_seconds", plan.predicted_seconds()},
-            {"predictions", std::move(predictions)},
-            {"shards", std::move(shards)}};
+    Json json{{"rows", plan.rows},
+              {"cols", plan.cols},
+              {"nonzeros", plan.nnz},
+              {"format", to_string(plan.format)},
+              {"order", to_string(plan.order)},
+              {"precision", plan.precision},
+              {"mode", plan.mode},
+              {"merge", plan.merge},
+              {"merge_bytes", plan.merge_bytes},
+              {"merge_seconds", plan.merge_seconds},
+              {"transport", plan.transport},
+              {"transport_reason", plan.transport_reason},
+              {"exchange", plan.exchange},
+              {"devices", plan.devices},
+              {"devices_reason", plan.devices_reason},
+              {"nonzero_imbalance", plan.nonzero_imbalance},
+              {"first_time_imbalance", plan.first_time_imbalance},
+              {"time_imbalance", plan.time_imbalance},
+              {"moves", plan.moves},
+              {"expected_applies", plan.expected_applies},
+              {"predicted_seconds", plan.predicted_seconds()},
+              {"predictions", std::move(predictions)},
+              {"shards", std::move(shards)}};
+    if (plan.cluster.nodes > 0) {
+        json["cluster"] = cluster_json(plan.cluster);
+    }
+    return json;
 }
 
 }  // namespace rmsp::report

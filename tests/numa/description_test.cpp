@@ -20,6 +20,7 @@ void expect_equal(const Topology& a, const Topology& b)
     EXPECT_EQ(a.name, b.name);
     EXPECT_EQ(a.nodes, b.nodes);
     EXPECT_EQ(a.gpus, b.gpus);
+    EXPECT_EQ(a.network, b.network);
 }
 
 TEST(Description, FillsInWhatIsLeftOut)
@@ -35,6 +36,15 @@ TEST(Description, FillsInWhatIsLeftOut)
     EXPECT_EQ(t.gpus[0], (GpuDescription{0, "0000:1b:00.0", "", 1, "description"}));
     EXPECT_EQ(t.gpus[1], (GpuDescription{1, "", "", -1, "the description names no node"}));
     EXPECT_FALSE(t.live);
+}
+
+TEST(Description, HasTheNetworkBetweenMachines)
+{
+    const Topology t =
+        numa::parse_description("network = {bandwidth_gbs = 12.5, latency_us = 2}\nnode = [{cores = 1}]\n", "m.toml");
+    EXPECT_EQ(t.network, (Network{12.5, 1, 2}));
+    EXPECT_EQ(numa::parse_description("node = [{cores = 1}]\n", "m.toml").network, Network{});
+    EXPECT_EQ(test::machine("dgx-h200").network, (Network{50, 8, 1.5}));
 }
 
 TEST(Description, TakesASyntheticMachineOfHwloc)
@@ -119,6 +129,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadDescription{"[[node]]\ncores = 1\nmemory_gib = -1\n", "m.toml:3: `memory_gib`"},
         BadDescription{"[[node]]\ncores = 1\n[[node]]\nos_index = 0\ncores = 1\n",
                        "m.toml:3: two [[node]] tables have os_index 0"},
+        BadDescription{"[[node]]\ncores = 1\n[network]\nbandwith_gbs = 1\n",
+                       "m.toml:4: unknown key `bandwith_gbs` in [network]; did you mean `bandwidth_gbs`?"},
+        BadDescription{"[[node]]\ncores = 1\n[network]\nbandwidth_gbs = 1\n", "m.toml:3: [network] needs `latency_us`"},
+        BadDescription{"[[node]]\ncores = 1\n[network]\nbandwidth_gbs = 0\nlatency_us = 1\n",
+                       "m.toml:4: [network] needs `bandwidth_gbs`, above 0"},
+        BadDescription{"[[node]]\ncores = 1\n[network]\nbandwidth_gbs = 1\nadapters = 0\n",
+                       "m.toml:5: `adapters` must be an integer from 1"},
+        BadDescription{"[[node]]\ncores = 1\n[[network]]\nadapters = 1\n", "`network` must be a table"},
         BadDescription{"node = 3\n", "m.toml:1: `node` must be one or more [[node]] tables"},
         BadDescription{"name = 3\n[[node]]\ncores = 1\n", "m.toml:1: `name` must be a string"}));
 

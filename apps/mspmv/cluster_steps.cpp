@@ -1,0 +1,125 @@
+#include "apps/mspmv/cluster_steps.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <rmsp/ghosted.hpp>
+#include <rmsp/io.hpp>
+#include <rmsp/sequence.hpp>
+#include <rmsp/solver.hpp>
+
+namespace rmsp::mspmv {
+namespace {
+
+struct Counters : Processes {
+    void sum(std::span<double> /*numbers*/) override { ++sums; }
+    double of_first(double value) override { return value; }
+    std::int64_t sums = 0;
+};
+
+/// Of one entry, which its own process is asked for.
+template <class T>
+struct Echo : GhostExchange {
+    void begin(const void* send, void* receive, bool /*backwards*/) override
+    {
+        ++products;
+        std::memcpy(receive, send, sizeof(T));
+    }
+    void end() override {}
+    std::int64_t products = 0;
+};
+
+template <class T>
+StepCounts count(const Config& config, double nonzeros_a_row)
+{
+    constexpr double between_stencils = 14;
+    GenerateOptions spd;
+    spd.values = ValueKind::poisson;
+    const CsrMatrix<T> stencil =
+        nonzeros_a_row > between_stencils ? stencil27<T>(8, 8, 8, spd) : stencil7<T>(8, 8, 8, spd);
+    // And a column of zeros, which makes it one of several processes.
+    const auto counters = std::make_shared<Counters>();
+    const auto echo = std::make_shared<Echo<T>>();
+    GhostedRows<T> rows;
+    CsrMatrix<T> with_ghost;
+    with_ghost.rows = stencil.rows;
+    with_ghost.cols = stencil.cols + 1;
+    HostVector<std::int64_t> columns;
+    stencil.view().col_idx.visit([&](const auto* from) { columns.assign(from, from + stencil.nnz()); });
+    columns.push_back(stencil.cols);
+    with_ghost.row_ptr = stencil.row_ptr;
+    with_ghost.row_ptr.back() += 1;
+    with_ghost.col_idx = std::move(columns);
+    with_ghost.values = stencil.values;
+    with_ghost.values.push_back(T{0});
+    rows.rows = with_ghost.view();
+    rows.own_cols = stencil.cols;
+    rows.sent = {0};
+    rows.exchange = echo;
+    rows.processes = counters;
+    Runtime runtime({.devices = "host:1x1"});
+    const GhostedMatrix<T> matrix(runtime, rows);
+    Sequence product{Scalars(runtime)};
+    product.multiply(matrix.own(), Vec<T>(matrix.own().make_x(Layout::rows)), Vec<T>(matrix.own().make_y()));
+
+    struct Run {
+        std::int64_t iterations = 0;
+        std::int64_t products = 0;
+        std::int64_t sums = 0;
+        double bytes = 0;
+    };
+    const auto run = [&](const auto& of, std::int64_t iterations) {
+        SolverOptions options = solver_options(config);
+        options.tolerance = 0;
+        options.absolute_tolerance = 0;
+        options.normal_tolerance = 0;
+        options.stagnation_window = 0;
+        options.divergence = std::numeric_limits<double>::max();
+        options.max_iterations = iterations;
+        Solver<T> solver(of, options);
+        std::vector<T> b(static_cast<std::size_t>(stencil.rows));
+        for (std::size_t i = 0; i < b.size(); ++i) {
+            b[i] = static_cast<T>(static_cast<double>(i * 7919 % 2001) / 1000.0 - 1.0);
+        }
+        std::vector<T> x(b.size());
+        const Run before{0, echo->products, counters->sums};
+        const SolveResult result = solver.solve(b.data(), x.data());
+        return Run{result.iterations, echo->products - before.products, counters->sums - before.sums,
+                   result.iteration_bytes};
+    };
+    // What comes before and after the iterations cancels out; restarted methods do whole turns.
+    const std::int64_t turn = std::max<std::int64_t>(4, config.solver.method == "gmres" ? config.solver.restart : 12);
+    const Run few = run(matrix, turn);
+    const Run more = run(matrix, 2 * turn);
+    if (few.iterations == more.iterations) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} with {}: an iteration cannot be counted, since it ended after {} on a stencil",
+                                config.solver.method, config.solver.preconditioner, more.iterations));
+    }
+    const auto iterations = static_cast<double>(more.iterations - few.iterations);
+    StepCounts counts;
+    counts.products = static_cast<double>(more.products - few.products) / iterations;
+    counts.sums = static_cast<double>(more.sums - few.sums) / iterations;
+    // Without what the added column moves.
+    counts.vector_bytes =
+        std::max(0.0, run(matrix.own(), turn).bytes - counts.products * static_cast<double>(product.bytes())) /
+        static_cast<double>(stencil.rows);
+    return counts;
+}
+
+}  // namespace
+
+StepCounts count_steps(const Config& config, double nonzeros_a_row)
+{
+    return config.matrix.precision == "float" ? count<float>(config, nonzeros_a_row)
+                                              : count<double>(config, nonzeros_a_row);
+}
+
+}  // namespace rmsp::mspmv
