@@ -1,3 +1,11 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "cluster/cluster_state.hpp"
 
 namespace rmsp {
@@ -118,6 +126,46 @@ void ClusterMatrix<T>::update_values(const T* values)
     state.cluster->processes->together([&] { state.local.update_values(values); });
 }
 
+namespace {
+
+/// FNV-1a, the same on all machines.
+std::int64_t hash_of(std::string_view text)
+{
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const char c : text) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    }
+    return std::bit_cast<std::int64_t>(hash);
+}
+
+/// Processes decide alike only by the same numbers. \throws Agreed(usage) naming the option that differs
+void require_same(cluster::Communicator& processes, const SolverOptions& options)
+{
+    const std::array<std::pair<const char*, std::int64_t>, 8> own{
+        {{"method", hash_of(options.method)},
+         {"tolerance", std::bit_cast<std::int64_t>(options.tolerance)},
+         {"absolute_tolerance", std::bit_cast<std::int64_t>(options.absolute_tolerance)},
+         {"max_iterations", options.max_iterations},
+         {"divergence", std::bit_cast<std::int64_t>(options.divergence)},
+         {"restart", options.restart},
+         {"shadow", options.shadow},
+         {"normal_tolerance, relaxation or an eigenvalue",
+          hash_of(fmt::format("{} {} {} {}", options.normal_tolerance, options.relaxation, options.smallest_eigenvalue,
+                              options.largest_eigenvalue))}}};
+    std::array<std::int64_t, own.size()> numbers{};
+    std::transform(own.begin(), own.end(), numbers.begin(), [](const auto& option) { return option.second; });
+    const std::vector<std::int64_t> all = processes.numbers_of_all(numbers);
+    for (std::size_t i = own.size(); i < all.size(); ++i) {
+        if (all[i] != all[i % own.size()]) {
+            throw cluster::Agreed(ErrorCode::usage,
+                                  fmt::format("processes 0 and {} have other solver options: {} differs",
+                                              i / own.size(), own[i % own.size()].first));
+        }
+    }
+}
+
+}  // namespace
+
 template <class T>
 ClusterSolver<T>::ClusterSolver(const ClusterMatrix<T>& matrix, const SolverOptions& options,
                                 std::shared_ptr<Preconditioner<T>> preconditioner)
@@ -128,6 +176,7 @@ ClusterSolver<T>::ClusterSolver(const ClusterMatrix<T>& matrix, const SolverOpti
         auto own = preconditioner ? std::move(preconditioner)
                                   : make_preconditioner(matrix.local().own(), options.preconditioner,
                                                         options.preconditioner_options);
+        require_same(*cluster_->processes, options);
         SolverOptions without = options;
         without.preconditioner = "none";
         solver_ = std::make_shared<Solver<T>>(matrix.local(), without, std::move(own));

@@ -1,5 +1,5 @@
 // mpirun -n N mspmv-mpi run|solve CONFIG: what mspmv does on one node, over the processes of MPI. The first process
-// reads and reports.
+// reads and reports. mpirun -n N mspmv-mpi doctor: messages between the processes.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -17,6 +17,8 @@
 #include <rmsp/cluster.hpp>
 #include <rmsp/config.hpp>
 #include <rmsp/version.hpp>
+
+#include "apps/mspmv_mpi/doctor.hpp"
 
 namespace rmsp {
 namespace {
@@ -189,7 +191,7 @@ Json run_solve(const Config& config, Cluster& cluster, ClusterMatrix<T>& a)
             {"reason", result.reason}};
 }
 
-void print(const Json& report, const std::string& json)
+std::string text_of(const Json& report)
 {
     std::string text = fmt::format("matrix     {}: {} x {}, {} nonzeros\n", report["matrix"].get<std::string>(),
                                    report["rows"].get<std::int64_t>(), report["cols"].get<std::int64_t>(),
@@ -214,6 +216,12 @@ void print(const Json& report, const std::string& json)
             text += '\n';
         }
     }
+    return text;
+}
+
+/// The text to standard output, JSON where it is asked for: "-" in place of the text.
+void print(const std::string& text, const Json& report, const std::string& json)
+{
     if (json != "-") {
         std::fputs(text.c_str(), stdout);
     }
@@ -266,7 +274,7 @@ int run(Cluster& cluster, const Config& config, bool solves)
     }
     report["processes"] = gather(describe_process(cluster, a, own.rows), MPI_COMM_WORLD);
     if (cluster.rank() == 0) {
-        print(report, config.output.json);
+        print(text_of(report), report, config.output.json);
     }
     return converged ? 0 : static_cast<int>(ErrorCode::not_converged);
 }
@@ -287,9 +295,28 @@ int run(const Config& config, bool solves)
     }
 }
 
+int examine_links(const mpi::LinkOptions& options, const std::string& json, int rank)
+{
+    try {
+        const Json report = mpi::measure_links(MPI_COMM_WORLD, options);
+        if (rank == 0) {
+            print(mpi::links_text(report), report, json);
+        }
+        return 0;
+    } catch (const Error& error) {
+        if (error.code() == ErrorCode::device) {
+            // Others may wait for what does not come.
+            std::fprintf(stderr, "mspmv-mpi: error: process %d: %s\n", rank, error.what());
+            MPI_Abort(MPI_COMM_WORLD, static_cast<int>(error.code()));
+        }
+        throw;
+    }
+}
+
 int start(int argc, char** argv, int rank)
 {
-    CLI::App app("Products and solves over the processes of MPI: mpirun -n N mspmv-mpi run|solve CONFIG", "mspmv-mpi");
+    CLI::App app("Products and solves over the processes of MPI: mpirun -n N mspmv-mpi run|solve CONFIG, doctor",
+                 "mspmv-mpi");
     std::string file;
     std::string json;
     std::vector<std::string> overrides;
@@ -300,10 +327,20 @@ int start(int argc, char** argv, int rank)
         sub->add_option("--set", overrides, "section.key=value over the file's");
         sub->add_option("--json", json, "report as JSON in this file, or - for standard output");
     }
+    mpi::LinkOptions links;
+    double mib = static_cast<double>(links.bytes) / (1 << 20);
+    CLI::App* const doctor = app.add_subcommand("doctor", "measure messages between each two processes");
+    doctor->add_option("--mib", mib, "size of the large messages in MiB");
+    doctor->add_option("--time-limit", links.time_limit_seconds, "seconds that a pair may take");
+    doctor->add_option("--json", json, "report as JSON in this file, or - for standard output");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return rank == 0 ? app.exit(error) : error.get_exit_code() == 0 ? 0 : static_cast<int>(ErrorCode::usage);
+    }
+    if (app.got_subcommand(doctor)) {
+        links.bytes = static_cast<std::int64_t>(std::clamp(mib, 0.0, 1e6) * (1 << 20));
+        return examine_links(links, json, rank);
     }
     Config config = load_config(file, overrides);
     apply_environment(config);

@@ -124,6 +124,61 @@ TEST_F(ClusterFailures, InASolveAreNamedOnAll)
     expect_usable();
 }
 
+TEST_F(ClusterFailures, OfOtherOptionsOfASolverAreNamed)
+{
+    if (cluster.size() == 1) {
+        GTEST_SKIP() << "one process";
+    }
+    auto a = cluster.distribute(part.view, part.first);
+    const auto expect_named = [&](const char* option, auto set) {
+        SolverOptions options;
+        if (last) {
+            set(options);
+        }
+        const std::string text = error_of([&] { ClusterSolver<double> solver(a, options); });
+        expect_text(text, option);
+        expect_text(text, " differs");
+        expect_text(text, "processes 0 and " + std::to_string(cluster.size() - 1));
+    };
+    expect_named("method", [](SolverOptions& o) { o.method = "bicgstab"; });
+    expect_named("tolerance", [](SolverOptions& o) { o.tolerance = 1e-4; });
+    expect_named("max_iterations", [](SolverOptions& o) { o.max_iterations = 7; });
+    expect_named("relaxation", [](SolverOptions& o) { o.relaxation = 0.5; });
+    expect_usable();
+}
+
+TEST_F(ClusterFailures, OfAMatrixOfOtherValuesAreNamed)
+{
+    // Floats on one process.
+    if (cluster.size() == 1) {
+        GTEST_SKIP() << "one process";
+    }
+    const auto floats = grid<float>(10, 10);
+    const auto of_floats = part_of(floats, uneven(100, cluster.size()), cluster.rank());
+    const std::string text = error_of([&] {
+        if (last) {
+            (void)cluster.distribute(of_floats.view, of_floats.first);
+        } else {
+            (void)cluster.distribute(part.view, part.first);
+        }
+    });
+    expect_text(text, "values of");
+    expect_usable();
+}
+
+TEST_F(ClusterFailures, OfAThreadThatDidNotInitialiseMpi)
+{
+    int threads = 0;
+    MPI_Query_thread(&threads);
+    if (threads != MPI_THREAD_FUNNELED) {
+        GTEST_SKIP() << "MPI was initialised for more than MPI_THREAD_FUNNELED";
+    }
+    std::string text;
+    std::thread([&] { text = error_of([&] { make_cluster(); }); }).join();
+    expect_text(text, "belongs to the thread that initialised MPI");
+    expect_usable();
+}
+
 TEST_F(ClusterFailures, OfDifferentCallsAreNamed)
 {
     if (cluster.size() == 1) {

@@ -1,6 +1,7 @@
 // In the middle of a solve the last process dies ("killed"), or is stopped ("stopped"), or the link between two hosts
 // is cut ("cut COMMAND RESULT": by the first process, with that command): the others throw an error that names it, or
-// the time, within that time, and their devices still work. Ends all by itself.
+// the time, within that time, and their devices still work. Where the link only pauses ("pause COMMAND RESULT") or
+// becomes slow ("slow COMMAND RESULT"), nobody hears of it, and the solution is right. Ends all by itself.
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tests/cluster/matrices.hpp"
 
@@ -114,8 +116,40 @@ void lose_process(bool killed)
     }
 }
 
-/// \param pauses  the link comes back, before the time is over: nobody hears of it
-void lose_link(const char* command, const std::string& result, bool pauses)
+/// Whether a solve whose link becomes slow in the 10th iteration converges to the solution, with the bits and in the
+/// iterations that it had over a fast one.
+bool solves_over_slow_link(Cluster& cluster, const std::function<bool()>& slow_down)
+{
+    const auto whole = grid<double>(20, 20);
+    const auto part = part_of(whole, uneven(400, cluster.size()), cluster.rank());
+    auto a = cluster.distribute(part.view, part.first);
+    auto x = a.make_x();
+    auto b = a.make_y();
+    x.fill(1);
+    a.apply(1, x, 0, b);
+    SolverOptions options;
+    options.tolerance = 1e-10;
+    std::vector<std::vector<double>> solutions;
+    std::vector<SolveResult> results;
+    std::vector<double> seconds;
+    for (int turn = 0; turn < 2; ++turn) {
+        if (turn == 1) {
+            options.callback = [&](const SolverProgress& progress) { return progress.iteration < 10 || slow_down(); };
+        }
+        ClusterSolver<double> solver(a, options);
+        x.fill(0);
+        const auto began = std::chrono::steady_clock::now();
+        results.push_back(solver.solve(b, x));
+        seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+        x.download(solutions.emplace_back(static_cast<std::size_t>(part.end - part.first)).data());
+    }
+    std::printf("%.3f s and slowed down %.3f s\n", seconds[0], seconds[1]);
+    return results[0].converged() && results[1].converged() && results[0].iterations == results[1].iterations &&
+           solutions[0] == solutions[1] && cluster.usable();
+}
+
+/// \param fate  "pause": the link comes back, before the time is over; "slow": it stays, slowly; "cut"
+void lose_link(const char* command, const std::string& result, std::string_view fate)
 {
     Cluster cluster = make_cluster("host:1", timeout_seconds);
     bool cut = false;
@@ -124,10 +158,12 @@ void lose_link(const char* command, const std::string& result, bool pauses)
         if (cluster.rank() == 0 && !std::exchange(cut, true) && std::system(command) != 0) {
             std::fprintf(stderr, "%s failed\n", command);
         }
-        return !pauses || std::chrono::steady_clock::now() - began < std::chrono::milliseconds(1500);
+        return fate != "pause" || std::chrono::steady_clock::now() - began < std::chrono::milliseconds(1500);
     };
     bool good = false;
-    if (pauses) {
+    if (fate == "slow") {
+        good = solves_over_slow_link(cluster, lose);
+    } else if (fate == "pause") {
         const auto whole = grid<double>(20, 20);
         const auto part = part_of(whole, uneven(400, cluster.size()), cluster.rank());
         auto a = cluster.distribute(part.view, part.first);
@@ -147,8 +183,8 @@ int main(int argc, char** argv)
     int provided = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
     const std::string_view death = argc > 1 ? argv[1] : "killed";
-    if ((death == "cut" || death == "pause") && argc == 4) {
-        rmsp::test::lose_link(argv[2], argv[3], death == "pause");
+    if ((death == "cut" || death == "pause" || death == "slow") && argc == 4) {
+        rmsp::test::lose_link(argv[2], argv[3], death);
     } else {
         rmsp::test::lose_process(death == "killed");
     }
