@@ -3,6 +3,7 @@
 #include <charconv>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -87,8 +88,8 @@ double parse_decimal(std::string_view description, std::string_view name, std::s
     return value;
 }
 
-std::array<std::int64_t, 4> parse_arguments(std::string_view description, const Generator& generator,
-                                            const std::vector<std::string_view>& words)
+io::Arguments parse_arguments(std::string_view description, const Generator& generator,
+                              const std::vector<std::string_view>& words)
 {
     const std::size_t wanted = count(generator);
     if (words.size() - 1 < wanted) {
@@ -98,7 +99,7 @@ std::array<std::int64_t, 4> parse_arguments(std::string_view description, const 
     if (words.size() - 1 > wanted) {
         fail(description, fmt::format("unexpected \"{}\" (usage: {})", words[wanted + 1], usage(generator)));
     }
-    std::array<std::int64_t, 4> values{};
+    io::Arguments values{};
     for (std::size_t i = 0; i < wanted; ++i) {
         const std::string_view word = words[i + 1];
         if (generator.parameters[i] == decimal) {
@@ -121,6 +122,14 @@ std::array<std::int64_t, 4> parse_arguments(std::string_view description, const 
 
 }  // namespace
 
+io::Description io::parse_description(std::string_view text)
+{
+    std::vector<std::string_view> words = split_words(text);
+    const Generator generator = find_generator(text, words);
+    const Arguments arguments = parse_arguments(text, generator, words);
+    return {generator, std::move(words), arguments};
+}
+
 std::vector<std::string> list_generators()
 {
     std::vector<std::string> usages;
@@ -133,9 +142,7 @@ std::vector<std::string> list_generators()
 template <class T>
 CsrMatrix<T> generate(std::string_view description, const GenerateOptions& options)
 {
-    const std::vector<std::string_view> words = split_words(description);
-    const Generator generator = find_generator(description, words);
-    const std::array<std::int64_t, 4> arguments = parse_arguments(description, generator, words);
+    const auto [generator, words, arguments] = io::parse_description(description);
     const auto [a, b, c, unused] = arguments;
     static_cast<void>(unused);
     if (generator.name == "stencil27") {

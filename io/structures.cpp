@@ -23,7 +23,6 @@ namespace rmsp::io {
 namespace {
 
 using Columns = std::vector<std::int64_t>;
-using Arguments = std::array<std::int64_t, 4>;
 
 // Of a hub row, one entry in so many columns; of a hub column, one in so many rows.
 constexpr std::int64_t hub_stride = 16;
@@ -381,8 +380,7 @@ CsrMatrix<T> program(const Arguments& n, const GenerateOptions& options)
 }  // namespace
 
 template <class T>
-CsrMatrix<T> generate_structure(std::string_view name, const std::array<std::int64_t, 4>& n,
-                                const GenerateOptions& options)
+CsrMatrix<T> generate_structure(std::string_view name, const Arguments& n, const GenerateOptions& options)
 {
     refuse_values_of_grids(options, std::string(name).c_str());
     if (name == "stencil19") {
@@ -415,12 +413,14 @@ CsrMatrix<T> generate_structure(std::string_view name, const std::array<std::int
     if (name == "gaps") {
         return gaps<T>(n, options);
     }
+    if (name == "elasticity") {
+        return elasticity<T>(n, options);
+    }
     return program<T>(n, options);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                        \
-    template CsrMatrix<T> generate_structure(std::string_view, const std::array<std::int64_t, 4>&, \
-                                             const GenerateOptions&);
+#define RMSP_INSTANTIATE(T) \
+    template CsrMatrix<T> generate_structure(std::string_view, const Arguments&, const GenerateOptions&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::io

@@ -20,6 +20,7 @@ struct Options {
     Config::Matrix matrix;
     std::vector<std::string> description;
     std::string output;
+    std::string coordinates;  ///< a file; empty: none
 };
 
 template <class T>
@@ -28,6 +29,11 @@ int generate_to(const Options& options)
     require_writable(options.output);
     Config::Matrix config = options.matrix;
     config.generate = fmt::format("{}", fmt::join(options.description, " "));
+    if (!options.coordinates.empty()) {
+        require_writable(options.coordinates);
+        const std::vector<double> coordinates = generated_coordinates(config.generate);
+        write_vector<double>(options.coordinates, coordinates);
+    }
     const ProgressBar bar;
     const CsrMatrix<T> matrix = load_matrix<T>(config, bar.callback());
 
@@ -51,6 +57,8 @@ void add_generate(CLI::App& app, Action& action)
         ->type_name("SIZE")
         ->required();
     add_output(*command, "-o,--output", options->output);
+    add_text(*command, "--coordinates", options->coordinates, "FILE",
+             "also write where the nodes of elasticity are, as solver.amg_coordinates takes them");
     options->matrix.values = "random";
     add_matrix_options(*command, options->matrix, {"random", "ones", "laplace", "poisson"},
                        "random, ones, or of stencils laplace (singular), poisson (positive definite)");

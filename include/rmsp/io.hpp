@@ -71,7 +71,7 @@ RMSP_API void write_vector(const std::string& path, std::span<const T> entries);
 template <class T>
 RMSP_API void write_columns(const std::string& path, std::span<const T> entries, std::int64_t columns);
 
-/// Distribution of generated values.
+/// Distribution of generated values. "elasticity" (list_generators()) has values of its own in place of random ones.
 enum class ValueKind {
     ones,    ///< every value 1
     random,  ///< uniform in [-1, 1), by a counter-based generator: independent of the number of threads
@@ -126,6 +126,10 @@ RMSP_API std::vector<std::string> list_generators();
 /// \throws Error(usage) naming the word that is wrong
 template <class T>
 RMSP_API CsrMatrix<T> generate(std::string_view description, const GenerateOptions& options = {});
+
+/// Where the nodes of "elasticity nx ny nz" are: 3 numbers each, in the order of the rows, as rigid_body_modes() takes
+/// them. \throws Error(usage) as generate(), and for other generators
+[[nodiscard]] RMSP_API std::vector<double> generated_coordinates(std::string_view description);
 
 /// Replaces every value, as the generators set them: random ones by seed and position, `laplace` and `poisson` from the
 /// structure. The diagonal of `poisson` is the largest number of entries beside the diagonal in any row, which for a

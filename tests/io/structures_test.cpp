@@ -11,6 +11,8 @@
 #include <omp.h>
 #endif
 
+#include <rmsp/preconditioner.hpp>
+
 #include "tests/io/helpers.hpp"
 
 namespace {
@@ -232,6 +234,57 @@ TEST(Structures, BadSizesAreNamed)
         EXPECT_THROW(made(what), Error);
     }
     message_of(ErrorCode::usage, [] { generate<double>("arrow 5 1", {.values = ValueKind::poisson}); });
+    EXPECT_THROW(made("elasticity 9000000000000000000 2 2"), Error);
+}
+
+TEST(Structures, ElasticityOfOneCubeByHand)
+{
+    // Of a corner's displacement along x: lambda / 9 + 4 mu / 9; with that along y of the same corner: (lambda + mu)
+    // / 12.
+    const double lame = 0.3 / (1.3 * 0.4);
+    const double shear = 1 / 2.6;
+    const CsrMatrix<double> a = generate<double>("elasticity 1 1 1");
+    ASSERT_EQ(a.rows, 12);
+    ASSERT_EQ(a.nnz(), 144);
+    EXPECT_NEAR(a.values[0], lame / 9 + 4 * shear / 9, 1e-15);
+    // The corner is at the end of x, and at the begin of y: functions rise along x and fall along y.
+    EXPECT_NEAR(a.values[1], -(lame + shear) / 12, 1e-15);
+    EXPECT_EQ(generate<double>("elasticity 1 1 1", ones).values[5], 1);
+}
+
+TEST(Structures, ElasticityIsSymmetricAndMapsRigidMotionsToZeroAwayFromWhereItIsHeld)
+{
+    const std::string text = "elasticity 4 2 1";
+    const CsrMatrix<double> a = generate<double>(text);
+    expect_canonical(a);
+    const std::vector<double> coordinates = generated_coordinates(text);
+    ASSERT_EQ(a.rows, 72);
+    ASSERT_EQ(coordinates.size(), 72U);
+    const std::vector<double> full = dense(a);
+    const auto at = [&](std::size_t i, std::size_t j) { return full[72 * i + j]; };
+    for (std::size_t i = 0; i < 72; ++i) {
+        EXPECT_GT(at(i, i), 0);
+        for (std::size_t j = 0; j < i; ++j) {
+            ASSERT_NEAR(at(i, j), at(j, i), 1e-15);
+        }
+    }
+    const std::vector<double> modes = rigid_body_modes(3, coordinates);
+    for (std::size_t mode = 0; mode < 6; ++mode) {
+        double held = 0;
+        for (std::size_t i = 0; i < 72; ++i) {
+            double sum = 0;
+            for (std::size_t j = 0; j < 72; ++j) {
+                sum += at(i, j) * modes[6 * j + mode];
+            }
+            if (coordinates[i / 3 * 3] > 0) {
+                ASSERT_NEAR(sum, 0, 1e-14) << mode << ' ' << i;
+            } else {
+                held += std::abs(sum);
+            }
+        }
+        EXPECT_GT(held, 0.1) << mode;
+    }
+    message_of(ErrorCode::usage, [] { (void)generated_coordinates("stencil7 2 2 2"); });
 }
 
 }  // namespace
