@@ -78,6 +78,26 @@ void add_projection(Vector& dense, const std::vector<Vector>& vectors, double fa
     }
 }
 
+/// Whether x^T A x has both signs, by more than rounding, of a matrix of few rows; of a larger one it is not found out.
+bool is_indefinite(const Vector& dense, std::int64_t rows, double largest)
+{
+    constexpr std::int64_t most_rows = 1024;
+    constexpr double rounding = 1e-8;
+    const auto n = static_cast<std::size_t>(rows);
+    if (rows == 0 || rows > most_rows) {
+        return false;
+    }
+    const double sign = dense.front() < 0 ? -1 : 1;
+    Vector symmetric(n * n);
+    for (std::size_t j = 0; j < n; ++j) {
+        for (std::size_t i = 0; i < n; ++i) {
+            symmetric[j * n + i] = sign * (dense[j * n + i] + dense[i * n + j]) / 2 + (i == j ? rounding * largest : 0);
+        }
+    }
+    Vector unused(n, 0.0);
+    return !solve_positive_definite(symmetric, rows, unused);
+}
+
 }  // namespace
 
 template <class T>
@@ -116,6 +136,7 @@ CsrMatrix<T> coarse_inverse(const CsrView<T>& a, const NearNullspace& near_nulls
             "zero, left out of its inverse",
             null.size(), null.size() == 1 ? " is" : "s are");
     }
+    const bool indefinite = is_indefinite(dense, a.rows, largest);
     Vector inverse(n * n);
     double shift = 0;
     for (Vector work = dense; !invert(work, a.rows, inverse); work = dense) {
@@ -129,6 +150,13 @@ CsrMatrix<T> coarse_inverse(const CsrView<T>& a, const NearNullspace& near_nulls
             "the coarsest matrix is singular: its inverse is that of one whose diagonal is larger by {:.3g}", shift);
     }
     add_projection(inverse, null, -1 / largest);
+    if (indefinite) {
+        note += fmt::format(
+            "{}the coarsest matrix is indefinite, as of Helmholtz's equation or a saddle point: multigrid is not for "
+            "such "
+            "matrices; take minres or gmres with another preconditioner",
+            note.empty() ? "" : "; ");
+    }
 
     CsrMatrix<T> out;
     out.rows = out.cols = a.rows;

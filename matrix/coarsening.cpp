@@ -1,6 +1,7 @@
 #include "matrix/coarsening.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,64 @@ Coarsening pmis(const Graph& depends)
         open.resize(left);
     }
     return numbered(state);
+}
+
+Coarsening coarser_pmis(const Graph& depends, const Coarsening& first)
+{
+    const std::int64_t rows = depends.rows();
+    HostVector<std::int64_t> row_of(static_cast<std::size_t>(first.count));
+    for (std::int64_t row = 0; row < rows; ++row) {
+        if (first.number[static_cast<std::size_t>(row)] >= 0) {
+            row_of[static_cast<std::size_t>(first.number[static_cast<std::size_t>(row)])] = row;
+        }
+    }
+    // f(other) for the coarse points that a coarse point depends on, rising, each once.
+    const auto for_each_near = [&](std::int64_t point, std::vector<std::int32_t>& near, const auto& f) {
+        near.clear();
+        const auto take = [&](std::int32_t row) {
+            const std::int32_t other = first.number[static_cast<std::size_t>(row)];
+            if (other >= 0 && other != point) {
+                near.push_back(other);
+            }
+        };
+        for (const std::int32_t between : depends.neighbours(row_of[static_cast<std::size_t>(point)])) {
+            take(between);
+            const auto behind = depends.neighbours(between);
+            std::for_each(behind.begin(), behind.end(), take);
+        }
+        std::sort(near.begin(), near.end());
+        near.erase(std::unique(near.begin(), near.end()), near.end());
+        std::for_each(near.begin(), near.end(), f);
+    };
+    Graph graph;
+    graph.row_ptr = filled<std::int64_t>(first.count + 1, 0);
+    constexpr std::int64_t points_each = 1024;
+    for_row_ranges(first.count, points_each, [&](std::int64_t begin, std::int64_t end) {
+        std::vector<std::int32_t> near;
+        for (std::int64_t point = begin; point < end; ++point) {
+            for_each_near(point, near, [&](std::int32_t) { ++graph.row_ptr[static_cast<std::size_t>(point) + 1]; });
+        }
+    });
+    std::partial_sum(graph.row_ptr.begin(), graph.row_ptr.end(), graph.row_ptr.begin());
+    graph.col_idx.resize(static_cast<std::size_t>(graph.row_ptr.back()));
+    for_row_ranges(first.count, points_each, [&](std::int64_t begin, std::int64_t end) {
+        std::vector<std::int32_t> near;
+        for (std::int64_t point = begin; point < end; ++point) {
+            auto to = static_cast<std::size_t>(graph.row_ptr[static_cast<std::size_t>(point)]);
+            for_each_near(point, near, [&](std::int32_t other) { graph.col_idx[to++] = other; });
+        }
+    });
+    const Coarsening chosen = pmis(graph);
+    Coarsening out{filled<std::int32_t>(rows, -1), 0};
+    for (std::int64_t point = 0; point < first.count; ++point) {
+        const auto near = graph.neighbours(point);
+        const auto stays = [&](std::int64_t other) { return chosen.number[static_cast<std::size_t>(other)] >= 0; };
+        if (stays(point) || std::none_of(near.begin(), near.end(), stays)) {
+            out.number[static_cast<std::size_t>(row_of[static_cast<std::size_t>(point)])] =
+                static_cast<std::int32_t>(out.count++);
+        }
+    }
+    return out;
 }
 
 Coarsening aggregates(const Graph& graph)

@@ -22,6 +22,13 @@ struct Coarsening {
 /// edge to each row that it strongly depends on
 Coarsening pmis(const Graph& depends);
 
+/// Of coarse points, those that stay when coarsening is done again: PMIS on the graph with an edge from a coarse point
+/// to each that it depends on, itself or through one row between. Every coarse point that does not stay depends so on
+/// one that does; what depends on none stays. Numbers are of all rows. (Aggressive coarsening: U. M. Yang: On
+/// long-range interpolation operators for aggressive coarsening, Numer. Linear Algebra Appl. 17, 2010) \param depends
+/// as pmis()
+Coarsening coarser_pmis(const Graph& depends, const Coarsening& first);
+
 /// Aggregates: rows that are at least three steps apart become roots, as many as there can be; their neighbours join
 /// them, and then the neighbours of these. Rows without an edge have no aggregate. (MIS(2) of Bell, Dalton, Olson:
 /// Exposing fine-grained parallelism in algebraic multigrid methods, SIAM J. Sci. Comput. 34, 2012)

@@ -196,9 +196,35 @@ FactorStatus factor_ic0(SquareBlock<T>& block, int threads)
     return with_shifts(block, attempt);
 }
 
+template <class T>
+FactorStatus factor_gauss_seidel(SquareBlock<T>& block, int threads)
+{
+    FactorStatus status{.complete = true, .attempts = 1};
+    for (std::int64_t row = 0; row < block.rows; ++row) {
+        T& diagonal = block.values[at(block.diagonal[at(row)])];
+        if (!std::isfinite(diagonal)) {
+            return {.complete = false, .attempts = 1, .row = row};
+        }
+        if (diagonal == T{0}) {
+            diagonal = 1;
+            ++status.replaced;
+        }
+    }
+    constexpr std::int64_t rows_each = 4096;
+    core::parallel_for(core::thread_count(threads), (block.rows + rows_each - 1) / rows_each, [&](std::int64_t part) {
+        for (std::int64_t row = part * rows_each; row < std::min(block.rows, (part + 1) * rows_each); ++row) {
+            for (std::int64_t k = block.row_ptr[at(row)]; k < block.diagonal[at(row)]; ++k) {
+                block.values[at(k)] /= block.values[at(block.diagonal[at(block.col_idx[at(k)])])];
+            }
+        }
+    });
+    return status;
+}
+
 #define RMSP_INSTANTIATE(T)                                  \
     template FactorStatus factor_ilu0(SquareBlock<T>&, int); \
-    template FactorStatus factor_ic0(SquareBlock<T>&, int);
+    template FactorStatus factor_ic0(SquareBlock<T>&, int);  \
+    template FactorStatus factor_gauss_seidel(SquareBlock<T>&, int);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

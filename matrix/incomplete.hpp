@@ -31,6 +31,13 @@ SquareBlock<T> square_block(const CsrView<T>& a, std::int64_t first, std::int64_
 template <class T>
 void renew(const CsrView<T>& a, std::int64_t first, SquareBlock<T>& block);
 
+/// Adds to each diagonal entry of a block made by square_block() the magnitudes of the entries of its row that are
+/// outside the block, with the diagonal's sign. Sweeps that solve with each block alone then converge for every
+/// symmetric positive definite A. (Baker, Falgout, Kolev, Yang: Multigrid
+/// smoothers for ultraparallel computing, SIAM J. Sci. Comput. 33, 2011, section 5) Parallel.
+template <class T>
+void add_outside_norms(const CsrView<T>& a, std::int64_t first, SquareBlock<T>& block);
+
 /// How a factorisation ended.
 struct FactorStatus {
     bool complete = false;
@@ -42,6 +49,7 @@ struct FactorStatus {
     /// Row with a pivot that was zero, not finite, or of IC not positive, in the last attempt that failed; -1: none
     /// did.
     std::int64_t row = -1;
+    std::int64_t replaced = 0;  ///< of Gauss-Seidel: diagonal entries that were 0, and count as 1
 };
 
 /// Factors A = L U in place on the pattern of the block: L below the diagonal, with a unit diagonal that is not stored,
@@ -57,5 +65,12 @@ FactorStatus factor_ilu0(SquareBlock<T>& block, int threads = 0);
 /// positive cannot be helped by a shift: not complete after one attempt. Otherwise as factor_ilu0().
 template <class T>
 FactorStatus factor_ic0(SquareBlock<T>& block, int threads = 0);
+
+/// The factors of a sweep of Gauss-Seidel forward and one backward, (D + L) D^-1 (D + U), with D, L and U the diagonal
+/// of the block and what is below and above it: L D^-1 below the diagonal, with a unit diagonal that is not stored,
+/// D + U from the diagonal on. No elimination, so that only a diagonal entry that is not finite leaves it incomplete;
+/// one of 0 counts as 1. Parallel.
+template <class T>
+FactorStatus factor_gauss_seidel(SquareBlock<T>& block, int threads = 0);
 
 }  // namespace rmsp::matrix

@@ -33,13 +33,32 @@ struct InterpolationOptions {
 
 /// P of rows x coarse.count.
 /// \param strong  marks of the entries of A (strong_entries())
+/// \param of  null: all rows; else the coarse points of this coarsening, the other rows are empty
 template <class T>
 CsrMatrix<T> interpolation(const CsrView<T>& a, std::span<const std::uint8_t> strong, const Coarsening& coarse,
-                           const InterpolationOptions& options);
+                           const InterpolationOptions& options, const Coarsening* of = nullptr);
 
 /// New values of P for other values of A, with the same marks and coarse points, where P has entries.
 template <class T>
 void renew_interpolation(const CsrView<T>& a, std::span<const std::uint8_t> strong, const Coarsening& coarse,
                          Interpolation kind, CsrMatrix<T>& p);
+
+/// The P of aggressive coarsening, in two stages: to all rows from the coarse points of `first`, and to these from
+/// those that stay, `last` (coarser_pmis()). (U. M. Yang: On long-range interpolation operators for aggressive
+/// coarsening, Numer. Linear Algebra Appl. 17, 2010)
+template <class T>
+struct TwoStages {
+    CsrMatrix<T> to_all;    ///< rows x first.count
+    CsrMatrix<T> to_first;  ///< rows x last.count, empty but for the coarse points of `first`
+    CsrMatrix<T> p;         ///< the product, rows truncated as the stages' are
+};
+template <class T>
+TwoStages<T> interpolation_in_stages(const CsrView<T>& a, std::span<const std::uint8_t> strong, const Coarsening& first,
+                                     const Coarsening& last, const InterpolationOptions& options);
+
+/// New values of all three, as renew_interpolation().
+template <class T>
+void renew_interpolation(const CsrView<T>& a, std::span<const std::uint8_t> strong, const Coarsening& first,
+                         const Coarsening& last, Interpolation kind, TwoStages<T>& stages);
 
 }  // namespace rmsp::matrix

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <numeric>
@@ -93,9 +94,26 @@ void renew(const CsrView<T>& a, std::int64_t first, SquareBlock<T>& block)
     });
 }
 
+template <class T>
+void add_outside_norms(const CsrView<T>& a, std::int64_t first, SquareBlock<T>& block)
+{
+    a.col_idx.visit([&](const auto* col) {
+        for_each_row(block.rows, [&](std::int64_t row) {
+            double sum = 0;
+            for (std::int64_t k = a.row_ptr[first + row]; k < a.row_ptr[first + row + 1]; ++k) {
+                const std::int64_t column = col[k] - first;
+                sum += column >= 0 && column < block.rows ? 0 : std::fabs(double{a.values[k]});
+            }
+            T& own = block.values[at(block.diagonal[at(row)])];
+            own += static_cast<T>(own < 0 ? -sum : sum);
+        });
+    });
+}
+
 #define RMSP_INSTANTIATE(T)                                                              \
     template SquareBlock<T> square_block(const CsrView<T>&, std::int64_t, std::int64_t); \
-    template void renew(const CsrView<T>&, std::int64_t, SquareBlock<T>&);
+    template void renew(const CsrView<T>&, std::int64_t, SquareBlock<T>&);               \
+    template void add_outside_norms(const CsrView<T>&, std::int64_t, SquareBlock<T>&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

@@ -106,6 +106,7 @@ struct Config {
         std::int64_t restart = 30;            ///< solver.restart, at least 1
         std::int64_t shadow = 4;              ///< solver.shadow, at least 1
         double normal_tolerance = 1e-8;       ///< solver.normal_tolerance
+        bool project_constants = false;       ///< solver.project_constants
         double smallest_eigenvalue = 0;       ///< solver.smallest_eigenvalue; 0: estimated
         double largest_eigenvalue = 0;        ///< solver.largest_eigenvalue; 0: estimated
         double relaxation = 1;                ///< solver.relaxation
@@ -123,13 +124,15 @@ struct Config {
         std::string amg_interpolation = "auto";      ///< solver.amg_interpolation
         double amg_truncation = 0;                   ///< solver.amg_truncation
         std::int64_t amg_interpolation_entries = 4;  ///< solver.amg_interpolation_entries; 0: all
-        std::string amg_cycle = "v";                 ///< solver.amg_cycle: v, w, f
+        std::string amg_cycle = "v";                 ///< solver.amg_cycle: v, w, f, k
+        std::int64_t amg_aggressive_levels = 0;      ///< solver.amg_aggressive_levels
         std::string amg_smoother = "l1-jacobi";      ///< solver.amg_smoother
         std::int64_t amg_sweeps = 1;                 ///< solver.amg_sweeps, at least 1
         std::int64_t amg_coarse_rows = 256;          ///< solver.amg_coarse_rows, at least 1
         std::int64_t amg_levels = 25;                ///< solver.amg_levels, at least 1
         bool amg_keep_interpolation = false;         ///< solver.amg_keep_interpolation
         std::int64_t amg_unknowns = 1;               ///< solver.amg_unknowns, at least 1
+        std::string amg_coordinates;                 ///< solver.amg_coordinates: a file; empty: none
     } solver;
     struct EigenKeys {
         std::string method = "lobpcg";        ///< eigen.method: lobpcg, lanczos

@@ -62,6 +62,8 @@ public:
     virtual bool takes_kernel_order() const { return false; }
     /// What it cost; the name alone unless it is overridden.
     virtual PreconditionerReport report() const { return {.name = name()}; }
+    /// Whether M differs from one application to the next, which takes a method with SolverInfo::flexible.
+    virtual bool varies() const { return false; }
 };
 
 /// Of amg and sa-amg (docs/multigrid.md).
@@ -74,7 +76,12 @@ struct MultigridOptions {
     std::string interpolation = "auto";
     double truncation = 0;                   ///< amg: entries of P below this times the largest of their row go; 0 to 1
     std::int64_t interpolation_entries = 4;  ///< amg: most entries of a row of P; 0: all
-    std::string cycle = "v";                 ///< "v", "w", or "f", with which M is not symmetric
+    /// amg: so many first levels are coarsened twice at once, which takes a third of the memory and more iterations;
+    /// with interpolation "extended". From 0.
+    int aggressive_levels = 0;
+    /// "v", "w", "f", with which M is not symmetric, or "k": two iterations of flexible conjugate gradients on each
+    /// coarser level, for symmetric positive definite matrices, so that M differs from one application to the next.
+    std::string cycle = "v";
     /// A name of list_preconditioners() other than "none", "amg" and "sa-amg", with the options of that name.
     std::string smoother = "l1-jacobi";
     int sweeps = 1;                   ///< of the smoother before, and after, the coarser levels, 1 to 100

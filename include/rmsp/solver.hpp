@@ -41,6 +41,7 @@ struct SolverInfo {
     bool definite = false;         ///< needs A, and the preconditioner, to be positive definite besides
     bool transposed = false;       ///< multiplies by A^T, and the preconditioner's transpose, as well
     bool rectangular = false;      ///< minimises |b - A x| of matrices that need not be square
+    bool flexible = false;         ///< takes a preconditioner that differs from one iteration to the next
 };
 /// All methods. The names are those of SolverOptions::method. \throws std::bad_alloc in the first call
 RMSP_API std::span<const SolverInfo> list_solvers();
@@ -73,6 +74,9 @@ struct SolverOptions {
     int restart = 30;       ///< gmres: iterations after which it begins again
     int shadow = 4;         ///< idr: dimension s of the shadow space
     bool history = true;    ///< SolveResult::history is kept
+    /// A, which is symmetric, maps constants to zero, as that of a Neumann problem: b is solved for without its mean, x
+    /// is given without.
+    bool project_constants = false;
     /// A name of list_preconditioners(), for a solver that is given no preconditioner.
     std::string preconditioner = "none";
     PreconditionerOptions preconditioner_options{};
@@ -128,8 +132,8 @@ class Solver {
 
 public:
     /// Blocks. `preconditioner`: null for the one that the options name.
-    /// \throws Error(usage) for an unknown method or a matrix that the method is not for, as make_preconditioner(),
-    ///         Error(out_of_memory)
+    /// \throws Error(usage) for an unknown method or a matrix or preconditioner that the method is not for, as
+    ///         make_preconditioner(), Error(out_of_memory)
     RMSP_API explicit Solver(const DistributedMatrix<T>& matrix, const SolverOptions& options = {},
                              std::shared_ptr<Preconditioner<T>> preconditioner = nullptr);
 

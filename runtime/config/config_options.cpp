@@ -98,6 +98,7 @@ SolverOptions solver_options(const Config& config)
     options.restart = count(config.solver.restart);
     options.shadow = count(config.solver.shadow);
     options.normal_tolerance = config.solver.normal_tolerance;
+    options.project_constants = config.solver.project_constants;
     options.smallest_eigenvalue = config.solver.smallest_eigenvalue;
     options.largest_eigenvalue = config.solver.largest_eigenvalue;
     options.relaxation = config.solver.relaxation;
@@ -119,6 +120,12 @@ SolverOptions solver_options(const Config& config)
     multigrid.levels = count(config.solver.amg_levels);
     multigrid.keep_interpolation = config.solver.amg_keep_interpolation;
     multigrid.unknowns = count(config.solver.amg_unknowns);
+    multigrid.aggressive_levels = count(config.solver.amg_aggressive_levels);
+    if (!config.solver.amg_coordinates.empty()) {
+        const HostVector<double> coordinates = read_vector<double>(config.solver.amg_coordinates);
+        multigrid.near_nullspace = rigid_body_modes(multigrid.unknowns, {coordinates.data(), coordinates.size()});
+        multigrid.near_null_vectors = multigrid.unknowns == 3 ? 6 : 3;
+    }
     return options;
 }
 

@@ -264,7 +264,7 @@ std::unique_ptr<Transfer<T>> device_transfer(std::shared_ptr<MatrixState<T>> a, 
     const auto* const product = distributed::row_product(*a);
     const bool has_all = a->plan.devices == 1 && first.owned.rows == a->plan.rows &&
                          a->plan.shards.front().index_base == 0 && (product == nullptr || !product->by_entries());
-    if (!has_steps || !has_all || coarsener.unknowns != 1 || plan::transposed(a->plan)) {
+    if (!has_steps || !has_all || coarsener.unknowns != 1 || coarsener.aggressive || plan::transposed(a->plan)) {
         return nullptr;
     }
     return std::make_unique<DeviceTransfer<T>>(std::move(a), coarsener);

@@ -15,6 +15,7 @@
 #include "runtime/matrix/distribute_like.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/matrix/vector.hpp"
+#include "runtime/sequence/sequence_state.hpp"
 #include "runtime/spgemm/distribute.hpp"
 
 namespace rmsp::multigrid {
@@ -98,7 +99,10 @@ void Hierarchy<T>::check_options() const
             classical ? "auto, extended or direct, of amg" : "auto, smoothed or tentative, of sa-amg");
     require(o.truncation >= 0 && o.truncation <= 1, "truncation", o.truncation, "0 to 1");
     require(o.interpolation_entries >= 0, "interpolation_entries", o.interpolation_entries, "at least 0");
-    require(o.cycle == "v" || o.cycle == "w" || o.cycle == "f", "cycle", o.cycle, "v, w or f");
+    require(o.cycle == "v" || o.cycle == "w" || o.cycle == "f" || o.cycle == "k", "cycle", o.cycle, "v, w, f or k");
+    require(o.aggressive_levels >= 0, "aggressive_levels", o.aggressive_levels, "at least 0");
+    require(o.aggressive_levels == 0 || (classical && o.interpolation != "direct"), "aggressive_levels",
+            o.aggressive_levels, "0, unless the preconditioner is amg with interpolation auto or extended");
     require(o.sweeps >= 1 && o.sweeps <= 100, "sweeps", o.sweeps, "1 to 100");
     require(o.coarse_rows >= 1 && o.coarse_rows <= most_inverted, "coarse_rows", o.coarse_rows, "1 to 4096");
     require(o.levels >= 1 && o.levels <= 100, "levels", o.levels, "1 to 100");
@@ -159,6 +163,7 @@ Coarsener Hierarchy<T>::coarsener(std::size_t number) const
     // The nodes of coarser levels are aggregates.
     out.unknowns = method_ == Method::classical ? 1 : number == 0 ? options_.unknowns : near_nullspace_.count;
     out.direct = options_.interpolation == "direct";
+    out.aggressive = static_cast<int>(number) < options_.aggressive_levels;
     out.smooth = options_.interpolation != "tentative";
     out.truncation = options_.truncation;
     out.interpolation_entries = options_.interpolation_entries;
@@ -267,6 +272,10 @@ void Hierarchy<T>::finish()
 template <class T>
 void Hierarchy<T>::make_vectors()
 {
+    if (varies()) {
+        scalars_.emplace(detail::SequenceAccess::handle(std::make_shared<detail::ScalarsState>(
+            state(levels_.front().a).runtime, 256, state(levels_.front().a).plan.devices)));
+    }
     for (std::size_t i = 0; i < levels_.size(); ++i) {
         Level<T>& level = levels_[i];
         const bool last = i + 1 == levels_.size();
@@ -279,6 +288,14 @@ void Hierarchy<T>::make_vectors()
             level.smoother = make_smoother_(level.a);
             level.residual.emplace(last ? level.a.make_y() : level.r.make_x(Layout::rows));
             level.correction.emplace(level.a.make_y());
+        }
+        if (varies() && i > 0 && i <= most_doubled && !(last && inverse_)) {
+            for (int k = 0; k < 4; ++k) {
+                level.krylov.emplace_back(level.a.make_y());
+            }
+            for (int k = 0; k < 5; ++k) {
+                level.krylov_scalars.push_back(scalars_->make());
+            }
         }
     }
 }

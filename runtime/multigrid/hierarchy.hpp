@@ -21,6 +21,9 @@ namespace rmsp::multigrid {
 template <class T>
 using MakeSmoother = std::function<std::shared_ptr<Preconditioner<T>>(const DistributedMatrix<T>& matrix)>;
 
+/// Levels that may be visited twice: each doubles what is queued.
+inline constexpr std::size_t most_doubled = 8;
+
 /// A matrix, and what leads to the next one. On the devices.
 template <class T>
 struct Level {
@@ -30,6 +33,9 @@ struct Level {
     std::optional<Vec<T>> correction;  ///< what the smoother makes of the residual
     std::optional<Vec<T>> x;           ///< but of the first level, whose x and b are the caller's
     std::optional<Vec<T>> b;
+    std::vector<Vec<T>>
+        krylov;  ///< of a K cycle, but of the first level and one with an inverse: 2 iterates, A times each
+    std::vector<Scalar> krylov_scalars;
 
     // To the next level; empty on the last one.
     std::unique_ptr<Transfer<T>> transfer;
@@ -54,11 +60,13 @@ public:
     void renew();
     /// Appends a cycle that computes x, from nothing, for a right-hand side; both are sliced as vectors of the matrix.
     void append(Sequence& sequence, const Vec<T>& x, const Vec<T>& b);
+    /// Whether a cycle is not a linear function of its right-hand side.
+    bool varies() const { return options_.cycle == "k"; }
     /// Of the last set-up or renewal.
     const PreconditionerReport& report() const { return report_; }
 
 private:
-    enum class Cycle : std::uint8_t { v, w, f };
+    enum class Cycle : std::uint8_t { v, w, f, k };
 
     void check_options() const;
     CsrMatrix<T> download(const DistributedMatrix<T>& matrix);
@@ -74,6 +82,7 @@ private:
 
     void append_cycle(Sequence& sequence, std::size_t number, const Vec<T>& x, const Vec<T>& b, bool from_zero,
                       Cycle cycle);
+    void append_krylov(Sequence& sequence, std::size_t number);
     void append_smoothing(Sequence& sequence, const Level<T>& level, const Vec<T>& x, const Vec<T>& b, bool from_zero,
                           int sweeps);
     void append_residual(Sequence& sequence, const Level<T>& level, const Vec<T>& x, const Vec<T>& b);
@@ -93,6 +102,7 @@ private:
     std::string inverse_note_;
     std::string stalled_;  ///< a note; empty: it did not
     PreconditionerReport report_;
+    std::optional<Scalars> scalars_;  ///< of a K cycle
 };
 
 }  // namespace rmsp::multigrid

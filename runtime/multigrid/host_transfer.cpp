@@ -21,6 +21,13 @@ std::int64_t bytes_of(const HostVector<X>& array)
 }
 
 template <class T>
+std::int64_t bytes_of(const CsrMatrix<T>& a)
+{
+    return bytes_of(a.row_ptr) + bytes_of(a.values) +
+           static_cast<std::int64_t>(a.col_idx.size() * sizeof(std::int32_t));
+}
+
+template <class T>
 class HostTransfer final : public Transfer<T> {
 public:
     HostTransfer(std::shared_ptr<MatrixState<T>> a, const Coarsener& coarsener)
@@ -33,7 +40,12 @@ public:
     {
         if (coarsener_.method == Method::classical) {
             strong_ = matrix::strong_entries(a_.view(), matrix::Strength::classical, coarsener_.threshold);
-            coarse_ = matrix::pmis(matrix::strong_graph(a_.view(), strong_));
+            const matrix::Graph depends = matrix::strong_graph(a_.view(), strong_);
+            coarse_ = matrix::pmis(depends);
+            if (coarsener_.aggressive) {
+                first_ = std::move(coarse_);
+                coarse_ = matrix::coarser_pmis(depends, first_);
+            }
             return coarse_.count;
         }
         matrix::Coarsening nodes;
@@ -53,17 +65,19 @@ public:
     }
     bool interpolate(matrix::NearNullspace& near) override
     {
-        if (coarsener_.method == Method::classical) {
-            p_ = matrix::interpolation(a_.view(), strong_, coarse_,
-                                       {kind(), coarsener_.truncation, coarsener_.interpolation_entries});
+        const matrix::InterpolationOptions options{kind(), coarsener_.truncation, coarsener_.interpolation_entries};
+        if (coarsener_.aggressive) {
+            stages_ = matrix::interpolation_in_stages(a_.view(), strong_, first_, coarse_, options);
+        } else if (coarsener_.method == Method::classical) {
+            stages_.p = matrix::interpolation(a_.view(), strong_, coarse_, options);
         } else {
-            p_ = aggregated();
+            stages_.p = aggregated();
             near = tentative_.coarse;
         }
-        r_ = transposed<T>(p_.view());
+        r_ = transposed<T>(stages_.p.view());
         return true;
     }
-    plan::Stored<T> p() const override { return plan::stored(p_.view()); }
+    plan::Stored<T> p() const override { return plan::stored(stages_.p.view()); }
     plan::Stored<T> r() const override { return plan::stored(r_.view()); }
     void keep_distributed() override
     {
@@ -72,16 +86,18 @@ public:
     }
     void renew(const MatrixState<T>& /*p*/) override
     {
-        if (coarsener_.method == Method::classical) {
-            matrix::renew_interpolation(a_.view(), strong_, coarse_, kind(), p_);
+        if (coarsener_.aggressive) {
+            matrix::renew_interpolation(a_.view(), strong_, first_, coarse_, kind(), stages_);
+        } else if (coarsener_.method == Method::classical) {
+            matrix::renew_interpolation(a_.view(), strong_, coarse_, kind(), stages_.p);
         } else {
-            p_ = aggregated();
+            stages_.p = aggregated();
         }
-        r_ = transposed<T>(p_.view());
+        r_ = transposed<T>(stages_.p.view());
     }
     void write(const std::shared_ptr<MatrixState<T>>& p, const std::shared_ptr<MatrixState<T>>& r) override
     {
-        distributed::update_values<T>(p, p_.values.data());
+        distributed::update_values<T>(p, stages_.p.values.data());
         distributed::update_values<T>(r, r_.values.data());
         keep_distributed();
     }
@@ -89,8 +105,8 @@ public:
     std::int64_t host_bytes() const override
     {
         return bytes_of(strong_) + bytes_of(coarse_.number) + bytes_of(tentative_.values) +
-               bytes_of(tentative_.nodes.number) + bytes_of(p_.row_ptr) + bytes_of(p_.values) +
-               static_cast<std::int64_t>(p_.col_idx.size() * sizeof(std::int32_t));
+               bytes_of(tentative_.nodes.number) + bytes_of(first_.number) + bytes_of(stages_.to_all) +
+               bytes_of(stages_.to_first) + bytes_of(stages_.p);
     }
 
 private:
@@ -106,11 +122,12 @@ private:
     std::shared_ptr<MatrixState<T>> state_;
     Coarsener coarsener_;
     HostVector<std::uint8_t> strong_;  ///< marks of the entries of A
+    matrix::Coarsening first_;         ///< classical, aggressive: what coarse_ was chosen from
     matrix::Coarsening coarse_;        ///< classical
     matrix::Tentative tentative_;      ///< aggregation
-    CsrMatrix<T> p_;
-    CsrMatrix<T> a_;  ///< while P is made
-    CsrMatrix<T> r_;  ///< until it is on the devices
+    matrix::TwoStages<T> stages_;      ///< P; the stages are of aggressive coarsening alone
+    CsrMatrix<T> a_;                   ///< while P is made
+    CsrMatrix<T> r_;                   ///< until it is on the devices
 };
 
 }  // namespace

@@ -21,10 +21,11 @@ enum class Method : std::uint8_t {
 /// How a level is made coarser.
 struct Coarsener {
     Method method = Method::classical;
-    double threshold = 0;  ///< of strength
-    int unknowns = 1;      ///< rows of a node
-    bool direct = false;   ///< classical: direct interpolation
-    bool smooth = true;    ///< aggregation: P is smoothed
+    double threshold = 0;     ///< of strength
+    int unknowns = 1;         ///< rows of a node
+    bool direct = false;      ///< classical: direct interpolation
+    bool aggressive = false;  ///< classical: coarse points of coarse points (matrix::coarser_pmis())
+    bool smooth = true;       ///< aggregation: P is smoothed
     double truncation = 0;
     std::int64_t interpolation_entries = 0;
 };
@@ -67,7 +68,7 @@ template <class T>
 std::unique_ptr<Transfer<T>> host_transfer(std::shared_ptr<MatrixState<T>> a, const Coarsener& coarsener);
 
 /// On the first device, if it has all rows of the matrix, in the columns' own numbers, and its kind has the steps
-/// (kernels/steps/coarsening); else null. One unknown a node.
+/// (kernels/steps/coarsening); else null. One unknown a node, not aggressive.
 template <class T>
 std::unique_ptr<Transfer<T>> device_transfer(std::shared_ptr<MatrixState<T>> a, const Coarsener& coarsener);
 

@@ -23,6 +23,7 @@ public:
         this->check_vectors(z, r);
         hierarchy_.append(sequence, z, r);
     }
+    bool varies() const override { return hierarchy_.varies(); }
     void renew() override
     {
         hierarchy_.renew();

@@ -20,18 +20,23 @@ struct Factors {
     matrix::FactorStatus (*factor)(matrix::SquareBlock<T>& block, int threads);
     matrix::Triangle forward;
     matrix::Triangle backward;
-    bool symmetric;
+    bool symmetric;            ///< M is, whatever A is
+    bool outside_on_diagonal;  ///< matrix::add_outside_norms() before they are made
 };
 template <class T>
-inline constexpr Factors<T> ilu0{"schwarz-ilu0", matrix::factor_ilu0<T>, matrix::Triangle::unit_lower,
-                                 matrix::Triangle::upper, false};
+inline constexpr Factors<T> ilu0{
+    "schwarz-ilu0", matrix::factor_ilu0<T>, matrix::Triangle::unit_lower, matrix::Triangle::upper, false, false};
 template <class T>
-inline constexpr Factors<T> ic0{"schwarz-ic0", matrix::factor_ic0<T>, matrix::Triangle::lower,
-                                matrix::Triangle::transposed_lower, true};
+inline constexpr Factors<T> ic0{
+    "schwarz-ic0", matrix::factor_ic0<T>, matrix::Triangle::lower, matrix::Triangle::transposed_lower, true, false};
+template <class T>
+inline constexpr Factors<T> gauss_seidel{
+    "gauss-seidel", matrix::factor_gauss_seidel<T>, matrix::Triangle::unit_lower, matrix::Triangle::upper, false, true};
 
 /// Additive Schwarz without overlap: each device solves with incomplete factors of the square block of its own rows, by
 /// levels, forward and backward. What couples the devices is left out, so that the number of iterations grows with the
-/// number of devices.
+/// number of devices. With the factors of Gauss-Seidel that is the hybrid smoother of multigrid: exact sweeps of the
+/// rows of a device, and Jacobi's method between devices.
 template <class T>
 class Schwarz final : public Base<T> {
 public:
@@ -109,6 +114,9 @@ private:
             } else {
                 matrix::renew(a.view(), first_row, own.factors);
             }
+            if (factors_.outside_on_diagonal) {
+                matrix::add_outside_norms(a.view(), first_row, own.factors);
+            }
             factor(own.factors, rank, notes);
             if (first) {
                 own.forward = matrix::level_triangle(own.factors, factors_.forward);
@@ -141,10 +149,10 @@ private:
         report.host_bytes = host_bytes;
         report.notes = std::move(notes);
         if (this->state_->plan.devices > 1) {
-            report.notes.push_back(
-                fmt::format("a block for each of {} devices, without what couples them: fewer devices "
-                            "take fewer iterations",
-                            this->state_->plan.devices));
+            report.notes.push_back(fmt::format(
+                "a block for each of {} devices, {}: fewer devices take fewer iterations", this->state_->plan.devices,
+                factors_.outside_on_diagonal ? "what couples them added to its diagonal"
+                                             : "without what couples them"));
         }
         report.seconds = core::seconds_since(began);
     }
@@ -161,6 +169,11 @@ private:
                                     factors_.symmetric ? "not positive: the matrix is not positive definite"
                                                        : "zero or not finite",
                                     status.attempts, status.shift));
+        }
+        if (status.replaced > 0) {
+            notes.push_back(fmt::format("{} diagonal entr{} of device {} that {} zero count{} as 1", status.replaced,
+                                        status.replaced == 1 ? "y" : "ies", rank, status.replaced == 1 ? "is" : "are",
+                                        status.replaced == 1 ? "s" : ""));
         }
         if (status.shift > 0) {
             notes.push_back(

@@ -139,6 +139,12 @@ const auto& kinds()
                  .symmetric = true,
                  .definite = true},
                 make_schwarz<T, ic0<T>>},
+        Kind<T>{{.name = "gauss-seidel",
+                 .description = "each device sweeps its own rows forward and backward, exactly, with what couples the "
+                                "devices on the diagonal; smooths in multigrid",
+                 .symmetric = true,
+                 .definite = true},
+                make_schwarz<T, gauss_seidel<T>>},
         Kind<T>{{.name = "amg",
                  .description = "a cycle of classical algebraic multigrid: coarse points and interpolation; diffusion "
                                 "and other M-matrices, with about as many iterations whatever their size",

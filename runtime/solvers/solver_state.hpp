@@ -4,6 +4,8 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,6 +47,25 @@ const DistributedMatrix<T>& checked_matrix(const DistributedMatrix<T>& matrix, c
     require(options.restart >= 1 && options.restart <= 100, "restart", options.restart, "1 to 100");
     require(options.shadow >= 1 && options.shadow <= 8, "shadow", options.shadow, "1 to 8");
     return matrix;
+}
+
+/// \throws Error(usage) where the preconditioner varies and the method does not allow for it
+template <class T>
+void check_preconditioner(const Preconditioner<T>* preconditioner, const SolverInfo& info)
+{
+    if (preconditioner == nullptr || !preconditioner->varies() || info.flexible) {
+        return;
+    }
+    std::string others;
+    for (const SolverInfo& other : list_solvers()) {
+        if (other.flexible) {
+            others += fmt::format("{}\"{}\"", others.empty() ? "" : " or ", other.name);
+        }
+    }
+    throw Error(ErrorCode::usage,
+                fmt::format("preconditioner \"{}\" differs from one iteration to the next with these options, which "
+                            "solver \"{}\" does not allow for: take {}",
+                            preconditioner->name(), info.name, others));
 }
 
 /// The devices that have parts: the first ones.
@@ -91,14 +112,27 @@ struct SolverState {
           check_normal(scalars.make()),
           rhs_norm(scalars.make())
     {
+        solvers::check_preconditioner(preconditioner.get(), method.info);
+        if (options.project_constants && matrix.rows() != matrix.cols()) {
+            throw Error(ErrorCode::usage, fmt::format("solver option project_constants is for square matrices; this "
+                                                      "one is {} x {}",
+                                                      matrix.rows(), matrix.cols()));
+        }
         if (method.info.transposed) {
             distributed::prepare_apply(*checked(MatrixAccess::state(matrix)), true);
+        }
+        const std::optional<Vec<T>> constant = constant_vector();
+        if (constant) {
+            append_without_mean(recipe.start, recipe.b, *constant);
         }
         recipe.start.pass(rhs_norm = dot(recipe.b, recipe.b));
         recipe.start.pass(rhs_norm = sqrt(rhs_norm),
                           recipe.target() = max(options.tolerance * ScalarExpression(rhs_norm),
                                                 ScalarExpression(options.absolute_tolerance)));
         method.record(recipe);
+        if (constant) {
+            append_without_mean(recipe.finish, recipe.x, *constant);
+        }
         const Vec<T> residual = recipe.vector();
         recipe.residual(check, residual);
         check.pass_always(check_norm = dot(residual, residual), check_norm = sqrt(check_norm));
@@ -121,6 +155,24 @@ struct SolverState {
                                                    method.scalars(options), solvers::devices_with_parts(matrix));
         bank->outside = ghosted ? ghosted->outside : nullptr;
         return SequenceAccess::handle(std::move(bank));
+    }
+
+    /// All ones, if constants are projected out.
+    std::optional<Vec<T>> constant_vector()
+    {
+        if (!options.project_constants) {
+            return std::nullopt;
+        }
+        const Vec<T> constant = recipe.vector();
+        constant.vector().fill(T{1});
+        return constant;
+    }
+    void append_without_mean(Sequence& sequence, const Vec<T>& v, const Vec<T>& constant)
+    {
+        const Scalar mean = scalars.make();
+        const Scalar size = scalars.make();
+        sequence.pass(mean = dot(v, constant), size = dot(constant, constant), mean = mean / max(size, 1.0));
+        sequence.pass(v -= mean * constant);
     }
 
     /// Held while processes speak of the matrix.

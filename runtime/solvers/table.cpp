@@ -45,7 +45,8 @@ const auto& methods()
         Method<T>{{.name = "fcg",
                    .description = "conjugate gradients with a preconditioner that may change between iterations",
                    .symmetric = true,
-                   .definite = true},
+                   .definite = true,
+                   .flexible = true},
                   fcg<T>,
                   few},
         Method<T>{{.name = "minres",
@@ -82,7 +83,8 @@ const auto& methods()
         Method<T>{
             {.name = "ir",
              .description = "iterative refinement, x += M (b - A x); matrices that the preconditioner, which may be "
-                            "an inner solver, is close to the inverse of"},
+                            "an inner solver, is close to the inverse of",
+             .flexible = true},
             ir<T>,
             few},
         Method<T>{{.name = "lsqr",

@@ -43,6 +43,53 @@ TEST(Strength, RefusesBadMatricesAndThresholds)
     EXPECT_THROW(strong_entries(a.view(), Strength::classical, std::nan("")), Error);
 }
 
+/// Rows of a line, each strongly connected with those beside it.
+Graph line_graph(std::int64_t n)
+{
+    const auto a = stencil7<double>(n, 1, 1, {.values = ValueKind::laplace});
+    return strong_graph(a.view(), strong_entries(a.view(), Strength::classical, 0.25));
+}
+
+TEST(CoarserPmis, ByHand)
+{
+    // Coarse points 1, 3 and 4 of six rows depend on each other in a line; the middle one is that on which most do.
+    const Coarsening coarser = coarser_pmis(line_graph(6), {{-1, 0, -1, 1, 2, -1}, 3});
+    EXPECT_EQ(coarser.count, 1);
+    EXPECT_THAT(coarser.number, ElementsAre(-1, -1, -1, 0, -1, -1));
+    // Those that are more than two steps apart stay.
+    const Coarsening apart = coarser_pmis(line_graph(6), {{0, -1, -1, 1, -1, -1}, 2});
+    EXPECT_THAT(apart.number, ElementsAre(0, -1, -1, 1, -1, -1));
+    // 0 depends on 1 through a row between, and 1 on nothing: it stays, and 0 has it.
+    const auto a = sparse<double>(3, 3, {1, -1, 0, 0, 1, -1, 0, 0, 1});
+    const Graph one_way = strong_graph(a.view(), strong_entries(a.view(), Strength::classical, 0.5));
+    EXPECT_THAT(coarser_pmis(one_way, {{0, -1, 1}, 2}).number, ElementsAre(-1, -1, 0));
+    EXPECT_EQ(coarser_pmis(line_graph(3), {{-1, -1, -1}, 0}).count, 0);
+}
+
+TEST(CoarserPmis, LeavesEveryCoarsePointWithOneThatStays)
+{
+    const auto a = stencil7<double>(9, 8, 7, {.values = ValueKind::laplace});
+    const Graph depends = strong_graph(a.view(), strong_entries(a.view(), Strength::classical, 0.25));
+    const Coarsening first = pmis(depends);
+    const Coarsening last = coarser_pmis(depends, first);
+    EXPECT_LT(3 * last.count, first.count);
+    const auto stays = [&](std::int32_t row) { return last.number[static_cast<std::size_t>(row)] >= 0; };
+    for (std::int64_t row = 0; row < a.rows; ++row) {
+        if (first.number[static_cast<std::size_t>(row)] < 0) {
+            EXPECT_LT(last.number[static_cast<std::size_t>(row)], 0);
+            continue;
+        }
+        bool found = stays(static_cast<std::int32_t>(row));
+        for (const std::int32_t between : depends.neighbours(row)) {
+            found = found || stays(between);
+            for (const std::int32_t other : depends.neighbours(between)) {
+                found = found || stays(other);
+            }
+        }
+        EXPECT_TRUE(found) << row;
+    }
+}
+
 TEST(Strength, OfBlocks)
 {
     // Two nodes of two unknowns; the block beside the diagonal has the norm 5.

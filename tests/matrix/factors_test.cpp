@@ -46,6 +46,29 @@ SquareBlock<T> whole(const CsrMatrix<T>& a)
     return square_block(a.view(), 0, a.rows);
 }
 
+TEST(GaussSeidel, ByHand)
+{
+    // (D + L) D^-1 (D + U)
+    auto block = whole(sparse<double>(3, 3, {2, -1, 0, -1, 4, -2, 0, -2, 8}));
+    EXPECT_TRUE(factor_gauss_seidel(block).complete);
+    EXPECT_THAT(block.values, ElementsAre(2, -1, -0.5, 4, -2, -0.5, 8));
+    // What is outside the block is added to its diagonal, and what is 0 counts as 1.
+    const auto a = sparse<double>(4, 4,
+                                  {4, -1, 0.5, -2,  //
+                                   -1, -3, 0, 1,    //
+                                   0, 0, 0, 0,      //
+                                   0, 0, 0, 5});
+    auto part = square_block(a.view(), 0, 3);
+    add_outside_norms(a.view(), 0, part);
+    EXPECT_THAT(part.values, ElementsAre(6, -1, 0.5, -1, -4, 0));
+    const FactorStatus status = factor_gauss_seidel(part);
+    EXPECT_TRUE(status.complete);
+    EXPECT_EQ(status.replaced, 1);
+    EXPECT_EQ(part.values.back(), 1);
+    auto bad = whole(sparse<double>(2, 2, {1, 2, 3, std::nan("")}));
+    EXPECT_FALSE(factor_gauss_seidel(bad).complete);
+}
+
 TEST(SquareBlock, LeavesOutAddsUpAndCompletes)
 {
     const std::vector<std::int64_t> row_ptr{0, 1, 5, 7, 8};

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -8,6 +10,7 @@
 #include <rmsp/io.hpp>
 
 #include "matrix/aggregation.hpp"
+#include "matrix/coarse_inverse.hpp"
 #include "matrix/interpolation.hpp"
 #include "tests/io/helpers.hpp"
 #include "tests/matrix/small.hpp"
@@ -58,6 +61,29 @@ TEST(Interpolation, DirectByHand)
     const double w = 2.2 / 2 / 4.5;
     EXPECT_THAT(Numbers(p.values.begin(), p.values.begin() + 2), Pointwise(Near(), Numbers{w, w}));
     EXPECT_THAT(Numbers(p.row_ptr.begin(), p.row_ptr.begin() + 2), ElementsAre(0, 2));
+}
+
+TEST(Interpolation, InStagesByHand)
+{
+    // From the ends to the middle, and from there to what is between.
+    const auto a = stencil7<double>(5, 1, 1, {.values = ValueKind::laplace});
+    const Coarsening first{{0, -1, 1, -1, 2}, 3};
+    const Coarsening last{{0, -1, -1, -1, 1}, 2};
+    const Numbers expected{1, 0, 0.75, 0.25, 0.5, 0.5, 0.25, 0.75, 0, 1};
+    auto stages = interpolation_in_stages(a.view(), strong(a), first, last, {});
+    EXPECT_THAT(dense(stages.to_all), Pointwise(Near(), Numbers{1, 0, 0, 0.5, 0.5, 0, 0, 1,  //
+                                                                0, 0, 0.5, 0.5, 0, 0, 1}));
+    EXPECT_THAT(dense(stages.to_first), Pointwise(Near(), Numbers{1, 0, 0, 0, 0.5, 0.5, 0, 0, 0, 1}));
+    EXPECT_THAT(dense(stages.p), Pointwise(Near(), expected));
+    std::fill(stages.p.values.begin(), stages.p.values.end(), 7.0);
+    renew_interpolation(a.view(), strong(a), first, last, Interpolation::extended, stages);
+    EXPECT_THAT(dense(stages.p), Pointwise(Near(), expected));
+    // One entry a row stays, with the sum of the row.
+    const auto short_rows = interpolation_in_stages(a.view(), strong(a), first, last, {.most_entries = 1});
+    EXPECT_EQ(short_rows.p.nnz(), 5);
+    for (const double value : short_rows.p.values) {
+        EXPECT_NEAR(value, 1, 1e-12);
+    }
 }
 
 TEST(Interpolation, ExtendedByHand)
@@ -210,6 +236,21 @@ TEST(Aggregation, RigidBodyModes)
     EXPECT_THROW(rigid_body_modes(4, square), Error);
     EXPECT_THROW(rigid_body_modes(3, square), Error);
     EXPECT_THROW(rigid_body_modes(2, {}), Error);
+}
+
+TEST(CoarseInverse, SaysWhatIsIndefinite)
+{
+    std::string note;
+    const NearNullspace none = constants(3, 1);
+    coarse_inverse(sparse<double>(3, 3, {2, -1, 0, -1, 2, -1, 0, -1, 2}).view(), none, note);
+    EXPECT_EQ(note, "");
+    coarse_inverse(sparse<double>(3, 3, {-2, 1, 0, 1, -2, 1, 0, 1, -2}).view(), none, note);
+    EXPECT_EQ(note, "");
+    // Positive on what is symmetric of it.
+    coarse_inverse(sparse<double>(3, 3, {2, -1.9, 0, -0.1, 2, -1.9, 0, -0.1, 2}).view(), none, note);
+    EXPECT_EQ(note, "");
+    coarse_inverse(sparse<double>(3, 3, {1, -1, 0, -1, 1, -1, 0, -1, 1}).view(), none, note);
+    EXPECT_NE(note.find("indefinite"), std::string::npos) << note;
 }
 
 }  // namespace
