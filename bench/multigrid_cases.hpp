@@ -148,7 +148,7 @@ inline constexpr Row all[] = {
     {"jumps", jumps},
     {"elasticity", [](std::int64_t n) { return rmsp::generate<double>(fmt::format("elasticity {} {} {}", n, n, n)); }},
     {"oseen", oseen},
-    {"graph", [](std::int64_t n) { return laplace_of(fmt::format("neighbours {} 3 12", n * n * n)); }},
+    {"graph", [](std::int64_t n) { return laplace_of(fmt::format("tetrahedra {} {} {}", n, n, n)); }},
 };
 
 }  // namespace multigrid_cases

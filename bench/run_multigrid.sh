@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures algebraic multigrid, `amg` and `sa-amg`, on Poisson's equation (7 and 27 points), anisotropic and jumping
-# coefficients, elasticity with rigid motions, one component of Oseen's equations and a graph's Laplacian: levels,
-# complexities, bytes a row, set-up by phase, solves, and 20 time steps with new values. Beside it, on the same
+# coefficients, elasticity with rigid motions, one component of Oseen's equations and the Laplacian of a mesh's graph:
+# levels, complexities, bytes a row, set-up by phase, solves, and 20 time steps with new values. Beside it, on the same
 # matrices, hypre's BoomerAMG where bench_multigrid_hypre was built, and pyamg where Python has it.
 # Usage: bench/run_multigrid.sh [CASE...]        (poisson7:64 poisson27:40 anisotropic:48 jumps:48 elasticity:24
 #                                                 oseen:48 graph:40)
