@@ -69,15 +69,15 @@ public:
 /// Of amg and sa-amg (docs/multigrid.md).
 struct MultigridOptions {
     /// From which share on an entry is strong, 0 to 1. Below 0: 0.25; of sa-amg 0.08, half of that on each further
-    /// level.
+    /// level, and 0 where coarsening stalls with it.
     double threshold = -1;
     /// "auto", the first one. amg: "extended" or "direct"; sa-amg: "smoothed" or "tentative", which is plain
     /// aggregation.
     std::string interpolation = "auto";
     double truncation = 0;                   ///< amg: entries of P below this times the largest of their row go; 0 to 1
     std::int64_t interpolation_entries = 4;  ///< amg: most entries of a row of P; 0: all
-    /// amg: so many first levels are coarsened twice at once, which takes a third of the memory and more iterations;
-    /// with interpolation "extended". From 0.
+    /// amg: so many first levels are coarsened twice at once, which takes less memory and more iterations; with
+    /// interpolation "extended". From 0.
     int aggressive_levels = 0;
     /// "v", "w", "f", with which M is not symmetric, or "k": two iterations of flexible conjugate gradients on each
     /// coarser level, for symmetric positive definite matrices, so that M differs from one application to the next.

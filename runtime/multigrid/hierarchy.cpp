@@ -188,10 +188,21 @@ template <class T>
 std::unique_ptr<Transfer<T>> Hierarchy<T>::make_transfer(std::size_t number)
 {
     const auto& a = MatrixAccess::state(levels_[number].a);
-    auto transfer = device_transfer<T>(a, coarsener(number));
-    if (!transfer || !make(*transfer, number)) {
-        transfer = host_transfer<T>(a, coarsener(number));
-        make(*transfer, number);
+    const auto made = [&](const Coarsener& how) {
+        auto transfer = device_transfer<T>(a, how);
+        if (!transfer || !make(*transfer, number)) {
+            transfer = host_transfer<T>(a, how);
+            make(*transfer, number);
+        }
+        return transfer;
+    };
+    Coarsener how = coarsener(number);
+    auto transfer = made(how);
+    // Of a row with many entries alike, as of 27 points, none is strong beside the diagonal: then all are.
+    if (!stalled_.empty() && method_ == Method::aggregation && options_.threshold < 0) {
+        stalled_.clear();
+        how.threshold = 0;
+        transfer = made(how);
     }
     return transfer;
 }
