@@ -7,5 +7,10 @@ namespace rmsp::core {
 void log_warning(const std::string& message) { spdlog::warn("{}", message); }
 void log_info(const std::string& message) { spdlog::info("{}", message); }
 void log_debug(const std::string& message) { spdlog::debug("{}", message); }
+bool logs_debug() noexcept
+{
+    const auto* const logger = spdlog::default_logger_raw();
+    return logger != nullptr && logger->should_log(spdlog::level::debug);
+}
 
 }  // namespace rmsp::core

@@ -35,6 +35,7 @@ struct Config {
         std::vector<double> weights;          ///< runtime.weights
         std::vector<std::string> transports;  ///< runtime.transports
         double limit_gbs = 0;                 ///< runtime.limit_gbs
+        std::int64_t memory_limit = 0;        ///< runtime.memory_limit
         std::string topology;                 ///< runtime.topology: plan for a described machine (needs --dry-run)
         std::string machine;                  ///< runtime.machine: the same by a name of machine_names()
         std::string cache = "auto";           ///< runtime.cache: auto, off, or a folder

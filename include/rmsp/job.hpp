@@ -13,10 +13,10 @@ namespace rmsp {
 /// waiting for good.
 enum class Priority : std::uint8_t { low, normal, high };
 
-/// What a call does where the queue is full (RuntimeOptions::queue_limit).
+/// What a call does where the queue is full (RuntimeOptions::queue_limit), or a device's memory.
 enum class WhenFull : std::uint8_t {
     wait,    ///< blocks until there is room
-    refuse,  ///< throws Error(busy)
+    refuse,  ///< throws Error(busy), or Error(out_of_memory)
 };
 
 /// On what terms jobs are accepted. Jobs without options are done in the order in which they were accepted. Jobs with
@@ -35,6 +35,11 @@ struct JobOptions {
     /// lane are in no order with others, also of the same thread.
     std::uint64_t lane = 0;
     WhenFull when_full = WhenFull::wait;
+    /// Of what is to be placed on the devices: matrices, vectors, products of matrices. `wait` waits until others have
+    /// given back what it needs; those who wait are served by priority, then in the order in which they came. `stop`
+    /// and `deadline` end that. Where it would never fit, and for the parts of a whole, such as a multigrid
+    /// preconditioner, it throws all the same.
+    WhenFull when_no_memory = WhenFull::refuse;
 };
 
 /// While it lives, the calling thread's jobs are accepted on these terms, whatever function submits them: products,

@@ -31,7 +31,9 @@ struct DeviceMetrics {
     bool lost = false;
     /// With a job given to the device, whether it worked or waited for others in it.
     double busy_seconds = 0;
-    double busy_share = 0;  ///< of the time since busy_seconds are counted
+    double busy_share = 0;            ///< of the time since busy_seconds are counted
+    std::int64_t resident_bytes = 0;  ///< now, of the device's memory: what the runtime has there
+    std::int64_t reserved_bytes = 0;  ///< now, promised to what is being placed there, and not taken yet
 };
 
 /// What a runtime did since it was opened, and what it has to do. Counters only grow. Times, those of devices included,
@@ -50,6 +52,8 @@ struct Metrics {
     TimeHistogram wait;                ///< from acceptance until given to the devices
     TimeHistogram run;                 ///< for which the devices had a job, without that of the jobs before it
     std::uint64_t streamed_bytes = 0;  ///< copied to the devices for products of streamed matrices
+    std::uint64_t memory_refused = 0;  ///< matrices, vectors and products that found no memory, or waited in vain
+    std::int64_t memory_waiting = 0;   ///< now, for memory
     std::vector<DeviceMetrics> devices;
     std::vector<std::string> transports;  ///< in use
 

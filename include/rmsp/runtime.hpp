@@ -42,6 +42,8 @@ struct RuntimeOptions {
     /// Where findings are kept for later processes: a folder, "auto" ($XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp), or
     /// "off".
     std::string cache = "off";
+    /// Bytes of each device's memory that may be taken; 0: as many as it has, of GPUs those that are free.
+    std::int64_t memory_limit = 0;
     /// Most jobs that may wait for their turn; 0: any number. What a call does then: JobOptions::when_full.
     std::int64_t queue_limit = 0;
 
@@ -205,6 +207,7 @@ struct DistributeOptions {
     std::int64_t device_bytes = 0;
     /// Arrays in the memory of a GPU: they are read after what is on this stream. None: what writes them has ended.
     std::optional<StreamRef> after{};
+    std::string name{};  ///< of the matrix, for logs (docs/service.md) and messages; any text
     Progress progress{};
 };
 
@@ -419,12 +422,13 @@ public:
     /// Name of the transport in use and why.
     RMSP_API std::string transport() const;
 
-    /// Splits A and copies each part to its device. Only reads A's arrays, and only during the call (but see
-    /// DistributeOptions::borrow and mode). Arrays may be in the memory of any GPU of this process, each by itself, if
-    /// the runtime's devices are GPUs: values, and columns of 32 bits, then go from GPU to GPU; the structure also
-    /// comes to the host, which plans with it. Indices that count from 1 are copied to be renumbered. \throws
-    /// Error(usage) for a bad matrix or option, for a streamed matrix, rounded values or coordinates to be sorted
-    ///         in GPU memory, Error(out_of_memory) with the bytes; the runtime stays usable
+    /// Splits A and copies each part to its device, if there is room for all of them (JobOptions::when_no_memory). Only
+    /// reads A's arrays, and only during the call (but see DistributeOptions::borrow and mode). Arrays may be in the
+    /// memory of any GPU of this process, each by itself, if the runtime's devices are GPUs: values, and columns of 32
+    /// bits, then go from GPU to GPU; the structure also comes to the host, which plans with it. Indices that count
+    /// from 1 are copied to be renumbered.
+    /// \throws Error(usage) for a bad matrix or option, for a streamed matrix, rounded values or coordinates to be
+    ///         sorted in GPU memory, Error(out_of_memory) with the bytes; the runtime stays usable
     template <class T>
     [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const CsrView<T>& a, const DistributeOptions& options = {});
     /// The same by columns: each device multiplies its columns with its range of x, and the partial results are added

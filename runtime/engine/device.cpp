@@ -38,6 +38,68 @@ std::string label_of(const DeviceInfo& info)
     return fmt::format("{}:{} {}", to_string(info.kind), info.index, info.name);
 }
 
+class Device::CountedPool final : public kernels::Memory {
+public:
+    CountedPool(Device& device, std::unique_ptr<kernels::Memory> pool) : device_(device), pool_(std::move(pool)) {}
+    void* allocate(std::size_t bytes) override
+    {
+        return device_.counted(bytes, [&] { return pool_->allocate(bytes); });
+    }
+    void deallocate(void* p, std::size_t bytes) noexcept override
+    {
+        pool_->deallocate(p, bytes);
+        device_.count_as_free(bytes);
+    }
+
+private:
+    Device& device_;
+    std::unique_ptr<kernels::Memory> pool_;
+};
+
+void Device::count_in(MemoryLedger& ledger, int number) noexcept
+{
+    ledger_ = &ledger;
+    number_ = number;
+}
+
+template <class Obtain>
+void* Device::counted(std::size_t bytes, const Obtain& obtain)
+{
+    if (ledger_ == nullptr) {
+        return obtain();
+    }
+    ledger_->take(number_, static_cast<std::int64_t>(bytes), draws_from_);
+    try {
+        return obtain();
+    } catch (...) {
+        count_as_free(bytes);
+        throw;
+    }
+}
+
+void Device::count_as_free(std::size_t bytes) noexcept
+{
+    if (ledger_ != nullptr) {
+        ledger_->give_back(number_, static_cast<std::int64_t>(bytes), draws_from_);
+    }
+}
+
+void* Device::allocate(std::size_t bytes)
+{
+    return counted(bytes, [&] { return obtain(bytes); });
+}
+
+void Device::deallocate(void* p, std::size_t bytes) noexcept
+{
+    give_back(p, bytes);
+    count_as_free(bytes);
+}
+
+std::unique_ptr<kernels::Memory> Device::make_pool(Stream& stream)
+{
+    return std::make_unique<CountedPool>(*this, make_uncounted_pool(stream));
+}
+
 std::string Device::loss() const
 {
     std::lock_guard lock(losing_);

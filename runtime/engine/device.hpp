@@ -16,6 +16,7 @@
 #include <rmsp/runtime.hpp>
 
 #include "core/device_kind.hpp"
+#include "runtime/engine/memory_ledger.hpp"
 
 namespace rmsp::engine {
 
@@ -127,16 +128,26 @@ public:
     /// itself.
     std::exception_ptr explain(std::exception_ptr error) noexcept;
 
+    /// What is allocated from now on is counted there, as device `number`. Before the worker has anything to do.
+    void count_in(MemoryLedger& ledger, int number) noexcept;
+    /// On the worker's thread: of whose promised memory that is to be taken; null: nobody's.
+    void draw_from(Reservation* from) noexcept { draws_from_ = from; }
+    /// \throws Error(out_of_memory) naming bytes and device
+    void* allocate(std::size_t bytes) final;
+    void deallocate(void* p, std::size_t bytes) noexcept final;
+    /// Memory of this device that is handed out and taken back in the order of `stream`: nothing waits, and what is
+    /// freed serves the next request. The pool behind it lives as long as the device. Peers reach it only after
+    /// Transport::open_pool().
+    std::unique_ptr<kernels::Memory> make_pool(Stream& stream);
+    /// Bytes that one may allocate to whom none were promised; 0: not known.
+    std::int64_t room() const { return ledger_ == nullptr ? 0 : ledger_->room(number_); }
+
     /// Makes this device the calling thread's current one.
     virtual void make_current() = 0;
     virtual std::unique_ptr<Stream> make_stream(StreamPriority priority) = 0;
     virtual std::unique_ptr<Event> make_event(bool timing) = 0;
 
-    /// Memory of this device that is handed out and taken back in the order of `stream`: nothing waits, and what is
-    /// freed serves the next request. The pool behind it lives as long as the device. Peers reach it only after
-    /// Transport::open_pool().
-    virtual std::unique_ptr<kernels::Memory> make_pool(Stream& stream) = 0;
-    /// Bytes that allocations may still take; 0: not known.
+    /// Bytes that the device has left, whoever uses it; 0: not known. By any thread.
     virtual std::int64_t free_bytes() = 0;
 
     /// Host memory near this device that every device of the runtime can reach directly.
@@ -182,9 +193,21 @@ public:
 protected:
     /// Why nothing can be done on the device any more; empty if it works. On its worker's thread.
     virtual std::string fault() { return {}; }
+    /// allocate(), deallocate() and make_pool() without the count.
+    virtual void* obtain(std::size_t bytes) = 0;
+    virtual void give_back(void* p, std::size_t bytes) noexcept = 0;
+    virtual std::unique_ptr<kernels::Memory> make_uncounted_pool(Stream& stream) = 0;
 
 private:
+    class CountedPool;
+    template <class Obtain>
+    void* counted(std::size_t bytes, const Obtain& obtain);
+    void count_as_free(std::size_t bytes) noexcept;
+
     DeviceInfo info_;
+    MemoryLedger* ledger_ = nullptr;
+    int number_ = 0;
+    Reservation* draws_from_ = nullptr;
     std::atomic<bool> lost_{false};
     mutable std::mutex losing_;
     std::string loss_;

@@ -2,7 +2,39 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <rmsp/error.hpp>
+
+#include "core/log.hpp"
+
 namespace rmsp::engine {
+namespace {
+
+/// How a job ended with that error, and its text on one line.
+std::string error_fields(const std::exception_ptr& error)
+{
+    const auto fields = [](const char* outcome, std::string text) {
+        for (char& c : text) {
+            c = c == '"' ? '\'' : c == '\n' ? ' ' : c;
+        }
+        return fmt::format(" outcome={} error=\"{}\"", outcome, text);
+    };
+    try {
+        std::rethrow_exception(error);
+    } catch (const Error& e) {
+        return fields(e.code() == ErrorCode::cancelled  ? "cancelled"
+                      : e.code() == ErrorCode::deadline ? "expired"
+                                                        : "failed",
+                      e.what());
+    } catch (const std::exception& e) {
+        return fields("failed", e.what());
+    } catch (...) {
+        return fields("failed", "");
+    }
+}
+
+}  // namespace
 
 void Job::heed(const JobOptions& options, std::function<void()> stopped)
 {
@@ -59,8 +91,42 @@ std::exception_ptr Job::finish() noexcept
             error = std::current_exception();
         }
     }
-    let_go();
     return error;
+}
+
+void Job::log_end(const std::exception_ptr& error) const noexcept
+{
+    if (core::logs_debug()) {
+        log(error ? "" : " outcome=finished", error);
+    }
+}
+
+void Job::log_failure(const DeviceInfo& device, const std::exception_ptr& error) const noexcept
+{
+    if (core::logs_debug()) {
+        try {
+            log(fmt::format(" device=\"{}\"", label_of(device)), error);
+        } catch (const std::exception&) {
+            // For lack of memory.
+        }
+    }
+}
+
+void Job::log(const std::string& what, const std::exception_ptr& error) const noexcept
+{
+    try {
+        std::string line = fmt::format("job={} kind=\"{}\"", id, terms_.kind);
+        if (terms_.matrix != nullptr && !terms_.matrix->empty()) {
+            line += fmt::format(" matrix=\"{}\"", *terms_.matrix);
+        }
+        line += what;
+        if (error) {
+            line += error_fields(error);
+        }
+        core::log_debug(line);
+    } catch (const std::exception&) {
+        // A log that cannot be written is no reason to fail.
+    }
 }
 
 void Job::let_go() noexcept

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 #include <rmsp/job.hpp>
 
@@ -21,6 +22,8 @@ namespace rmsp::engine {
 
 /// What a job is, beside its body. JobOptions are those of the calling thread's JobScope.
 struct JobTerms {
+    const char* kind = "job";             ///< for logs and traces; a literal
+    const std::string* matrix = nullptr;  ///< name of the matrix for logs; lives as long as the body; null: none
     /// The job reads or writes caller's host memory: such jobs run one after the other, complete, so that one may use
     /// what the one before produced.
     bool host_data = false;
@@ -30,6 +33,8 @@ struct JobTerms {
     int devices = std::numeric_limits<int>::max();
     /// What it copies to the devices, for the metrics.
     std::int64_t streamed_bytes = 0;
+    /// Of whose promised memory its body allocates; null: nobody's.
+    std::shared_ptr<Reservation> reservation{};
 };
 
 /// Work that all workers do together: each runs the body with its own rank.
@@ -70,17 +75,25 @@ public:
     void fail(std::exception_ptr error) noexcept;
     /// One worker is done; true for the last one.
     bool complete_one() noexcept { return remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
-    /// After the last one: runs `finish` if nothing failed, then let_go(). Returns the error.
+    /// After the last one: runs `finish` if nothing failed. Returns the error.
     std::exception_ptr finish() noexcept;
+    /// One line about its end, `job=7 kind=product matrix="A" outcome=finished`, if spdlog's level is debug; before
+    /// let_go().
+    void log_end(const std::exception_ptr& error) const noexcept;
+    /// The same of an error on one device.
+    void log_failure(const DeviceInfo& device, const std::exception_ptr& error) const noexcept;
     /// Whatever the closures hold (matrices, vectors) is let go before the caller sees the job as done.
     void let_go() noexcept;
     void settle(std::exception_ptr error) noexcept;
 
+    std::uint64_t id = 0;        ///< its place among those that were accepted, from 1 on; the queue's, under its lock
     Turn turn;                   ///< the queue's, under its lock
     Clock::time_point accepted;  ///< before the job is
     Clock::time_point given{};   ///< to the workers
 
 private:
+    void log(const std::string& what, const std::exception_ptr& error) const noexcept;
+
     const JobTerms terms_;
     Body body_;
     std::function<void()> finish_;

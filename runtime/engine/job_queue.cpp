@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/engine/trace.hpp"
+
 namespace rmsp::engine {
 namespace {
 
@@ -88,7 +90,7 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
         part.done.set([this, job, rank](std::exception_ptr error) {
             Worker& worker = *workers_[rank];
             if (error) {
-                job->fail(worker.device().explain(std::move(error)));
+                fail(*job, worker, std::move(error));
             }
             complete(*job, worker);
         });
@@ -100,7 +102,7 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
         // deadlock.
         std::lock_guard lock(mutex_);
         if (!has_lanes()) {
-            ++metrics_.accepted;
+            job->id = ++metrics_.accepted;
             post(*job, parts);
             return future;
         }
@@ -145,6 +147,7 @@ void JobQueue::accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOp
         ++metrics_.refused;
         throw job->condition()->error();
     }
+    job->id = metrics_.accepted + 1;
     if (schedule_.empty() && takes_more(job->accepted)) {
         give(*job, parts, job->accepted);
     } else {
@@ -239,10 +242,20 @@ void JobQueue::run(Job& job, Worker& worker) noexcept
         if (shared_memory_) {
             job.meeting().arrive_and_wait();
         }
+        worker.device().draw_from(job.terms().reservation.get());
+        const TraceRange range(job.terms().kind, job.id);
         job.body()(worker, job.meeting());
     } catch (...) {
-        job.fail(worker.device().explain(std::current_exception()));
+        fail(job, worker, std::current_exception());
     }
+    worker.device().draw_from(nullptr);
+}
+
+void JobQueue::fail(Job& job, Worker& worker, std::exception_ptr error) noexcept
+{
+    error = worker.device().explain(std::move(error));
+    job.log_failure(worker.device().info(), error);
+    job.fail(std::move(error));
 }
 
 void JobQueue::complete(Job& job, Worker& worker) noexcept
@@ -260,6 +273,8 @@ void JobQueue::complete(Job& job, Worker& worker) noexcept
         return;
     }
     const std::exception_ptr error = job.finish();
+    job.log_end(error);
+    job.let_go();
     if (job.ticket() != 0) {
         host_done_.store(job.ticket(), std::memory_order_release);
         host_done_.notify_all();
@@ -323,8 +338,10 @@ std::int64_t JobQueue::end_waiting(const std::function<bool(const Waiting&)>& is
     }
     for (const Waiting& waiting : ended) {
         waiting.job->heed_no_more();
+        const std::exception_ptr error = ended_early_ptr(why);
+        waiting.job->log_end(error);
         waiting.job->let_go();
-        waiting.job->settle(ended_early_ptr(why));
+        waiting.job->settle(error);
     }
     return static_cast<std::int64_t>(ended.size());
 }

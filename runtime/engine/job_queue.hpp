@@ -64,6 +64,8 @@ public:
 private:
     /// A worker's part of a job.
     void run(Job& job, Worker& worker) noexcept;
+    /// The worker's part failed.
+    static void fail(Job& job, Worker& worker, std::exception_ptr error) noexcept;
     void complete(Job& job, Worker& worker) noexcept;
     /// The job ended where nobody looks at the queue: counts it and returns true. False: account() does.
     bool count_as_ended() noexcept;

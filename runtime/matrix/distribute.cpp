@@ -11,6 +11,7 @@
 #include "runtime/matrix/products.hpp"
 #include "runtime/matrix/row_product.hpp"
 #include "runtime/matrix/upload.hpp"
+#include "runtime/plan/placed_bytes.hpp"
 #include "runtime/plan/plan_exchange.hpp"
 #include "runtime/plan/planner.hpp"
 
@@ -88,6 +89,9 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
         options.progress("partition", 1.0);
     }
 
+    const engine::Placing placing(
+        runtime->admit(options.name.empty() ? "the matrix" : fmt::format("the matrix \"{}\"", options.name),
+                       plan::placed_bytes(matrix->plan, given, options, runtime->shared_memory())));
     const plan::Stored<T> a = options.mode == Mode::streamed ? place_source(*matrix, given) : given;
     if (a.resident != nullptr) {
         a.resident->split(matrix->plan.partition);
@@ -111,12 +115,17 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
     std::vector<double> upload(static_cast<std::size_t>(devices));
     double total_bytes = static_cast<double>(a.nnz) * (sizeof(T) + sizeof(std::int32_t));
     UploadProgress progress(options.progress, total_bytes);
+    engine::JobTerms terms;
+    terms.kind = "upload of a matrix";
+    terms.matrix = &matrix->options.name;
     runtime
-        ->submit([&](engine::Worker& worker, engine::Rendezvous& meeting) {
-            const auto begin = core::Clock::now();
-            build_shard(*matrix, worker, meeting, a, progress);
-            upload[static_cast<std::size_t>(worker.rank())] = core::seconds_since(begin);
-        })
+        ->submit(
+            [&](engine::Worker& worker, engine::Rendezvous& meeting) {
+                const auto begin = core::Clock::now();
+                build_shard(*matrix, worker, meeting, a, progress);
+                upload[static_cast<std::size_t>(worker.rank())] = core::seconds_since(begin);
+            },
+            {}, terms)
         .get();
     if (!matrix->origin.source) {
         matrix->record.setup.push_back({"upload", upload, true});

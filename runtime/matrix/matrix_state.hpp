@@ -127,6 +127,8 @@ template <class T>
 engine::JobTerms product_terms(const MatrixState<T>& matrix, bool host_data)
 {
     engine::JobTerms terms;
+    terms.kind = "product";
+    terms.matrix = &matrix.options.name;
     terms.host_data = host_data;
     terms.may_end_early = true;
     terms.devices = matrix.plan.devices;

@@ -35,26 +35,38 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
     vector->ghost_room = ghosts;
     vector->ghost_room.resize(devices);
     const bool shared = runtime->shared_memory();
+    // On GPUs from a whole line on, so that an entry is aligned alike on all devices.
+    constexpr std::int64_t line = 32;
+    std::vector<std::int64_t> entries(devices, 0);
+    for (std::size_t rank = 0; rank < devices; ++rank) {
+        transport::Range held{0, size};
+        if (shared) {
+            entries[rank] = rank == 0 ? size : 0;
+            continue;
+        }
+        if (layout == Layout::rows) {
+            held = {offsets[rank], offsets[rank + 1]};
+            if (!needed.empty()) {
+                held = hull(held, needed[rank]);
+            }
+        }
+        vector->held[rank] = held;
+        entries[rank] = held.end - held.first / line * line + vector->ghost_room[rank];
+    }
+    std::vector<std::int64_t> bytes;
+    for (const std::int64_t n : entries) {
+        bytes.push_back(n * static_cast<std::int64_t>(sizeof(T)));
+    }
+    const engine::Placing placing(runtime->admit("the vector", bytes));
     runtime
         ->submit(
             [&](engine::Worker& worker, engine::Rendezvous& meeting) {
                 const auto rank = static_cast<std::size_t>(worker.rank());
+                vector->storage[rank] =
+                    kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(entries[rank]));
                 if (!shared) {
-                    transport::Range held{0, size};
-                    std::int64_t first = 0;
-                    if (layout == Layout::rows) {
-                        first = vector->offsets[rank];
-                        held = {first, vector->offsets[rank + 1]};
-                        if (!needed.empty()) {
-                            held = hull(held, needed[rank]);
-                        }
-                    }
-                    // From a whole line on, so that an entry is aligned alike on all devices.
-                    constexpr std::int64_t line = 32;
-                    const std::int64_t begin = held.first / line * line;
-                    vector->held[rank] = held;
-                    vector->storage[rank] = kernels::DeviceArray<T>(
-                        worker.device(), static_cast<std::size_t>(held.end - begin + vector->ghost_room[rank]));
+                    const std::int64_t first = layout == Layout::rows ? vector->offsets[rank] : 0;
+                    const std::int64_t begin = vector->held[rank].first / line * line;
                     T* const data = vector->storage[rank].data();
                     vector->slices[rank] = data + (first - begin);
                     // An address to add entry numbers to, which may lie before the allocation.
@@ -62,15 +74,12 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
                                                                        static_cast<std::uintptr_t>(begin) * sizeof(T));
                     return;
                 }
-                if (rank == 0) {
-                    vector->storage[0] = kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(size));
-                }
                 meeting.arrive_and_wait();
                 T* const begin = vector->storage[0].data();
                 vector->slices[rank] = layout == Layout::replicated ? begin : begin + vector->offsets[rank];
                 if (layout == Layout::rows) {
-                    const std::int64_t entries = vector->offsets[rank + 1] - vector->offsets[rank];
-                    numa::prefer_node(vector->slices[rank], static_cast<std::size_t>(entries) * sizeof(T),
+                    const std::int64_t own = vector->offsets[rank + 1] - vector->offsets[rank];
+                    numa::prefer_node(vector->slices[rank], static_cast<std::size_t>(own) * sizeof(T),
                                       worker.device().info().numa_node);
                 }
             },
@@ -100,6 +109,19 @@ std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const 
         }
     }
     return make_vector<T>(matrix.runtime, layout, side.size(), side.slices, needed);
+}
+
+template <class T>
+std::vector<std::int64_t> vector_bytes(const MatrixState<T>& matrix, std::int64_t vectors)
+{
+    const std::vector<std::int64_t>& slices = x_side(matrix, true).slices;
+    std::vector<std::int64_t> bytes(slices.size() - 1, 0);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        // Host devices share what the first one has.
+        const std::size_t holder = matrix.runtime->shared_memory() ? 0 : i;
+        bytes[holder] += vectors * (slices[i + 1] - slices[i]) * static_cast<std::int64_t>(sizeof(T));
+    }
+    return bytes;
 }
 
 template <class T>
@@ -155,7 +177,8 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>
     template std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>&, const plan::Side&, Layout);         \
     template std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>&, const plan::Side&, \
                                                          Layout, Order);                                            \
-    template std::shared_ptr<VectorState<T>> make_shared_x(const MatrixState<T>&, const MatrixState<T>&);
+    template std::shared_ptr<VectorState<T>> make_shared_x(const MatrixState<T>&, const MatrixState<T>&);           \
+    template std::vector<std::int64_t> vector_bytes(const MatrixState<T>&, std::int64_t);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

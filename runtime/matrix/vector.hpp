@@ -30,6 +30,10 @@ template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>& matrix, const plan::Side& side,
                                             Layout layout, Order order);
 
+/// Bytes of each device that so many vectors along the rows of A take at least.
+template <class T>
+std::vector<std::int64_t> vector_bytes(const MatrixState<T>& matrix, std::int64_t vectors);
+
 /// Copies all entries from, or to, memory of the host or of a GPU; blocks.
 template <class T>
 void upload_vector(const std::shared_ptr<VectorState<T>>& vector, const T* entries);

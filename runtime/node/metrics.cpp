@@ -100,6 +100,9 @@ std::string Metrics::to_prometheus() const
     out.histogram("rmsp_job_run_seconds", "For which the devices had a job.", run);
     out.single("rmsp_streamed_bytes_total", "counter", "Copied to the devices for products of streamed matrices.",
                streamed_bytes);
+    out.single("rmsp_memory_refused_total", "counter", "Matrices, vectors and products that were refused for memory.",
+               memory_refused);
+    out.single("rmsp_memory_waiting", "gauge", "Matrices, vectors and products that wait for memory.", memory_waiting);
     const auto each = [&](std::string_view name, std::string_view type, std::string_view help, const auto& value_of) {
         out.begin(name, type, help);
         for (const DeviceMetrics& device : devices) {
@@ -108,6 +111,10 @@ std::string Metrics::to_prometheus() const
     };
     each("rmsp_device_busy_seconds_total", "counter", "With a job given to the device.",
          [](const auto& d) { return d.busy_seconds; });
+    each("rmsp_device_memory_resident_bytes", "gauge", "Taken of the device's memory.",
+         [](const auto& d) { return d.resident_bytes; });
+    each("rmsp_device_memory_reserved_bytes", "gauge", "Promised to what is being placed, and not taken yet.",
+         [](const auto& d) { return d.reserved_bytes; });
     each("rmsp_device_lost", "gauge", "1 if the device is lost.", [](const auto& d) { return d.lost ? 1 : 0; });
     out.begin("rmsp_transport_in_use", "gauge", "Transports that are connected.");
     for (const std::string& name : transports) {
@@ -122,6 +129,7 @@ Metrics Runtime::metrics() const
     const detail::RuntimeState& state = *held;
     state.require_live();
     Metrics metrics = state.jobs->metrics();
+    state.memory->add_to(metrics);
     std::lock_guard lock(state.mutex);
     for (std::size_t i = 0; i < metrics.devices.size(); ++i) {
         metrics.devices[i].name = engine::label_of(state.infos[i]);
@@ -138,6 +146,7 @@ std::int64_t Runtime::drain(double seconds)
     const auto held = detail::current(state_);
     const detail::RuntimeState& state = *held;
     state.require_live();
+    state.memory->close();
     // What would not fit into a time point is for ever.
     constexpr double longest = 1e9;
     return state.jobs->drain(seconds < longest

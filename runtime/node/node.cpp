@@ -75,15 +75,32 @@ void RuntimeState::give_up(std::uint64_t job) noexcept
 
 std::future<void> RuntimeState::submit(engine::Job::Body body, std::function<void()> finish, bool host_data)
 {
-    require_live();
-    return jobs->submit(std::move(body), std::move(finish), host_data);
+    engine::JobTerms terms;
+    terms.host_data = host_data;
+    return submit(std::move(body), std::move(finish), terms);
 }
 
 std::future<void> RuntimeState::submit(engine::Job::Body body, std::function<void()> finish,
                                        const engine::JobTerms& terms)
 {
     require_live();
+    if (const engine::Placing* const placing = engine::Placing::current()) {
+        engine::JobTerms drawing = terms;
+        drawing.reservation = placing->reservation();
+        return jobs->submit(std::move(body), std::move(finish), drawing);
+    }
     return jobs->submit(std::move(body), std::move(finish), terms);
+}
+
+std::shared_ptr<engine::Reservation> RuntimeState::admit(const std::string& what, std::span<const std::int64_t> bytes)
+{
+    require_live();
+    const engine::Placing* const outer = engine::Placing::current();
+    if (outer != nullptr && outer->reservation()) {
+        memory->extend(*outer->reservation(), what, bytes);
+        return nullptr;
+    }
+    return memory->admit(what, bytes, outer == nullptr, JobScope::current());
 }
 
 void RuntimeState::post_or_run(int rank, engine::Tasks& room) noexcept
@@ -105,11 +122,36 @@ void RuntimeState::post_or_run(int rank, engine::Tasks& room) noexcept
     room.pop_front();
 }
 
+void RuntimeState::catch_up()
+{
+    // Shared: if memory ends on the way, the workers that have been asked come by here later.
+    const auto reached = std::make_shared<std::vector<std::promise<void>>>(workers.size());
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+        const bool posted = workers[i]->post([reached, i](engine::Worker& worker) {
+            try {
+                worker.stream().synchronize();
+            } catch (...) {
+                // Those whose work it was are told.
+            }
+            (*reached)[i].set_value();
+        });
+        if (!posted) {
+            (*reached)[i].set_value();
+        }
+    }
+    for (auto& one : *reached) {
+        one.get_future().wait();
+    }
+}
+
 void RuntimeState::stop() noexcept
 {
     // The jobs that were under way when fork() made this process never end in it.
     if (!in_own_process()) {
         return;
+    }
+    if (memory) {
+        memory->close();
     }
     if (jobs) {
         jobs->drain();

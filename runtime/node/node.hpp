@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "runtime/engine/cache.hpp"
 #include "runtime/engine/job_queue.hpp"
 #include "runtime/engine/locked_array.hpp"
+#include "runtime/engine/memory_ledger.hpp"
 #include "runtime/engine/worker.hpp"
 #include "runtime/transport/connect.hpp"
 #include "runtime/transport/transport.hpp"
@@ -33,6 +35,7 @@ struct RuntimeState {
     RuntimeOptions options;
     Topology topology;
     std::vector<DeviceInfo> infos;                         ///< limit_gbs under `mutex`
+    std::unique_ptr<engine::MemoryLedger> memory;          ///< of the devices; null: as there are no workers
     std::vector<std::unique_ptr<engine::Worker>> workers;  ///< empty: a described machine, plans only
     transport::Connection connection;
     std::unique_ptr<engine::JobQueue> jobs;
@@ -66,8 +69,13 @@ struct RuntimeState {
     transport::Transport& transport(const std::string& name);
     /// A job failed: devices that wait for others in it stop waiting.
     void give_up(std::uint64_t job) noexcept;
+    /// As JobQueue::submit(). What the body allocates is taken from what the calling thread's Placing was promised.
     std::future<void> submit(engine::Job::Body body, std::function<void()> finish = {}, bool host_data = false);
     std::future<void> submit(engine::Job::Body body, std::function<void()> finish, const engine::JobTerms& terms);
+    /// Memory of each device for something that is going to be placed, on the terms of the calling thread's JobScope,
+    /// for a Placing; null: it is part of what the thread is placing, which is promised more where it has to be.
+    /// \throws as MemoryLedger::admit()
+    std::shared_ptr<engine::Reservation> admit(const std::string& what, std::span<const std::int64_t> bytes);
     /// Runs f(), which frees memory and must not throw, once, on the worker of a device behind everything submitted so
     /// far, or here if the workers have stopped. `room` has a task for it, which is used up: who has something to free
     /// makes one for each device beforehand, as this is for destructors and allocates nothing.
@@ -79,6 +87,8 @@ struct RuntimeState {
     }
     /// Finishes the accepted jobs and ends the threads.
     void stop() noexcept;
+    /// Waits until what was let go before, by any thread that has told this one, is free.
+    void catch_up();
 
 private:
     void post_or_run(int rank, engine::Tasks& room) noexcept;

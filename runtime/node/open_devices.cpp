@@ -217,6 +217,9 @@ detail::OpenRuntime open_devices(const RuntimeOptions& options)
             throw Error(ErrorCode::usage, fmt::format("runtime.weights: {} is not a number above 0", weight));
         }
     }
+    if (options.memory_limit < 0) {
+        throw Error(ErrorCode::usage, fmt::format("runtime.memory_limit: {} bytes is below 0", options.memory_limit));
+    }
     if (!(options.limit_gbs >= 0) || std::isinf(options.limit_gbs)) {
         throw Error(ErrorCode::usage,
                     fmt::format("runtime.limit_gbs: {} is not a number of at least 0", options.limit_gbs));
@@ -276,6 +279,15 @@ detail::OpenRuntime open_devices(const RuntimeOptions& options)
     for (std::size_t i = 0; i < count; ++i) {
         state->workers[i]->wait_until_open();
         state->infos[i] = state->workers[i]->device().info();
+    }
+    std::vector<engine::Device*> devices;
+    for (const auto& worker : state->workers) {
+        devices.push_back(&worker->device());
+    }
+    state->memory = std::make_unique<engine::MemoryLedger>(devices, options.memory_limit,
+                                                           [held = state.get()] { held->catch_up(); });
+    for (std::size_t i = 0; i < count; ++i) {
+        devices[i]->count_in(*state->memory, static_cast<int>(i));
     }
     return state;
 }

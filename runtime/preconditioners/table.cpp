@@ -51,6 +51,13 @@ Pointer<T> make_multigrid(const DistributedMatrix<T>& matrix, const Precondition
     if (smoother == "none" || smoother == "amg" || smoother == "sa-amg") {
         throw Error(ErrorCode::usage, fmt::format("multigrid smooths by any preconditioner but \"{}\"", smoother));
     }
+    // The coarser matrices are known once they are made: about as many bytes as the matrix has, or more.
+    const auto& finest = *detail::checked(detail::MatrixAccess::state(matrix));
+    std::vector<std::int64_t> bytes;
+    for (const ShardPlan& shard : finest.plan.shards) {
+        bytes.push_back(shard.part.nnz() * static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t)));
+    }
+    const engine::Placing placing(finest.runtime->admit("the multigrid preconditioner", bytes));
     return std::make_shared<Multigrid<T>>(matrix, method == multigrid::Method::classical ? "amg" : "sa-amg", method,
                                           options.multigrid, [options](const DistributedMatrix<T>& of_level) {
                                               return make_preconditioner(of_level, options.multigrid.smoother, options);

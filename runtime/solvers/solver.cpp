@@ -334,8 +334,14 @@ const char* to_string(Outcome outcome) noexcept
 template <class T>
 Solver<T>::Solver(const DistributedMatrix<T>& matrix, const SolverOptions& options,
                   std::shared_ptr<Preconditioner<T>> preconditioner)
-    : state_(std::make_shared<detail::SolverState<T>>(matrix, options, std::move(preconditioner)))
 {
+    // b, x, the residual that is checked, and one more at least.
+    constexpr std::int64_t fewest = 4;
+    const auto& distributed_matrix = *detail::checked(detail::MatrixAccess::state(matrix));
+    const std::int64_t basis = options.method == "gmres" ? std::clamp(options.restart, 0, 10000) : 0;
+    const engine::Placing placing(
+        distributed_matrix.runtime->admit("the solver", distributed::vector_bytes(distributed_matrix, fewest + basis)));
+    state_ = std::make_shared<detail::SolverState<T>>(matrix, options, std::move(preconditioner));
 }
 
 template <class T>

@@ -61,6 +61,7 @@ template <class T>
 std::vector<double> on_devices(ProductState<T>& state, const DeviceBody<T>& body, bool may_end_early)
 {
     engine::JobTerms terms;
+    terms.kind = "product of matrices";
     terms.host_data = true;
     terms.may_end_early = may_end_early;
     std::vector<double> seconds(state.parts.size());
@@ -152,11 +153,42 @@ std::vector<std::int64_t> memory_limits(ProductState<T>& state)
     std::vector<std::int64_t> limits(static_cast<std::size_t>(state.runtime->devices()));
     state.runtime
         ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
-            limits[static_cast<std::size_t>(worker.rank())] =
-                memory_limit(state.factors.options, worker.device().free_bytes());
+            const std::int64_t room = worker.device().room();
+            const std::int64_t limit = memory_limit(state.factors.options, room);
+            limits[static_cast<std::size_t>(worker.rank())] = room > 0 ? std::min(limit, room) : limit;
         })
         .get();
     return limits;
+}
+
+/// What of each device's memory the product takes as planned. Parts that are computed in runs of rows, to which B's and
+/// A's come, take what there is.
+std::vector<std::int64_t> placed_bytes(const SpgemmPlan& plan)
+{
+    std::vector<std::int64_t> bytes;
+    for (const SpgemmShardPlan& shard : plan.shards) {
+        const std::int64_t whole = shard.a_bytes + shard.b_bytes + shard.c_bytes;
+        const bool in_runs = shard.chunks > 1 || shard.products == 0;
+        bytes.push_back(in_runs ? 0 : shard.limit_bytes > 0 ? std::min(whole, shard.limit_bytes) : whole);
+    }
+    return bytes;
+}
+
+/// Memory for the product as planned. Where others took some meanwhile, it is planned again for what is left.
+template <class T>
+std::shared_ptr<engine::Reservation> admit(ProductState<T>& state, const std::function<void()>& plan_again)
+{
+    constexpr int most_plans = 4;
+    for (int plans = 1;; ++plans) {
+        try {
+            return state.runtime->admit("the product", placed_bytes(state.plan));
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::out_of_memory || plans == most_plans) {
+                throw;
+            }
+        }
+        plan_again();
+    }
 }
 
 template <class T>
@@ -230,9 +262,10 @@ void build(ProductState<T>& state)
         factors.resident_b->bring_structure(*state.runtime, false);
         factors.b = factors.resident_b->view();
     }
-    const std::vector<std::int64_t> limits = memory_limits(state);
+    std::vector<std::int64_t> limits;
     std::vector<RowSelection> selections;
     const auto plan = [&] {
+        limits = memory_limits(state);
         const bool a_is_there = factors.resident_a && factors.resident_a->in_place();
         state.plan =
             plan_product(*state.runtime, factors.a, factors.b, factors.options,
@@ -244,6 +277,7 @@ void build(ProductState<T>& state)
         factors.b = factors.resident_b->view();
         plan();
     }
+    const engine::Placing placing(admit(state, plan));
     state.parts.resize(devices);
     connect_devices(state, selections);
     state.set_phase("plan", {core::seconds_since(begin)});

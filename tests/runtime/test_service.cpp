@@ -1,11 +1,15 @@
 #include <chrono>
 #include <future>
+#include <memory>
+#include <sstream>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <runtime/matrix/matrix_state.hpp>
 #include <runtime/node/node.hpp>
@@ -52,6 +56,40 @@ void expect_product(DistributedMatrix<T>& matrix, const CsrMatrix<T>& a)
     matrix.apply(T{1}, on_devices, T{0}, result);
     result.download(y.data());
     EXPECT_TRUE(verify_spmv<T>(a.view(), T{1}, x.data(), T{0}, nullptr, y.data()).passed);
+}
+
+TEST(Service, LogsOfAJobHaveItsNumber)
+{
+    const auto before = spdlog::default_logger();
+    std::ostringstream lines;
+    const auto logger =
+        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(lines, true));
+    logger->set_pattern("%v");
+    logger->set_level(spdlog::level::debug);
+    spdlog::set_default_logger(logger);
+    {
+        Runtime runtime = host_runtime(2);
+        const auto a = stencil7<double>(6, 5, 4);
+        DistributeOptions options;
+        options.name = "pressure";
+        auto matrix = runtime.distribute(a.view(), options);
+        const std::vector<double> x(static_cast<std::size_t>(a.cols), 1.0);
+        std::vector<double> y(x.size());
+        matrix.apply(1.0, x.data(), 0.0, y.data());
+        detail::RuntimeAccess::state(runtime)->workers[1]->device().lose("for a test");
+        EXPECT_THROW(matrix.apply(1.0, x.data(), 0.0, y.data()), Error);
+    }
+    spdlog::set_default_logger(before);
+    const std::string text = lines.str();
+    const auto at = text.find(" kind=\"product\" matrix=\"pressure\" outcome=finished\n");
+    ASSERT_NE(at, std::string::npos) << text;
+    const auto number = text.rfind("job=", at);
+    ASSERT_NE(number, std::string::npos) << text;
+    const int next = std::stoi(text.substr(number + 4)) + 1;
+    EXPECT_NE(text.find("job=" + std::to_string(next) +
+                        " kind=\"product\" matrix=\"pressure\" device=\"host:1 (1 thread)\" outcome=failed error=\""),
+              std::string::npos)
+        << text;
 }
 
 TEST(Service, CountsAndTimesJobs)

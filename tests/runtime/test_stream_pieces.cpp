@@ -182,10 +182,10 @@ public:
         return std::make_unique<ObservedStream>();
     }
     std::unique_ptr<engine::Event> make_event(bool) override { return nullptr; }
-    std::unique_ptr<kernels::Memory> make_pool(engine::Stream&) override { return nullptr; }
+    std::unique_ptr<kernels::Memory> make_uncounted_pool(engine::Stream&) override { return nullptr; }
     std::int64_t free_bytes() override { return 0; }
-    void* allocate(std::size_t) override { return nullptr; }
-    void deallocate(void*, std::size_t) noexcept override {}
+    void* obtain(std::size_t) override { return nullptr; }
+    void give_back(void*, std::size_t) noexcept override {}
     void* allocate_pinned(std::size_t bytes) override { return ::operator new(bytes); }
     void free_pinned(void* p, std::size_t) noexcept override { ::operator delete(p); }
     bool is_pinned(const void* p, std::size_t bytes) const override

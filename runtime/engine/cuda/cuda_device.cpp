@@ -108,7 +108,7 @@ std::unique_ptr<Stream> CudaDevice::make_stream(StreamPriority priority)
 
 std::unique_ptr<Event> CudaDevice::make_event(bool timing) { return std::make_unique<CudaEvent>(timing); }
 
-void* CudaDevice::allocate(std::size_t bytes)
+void* CudaDevice::obtain(std::size_t bytes)
 {
     void* p = nullptr;
     cudaError_t status = cudaMalloc(&p, bytes);
@@ -132,7 +132,7 @@ void* CudaDevice::allocate(std::size_t bytes)
     return p;
 }
 
-void CudaDevice::deallocate(void* p, std::size_t) noexcept
+void CudaDevice::give_back(void* p, std::size_t) noexcept
 {
     // cudaFree waits for the device's work. At process exit the driver may be gone already; then so is the memory.
     const DeviceGuard guard(ordinal_);
@@ -176,7 +176,7 @@ void CudaDevice::share_pool(std::span<const int> ordinals)
     pool_shared_ = true;
 }
 
-std::unique_ptr<kernels::Memory> CudaDevice::make_pool(Stream& stream)
+std::unique_ptr<kernels::Memory> CudaDevice::make_uncounted_pool(Stream& stream)
 {
     open_pool();
     auto pool = std::make_unique<CudaPool>(*this, pool_, static_cast<cudaStream_t>(stream.native()));
@@ -187,6 +187,7 @@ std::unique_ptr<kernels::Memory> CudaDevice::make_pool(Stream& stream)
 
 std::int64_t CudaDevice::free_bytes()
 {
+    const DeviceGuard guard(ordinal_);
     std::size_t free_bytes = 0;
     std::size_t total_bytes = 0;
     cuda_check(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");

@@ -33,9 +33,6 @@ public:
     std::unique_ptr<Stream> make_stream(StreamPriority priority) override;
     std::unique_ptr<Event> make_event(bool timing) override;
 
-    void* allocate(std::size_t bytes) override;
-    void deallocate(void* p, std::size_t bytes) noexcept override;
-    std::unique_ptr<kernels::Memory> make_pool(Stream& stream) override;
     std::int64_t free_bytes() override;
     void* allocate_pinned(std::size_t bytes) override;
     void free_pinned(void* p, std::size_t bytes) noexcept override;
@@ -49,6 +46,9 @@ public:
 
 protected:
     std::string fault() override;
+    void* obtain(std::size_t bytes) override;
+    void give_back(void* p, std::size_t bytes) noexcept override;
+    std::unique_ptr<kernels::Memory> make_uncounted_pool(Stream& stream) override;
 
 private:
     struct Slot {

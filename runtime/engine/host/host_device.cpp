@@ -54,12 +54,12 @@ private:
 /// The device's own memory: host devices do everything at once, so there is no order to keep.
 class HostPool final : public kernels::Memory {
 public:
-    explicit HostPool(Device& device) : device_(device) {}
-    void* allocate(std::size_t bytes) override { return device_.allocate(bytes); }
-    void deallocate(void* p, std::size_t bytes) noexcept override { device_.deallocate(p, bytes); }
+    explicit HostPool(int node) : node_(node) {}
+    void* allocate(std::size_t bytes) override { return numa::allocate_on_node(bytes, node_); }
+    void deallocate(void* p, std::size_t bytes) noexcept override { numa::free_on_node(p, bytes); }
 
 private:
-    Device& device_;
+    int node_;
 };
 
 class HostDevice final : public Device {
@@ -73,12 +73,9 @@ public:
     }
     std::unique_ptr<Event> make_event(bool) override { return std::make_unique<HostEvent>(); }
 
-    void* allocate(std::size_t bytes) override { return numa::allocate_on_node(bytes, info().numa_node); }
-    void deallocate(void* p, std::size_t bytes) noexcept override { numa::free_on_node(p, bytes); }
-    std::unique_ptr<kernels::Memory> make_pool(Stream&) override { return std::make_unique<HostPool>(*this); }
     std::int64_t free_bytes() override { return 0; }
-    void* allocate_pinned(std::size_t bytes) override { return allocate(bytes); }
-    void free_pinned(void* p, std::size_t bytes) noexcept override { deallocate(p, bytes); }
+    void* allocate_pinned(std::size_t bytes) override { return obtain(bytes); }
+    void free_pinned(void* p, std::size_t bytes) noexcept override { give_back(p, bytes); }
     bool is_pinned(const void*, std::size_t) const override { return true; }
     bool pin(void*, std::size_t) override { return true; }
     void unpin(void*) noexcept override {}
@@ -98,6 +95,14 @@ public:
         for (const Download& part : parts) {
             stream.copy(part.to, part.from, part.bytes);
         }
+    }
+
+protected:
+    void* obtain(std::size_t bytes) override { return numa::allocate_on_node(bytes, info().numa_node); }
+    void give_back(void* p, std::size_t bytes) noexcept override { numa::free_on_node(p, bytes); }
+    std::unique_ptr<kernels::Memory> make_uncounted_pool(Stream&) override
+    {
+        return std::make_unique<HostPool>(info().numa_node);
     }
 
 private:
