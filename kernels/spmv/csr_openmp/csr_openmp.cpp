@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <kernels/spmv/common/csr_row.hpp>
+#include <kernels/spmv/common/wide.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
@@ -22,7 +23,11 @@ struct Cut {
 template <class T, class V>
 class OpenMp final : public SpmvOperator<T> {
 public:
-    OpenMp(const CsrShard<T>& shard, const Context& context) : shard_(shard), ranges_(std::max(context.threads, 1))
+    OpenMp(const CsrShard<T>& shard, const Context& context)
+        : shard_(shard),
+          ranges_(shard.nnz + row_weight * shard.rows < least_shared ? 1 : std::max(context.threads, 1)),
+          ahead_(fetches_ahead(shard.nnz * static_cast<std::int64_t>(sizeof(V) + sizeof(std::int32_t)) / ranges_)),
+          wide_(has_wide_vectors())
     {
         cuts_.resize(static_cast<std::size_t>(ranges_) + 1);
         shard_.row_ptr.visit([&](const auto* row_ptr) { cut(row_ptr); });
@@ -38,7 +43,11 @@ public:
     void apply(T alpha, const T* x, T beta, T* y, const Context& /*context*/) override
     {
         shard_.row_ptr.visit([&](const auto* row_ptr) {
-        // One range each; correct as well if the team turns out smaller than asked for.
+            if (ranges_ == 1) {
+                apply_range(row_ptr, cuts_[0], cuts_[1], alpha, x, beta, y);
+                return;
+            }
+            // One range each; correct as well if the team turns out smaller than asked for.
 #pragma omp parallel for num_threads(ranges_) schedule(static, 1)
             for (int k = 0; k < ranges_; ++k) {
                 apply_range(row_ptr, cuts_[k], cuts_[k + 1], alpha, x, beta, y);
@@ -130,15 +139,22 @@ private:
             store_chunks(begin.partial, row_ptr[row], begin.nonzero, stop, x);
             ++row;
         }
-        for (; row < end.row; ++row) {
-            const std::int64_t first = row_ptr[row];
-            const std::int64_t n = row_ptr[row + 1] - first;
-            prefetch(values_ + first, shard_.col_idx + first, n);
-            write_row(alpha, dot_row(values_ + first, shard_.col_idx + first, n, x), beta, y[row]);
+        const Product<T, V, Index> product{row_ptr, shard_.col_idx, values_, alpha, x, beta, y};
+        if (wide_) {
+            (ahead_ ? multiply_wide<true, Index> : multiply_wide<false, Index>)(product, row, end.row);
+        } else {
+            (ahead_ ? multiply_rows<true, T, V, Index> : multiply_rows<false, T, V, Index>)(product, row, end.row);
         }
+        row = std::max(row, end.row);
         if (row == end.row && end.partial >= 0) {
             store_chunks(end.partial, row_ptr[row], row_ptr[row], end.nonzero, x);
         }
+    }
+
+    template <bool ahead, class Index>
+    RMSP_WIDE_BODY static void multiply_wide(const Product<T, V, Index>& product, std::int64_t row, std::int64_t end)
+    {
+        multiply_rows<ahead>(product, row, end);
     }
 
     /// Sums the chunks of nonzeros [begin, end) of the row that starts at row_begin.
@@ -166,6 +182,8 @@ private:
     const V* values_ = nullptr;
     DeviceArray<V> copy_;
     int ranges_;
+    bool ahead_;             ///< asks for its arrays ahead
+    bool wide_;              ///< runs what is compiled for wider vectors
     std::vector<Cut> cuts_;  ///< ranges_ + 1
     std::vector<T> partials_;
 };

@@ -1,10 +1,19 @@
 #include <algorithm>
 
 #include <kernels/spmv/choose/model.hpp>
-#include <kernels/spmv/sell/policy.hpp>
 
 namespace rmsp::kernels {
 namespace {
+
+/// Fewer are multiplied before another kernel has been made ready.
+constexpr std::int64_t fewest_nonzeros = 30'000;
+/// Rows that differ more have few neighbours alike.
+constexpr double deviation_over_mean = 1;
+
+bool may_have_runs(const RowStatistics& rows)
+{
+    return rows.nnz >= fewest_nonzeros && rows.deviation <= deviation_over_mean * rows.mean;
+}
 
 Work work(const Features& f, int value_bytes)
 {
@@ -33,11 +42,11 @@ SpmvKernel<T> diagonals()
                  .name = "diagonals",
                  .device = DeviceKind::host,
                  .determinism = Determinism::run,
-                 .summary =
-                     "slices of 16 rows along diagonals without gathers, the rest as csr-openmp; a copy of the values",
+                 .summary = "rows along diagonals or of the same columns without gathers, the rest as csr-openmp; a "
+                            "copy of the values",
                  .keeps_floats = true},
         .body = prepare_diagonals<T>,
-        .weighed = [](const RowStatistics& rows) { return prefers_sell(rows); },
+        .weighed = may_have_runs,
         .work = work};
 }
 RMSP_ENTRY(SpmvKernel, diagonals)
