@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 /// Sums of rows of CSR on the host. V: type that values are stored in.
 namespace rmsp::kernels::csr {
@@ -21,6 +22,12 @@ inline constexpr std::int64_t least_shared = 4096;
 /// A chunk is added up in so many sums, by the place of an entry in it; rows of as many nonzeros need no loop.
 inline constexpr int parallel_sums = 8;
 inline constexpr std::int64_t short_row = parallel_sums;
+
+/// Rows whose lengths change are multiplied without a branch on them up to this length, so many rows at a time.
+inline constexpr std::int64_t unlike_row = 32;
+inline constexpr std::int64_t unlike_rows = 16;
+/// So many rows of a length in turn are worth the jump to their body.
+inline constexpr std::int64_t alike_rows = 4;
 
 /// N values in vector registers.
 template <class T, int N>
@@ -56,9 +63,72 @@ T add_up(const T (&s)[parallel_sums])
     return add(N > 1, add(N > 2, s0, s2), add(N > 3, s1, s3)) + T{0};
 }
 
+/// Adds the products of the last n < parallel_sums entries to the sums of their places.
+template <class V, class T>
+void add_rest(T (&s)[parallel_sums], const V* values, const std::int32_t* cols, std::int64_t n, const T* x)
+{
+    const auto product = [&](int k) { return static_cast<T>(values[k]) * x[cols[k]]; };
+    switch (n) {
+        case 7:
+            s[6] += product(6);
+            [[fallthrough]];
+        case 6:
+            s[5] += product(5);
+            [[fallthrough]];
+        case 5:
+            s[4] += product(4);
+            [[fallthrough]];
+        case 4:
+            s[3] += product(3);
+            [[fallthrough]];
+        case 3:
+            s[2] += product(2);
+            [[fallthrough]];
+        case 2:
+            s[1] += product(1);
+            [[fallthrough]];
+        case 1:
+            s[0] += product(0);
+            [[fallthrough]];
+        default:
+            break;
+    }
+}
+
 template <class V, class T>
 T dot_chunk(const V* values, const std::int32_t* cols, std::int64_t n, const T* x)
 {
+    T s[parallel_sums] = {};
+    std::int64_t i = 0;
+    if constexpr (sizeof(T) == sizeof(float)) {
+        Lanes<T, 4> first{};
+        Lanes<T, 4> second{};
+        for (; i + parallel_sums <= n; i += parallel_sums) {
+            add_four<V, T>(first, values + i, cols + i, x);
+            add_four<V, T>(second, values + i + 4, cols + i + 4, x);
+        }
+        for (int k = 0; k < 4; ++k) {
+            s[k] = first[k];
+            s[k + 4] = second[k];
+        }
+    } else {
+        // To gather doubles takes as many instructions as to multiply them one by one.
+        for (; i + parallel_sums <= n; i += parallel_sums) {
+            for (int k = 0; k < parallel_sums; ++k) {
+                s[k] += static_cast<T>(values[i + k]) * x[cols[i + k]];
+            }
+        }
+    }
+    add_rest(s, values + i, cols + i, n - i, x);
+    return add_up<parallel_sums, T>(s);
+}
+
+/// The same sum for n <= unlike_row entries, by whole vectors: those behind the n are read, and left out.
+template <class V, class T>
+T dot_unlike(const V* values, const std::int32_t* cols, std::int64_t n, const T* x)
+{
+    using Bits = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+    static constexpr Bits kept[2 * parallel_sums] = {-1, -1, -1, -1, -1, -1, -1, -1};
     Lanes<T, 4> first{};
     Lanes<T, 4> second{};
     std::int64_t i = 0;
@@ -66,17 +136,22 @@ T dot_chunk(const V* values, const std::int32_t* cols, std::int64_t n, const T* 
         add_four<V, T>(first, values + i, cols + i, x);
         add_four<V, T>(second, values + i + 4, cols + i + 4, x);
     }
-    if (i + 4 <= n) {
-        add_four<V, T>(first, values + i, cols + i, x);
-        i += 4;
-        for (int k = 0; i < n; ++i, ++k) {
-            second[k] += static_cast<T>(values[i]) * x[cols[i]];
-        }
-    } else {
-        for (int k = 0; i < n; ++i, ++k) {
-            first[k] += static_cast<T>(values[i]) * x[cols[i]];
-        }
-    }
+    Lanes<T, 4> last{};
+    Lanes<T, 4> rest{};
+    add_four<V, T>(last, values + i, cols + i, x);
+    add_four<V, T>(rest, values + i + 4, cols + i + 4, x);
+    const auto add_kept = [&](Lanes<T, 4>& sums, const Lanes<T, 4>& products, std::int64_t behind) {
+        Lanes<Bits, 4> mask;
+        Lanes<Bits, 4> bits;
+        Lanes<T, 4> left;
+        std::memcpy(&mask, kept + behind, sizeof mask);
+        std::memcpy(&bits, &products, sizeof bits);
+        bits &= mask;
+        std::memcpy(&left, &bits, sizeof left);
+        sums += left;
+    };
+    add_kept(first, last, parallel_sums - (n - i));
+    add_kept(second, rest, parallel_sums - (n - i) + 4);
     return add_up<parallel_sums, T>(
         {first[0], first[1], first[2], first[3], second[0], second[1], second[2], second[3]});
 }
@@ -161,11 +236,36 @@ std::int64_t multiply_alike(const Product<T, V, Index>& p, std::int64_t row, std
     return row;
 }
 
+/// Multiplies up to unlike_rows rows, whatever their lengths, as far as these and the rows behind them allow; the row
+/// behind.
+template <bool ahead, class T, class V, class Index>
+std::int64_t multiply_unlike(const Product<T, V, Index>& p, std::int64_t row, std::int64_t end)
+{
+    const std::int64_t stop = std::min(end, row + unlike_rows);
+    const std::int64_t readable = static_cast<std::int64_t>(p.row_ptr[end]) - parallel_sums;
+    while (row < stop) {
+        const std::int64_t at = p.row_ptr[row];
+        const std::int64_t n = p.row_ptr[row + 1] - at;
+        if (n > unlike_row || at + n > readable) {
+            break;
+        }
+        if constexpr (ahead) {
+            prefetch_lines(p.values + at, n);
+            prefetch_lines(p.cols + at, n);
+        }
+        write_row(p.alpha, dot_unlike(p.values + at, p.cols + at, n, p.x), p.beta, p.y[row]);
+        ++row;
+    }
+    return row;
+}
+
 /// Multiplies from a row on, up to the first that is not short; that row.
 template <bool ahead, class T, class V, class Index>
 std::int64_t multiply_short(const Product<T, V, Index>& p, std::int64_t row, std::int64_t end)
 {
+    bool short_before = false;  // one is the end of a line of a grid
     while (row < end) {
+        const std::int64_t begin = row;
         switch (p.row_ptr[row + 1] - p.row_ptr[row]) {
             case 0:
                 row = multiply_alike<0, ahead>(p, row, end);
@@ -197,6 +297,11 @@ std::int64_t multiply_short(const Product<T, V, Index>& p, std::int64_t row, std
             default:
                 return row;
         }
+        const bool is_short = row - begin < alike_rows;
+        if (is_short && short_before) {
+            row = multiply_unlike<ahead>(p, row, end);
+        }
+        short_before = is_short;
     }
     return row;
 }
@@ -205,13 +310,21 @@ std::int64_t multiply_short(const Product<T, V, Index>& p, std::int64_t row, std
 template <bool ahead, class T, class V, class Index>
 void multiply_rows(const Product<T, V, Index>& p, std::int64_t row, std::int64_t end)
 {
+    std::int64_t before = 0;
+    std::int64_t alike = 0;  // rows in turn that are as long
     for (row = multiply_short<ahead>(p, row, end); row < end; row = multiply_short<ahead>(p, row + 1, end)) {
         const std::int64_t first = p.row_ptr[row];
         const std::int64_t n = p.row_ptr[row + 1] - first;
         if constexpr (ahead) {
             prefetch(p.values + first, p.cols + first, n);
         }
-        write_row(p.alpha, dot_row(p.values + first, p.cols + first, n, p.x), p.beta, p.y[row]);
+        alike = n == before ? alike + 1 : 1;
+        before = n;
+        const bool by_whole_vectors =
+            alike < alike_rows && n <= unlike_row && first + n + parallel_sums <= std::int64_t{p.row_ptr[end]};
+        const T sum = by_whole_vectors ? dot_unlike(p.values + first, p.cols + first, n, p.x)
+                                       : dot_row(p.values + first, p.cols + first, n, p.x);
+        write_row(p.alpha, sum, p.beta, p.y[row]);
     }
 }
 
