@@ -21,6 +21,10 @@ constexpr double most_predicted_ratio = 1.5;
 // Nor is one that, if it loses, costs more than this share of the expected applies: its preparation, and the applies
 // that it runs.
 constexpr double most_race_share = 0.125;
+// A host device's team of threads takes as long to wake, 30 to 60 us, as one of them to multiply so many nonzeros, a
+// row counted as four. It sleeps unless another product has just ended, as more threads are open than the machine has
+// cores: those of other devices, and of the caller.
+constexpr std::int64_t least_shared = 65536;
 // Reasons for a kernel.
 constexpr const char* won = "won the race";
 constexpr const char* won_in_order = "won the race with vectors in the kernel's order";
@@ -47,7 +51,11 @@ void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, en
 {
     const DeviceKind kind = worker.device().info().kind;
     const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
-        return kernel.prepare(shard.owned, rows, worker.context());
+        kernels::Context context = worker.context();
+        if (kind == DeviceKind::host && shard.owned.nnz + 4 * shard.owned.rows < least_shared) {
+            context.threads = 1;
+        }
+        return kernel.prepare(shard.owned, rows, context);
     };
     const auto named = [&](const std::string& name) -> const kernels::SpmvKernel<T>& {
         return kernels::choose_spmv<T>(kind, name, options.determinism, rows, shard.owned.cols);

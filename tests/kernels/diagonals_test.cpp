@@ -96,10 +96,12 @@ TEST(Diagonals, ReadTheColumnsOfTheFirstRowOfARun)
                     turned += length >= 4 ? length : 0;
                     length = 0;
                 }
-                EXPECT_EQ(op->worthwhile(), 2 * turned * width >= a.nnz());
                 const std::int64_t in_csr = (a.nnz() - turned * width) * 4 + (rows - turned) * 8;
                 EXPECT_GE(op->format_bytes(), a.nnz() * 8 + in_csr);
-                EXPECT_LE(op->format_bytes(), a.nnz() * 8 + in_csr + 8 * (width * 4 + 64));  // at most 8 runs
+                if (threads == 1) {  // whose rows no cut divides
+                    EXPECT_EQ(op->worthwhile(), 2 * turned * width >= a.nnz());
+                    EXPECT_LE(op->format_bytes(), a.nnz() * 8 + in_csr + 8 * (width * 4 + 64));  // at most 8 runs
+                }
                 check_product(a, *op, device->context());
             }
         }

@@ -16,9 +16,6 @@ inline constexpr std::int64_t chunk = 4096;
 /// What a row costs besides its nonzeros (pointer, loop, y), in nonzeros.
 inline constexpr std::int64_t row_weight = 4;
 
-/// Nonzeros + row_weight * rows below which a team of threads takes longer to start than it saves.
-inline constexpr std::int64_t least_shared = 4096;
-
 /// A chunk is added up in so many sums, by the place of an entry in it; rows of as many nonzeros need no loop.
 inline constexpr int parallel_sums = 8;
 inline constexpr std::int64_t short_row = parallel_sums;

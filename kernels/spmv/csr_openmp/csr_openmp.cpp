@@ -25,7 +25,7 @@ class OpenMp final : public SpmvOperator<T> {
 public:
     OpenMp(const CsrShard<T>& shard, const Context& context)
         : shard_(shard),
-          ranges_(shard.nnz + row_weight * shard.rows < least_shared ? 1 : std::max(context.threads, 1)),
+          ranges_(std::max(context.threads, 1)),
           ahead_(fetches_ahead(shard.nnz * static_cast<std::int64_t>(sizeof(V) + sizeof(std::int32_t)) / ranges_)),
           wide_(has_wide_vectors())
     {

@@ -43,7 +43,7 @@ class Diagonals final : public SpmvOperator<T> {
 public:
     Diagonals(const CsrShard<T>& shard, const Context& context)
         : shard_(shard),
-          ranges_(shard.nnz + csr::row_weight * shard.rows < csr::least_shared ? 1 : std::max(context.threads, 1)),
+          ranges_(std::max(context.threads, 1)),
           ahead_(csr::fetches_ahead(shard.nnz * static_cast<std::int64_t>(sizeof(V)) / ranges_)),
           wide_(has_wide_vectors()),
           parts_(static_cast<std::size_t>(ranges_))
