@@ -78,6 +78,18 @@ inline nlohmann::ordered_json run_context(const char* executable)
             {"versions", rmsp::library_versions()}};
 }
 
+/// Results in the form of Google Benchmark's. \param path  empty: standard output
+inline void write_results(const std::string& path, const nlohmann::ordered_json& context,
+                          const nlohmann::ordered_json& benchmarks)
+{
+    const std::string text = nlohmann::ordered_json{{"context", context}, {"benchmarks", benchmarks}}.dump(2) + "\n";
+    if (path.empty()) {
+        fmt::print("{}", text);
+    } else {
+        write_file(path, text);
+    }
+}
+
 /// "cuda:0 NVIDIA H200", for each device.
 inline std::vector<std::string> device_names(const rmsp::Runtime& runtime)
 {

@@ -152,12 +152,7 @@ int run(const Options& options, const char* executable)
             }
         }
     }
-    const Json all = {{"context", run_context(executable)}, {"benchmarks", results}};
-    if (options.json.empty()) {
-        fmt::print("{}\n", all.dump(2));
-    } else {
-        write_file(options.json, all.dump(2) + "\n");
-    }
+    write_results(options.json, run_context(executable), results);
     return 0;
 }
 
