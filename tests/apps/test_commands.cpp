@@ -131,7 +131,7 @@ Words made_short(Words words)
             word = std::regex_match(word, size) ? "9" : word;
         }
     } else if (command == "doctor") {
-        words.insert(words.end(), {"--mib", "1"});
+        words.insert(words.end(), {has(words, "--limits") ? "--limits-mib" : "--mib", "1"});
     } else if (command == "run" || command == "spgemm" || command == "solve" || command == "eigen") {
         if (!has(words, "--dry-run")) {
             words.emplace_back("--dry-run");
