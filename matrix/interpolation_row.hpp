@@ -179,29 +179,29 @@ constexpr void share_out(const Source& a, std::int64_t row, std::int64_t other, 
     const double own = a.diagonal[other];
     const std::int64_t begin = a.row_ptr[other];
     const std::int64_t end = a.row_ptr[other + 1];
+    const auto opposite = [&](std::int64_t m) { return (a.value(m) < 0) != (own < 0); };
     const auto counts = [&](std::int64_t m) {
         const std::int64_t column = a.col_idx[m];
-        const bool opposite = (a.value(m) < 0) != (own < 0);
-        return opposite && column != other && (column == row || (a.number[column] >= 0 && sum.has(a.number[column])));
+        return opposite(m) && column != other && a.number[column] >= 0 && sum.has(a.number[column]);
     };
     double all = 0;
+    double comes_back = 0;
     for (std::int64_t m = begin; m < end; ++m) {
         all += counts(m) ? a.value(m) : 0.0;
+        comes_back += a.col_idx[m] == row && opposite(m) ? a.value(m) : 0.0;
     }
+    all += comes_back;
     if (all == 0) {
         divisor += entry;
         return;
     }
     for (std::int64_t m = begin; m < end; ++m) {
-        if (!counts(m)) {
-            continue;
+        if (counts(m)) {
+            sum.add(a.number[a.col_idx[m]], entry * a.value(m) / all);
         }
-        const double share = entry * a.value(m) / all;
-        if (a.col_idx[m] == row) {
-            divisor += share;
-        } else {
-            sum.add(a.number[a.col_idx[m]], share);
-        }
+    }
+    if (comes_back != 0) {
+        divisor += entry * comes_back / all;
     }
 }
 

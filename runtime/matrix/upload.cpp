@@ -49,7 +49,7 @@ void upload_indices(const Shard<T>& shard, engine::Worker& worker, IndexView ind
 /// Builds the owned rows' local pointers: on the device from the caller's, whose slice is uploaded as it is (MSREP,
 /// section 4.1), or on the way there.
 template <class T>
-IndexView build_row_pointers(Shard<T>& shard, engine::Worker& worker, IndexView row_ptr, RowPointers where)
+IndexView build_row_pointers(Shard<T>& shard, engine::Worker& worker, const plan::Stored<T>& a, RowPointers where)
 {
     const std::int64_t rows = shard.part.owned_rows();
     const std::int64_t start = shard.part.start_idx + shard.carry_nnz;
@@ -68,7 +68,15 @@ IndexView build_row_pointers(Shard<T>& shard, engine::Worker& worker, IndexView 
         kernels::localize_row_ptr(global, rows, start, nnz, out, context);
         return IndexView(out);
     };
-    return row_ptr.visit([&](const auto* p) {
+    if (a.only_on_device()) {
+        static constexpr std::int32_t none = 0;
+        if (rows > 0) {
+            return localize(a.device_row_ptr);
+        }
+        worker.device().upload(worker.stream(), shard.row_ptr.data(), &none, sizeof none);
+        return IndexView(reinterpret_cast<const std::int32_t*>(shard.row_ptr.data()));
+    }
+    return a.row_ptr.visit([&](const auto* p) {
         const auto* const slice = p + shard.part.first_owned_row();
         if (worker.device().shares_host_memory()) {
             return localize(IndexView(slice));
@@ -177,8 +185,10 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
     if (coo) {
         shard.owned_rows = rows + owned_position;
     } else {
-        shard.owned.row_ptr = build_row_pointers(shard, worker, a.row_ptr, options.row_pointers);
-        if (shard.owned.rows > 0) {
+        shard.owned.row_ptr = build_row_pointers(shard, worker, a, options.row_pointers);
+        if (a.only_on_device()) {
+            shard.statistics = shard.owned.rows > 0 ? a.device_rows : RowStatistics{};
+        } else if (shard.owned.rows > 0) {
             shard.statistics = a.row_ptr.visit([&](const auto* p) {
                 return row_statistics(shard.owned.rows, IndexView(p + shard.part.first_owned_row()));
             });

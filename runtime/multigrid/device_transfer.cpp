@@ -2,6 +2,7 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <kernels/steps/coarsening/coarsening.hpp>
@@ -19,22 +20,20 @@ namespace {
 
 using kernels::DeviceArray;
 
-/// The structure of a matrix on the host, where it is planned how it is distributed.
-struct HostStructure {
-    HostVector<std::int64_t> row_ptr;
-    HostVector<std::int32_t> col_idx;
-};
-
 /// In the memory of one device.
 template <class T>
 struct OnDevice {
-    DeviceArray<std::uint8_t> strong;     ///< marks of the entries of A
-    DeviceArray<std::int32_t> number;     ///< of each row's coarse point or aggregate
-    DeviceArray<double> values;           ///< aggregation: P before it is smoothed
-    DeviceArray<double> coarse;           ///< aggregation: the near-null vector of the coarser matrix
-    kernels::CsrArrays<T> p;              ///< until it is distributed
-    DeviceArray<std::int32_t> r_col_idx;  ///< until R is distributed
+    DeviceArray<std::uint8_t> strong;  ///< marks of the entries of A
+    DeviceArray<std::int32_t> number;  ///< of each row's coarse point or aggregate
+    DeviceArray<double> values;        ///< aggregation: P before it is smoothed
+    DeviceArray<double> coarse;        ///< aggregation: the near-null vector of the coarser matrix
+    kernels::CsrArrays<T> p;           ///< until it is distributed
+    // R, until it is distributed:
+    std::variant<DeviceArray<std::int32_t>, DeviceArray<std::int64_t>> r_row_ptr;
+    DeviceArray<std::int32_t> r_col_idx;
     DeviceArray<T> r_values;
+    RowStatistics p_rows;  ///< of P
+    RowStatistics r_rows;  ///< of R
 };
 
 template <class X>
@@ -94,10 +93,11 @@ public:
                 return;
             }
             own.p = std::move(*p);
-            download(worker, own.p.row_ptr, p_host_.row_ptr);
-            download(worker, own.p.col_idx, p_host_.col_idx);
-            transpose(own.p.col_idx.data(), static_cast<std::int64_t>(own.p.col_idx.size()),
-                      IndexView(own.p.row_ptr.data()), own.p.values.data(), &worker, context);
+            const IndexView row_ptr(own.p.row_ptr.data());
+            transpose(own.p.col_idx.data(), static_cast<std::int64_t>(own.p.col_idx.size()), row_ptr,
+                      own.p.values.data(), true, context);
+            own.p_rows = kernels::statistics_of_rows(a.rows, row_ptr, context);
+            own.r_rows = kernels::statistics_of_rows(coarse_rows_, r_row_ptr(), context);
             if (coarsener_.method == Method::aggregation) {
                 near.count = 1;
                 download(worker, own.coarse, near.values);
@@ -108,20 +108,20 @@ public:
     plan::Stored<T> p() const override
     {
         const OnDevice<T>& own = held();
-        return stored(a_->plan.rows, coarse_rows_, p_host_, own.p.col_idx, own.p.values);
+        return stored(a_->plan.rows, coarse_rows_, IndexView(own.p.row_ptr.data()), own.p.col_idx, own.p.values,
+                      own.p_rows);
     }
     plan::Stored<T> r() const override
     {
         const OnDevice<T>& own = held();
-        return stored(coarse_rows_, a_->plan.rows, r_host_, own.r_col_idx, own.r_values);
+        return stored(coarse_rows_, a_->plan.rows, r_row_ptr(), own.r_col_idx, own.r_values, own.r_rows);
     }
     void keep_distributed() override
     {
-        p_host_ = {};
-        r_host_ = {};
         on_device([&](engine::Worker& /*worker*/, const kernels::Context& /*context*/) {
             OnDevice<T>& own = held();
             own.p = {};
+            std::visit([](auto& pointers) { pointers.reset(); }, own.r_row_ptr);
             own.r_col_idx.reset();
             own.r_values.reset();
         });
@@ -138,7 +138,7 @@ public:
             } else {
                 own.p = std::move(*aggregated(context));
             }
-            transpose(there.col_idx, there.nnz, there.row_ptr, own.p.values.data(), nullptr, context);
+            transpose(there.col_idx, there.nnz, there.row_ptr, own.p.values.data(), false, context);
         });
     }
     void write(const std::shared_ptr<MatrixState<T>>& p, const std::shared_ptr<MatrixState<T>>& r) override
@@ -202,9 +202,13 @@ private:
         return kernels::smoothed_prolongator(shard(), own.strong.data(), own.number.data(), own.values.data(),
                                              own.coarse.data(), coarsener_.smooth, context);
     }
-    /// Makes R of P. \param structure  null: its values alone
-    void transpose(const std::int32_t* columns, std::int64_t nnz, IndexView row_ptr, const T* values,
-                   engine::Worker* structure, const kernels::Context& context)
+    IndexView r_row_ptr() const
+    {
+        return std::visit([](const auto& pointers) { return IndexView(pointers.data()); }, held().r_row_ptr);
+    }
+    /// Makes R of P. \param structure  false: its values alone
+    void transpose(const std::int32_t* columns, std::int64_t nnz, IndexView row_ptr, const T* values, bool structure,
+                   const kernels::Context& context)
     {
         if (nnz <= std::numeric_limits<std::int32_t>::max()) {
             transpose_by<std::int32_t>(columns, nnz, row_ptr, values, structure, context);
@@ -213,32 +217,30 @@ private:
         }
     }
     template <class Offset>
-    void transpose_by(const std::int32_t* columns, std::int64_t nnz, IndexView row_ptr, const T* values,
-                      engine::Worker* structure, const kernels::Context& context)
+    void transpose_by(const std::int32_t* columns, std::int64_t nnz, IndexView row_ptr, const T* values, bool structure,
+                      const kernels::Context& context)
     {
         OnDevice<T>& own = held();
         const auto n = static_cast<std::size_t>(nnz);
-        const kernels::LineOrder<Offset> order = kernels::sort_by_line<Offset>(nnz, columns, 0, coarse_rows_, context);
+        kernels::LineOrder<Offset> order = kernels::sort_by_line<Offset>(nnz, columns, 0, coarse_rows_, context);
         const Offset* const from = order.from.data();
         own.r_values = DeviceArray<T>(*context.memory, n);
         kernels::take_from(nnz, from, values, own.r_values.data(), context);
-        if (structure == nullptr) {
+        if (!structure) {
             return;
         }
         own.r_col_idx = DeviceArray<std::int32_t>(*context.memory, n);
         kernels::find_lines(nnz, from, shard().rows, row_ptr, own.r_col_idx.data(), context);
-        download(*structure, own.r_col_idx, r_host_.col_idx);
-        HostVector<Offset> pointers;
-        download(*structure, order.pointers, pointers);
-        structure->stream().synchronize();
-        r_host_.row_ptr.assign(pointers.begin(), pointers.end());
+        own.r_row_ptr = std::move(order.pointers);
     }
-    static plan::Stored<T> stored(std::int64_t rows, std::int64_t cols, const HostStructure& host,
-                                  const DeviceArray<std::int32_t>& col_idx, const DeviceArray<T>& values)
+    static plan::Stored<T> stored(std::int64_t rows, std::int64_t cols, IndexView row_ptr,
+                                  const DeviceArray<std::int32_t>& col_idx, const DeviceArray<T>& values,
+                                  const RowStatistics& lengths)
     {
-        plan::Stored<T> out =
-            plan::stored(CsrView<T>{rows, cols, static_cast<std::int64_t>(values.size()),
-                                    IndexView(host.row_ptr.data()), IndexView(host.col_idx.data()), nullptr});
+        plan::Stored<T> out = plan::stored(
+            CsrView<T>{rows, cols, static_cast<std::int64_t>(values.size()), IndexView(), IndexView(), nullptr});
+        out.device_row_ptr = row_ptr;
+        out.device_rows = lengths;
         out.device_col_idx = IndexView(static_cast<const std::int32_t*>(col_idx.data()));
         out.device_values = values.data();
         return out;
@@ -248,8 +250,6 @@ private:
     Coarsener coarsener_;
     std::int64_t coarse_rows_ = 0;
     node::PerDevice<OnDevice<T>> held_;
-    HostStructure p_host_;  ///< until it is distributed
-    HostStructure r_host_;
 };
 
 }  // namespace

@@ -42,18 +42,42 @@ Range index_range(IndexView indices, const PartialCsr& part)
     return last < first ? Range{} : Range{first, last + 1};
 }
 
-RowStatistics part_statistics(IndexView row_ptr, const PartialCsr& part)
+template <class T>
+Range touched_columns(const Stored<T>& a, const PartialCsr& part)
+{
+    if (a.only_on_device()) {
+        return part.nnz() > 0 ? Range{0, a.cols} : Range{};
+    }
+    return index_range(a.col_idx, part);
+}
+
+template <class T>
+RowStatistics part_statistics(const Stored<T>& a, const PartialCsr& part)
 {
     if (part.owned_rows() == 0) {
         return {};
     }
-    const auto view = row_ptr.visit([&](const auto* p) { return IndexView(p + part.first_owned_row()); });
+    if (a.only_on_device()) {
+        return a.device_rows;
+    }
+    const auto view = a.row_ptr.visit([&](const auto* p) { return IndexView(p + part.first_owned_row()); });
     return row_statistics(part.owned_rows(), view);
 }
 
 template <class T>
 Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& options, UnsortedCoo unsorted)
 {
+    if (a.only_on_device()) {
+        if (devices != 1) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("a matrix that one device has cannot be split between {}", devices));
+        }
+        const int node = options.nodes.empty() ? 0 : options.nodes.front();
+        return {a.rows, a.cols, a.nnz, {{node, 0, 1, 0, a.nnz}}, {{0, a.nnz, 0, a.rows, false}}};
+    }
+    if (!a.first_rows.empty()) {
+        return split_at(a.rows, a.cols, a.row_ptr, a.first_rows, options.nodes);
+    }
     if (!a.coordinates) {
         return partition_csr(a.rows, a.cols, a.row_ptr, devices, options);
     }
@@ -101,7 +125,7 @@ std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& p
                    ? choose_streamed_coo<T>(kind, options.kernel, options.determinism, order).info.name
                    : kernels::choose_spmv_coo<T>(kind, options.kernel, options.determinism, order).info.name;
     }
-    const RowStatistics rows = part_statistics(a.row_ptr, part);
+    const RowStatistics rows = part_statistics(a, part);
     return choose_streamed_spmv<T>(kind, options.kernel, options.determinism, rows, a.cols).info.name;
 }
 
@@ -287,7 +311,7 @@ ShardPlan plan_shard(const detail::RuntimeState& runtime, const Stored<T>& a, co
     } else if (a.order == CooOrder::unsorted) {
         rows = index_range(a.row_idx, part);
     }
-    const Range columns = index_range(a.col_idx, part);
+    const Range columns = touched_columns(a, part);
     shard.first_column = a.transposed ? rows.first : columns.first;
     shard.end_column = a.transposed ? rows.end : columns.end;
     shard.first_row = a.transposed ? columns.first : rows.first;
@@ -314,10 +338,10 @@ ShardPlan plan_shard(const detail::RuntimeState& runtime, const Stored<T>& a, co
         shard.apply_bytes = shard.matrix_bytes;
     }
     shard.limit_gbs = limit_gbs;
-    if (streamed || !multiplies_by_rows(plan, false) || a.coordinates) {
+    if (streamed || !multiplies_by_rows(plan, false) || a.coordinates || a.only_on_device()) {
         shard.kernel = kernel_name(info.kind, a, part, options);
     } else {
-        rank_kernels(shard, runtime, a, options, part_statistics(a.row_ptr, part), part.first_owned_row());
+        rank_kernels(shard, runtime, a, options, part_statistics(a, part), part.first_owned_row());
     }
     return shard;
 }
@@ -359,10 +383,8 @@ Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const Di
     plan.transport = runtime.connection.name;
     plan.transport_reason = runtime.connection.reason;
     const auto begin = std::chrono::steady_clock::now();
-    plan.partition = a.first_rows.empty()
-                         ? split_stored(a, plan.devices, split,
-                                        options.unsorted == Unsorted::split ? UnsortedCoo::split : UnsortedCoo::refuse)
-                         : split_at(a.rows, a.cols, a.row_ptr, a.first_rows, split.nodes);
+    plan.partition = split_stored(a, plan.devices, split,
+                                  options.unsorted == Unsorted::split ? UnsortedCoo::split : UnsortedCoo::refuse);
     if (streamed && !a.coordinates && !runtime.shared_memory() && options.strategy == PartitionStrategy::nonzeros) {
         plan.partition = balance_bytes(std::move(plan.partition), a, split);
     }

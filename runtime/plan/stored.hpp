@@ -37,11 +37,18 @@ struct Stored : CsrView<T> {
     const T* device_values = nullptr;
     /// The columns there as well, of 32 bits; `col_idx` is a copy on the host. Null: nothing there to be copied.
     IndexView device_col_idx{};
+    /// Set: row pointers, from 0, are there too, and the host has no array at all. The first device, where they are,
+    /// gets the matrix whole (CSR). It counts as touching every column, and its kernel is chosen by `device_rows`
+    /// alone, among those that need no format of their own.
+    IndexView device_row_ptr{};
+    RowStatistics device_rows{};
     /// First rows of the parts of another matrix, if those of M are to begin there (CSR); empty: the planner cuts.
     std::vector<std::int64_t> first_rows{};
     /// First entry that each device is to have of a vector along the columns of M, which is not square, and its size,
     /// if such vectors are those of another matrix; empty: column_slices(plan).
     std::vector<std::int64_t> column_slices{};
+
+    bool only_on_device() const noexcept { return device_row_ptr.data() != nullptr; }
 };
 
 template <class T>

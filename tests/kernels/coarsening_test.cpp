@@ -78,6 +78,30 @@ TEST_F(CoarseningSteps, AreThoseOfTheHost)
     }
 }
 
+TEST_F(CoarseningSteps, StatisticsOfRowsAreThoseOfTheHost)
+{
+    for (const std::int64_t rows : {1, 31, 5000, 700'000}) {
+        std::vector<std::int64_t> wide{0};
+        for (std::int64_t row = 0; row < rows; ++row) {
+            wide.push_back(wide.back() + row * row % 7);
+        }
+        const std::vector<std::int32_t> narrow(wide.begin(), wide.end());
+        const RowStatistics host = row_statistics(rows, IndexView(wide.data()));
+        const DeviceArray<std::int64_t> there = upload(*device_, wide);
+        const DeviceArray<std::int32_t> narrow_there = upload(*device_, narrow);
+        for (const IndexView row_ptr : {IndexView(there.data()), IndexView(narrow_there.data())}) {
+            const RowStatistics found = statistics_of_rows(rows, row_ptr, device_->context());
+            EXPECT_EQ(found.rows, host.rows);
+            EXPECT_EQ(found.nnz, host.nnz);
+            EXPECT_EQ(found.empty_rows, host.empty_rows);
+            EXPECT_EQ(found.longest_row, host.longest_row);
+            EXPECT_EQ(found.mean, host.mean);
+            EXPECT_NEAR(found.deviation, host.deviation, 1e-9);
+        }
+    }
+    EXPECT_EQ(statistics_of_rows(0, IndexView(), device_->context()).rows, 0);
+}
+
 /// What the host found of a matrix, on the device.
 struct Found {
     DeviceCsr<double> a;
@@ -114,7 +138,7 @@ TEST_F(CoarseningSteps, InterpolateAsTheHost)
         const Found renewed(*device_, b, strong, points);
         for (const auto interpolation_kind : {matrix::Interpolation::direct, matrix::Interpolation::extended}) {
             const bool direct = interpolation_kind == matrix::Interpolation::direct;
-            for (const std::int64_t most : {0, 1, 4}) {
+            for (const std::int64_t most : {0, 1, 4, 12}) {
                 for (const double truncation : {0.0, 0.2}) {
                     auto p = matrix::interpolation(a.view(), strong, points, {interpolation_kind, truncation, most});
                     const auto made = interpolation(there.a.shard, there.strong.data(), there.number.data(), direct,

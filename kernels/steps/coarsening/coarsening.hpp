@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <kernels/steps/step.hpp>
+#include <rmsp/partition.hpp>
 
 /// Steps of making a coarser matrix in the memory of a GPU that holds all rows of a square matrix, in the matrix's own
 /// columns, which rise in each row, each once (is_canonical()). Only on GPUs: what they do on the host, in plain code
@@ -28,12 +29,16 @@ struct Coarsenings {
     void (*normalise)(std::int64_t rows, const std::int32_t* number, std::int64_t count, double* values, double* coarse,
                       const Context& context) = nullptr;
 
+    /// row_statistics() of rows that are on the device. Waits.
+    RowStatistics (*statistics_of_rows)(std::int64_t rows, IndexView row_ptr, const Context& context) = nullptr;
+
     static const Coarsenings& cuda();
 };
 inline constexpr Step is_symmetric{&Coarsenings::is_symmetric, "is_symmetric"};
 inline constexpr Step pmis{&Coarsenings::pmis, "pmis"};
 inline constexpr Step aggregates{&Coarsenings::aggregates, "aggregates"};
 inline constexpr Step normalise{&Coarsenings::normalise, "normalise"};
+inline constexpr Step statistics_of_rows{&Coarsenings::statistics_of_rows, "statistics_of_rows"};
 
 /// Steps on the values of the matrix.
 template <class T>

@@ -1,39 +1,132 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include <kernels/steps/coarsening/row_sums.cuh>
 
 /// Rows of extended interpolation by some threads each, in the order of matrix/interpolation_row.hpp, so that both find
-/// the same bits: threads look at entries of one row of A at the same time, which add to different entries of the sum.
+/// the same bits: threads look at entries of one row at the same time, which add to different entries of the sum.
 namespace rmsp::kernels::cuda::coarsening {
 
-inline constexpr int group = 8;  ///< threads of a row
+inline constexpr int group = 8;            ///< threads of a row
+inline constexpr int group_threads = 128;  ///< of a block
+inline constexpr int groups = group_threads / group;
+/// Entries of a row of P that a group chooses or computes anew; rows with more are left to a thread.
+inline constexpr int most_chosen = 2 * group;
 
-/// One row while a group adds it up. All threads of the group call everything, but place() and entry places.
+/// The place of the calling thread among those of its row, who call everything here together.
+struct Group {
+    int lane = static_cast<int>(threadIdx.x) % group;
+    int first = static_cast<int>(threadIdx.x) % 32 / group * group;  ///< thread of the warp
+    unsigned mask = ((1U << group) - 1) << first;
+
+    __device__ void sync() const { __syncwarp(mask); }
+    /// Of the group's threads, those where it is so: bit i is thread i's.
+    __device__ unsigned where(bool so) const { return (__ballot_sync(mask, so ? 1 : 0) & mask) >> first; }
+    template <class X>
+    __device__ X from(int thread, X value) const
+    {
+        return __shfl_sync(mask, value, first + thread);
+    }
+    template <class X>
+    __device__ X across(int distance, X value) const
+    {
+        return __shfl_xor_sync(mask, value, distance);
+    }
+};
+
+/// Of the rows that are no coarse points, the entries in coarse points that count: that are strong, or whose sign is
+/// not the diagonal's. Rows are looked at from each of their neighbours, and on coarser levels few of their entries
+/// count.
+struct CoarseEntries {
+    const std::int64_t* row_ptr;
+    const std::int32_t* point;
+    const double* value;
+    const std::uint8_t* kind;  ///< of the two below, those that hold
+
+    static constexpr std::uint8_t strong = 1;
+    static constexpr std::uint8_t opposite = 2;
+};
+
+/// Counts such entries (Fill = false), or writes them where row_ptr says.
+template <bool Fill, class Source>
+__global__ void __launch_bounds__(group_threads)
+    coarse_entries_kernel(Source a, std::int64_t rows, std::int32_t* count, const std::int64_t* row_ptr,
+                          std::int32_t* points, double* values, std::uint8_t* kinds)
+{
+    const Group threads_of;
+    const std::int64_t step = std::int64_t{gridDim.x} * groups;
+    for (std::int64_t row = std::int64_t{blockIdx.x} * groups + static_cast<int>(threadIdx.x) / group; row < rows;
+         row += step) {
+        std::int32_t found = 0;
+        if (a.number[row] < 0) {
+            const double own = a.diagonal[row];
+            const std::int64_t end = a.row_ptr[row + 1];
+            for (std::int64_t first = a.row_ptr[row]; first < end; first += group) {
+                const std::int64_t k = first + threads_of.lane;
+                std::int32_t point = -1;
+                double value = 0;
+                std::uint8_t kind = 0;
+                if (k < end) {
+                    point = a.number[a.col_idx[k]];
+                    value = a.value(k);
+                    kind = (a.strong[k] != 0 ? CoarseEntries::strong : 0) |
+                           ((value < 0) != (own < 0) ? CoarseEntries::opposite : 0);
+                }
+                const bool counts = point >= 0 && kind != 0;
+                const unsigned all = threads_of.where(counts);
+                if (Fill && counts) {
+                    const std::int64_t to = row_ptr[row] + found + __popc(all & ((1U << threads_of.lane) - 1));
+                    points[to] = point;
+                    values[to] = value;
+                    kinds[to] = kind;
+                }
+                found += __popc(all);
+            }
+        }
+        if (!Fill && threads_of.lane == 0) {
+            count[row] = found;
+        }
+    }
+}
+
+/// Shared memory of one row's sum: a list of columns and values, and a table that finds a column in it.
+struct SumRoom {
+    std::int32_t entries;  ///< at most 255
+    std::int32_t slots;    ///< a power of two, at least twice the entries
+
+    __host__ __device__ std::int32_t bytes() const
+    {
+        return slots + entries * static_cast<std::int32_t>(sizeof(double) + sizeof(std::int32_t));
+    }
+};
+
+/// One row while a group adds it up.
 template <class Source>
-class GroupRow {
+class GroupRow : public Group {
 public:
-    __device__ GroupRow(const Source& a, std::int32_t* columns, double* values, std::int32_t room)
+    /// \param room  16-byte aligned
+    __device__ GroupRow(const Source& a, const CoarseEntries& coarse, std::byte* room, const SumRoom& size)
         : a_(a),
-          columns_(columns),
-          values_(values),
-          room_(room),
-          lane_(static_cast<int>(threadIdx.x) % group),
-          first_(static_cast<int>(threadIdx.x) % 32 / group * group),
-          mask_(((1U << group) - 1) << first_)
+          coarse_(coarse),
+          room_(size.entries),
+          slots_(size.slots),
+          values_(reinterpret_cast<double*>(room)),
+          columns_(reinterpret_cast<std::int32_t*>(room + sizeof(double) * static_cast<std::size_t>(room_))),
+          table_(reinterpret_cast<std::uint8_t*>(columns_ + room_))
     {
     }
 
     /// The row before truncation; -1: it has more entries than there is room for. Returns how many there are.
     __device__ std::int32_t extended(std::int64_t row)
     {
-        size_ = 0;
+        clear();
         const std::int64_t begin = a_.row_ptr[row];
         const std::int64_t end = a_.row_ptr[row + 1];
-        for (std::int64_t k = begin; k < end; ++k) {
-            if (a_.strong[k] != 0 && !find_points(a_.col_idx[k])) {
+        for (std::int64_t first = begin; first < end; first += group) {
+            if (!find_points(first + lane, end)) {
                 return -1;
             }
         }
@@ -41,51 +134,187 @@ public:
             return 0;
         }
         double divisor = a_.diagonal[row];
-        for (std::int64_t k = begin; k < end; ++k) {
-            const std::int64_t other = a_.col_idx[k];
-            if (other == row) {
-                continue;
-            }
-            const std::int32_t point = a_.number[other];
-            const std::int32_t at = point >= 0 ? place(point) : size_;
-            if (at < size_) {
-                if (lane_ == 0) {
-                    values_[at] += a_.value(k);
-                }
-                __syncwarp(mask_);
-            } else if (point < 0 && a_.strong[k] != 0) {
-                share_out(row, other, a_.value(k), divisor);
-            } else {
-                divisor += a_.value(k);
-            }
+        for (std::int64_t first = begin; first < end; first += group) {
+            add_entries(row, first + lane, end, divisor);
         }
         if (divisor == 0) {
             return 0;
         }
         bool good = true;
-        for (std::int32_t i = lane_; i < size_; i += group) {
+        for (std::int32_t i = lane; i < size_; i += group) {
             values_[i] = -values_[i] / divisor;
             good = good && matrix::is_number(values_[i]);
         }
-        __syncwarp(mask_);
-        return __all_sync(mask_, good ? 1 : 0) != 0 ? size_ : 0;
+        sync();
+        return __all_sync(mask, good ? 1 : 0) != 0 ? size_ : 0;
     }
-    __device__ unsigned mask() const { return mask_; }
-    __device__ int lane() const { return lane_; }
-    __device__ int first() const { return first_; }
+
+    /// matrix::truncate() and sort_by_column() of the list of that many entries, 1 <= most <= most_chosen. Returns how
+    /// many are left, which entry() has.
+    __device__ std::int32_t choose(std::int32_t size, double truncation, std::int64_t most)
+    {
+        double largest = 0;
+        for (std::int32_t i = lane; i < size; i += group) {
+            largest = fmax(largest, fabs(values_[i]));
+        }
+        for (int distance = 1; distance < group; distance *= 2) {
+            largest = fmax(largest, across(distance, largest));
+        }
+        // Bit i is the thread's entry lane + i group.
+        std::uint32_t may = 0;
+        for (std::int32_t i = lane, bit = 0; i < size; i += group, ++bit) {
+            may |= values_[i] != 0 && !(fabs(values_[i]) < truncation * largest) ? 1U << bit : 0U;
+        }
+        std::int32_t left = __popc(may);
+        for (int distance = 1; distance < group; distance *= 2) {
+            left += across(distance, left);
+        }
+        const auto chosen = static_cast<std::int32_t>(left < most ? left : most);
+        const double wanted = chosen < size ? total(size) : 0.0;
+        // The chosen ones are with the threads, one of the first `group` and one of the others with each.
+        std::int32_t columns[2] = {0, 0};
+        double values[2] = {0, 0};
+        std::int32_t best = next_best(may);
+        for (std::int32_t i = 0; i < chosen; ++i) {
+            double size_of_best = best >= 0 ? fabs(values_[best]) : -1;
+            std::int32_t column_of_best = best >= 0 ? columns_[best] : 0;
+            std::int32_t who = lane;
+            for (int distance = 1; distance < group; distance *= 2) {
+                const double size_of_other = across(distance, size_of_best);
+                const std::int32_t column_of_other = across(distance, column_of_best);
+                const std::int32_t other = across(distance, who);
+                if (size_of_other > size_of_best ||
+                    (size_of_other == size_of_best && column_of_other < column_of_best)) {
+                    size_of_best = size_of_other;
+                    column_of_best = column_of_other;
+                    who = other;
+                }
+            }
+            const double value = from(who, best >= 0 ? values_[best] : 0.0);
+            if (lane == who) {
+                may &= ~(1U << ((best - lane) / group));
+                best = next_best(may);
+            }
+#pragma unroll
+            for (int part = 0; part < 2; ++part) {
+                if (lane + part * group == i) {
+                    columns[part] = column_of_best;
+                    values[part] = value;
+                }
+            }
+        }
+        std::int32_t rank[2] = {0, 0};
+        for (std::int32_t i = 0; i < chosen; ++i) {
+            const std::int32_t column = from(i % group, i < group ? columns[0] : columns[1]);
+            rank[0] += column < columns[0] ? 1 : 0;
+            rank[1] += column < columns[1] ? 1 : 0;
+        }
+        sync();
+#pragma unroll
+        for (int part = 0; part < 2; ++part) {
+            if (lane + part * group < chosen) {
+                columns_[rank[part]] = columns[part];
+                values_[rank[part]] = values[part];
+            }
+        }
+        sync();
+        factor_ = chosen < size ? matrix::rescaling(total(chosen), wanted) : 1.0;
+        return chosen;
+    }
+    __device__ void set_one(std::int32_t column)
+    {
+        if (lane == 0) {
+            columns_[0] = column;
+            values_[0] = 1;
+        }
+        factor_ = 1;
+        sync();
+    }
+    __device__ std::int32_t column(std::int32_t i) const { return columns_[i]; }
+    __device__ double entry(std::int32_t i) const { return values_[i] * factor_; }
+
+    /// matrix::take_columns() of the list of that many entries, for at most most_chosen columns, which entry() has
+    /// then.
+    __device__ void take(std::int32_t size, const std::int32_t* columns, std::int32_t count)
+    {
+        const double wanted = count < size ? total(size) : 0.0;
+        double values[2] = {0, 0};
+#pragma unroll
+        for (int part = 0; part < 2; ++part) {
+            const std::int32_t i = lane + part * group;
+            const std::int32_t at = i < count && size > 0 ? place(columns[i]) : size;
+            values[part] = at < size ? values_[at] : 0.0;
+        }
+        sync();
+#pragma unroll
+        for (int part = 0; part < 2; ++part) {
+            if (lane + part * group < count) {
+                values_[lane + part * group] = values[part];
+            }
+        }
+        sync();
+        factor_ = count < size ? matrix::rescaling(total(count), wanted) : 1.0;
+    }
 
 private:
+    /// An entry of the row, as one thread has it.
+    struct Entry {
+        bool strong = false;
+        std::int64_t other = -1;
+        std::int32_t point = -1;
+        std::int64_t begin = 0;  ///< of the coarse entries of row `other`, if it is strong and no coarse point
+        std::int64_t end = 0;
+    };
+
+    __device__ void clear()
+    {
+        sync();
+        auto* const words = reinterpret_cast<uint4*>(table_);
+        for (std::int32_t i = lane; i < slots_ / static_cast<std::int32_t>(sizeof(uint4)); i += group) {
+            words[i] = uint4{0, 0, 0, 0};
+        }
+        size_ = 0;
+        sync();
+    }
+    __device__ std::int32_t slot(std::int32_t column) const
+    {
+        return static_cast<std::int32_t>((static_cast<std::uint32_t>(column) * 0x9e3779b1U) >> 16U) & (slots_ - 1);
+    }
     /// size_ where there is none.
     __device__ std::int32_t place(std::int32_t column) const
     {
-        std::int32_t i = 0;
-        while (i < size_ && columns_[i] != column) {
-            ++i;
+        for (std::int32_t at = slot(column);; at = (at + 1) & (slots_ - 1)) {
+            const std::int32_t i = static_cast<std::int32_t>(table_[at]) - 1;
+            if (i < 0) {
+                return size_;
+            }
+            if (columns_[i] == column) {
+                return i;
+            }
         }
-        return i;
     }
-    /// Of the group's threads, those where it is so: bit i is thread i's.
-    __device__ unsigned where(bool so) const { return (__ballot_sync(mask_, so ? 1 : 0) & mask_) >> first_; }
+    /// In the list's order; each thread has the whole.
+    __device__ double total(std::int32_t size) const
+    {
+        double sum = 0;
+        for (std::int32_t i = 0; i < size; ++i) {
+            sum += values_[i];
+        }
+        return sum;
+    }
+    /// The thread's largest entry of those that `may` says, the first column of equal ones; -1: none.
+    __device__ std::int32_t next_best(std::uint32_t may) const
+    {
+        std::int32_t best = -1;
+        for (; may != 0; may &= may - 1) {
+            const std::int32_t i = lane + (__ffs(static_cast<int>(may)) - 1) * group;
+            if (best < 0 || fabs(values_[i]) > fabs(values_[best]) ||
+                (fabs(values_[i]) == fabs(values_[best]) && columns_[i] < columns_[best])) {
+                best = i;
+            }
+        }
+        return best;
+    }
 
     /// Adds `point`, -1 for none, of each thread, which differ, in the threads' order. False: there is no room.
     __device__ bool append(std::int32_t point)
@@ -96,155 +325,276 @@ private:
         if (size_ + added > room_) {
             return false;
         }
-        __syncwarp(mask_);
+        sync();
+        const std::int32_t i = size_ + __popc(all & ((1U << lane) - 1));
         if (is_new) {
-            const std::int32_t i = size_ + __popc(all & ((1U << lane_) - 1));
             columns_[i] = point;
             values_[i] = 0;
         }
-        size_ += added;
-        __syncwarp(mask_);
-        return true;
-    }
-
-    /// The coarse points that a strong column stands for.
-    __device__ bool find_points(std::int64_t other)
-    {
-        if (a_.number[other] >= 0) {
-            return append(lane_ == 0 ? a_.number[other] : -1);
-        }
-        const std::int64_t end = a_.row_ptr[other + 1];
-        for (std::int64_t first = a_.row_ptr[other]; first < end; first += group) {
-            const std::int64_t m = first + lane_;
-            if (!append(m < end && a_.strong[m] != 0 ? a_.number[a_.col_idx[m]] : -1)) {
-                return false;
+        // One after the other: two may want the same slot.
+        for (unsigned left = all; left != 0; left &= left - 1) {
+            if (lane == __ffs(static_cast<int>(left)) - 1) {
+                std::int32_t at = slot(point);
+                while (table_[at] != 0) {
+                    at = (at + 1) & (slots_ - 1);
+                }
+                table_[at] = static_cast<std::uint8_t>(i + 1);
             }
+            sync();
         }
+        size_ += added;
+        sync();
         return true;
     }
 
-    /// Entry m of row `other`, if it counts in matrix::share_out().
-    struct Share {
-        bool counts = false;
-        bool on_row = false;
-        std::int32_t at = 0;
-        double value = 0;
-    };
-    __device__ Share share(std::int64_t m, std::int64_t end, std::int64_t row, std::int64_t other, double own) const
+    __device__ Entry entry_at(std::int64_t k, std::int64_t end) const
     {
-        Share out;
-        if (m < end) {
-            const std::int64_t column = a_.col_idx[m];
-            out.value = a_.value(m);
-            if ((out.value < 0) != (own < 0) && column != other) {
-                const std::int32_t point = a_.number[column];
-                out.on_row = column == row;
-                out.at = point >= 0 ? place(point) : size_;
-                out.counts = out.on_row || out.at < size_;
+        Entry out;
+        if (k < end) {
+            out.strong = a_.strong[k] != 0;
+            out.other = a_.col_idx[k];
+            out.point = a_.number[out.other];
+            if (out.strong && out.point < 0) {
+                out.begin = coarse_.row_ptr[out.other];
+                out.end = coarse_.row_ptr[out.other + 1];
             }
         }
         return out;
     }
 
-    /// matrix::share_out()
-    __device__ void share_out(std::int64_t row, std::int64_t other, double entry, double& divisor)
+    /// The coarse points that the strong ones of the group's entries stand for; entry k is the thread's.
+    __device__ bool find_points(std::int64_t k, std::int64_t end_of_row)
     {
-        const double own = a_.diagonal[other];
-        const std::int64_t begin = a_.row_ptr[other];
-        const std::int64_t end = a_.row_ptr[other + 1];
-        double all = 0;
-        for (std::int64_t first = begin; first < end; first += group) {
-            const Share mine = share(first + lane_, end, row, other, own);
-            for (unsigned left = where(mine.counts); left != 0; left &= left - 1) {
-                all += __shfl_sync(mask_, mine.value, first_ + __ffs(static_cast<int>(left)) - 1);
+        const Entry mine = entry_at(k, end_of_row);
+        for (unsigned left = where(mine.strong); left != 0; left &= left - 1) {
+            const int who = __ffs(static_cast<int>(left)) - 1;
+            const std::int32_t point = from(who, mine.point);
+            if (point >= 0) {
+                if (!append(lane == 0 ? point : -1)) {
+                    return false;
+                }
+                continue;
+            }
+            const std::int64_t end = from(who, mine.end);
+            for (std::int64_t first = from(who, mine.begin); first < end; first += group) {
+                const std::int64_t m = first + lane;
+                if (!append(m < end && (coarse_.kind[m] & CoarseEntries::strong) != 0 ? coarse_.point[m] : -1)) {
+                    return false;
+                }
             }
         }
+        return true;
+    }
+
+    /// What row `other` has in column `row`, if its sign is not the diagonal's; else 0.
+    __device__ double back(std::int64_t row, std::int64_t other) const
+    {
+        std::int64_t begin = a_.row_ptr[other];
+        const std::int64_t behind = a_.row_ptr[other + 1];
+        std::int64_t end = behind;
+        while (begin < end) {
+            const std::int64_t middle = (begin + end) / 2;
+            if (a_.col_idx[middle] < row) {
+                begin = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        if (begin == behind || a_.col_idx[begin] != row) {
+            return 0;
+        }
+        const double value = a_.value(begin);
+        return (value < 0) != (a_.diagonal[other] < 0) ? value : 0.0;
+    }
+
+    /// Adds the group's entries of the row, entry k being the thread's.
+    __device__ void add_entries(std::int64_t row, std::int64_t k, std::int64_t end_of_row, double& divisor)
+    {
+        const Entry mine = entry_at(k, end_of_row);
+        const double value = mine.other >= 0 ? a_.value(k) : 0.0;
+        const bool shares = mine.strong && mine.point < 0 && mine.other != row;
+        const double comes_back = shares ? back(row, mine.other) : 0.0;
+        const unsigned sharing = where(shares);
+        for (unsigned left = where(mine.other >= 0 && mine.other != row); left != 0; left &= left - 1) {
+            const int who = __ffs(static_cast<int>(left)) - 1;
+            const double entry = from(who, value);
+            if ((sharing >> static_cast<unsigned>(who) & 1U) != 0) {
+                share_out(from(who, mine.begin), from(who, mine.end), entry, from(who, comes_back), divisor);
+                continue;
+            }
+            const std::int32_t point = from(who, mine.point);
+            const std::int32_t at = point >= 0 ? place(point) : size_;
+            if (at == size_) {
+                divisor += entry;
+                continue;
+            }
+            if (lane == 0) {
+                values_[at] += entry;
+            }
+            sync();
+        }
+    }
+
+    /// Where the coarse entry m of a row adds to the sum; size_: nowhere.
+    __device__ std::int32_t place_of(std::int64_t m, std::int64_t end) const
+    {
+        return m < end && (coarse_.kind[m] & CoarseEntries::opposite) != 0 ? place(coarse_.point[m]) : size_;
+    }
+
+    /// matrix::share_out() to the coarse entries [begin, end) of a row, and to the row that is added up, which has
+    /// `comes_back` there.
+    __device__ void share_out(std::int64_t begin, std::int64_t end, double entry, double comes_back, double& divisor)
+    {
+        double all = 0;
+        std::int32_t at = size_;
+        double value = 0;
+        for (std::int64_t first = begin; first < end; first += group) {
+            at = place_of(first + lane, end);
+            value = at < size_ ? coarse_.value[first + lane] : 0.0;
+            for (unsigned left = where(at < size_); left != 0; left &= left - 1) {
+                all += from(__ffs(static_cast<int>(left)) - 1, value);
+            }
+        }
+        all += comes_back;
         if (all == 0) {
             divisor += entry;
             return;
         }
         for (std::int64_t first = begin; first < end; first += group) {
-            const Share mine = share(first + lane_, end, row, other, own);
-            const double part = entry * mine.value / all;
-            if (mine.counts && !mine.on_row) {
-                values_[mine.at] += part;
+            if (end - begin > group) {  // else they are at hand
+                at = place_of(first + lane, end);
+                value = at < size_ ? coarse_.value[first + lane] : 0.0;
             }
-            if (const unsigned on_row = where(mine.counts && mine.on_row); on_row != 0) {
-                divisor += __shfl_sync(mask_, part, first_ + __ffs(static_cast<int>(on_row)) - 1);
+            if (at < size_) {
+                values_[at] += entry * value / all;
             }
-            __syncwarp(mask_);
+            sync();
+        }
+        if (comes_back != 0) {
+            divisor += entry * comes_back / all;
         }
     }
 
     Source a_;
-    std::int32_t* columns_;
-    double* values_;
+    CoarseEntries coarse_;
     std::int32_t room_;
+    std::int32_t slots_;
+    double* values_;
+    std::int32_t* columns_;
+    std::uint8_t* table_;
     std::int32_t size_ = 0;
-    int lane_;
-    int first_;
-    unsigned mask_;
+    double factor_ = 1;
 };
 
-/// Rows of P to their places; too_wide[row] = 1 for those that are left, else 0. `room` entries of each group's sum are
-/// in shared memory.
+/// Rows of P to their places; too_wide[row] = 1 for those that are left, else 0.
 template <class T, class Source>
-__global__ void __launch_bounds__(threads)
-    extended_kernel(Source a, std::int64_t rows, double truncation, std::int64_t most, std::int32_t room,
-                    const std::int64_t* __restrict__ places, std::int32_t* columns, T* values, std::int32_t* count,
-                    std::int32_t* too_wide)
+__global__ void __launch_bounds__(group_threads)
+    extended_kernel(Source a, CoarseEntries coarse, std::int64_t rows, double truncation, std::int64_t most,
+                    SumRoom room, const std::int64_t* __restrict__ places, std::int32_t* columns, T* values,
+                    std::int32_t* count, std::int32_t* too_wide)
 {
-    constexpr int groups = threads / group;
-    extern __shared__ double shared[];
+    extern __shared__ uint4 shared[];
     const int own = static_cast<int>(threadIdx.x) / group;
-    double* const sums = shared + std::ptrdiff_t{own} * room;
-    auto* const points =
-        reinterpret_cast<std::int32_t*>(shared + std::ptrdiff_t{groups} * room) + std::ptrdiff_t{own} * room;
-    GroupRow<Source> group_row(a, points, sums, room);
-    const unsigned mask = group_row.mask();
+    GroupRow<Source> sum(a, coarse, reinterpret_cast<std::byte*>(shared) + std::ptrdiff_t{own} * room.bytes(), room);
     const std::int64_t step = std::int64_t{gridDim.x} * groups;
     for (std::int64_t row = std::int64_t{blockIdx.x} * groups + own; row < rows; row += step) {
-        const std::int32_t coarse = a.number[row];
         std::int32_t size = 1;
-        if (coarse < 0) {
-            size = group_row.extended(row);
-        } else if (group_row.lane() == 0) {
-            points[0] = coarse;
-            sums[0] = 1;
+        if (a.number[row] >= 0) {
+            sum.set_one(a.number[row]);
+        } else {
+            size = sum.extended(row);
         }
-        if (group_row.lane() == 0) {
-            too_wide[row] = size < 0 ? 1 : 0;
-            ThreadSum list(points, sums, 1);
-            list.resize(size < 0 ? 0 : size);
-            matrix::truncate(list, truncation, most);
-            matrix::sort_by_column(list);
-            size = static_cast<std::int32_t>(list.size());
+        const bool wide = size < 0;
+        if (a.number[row] < 0) {
+            size = size > 0 ? sum.choose(size, truncation, most) : 0;
+        }
+        if (sum.lane == 0) {
+            too_wide[row] = wide ? 1 : 0;
             count[row] = size;
         }
-        size = __shfl_sync(mask, size, group_row.first());
-        __syncwarp(mask);
-        for (std::int32_t i = group_row.lane(); i < size; i += group) {
-            columns[places[row] + i] = points[i];
-            values[places[row] + i] = static_cast<T>(sums[i]);
+        for (std::int32_t i = sum.lane; i < size; i += group) {
+            columns[places[row] + i] = sum.column(i);
+            values[places[row] + i] = static_cast<T>(sum.entry(i));
         }
-        __syncwarp(mask);
+        sum.sync();
     }
 }
 
+/// New values of the rows of P; too_wide as above.
 template <class T, class Source>
-void launch_extended(const Source& a, std::int64_t rows, bool many, double truncation, std::int64_t most,
-                     const CsrArrays<T>& to, std::int32_t* count, std::int32_t* too_wide, const Context& context)
+__global__ void __launch_bounds__(group_threads)
+    renew_extended_kernel(Source a, CoarseEntries coarse, std::int64_t rows, SumRoom room, RowPointers row_ptr,
+                          const std::int32_t* __restrict__ columns, T* values, std::int32_t* too_wide)
 {
-    // Rows two steps away of a grid's first matrix, and of those after it.
-    const std::int32_t room = many ? 128 : 48;  // at most 48 KiB a block, which every GPU has
-    constexpr int groups = threads / group;
-    constexpr std::int64_t blocks_each = 32;  // of a multiprocessor, so that the last ones end together
-    const auto bytes = static_cast<std::size_t>(groups * room) * (sizeof(double) + sizeof(std::int32_t));
-    const std::int64_t blocks =
-        std::min<std::int64_t>((rows + groups - 1) / groups, blocks_each * std::max(context.compute_units, 1));
-    extended_kernel<T, Source><<<static_cast<unsigned>(blocks), threads, bytes, stream_of(context)>>>(
-        a, rows, truncation, most, room, to.row_ptr.data(), to.col_idx.data(), to.values.data(), count, too_wide);
-    RMSP_CUDA_CHECK_LAUNCH("extended_kernel");
+    extern __shared__ uint4 shared[];
+    const int own = static_cast<int>(threadIdx.x) / group;
+    GroupRow<Source> sum(a, coarse, reinterpret_cast<std::byte*>(shared) + std::ptrdiff_t{own} * room.bytes(), room);
+    const std::int64_t step = std::int64_t{gridDim.x} * groups;
+    for (std::int64_t row = std::int64_t{blockIdx.x} * groups + own; row < rows; row += step) {
+        const std::int64_t begin = row_ptr[row];
+        const auto count = static_cast<std::int32_t>(row_ptr[row + 1] - begin);
+        bool wide = false;
+        if (a.number[row] >= 0) {
+            sum.set_one(a.number[row]);
+        } else if (count > 0) {
+            const std::int32_t size = count <= most_chosen ? sum.extended(row) : -1;
+            wide = size < 0;
+            if (!wide) {
+                sum.take(size, columns + begin, count);
+            }
+        }
+        for (std::int32_t i = sum.lane; i < count && !wide; i += group) {
+            values[begin + i] = static_cast<T>(sum.entry(i));
+        }
+        if (sum.lane == 0) {
+            too_wide[row] = wide ? 1 : 0;
+        }
+        sum.sync();
+    }
 }
+
+/// Launches kernels of groups: with how much room, and how many blocks.
+struct GroupLaunch {
+    /// \param many  rows of A that have many entries, as those behind a grid's first matrix
+    GroupLaunch(std::int64_t rows, bool many, const Context& context)
+        : room(many ? SumRoom{128, 256} : SumRoom{48, 128}),
+          bytes(static_cast<std::size_t>(groups) * static_cast<std::size_t>(room.bytes())),
+          blocks(static_cast<unsigned>(std::clamp<std::int64_t>((rows + groups - 1) / groups, 1,
+                                                                blocks_each * std::max(context.compute_units, 1))))
+    {
+    }
+
+    static constexpr std::int64_t blocks_each = 64;  ///< of a multiprocessor, so that the last ones end together
+    SumRoom room;                                    ///< of each group; at most 48 KiB a block, which every GPU has
+    std::size_t bytes;
+    unsigned blocks;
+};
+
+/// The memory of CoarseEntries.
+struct OwnedCoarseEntries {
+    template <class Source>
+    OwnedCoarseEntries(const Source& a, std::int64_t rows, const Context& context)
+    {
+        const GroupLaunch launch(rows, false, context);
+        const DeviceArray<std::int32_t> count(*context.memory, static_cast<std::size_t>(rows));
+        coarse_entries_kernel<false><<<launch.blocks, group_threads, 0, stream_of(context)>>>(
+            a, rows, count.data(), nullptr, nullptr, nullptr, nullptr);
+        RMSP_CUDA_CHECK_LAUNCH("coarse_entries_kernel");
+        row_ptr = sums_before(count.data(), rows, context);
+        const auto entries = static_cast<std::size_t>(fetch(row_ptr.data() + rows, context));
+        point = DeviceArray<std::int32_t>(*context.memory, entries);
+        value = DeviceArray<double>(*context.memory, entries);
+        kind = DeviceArray<std::uint8_t>(*context.memory, entries);
+        coarse_entries_kernel<true><<<launch.blocks, group_threads, 0, stream_of(context)>>>(
+            a, rows, nullptr, row_ptr.data(), point.data(), value.data(), kind.data());
+        RMSP_CUDA_CHECK_LAUNCH("coarse_entries_kernel");
+    }
+    CoarseEntries view() const { return {row_ptr.data(), point.data(), value.data(), kind.data()}; }
+
+    DeviceArray<std::int64_t> row_ptr;
+    DeviceArray<std::int32_t> point;
+    DeviceArray<double> value;
+    DeviceArray<std::uint8_t> kind;
+};
 
 }  // namespace rmsp::kernels::cuda::coarsening

@@ -53,6 +53,22 @@ struct RenewRow {
     }
 };
 
+/// How wide the rows are for which `too_wide` is set, which becomes -1 where it is not.
+template <class T>
+std::int32_t widest_left(const Source<T>& source, std::int64_t rows, std::int32_t* too_wide, const Context& context)
+{
+    if (rows == 0 || largest_of(too_wide, rows, context) == 0) {
+        return 0;
+    }
+    const DeviceArray<std::int32_t> bound = bounds(source, rows, false, context);
+    for_each(rows, context, [bound = bound.data(), too_wide] __device__(std::int64_t row) {
+        too_wide[row] = too_wide[row] != 0 ? bound[row] : -1;
+    });
+    return largest_of(too_wide, rows, context);
+}
+
+constexpr std::int64_t few_entries = 10;  // of a row of A
+
 /// Extended interpolation of few entries a row, by groups of threads; the rows that these have no room for by a thread.
 template <class T>
 std::optional<CsrArrays<T>> extended(const Source<T>& source, const CsrShard<T>& a, double truncation,
@@ -65,18 +81,19 @@ std::optional<CsrArrays<T>> extended(const Source<T>& source, const CsrShard<T>&
         count[row] = number[row] >= 0 ? 1 : static_cast<std::int32_t>(most);
     });
     CsrArrays<T> room = make_room<T>(count.data(), a.rows, context);
-    constexpr std::int64_t few = 10;  // entries of a row of A
-    launch_extended(source, a.rows, a.nnz > few * a.rows, truncation, most, room, count.data(), too_wide.data(),
-                    context);
-    if (largest_of(too_wide.data(), a.rows, context) > 0) {
-        const DeviceArray<std::int32_t> bound = bounds(source, a.rows, false, context);
-        for_each(a.rows, context, [bound = bound.data(), too_wide = too_wide.data()] __device__(std::int64_t row) {
-            too_wide[row] = too_wide[row] != 0 ? bound[row] : -1;
-        });
-        const std::int32_t widest = largest_of(too_wide.data(), a.rows, context);
-        if (widest > widest_row) {
-            return std::nullopt;
-        }
+    {
+        const OwnedCoarseEntries coarse(source, a.rows, context);
+        const GroupLaunch launch(a.rows, a.nnz > few_entries * a.rows, context);
+        extended_kernel<T><<<launch.blocks, group_threads, launch.bytes, stream_of(context)>>>(
+            source, coarse.view(), a.rows, truncation, most, launch.room, room.row_ptr.data(), room.col_idx.data(),
+            room.values.data(), count.data(), too_wide.data());
+        RMSP_CUDA_CHECK_LAUNCH("extended_kernel");
+    }
+    const std::int32_t widest = widest_left(source, a.rows, too_wide.data(), context);
+    if (widest > widest_row) {
+        return std::nullopt;
+    }
+    if (widest > 0) {
         for_row_sums(
             a.rows, too_wide.data(), widest, context,
             WriteRow<T, InterpolateRow<T>>{InterpolateRow<T>{source, false, truncation, most}, room.row_ptr.data(),
@@ -110,10 +127,24 @@ void renew_interpolation(const CsrShard<T>& a, const std::uint8_t* strong, const
 {
     const DeviceArray<double> diagonal = diagonal_of(a, context);
     const Source<T> source{RowPointers(a.row_ptr), a.col_idx, a.values, strong, number, diagonal.data()};
-    const DeviceArray<std::int32_t> bound = bounds(source, a.rows, direct, context);
-    const std::int32_t widest = a.rows > 0 ? largest_of(bound.data(), a.rows, context) : 0;
-    for_row_sums(a.rows, bound.data(), widest, context,
-                 RenewRow<T>{source, direct, RowPointers(p.row_ptr), p.col_idx, values});
+    const RenewRow<T> renewed{source, direct, RowPointers(p.row_ptr), p.col_idx, values};
+    if (direct || a.rows == 0) {
+        const DeviceArray<std::int32_t> bound = bounds(source, a.rows, direct, context);
+        const std::int32_t widest = a.rows > 0 ? largest_of(bound.data(), a.rows, context) : 0;
+        for_row_sums(a.rows, bound.data(), widest, context, renewed);
+        return;
+    }
+    const DeviceArray<std::int32_t> too_wide(*context.memory, static_cast<std::size_t>(a.rows));
+    {
+        const OwnedCoarseEntries coarse(source, a.rows, context);
+        const GroupLaunch launch(a.rows, a.nnz > few_entries * a.rows, context);
+        renew_extended_kernel<T><<<launch.blocks, group_threads, launch.bytes, stream_of(context)>>>(
+            source, coarse.view(), a.rows, launch.room, RowPointers(p.row_ptr), p.col_idx, values, too_wide.data());
+        RMSP_CUDA_CHECK_LAUNCH("renew_extended_kernel");
+    }
+    if (const std::int32_t widest = widest_left(source, a.rows, too_wide.data(), context); widest > 0) {
+        for_row_sums(a.rows, too_wide.data(), widest, context, renewed);
+    }
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <kernels/steps/coarsening/row_sums.cuh>
 
@@ -83,37 +87,96 @@ inline double sum_of_squares(const double* v, std::int64_t n, double* room, cons
     return fetch(sum.data(), context);
 }
 
-/// Of D^-1 A_F, by the power method, from the same vector as on the host.
+/// w = D^-1 A_F (scale v), `Lanes` threads a row; a block's sum of the squares of w to partial[blockIdx.x].
+template <int Lanes, class T>
+__global__ void __launch_bounds__(threads)
+    filtered_product_kernel(Filtered<T> a, std::int64_t rows, double scale, const double* __restrict__ v, double* w,
+                            double* partial)
+{
+    constexpr int rows_each = threads / Lanes;
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    double squares = 0;
+    // All threads of a warp stay to the end, for the sums.
+    const std::int64_t step = std::int64_t{gridDim.x} * rows_each;
+    const std::int64_t rounds = (rows + step - 1) / step;
+    std::int64_t row = std::int64_t{blockIdx.x} * rows_each + static_cast<int>(threadIdx.x) / Lanes;
+    for (std::int64_t round = 0; round < rounds; ++round, row += step) {
+        double sum = 0;
+        if (row < rows) {
+            const double inverse = a.inverse[row];
+            sum = lane == 0 && inverse != 0 ? scale * v[row] : 0.0;
+            const std::int64_t end = a.row_ptr[row + 1];
+            for (std::int64_t k = a.row_ptr[row] + lane; k < end; k += Lanes) {
+                const std::int64_t column = a.columns[k];
+                if (a.strong[k] != 0 && column != row) {
+                    sum += inverse * static_cast<double>(a.values[k]) * (scale * v[column]);
+                }
+            }
+        }
+        for (int distance = Lanes / 2; distance > 0; distance /= 2) {
+            sum += __shfl_down_sync(~0U, sum, distance, Lanes);
+        }
+        if (row < rows && lane == 0) {
+            w[row] = sum;
+            squares += sum * sum;
+        }
+    }
+    __shared__ double of_warp[threads / 32];
+    for (int distance = 16; distance > 0; distance /= 2) {
+        squares += __shfl_down_sync(~0U, squares, distance);
+    }
+    if (threadIdx.x % 32 == 0) {
+        of_warp[threadIdx.x / 32] = squares;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        double all = 0;
+        for (const double one : of_warp) {
+            all += one;
+        }
+        partial[blockIdx.x] = all;
+    }
+}
+
+/// Of D^-1 A_F, by the power method, from the same vector as on the host. \param nnz  of A
 template <class T>
-double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows, const Context& context)
+double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows, std::int64_t nnz, const Context& context)
 {
     constexpr int steps = 15;
+    constexpr std::int64_t blocks_each = 16;  // of a multiprocessor
+    constexpr std::int64_t many = 32;         // entries of a row
     const auto n = static_cast<std::size_t>(rows);
-    const DeviceArray<double> v(*context.memory, n);
-    const DeviceArray<double> w(*context.memory, n);
-    const DeviceArray<double> squares(*context.memory, n);
+    DeviceArray<double> v(*context.memory, n);
+    DeviceArray<double> w(*context.memory, n);
+    const auto blocks = static_cast<unsigned>(
+        std::min<std::int64_t>(blocks_for(rows, threads / 8), blocks_each * std::max(context.compute_units, 1)));
+    const DeviceArray<double> partial(*context.memory, blocks);
+    const auto product = [&](double scale) {
+        const auto kernel = nnz > many * rows ? filtered_product_kernel<32, T> : filtered_product_kernel<8, T>;
+        kernel<<<blocks, threads, 0, stream_of(context)>>>(a, rows, scale, v.data(), w.data(), partial.data());
+        RMSP_CUDA_CHECK_LAUNCH("filtered_product_kernel");
+        std::vector<double> parts(blocks);
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(parts.data(), partial.data(), parts.size() * sizeof(double),
+                                        cudaMemcpyDeviceToHost, stream_of(context)));
+        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
+        return std::accumulate(parts.begin(), parts.end(), 0.0);
+    };
     for_each(rows, context, [v = v.data()] __device__(std::int64_t row) {
         const std::uint64_t bits = (static_cast<std::uint64_t>(row) + 1) * 0x9e3779b97f4a7c15U;
         v[row] = static_cast<double>(bits >> 11U) * 0x1p-52 - 1;
     });
+    double squares_v = sum_of_squares(v.data(), rows, w.data(), context);
     double largest = 0;
-    double squares_v = sum_of_squares(v.data(), rows, squares.data(), context);
+    double scale = 1;
     for (int step = 0; step < steps; ++step) {
-        for_each(rows, context, [a, v = v.data(), w = w.data()] __device__(std::int64_t row) {
-            const double inverse = a.inverse[row];
-            double sum = inverse != 0 ? v[row] : 0.0;
-            a.for_strong(row, [&](std::int64_t column, double value) { sum += inverse * value * v[column]; });
-            w[row] = sum;
-        });
-        const double squares_w = sum_of_squares(w.data(), rows, squares.data(), context);
+        const double squares_w = product(scale);
         if (!(squares_w > 0) || !(squares_v > 0) || !std::isfinite(squares_w)) {
             break;
         }
         largest = std::sqrt(squares_w / squares_v);
-        const double scale = 1 / std::sqrt(squares_w);
-        for_each(rows, context,
-                 [scale, v = v.data(), w = w.data()] __device__(std::int64_t row) { v[row] = scale * w[row]; });
+        scale = 1 / std::sqrt(squares_w);
         squares_v = 1;
+        std::swap(v, w);
     }
     return largest;
 }
@@ -163,7 +226,7 @@ std::optional<CsrArrays<T>> smoothed_prolongator(const CsrShard<T>& a, const std
     const Aggregated t{number, values, coarse};
     const DeviceArray<double> inverse = inverse_diagonal(a, strong, t, context);
     const Filtered<T> filtered{row_ptr, a.col_idx, a.values, strong, inverse.data()};
-    const double largest = smooth && a.rows > 0 ? largest_eigenvalue(filtered, a.rows, context) : 0.0;
+    const double largest = smooth && a.rows > 0 ? largest_eigenvalue(filtered, a.rows, a.nnz, context) : 0.0;
     const double omega = largest > 0 ? 4.0 / 3.0 / largest : 0.0;
     return collect_rows<T>(a.rows, most.data(), widest, 0, context, SmoothRow<T>{filtered, t, omega, smooth});
 }
