@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
 #include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -183,15 +183,15 @@ double hub_share(const C* col_idx, std::int64_t nnz, int sample)
 {
     const std::int64_t count = std::min<std::int64_t>(nnz, sample);
     const std::int64_t step = nnz / count;
-    std::unordered_map<std::int64_t, int> uses;
+    std::vector<C> chosen;
     for (std::int64_t i = 0; i < count; i += 2) {
-        ++uses[static_cast<std::int64_t>(col_idx[i * step])];
+        chosen.push_back(col_idx[i * step]);
     }
+    std::sort(chosen.begin(), chosen.end());
     std::int64_t hits = 0;
     std::int64_t tries = 0;
     for (std::int64_t i = 1; i < count; i += 2, ++tries) {
-        const auto found = uses.find(static_cast<std::int64_t>(col_idx[i * step]));
-        hits += found != uses.end() ? 1 : 0;
+        hits += std::binary_search(chosen.begin(), chosen.end(), col_idx[i * step]) ? 1 : 0;
     }
     return tries > 0 ? static_cast<double>(hits) / static_cast<double>(tries) : 0;
 }
@@ -229,6 +229,26 @@ struct StretchSample {
 /// Entries whose sectors of x are counted together: what a multiprocessor gathers at about the same time.
 constexpr std::int64_t stretch_entries = 4096;
 
+/// Sorts them if they lie far apart.
+std::int64_t count_distinct(std::vector<std::int64_t>& numbers)
+{
+    const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
+    const std::int64_t first = *least;
+    const std::int64_t range = *most - first + 1;
+    constexpr std::int64_t bits = 64;
+    if (range <= bits * static_cast<std::int64_t>(numbers.size())) {
+        std::vector<std::uint64_t> seen(static_cast<std::size_t>((range + bits - 1) / bits));
+        for (const std::int64_t number : numbers) {
+            const std::int64_t at = number - first;
+            seen[static_cast<std::size_t>(at / bits)] |= std::uint64_t{1} << static_cast<unsigned>(at % bits);
+        }
+        return std::accumulate(seen.begin(), seen.end(), std::int64_t{0},
+                               [](std::int64_t sum, std::uint64_t word) { return sum + std::popcount(word); });
+    }
+    std::sort(numbers.begin(), numbers.end());
+    return std::unique(numbers.begin(), numbers.end()) - numbers.begin();
+}
+
 template <class C>
 StretchSample sample_stretch(const C* col_idx, std::int64_t count, int value_bytes)
 {
@@ -239,8 +259,7 @@ StretchSample sample_stretch(const C* col_idx, std::int64_t count, int value_byt
     std::vector<std::int64_t> sectors(static_cast<std::size_t>(count));
     std::transform(col_idx, col_idx + count, sectors.begin(),
                    [&](C column) { return static_cast<std::int64_t>(column) * value_bytes / 32; });
-    std::sort(sectors.begin(), sectors.end());
-    sample.sectors = std::unique(sectors.begin(), sectors.end()) - sectors.begin();
+    sample.sectors = count_distinct(sectors);
     return sample;
 }
 

@@ -160,10 +160,12 @@ std::int64_t aggregates(std::int64_t rows, IndexView row_ptr, const std::int32_t
     const DeviceArray<std::uint8_t> state(*context.memory, n);
     DeviceArray<std::uint64_t> here(*context.memory, n);
     DeviceArray<std::uint64_t> around(*context.memory, n);
+    const DeviceArray<std::uint8_t> near_open(*context.memory, n);  ///< the row, or a neighbour of it, is undecided
     const DeviceArray<int> open(*context.memory, 1);
     std::int64_t count = 0;
     const Edges edges{RowPointers(row_ptr), col_idx, strong};
-    for_each(rows, context, [edges, state = state.data()] __device__(std::int64_t row) {
+    for_each(rows, context, [edges, state = state.data(), near_open = near_open.data()] __device__(std::int64_t row) {
+        near_open[row] = 1;
         state[row] = fine;
         edges.from(row, [&](std::int32_t) {
             state[row] = undecided;
@@ -181,16 +183,23 @@ std::int64_t aggregates(std::int64_t rows, IndexView row_ptr, const std::int32_t
                     : (std::uint64_t{state[row]} << 62U | hashed(row) >> 34U << 31U | static_cast<std::uint64_t>(row)) +
                           1;
         });
+        // Only rows that are still open are asked for the largest key, and only their neighbours know of it.
+        const std::uint8_t* asked = near_open.data();
         for (int step = 0; step < 2; ++step) {
-            for_each(rows, context, [edges, here = here.data(), around = around.data()] __device__(std::int64_t row) {
-                std::uint64_t largest = here[row];
-                edges.from(row, [&](std::int32_t other) {
-                    largest = here[other] > largest ? here[other] : largest;
-                    return true;
-                });
-                around[row] = largest;
-            });
+            for_each(rows, context,
+                     [edges, asked, step, here = here.data(), around = around.data()] __device__(std::int64_t row) {
+                         if (step == 0 ? asked[row] == 0 : asked[row] != undecided) {
+                             return;
+                         }
+                         std::uint64_t largest = here[row];
+                         edges.from(row, [&](std::int32_t other) {
+                             largest = here[other] > largest ? here[other] : largest;
+                             return true;
+                         });
+                         around[row] = largest;
+                     });
             std::swap(here, around);
+            asked = state.data();
         }
         RMSP_CUDA_CHECK(cudaMemsetAsync(open.data(), 0, sizeof(int), stream_of(context)));
         for_each(rows, context,
@@ -209,6 +218,19 @@ std::int64_t aggregates(std::int64_t rows, IndexView row_ptr, const std::int32_t
                      }
                  });
         left = fetch(open.data(), context);
+        if (left != 0) {
+            RMSP_CUDA_CHECK(cudaMemsetAsync(near_open.data(), 0, n, stream_of(context)));
+            for_each(rows, context,
+                     [edges, state = state.data(), near_open = near_open.data()] __device__(std::int64_t row) {
+                         if (state[row] == undecided) {
+                             near_open[row] = 1;
+                             edges.from(row, [&](std::int32_t other) {
+                                 near_open[other] = 1;
+                                 return true;
+                             });
+                         }
+                     });
+        }
     }
     const DeviceArray<std::int32_t> joined(*context.memory, n);
     count = give_numbers(state, number, context);
