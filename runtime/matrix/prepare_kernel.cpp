@@ -18,8 +18,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t least_raced_applies = 100;
 // A kernel that is predicted to take longer than this, in times of the best, is not raced.
 constexpr double most_predicted_ratio = 1.5;
-// Nor is one that, if it loses, costs more than this share of the expected applies: its preparation, and the applies
-// that it runs.
+// Nor are more than cost this share of the expected applies if they lose: their preparation, and the applies that they
+// run.
 constexpr double most_race_share = 0.125;
 // A host device's team of threads takes as long to wake, 30 to 60 us, as one of them to multiply so many nonzeros, a
 // row counted as four. It sleeps unless another product has just ended, as more threads are open than the machine has
@@ -29,18 +29,28 @@ constexpr std::int64_t least_shared = 65536;
 constexpr const char* won = "won the race";
 constexpr const char* won_in_order = "won the race with vectors in the kernel's order";
 
-/// Whether what the second candidate may gain is worth that it is made ready and raced.
+/// What it costs that a candidate is made ready and raced, if it loses.
 template <class T>
-bool worth_a_race(const std::vector<KernelCandidate>& candidates, std::int64_t applies)
+double cost_of_racing(const KernelCandidate& challenger)
 {
-    if (candidates.size() < 2 || applies < least_raced_applies) {
+    return challenger.prepare_seconds + Race<T>::first_applies * challenger.predicted_seconds;
+}
+
+/// Brings the first candidate from number `next` on whose chance to win is worth what it costs to that place; false:
+/// there is none.
+template <class T>
+bool bring_challenger(std::vector<KernelCandidate>& candidates, std::size_t next, double left_to_spend)
+{
+    const double favourite = candidates.front().predicted_seconds;
+    const auto begin = candidates.begin() + static_cast<std::ptrdiff_t>(next);
+    const auto found = std::find_if(begin, candidates.end(), [&](const KernelCandidate& c) {
+        return c.predicted_seconds < most_predicted_ratio * favourite && cost_of_racing<T>(c) <= left_to_spend;
+    });
+    if (found == candidates.end()) {
         return false;
     }
-    const double favourite = candidates[0].predicted_seconds;
-    const KernelCandidate& challenger = candidates[1];
-    const double cost = challenger.prepare_seconds + Race<T>::applies / 2 * challenger.predicted_seconds;
-    return challenger.predicted_seconds < most_predicted_ratio * favourite &&
-           cost <= most_race_share * static_cast<double>(applies) * favourite;
+    std::rotate(begin, found, found + 1);
+    return true;
 }
 
 }  // namespace
@@ -107,12 +117,29 @@ void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, en
         }
         plan.apply_bytes = apply_bytes(*own.owned_operator);
         const bool raced = options.determinism == Determinism::none && plan.kernel_reason == "predicted" && next == 1 &&
-                           worth_a_race<T>(plan.candidates, options.expected_applies);
+                           options.expected_applies >= least_raced_applies;
         if (raced) {
-            if (auto challenger = prepare_next()) {
-                own.race = RaceRecord{std::make_shared<RaceOutcome>(), {plan.apply_bytes, apply_bytes(*challenger)}};
-                own.owned_operator = std::make_unique<Race<T>>(worker, std::move(own.owned_operator),
-                                                               std::move(challenger), own.race->outcome);
+            double left_to_spend = most_race_share * static_cast<double>(options.expected_applies) *
+                                   plan.candidates.front().predicted_seconds;
+            typename Race<T>::Runners runners;
+            runners.push_back(std::move(own.owned_operator));
+            std::vector<std::int64_t> bytes{plan.apply_bytes};
+            while (runners.size() < Race<T>::most_runners &&
+                   bring_challenger<T>(plan.candidates, next, left_to_spend)) {
+                const double cost = cost_of_racing<T>(plan.candidates[next]);
+                auto challenger = prepare_next();
+                if (!challenger) {
+                    break;
+                }
+                left_to_spend -= cost;
+                bytes.push_back(apply_bytes(*challenger));
+                runners.push_back(std::move(challenger));
+            }
+            if (runners.size() > 1) {
+                own.race = RaceRecord{std::make_shared<RaceOutcome>(), std::move(bytes)};
+                own.owned_operator = std::make_unique<Race<T>>(worker, std::move(runners), own.race->outcome);
+            } else {
+                own.owned_operator = std::move(runners.front());
             }
         }
         plan.break_even_applies = plan::break_even(plan.candidates, plan.kernel);
@@ -149,7 +176,7 @@ Plan current_plan(const MatrixState<T>& matrix)
         const auto* const race = own.race ? &*own.race : nullptr;
         const int winner = race != nullptr ? race->outcome->winner.load(std::memory_order_acquire) : -1;
         if (winner >= 0) {
-            for (std::size_t runner : {0, 1}) {
+            for (std::size_t runner = 0; runner < race->outcome->seconds.size(); ++runner) {
                 shard.candidates[runner].measured_seconds = race->outcome->seconds[runner];
             }
             std::rotate(shard.candidates.begin(), shard.candidates.begin() + winner,

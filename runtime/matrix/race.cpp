@@ -1,47 +1,66 @@
 #include "runtime/matrix/race.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <numeric>
 
 #include <kernels/steps/support/support.hpp>
 
 namespace rmsp::distributed {
 
 template <class T>
-Race<T>::Race(engine::Worker& worker, std::unique_ptr<kernels::SpmvOperator<T>> favourite,
-              std::unique_ptr<kernels::SpmvOperator<T>> challenger, std::shared_ptr<RaceOutcome> outcome)
-    : worker_(worker), runners_{std::move(favourite), std::move(challenger)}, outcome_(std::move(outcome))
+std::vector<std::size_t> Race<T>::survivors(const std::vector<double>& seconds, const std::vector<std::size_t>& in,
+                                            int rounds_done)
 {
+    const std::size_t fastest =
+        *std::min_element(in.begin(), in.end(), [&](std::size_t i, std::size_t j) { return seconds[i] < seconds[j]; });
+    if (rounds_done >= rounds) {
+        const bool favourite_stays = in.front() == 0 && seconds[fastest] >= (1 - margin) * seconds[0];
+        return {favourite_stays ? 0 : fastest};
+    }
+    std::vector<std::size_t> close;
+    std::copy_if(in.begin(), in.end(), std::back_inserter(close),
+                 [&](std::size_t i) { return seconds[i] - seconds[fastest] <= clear * seconds[i]; });
+    return close;
+}
+
+template <class T>
+Race<T>::Race(engine::Worker& worker, Runners runners, std::shared_ptr<RaceOutcome> outcome)
+    : worker_(worker), runners_(std::move(runners)), in_(runners_.size()), outcome_(std::move(outcome))
+{
+    std::iota(in_.begin(), in_.end(), std::size_t{0});
+    events_.resize(2 * timed());
     for (auto& event : events_) {
         event = worker_.device().make_event(true);
     }
-    outcome_->seconds.fill(std::numeric_limits<double>::infinity());
+    outcome_->seconds.assign(runners_.size(), std::numeric_limits<double>::infinity());
 }
 
 template <class T>
 void Race<T>::apply(T alpha, const T* x, T beta, T* y, const kernels::Context& context)
 {
-    if (turn_ == applies && outcome_->winner.load(std::memory_order_relaxed) < 0 &&
-        std::all_of(events_.begin(), events_.end(), [](const auto& event) { return event->ready(); })) {
-        take_times(applies - untimed);
-        if (const int faster = winner(outcome_->seconds, ++round_); faster >= 0) {
-            decide(faster);
-        } else {
-            turn_ = untimed;
-        }
+    const bool racing = outcome_->winner.load(std::memory_order_relaxed) < 0;
+    if (racing && turn_ == untimed() + timed() &&
+        std::all_of(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(2 * timed()),
+                    [](const auto& event) { return event->ready(); })) {
+        take_times(timed());
+        turn_ = 0;
+        keep(survivors(outcome_->seconds, in_, ++round_));
     }
-    if (turn_ == applies) {
+    if (outcome_->winner.load(std::memory_order_relaxed) >= 0 || turn_ == untimed() + timed()) {
         runners_[leader_]->apply(alpha, x, beta, y, context);
         return;
     }
-    const int turn = turn_++;
-    const auto timed = static_cast<std::size_t>(std::max(0, turn - untimed));
-    if (turn >= untimed) {
-        worker_.stream().record(*events_[2 * timed]);
+    const std::size_t turn = turn_++;
+    const bool is_timed = turn >= untimed();
+    const std::size_t first_event = is_timed ? 2 * (turn - untimed()) : 0;
+    if (is_timed) {
+        worker_.stream().record(*events_[first_event]);
     }
-    runners_[static_cast<std::size_t>(turn % 2)]->apply(alpha, x, beta, y, context);
-    if (turn >= untimed) {
-        worker_.stream().record(*events_[2 * timed + 1]);
+    runners_[in_[turn % in_.size()]]->apply(alpha, x, beta, y, context);
+    if (is_timed) {
+        worker_.stream().record(*events_[first_event + 1]);
     }
 }
 
@@ -107,11 +126,12 @@ void Race<T>::decide_in_order(std::int64_t entries)
     const kernels::DeviceArray<T> y(worker_.device(), static_cast<std::size_t>(entries));
     const auto context = worker_.context();
     kernels::fill(x.data(), entries, T{1}, context);
-    for (std::size_t turn = 0; turn < 4; ++turn) {
-        auto& runner = runners_[turn % 2];
-        const bool timed = turn >= 2;
+    const std::size_t runners = in_.size();
+    for (std::size_t turn = 0; turn < 2 * runners; ++turn) {
+        auto& runner = runners_[in_[turn % runners]];
+        const bool timed = turn >= runners;
         if (timed) {
-            worker_.stream().record(*events_[2 * (turn - 2)]);
+            worker_.stream().record(*events_[2 * (turn - runners)]);
         }
         if (ordered(runner)) {
             runner->apply_in_order(T{1}, x.data(), true, T{0}, y.data(), true, context);
@@ -119,32 +139,38 @@ void Race<T>::decide_in_order(std::int64_t entries)
             runner->apply(T{1}, x.data(), T{0}, y.data(), context);
         }
         if (timed) {
-            worker_.stream().record(*events_[2 * (turn - 2) + 1]);
+            worker_.stream().record(*events_[2 * (turn - runners) + 1]);
         }
     }
     worker_.stream().synchronize();
-    turn_ = applies;
     outcome_->in_order = true;
-    outcome_->seconds.fill(std::numeric_limits<double>::infinity());
-    take_times(2);
-    decide(winner(outcome_->seconds, rounds));
+    std::fill(outcome_->seconds.begin(), outcome_->seconds.end(), std::numeric_limits<double>::infinity());
+    take_times(runners);
+    keep(survivors(outcome_->seconds, in_, rounds));
 }
 
 template <class T>
-void Race<T>::take_times(std::size_t timed_applies)
+void Race<T>::take_times(std::size_t applies)
 {
-    for (std::size_t timed = 0; timed < timed_applies; ++timed) {
-        double& least = outcome_->seconds[timed % 2];
-        least = std::min(least, events_[2 * timed + 1]->seconds_since(*events_[2 * timed]));
+    for (std::size_t i = 0; i < applies; ++i) {
+        double& least = outcome_->seconds[in_[i % in_.size()]];
+        least = std::min(least, events_[2 * i + 1]->seconds_since(*events_[2 * i]));
     }
 }
 
 template <class T>
-void Race<T>::decide(int winner)
+void Race<T>::keep(std::vector<std::size_t> survivors)
 {
-    leader_ = static_cast<std::size_t>(winner);
-    runners_[1 - leader_].reset();  // its memory is used again only behind what is queued
-    outcome_->winner.store(winner, std::memory_order_release);
+    for (std::size_t i : in_) {
+        if (std::find(survivors.begin(), survivors.end(), i) == survivors.end()) {
+            runners_[i].reset();  // its memory is used again only behind what is queued
+        }
+    }
+    in_ = std::move(survivors);
+    leader_ = in_.front();
+    if (in_.size() == 1) {
+        outcome_->winner.store(static_cast<int>(leader_), std::memory_order_release);
+    }
 }
 
 template <class T>

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include <kernels/spmv/spmv.hpp>
 
@@ -14,42 +14,39 @@ namespace rmsp::distributed {
 
 /// How a race ended; read by other threads.
 struct RaceOutcome {
-    std::array<double, 2> seconds{};  ///< least time of an apply with each runner; valid once there is a winner
-    bool in_order = false;            ///< these are of vectors in the order of each kernel; likewise
-    std::atomic<int> winner{-1};      ///< 0, the favourite, or 1; -1: not decided yet
+    std::vector<double> seconds;  ///< least time of an apply with each runner; valid once there is a winner
+    bool in_order = false;        ///< these are of vectors in the order of each kernel; likewise
+    std::atomic<int> winner{-1};  ///< 0, the favourite, or another's number; -1: not decided yet
 };
 
-/// An operator that is two: the first applies run with both in turn and are timed by events on the device, later ones
-/// with the faster. Nobody waits for that: until the events are ready, the favourite runs. The loser costs five
-/// applies; where the two are close, more of them, which then cost little more than the winner's.
+/// An operator that is several: the first applies run with all in turn and are timed by events on the device, later
+/// ones with the fastest. Nobody waits for that: until the events are ready, the favourite runs. A loser costs five
+/// applies; where some are close, these run more of them, which then cost little more than the winner's.
 template <class T>
 class Race final : public kernels::SpmvOperator<T> {
 public:
-    /// Applies of the first round, at whose end the race is decided if one runner is faster by `clear`. Each runner:
-    /// once to warm up, then timed four times, in turn, so that both meet the same state of the machine.
-    static constexpr int applies = 10;
+    using Runners = std::vector<std::unique_ptr<kernels::SpmvOperator<T>>>;
+    static constexpr std::size_t most_runners = 4;
+    /// Applies of a runner in the first round: once to warm up, then timed; in later rounds these alone. All in turn,
+    /// so that they meet the same state of the machine.
+    static constexpr int timed_applies = 4;
+    static constexpr int first_applies = 1 + timed_applies;
+    /// At the end of a round runners leave that are slower than the fastest by this share.
     static constexpr double clear = 0.1;
     /// Rounds at most. Four samples of a kernel of 10 us between events do not tell a few percent apart.
     static constexpr int rounds = 4;
     /// Applies until a race is decided at most, if the caller waits for each.
-    static constexpr int most_applies = applies + (rounds - 1) * (applies - 2);
-    /// In the last round the challenger wins if it is faster by this share.
+    static constexpr int most_applies = static_cast<int>(most_runners) * (first_applies + (rounds - 1) * timed_applies);
+    /// In the last round a challenger wins if it is faster than the favourite by this share.
     static constexpr double margin = 0.02;
 
-    /// The faster runner by the least times of so many rounds; -1: another round has to tell.
-    static int winner(const std::array<double, 2>& seconds, int rounds_done)
-    {
-        const auto [favourite, challenger] = seconds;
-        const double difference = favourite > challenger ? favourite - challenger : challenger - favourite;
-        if (rounds_done < rounds && difference <= clear * std::max(favourite, challenger)) {
-            return -1;
-        }
-        return challenger < (1 - margin) * favourite ? 1 : 0;
-    }
+    /// Those of the runners `in` that another round has to tell apart, by the least times of so many rounds; one: the
+    /// winner.
+    static std::vector<std::size_t> survivors(const std::vector<double>& seconds, const std::vector<std::size_t>& in,
+                                              int rounds_done);
 
-    /// On the worker's thread, like every other member.
-    Race(engine::Worker& worker, std::unique_ptr<kernels::SpmvOperator<T>> favourite,
-         std::unique_ptr<kernels::SpmvOperator<T>> challenger, std::shared_ptr<RaceOutcome> outcome);
+    /// On the worker's thread, like every other member. \param runners  two to most_runners, the favourite first
+    Race(engine::Worker& worker, Runners runners, std::shared_ptr<RaceOutcome> outcome);
 
     void apply(T alpha, const T* x, T beta, T* y, const kernels::Context& context) override;
     /// 0 until the race is decided, since it needs whole applies; then the winner's.
@@ -79,17 +76,19 @@ public:
     void decide_in_order(std::int64_t entries);
 
 private:
-    /// Takes the times of the first events, two for each of so many applies.
-    void take_times(std::size_t timed_applies);
-    void decide(int winner);
-
-    static constexpr int untimed = 2;
+    /// Takes the times of the first events, two for each of so many applies of those that are in.
+    void take_times(std::size_t applies);
+    /// Frees the others; one: the winner.
+    void keep(std::vector<std::size_t> survivors);
+    std::size_t untimed() const { return round_ == 0 ? in_.size() : 0; }
+    std::size_t timed() const { return timed_applies * in_.size(); }
 
     engine::Worker& worker_;
-    std::array<std::unique_ptr<kernels::SpmvOperator<T>>, 2> runners_;  ///< the loser is freed
+    Runners runners_;              ///< those that left are null
+    std::vector<std::size_t> in_;  ///< their numbers
     std::shared_ptr<RaceOutcome> outcome_;
-    std::array<std::unique_ptr<engine::Event>, 2 * (applies - untimed)> events_;  ///< begin and end of each timed apply
-    int turn_ = 0;
+    std::vector<std::unique_ptr<engine::Event>> events_;  ///< begin and end of each timed apply of a round
+    std::size_t turn_ = 0;
     int round_ = 0;
     std::size_t leader_ = 0;
 };

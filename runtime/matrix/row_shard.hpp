@@ -17,10 +17,10 @@
 
 namespace rmsp::distributed {
 
-/// A race between the first two candidates of a shard's plan.
+/// A race between the first candidates of a shard's plan.
 struct RaceRecord {
     std::shared_ptr<RaceOutcome> outcome;
-    std::array<std::int64_t, 2> apply_bytes{};  ///< ShardPlan::apply_bytes with each
+    std::vector<std::int64_t> apply_bytes;  ///< ShardPlan::apply_bytes with each
 };
 
 /// What a device packs of its slice for one message, and where.
@@ -57,7 +57,7 @@ struct RowShard {
     std::unique_ptr<engine::Event> y_there;  ///< all rows of such a y are in host memory
 };
 
-/// Whether the shard's applies are still shared among two kernels.
+/// Whether the shard's applies are still shared among several kernels.
 template <class T>
 bool is_racing(const RowShard<T>& own)
 {

@@ -1,7 +1,11 @@
+#include <array>
 #include <chrono>
 #include <future>
+#include <numeric>
 #include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -63,6 +67,14 @@ private:
     kernels::RowOrder order_;
 };
 
+Race<double>::Runners two(std::unique_ptr<Runner> favourite, std::unique_ptr<Runner> challenger)
+{
+    Race<double>::Runners runners;
+    runners.push_back(std::move(favourite));
+    runners.push_back(std::move(challenger));
+    return runners;
+}
+
 class RaceTest : public testing::Test {
 protected:
     RaceTest()
@@ -95,8 +107,10 @@ TEST_F(RaceTest, TheFasterStaysAndTheOtherIsFreed)
         Log second;
         const auto outcome = std::make_shared<RaceOutcome>();
         on_worker([&] {
-            Race<double> race(*worker_, std::make_unique<Runner>(first, 1, favourite_wins ? 100us : 3000us),
-                              std::make_unique<Runner>(second, 100, favourite_wins ? 3000us : 100us), outcome);
+            Race<double> race(*worker_,
+                              two(std::make_unique<Runner>(first, 1, favourite_wins ? 100us : 3000us),
+                                  std::make_unique<Runner>(second, 100, favourite_wins ? 3000us : 100us)),
+                              outcome);
             EXPECT_EQ(race.format_bytes(), 1);
             EXPECT_EQ(race.workspace_bytes(), 200);
             double y = 0;
@@ -122,18 +136,54 @@ TEST_F(RaceTest, TheFasterStaysAndTheOtherIsFreed)
     }
 }
 
+TEST_F(RaceTest, OfSeveralTheFastestStays)
+{
+    using namespace std::chrono_literals;
+    std::array<Log, 4> logs;
+    const auto outcome = std::make_shared<RaceOutcome>();
+    on_worker([&] {
+        constexpr std::array times{2000us, 4000us, 300us, 3000us};
+        Race<double>::Runners runners;
+        for (std::size_t i = 0; i < times.size(); ++i) {
+            runners.push_back(std::make_unique<Runner>(logs[i], static_cast<double>(i + 1), times[i]));
+        }
+        Race<double> race(*worker_, std::move(runners), outcome);
+        double y = 0;
+        for (int i = 0; i < 21; ++i) {
+            race.apply(1, nullptr, 0, &y, worker_->context());
+        }
+        EXPECT_EQ(race.format_bytes(), 3);
+        EXPECT_EQ(race.workspace_bytes(), 100);
+        for (std::size_t i = 0; i < logs.size(); ++i) {
+            EXPECT_EQ(logs[i].applies, i == 2 ? 6 : 5);
+            EXPECT_EQ(logs[i].alive, i == 2);
+        }
+    });
+    EXPECT_EQ(outcome->winner.load(), 2);
+    EXPECT_EQ(outcome->seconds.size(), 4u);
+}
+
 TEST(RaceRounds, OnlyTheLastTellsCloseOnesApart)
 {
     constexpr int last = Race<double>::rounds;
+    using Numbers = std::vector<std::size_t>;
+    const auto left = [](const std::vector<double>& seconds, int round) {
+        Numbers all(seconds.size());
+        std::iota(all.begin(), all.end(), std::size_t{0});
+        return Race<double>::survivors(seconds, all, round);
+    };
     for (int round = 1; round < last; ++round) {
-        EXPECT_EQ(Race<double>::winner({100, 112}, round), 0);
-        EXPECT_EQ(Race<double>::winner({112, 100}, round), 1);
-        EXPECT_EQ(Race<double>::winner({100, 109}, round), -1);
-        EXPECT_EQ(Race<double>::winner({109, 100}, round), -1);
+        EXPECT_EQ(left({100, 112}, round), Numbers{0});
+        EXPECT_EQ(left({112, 100}, round), Numbers{1});
+        EXPECT_EQ(left({100, 109}, round), (Numbers{0, 1}));
+        EXPECT_EQ(left({109, 100}, round), (Numbers{0, 1}));
+        EXPECT_EQ(left({120, 109, 100, 300}, round), (Numbers{1, 2}));
     }
-    EXPECT_EQ(Race<double>::winner({100, 109}, last), 0);
-    EXPECT_EQ(Race<double>::winner({109, 100}, last), 1);
-    EXPECT_EQ(Race<double>::winner({100, 99}, last), 0) << "within the margin the favourite stays";
+    EXPECT_EQ(left({100, 109}, last), Numbers{0});
+    EXPECT_EQ(left({109, 100}, last), Numbers{1});
+    EXPECT_EQ(left({100, 99}, last), Numbers{0}) << "within the margin the favourite stays";
+    EXPECT_EQ(left({100, 99, 97}, last), Numbers{2});
+    EXPECT_EQ(Race<double>::survivors({100, 99, 98.5}, {1, 2}, last), Numbers{2}) << "it has left";
 }
 
 TEST_F(RaceTest, EqualOnesAreDecidedToo)
@@ -143,8 +193,9 @@ TEST_F(RaceTest, EqualOnesAreDecidedToo)
     Log second;
     const auto outcome = std::make_shared<RaceOutcome>();
     on_worker([&] {
-        Race<double> race(*worker_, std::make_unique<Runner>(first, 1, 10us),
-                          std::make_unique<Runner>(second, 100, 10us), outcome);
+        Race<double> race(*worker_,
+                          two(std::make_unique<Runner>(first, 1, 10us), std::make_unique<Runner>(second, 100, 10us)),
+                          outcome);
         double y = 0;
         for (int i = 0; i <= Race<double>::most_applies; ++i) {
             race.apply(1, nullptr, 0, &y, worker_->context());
@@ -164,8 +215,10 @@ TEST_F(RaceTest, VectorsInAnOrderEndItAtOnce)
         Log second;
         const auto outcome = std::make_shared<RaceOutcome>();
         on_worker([&] {
-            Race<double> race(*worker_, std::make_unique<Runner>(first, 1, 40000us),
-                              std::make_unique<Runner>(second, 100, 50000us, 100us), outcome);
+            Race<double> race(
+                *worker_,
+                two(std::make_unique<Runner>(first, 1, 40000us), std::make_unique<Runner>(second, 100, 50000us, 100us)),
+                outcome);
             double y = 0;
             for (int i = 0; i < before; ++i) {
                 race.apply(1, nullptr, 0, &y, worker_->context());
@@ -192,8 +245,9 @@ TEST_F(RaceTest, WithoutAnOrderItGoesOn)
     Log second;
     const auto outcome = std::make_shared<RaceOutcome>();
     on_worker([&] {
-        Race<double> race(*worker_, std::make_unique<Runner>(first, 1, 10us),
-                          std::make_unique<Runner>(second, 100, 10us), outcome);
+        Race<double> race(*worker_,
+                          two(std::make_unique<Runner>(first, 1, 10us), std::make_unique<Runner>(second, 100, 10us)),
+                          outcome);
         race.decide_in_order(8);
         EXPECT_EQ(first.applies + second.applies, 0);
     });
