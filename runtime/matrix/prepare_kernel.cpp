@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,9 @@ constexpr double most_predicted_ratio = 1.5;
 // Nor are more than cost this share of the expected applies if they lose: their preparation, and the applies that they
 // run.
 constexpr double most_race_share = 0.125;
+// Nor is one whose format takes more than this share of the memory that is still free: until the race is decided,
+// vectors and other matrices need some as well.
+constexpr double most_memory_share = 0.25;
 // A host device's team of threads takes as long to wake, 30 to 60 us, as one of them to multiply so many nonzeros, a
 // row counted as four. It sleeps unless another product has just ended, as more threads are open than the machine has
 // cores: those of other devices, and of the caller.
@@ -37,14 +41,17 @@ double cost_of_racing(const KernelCandidate& challenger)
 }
 
 /// Brings the first candidate from number `next` on whose chance to win is worth what it costs to that place; false:
-/// there is none.
+/// there is none. \param room  bytes that one may allocate; 0: not known
 template <class T>
-bool bring_challenger(std::vector<KernelCandidate>& candidates, std::size_t next, double left_to_spend)
+bool bring_challenger(std::vector<KernelCandidate>& candidates, std::size_t next, double left_to_spend,
+                      std::int64_t room)
 {
+    const double most_bytes = room > 0 ? most_memory_share * static_cast<double>(room) : HUGE_VAL;
     const double favourite = candidates.front().predicted_seconds;
     const auto begin = candidates.begin() + static_cast<std::ptrdiff_t>(next);
     const auto found = std::find_if(begin, candidates.end(), [&](const KernelCandidate& c) {
-        return c.predicted_seconds < most_predicted_ratio * favourite && cost_of_racing<T>(c) <= left_to_spend;
+        return c.predicted_seconds < most_predicted_ratio * favourite && cost_of_racing<T>(c) <= left_to_spend &&
+               (!c.own_format || c.bytes <= most_bytes);
     });
     if (found == candidates.end()) {
         return false;
@@ -125,7 +132,7 @@ void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, en
             runners.push_back(std::move(own.owned_operator));
             std::vector<std::int64_t> bytes{plan.apply_bytes};
             while (runners.size() < Race<T>::most_runners &&
-                   bring_challenger<T>(plan.candidates, next, left_to_spend)) {
+                   bring_challenger<T>(plan.candidates, next, left_to_spend, worker.device().room())) {
                 const double cost = cost_of_racing<T>(plan.candidates[next]);
                 auto challenger = prepare_next();
                 if (!challenger) {
