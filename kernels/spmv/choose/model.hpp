@@ -30,6 +30,7 @@ struct Work {
     double gather_share = 1;      ///< of the gather rate that it reaches where gathers decide
     double prepare_products = 1;  ///< what making its format costs, in products
     double entry_bytes = 0;       ///< what the memory delivers while it works on an entry, however few bytes that has
+    double row_bytes = 0;         ///< and on a row
     double permuted = 0;          ///< entries of x and y that it copies into another order, each gathered by itself
 };
 
@@ -73,7 +74,7 @@ inline Prediction predict(const Work& work, const Features& f, int value_bytes, 
     p.bytes = work.matrix_bytes + x_bytes + rows * value_bytes;
     p.seconds =
         device.launch_seconds + std::max({p.bytes / work.bandwidth_share, work.gathers * per_gather / work.gather_share,
-                                          nnz * work.entry_bytes}) /
+                                          nnz * work.entry_bytes, rows * work.row_bytes}) /
                                     device.bytes_per_second;
     p.seconds += work.permuted * per_gather / device.bytes_per_second;
     p.prepare_seconds = work.prepare_products * p.seconds;

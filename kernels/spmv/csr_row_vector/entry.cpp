@@ -17,6 +17,7 @@ Work work_of_warps(const Features& f, int value_bytes)
     Work work = csr_work(f, value_bytes);
     work.bandwidth_share = 0.6;
     work.gather_share = 0.5;
+    work.row_bytes = 780;
     return work;
 }
 
@@ -40,6 +41,7 @@ SpmvKernel<T> csr_row_vector()
                      .streams = true},
             .body = RMSP_CUDA_BODY(prepare_row_vector<T>),
             .automatic = [](const RowStatistics& rows) { return prefers_row_vector(rows); },
+            .weighed = [](const RowStatistics& rows) { return prefers_row_vector(rows, weighed_regular_rows); },
             .work = work,
             .beside = Beside::rows};
 }

@@ -16,6 +16,8 @@ struct RegularRows {
     bool operator==(const RegularRows&) const = default;
 };
 inline constexpr RegularRows regular_rows{};
+/// Which are worth a prediction, and a race if that is close.
+inline constexpr RegularRows weighed_regular_rows{.shortest_mean = 1};
 
 /// Whether "auto" takes csr-row-vector rather than csr-nnz-split.
 constexpr bool prefers_row_vector(const RowStatistics& rows, const RegularRows& limits = regular_rows)

@@ -24,6 +24,7 @@ SpmvKernel<T> sell()
                      .keeps_floats = true},
             .body = RMSP_CUDA_BODY(prepare_sell<T>),
             .automatic = [](const RowStatistics& rows) { return prefers_sell(rows); },
+            .weighed = [](const RowStatistics& rows) { return prefers_sell(rows, weighed_sliced_rows); },
             .work = work,
             .beside = Beside::rows};
 }

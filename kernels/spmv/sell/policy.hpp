@@ -17,6 +17,8 @@ struct SlicedRows {
     bool operator==(const SlicedRows&) const = default;
 };
 inline constexpr SlicedRows sliced_rows{};
+/// Where a slice's format is worth a prediction, and a race if that is close. An empty row is padding.
+inline constexpr SlicedRows weighed_sliced_rows{.shortest_mean = 1, .fewest_nonzeros = 0};
 
 /// Whether "auto" takes sell.
 constexpr bool prefers_sell(const RowStatistics& rows, const SlicedRows& limits = sliced_rows)

@@ -62,7 +62,7 @@ SpmvKernel<T> sell_reordered()
                      .keeps_floats = true},
             .body = RMSP_CUDA_BODY(prepare_sell_reordered<T>),
             .unsupported = unsupported,
-            .weighed = [](const RowStatistics& rows) { return prefers_sell(rows); },
+            .weighed = [](const RowStatistics& rows) { return prefers_sell(rows, weighed_sliced_rows); },
             .suits = suits,
             .work = work};
 }

@@ -93,55 +93,39 @@ __global__ void __launch_bounds__(threads)
     filtered_product_kernel(Filtered<T> a, std::int64_t rows, double scale, const double* __restrict__ v, double* w,
                             double* partial)
 {
-    // Some rows at a time, since a row of few entries alone leaves the memory waiting.
-    constexpr int at_once = 4;
+    constexpr int at_once = 4;  // loads before the first is used
     constexpr int rows_each = threads / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     double squares = 0;
     // All threads of a warp stay to the end, for the sums.
     const std::int64_t step = std::int64_t{gridDim.x} * rows_each;
-    const std::int64_t rounds = (rows + at_once * step - 1) / (at_once * step);
-    std::int64_t first = std::int64_t{blockIdx.x} * rows_each + static_cast<int>(threadIdx.x) / Lanes;
-    for (std::int64_t round = 0; round < rounds; ++round, first += at_once * step) {
-        std::int64_t k[at_once];
-        std::int64_t end[at_once];
-        double entry[at_once];
-        std::int32_t column[at_once];
-        double sum[at_once];
+    const std::int64_t rounds = (rows + step - 1) / step;
+    std::int64_t row = std::int64_t{blockIdx.x} * rows_each + static_cast<int>(threadIdx.x) / Lanes;
+    for (std::int64_t round = 0; round < rounds; ++round, row += step) {
+        const std::int64_t end = row < rows ? a.row_ptr[row + 1] : 0;
+        double sum = 0;
+        for (std::int64_t k = row < rows ? a.row_ptr[row] + lane : 0; k < end; k += at_once * Lanes) {
+            std::int32_t column[at_once];
+            double entry[at_once];
 #pragma unroll
-        for (int i = 0; i < at_once; ++i) {
-            const std::int64_t row = first + i * step;
-            k[i] = row < rows ? a.row_ptr[row] + lane : 0;
-            end[i] = row < rows ? a.row_ptr[row + 1] : 0;
-        }
+            for (int i = 0; i < at_once; ++i) {
+                const std::int64_t at = k + i * Lanes;
+                column[i] = at < end && a.strong[at] != 0 ? a.columns[at] : -1;
+                entry[i] = at < end ? static_cast<double>(a.values[at]) : 0.0;
+            }
 #pragma unroll
-        for (int i = 0; i < at_once; ++i) {
-            column[i] = k[i] < end[i] && a.strong[k[i]] != 0 ? a.columns[k[i]] : -1;
-            entry[i] = k[i] < end[i] ? static_cast<double>(a.values[k[i]]) : 0.0;
-        }
-#pragma unroll
-        for (int i = 0; i < at_once; ++i) {
-            const std::int64_t row = first + i * step;
-            sum[i] = column[i] >= 0 && column[i] != row ? entry[i] * v[column[i]] : 0.0;
-            for (k[i] += Lanes; k[i] < end[i]; k[i] += Lanes) {
-                const std::int32_t other = a.columns[k[i]];
-                if (a.strong[k[i]] != 0 && other != row) {
-                    sum[i] += static_cast<double>(a.values[k[i]]) * v[other];
-                }
+            for (int i = 0; i < at_once; ++i) {
+                sum += column[i] >= 0 && column[i] != row ? entry[i] * v[column[i]] : 0.0;
             }
         }
-#pragma unroll
-        for (int i = 0; i < at_once; ++i) {
-            for (int distance = Lanes / 2; distance > 0; distance /= 2) {
-                sum[i] += __shfl_down_sync(~0U, sum[i], distance, Lanes);
-            }
-            const std::int64_t row = first + i * step;
-            if (row < rows && lane == 0) {
-                const double inverse = a.inverse[row];
-                const double all = inverse != 0 ? scale * (v[row] + inverse * sum[i]) : 0.0;
-                w[row] = all;
-                squares += all * all;
-            }
+        for (int distance = Lanes / 2; distance > 0; distance /= 2) {
+            sum += __shfl_down_sync(~0U, sum, distance, Lanes);
+        }
+        if (row < rows && lane == 0) {
+            const double inverse = a.inverse[row];
+            const double all = inverse != 0 ? scale * (v[row] + inverse * sum) : 0.0;
+            w[row] = all;
+            squares += all * all;
         }
     }
     __shared__ double of_warp[threads / 32];
@@ -167,15 +151,18 @@ double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows, std::int64_t 
 {
     constexpr int steps = 15;
     constexpr std::int64_t blocks_each = 16;  // of a multiprocessor
-    constexpr std::int64_t many = 10;         // entries of a row
     const auto n = static_cast<std::size_t>(rows);
     DeviceArray<double> v(*context.memory, n);
     DeviceArray<double> w(*context.memory, n);
     const auto blocks = static_cast<unsigned>(
-        std::min<std::int64_t>(blocks_for(rows, threads / 8), blocks_each * std::max(context.compute_units, 1)));
+        std::min<std::int64_t>(blocks_for(rows, threads / 32), blocks_each * std::max(context.compute_units, 1)));
     const DeviceArray<double> partial(*context.memory, blocks);
     const auto product = [&](double scale) {
-        const auto kernel = nnz > many * rows ? filtered_product_kernel<32, T> : filtered_product_kernel<8, T>;
+        // So that a row of mean length takes about one step.
+        const auto kernel = nnz <= 8 * rows    ? filtered_product_kernel<2, T>
+                            : nnz <= 16 * rows ? filtered_product_kernel<4, T>
+                            : nnz <= 32 * rows ? filtered_product_kernel<8, T>
+                                               : filtered_product_kernel<32, T>;
         kernel<<<blocks, threads, 0, stream_of(context)>>>(a, rows, scale, v.data(), w.data(), partial.data());
         RMSP_CUDA_CHECK_LAUNCH("filtered_product_kernel");
         std::vector<double> parts(blocks);
