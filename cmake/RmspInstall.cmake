@@ -10,7 +10,7 @@ endif()
 # librmsp_c lies beside librmsp.
 set_target_properties(rmsp_c PROPERTIES INSTALL_RPATH "$ORIGIN")
 
-# CUDA's libraries are often known to the build only.
+# Folders of libraries are known to the build only where they are not the system's.
 set_target_properties(rmsp mspmv PROPERTIES INSTALL_RPATH_USE_LINK_PATH TRUE)
 
 # All that `cmake --install` copies, for builds that leave tests and examples out.
@@ -61,10 +61,7 @@ if(NOT BUILD_SHARED_LIBS)
         string(APPEND RMSP_PC_LIBS " ${OpenMP_CXX_FLAGS}")
     endif()
     if(RMSP_HAVE_CUDA)
-        string(APPEND RMSP_PC_LIBS " -L${CUDAToolkit_LIBRARY_DIR} -lcusparse -lcudart_static -ldl -lrt")
-    endif()
-    if(RMSP_HAVE_NCCL)
-        string(APPEND RMSP_PC_LIBS " ${RMSP_NCCL_LIBRARY}")
+        string(APPEND RMSP_PC_LIBS " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
     endif()
     if(RMSP_HAVE_METIS)
         string(APPEND RMSP_PC_LIBS " ${RMSP_METIS_LIBRARY}")

@@ -41,7 +41,8 @@ target_include_directories(rmsp_options INTERFACE
 
 configure_file("${PROJECT_SOURCE_DIR}/include/rmsp/version.hpp.in" "${PROJECT_BINARY_DIR}/include/rmsp/version.hpp" @ONLY)
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/rmsp_build.hpp"
-    CONTENT "#pragma once\n#define RMSP_VERSION \"@PROJECT_VERSION@\"\n#define RMSP_FEATURES \"@RMSP_FEATURES@\"\n" @ONLY)
+    CONTENT "#pragma once\n#define RMSP_VERSION \"@PROJECT_VERSION@\"\n#define RMSP_FEATURES \"@RMSP_FEATURES@\"
+#define RMSP_CUDA_LIBRARY_DIR \"@CUDAToolkit_LIBRARY_DIR@\"\n#define RMSP_NCCL_LIBRARY_DIR \"@RMSP_NCCL_LIBRARY_DIR@\"\n" @ONLY)
 add_custom_target(rmsp_commit
     COMMAND "${CMAKE_COMMAND}" "-Dcommit=${RMSP_COMMIT}" "-Dsource_dir=${PROJECT_SOURCE_DIR}"
         "-Dheader=${PROJECT_BINARY_DIR}/generated/rmsp_commit.hpp" -P "${PROJECT_SOURCE_DIR}/cmake/RmspCommit.cmake"

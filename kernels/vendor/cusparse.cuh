@@ -9,6 +9,54 @@
 /// What the kernels that call cuSPARSE share.
 namespace rmsp::kernels::cusparse {
 
+/// The functions of cuSPARSE that kernels call: all that librmsp knows of the library. A function is called through
+/// this table, or the program is not linked.
+#define RMSP_CUSPARSE_FUNCTIONS(F)        \
+    F(cusparseCreate)                     \
+    F(cusparseCreateBsr)                  \
+    F(cusparseCreateCoo)                  \
+    F(cusparseCreateCsr)                  \
+    F(cusparseCreateDnVec)                \
+    F(cusparseCreateSlicedEll)            \
+    F(cusparseCsrSetPointers)             \
+    F(cusparseDestroy)                    \
+    F(cusparseDestroyDnVec)               \
+    F(cusparseDestroySpMat)               \
+    F(cusparseDnVecSetValues)             \
+    F(cusparseGetErrorName)               \
+    F(cusparseGetErrorString)             \
+    F(cusparseGetProperty)                \
+    F(cusparseSetStream)                  \
+    F(cusparseSpGEMM_compute)             \
+    F(cusparseSpGEMM_copy)                \
+    F(cusparseSpGEMM_createDescr)         \
+    F(cusparseSpGEMM_destroyDescr)        \
+    F(cusparseSpGEMM_estimateMemory)      \
+    F(cusparseSpGEMM_workEstimation)      \
+    F(cusparseSpGEMMreuse_compute)        \
+    F(cusparseSpGEMMreuse_copy)           \
+    F(cusparseSpGEMMreuse_nnz)            \
+    F(cusparseSpGEMMreuse_workEstimation) \
+    F(cusparseSpMatGetSize)               \
+    F(cusparseSpMatSetValues)             \
+    F(cusparseSpMV)                       \
+    F(cusparseSpMV_bufferSize)            \
+    F(cusparseSpMV_preprocess)            \
+    F(cusparseXcsr2coo)
+
+// cuSPARSE 13 deprecates cusparseSpGEMMreuse_*, but offers nothing else that computes values anew in a known structure.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+struct Functions {
+#define RMSP_CUSPARSE_POINTER(name) decltype(&::name) name;
+    RMSP_CUSPARSE_FUNCTIONS(RMSP_CUSPARSE_POINTER)
+#undef RMSP_CUSPARSE_POINTER
+};
+#pragma GCC diagnostic pop
+
+/// Opens cuSPARSE at the first call, which any thread may make. \throws core::MissingLibrary
+const Functions& functions();
+
 /// \throws Error(out_of_memory), else Error(device), naming the call, the status, file and line
 inline void check(cusparseStatus_t status, const char* call,
                   const std::source_location& where = std::source_location::current())
@@ -20,12 +68,13 @@ inline void check(cusparseStatus_t status, const char* call,
     const bool memory = status == CUSPARSE_STATUS_ALLOC_FAILED || status == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES;
     throw Error(memory ? ErrorCode::out_of_memory : ErrorCode::device,
                 std::string(call) + " failed at " + kernels::cuda::file_line(where) + ": " +
-                    cusparseGetErrorName(status) + ", " + cusparseGetErrorString(status),
+                    functions().cusparseGetErrorName(status) + ", " + functions().cusparseGetErrorString(status),
                 where);
 }
-#define RMSP_CUSPARSE_CHECK(call) ::rmsp::kernels::cusparse::check((call), #call)
+/// Of a call of a function of the table: RMSP_CUSPARSE_CHECK(cusparseSetStream(handle, stream)).
+#define RMSP_CUSPARSE_CHECK(call) ::rmsp::kernels::cusparse::check(::rmsp::kernels::cusparse::functions().call, #call)
 
-/// Owns one cuSPARSE handle or descriptor.
+/// Owns one cuSPARSE handle or descriptor, which `Destroy`, of the table, destroys.
 template <class Handle, auto Destroy>
 class Owned {
 public:
@@ -36,7 +85,7 @@ public:
     void reset()
     {
         if (handle_ != nullptr) {
-            static_cast<void>(Destroy(handle_));
+            static_cast<void>((functions().*Destroy)(handle_));
         }
         handle_ = nullptr;
     }

@@ -6,17 +6,14 @@
 #include <kernels/steps/support/support.hpp>
 #include <kernels/vendor/cusparse.cuh>
 
-// cuSPARSE 13 deprecates cusparseSpGEMMreuse_*, but offers nothing else that computes values anew in a known structure.
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-
 namespace rmsp::kernels {
 namespace {
 
 using namespace cusparse;
 
-using Handle = Owned<cusparseHandle_t, cusparseDestroy>;
-using Matrix = Owned<cusparseSpMatDescr_t, cusparseDestroySpMat>;
-using Product = Owned<cusparseSpGEMMDescr_t, cusparseSpGEMM_destroyDescr>;
+using Handle = Owned<cusparseHandle_t, &Functions::cusparseDestroy>;
+using Matrix = Owned<cusparseSpMatDescr_t, &Functions::cusparseDestroySpMat>;
+using Product = Owned<cusparseSpGEMMDescr_t, &Functions::cusparseSpGEMM_destroyDescr>;
 
 constexpr cusparseOperation_t as_it_is = CUSPARSE_OPERATION_NON_TRANSPOSE;
 

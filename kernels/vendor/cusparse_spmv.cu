@@ -91,8 +91,8 @@ protected:
             return;  // it may look at more than the row pointers
         }
         const cusparseStatus_t preprocessed =
-            cusparseSpMV_preprocess(handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix_.get(), x_.get(),
-                                    &zero, y_.get(), data_type<T>, algorithm_, buffer_.data());
+            functions().cusparseSpMV_preprocess(handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix_.get(),
+                                                x_.get(), &zero, y_.get(), data_type<T>, algorithm_, buffer_.data());
         if (preprocessed != CUSPARSE_STATUS_NOT_SUPPORTED) {  // some formats have nothing to prepare
             check(preprocessed, "cusparseSpMV_preprocess");
         }
@@ -102,10 +102,10 @@ protected:
     cusparseSpMVAlg_t algorithm_;
     DeviceArray<std::int32_t> row_ptr_;  ///< only where the shard's are 64-bit
     DeviceArray<std::byte> buffer_;
-    Owned<cusparseHandle_t, cusparseDestroy> handle_;
-    Owned<cusparseSpMatDescr_t, cusparseDestroySpMat> matrix_;
-    Owned<cusparseDnVecDescr_t, cusparseDestroyDnVec> x_;
-    Owned<cusparseDnVecDescr_t, cusparseDestroyDnVec> y_;
+    Owned<cusparseHandle_t, &Functions::cusparseDestroy> handle_;
+    Owned<cusparseSpMatDescr_t, &Functions::cusparseDestroySpMat> matrix_;
+    Owned<cusparseDnVecDescr_t, &Functions::cusparseDestroyDnVec> x_;
+    Owned<cusparseDnVecDescr_t, &Functions::cusparseDestroyDnVec> y_;
 };
 
 template <class T>

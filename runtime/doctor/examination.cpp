@@ -9,6 +9,7 @@
 #include <kernels/steps/support/support.hpp>
 #include <numa/binding.hpp>
 
+#include "core/shared_library.hpp"
 #include "core/text.hpp"
 #include "runtime/engine/cuda/cuda_backend.hpp"
 #include "runtime/transport/table.hpp"
@@ -90,6 +91,9 @@ public:
             warn_of_slow_links();
         }
         check_transports();
+        if (!state_.shared_memory()) {
+            check_libraries();
+        }
     }
 
 private:
@@ -430,9 +434,22 @@ private:
             check.detail = fmt::format("connected in {}, gathered test data in {}",
                                        text::seconds(std::chrono::duration<double>(connected - start).count()),
                                        text::seconds(std::chrono::duration<double>(Clock::now() - connected).count()));
+        } catch (const core::MissingLibrary& e) {
+            check.verdict = Verdict::skipped;
+            check.detail = e.what();
         } catch (const Error& e) {
             check.verdict = Verdict::failed;
             check.detail = e.what();
+        }
+    }
+
+    /// Nothing is broken where one is missing: the rest of librmsp does without.
+    void check_libraries()
+    {
+        for (const engine::CudaLibrary& library : engine::cuda_libraries()) {
+            const bool missing = library.version.empty();
+            report_.checks.push_back({"library", library.name, missing ? Verdict::skipped : Verdict::passed,
+                                      missing ? library.why_missing : "version " + library.version});
         }
     }
 

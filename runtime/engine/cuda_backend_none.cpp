@@ -8,6 +8,8 @@ std::unique_ptr<Device> make_cuda_device(DeviceInfo, int, int) { throw NotCompil
 
 std::map<std::string, std::string> cuda_versions() { return {}; }
 
+std::vector<CudaLibrary> cuda_libraries() { return {}; }
+
 bool enable_peer_access(Worker&, Worker&) { throw NotCompiled("the CUDA backend"); }
 
 }  // namespace rmsp::engine

@@ -20,8 +20,17 @@ std::vector<GpuDescription> cuda_gpus();
 std::unique_ptr<Device> make_cuda_device(DeviceInfo info, int ordinal, int sharers = 1);
 
 /// Of the driver and the CUDA libraries that this build uses: "driver", "CUDA driver", "CUDA runtime", "cuSPARSE",
-/// "NCCL".
+/// "NCCL". "not found" says that a machine lacks one. Opens cuSPARSE and NCCL.
 std::map<std::string, std::string> cuda_versions();
+
+/// A library that is opened when it is first needed.
+struct CudaLibrary {
+    std::string name;         ///< "cuSPARSE"
+    std::string version;      ///< empty if it is missing
+    std::string why_missing;  ///< with who has it
+};
+/// Those that this build uses. Opens them.
+std::vector<CudaLibrary> cuda_libraries();
 
 /// Lets the worker's GPU reach the memory of the other's, which may be the same; on the worker. False if it cannot.
 /// \throws Error(device)

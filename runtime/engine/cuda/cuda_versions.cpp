@@ -1,13 +1,15 @@
 #include <fstream>
 
 #include <cuda_runtime.h>
-#include <cusparse.h>
 #include <fmt/format.h>
-#ifdef RMSP_HAVE_NCCL
-#include <nccl.h>
-#endif
+
+#include <core/shared_library.hpp>
+#include <kernels/vendor/cusparse_version.hpp>
 
 #include "runtime/engine/cuda/cuda_backend.hpp"
+#ifdef RMSP_HAVE_NCCL
+#include "runtime/engine/cuda/nccl.hpp"
+#endif
 
 namespace rmsp::engine {
 namespace {
@@ -27,6 +29,15 @@ std::string driver_version()
     return "";
 }
 
+CudaLibrary opened(const char* name, std::string (*version)())
+{
+    try {
+        return {name, version(), ""};
+    } catch (const core::MissingLibrary& e) {
+        return {name, "", e.what()};
+    }
+}
+
 }  // namespace
 
 std::map<std::string, std::string> cuda_versions()
@@ -36,27 +47,27 @@ std::map<std::string, std::string> cuda_versions()
         versions["driver"] = std::move(driver);
     }
     int number = 0;
-    if (cudaDriverGetVersion(&number) == cudaSuccess && number > 0) {
-        versions["CUDA driver"] = cuda_version(number);
+    // 0 where there is no driver, which is no error of this call.
+    if (cudaDriverGetVersion(&number) == cudaSuccess) {
+        versions["CUDA driver"] = number > 0 ? cuda_version(number) : "not found";
     }
     if (cudaRuntimeGetVersion(&number) == cudaSuccess) {
         versions["CUDA runtime"] = cuda_version(number);
     }
     (void)cudaGetLastError();
-    int major = 0;
-    int minor = 0;
-    int patch = 0;
-    if (cusparseGetProperty(MAJOR_VERSION, &major) == CUSPARSE_STATUS_SUCCESS &&
-        cusparseGetProperty(MINOR_VERSION, &minor) == CUSPARSE_STATUS_SUCCESS &&
-        cusparseGetProperty(PATCH_LEVEL, &patch) == CUSPARSE_STATUS_SUCCESS) {
-        versions["cuSPARSE"] = fmt::format("{}.{}.{}", major, minor, patch);
+    for (CudaLibrary& library : cuda_libraries()) {
+        versions[library.name] = library.version.empty() ? "not found" : std::move(library.version);
     }
-#ifdef RMSP_HAVE_NCCL
-    if (ncclGetVersion(&number) == ncclSuccess) {
-        versions["NCCL"] = fmt::format("{}.{}.{}", number / 10000, number % 10000 / 100, number % 100);
-    }
-#endif
     return versions;
+}
+
+std::vector<CudaLibrary> cuda_libraries()
+{
+    std::vector<CudaLibrary> libraries{opened("cuSPARSE", kernels::cusparse::version)};
+#ifdef RMSP_HAVE_NCCL
+    libraries.push_back(opened("NCCL", nccl_version));
+#endif
+    return libraries;
 }
 
 }  // namespace rmsp::engine

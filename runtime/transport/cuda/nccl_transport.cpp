@@ -9,19 +9,20 @@
 #include "runtime/transport/cuda/cuda_transports.hpp"
 
 #ifdef RMSP_HAVE_NCCL
-#include <nccl.h>
+#include "runtime/engine/cuda/nccl.hpp"
 
 namespace rmsp::transport {
 namespace {
 
+using engine::nccl;
 using Clock = std::chrono::steady_clock;
 
 /// Checks a call on non-blocking communicators, which may still be at work on it.
 void nccl_check(ncclResult_t status, const char* call)
 {
     if (status != ncclSuccess && status != ncclInProgress) {
-        throw Error(ErrorCode::device,
-                    fmt::format("{}: {} ({})", call, ncclGetErrorString(status), ncclGetLastError(nullptr)));
+        throw Error(ErrorCode::device, fmt::format("{}: {} ({})", call, nccl().ncclGetErrorString(status),
+                                                   nccl().ncclGetLastError(nullptr)));
     }
 }
 
@@ -31,7 +32,7 @@ void nccl_wait(ncclComm_t communicator, const char* call, Clock::time_point dead
 {
     ncclResult_t status = ncclInProgress;
     while (true) {
-        nccl_check(ncclCommGetAsyncError(communicator, &status), "ncclCommGetAsyncError");
+        nccl_check(nccl().ncclCommGetAsyncError(communicator, &status), "ncclCommGetAsyncError");
         nccl_check(status, call);
         if (status == ncclSuccess) {
             return;
@@ -73,7 +74,7 @@ public:
     {
         ncclComm_t& communicator = communicators_[static_cast<std::size_t>(rank)];
         if (communicator != nullptr) {
-            (void)ncclCommAbort(communicator);
+            (void)nccl().ncclCommAbort(communicator);
             (void)cudaGetLastError();
             communicator = nullptr;
         }
@@ -110,18 +111,18 @@ private:
     void connect(const std::vector<int>& ordinals)
     {
         ncclUniqueId id;
-        nccl_check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+        nccl_check(nccl().ncclGetUniqueId(&id), "ncclGetUniqueId");
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0;
         const auto end = Clock::now() + limit_;
-        nccl_check(ncclGroupStart(), "ncclGroupStart");
+        nccl_check(nccl().ncclGroupStart(), "ncclGroupStart");
         for (std::size_t i = 0; i < ordinals.size(); ++i) {
             engine::cuda_check(cudaSetDevice(ordinals[i]), "cudaSetDevice");
-            nccl_check(ncclCommInitRankConfig(&communicators_[i], static_cast<int>(ordinals.size()), id,
-                                              static_cast<int>(i), &config),
+            nccl_check(nccl().ncclCommInitRankConfig(&communicators_[i], static_cast<int>(ordinals.size()), id,
+                                                     static_cast<int>(i), &config),
                        "ncclCommInitRankConfig");
         }
-        nccl_check(ncclGroupEnd(), "ncclGroupEnd");
+        nccl_check(nccl().ncclGroupEnd(), "ncclGroupEnd");
         for (const ncclComm_t communicator : communicators_) {
             nccl_wait(communicator, "ncclCommInitRankConfig", end);
         }
@@ -160,27 +161,27 @@ public:
         meeting.arrive_and_wait();
         if (everything(gather)) {
             const Range slice = gather.part(rank, rank);
-            nccl_check(ncclAllGather(gather.place(rank, slice.first), gather.place(rank, 0), gather.bytes(slice),
-                                     ncclChar, communicator, queue),
+            nccl_check(nccl().ncclAllGather(gather.place(rank, slice.first), gather.place(rank, 0), gather.bytes(slice),
+                                            ncclChar, communicator, queue),
                        "ncclAllGather");
             transport_.wait(rank, "ncclAllGather");
             return;
         }
-        nccl_check(ncclGroupStart(), "ncclGroupStart");
+        nccl_check(nccl().ncclGroupStart(), "ncclGroupStart");
         for (int other = 0; other < gather.devices(); ++other) {
             if (other == rank) {
                 continue;
             }
             const Transfer out = gather.transfer(rank, other);
             if (!out.empty()) {
-                nccl_check(ncclSend(out.from, out.bytes, ncclChar, other, communicator, queue), "ncclSend");
+                nccl_check(nccl().ncclSend(out.from, out.bytes, ncclChar, other, communicator, queue), "ncclSend");
             }
             const Transfer in = gather.transfer(other, rank);
             if (!in.empty()) {
-                nccl_check(ncclRecv(in.to, in.bytes, ncclChar, other, communicator, queue), "ncclRecv");
+                nccl_check(nccl().ncclRecv(in.to, in.bytes, ncclChar, other, communicator, queue), "ncclRecv");
             }
         }
-        nccl_check(ncclGroupEnd(), "ncclGroupEnd");
+        nccl_check(nccl().ncclGroupEnd(), "ncclGroupEnd");
         transport_.wait(rank, "ncclSend and ncclRecv");
     }
 
@@ -197,10 +198,11 @@ public:
         meeting.arrive_and_wait();
         if (!reduce.in_order && everything(reduce)) {
             // NCCL adds in an order of its own.
-            nccl_check(ncclReduceScatter(reduce.place(rank, 0), received, static_cast<std::size_t>(own.end - own.first),
+            nccl_check(
+                nccl().ncclReduceScatter(reduce.place(rank, 0), received, static_cast<std::size_t>(own.end - own.first),
                                          reduce.entry_bytes == sizeof(double) ? ncclDouble : ncclFloat, ncclSum,
                                          communicator, stream),
-                       "ncclReduceScatter");
+                "ncclReduceScatter");
             transport_.wait(rank, "ncclReduceScatter");
             const Sums total{received - reduce.offset(own.first), own};
             Reduce rest = reduce;
@@ -210,7 +212,7 @@ public:
         }
         std::vector<Sums> sums;
         std::size_t used = 0;
-        nccl_check(ncclGroupStart(), "ncclGroupStart");
+        nccl_check(nccl().ncclGroupStart(), "ncclGroupStart");
         for (int other = 0; other < reduce.devices(); ++other) {
             const Range in = reduce.part(other, rank);
             if (other == rank) {
@@ -221,18 +223,18 @@ public:
             }
             const Range out = reduce.part(rank, other);
             if (!out.empty()) {
-                nccl_check(
-                    ncclSend(reduce.place(rank, out.first), reduce.bytes(out), ncclChar, other, communicator, stream),
-                    "ncclSend");
+                nccl_check(nccl().ncclSend(reduce.place(rank, out.first), reduce.bytes(out), ncclChar, other,
+                                           communicator, stream),
+                           "ncclSend");
             }
             if (!in.empty()) {
-                nccl_check(ncclRecv(received + used, reduce.bytes(in), ncclChar, other, communicator, stream),
+                nccl_check(nccl().ncclRecv(received + used, reduce.bytes(in), ncclChar, other, communicator, stream),
                            "ncclRecv");
                 sums.push_back({received + used - reduce.offset(in.first), in});
                 used += (reduce.bytes(in) + line - 1) / line * line;
             }
         }
-        nccl_check(ncclGroupEnd(), "ncclGroupEnd");
+        nccl_check(nccl().ncclGroupEnd(), "ncclGroupEnd");
         transport_.wait(rank, "ncclSend and ncclRecv");
         add_sums(worker, reduce, sums);
     }
