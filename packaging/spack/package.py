@@ -30,6 +30,7 @@ class Librmsp(CMakePackage, CudaPackage):
     depends_on("xz")
     depends_on("zstd")
     depends_on("metis@5:", when="+metis")
+    # librmsp opens cuSPARSE and NCCL when it first needs them, where the build saw them.
     depends_on("nccl", when="+nccl")
     depends_on("cuda@12:", when="+cuda")
 

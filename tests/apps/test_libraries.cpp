@@ -28,7 +28,7 @@ TEST(NvidiaLibraries, AreNotNeededByHostDevicesAndDryRuns)
     EXPECT_THAT(doctor.out, testing::Not(testing::ContainsRegex(R"("NCCL": "[0-9])")));
 
     const std::string matrix = "matrix.generate=stencil7 12 12 12";
-    const Outcome run = mspmv({"run", "--set", matrix, "--devices", "host:2"}, without);
+    const Outcome run = mspmv({"run", "--set", matrix, "--set", "runtime.limit_gbs=1", "--devices", "host:2"}, without);
     EXPECT_EQ(run.exit_code, 0) << run.err;
 
     const Outcome plan = mspmv({"run", "--set", matrix, "--dry-run", "--machine", "dgx-h200"}, without);
