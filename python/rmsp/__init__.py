@@ -9,13 +9,6 @@ array([6., 7.])
 (0, array([1., 2.]))
 """
 
-try:
-    from . import _rmsp
-except ImportError as error:
-    if "libcusparse" in str(error) or "libnccl" in str(error):
-        raise ImportError(f"{error}: this rmsp uses CUDA's libraries, of the system or of NVIDIA's packages for pip "
-                          "(docs/python.md, Install)") from error
-    raise
 from . import linalg
 from ._matrix import Matrix
 from ._rmsp import commit as __commit__
