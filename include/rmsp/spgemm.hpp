@@ -170,11 +170,12 @@ public:
     /// C as a matrix to multiply vectors with, once computed: split by its nonzeros, at row boundaries, in memory of
     /// its own. Its structure passes through the host, its values go from device to device. options.prune_below does
     /// not count.
-    /// \throws Error(usage) before compute(), for a chunked plan and for options of matrices in the caller's memory
-    ///         (streamed, borrowed, rounded values, exact cuts), else as Runtime::distribute()
+    /// \throws Error(usage) before compute() and for options of matrices in the caller's memory (streamed, borrowed,
+    ///         rounded values, exact cuts), Error(out_of_memory) for a chunked plan, else as Runtime::distribute()
     [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const DistributeOptions& options = {}) const;
     /// Gives a matrix that distribute() made the values that C has now.
-    /// \throws Error(usage) before compute(), and for a matrix of other dimensions or split
+    /// \throws Error(usage) before compute(), and for a matrix of other dimensions or split; Error(out_of_memory) for a
+    ///         chunked plan
     RMSP_API void renew(DistributedMatrix<T>& matrix) const;
 
 private:

@@ -8,6 +8,7 @@
 
 #include "runtime/engine/cuda/cuda_backend.hpp"
 #include "runtime/engine/host/host_device.hpp"
+#include "runtime/engine/refusals.hpp"
 
 namespace rmsp::engine {
 
@@ -22,6 +23,16 @@ LostGpus& lost_gpus()
 {
     static LostGpus gpus;
     return gpus;
+}
+
+/// As a device without that much memory, where a test wants it so.
+void require_granted(Request kind, const DeviceInfo& info, std::size_t bytes)
+{
+    if (is_refused(kind)) {
+        throw Error(ErrorCode::out_of_memory,
+                    fmt::format("{} has no room for {} bytes{}: a test refuses them", label_of(info), bytes,
+                                kind == Request::pinned ? " of pinned memory" : ""));
+    }
 }
 
 }  // namespace
@@ -66,10 +77,12 @@ template <class Obtain>
 void* Device::counted(std::size_t bytes, const Obtain& obtain)
 {
     if (ledger_ == nullptr) {
+        require_granted(Request::memory, info_, bytes);
         return obtain();
     }
     ledger_->take(number_, static_cast<std::int64_t>(bytes), draws_from_);
     try {
+        require_granted(Request::memory, info_, bytes);
         return obtain();
     } catch (...) {
         count_as_free(bytes);
@@ -93,6 +106,12 @@ void Device::deallocate(void* p, std::size_t bytes) noexcept
 {
     give_back(p, bytes);
     count_as_free(bytes);
+}
+
+void* Device::allocate_pinned(std::size_t bytes)
+{
+    require_granted(Request::pinned, info_, bytes);
+    return obtain_pinned(bytes);
 }
 
 std::unique_ptr<kernels::Memory> Device::make_pool(Stream& stream)

@@ -151,7 +151,8 @@ public:
     virtual std::int64_t free_bytes() = 0;
 
     /// Host memory near this device that every device of the runtime can reach directly.
-    virtual void* allocate_pinned(std::size_t bytes) = 0;
+    /// \throws Error(out_of_memory) naming bytes and device
+    void* allocate_pinned(std::size_t bytes);
     virtual void free_pinned(void* p, std::size_t bytes) noexcept = 0;
 
     /// Whether every device of the runtime can reach this memory of the host directly.
@@ -197,6 +198,7 @@ protected:
     virtual void* obtain(std::size_t bytes) = 0;
     virtual void give_back(void* p, std::size_t bytes) noexcept = 0;
     virtual std::unique_ptr<kernels::Memory> make_uncounted_pool(Stream& stream) = 0;
+    virtual void* obtain_pinned(std::size_t bytes) = 0;
 
 private:
     class CountedPool;

@@ -1,5 +1,7 @@
 #include "runtime/spgemm/distribute.hpp"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,14 +61,26 @@ private:
     engine::Tasks room_;  ///< to close it
 };
 
+/// What is told where a device had no room for its rows of C.
+Error computed_in_runs(const SpgemmPlan& plan)
+{
+    const auto shard =
+        std::find_if(plan.shards.begin(), plan.shards.end(), [](const SpgemmShardPlan& one) { return one.chunks > 1; });
+    const std::string most =
+        shard->limit_bytes > 0 ? fmt::format(", of which it may have {}", shard->limit_bytes) : std::string();
+    return Error(ErrorCode::out_of_memory,
+                 fmt::format("C has no room on {}, where A, B and C take {} bytes{}: it was computed in runs of rows, "
+                             "which are on the host; distribute what download() returns",
+                             shard->device_name, shard->a_bytes + shard->b_bytes + shard->c_bytes, most));
+}
+
 /// C of a product that is on the devices and has values.
 template <class T>
 std::unique_ptr<ResidentFactor<T>> c_on_devices(const std::shared_ptr<ProductState<T>>& product)
 {
     auto c = product_factor(*checked(product).runtime, product, "C");
     if (!c->in_place()) {
-        throw Error(ErrorCode::usage,
-                    "C was computed in runs of rows, which are on the host: distribute what download() returns");
+        throw computed_in_runs(product->plan);
     }
     return c;
 }

@@ -186,7 +186,7 @@ public:
     std::int64_t free_bytes() override { return 0; }
     void* obtain(std::size_t) override { return nullptr; }
     void give_back(void*, std::size_t) noexcept override {}
-    void* allocate_pinned(std::size_t bytes) override { return ::operator new(bytes); }
+    void* obtain_pinned(std::size_t bytes) override { return ::operator new(bytes); }
     void free_pinned(void* p, std::size_t) noexcept override { ::operator delete(p); }
     bool is_pinned(const void* p, std::size_t bytes) const override
     {

@@ -14,6 +14,7 @@
 
 #include "runtime/engine/cuda/cuda_backend.hpp"
 #include "runtime/engine/cuda/device_guard.hpp"
+#include "runtime/engine/refusals.hpp"
 
 namespace rmsp::engine {
 namespace {
@@ -201,7 +202,7 @@ std::int64_t CudaDevice::free_bytes()
     return static_cast<std::int64_t>(free_bytes / static_cast<std::size_t>(sharers_) + reserved - used);
 }
 
-void* CudaDevice::allocate_pinned(std::size_t bytes)
+void* CudaDevice::obtain_pinned(std::size_t bytes)
 {
     void* p = numa::allocate_on_node(bytes, info().numa_node);
     const cudaError_t status = cudaHostRegister(p, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
@@ -229,6 +230,9 @@ bool CudaDevice::is_pinned(const void* p, std::size_t bytes) const
 
 bool CudaDevice::pin(void* p, std::size_t bytes)
 {
+    if (is_refused(Request::pinned)) {
+        return false;
+    }
     if (cudaHostRegister(p, bytes, cudaHostRegisterPortable) != cudaSuccess) {
         (void)cudaGetLastError();
         return false;

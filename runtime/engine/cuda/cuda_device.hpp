@@ -34,7 +34,6 @@ public:
     std::unique_ptr<Event> make_event(bool timing) override;
 
     std::int64_t free_bytes() override;
-    void* allocate_pinned(std::size_t bytes) override;
     void free_pinned(void* p, std::size_t bytes) noexcept override;
     bool is_pinned(const void* p, std::size_t bytes) const override;
     bool pin(void* p, std::size_t bytes) override;
@@ -49,6 +48,7 @@ protected:
     void* obtain(std::size_t bytes) override;
     void give_back(void* p, std::size_t bytes) noexcept override;
     std::unique_ptr<kernels::Memory> make_uncounted_pool(Stream& stream) override;
+    void* obtain_pinned(std::size_t bytes) override;
 
 private:
     struct Slot {

@@ -51,15 +51,25 @@ private:
     int threads_;
 };
 
+/// \throws Error(out_of_memory) naming bytes and device
+void* allocate_for(const DeviceInfo& info, std::size_t bytes)
+{
+    try {
+        return numa::allocate_on_node(bytes, info.numa_node);
+    } catch (const Error& e) {
+        throw Error(e.code(), fmt::format("{}: {}", label_of(info), e.what()));
+    }
+}
+
 /// The device's own memory: host devices do everything at once, so there is no order to keep.
 class HostPool final : public kernels::Memory {
 public:
-    explicit HostPool(int node) : node_(node) {}
-    void* allocate(std::size_t bytes) override { return numa::allocate_on_node(bytes, node_); }
+    explicit HostPool(const DeviceInfo& info) : info_(info) {}
+    void* allocate(std::size_t bytes) override { return allocate_for(info_, bytes); }
     void deallocate(void* p, std::size_t bytes) noexcept override { numa::free_on_node(p, bytes); }
 
 private:
-    int node_;
+    const DeviceInfo& info_;
 };
 
 class HostDevice final : public Device {
@@ -74,7 +84,6 @@ public:
     std::unique_ptr<Event> make_event(bool) override { return std::make_unique<HostEvent>(); }
 
     std::int64_t free_bytes() override { return 0; }
-    void* allocate_pinned(std::size_t bytes) override { return obtain(bytes); }
     void free_pinned(void* p, std::size_t bytes) noexcept override { give_back(p, bytes); }
     bool is_pinned(const void*, std::size_t) const override { return true; }
     bool pin(void*, std::size_t) override { return true; }
@@ -98,11 +107,12 @@ public:
     }
 
 protected:
-    void* obtain(std::size_t bytes) override { return numa::allocate_on_node(bytes, info().numa_node); }
+    void* obtain(std::size_t bytes) override { return allocate_for(info(), bytes); }
+    void* obtain_pinned(std::size_t bytes) override { return allocate_for(info(), bytes); }
     void give_back(void* p, std::size_t bytes) noexcept override { numa::free_on_node(p, bytes); }
     std::unique_ptr<kernels::Memory> make_uncounted_pool(Stream&) override
     {
-        return std::make_unique<HostPool>(info().numa_node);
+        return std::make_unique<HostPool>(info());
     }
 
 private:
