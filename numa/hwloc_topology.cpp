@@ -1,6 +1,7 @@
 #include "numa/hwloc_topology.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -248,18 +249,36 @@ Topology read_topology(hwloc_topology_t topology, bool live)
     return result;
 }
 
-/// hwloc makes every object that a synthetic description multiplies out to, of which there can be billions.
-/// \throws Error(usage) if these are more than any machine has
+/// hwloc makes every object that a synthetic description multiplies out to, of which there can be billions, and
+/// compares those below the same one with each other. A number counts objects wherever it stands, with a type before it
+/// or without, but in a type's name and between parentheses. \throws Error(usage) if these are more than any machine
+/// has
 void require_reasonable(std::string_view description, const std::string& where)
 {
-    constexpr double most_objects = 1 << 20;
+    constexpr double most_objects = 1 << 14;
+    constexpr double most_of_one = 512;
+    const std::string text(description);
     double objects = 1;
-    for (std::size_t at = description.find(':'); at != std::string_view::npos; at = description.find(':', at + 1)) {
-        const std::string count(description.substr(at + 1, 24));
-        objects *= std::max(1.0, std::strtod(count.c_str(), nullptr));
-        if (!(objects <= most_objects)) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("{}: the synthetic machine has more than {} objects", where, most_objects));
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    for (std::size_t at = 0; at < text.size();) {
+        const char before = at > 0 ? text[at - 1] : ' ';
+        if (text[at] == '(') {
+            at = std::min(text.find(')', at), text.size());
+        } else if (!is_digit(text[at])) {
+            ++at;
+        } else if (std::isalpha(static_cast<unsigned char>(before)) != 0) {
+            at = std::min(text.find_first_not_of("0123456789", at), text.size());
+        } else {
+            // As hwloc reads it: -1 is the largest number there is.
+            char* end = nullptr;
+            const auto count = static_cast<double>(std::strtoull(text.c_str() + at - (before == '-' ? 1 : 0), &end, 0));
+            objects *= std::max(1.0, count);
+            if (!(objects <= most_objects) || count > most_of_one) {
+                throw Error(ErrorCode::usage, fmt::format("{}: the synthetic machine has more than {} objects, or more "
+                                                          "than {} below one",
+                                                          where, most_objects, most_of_one));
+            }
+            at = static_cast<std::size_t>(end - text.c_str());
         }
     }
 }
