@@ -251,8 +251,8 @@ Topology read_topology(hwloc_topology_t topology, bool live)
 
 /// hwloc makes every object that a synthetic description multiplies out to, of which there can be billions, and
 /// compares those below the same one with each other. A number counts objects wherever it stands, with a type before it
-/// or without, but in a type's name and between parentheses. \throws Error(usage) if these are more than any machine
-/// has
+/// or without, but in a type's name, in the parentheses behind a count, and in brackets that have no count.
+/// \throws Error(usage) if these are more than any machine has
 void require_reasonable(std::string_view description, const std::string& where)
 {
     constexpr double most_objects = 1 << 14;
@@ -262,8 +262,9 @@ void require_reasonable(std::string_view description, const std::string& where)
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     for (std::size_t at = 0; at < text.size();) {
         const char before = at > 0 ? text[at - 1] : ' ';
-        if (text[at] == '(') {
-            at = std::min(text.find(')', at), text.size());
+        const std::size_t bracket = text[at] == '[' ? text.find(']', at) : std::string::npos;
+        if (bracket != std::string::npos && text.find(':', at) > bracket) {
+            at = bracket;
         } else if (!is_digit(text[at])) {
             ++at;
         } else if (std::isalpha(static_cast<unsigned char>(before)) != 0) {
@@ -279,6 +280,8 @@ void require_reasonable(std::string_view description, const std::string& where)
                                                           where, most_objects, most_of_one));
             }
             at = static_cast<std::size_t>(end - text.c_str());
+            const std::size_t parenthesis = *end == '(' ? text.find(')', at) : std::string::npos;
+            at = parenthesis != std::string::npos ? parenthesis : at;
         }
     }
 }
