@@ -186,8 +186,7 @@ std::vector<DeviceInfo> Runtime::devices() const
 std::string Runtime::transport() const
 {
     const auto state = detail::current(state_);
-    const auto& connection = state->connection;
-    return fmt::format("{} ({})", connection.name, connection.reason);
+    return fmt::format("{} ({})", state->transport_name(), state->transport_reason());
 }
 
 template <class T>

@@ -55,7 +55,8 @@ struct Metrics {
     std::uint64_t memory_refused = 0;  ///< matrices, vectors and products that found no memory, or waited in vain
     std::int64_t memory_waiting = 0;   ///< now, for memory
     std::vector<DeviceMetrics> devices;
-    std::vector<std::string> transports;  ///< in use
+    std::vector<std::string> transports;    ///< in use
+    std::uint64_t transports_replaced = 0;  ///< that failed and that another one took the place of
 
     /// The text format 0.0.4 of Prometheus; names begin with "rmsp_" (docs/service.md).
     RMSP_API std::string to_prometheus() const;

@@ -18,7 +18,7 @@ int spins_of(std::uint32_t workers)
     return cores != 0 && workers > cores ? 0 : spins_before_sleep;
 }
 
-[[noreturn]] void throw_failed() { throw Error(ErrorCode::device, "another device failed in the same job"); }
+[[noreturn]] void throw_failed() { throw GaveWay(); }
 
 }  // namespace
 

@@ -26,6 +26,12 @@ struct StopCondition {
 /// The error of a job that ended early: ErrorCode::cancelled or deadline.
 Error ended_early(ErrorCode why);
 
+/// What a meeting throws where another worker of the job failed.
+class GaveWay final : public Error {
+public:
+    GaveWay() : Error(ErrorCode::device, "another device failed in the same job") {}
+};
+
 /// A barrier of the workers inside one job that gives way when one of them fails, so that an exception on one device
 /// never leaves the others waiting.
 class Rendezvous {
@@ -47,7 +53,7 @@ public:
     bool in_turns() const noexcept { return turn_ != nullptr; }
 
     /// Returns when all workers have arrived.
-    /// \throws Error(device) if a worker failed in this job
+    /// \throws GaveWay if a worker failed in this job
     void arrive_and_wait();
     /// Releases all who wait now or later; they throw.
     void fail() noexcept;

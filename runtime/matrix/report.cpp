@@ -16,6 +16,9 @@ Report DistributedMatrix<T>::report() const
     std::lock_guard lock(runtime.mutex);
     Report report;
     report.plan = distributed::current_plan(*state_);
+    // As it is now: what it was planned for may have failed since.
+    report.plan.transport = runtime.transport_name();
+    report.plan.transport_reason = runtime.transport_reason();
     for (std::size_t i = 0; i < report.plan.shards.size(); ++i) {
         report.plan.shards[i].limit_gbs = limits[i];
     }

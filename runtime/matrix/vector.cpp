@@ -32,9 +32,11 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
     vector->slices.resize(devices);
     vector->held.resize(devices);
     vector->entry_zero.resize(devices);
-    vector->ghost_room = ghosts;
-    vector->ghost_room.resize(devices);
     const bool shared = runtime->shared_memory();
+    if (!shared) {
+        vector->ghost_room = ghosts;
+    }
+    vector->ghost_room.resize(devices);
     // On GPUs from a whole line on, so that an entry is aligned alike on all devices.
     constexpr std::int64_t line = 32;
     std::vector<std::int64_t> entries(devices, 0);

@@ -120,6 +120,8 @@ std::string Metrics::to_prometheus() const
     for (const std::string& name : transports) {
         out.value("rmsp_transport_in_use", label("transport", name), 1);
     }
+    out.single("rmsp_transports_replaced_total", "counter",
+               "Transports that failed and that another one took the place of.", transports_replaced);
     return out.take();
 }
 
@@ -134,9 +136,11 @@ Metrics Runtime::metrics() const
     for (std::size_t i = 0; i < metrics.devices.size(); ++i) {
         metrics.devices[i].name = engine::label_of(state.infos[i]);
     }
-    metrics.transports.push_back(state.connection.name);
+    metrics.transports.push_back(state.transport_name());
+    metrics.transports_replaced = state.connection.transport ? state.connection.transport->replacements() : 0;
     for (const auto& other : state.others) {
         metrics.transports.emplace_back(other->name());
+        metrics.transports_replaced += other->replacements();
     }
     return metrics;
 }

@@ -37,16 +37,17 @@ void RuntimeState::require_live() const
 
 transport::Transport& RuntimeState::transport(const std::string& name)
 {
-    if (connection.transport && connection.name == name) {
+    if (connection.transport && connection.transport->is_called(name)) {
         return *connection.transport;
     }
     std::lock_guard lock(connecting);
     for (const auto& other : others) {
-        if (other->name() == name) {
+        if (other->is_called(name)) {
             return *other;
         }
     }
-    auto made = transport::make_transport(name, workers);
+    auto made = std::make_unique<transport::Link>(transport::make_transport(name, workers),
+                                                  transport::names_behind(transport::transport_names(), name), workers);
     transport::Transport& transport = *made;
     {
         std::lock_guard list(mutex);
@@ -64,12 +65,52 @@ transport::Transport& RuntimeState::transport(const std::string& name)
 
 void RuntimeState::give_up(std::uint64_t job) noexcept
 {
+    const auto tell = [&](transport::Link& link) {
+        link.give_up(job);
+        if (link.wants_replacement()) {
+            link_failed.store(true, std::memory_order_relaxed);
+        }
+    };
     if (connection.transport) {
-        connection.transport->give_up(job);
+        tell(*connection.transport);
     }
     std::lock_guard list(mutex);
     for (const auto& other : others) {
-        other->give_up(job);
+        tell(*other);
+    }
+}
+
+std::string RuntimeState::transport_name() const
+{
+    return connection.transport ? connection.transport->name() : connection.name;
+}
+
+std::string RuntimeState::transport_reason() const
+{
+    const std::string history = connection.transport ? connection.transport->history() : std::string();
+    return history.empty() ? connection.reason : connection.reason + "; " + history;
+}
+
+void RuntimeState::replace_failed_links()
+{
+    if (!link_failed.exchange(false, std::memory_order_relaxed)) {
+        return;
+    }
+    std::lock_guard lock(connecting);
+    const auto replace = [&](transport::Link& link) {
+        if (link.wants_replacement()) {
+            link.replace(workers, *jobs);
+            // Not for good, if it was for lack of memory.
+            if (link.wants_replacement()) {
+                link_failed.store(true, std::memory_order_relaxed);
+            }
+        }
+    };
+    if (connection.transport) {
+        replace(*connection.transport);
+    }
+    for (const auto& other : others) {
+        replace(*other);
     }
 }
 
@@ -84,6 +125,9 @@ std::future<void> RuntimeState::submit(engine::Job::Body body, std::function<voi
                                        const engine::JobTerms& terms)
 {
     require_live();
+    if (link_failed.load(std::memory_order_relaxed)) {
+        replace_failed_links();
+    }
     if (const engine::Placing* const placing = engine::Placing::current()) {
         engine::JobTerms drawing = terms;
         drawing.reservation = placing->reservation();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -39,7 +40,8 @@ struct RuntimeState {
     std::vector<std::unique_ptr<engine::Worker>> workers;  ///< empty: a described machine, plans only
     transport::Connection connection;
     std::unique_ptr<engine::JobQueue> jobs;
-    std::vector<std::unique_ptr<transport::Transport>> others;  ///< connected on demand; under `connecting` and `mutex`
+    std::vector<std::unique_ptr<transport::Link>> others;  ///< connected on demand; under `connecting` and `mutex`
+    std::atomic<bool> link_failed{false};                  ///< one of them, or the connection's, may want a replacement
     std::mutex connecting;
     engine::LockedArrays locked;  ///< of streamed matrices
     numa::MovePages move_pages = numa::system_move_pages;
@@ -67,6 +69,10 @@ struct RuntimeState {
     /// The transport of that name, connected now if it is not. On the caller's thread, not a worker's.
     /// \throws Error(device) if it does not connect the devices
     transport::Transport& transport(const std::string& name);
+    /// What the connection uses now, or "shared", "none", "unknown".
+    std::string transport_name() const;
+    /// Why, and what it took the place of.
+    std::string transport_reason() const;
     /// A job failed: devices that wait for others in it stop waiting.
     void give_up(std::uint64_t job) noexcept;
     /// As JobQueue::submit(). What the body allocates is taken from what the calling thread's Placing was promised.
@@ -91,6 +97,8 @@ struct RuntimeState {
     void catch_up();
 
 private:
+    /// Links whose transport failed go over to the next one, before a job is submitted.
+    void replace_failed_links();
     void post_or_run(int rank, engine::Tasks& room) noexcept;
 };
 

@@ -42,7 +42,7 @@ MergePlan plan_merge(const detail::RuntimeState& runtime, const DistributeOption
     }
     if (row == nullptr) {
         // The connected one, or host copies, which need no connecting. A described machine: as if everything connected.
-        row = runtime.connection.transport ? &transport::transport_named(runtime.connection.name)
+        row = runtime.connection.transport ? &transport::transport_named(runtime.transport_name())
                                            : &transport::transports().front();
         if (const auto& host = transport::transport_through_host();
             host.seconds(plan.bytes) < row->seconds(plan.bytes)) {

@@ -380,8 +380,8 @@ Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const Di
     plan.precision = sizeof(T) == 8 ? "double" : "float";
     plan.expected_applies = options.expected_applies;
     plan.mode = streamed ? "streamed" : "resident";
-    plan.transport = runtime.connection.name;
-    plan.transport_reason = runtime.connection.reason;
+    plan.transport = runtime.transport_name();
+    plan.transport_reason = runtime.transport_reason();
     const auto begin = std::chrono::steady_clock::now();
     plan.partition = split_stored(a, plan.devices, split,
                                   options.unsorted == Unsorted::split ? UnsortedCoo::split : UnsortedCoo::refuse);

@@ -26,7 +26,7 @@ double kernel_seconds(const ShardPlan& shard)
 
 double exchange_latency(const detail::RuntimeState& runtime)
 {
-    const auto* const row = transport::find_transport(runtime.connection.name);
+    const auto* const row = transport::find_transport(runtime.transport_name());
     // A described machine: as if everything connected.
     const bool peers = row != nullptr ? row->peer_memory : runtime.connection.name == "unknown";
     return peers ? plan::apply_costs.exchange_by_peers : plan::apply_costs.exchange_by_copies;
@@ -46,7 +46,7 @@ void predict(Plan& plan, const detail::RuntimeState& runtime, Layout x_layout)
         if (!exchanged || shard.part.nnz() == 0) {
             continue;
         }
-        const auto* const row = transport::find_transport(runtime.connection.name);
+        const auto* const row = transport::find_transport(runtime.transport_name());
         const double gbs = row != nullptr && row->through_host ? costs.host_gbs
                            : entries                           ? costs.packed_gbs
                                                                : costs.link_gbs;

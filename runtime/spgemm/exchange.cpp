@@ -182,7 +182,7 @@ std::string exchange_transport(const RuntimeState& runtime, const SpgemmOptions&
         return "shared";
     }
     return name != "auto"                 ? name
-           : runtime.connection.transport ? runtime.connection.name
+           : runtime.connection.transport ? runtime.transport_name()
                                           : transport::transports().front().name;
 }
 

@@ -10,6 +10,12 @@
 
 namespace rmsp::transport {
 
+std::vector<std::string> names_behind(const std::vector<std::string>& names, const std::string& name)
+{
+    const auto at = std::find(names.begin(), names.end(), name);
+    return {at == names.end() ? at : at + 1, names.end()};
+}
+
 Connection connect(std::span<const std::unique_ptr<engine::Worker>> workers, const std::vector<std::string>& order,
                    std::span<const TestedTransport> tested)
 {
@@ -34,11 +40,12 @@ Connection connect(std::span<const std::unique_ptr<engine::Worker>> workers, con
                 throw Error(ErrorCode::device, known->detail);
             }
             auto transport = make_transport(name, workers);
-            if (known != tested.end()) {
-                return {std::move(transport), name, failures + known->detail};
+            if (known == tested.end()) {
+                test_with_data(*transport, workers, communication_limit);
             }
-            test_with_data(*transport, workers, communication_limit);
-            return {std::move(transport), name, failures + "moved test data between all devices"};
+            auto link = std::make_unique<Link>(std::move(transport), names_behind(candidates, name), workers);
+            return {std::move(link), name,
+                    failures + (known != tested.end() ? known->detail : "moved test data between all devices")};
         } catch (const Error& e) {
             failures += fmt::format("{}: {}; ", name, e.what());
             core::log_info(fmt::format("transport {} not used: {}", name, e.what()));

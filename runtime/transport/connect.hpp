@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/engine/worker.hpp"
-#include "runtime/transport/transport.hpp"
+#include "runtime/transport/link.hpp"
 
 namespace rmsp::transport {
 
@@ -19,10 +19,13 @@ struct TestedTransport {
 
 /// What connect() found: the first transport of the list that connected and moved data correctly.
 struct Connection {
-    std::unique_ptr<Transport> transport;  ///< null: none needed (one device, or devices that share host memory)
-    std::string name;                      ///< the transport's, or "shared", "none"; "unknown" on a described machine
-    std::string reason;                    ///< why this one; what failed before it
+    std::unique_ptr<Link> transport;  ///< null: none needed (one device, or devices that share host memory)
+    std::string name;    ///< the transport's to begin with, or "shared", "none"; "unknown" on a described machine
+    std::string reason;  ///< why this one; what failed before it
 };
+
+/// Those after it in the list.
+std::vector<std::string> names_behind(const std::vector<std::string>& names, const std::string& name);
 
 /// Tries the transports in order (empty: that of the table); each must pass a test with data, on every pair of devices,
 /// before it is trusted. One that `tested` says has passed is not tested again, and one that has not is not tried.

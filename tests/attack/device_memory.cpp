@@ -1,14 +1,14 @@
 // Requests for memory of the devices, and for pinned memory, refused one by one or all from one on, in each of the
 // library's larger calls. Each run has to give the right result, or an error that names bytes and device; afterwards
-// nothing stays taken, and a small matrix is distributed and multiplied by the same runtime. Exit status 0: all that
-// holds. A run that does not end within a minute ends the program.
+// nothing stays taken, and a small matrix is distributed and multiplied by the same runtime. "transfers" refuses those
+// of a transport between the devices, which another one then has to take the place of. Exit status 0: all that holds. A
+// run that does not end within a minute ends the program.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,9 +22,14 @@
 #include <rmsp/rmsp.hpp>
 #include <runtime/engine/refusals.hpp>
 #include <runtime/node/node.hpp>
+#include <runtime/transport/link.hpp>
+#include <runtime/transport/table.hpp>
+
+#include "device_calls.hpp"
 
 namespace {
 
+using namespace rmsp::attack;
 using rmsp::engine::Refusals;
 using rmsp::engine::Request;
 
@@ -34,30 +39,6 @@ struct Settings {
     std::vector<std::string> names;
 };
 
-/// What is multiplied, and what it is called while that runs.
-struct Inputs {
-    rmsp::CsrMatrix<double> a = rmsp::generate<double>("stencil7 9 8 7");
-    rmsp::CsrMatrix<double> spd;
-    rmsp::CsrMatrix<double> small = rmsp::generate<double>("stencil7 4 4 4");
-    std::vector<double> x;
-    std::vector<double> twice;  ///< the values of `a` times two
-
-    Inputs()
-    {
-        rmsp::GenerateOptions poisson;
-        poisson.values = rmsp::ValueKind::poisson;
-        spd = rmsp::generate<double>("stencil7 10 10 10", poisson);
-        x.resize(static_cast<std::size_t>(spd.rows));
-        for (std::size_t i = 0; i < x.size(); ++i) {
-            x[i] = static_cast<double>(i % 7) - 3;
-        }
-        twice.assign(a.values.begin(), a.values.end());
-        for (double& value : twice) {
-            value *= 2;
-        }
-    }
-};
-
 char running[256];
 
 void tell_that_it_hangs(int)
@@ -65,214 +46,6 @@ void tell_that_it_hangs(int)
     (void)!::write(STDERR_FILENO, running, sizeof running);
     ::_exit(1);
 }
-
-struct Wrong : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-void expect(bool holds, const char* what)
-{
-    if (!holds) {
-        throw Wrong(std::string(what) + " is wrong");
-    }
-}
-
-/// The calls of a run. What fails is tried once more if only one request is refused; the second try has to succeed.
-class Steps {
-public:
-    explicit Steps(bool again) : again_(again) {}
-    void operator()(const std::function<void()>& call)
-    {
-        try {
-            call();
-        } catch (const rmsp::Error& e) {
-            note(e);
-            if (!again_) {
-                throw;
-            }
-            try {
-                call();
-            } catch (const std::exception& second) {
-                throw Wrong(std::string("the second try failed: ") + second.what());
-            }
-        }
-    }
-    std::int64_t errors() const { return errors_; }
-
-private:
-    void note(const rmsp::Error& e)
-    {
-        const std::string what = e.what();
-        const auto has = [&](const char* text) { return what.find(text) != std::string::npos; };
-        if (e.code() != rmsp::ErrorCode::out_of_memory || !has(" bytes") ||
-            !(has("host:") || has("cuda:") || has("GPU "))) {
-            throw Wrong("unnamed error: " + what);
-        }
-        ++errors_;
-    }
-    bool again_;
-    std::int64_t errors_ = 0;
-};
-
-void multiply(rmsp::DistributedMatrix<double>& matrix, const rmsp::CsrMatrix<double>& a, const Inputs& in)
-{
-    std::vector<double> y(static_cast<std::size_t>(a.rows), 1e300);
-    matrix.apply(1.0, in.x.data(), 0.0, y.data());
-    expect(rmsp::verify_spmv<double>(a.view(), 1.0, in.x.data(), 0.0, nullptr, y.data()).passed, "A x");
-}
-
-void on_vectors(rmsp::DistributedMatrix<double>& matrix, const rmsp::CsrMatrix<double>& a, const Inputs& in,
-                rmsp::Layout layout)
-{
-    std::vector<double> y(static_cast<std::size_t>(a.rows), 1e300);
-    auto there_x = matrix.make_x(layout);
-    auto there_y = matrix.make_y();
-    there_x.upload(in.x.data());
-    matrix.apply(1.0, there_x, 0.0, there_y);
-    there_y.download(y.data());
-    expect(rmsp::verify_spmv<double>(a.view(), 1.0, in.x.data(), 0.0, nullptr, y.data()).passed, "A x on the devices");
-}
-
-void transposed(rmsp::DistributedMatrix<double>& matrix, const rmsp::CsrMatrix<double>& a, const Inputs& in)
-{
-    std::vector<double> y(static_cast<std::size_t>(a.cols), 1e300);
-    matrix.apply_transposed(1.0, in.x.data(), 0.0, y.data());
-    const auto t = rmsp::transposed(a.view());
-    expect(rmsp::verify_spmv<double>(t.view(), 1.0, in.x.data(), 0.0, nullptr, y.data()).passed, "A^T x");
-}
-
-void resident(rmsp::Runtime& runtime, Steps& then, const Inputs& in)
-{
-    rmsp::DistributedMatrix<double> matrix;
-    then([&] { matrix = runtime.distribute(in.a.view()); });
-    then([&] { multiply(matrix, in.a, in); });
-    then([&] { on_vectors(matrix, in.a, in, rmsp::Layout::rows); });
-    then([&] { on_vectors(matrix, in.a, in, rmsp::Layout::replicated); });
-    then([&] { transposed(matrix, in.a, in); });
-    then([&] { (void)matrix.diagonal(); });
-    then([&] { multiply(matrix, in.a, in); });
-}
-
-void entries(rmsp::Runtime& runtime, Steps& then, const Inputs& in)
-{
-    rmsp::DistributeOptions options;
-    options.exchange = rmsp::Exchange::entries;
-    rmsp::DistributedMatrix<double> matrix;
-    then([&] { matrix = runtime.distribute(in.a.view(), options); });
-    then([&] { on_vectors(matrix, in.a, in, rmsp::Layout::rows); });
-    then([&] { multiply(matrix, in.a, in); });
-}
-
-void columns(rmsp::Runtime& runtime, Steps& then, const Inputs& in)
-{
-    const auto csc = rmsp::to_csc(in.a.view());
-    rmsp::DistributedMatrix<double> matrix;
-    then([&] { matrix = runtime.distribute(csc.view()); });
-    then([&] { multiply(matrix, in.a, in); });
-    then([&] { on_vectors(matrix, in.a, in, rmsp::Layout::rows); });
-    then([&] { multiply(matrix, in.a, in); });
-}
-
-void update(rmsp::Runtime& runtime, Steps& then, const Inputs& in)
-{
-    rmsp::CsrMatrix<double> now = in.a;
-    rmsp::DistributeOptions within_rows;
-    within_rows.alignment = rmsp::RowAlignment::exact;
-    rmsp::DistributedMatrix<double> matrix;
-    then([&] { matrix = runtime.distribute(in.a.view(), within_rows); });
-    then([&] { matrix.update_values(in.twice.data()); });
-    now.values.assign(in.twice.begin(), in.twice.end());
-    then([&] { multiply(matrix, now, in); });
-}
-
-void convert(rmsp::Runtime& runtime, Steps& then, const Inputs& in)
-{
-    rmsp::CscMatrix<double> csc;
-    rmsp::CsrMatrix<double> back;
-    then([&] { csc = rmsp::to_csc(runtime, in.a.view()); });
-    then([&] { back = rmsp::to_csr(runtime, csc.view()); });
-    expect(back.row_ptr == in.a.row_ptr && back.values == in.a.values, "A as CSC and back");
-}
-
-void streamed(rmsp::Runtime& runtime, Steps& then, const Inputs& in)
-{
-    for (const auto encoding : {rmsp::StreamEncoding::none, rmsp::StreamEncoding::automatic}) {
-        rmsp::DistributeOptions options;
-        options.mode = rmsp::Mode::streamed;
-        options.encoding = encoding;
-        options.chunk_bytes = 4096;
-        rmsp::DistributedMatrix<double> matrix;
-        then([&] { matrix = runtime.distribute(in.a.view(), options); });
-        then([&] { multiply(matrix, in.a, in); });
-        then([&] { on_vectors(matrix, in.a, in, rmsp::Layout::rows); });
-    }
-}
-
-void spgemm(rmsp::Runtime& runtime, Steps& then, const Inputs& in)
-{
-    rmsp::SparseProduct<double> square;
-    rmsp::DistributedMatrix<double> matrix;
-    rmsp::CsrMatrix<double> c;
-    then([&] { square = rmsp::SparseProduct<double>(runtime, in.a.view(), in.a.view()); });
-    then([&] { square.compute(); });
-    then([&] { c = square.download(); });
-    expect(rmsp::verify_spgemm<double>(in.a.view(), in.a.view(), 1.0, c.view(), c.rows).passed, "A A");
-    // In runs of rows where a device had no room for C, which is then nowhere to be distributed from.
-    if (!square.plan().chunked()) {
-        then([&] { matrix = square.distribute(); });
-        then([&] { multiply(matrix, c, in); });
-    }
-    then([&] { square.update_values(in.twice.data(), in.a.values.data()); });
-    then([&] { square.compute(0.5); });
-    then([&] { c = square.download(); });
-    expect(rmsp::verify_spgemm<double>(in.a.view(), in.a.view(), 1.0, c.view(), c.rows).passed, "A A anew");
-}
-
-void solve_with(rmsp::Runtime& runtime, Steps& then, const Inputs& in, const char* method, const char* preconditioner)
-{
-    const std::vector<double>& b = in.x;
-    std::vector<double> x;
-    std::vector<double> product(b.size());
-    rmsp::SolverOptions options;
-    options.method = method;
-    options.preconditioner = preconditioner;
-    rmsp::DistributedMatrix<double> matrix;
-    std::optional<rmsp::Solver<double>> solver;
-    then([&] { matrix = runtime.distribute(in.spd.view()); });
-    then([&] { solver.emplace(matrix, options); });
-    then([&] {
-        x.assign(b.size(), 0.0);
-        expect(solver->solve(b.data(), x.data()).converged(), "whether the solve converged");
-    });
-    then([&] { matrix.apply(1.0, x.data(), 0.0, product.data()); });
-    double residual = 0;
-    double norm = 0;
-    for (std::size_t i = 0; i < b.size(); ++i) {
-        residual += (b[i] - product[i]) * (b[i] - product[i]);
-        norm += b[i] * b[i];
-    }
-    expect(residual <= 1e-14 * norm, "the solution");
-}
-
-void solve(rmsp::Runtime& runtime, Steps& then, const Inputs& in)
-{
-    solve_with(runtime, then, in, "cg", "none");
-    solve_with(runtime, then, in, "gmres", "jacobi");
-}
-
-void multigrid(rmsp::Runtime& runtime, Steps& then, const Inputs& in)
-{
-    solve_with(runtime, then, in, "cg", "amg");
-    solve_with(runtime, then, in, "cg", "sa-amg");
-}
-
-struct Call {
-    const char* name;
-    void (*run)(rmsp::Runtime&, Steps&, const Inputs&);
-};
-constexpr Call calls[] = {{"resident", resident}, {"entries", entries}, {"columns", columns},
-                          {"update", update},     {"convert", convert}, {"streamed", streamed},
-                          {"spgemm", spgemm},     {"solve", solve},     {"multigrid", multigrid}};
 
 rmsp::Runtime open(const Settings& settings)
 {
@@ -439,6 +212,56 @@ bool sweep_open(const Settings& settings, const Inputs& in)
     return good;
 }
 
+/// Transfers that fail in use; each in a runtime of its own, whose transport another one takes the place of. Host
+/// devices, which need none, exchange entries through copies.
+bool sweep_transfers(const Settings& settings, const Inputs& in)
+{
+    const auto run = [&](std::int64_t number, Steps& then, std::uint64_t& replaced) {
+        rmsp::Runtime runtime = open(settings);
+        const auto state = rmsp::detail::RuntimeAccess::state(runtime);
+        const bool host = state->shared_memory();
+        if (host && state->devices() > 1) {
+            state->connection = {
+                std::make_unique<rmsp::transport::Link>(rmsp::transport::make_transport("host", state->workers),
+                                                        std::vector<std::string>{"host"}, state->workers),
+                "host", "an attack"};
+        }
+        const Refusals refusals(Request::transfer, number, false);
+        entries(runtime, then, in);
+        if (!host) {
+            resident(runtime, then, in);
+            columns(runtime, then, in);
+            spgemm(runtime, then, in);
+        }
+        replaced = runtime.metrics().transports_replaced;
+        return number == 0 ? refusals.asked() : refusals.refused();
+    };
+    std::uint64_t replaced = 0;
+    Steps undisturbed(false, true);
+    ::alarm(60);
+    const std::int64_t requests = run(0, undisturbed, replaced);
+    ::alarm(0);
+    const std::int64_t runs = settings.sample > 0 ? std::min(settings.sample, requests) : requests;
+    std::int64_t good = 0;
+    for (std::int64_t i = 0; i < runs; ++i) {
+        const std::int64_t number = 1 + i * requests / runs;
+        std::snprintf(running, sizeof running, "transfer %d hangs\n", static_cast<int>(number));
+        ::alarm(60);
+        try {
+            Steps then(true, true);
+            const std::int64_t refused = run(number, then, replaced);
+            expect(refused == 0 || (then.errors() == 1 && replaced == 1), "how often the transport was replaced");
+            ++good;
+        } catch (const std::exception& e) {
+            std::fprintf(stderr, "transfer %d: %s\n", static_cast<int>(number), e.what());
+        }
+        ::alarm(0);
+    }
+    fmt::print("transfers: {} of {} fail: {} named errors, after which another transport went on\n", runs, requests,
+               good);
+    return good == runs;
+}
+
 int attack(const Settings& settings)
 {
     const Inputs in;
@@ -449,6 +272,9 @@ int attack(const Settings& settings)
     };
     if (wanted("open")) {
         good = sweep_open(settings, in);
+    }
+    if (wanted("transfers")) {
+        good = sweep_transfers(settings, in) && good;
     }
     for (const Call& call : calls) {
         if (wanted(call.name)) {
