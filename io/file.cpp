@@ -28,7 +28,7 @@ constexpr std::size_t largest_transfer = std::size_t{1} << 30;
 
 }  // namespace
 
-InputFile::InputFile(const std::string& path) : path_(path)
+InputFile::InputFile(const std::string& path, bool (*may_be)(std::string_view)) : path_(path)
 {
     struct Close {
         int& fd;
@@ -64,8 +64,16 @@ InputFile::InputFile(const std::string& path) : path_(path)
             bytes_ = {static_cast<const char*>(data), size};
         }
     } else {
+        constexpr std::size_t block = std::size_t{1} << 20;
+        constexpr std::size_t enough_to_tell = 8;
         for (;;) {
-            char* to = piped_.reserve(std::size_t{1} << 20);
+            core::require_memory(core::uint128{piped_.view().size()} + block, path + ": what comes through it");
+            char* to = nullptr;
+            try {
+                to = piped_.reserve(block);
+            } catch (const Error& e) {
+                throw Error(e.code(), fmt::format("{}: {}", path, e.what()));
+            }
             const ssize_t got = ::read(fd_, to, piped_.free_bytes());
             if (got < 0 && errno == EINTR) {
                 continue;
@@ -77,6 +85,9 @@ InputFile::InputFile(const std::string& path) : path_(path)
                 break;
             }
             piped_.use(static_cast<std::size_t>(got));
+            if (may_be != nullptr && piped_.view().size() >= enough_to_tell && !may_be(piped_.view())) {
+                break;
+            }
         }
         bytes_ = piped_.view();
     }

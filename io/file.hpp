@@ -12,8 +12,10 @@ namespace rmsp::io {
 /// A file open for reading. Regular files are mapped; of pipes and devices the whole content is read into memory.
 class InputFile {
 public:
-    /// \throws Error(io) "FILE: cannot open: ..."
-    explicit InputFile(const std::string& path);
+    /// `may_be`, if not null, says of its first bytes whether it may be what is wanted: of a pipe or device of which it
+    /// may not, which may have no end, only as much is read as comes at once.
+    /// \throws Error(io) "FILE: cannot open: ...", Error(out_of_memory) where a pipe brings more than the machine holds
+    explicit InputFile(const std::string& path, bool (*may_be)(std::string_view beginning) = nullptr);
     ~InputFile();
     InputFile(const InputFile&) = delete;
     InputFile& operator=(const InputFile&) = delete;

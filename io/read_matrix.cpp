@@ -17,6 +17,15 @@
 #include "io/read_matrix.hpp"
 
 namespace rmsp {
+namespace {
+
+/// As a file of one of the formats does, or one that is compressed.
+bool begins_as_matrix(std::string_view bytes)
+{
+    return bytes.starts_with("%%") || bytes.starts_with("PK") || io::detect_codec(bytes) != io::Codec::none;
+}
+
+}  // namespace
 
 template <class T>
 CsrMatrix<T> io::read_matrix(const InputFile& file, const ReadOptions& options)
@@ -44,7 +53,7 @@ template <class T>
 CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options)
 {
     try {
-        return io::read_matrix<T>(io::InputFile(path), options);
+        return io::read_matrix<T>(io::InputFile(path, begins_as_matrix), options);
     } catch (const std::bad_alloc&) {
         throw Error(ErrorCode::out_of_memory, path + ": out of host memory while it is read");
     }

@@ -110,6 +110,15 @@ TEST(Files, Pipe)
     EXPECT_EQ(read_matrix<double>(path).nnz(), 1);
 }
 
+TEST(Files, WhatHasNoEndIsNotReadToTheEnd)
+{
+    if (!std::filesystem::exists("/dev/zero")) {
+        GTEST_SKIP() << "no /dev/zero";
+    }
+    const std::string message = message_of(ErrorCode::io, [] { read_matrix<double>("/dev/zero"); });
+    EXPECT_EQ(message.substr(0, 14), "/dev/zero:1:1:") << message;
+}
+
 TEST(Files, FullDiskIsNoticedAndNothingIsLeft)
 {
     if (!std::filesystem::exists("/dev/full")) {
