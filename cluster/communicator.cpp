@@ -64,11 +64,15 @@ const char* name_of(Round round)
     return "unknown";
 }
 
-/// What a process says of its failure.
+/// What a process says of its failure, or of where it was when it heard of one.
 struct Failure {
+    std::uint64_t exchanges = 0;
     std::int32_t code = 0;
-    char text[508] = {};
+    char text[500] = {};
 };
+
+/// Beside a round that has begun a process may be so many exchanges ahead of one that is in another call.
+constexpr std::uint64_t most_exchanges_ahead = 16;
 
 }  // namespace
 
@@ -195,19 +199,37 @@ void Communicator::finish(MPI_Request& request, const char* what)
     }
 }
 
-void Communicator::exchange_lines(const Line& line)
+void Communicator::begin_lines(const Line& line)
 {
     require_usable();
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallgather(&line, sizeof(Line), MPI_BYTE, lines_.data(), sizeof(Line), MPI_BYTE, communicator_, &request),
+    line_ = line;
+    check(MPI_Iallgather(&line_, sizeof(Line), MPI_BYTE, lines_.data(), sizeof(Line), MPI_BYTE, communicator_,
+                         &lines_request_),
           "MPI_Iallgather");
-    finish(request, name_of(line.round));
+}
+
+bool Communicator::lines_are_there()
+{
+    int done = 0;
+    check(MPI_Test(&lines_request_, &done, MPI_STATUS_IGNORE), name_of(line_.round));
+    return done != 0;
+}
+
+void Communicator::exchange_lines(const Line& line)
+{
+    begin_lines(line);
+    finish(lines_request_, name_of(line.round));
 }
 
 const std::vector<Communicator::Line>& Communicator::round(Line line)
 {
     line.exchanges = exchanges_;
     exchange_lines(line);
+    return checked_lines();
+}
+
+const std::vector<Communicator::Line>& Communicator::checked_lines()
+{
     for (const Line& other : lines_) {
         if (other.failed != 0) {
             throw_failures(ErrorCode::internal, "");
@@ -222,7 +244,7 @@ const std::vector<Communicator::Line>& Communicator::round(Line line)
             const auto text = fmt::format(
                 "the processes are in different calls: process 0 at {} after {} exchanges, process {} at {} after {}",
                 name_of(lines_[0].round), lines_[0].exchanges, i, name_of(lines_[i].round), lines_[i].exchanges);
-            exchanges_ = most;
+            exchanges_ = most + most_exchanges_ahead;
             throw Agreed(ErrorCode::usage, text);
         }
     }
@@ -232,7 +254,7 @@ const std::vector<Communicator::Line>& Communicator::round(Line line)
 void Communicator::throw_failures(ErrorCode code, std::string_view text)
 {
     const std::vector<Line> lines = lines_;
-    Failure own{static_cast<std::int32_t>(code), {}};
+    Failure own{exchanges_, static_cast<std::int32_t>(code), {}};
     text.copy(own.text, sizeof(own.text) - 1);
     std::vector<Failure> failures(lines.size());
     MPI_Request request = MPI_REQUEST_NULL;
@@ -241,7 +263,7 @@ void Communicator::throw_failures(ErrorCode code, std::string_view text)
           "MPI_Iallgather");
     finish(request, "what has failed");
     for (std::size_t i = 0; i < lines.size(); ++i) {
-        exchanges_ = std::max(exchanges_, lines[i].exchanges);
+        exchanges_ = std::max(exchanges_, failures[i].exchanges);
         if (lines[i].failed == 1 && static_cast<int>(i) != rank_) {
             MPI_Request alarm = MPI_REQUEST_NULL;
             check(MPI_Irecv(nullptr, 0, MPI_BYTE, static_cast<int>(i), alarm_tag, communicator_, &alarm), "MPI_Irecv");
@@ -264,6 +286,9 @@ void Communicator::fail(const std::exception& error)
                            : dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? ErrorCode::out_of_memory
                                                                                     : ErrorCode::internal;
     require_usable();
+    if (failed_in_sum()) {
+        throw_failures(code, error.what());
+    }
     for (int other = 0; other < size_; ++other) {
         if (other != rank_) {
             MPI_Request request = MPI_REQUEST_NULL;
@@ -297,17 +322,50 @@ void Communicator::together(const std::function<void()>& f)
 
 void Communicator::sum(std::span<double> numbers)
 {
-    Line line{.round = Round::sum};
+    begin_sum(numbers);
+    end_sum();
+}
+
+void Communicator::begin_sum(std::span<double> numbers)
+{
+    Line line{.round = Round::sum, .exchanges = exchanges_, .numbers = {}};
     for (std::size_t i = 0; i < numbers.size(); ++i) {
         line.numbers[i] = std::bit_cast<std::int64_t>(numbers[i]);
     }
-    const auto& lines = round(line);
+    begin_lines(line);
+    begun_sum_ = numbers;
+}
+
+void Communicator::end_sum()
+{
+    const std::span<double> numbers = begun_sum_.value();
+    finish(lines_request_, name_of(line_.round));
+    begun_sum_.reset();
+    const auto& lines = checked_lines();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
         numbers[i] = 0;
         for (const Line& other : lines) {
             numbers[i] += std::bit_cast<double>(other.numbers[i]);
         }
     }
+}
+
+void Communicator::progress()
+{
+    if (begun_sum_) {
+        int done = 0;
+        MPI_Test(&lines_request_, &done, MPI_STATUS_IGNORE);
+    }
+}
+
+bool Communicator::failed_in_sum()
+{
+    if (!begun_sum_) {
+        return false;
+    }
+    begun_sum_.reset();
+    finish(lines_request_, name_of(line_.round));
+    return std::any_of(lines_.begin(), lines_.end(), [](const Line& line) { return line.failed != 0; });
 }
 
 double Communicator::of_first(double value)
@@ -370,8 +428,19 @@ void Communicator::wait(std::vector<MPI_Request>& requests)
         }
         if (turn % 64 == 0 && others_failed()) {
             give_up();
-            exchange_lines({.round = Round::agree, .failed = 2, .exchanges = exchanges_, .numbers = {}});
+            if (!failed_in_sum()) {
+                exchange_lines({.round = Round::agree, .failed = 2, .exchanges = exchanges_, .numbers = {}});
+            }
             throw_failures(ErrorCode::internal, "");
+        }
+        if (turn % 64 == 0 && begun_sum_ && lines_are_there()) {
+            try {
+                checked_lines();
+            } catch (...) {
+                begun_sum_.reset();
+                give_up();
+                throw;
+            }
         }
         if (turn % 64 == 0 && deadline.watches()) {
             try {

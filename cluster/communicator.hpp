@@ -46,6 +46,10 @@ public:
     int size() const noexcept { return size_; }
 
     void sum(std::span<double> numbers) override;
+    /// A round of its own, beside which there may be messages.
+    void begin_sum(std::span<double> numbers) override;
+    void end_sum() override;
+    void progress() override;
     double of_first(double value) override;
     bool on_workers() const override { return on_workers_; }
     const Node& node() const noexcept { return *node_; }
@@ -81,6 +85,13 @@ private:
     /// \throws Agreed if a process has failed, or is in another round
     const std::vector<Line>& round(Line line);
     void exchange_lines(const Line& line);
+    void begin_lines(const Line& line);
+    /// The lines that were exchanged. \throws Agreed if one says that its process has failed, or is in another round
+    const std::vector<Line>& checked_lines();
+    /// Whether all lines of the round that has begun are there.
+    bool lines_are_there();
+    /// Waits for a sum that has begun, if one has, and gives it up. Returns whether a process has failed in it.
+    bool failed_in_sum();
     /// Waits for one operation; \throws Error(device) after the time.
     void finish(MPI_Request& request, const char* what);
     /// All processes are here. \throws Agreed, always
@@ -100,7 +111,10 @@ private:
     std::chrono::steady_clock::time_point cores_shared_until_{};
     int rank_ = 0;
     int size_ = 1;
+    Line line_;  ///< of this process in the round that has begun last
     std::vector<Line> lines_;
+    MPI_Request lines_request_ = MPI_REQUEST_NULL;
+    std::optional<std::span<double>> begun_sum_;
     std::uint64_t exchanges_ = 0;
     std::string lost_;  ///< why nothing more can be said
     std::vector<std::vector<std::byte>> kept_;

@@ -27,6 +27,11 @@ public:
     /// Whether these functions, and those of GhostExchange, may be called on a thread of librmsp while the caller's
     /// waits for it. Spares handing each of them over to that thread and back. Always the same.
     virtual bool on_workers() const { return false; }
+    /// sum() in two halves: starts, with numbers that stay where they are until end_sum() returns. Exchanges may come
+    /// in between, other functions of this do not. What can only be done at once is done here.
+    virtual void begin_sum(std::span<double> numbers) { sum(numbers); }
+    /// Returns when the numbers are their sums.
+    virtual void end_sum() {}
 };
 
 /// Brings entries of x to the processes that multiply with them, called as Processes are.

@@ -383,6 +383,20 @@ public:
         (add(all, std::forward<Statements>(statements)), ...);
         record_pass(all, true);
     }
+    /// A pass in two halves: updates are done, and inner products begin. Their sums over the devices, and over the
+    /// processes of a GhostedMatrix, go on beside the products and passes that follow, and are there, with the scalars
+    /// and stops of this pass, from end_pass() on. What these are in between is not specified. Where sums cannot go on
+    /// beside other work, they are done here. Until end_pass() no pass has inner products or stops.
+    /// \throws Error(usage) as pass(), and for a pass that has begun already
+    template <class... Statements>
+    void begin_pass(Statements&&... statements)
+    {
+        std::vector<Statement> all;
+        (add(all, std::forward<Statements>(statements)), ...);
+        record_begin(all);
+    }
+    /// \throws Error(usage) where none has begun
+    RMSP_API void end_pass();
     /// y = alpha A x + beta y. Done whether or not the iteration has stopped. \throws Error(usage) as
     /// DistributedMatrix::apply()
     template <class T>
@@ -420,6 +434,7 @@ private:
         all.insert(all.end(), statements.begin(), statements.end());
     }
     RMSP_API void record_pass(const std::vector<Statement>& statements, bool always);
+    RMSP_API void record_begin(const std::vector<Statement>& statements);
 
     std::shared_ptr<detail::SequenceState> state_;
 };

@@ -31,6 +31,21 @@ public:
     {
         ask([&] { processes_->sum(numbers); });
     }
+    /// On a worker: begins such a sum of numbers that stay where they are; what else is asked or posted goes on beside
+    /// it. One at a time. \throws what Processes::begin_sum() throws, or end_sum() does
+    void begin_sum(std::span<double> numbers)
+    {
+        if (on_workers_) {
+            processes_->begin_sum(numbers);
+        } else {
+            post([this, numbers] { processes_->begin_sum(numbers); });
+        }
+    }
+    /// On a worker: returns when the sums are there. \throws what they threw
+    void end_sum()
+    {
+        ask([&] { processes_->end_sum(); });
+    }
     /// On the caller's thread: what the first process has.
     double of_first(double value) { return processes_->of_first(value); }
     /// On the caller's thread: does what workers ask until the job is done. Leaves the job's error in the future.

@@ -102,8 +102,8 @@ ScalarCode stop_code(const StopStatement& stop, bool& swapped)
 
 template <class T>
 PassStage<T>::PassStage(std::shared_ptr<ScalarsState> scalars, const std::vector<Statement>& statements, bool always,
-                        Stage* before)
-    : scalars_(std::move(scalars)), always_(always), before_(before)
+                        Stage* before, bool splits)
+    : scalars_(std::move(scalars)), always_(always), splits_(splits), before_(before)
 {
     add(statements);
     check_size();
@@ -279,9 +279,9 @@ void PassStage<T>::check_size() const
 }
 
 template <class T>
-bool PassStage<T>::join(const std::vector<Statement>& statements, bool always)
+bool PassStage<T>::join(const std::vector<Statement>& statements, bool always, bool splits)
 {
-    if (always != always_) {
+    if (always != always_ || splits_) {
         return false;
     }
     const auto written_here = [&](std::int16_t number) {
@@ -332,6 +332,7 @@ bool PassStage<T>::join(const std::vector<Statement>& statements, bool always)
         content_ = std::move(before);
         return false;
     }
+    splits_ = splits;
     build();
     return true;
 }
@@ -341,6 +342,7 @@ void PassStage<T>::build()
 {
     const auto devices = static_cast<std::size_t>(scalars_->devices);
     pass_.assign(devices, {});
+    begun_.resize(static_cast<std::size_t>(scalars_->runtime->devices()));
     numbers_ = kernels::first_free_scalar;
     for (const kernels::ScalarOp& op : content_.program) {
         numbers_ = std::max({numbers_, op.dst + 1, op.a + 1, op.b + 1});
@@ -426,7 +428,19 @@ void PassStage<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting, co
             pass.dot[d].parts = sums->count[rank] > 0 ? sums->places[rank].data() : nullptr;
         }
     }
-    scalars_->queue(pass, programs + first_op_, static_cast<int>(content_.program.size()), numbers_, worker, meeting);
+    kernels::PassPlace& place = begun_[static_cast<std::size_t>(worker.rank())];
+    place = scalars_->begin(pass, {programs + first_op_, static_cast<int>(content_.program.size()), numbers_}, splits_,
+                            worker, meeting);
+    if (!splits_) {
+        scalars_->end(pass, place, false, worker, meeting);
+    }
+}
+
+template <class T>
+void PassStage<T>::end(engine::Worker& worker, engine::Rendezvous& meeting)
+{
+    scalars_->end(pass_[static_cast<std::size_t>(std::min(worker.rank(), scalars_->devices - 1))],
+                  begun_[static_cast<std::size_t>(worker.rank())], true, worker, meeting);
 }
 
 #define RMSP_INSTANTIATE(T) template class PassStage<T>;

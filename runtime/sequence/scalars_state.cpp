@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -204,56 +206,102 @@ void ScalarsState::recover()
 }
 
 template <class T>
-void ScalarsState::queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* program, int ops, int numbers,
-                         engine::Worker& worker, engine::Rendezvous& meeting)
+kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>& pass, const sequence::PassProgram& program, bool splits,
+                                       engine::Worker& worker, engine::Rendezvous& meeting)
 {
     const int rank = worker.rank();
     BankEnd& end = bank->ends[static_cast<std::size_t>(rank)];
     kernels::PassPlace place = end.place;
-    place.program = program;
-    place.ops = ops;
-    place.numbers = numbers;
-    const auto context = worker.context();
+    place.program = program.program;
+    place.ops = program.ops;
+    place.numbers = program.numbers;
     if (pass.dots == 0 || (devices == 1 && !outside)) {
         place.sums = PassSums::alone;
-        if (takes_part(rank)) {
-            kernels::run_pass(pass, place, context);
+    } else {
+        const std::uint64_t set = end.sums++ % 2;
+        if (lines_ && !outside) {
+            place.sums = splits ? PassSums::sent : PassSums::lines;
+            if (end.job != meeting.job()) {
+                end.job = meeting.job();
+                end.waits = 0;
+            }
+            place.epoch = transport::epoch_of(end.job, ++end.waits);
+            for (int other = 0; other < devices; ++other) {
+                std::byte* const lines = bank->ends[static_cast<std::size_t>(other)].lines.data() +
+                                         set * static_cast<std::uint64_t>(kernels::pass_line_bytes(devices));
+                (other == rank ? place.lines_in : place.lines_out[other]) = lines;
+            }
+        } else {
+            place.sums = PassSums::left;
+            place.left = static_cast<double*>(bank->left.data()) +
+                         set * static_cast<std::uint64_t>(devices) * kernels::most_pass_dots;
         }
-        return;
-    }
-    const std::uint64_t set = end.sums++ % 2;
-    if (lines_ && !outside) {
-        if (!takes_part(rank)) {
-            return;
-        }
-        if (end.job != meeting.job()) {
-            end.job = meeting.job();
-            end.waits = 0;
-        }
-        place.epoch = transport::epoch_of(end.job, ++end.waits);
-        for (int other = 0; other < devices; ++other) {
-            std::byte* const lines = bank->ends[static_cast<std::size_t>(other)].lines.data() +
-                                     set * static_cast<std::uint64_t>(kernels::pass_line_bytes(devices));
-            (other == rank ? place.lines_in : place.lines_out[other]) = lines;
-        }
-        kernels::run_pass(pass, place, context);
-        return;
-    }
-    place.left =
-        static_cast<double*>(bank->left.data()) + set * static_cast<std::uint64_t>(devices) * kernels::most_pass_dots;
-    // All workers meet, also those whose devices have no part.
-    if (outside) {
-        queue_outside(pass, place, worker, meeting);
-        return;
     }
     if (takes_part(rank)) {
-        kernels::run_pass(pass, place, context);
+        kernels::run_pass(pass, place, worker.context());
+    }
+    if (outside && place.sums == PassSums::left) {
+        begin_outside(pass.dots, place.left, splits, worker, meeting);
+    }
+    return place;
+}
+
+void ScalarsState::begin_outside(int dots, double* left, bool splits, engine::Worker& worker,
+                                 engine::Rendezvous& meeting)
+{
+    if (takes_part(worker.rank())) {
+        worker.stream().synchronize();
+    }
+    meeting.arrive_and_wait();
+    if (worker.rank() != 0) {
+        return;
+    }
+    std::fill_n(outside_sums_, dots, 0.0);
+    for (int device = 0; device < devices; ++device) {
+        for (int d = 0; d < dots; ++d) {
+            outside_sums_[d] += std::exchange(left[device * kernels::most_pass_dots + d], 0.0);
+        }
+    }
+    const std::span<double> sums(outside_sums_, static_cast<std::size_t>(dots));
+    if (splits) {
+        outside->begin_sum(sums);
+    } else {
+        outside->sum(sums);
+    }
+}
+
+template <class T>
+void ScalarsState::end(const kernels::Pass<T>& pass, const kernels::PassPlace& place, bool splits,
+                       engine::Worker& worker, engine::Rendezvous& meeting)
+{
+    const int rank = worker.rank();
+    const auto finish = [&] {
+        if (takes_part(rank)) {
+            kernels::finish_pass(pass, place, worker.context());
+        }
+    };
+    if (place.sums == PassSums::alone || place.sums == PassSums::lines) {
+        return;
+    }
+    if (place.sums == PassSums::sent) {
+        finish();
+        return;
+    }
+    // All workers meet, also those whose devices have no part.
+    if (outside) {
+        if (rank == 0) {
+            if (splits) {
+                outside->end_sum();
+            }
+            std::copy_n(outside_sums_, pass.dots, place.left);
+        }
+        meeting.arrive_and_wait();
+        finish();
+        return;
     }
     if (runtime->shared_memory()) {
         meeting.arrive_and_wait();
-        if (takes_part(rank)) {
-            kernels::finish_pass(pass, place, context);
-        }
+        finish();
         return;
     }
     if (!takes_part(rank)) {
@@ -262,42 +310,16 @@ void ScalarsState::queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* 
         return;
     }
     bank->hand_over.publish(rank, worker.stream(), meeting);
-    kernels::finish_pass(pass, place, context);
+    finish();
     bank->hand_over.end(rank, worker.stream());
     bank->hand_over.settle(rank, worker.stream(), meeting);
 }
 
-template <class T>
-void ScalarsState::queue_outside(const kernels::Pass<T>& pass, kernels::PassPlace place, engine::Worker& worker,
-                                 engine::Rendezvous& meeting)
-{
-    place.sums = PassSums::left;
-    if (takes_part(worker.rank())) {
-        kernels::run_pass(pass, place, worker.context());
-        worker.stream().synchronize();
-    }
-    meeting.arrive_and_wait();
-    if (worker.rank() == 0) {
-        double sums[kernels::most_pass_dots] = {};
-        for (int device = 0; device < devices; ++device) {
-            for (int d = 0; d < pass.dots; ++d) {
-                double& left = place.left[device * kernels::most_pass_dots + d];
-                sums[d] += left;
-                left = 0;
-            }
-        }
-        outside->sum(std::span(sums, static_cast<std::size_t>(pass.dots)));
-        std::copy_n(sums, pass.dots, place.left);
-    }
-    meeting.arrive_and_wait();
-    if (takes_part(worker.rank())) {
-        kernels::finish_pass(pass, place, worker.context());
-    }
-}
-
-#define RMSP_INSTANTIATE(T)                                                                                         \
-    template void ScalarsState::queue(const kernels::Pass<T>&, const kernels::ScalarOp*, int, int, engine::Worker&, \
-                                      engine::Rendezvous&);
+#define RMSP_INSTANTIATE(T)                                                                                      \
+    template kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>&, const sequence::PassProgram&, bool, \
+                                                    engine::Worker&, engine::Rendezvous&);                       \
+    template void ScalarsState::end(const kernels::Pass<T>&, const kernels::PassPlace&, bool, engine::Worker&,   \
+                                    engine::Rendezvous&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

@@ -27,6 +27,13 @@ struct BankEnd {
     std::uint64_t sums = 0;   ///< since the bank was made, or a job failed: which set is used next
 };
 
+/// A pass's program of scalars.
+struct PassProgram {
+    const kernels::ScalarOp* program = nullptr;  ///< in the device's memory
+    int ops = 0;
+    int numbers = 0;  ///< of the bank, the first ones, that it has to do with
+};
+
 /// What the devices have, which is freed on their workers.
 struct Bank {
     explicit Bank(int workers, int devices) : ends(static_cast<std::size_t>(workers)), hand_over(devices) {}
@@ -62,10 +69,15 @@ struct ScalarsState {
     std::vector<double> read(std::int16_t first, std::size_t count);
     /// After a job of a sequence failed: the devices' counts agree again.
     void recover();
-    /// Queues one device's pass and what adds its sums over the devices.
+    /// Queues one device's pass, whose sums over the devices begin. Returns where, for end().
+    /// \param splits  work for the devices comes before end(), beside which sums are to go on
     template <class T>
-    void queue(const kernels::Pass<T>& pass, const kernels::ScalarOp* program, int ops, int numbers,
-               engine::Worker& worker, engine::Rendezvous& meeting);
+    [[nodiscard]] kernels::PassPlace begin(const kernels::Pass<T>& pass, const sequence::PassProgram& program,
+                                           bool splits, engine::Worker& worker, engine::Rendezvous& meeting);
+    /// Queues what waits for the sums, and runs the program. Other arguments as begin() had them.
+    template <class T>
+    void end(const kernels::Pass<T>& pass, const kernels::PassPlace& place, bool splits, engine::Worker& worker,
+             engine::Rendezvous& meeting);
     bool takes_part(int rank) const noexcept { return rank < devices; }
 
     std::shared_ptr<RuntimeState> runtime;
@@ -83,12 +95,11 @@ struct ScalarsState {
     void restart(double iterations);
 
 private:
-    /// Adds the sums that the devices have left, and those of other processes; the program comes behind.
-    template <class T>
-    void queue_outside(const kernels::Pass<T>& pass, kernels::PassPlace place, engine::Worker& worker,
-                       engine::Rendezvous& meeting);
+    /// Adds the sums that the devices have left, and begins to add those of other processes.
+    void begin_outside(int dots, double* left, bool splits, engine::Worker& worker, engine::Rendezvous& meeting);
 
     bool lines_ = false;  ///< sums are added inside the kernels, through lines in each other's memory
+    double outside_sums_[kernels::most_pass_dots] = {};  ///< the first worker's, of this process, then of all
     std::mutex mutex_;
     std::vector<double> values_;  ///< what numbers were made with
     std::size_t sent_ = 0;

@@ -144,7 +144,7 @@ std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_
     std::vector<std::future<void>> jobs;
     do {
         const std::int64_t job_end = std::min(end, first + most);
-        jobs.push_back(
+        std::future<void> job =
             scalars->runtime->submit([cycle, first, job_end](engine::Worker& worker, engine::Rendezvous& meeting) {
                 try {
                     const auto length = static_cast<std::int64_t>(cycle->size());
@@ -155,9 +155,13 @@ std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_
                     cycle->front()->scalars->failed = true;
                     throw;
                 }
-            }));
+            });
         if (scalars->outside) {
-            scalars->outside->serve(jobs.back());
+            // It is done then. Where it has failed nothing comes behind it, which other processes would take for it.
+            scalars->outside->serve(job);
+            job.get();
+        } else {
+            jobs.push_back(std::move(job));
         }
         first = job_end;
     } while (first < end);
@@ -185,6 +189,9 @@ SequenceState::~SequenceState()
 
 void SequenceState::get_ready()
 {
+    if (begun != nullptr) {
+        throw Error(ErrorCode::usage, "a sequence has a begin_pass() without an end_pass()");
+    }
     scalars->recover();
     if (!sent) {
         send_programs();
@@ -250,6 +257,12 @@ enum class ValueType : std::uint8_t { none, float32, float64 };
 template <class T>
 constexpr ValueType value_type = std::is_same_v<T, float> ? ValueType::float32 : ValueType::float64;
 
+bool sums_or_stops(const Statement& statement)
+{
+    return std::holds_alternative<DotStatement<float>>(statement) ||
+           std::holds_alternative<DotStatement<double>>(statement) || std::holds_alternative<StopStatement>(statement);
+}
+
 /// Of the vectors in some statements; doubles where there are none.
 /// \throws Error(usage) for both
 ValueType type_of(const std::vector<Statement>& statements)
@@ -272,6 +285,25 @@ ValueType type_of(const std::vector<Statement>& statements)
         visit(statement, double{});
     }
     return found;
+}
+
+/// A stage of its own, unless the one before can do it as well.
+void add_pass(detail::SequenceState& state, const std::vector<Statement>& statements, bool always, bool splits)
+{
+    state.sent = false;
+    sequence::Stage* const before = state.stages.empty() ? nullptr : state.stages.back().get();
+    if (before != nullptr && before->join(statements, always, splits)) {
+        return;
+    }
+    const auto make = [&](auto value) {
+        state.stages.push_back(
+            std::make_unique<sequence::PassStage<decltype(value)>>(state.scalars, statements, always, before, splits));
+    };
+    if (type_of(statements) == ValueType::float32) {
+        make(float{});
+    } else {
+        make(double{});
+    }
 }
 
 }  // namespace
@@ -348,22 +380,29 @@ Sequence::Sequence(const Scalars& scalars) : state_(std::make_shared<detail::Seq
 void Sequence::record_pass(const std::vector<Statement>& statements, bool always)
 {
     detail::SequenceState& state = *state_;
-    state.sent = false;
-    sequence::Stage* const before = state.stages.empty() ? nullptr : state.stages.back().get();
-    if (before != nullptr && before->join(statements, always)) {
-        return;
+    if (state.begun != nullptr && std::any_of(statements.begin(), statements.end(), sums_or_stops)) {
+        throw Error(ErrorCode::usage, "a pass between begin_pass() and end_pass() has inner products or stops");
     }
-    switch (type_of(statements)) {
-        case ValueType::float32:
-            state.stages.push_back(
-                std::make_unique<sequence::PassStage<float>>(state.scalars, statements, always, before));
-            break;
-        case ValueType::none:
-        case ValueType::float64:
-            state.stages.push_back(
-                std::make_unique<sequence::PassStage<double>>(state.scalars, statements, always, before));
-            break;
+    add_pass(state, statements, always, false);
+}
+
+void Sequence::record_begin(const std::vector<Statement>& statements)
+{
+    detail::SequenceState& state = *state_;
+    if (state.begun != nullptr) {
+        throw Error(ErrorCode::usage, "a begin_pass() comes before the end_pass() of another");
     }
+    add_pass(state, statements, false, true);
+    state.begun = state.stages.back().get();
+}
+
+void Sequence::end_pass()
+{
+    detail::SequenceState& state = *state_;
+    if (state.begun == nullptr) {
+        throw Error(ErrorCode::usage, "an end_pass() without a begin_pass() before");
+    }
+    state.stages.push_back(std::make_unique<sequence::EndPassStage>(*std::exchange(state.begun, nullptr)));
 }
 
 template <class T>

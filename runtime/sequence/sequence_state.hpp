@@ -33,6 +33,7 @@ struct SequenceState {
     void send_programs();
 
     std::vector<std::unique_ptr<sequence::Stage>> stages;
+    sequence::Stage* begun = nullptr;                               ///< the pass that is to end
     std::vector<kernels::DeviceArray<kernels::ScalarOp>> programs;  ///< of each device
     engine::Tasks room;                                             ///< to free them
     bool sent = false;

@@ -43,10 +43,12 @@ public:
     Stage& operator=(const Stage&) = delete;
     /// Queues one worker's part. Every worker calls it. `programs`: that of all passes, in the device's memory.
     virtual void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) = 0;
+    /// Queues one worker's part of what a pass that has begun has left to do.
+    virtual void end(engine::Worker& /*worker*/, engine::Rendezvous& /*meeting*/) {}
     /// Called before its sequence is queued, on the thread that queues it.
     virtual void get_ready() {}
-    /// Adds this one to the pass before it, if both can be one.
-    virtual bool join(const std::vector<Statement>& /*statements*/, bool /*always*/) { return false; }
+    /// Adds this one to the pass before it, if both can be one; which then splits, if this one is to.
+    virtual bool join(const std::vector<Statement>& /*statements*/, bool /*always*/, bool /*splits*/) { return false; }
     /// Where it leaves sums of the products of those vectors' entries; null: it cannot.
     virtual std::shared_ptr<ProductSums> sums_of(const void* /*a*/, const void* /*b*/) { return nullptr; }
     /// How often a device's kernels may wait for those of others in it, at most (see transport::most_waits).
@@ -63,11 +65,13 @@ class PassStage final : public Stage {
 public:
     /// \throws Error(usage) for statements that are not one pass
     /// \param before  the step before it, or null
+    /// \param splits  an EndPassStage comes behind
     PassStage(std::shared_ptr<ScalarsState> scalars, const std::vector<Statement>& statements, bool always,
-              Stage* before);
+              Stage* before, bool splits = false);
 
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
-    bool join(const std::vector<Statement>& statements, bool always) override;
+    void end(engine::Worker& worker, engine::Rendezvous& meeting) override;
+    bool join(const std::vector<Statement>& statements, bool always, bool splits) override;
     std::int64_t waits() const override { return 1; }
     std::int64_t bytes() const override;
     void collect(std::vector<kernels::ScalarOp>& all) override;
@@ -116,12 +120,27 @@ private:
 
     std::shared_ptr<ScalarsState> scalars_;
     bool always_;
+    bool splits_;
     Stage* before_;
     Content content_;
-    int numbers_ = 0;                     ///< of the bank, the first ones, that the program has to do with
-    std::vector<kernels::Pass<T>> pass_;  ///< of each device
+    int numbers_ = 0;                        ///< of the bank, the first ones, that the program has to do with
+    std::vector<kernels::Pass<T>> pass_;     ///< of each device
+    std::vector<kernels::PassPlace> begun_;  ///< of each worker, between queue() and end()
     std::size_t first_op_ = 0;
     std::size_t temporaries_ = 0;  ///< that the statement which is compiled has
+};
+
+/// The end of a pass that has begun before.
+class EndPassStage final : public Stage {
+public:
+    explicit EndPassStage(Stage& begun) : begun_(begun) {}
+    void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* /*programs*/) override
+    {
+        begun_.end(worker, meeting);
+    }
+
+private:
+    Stage& begun_;  ///< of the same sequence
 };
 
 /// y = alpha A x + beta y, or with A^T.

@@ -112,8 +112,10 @@ private:
             std::future<void> done;
             std::int64_t iterations;
         };
-        // The host needs a tenth of that to queue and to hear of a block; processes agree on each.
-        const double block_seconds = s_.ghosted ? 2e-3 : 200e-6;
+        // The host needs a tenth of that to queue and to hear of a block; processes agree on each, which takes long
+        // over a slow network.
+        double block_seconds = s_.ghosted ? 2e-3 : 200e-6;
+        double agreed_seconds = std::numeric_limits<double>::infinity();  // the least that it took
         constexpr std::int64_t most = std::min<std::int64_t>(kernels::ScalarProgress::kept / 4, 1024);
         std::deque<Block> ahead;
         std::int64_t queued = 0;
@@ -145,9 +147,14 @@ private:
                 ended = found != none ? found : host_stop();
             }
             if (s_.ghosted) {
-                // What clocks and callbacks say is the first process's.
-                block = static_cast<std::int64_t>(s_.ghosted->outside->of_first(static_cast<double>(block)));
-                ended = outcome_of(static_cast<int>(s_.ghosted->outside->of_first(code_of(ended))));
+                // What clocks and callbacks say is the first process's: iterations, or less than that what ended them.
+                const auto asked = Clock::now();
+                const double said =
+                    s_.ghosted->outside->of_first(ended == none ? static_cast<double>(block) : -code_of(ended));
+                block = said > 0 ? static_cast<std::int64_t>(said) : block;
+                ended = said > 0 ? none : outcome_of(static_cast<int>(-said));
+                agreed_seconds = std::min(agreed_seconds, seconds_since(asked));
+                block_seconds = std::max(2e-3, 10 * agreed_seconds);
             }
         }
         result_.iterations = base_ + s_.scalars.iterations();

@@ -8,6 +8,7 @@
 #include "runtime/solvers/bicg.hpp"
 #include "runtime/solvers/bicgstab.hpp"
 #include "runtime/solvers/cg.hpp"
+#include "runtime/solvers/cg_pipelined.hpp"
 #include "runtime/solvers/cg_single.hpp"
 #include "runtime/solvers/cgs.hpp"
 #include "runtime/solvers/chebyshev.hpp"
@@ -41,6 +42,12 @@ const auto& methods()
                    .symmetric = true,
                    .definite = true},
                   cg_single<T>,
+                  few},
+        Method<T>{{.name = "cg_pipelined",
+                   .description = "conjugate gradients whose inner products are summed beside the product",
+                   .symmetric = true,
+                   .definite = true},
+                  cg_pipelined<T>,
                   few},
         Method<T>{{.name = "fcg",
                    .description = "conjugate gradients with a preconditioner that may change between iterations",

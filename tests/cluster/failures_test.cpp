@@ -124,6 +124,46 @@ TEST_F(ClusterFailures, InASolveAreNamedOnAll)
     expect_usable();
 }
 
+/// M = I, and fails on one process after some iterations.
+class FailingPreconditioner : public Preconditioner<double> {
+public:
+    explicit FailingPreconditioner(bool fails) : fails_(fails) {}
+    void append(Sequence& sequence, const Vec<double>& z, const Vec<double>& r) override
+    {
+        sequence.pass(z = r);
+        sequence.call([this](const DeviceCall& call) {
+            if (fails_ && call.device == 0 && ++calls_ == 7) {
+                throw Error(ErrorCode::io, "the preconditioner failed");
+            }
+        });
+    }
+    std::string name() const override { return "failing"; }
+
+private:
+    const bool fails_;
+    int calls_ = 0;
+};
+
+TEST_F(ClusterFailures, InAnIterationAreNamedOnAll)
+{
+    auto a = cluster.distribute(part.view, part.first);
+    auto x = a.make_x();
+    auto b = a.make_y();
+    b.fill(1);
+    // Those of cg_pipelined beside a sum that has begun.
+    for (const char* const method : {"cg", "cg_pipelined", "cg_pipelined"}) {
+        SCOPED_TRACE(method);
+        SolverOptions options;
+        options.method = method;
+        ClusterSolver<double> solver(a, options, std::make_shared<FailingPreconditioner>(last));
+        x.fill(0);
+        const std::string text = error_of([&] { solver.solve(b, x); });
+        expect_text(text, "process " + std::to_string(cluster.size() - 1) + " of");
+        expect_text(text, "the preconditioner failed");
+        expect_usable();
+    }
+}
+
 TEST_F(ClusterFailures, OfOtherOptionsOfASolverAreNamed)
 {
     if (cluster.size() == 1) {

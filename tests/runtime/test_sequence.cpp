@@ -169,6 +169,51 @@ TEST_P(Sequences, ManyInnerProducts)
     }
 }
 
+TEST_P(Sequences, SumsBesideProducts)
+{
+    Runtime runtime(options_for(GetParam()));
+    const auto a = poisson<double>(9);
+    auto matrix = runtime.distribute(a.view());
+    Scalars scalars(runtime);
+    const Scalar sum = scalars.make();
+    const Scalar factor = scalars.make();
+    const auto x = uploaded(matrix, random_vector<double>(a.rows, 1));
+    const Vec<double> y(matrix.make_y());
+    const Vec<double> z(matrix.make_y());
+    const Vec<double> w(matrix.make_y());
+    // The update and the sum are one pass; y is what it was when the sum began.
+    Sequence split(scalars);
+    split.pass(y = 2.0 * x);
+    split.begin_pass(sum = dot(y, x), factor = 1.0 / sum, record(sum), stop_if(scalars.make(3.0) < sum, 4));
+    split.pass_always(z = x + y);  // since the stop may act before end_pass()
+    split.multiply(matrix, x, y);
+    split.end_pass();
+    split.pass(w = factor * z);
+
+    Sequence whole(scalars);
+    whole.pass(y = 2.0 * x, sum = dot(y, x), factor = 1.0 / sum);
+    whole.run();
+    const double expected = scalars.get(sum);
+    const double expected_factor = scalars.get(factor);
+    EXPECT_NEAR(expected, 2 * dot(x.vector(), x.vector()), 1e-9);
+    for (int times = 0; times < 3; ++times) {
+        scalars.set(sum, 0);
+        scalars.restart();
+        w.vector().fill(0);
+        split.run();
+        EXPECT_EQ(scalars.get(sum), expected);
+        EXPECT_EQ(scalars.get(factor), expected_factor);
+        EXPECT_EQ(scalars.iterations(), 1);
+        EXPECT_EQ(scalars.outcome(), 4);
+        EXPECT_EQ(dot(w.vector(), w.vector()), 0);  // not done after the stop
+        EXPECT_NEAR(dot(z.vector(), z.vector()), 4.5 * expected, 1e-9);
+    }
+    // Nothing is summed once it has stopped.
+    scalars.set(sum, 7);
+    split.run();
+    EXPECT_EQ(scalars.get(sum), 7);
+}
+
 TEST_P(Sequences, LongRunsAreSeveralJobs)
 {
     Runtime runtime(options_for(GetParam()));
@@ -211,6 +256,16 @@ TEST_P(Sequences, WrongUseIsNamed)
         },
         Error);
     EXPECT_THROW(Scalars(runtime, 1), Error);
+    Scalars others(runtime);
+    const Scalar sum = others.make();
+    Sequence split(others);
+    EXPECT_THROW(split.end_pass(), Error);
+    split.begin_pass(sum = dot(x, x));
+    EXPECT_THROW(split.begin_pass(sum = dot(x, x)), Error);
+    EXPECT_THROW(split.pass(sum = dot(x, x)), Error);
+    EXPECT_THROW(split.run(), Error);
+    split.end_pass();
+    EXPECT_NO_THROW(split.run());
     EXPECT_THROW(Vec<double>(DistributedVector<double>()), Error);
 }
 

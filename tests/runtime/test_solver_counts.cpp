@@ -186,7 +186,7 @@ TEST_P(SolverCounts, AreThoseOfTextbooks)
     {
         const Problem s = problem(poisson<double>(8));
         const int count = textbook_cg(s);
-        for (const char* const method : {"cg", "cg_single", "fcg", "bicg"}) {
+        for (const char* const method : {"cg", "cg_single", "cg_pipelined", "fcg", "bicg"}) {
             solve(s, method, count);
         }
         solve(s, "minres", least_residual(s));

@@ -11,11 +11,15 @@ namespace rmsp::kernels::cuda {
 
 inline constexpr int pass_threads = 256;
 
-/// Leaves what this device found in every other's lines and adds what they left here, in the order of the devices. By
-/// pass_threads threads; `total` is in shared memory.
-__device__ __forceinline__ void add_devices(double* total, int dots, const PassPlace& place)
+/// Where a device keeps its own sums between a kernel that sends them and the one that waits for those of the others.
+__device__ __forceinline__ double* own_sums(const PassPlace& place)
 {
-    __shared__ double from[most_pass_devices * most_pass_dots];
+    return reinterpret_cast<double*>(static_cast<char*>(place.workspace) + 64);
+}
+
+/// Leaves what this device found in every other's lines. By pass_threads threads; `total` is in shared memory.
+__device__ __forceinline__ void send_sums(const double* total, int dots, const PassPlace& place)
+{
     const auto tag = static_cast<std::uint32_t>(place.epoch);
     const int words = place.devices * most_pass_dots;
     for (int i = static_cast<int>(threadIdx.x); i < words; i += pass_threads) {
@@ -27,6 +31,15 @@ __device__ __forceinline__ void add_devices(double* total, int dots, const PassP
             store_line(static_cast<Line*>(place.lines_out[other]) + place.device * most_pass_dots + d, line);
         }
     }
+}
+
+/// Adds what the others leave in the lines here, in the order of the devices. By pass_threads threads; `total` is in
+/// shared memory.
+__device__ __forceinline__ void add_devices(double* total, int dots, const PassPlace& place)
+{
+    __shared__ double from[most_pass_devices * most_pass_dots];
+    const auto tag = static_cast<std::uint32_t>(place.epoch);
+    const int words = place.devices * most_pass_dots;
     // A look at the host's memory takes about as long as a thousand at a line.
     constexpr unsigned looks_between = 1u << 12;
     for (int i = static_cast<int>(threadIdx.x); i < words; i += pass_threads) {
@@ -143,7 +156,18 @@ __device__ __forceinline__ void finish_sums(const double (&sums)[Dots > 0 ? Dots
         }
         return;
     }
+    if (place.sums == PassSums::sent) {
+        send_sums(total, dots, place);
+        if (static_cast<int>(threadIdx.x) < dots) {
+            own_sums(place)[threadIdx.x] = total[threadIdx.x];
+        }
+        if (threadIdx.x == 0) {
+            *finished = 0;
+        }
+        return;
+    }
     if (place.sums == PassSums::lines && dots > 0) {
+        send_sums(total, dots, place);
         add_devices(total, dots, place);
     }
     if (threadIdx.x == 0) {

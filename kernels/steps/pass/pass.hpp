@@ -63,6 +63,7 @@ enum class PassSums : std::uint8_t {
     alone,  ///< one device
     lines,  ///< through lines in each other's memory, inside the kernel
     left,   ///< each device leaves its sums in PassPlace::left for finish_pass(), which adds them
+    sent,   ///< through such lines; the kernel fills those of the others, finish_pass() waits for its own and adds
 };
 
 inline constexpr int most_pass_devices = 32;
@@ -93,7 +94,7 @@ struct PassPlace {
 
 template <class T>
 struct Passes {
-    /// Queues a pass. With PassSums::left its program is left to finish_pass().
+    /// Queues a pass. With PassSums::left and sent its program is left to finish_pass().
     void (*run_pass)(const Pass<T>& pass, const PassPlace& place, const Context& context) = nullptr;
     /// Queues what is left to do once the sums of all devices are there: adds them in the order of the devices, and
     /// runs the program. `pass`: as run_pass() had it.

@@ -184,6 +184,22 @@ __global__ void finish_kernel(const DotPlaces places, int dots, bool always, con
     run_program(place.bank, place.progress, place.program, place.ops);
 }
 
+/// For sums that pass_kernel() has sent.
+__global__ void __launch_bounds__(threads)
+    finish_sent_kernel(const DotPlaces places, int dots, bool always, const __grid_constant__ PassPlace place)
+{
+    if (place.bank[scalar_stopped] != 0 && !always) {
+        return;
+    }
+    __shared__ double total[most_pass_dots];
+    if (static_cast<int>(threadIdx.x) < dots) {
+        total[threadIdx.x] = own_sums(place)[threadIdx.x];
+    }
+    __syncthreads();
+    add_devices(total, dots, place);
+    run_with_sums(total, dots, places.into, place);
+}
+
 template <class T, int Updates, int Dots>
 void launch(const Pass<T>& pass, const PassPlace& place, const Context& context)
 {
@@ -247,12 +263,17 @@ void load()
     }
     cudaFuncAttributes attributes{};
     check(cudaFuncGetAttributes(&attributes, finish_kernel<T>), "cudaFuncGetAttributes");
+    check(cudaFuncGetAttributes(&attributes, finish_sent_kernel), "cudaFuncGetAttributes");
 }
 
 template <class T>
 void finish_pass(const Pass<T>& pass, const PassPlace& place, const Context& context)
 {
-    finish_kernel<T><<<1, 1, 0, stream_of(context)>>>(places_of(pass), pass.dots, pass.always, place);
+    if (place.sums == PassSums::sent) {
+        finish_sent_kernel<<<1, threads, 0, stream_of(context)>>>(places_of(pass), pass.dots, pass.always, place);
+    } else {
+        finish_kernel<T><<<1, 1, 0, stream_of(context)>>>(places_of(pass), pass.dots, pass.always, place);
+    }
     RMSP_CUDA_CHECK_LAUNCH("finish_pass");
 }
 
