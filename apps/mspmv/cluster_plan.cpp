@@ -70,12 +70,15 @@ ClusterStep step_of(const Plan& plan, const NodeProduct& node, const ExchangeMod
     const double product = std::max(multiplied - with_ghosts + inside, moved + messages + handed_over) + with_ghosts;
     const double vectors = node.gbs > 0 ? cluster.vector_bytes * own_rows / (node.gbs * 1e9) : 0;
     const double sums = nodes > 1 ? cluster.sums : 0;
+    const double beside = nodes > 1 ? cluster.sums_beside : 0;
     const double sum_latency = network.latency_us * 1e-6 * std::ceil(std::log2(nodes));
     step.bytes_seconds = cluster.products * multiplied + vectors;
     step.exchange_seconds = cluster.products * moved;
     step.latency_seconds = cluster.products * messages + sums * sum_latency;
     step.launch_seconds = cluster.products * std::max(inside, handed_over) + sums * assumed.launch_seconds;
-    step.seconds = cluster.products * product + vectors + sums * (sum_latency + assumed.launch_seconds);
+    const double sum_seconds = sum_latency + assumed.launch_seconds;
+    step.seconds = cluster.products * product + vectors + (sums - beside) * sum_seconds +
+                   beside * std::max(0.0, sum_seconds - product);
     const std::array<std::pair<double, const char*>, 4> parts{{{step.bytes_seconds, "bytes"},
                                                                {step.exchange_seconds, "exchange"},
                                                                {step.latency_seconds, "latency"},

@@ -20,8 +20,10 @@ namespace {
 
 struct Counters : Processes {
     void sum(std::span<double> /*numbers*/) override { ++sums; }
+    void begin_sum(std::span<double> /*numbers*/) override { ++sums_beside; }
     double of_first(double value) override { return value; }
     std::int64_t sums = 0;
+    std::int64_t sums_beside = 0;
 };
 
 /// Of one entry, which its own process is asked for.
@@ -73,6 +75,7 @@ StepCounts count(const Config& config, double nonzeros_a_row)
         std::int64_t iterations = 0;
         std::int64_t products = 0;
         std::int64_t sums = 0;
+        std::int64_t sums_beside = 0;
         double bytes = 0;
     };
     const auto run = [&](const auto& of, std::int64_t iterations) {
@@ -89,15 +92,20 @@ StepCounts count(const Config& config, double nonzeros_a_row)
             b[i] = static_cast<T>(static_cast<double>(i * 7919 % 2001) / 1000.0 - 1.0);
         }
         std::vector<T> x(b.size());
-        const Run before{0, echo->products, counters->sums};
+        const Run before{0, echo->products, counters->sums, counters->sums_beside};
         const SolveResult result = solver.solve(b.data(), x.data());
         return Run{result.iterations, echo->products - before.products, counters->sums - before.sums,
-                   result.iteration_bytes};
+                   counters->sums_beside - before.sums_beside, result.iteration_bytes};
     };
-    // What comes before and after the iterations cancels out; restarted methods do whole turns.
-    const std::int64_t turn = std::max<std::int64_t>(4, config.solver.method == "gmres" ? config.solver.restart : 12);
-    const Run few = run(matrix, turn);
-    const Run more = run(matrix, 2 * turn);
+    // What comes before and after the iterations cancels out; methods whose iterations differ do whole turns.
+    const auto infos = list_solvers();
+    const auto info = std::find_if(infos.begin(), infos.end(),
+                                   [&](const SolverInfo& row) { return row.name == config.solver.method; });
+    const std::int64_t turn = config.solver.method == "gmres"
+                                  ? std::max<std::int64_t>(4, config.solver.restart)
+                                  : std::max<std::int64_t>(12, info == infos.end() ? 1 : info->turn);
+    const Run few = run(matrix, 0);
+    const Run more = run(matrix, turn);
     if (few.iterations == more.iterations) {
         throw Error(ErrorCode::usage,
                     fmt::format("{} with {}: an iteration cannot be counted, since it ended after {} on a stencil",
@@ -106,7 +114,8 @@ StepCounts count(const Config& config, double nonzeros_a_row)
     const auto iterations = static_cast<double>(more.iterations - few.iterations);
     StepCounts counts;
     counts.products = static_cast<double>(more.products - few.products) / iterations;
-    counts.sums = static_cast<double>(more.sums - few.sums) / iterations;
+    counts.sums_beside = static_cast<double>(more.sums_beside - few.sums_beside) / iterations;
+    counts.sums = static_cast<double>(more.sums - few.sums) / iterations + counts.sums_beside;
     // Without what the added column moves.
     counts.vector_bytes =
         std::max(0.0, run(matrix.own(), turn).bytes - counts.products * static_cast<double>(product.bytes())) /

@@ -8,6 +8,7 @@ namespace rmsp::mspmv {
 struct StepCounts {
     double products = 1;      ///< with A or A^T, each an exchange
     double sums = 0;          ///< over all nodes
+    double sums_beside = 0;   ///< of these, what goes on beside a product
     double vector_bytes = 0;  ///< read and written besides the products, for each row: vectors and preconditioner
 };
 

@@ -357,6 +357,7 @@ private:
         cluster.step = solves ? "iteration of " + config_.solver.method : "product";
         cluster.products = counts.products;
         cluster.sums = counts.sums;
+        cluster.sums_beside = counts.sums_beside;
         cluster.vector_bytes = counts.vector_bytes;
         predict_cluster(plan, exchange);
     }

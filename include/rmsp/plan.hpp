@@ -90,6 +90,7 @@ struct ClusterPlan {
     std::string step;                 ///< "product", "iteration of cg"
     double products = 0;              ///< in a step
     double sums = 0;                  ///< over all nodes, in a step
+    double sums_beside = 0;           ///< of these, what goes on beside a product
     double vector_bytes = 0;          ///< that a step moves besides products, for each row
     double rows = 0;                  ///< of the whole matrix; the plan has a node's
     double cols = 0;                  ///< likewise

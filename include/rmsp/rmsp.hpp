@@ -29,5 +29,6 @@
 #include <rmsp/solver.hpp>
 #include <rmsp/spgemm.hpp>
 #include <rmsp/topology.hpp>
+#include <rmsp/transfer.hpp>
 #include <rmsp/vector_operations.hpp>
 #include <rmsp/version.hpp>

@@ -42,6 +42,7 @@ struct SolverInfo {
     bool transposed = false;       ///< multiplies by A^T, and the preconditioner's transpose, as well
     bool rectangular = false;      ///< minimises |b - A x| of matrices that need not be square
     bool flexible = false;         ///< takes a preconditioner that differs from one iteration to the next
+    int turn = 1;                  ///< after so many iterations vectors are replaced by what they stand for; 1: never
 };
 /// All methods. The names are those of SolverOptions::method. \throws std::bad_alloc in the first call
 RMSP_API std::span<const SolverInfo> list_solvers();

@@ -67,10 +67,11 @@ std::string cluster_text(const ClusterPlan& cluster)
         fmt::format("at most {} entries of x to a node for a product, in {} message{}: {}", counted(planned.ghosts),
                     counted(planned.messages), std::llround(planned.messages) == 1 ? "" : "s", cluster.counted));
     if (solves) {
-        out +=
-            text::wrapped("  iteration   ", fmt::format("{:.3g} products, {:.3g} sums over all nodes, {:.4g} bytes a "
-                                                        "row of vectors and preconditioner",
-                                                        cluster.products, cluster.sums, cluster.vector_bytes));
+        out += text::wrapped("  iteration   ",
+                             fmt::format("{:.3g} products, {:.3g} sums over all nodes{}, {:.4g} bytes "
+                                         "a row of vectors and preconditioner",
+                                         cluster.products, cluster.sums, cluster.sums_beside > 0 ? " beside them" : "",
+                                         cluster.vector_bytes));
     }
     if (!(planned.seconds > 0)) {
         return out + text::wrapped("  predicted   ", "nothing: the bandwidth of the nodes' devices is not known");

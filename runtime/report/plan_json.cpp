@@ -37,6 +37,7 @@ Json cluster_json(const ClusterPlan& c)
             {"step", c.step},
             {"products", c.products},
             {"sums", c.sums},
+            {"sums_beside", c.sums_beside},
             {"vector_bytes", c.vector_bytes},
             {"rows", c.rows},
             {"cols", c.cols},

@@ -39,10 +39,11 @@ public:
     {
         SolveResult& result = result_;
         // What is reached by a recurrence is checked; where the truth differs, the method begins again from there. So
-        // do methods that have only lost the vectors that they project on.
+        // do methods that have only lost the vectors that they project on, or replace theirs now and then since they
+        // get lost.
         constexpr int most_restarts = 20;
         const SolverInfo& info = s_.method.info;
-        const bool may_be_lost = !info.symmetric && !info.definite && !info.rectangular;
+        const bool may_be_lost = (!info.symmetric && !info.definite && !info.rectangular) || info.turn > 1;
         for (double before = std::numeric_limits<double>::infinity();; ++result.restarts) {
             start();
             Outcome outcome = outcome_of(s_.scalars.outcome());
@@ -59,9 +60,9 @@ public:
                 break;
             }
             if (result.restarts == most_restarts || !(miss < 0.9 * before)) {
-                result.outcome = !std::isfinite(result.true_residual) ? Outcome::not_finite
-                                 : lost                               ? Outcome::breakdown
-                                                                      : Outcome::stagnation;
+                result.outcome = !std::isfinite(result.true_residual)                     ? Outcome::not_finite
+                                 : lost && (!info.definite || result.iterations == base_) ? Outcome::breakdown
+                                                                                          : Outcome::stagnation;
                 break;
             }
             before = miss;

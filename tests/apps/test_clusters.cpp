@@ -113,6 +113,12 @@ TEST(Clusters, CountTheSumsOfSolvers)
     // Doubles of a row in the passes, as Sequence::bytes() counts them: p; r, q and r; r; x, r, p, x and p.
     EXPECT_EQ(cg["vector_bytes"], 80);
     EXPECT_EQ(sums("cg_single")["sums"], 1);
+    EXPECT_EQ(sums("cg_single")["sums_beside"], 0);
+    // Four products more in each turn of 50.
+    const Json pipelined = sums("cg_pipelined");
+    EXPECT_EQ(pipelined["sums"], 1);
+    EXPECT_EQ(pipelined["sums_beside"], 1);
+    EXPECT_NEAR(pipelined["products"], 1.08, 1e-9);
     EXPECT_EQ(sums("bicgstab")["products"], 2);
     // Latency counts with the logarithm of the nodes, and one product's messages.
     const Json& step = cg["planned"];
