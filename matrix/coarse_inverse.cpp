@@ -78,8 +78,9 @@ void add_projection(Vector& dense, const std::vector<Vector>& vectors, double fa
     }
 }
 
-/// Whether x^T A x has both signs, by more than rounding, of a matrix of few rows; of a larger one it is not found out.
-bool is_indefinite(const Vector& dense, std::int64_t rows, double largest)
+/// Whether x^T A x has another sign than `sign`, by more than rounding, of a matrix of few rows; of a larger one it is
+/// not found out. \param sign  0: that of the first diagonal entry
+bool is_indefinite(const Vector& dense, std::int64_t rows, double largest, double sign)
 {
     constexpr std::int64_t most_rows = 1024;
     constexpr double rounding = 1e-8;
@@ -87,11 +88,12 @@ bool is_indefinite(const Vector& dense, std::int64_t rows, double largest)
     if (rows == 0 || rows > most_rows) {
         return false;
     }
-    const double sign = dense.front() < 0 ? -1 : 1;
+    const double expected = (sign != 0 ? sign : dense.front()) < 0 ? -1 : 1;
     Vector symmetric(n * n);
     for (std::size_t j = 0; j < n; ++j) {
         for (std::size_t i = 0; i < n; ++i) {
-            symmetric[j * n + i] = sign * (dense[j * n + i] + dense[i * n + j]) / 2 + (i == j ? rounding * largest : 0);
+            symmetric[j * n + i] =
+                expected * (dense[j * n + i] + dense[i * n + j]) / 2 + (i == j ? rounding * largest : 0);
         }
     }
     Vector unused(n, 0.0);
@@ -101,7 +103,7 @@ bool is_indefinite(const Vector& dense, std::int64_t rows, double largest)
 }  // namespace
 
 template <class T>
-CsrMatrix<T> coarse_inverse(const CsrView<T>& a, const NearNullspace& near_nullspace, std::string& note)
+CsrMatrix<T> coarse_inverse(const CsrView<T>& a, const NearNullspace& near_nullspace, double sign, std::string& note)
 {
     if (a.rows != a.cols) {
         throw Error(ErrorCode::usage, fmt::format("a matrix of {} x {} has no inverse", a.rows, a.cols));
@@ -136,7 +138,7 @@ CsrMatrix<T> coarse_inverse(const CsrView<T>& a, const NearNullspace& near_nulls
             "zero, left out of its inverse",
             null.size(), null.size() == 1 ? " is" : "s are");
     }
-    const bool indefinite = is_indefinite(dense, a.rows, largest);
+    const bool indefinite = is_indefinite(dense, a.rows, largest, sign);
     Vector inverse(n * n);
     double shift = 0;
     for (Vector work = dense; !invert(work, a.rows, inverse); work = dense) {
@@ -176,7 +178,8 @@ CsrMatrix<T> coarse_inverse(const CsrView<T>& a, const NearNullspace& near_nulls
     return out;
 }
 
-#define RMSP_INSTANTIATE(T) template CsrMatrix<T> coarse_inverse(const CsrView<T>&, const NearNullspace&, std::string&);
+#define RMSP_INSTANTIATE(T) \
+    template CsrMatrix<T> coarse_inverse(const CsrView<T>&, const NearNullspace&, double, std::string&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::matrix

@@ -162,58 +162,27 @@ Coarsening coarser_pmis(const Graph& depends, const Coarsening& first)
 Coarsening aggregates(const Graph& graph)
 {
     const std::int64_t rows = graph.rows();
-    auto state = filled<std::uint8_t>(rows, undecided);
-    // State, then random bits, then the row's number: the largest key within two steps says what becomes of a row.
-    const auto key = [&](std::int64_t row) {
-        return std::uint64_t{state[static_cast<std::size_t>(row)]} << 62U | hashed(row) >> 34U << 31U |
-               static_cast<std::uint64_t>(row);
-    };
-    constexpr std::uint64_t row_bits = (std::uint64_t{1} << 31U) - 1;
+    // A row becomes a root unless a row before it, one or two steps away, is one: each marks its neighbours.
+    Coarsening out{filled<std::int32_t>(rows, -1), 0};
+    auto taken = filled<std::uint8_t>(rows, 0);
+    const auto is_taken = [&](std::int32_t row) { return taken[static_cast<std::size_t>(row)] != 0; };
     for (std::int64_t row = 0; row < rows; ++row) {
-        if (graph.neighbours(row).empty()) {
-            state[static_cast<std::size_t>(row)] = fine;
+        const auto near = graph.neighbours(row);
+        if (near.empty() || is_taken(static_cast<std::int32_t>(row)) ||
+            std::any_of(near.begin(), near.end(), is_taken)) {
+            continue;
         }
+        taken[static_cast<std::size_t>(row)] = 1;
+        for (const std::int32_t other : near) {
+            taken[static_cast<std::size_t>(other)] = 1;
+        }
+        out.number[static_cast<std::size_t>(row)] = static_cast<std::int32_t>(out.count++);
     }
-    HostVector<std::uint64_t> here(static_cast<std::size_t>(rows));
-    HostVector<std::uint64_t> around(static_cast<std::size_t>(rows));
-    bool open = true;
-    while (open) {
-        // What is fine does not stand in the way: its key is the least.
-        for_each_row(rows, [&](std::int64_t row) {
-            here[static_cast<std::size_t>(row)] = state[static_cast<std::size_t>(row)] == fine ? 0 : key(row) + 1;
-        });
-        for (int step = 0; step < 2; ++step) {
-            for_each_row(rows, [&](std::int64_t row) {
-                std::uint64_t largest = here[static_cast<std::size_t>(row)];
-                for (const std::int32_t other : graph.neighbours(row)) {
-                    largest = std::max(largest, here[static_cast<std::size_t>(other)]);
-                }
-                around[static_cast<std::size_t>(row)] = largest;
-            });
-            std::swap(here, around);
-        }
-        open = false;
-        for (std::int64_t row = 0; row < rows; ++row) {
-            std::uint8_t& own = state[static_cast<std::size_t>(row)];
-            if (own != undecided) {
-                continue;
-            }
-            const std::uint64_t largest = here[static_cast<std::size_t>(row)] - 1;
-            if (largest >> 62U == coarse) {
-                own = fine;
-            } else if (static_cast<std::int64_t>(largest & row_bits) == row) {
-                own = coarse;
-            } else {
-                open = true;
-            }
-        }
-    }
-    Coarsening out = numbered(state);
     // Neighbours of a root have no other one: roots are three steps apart.
     HostVector<std::int32_t> joined = out.number;
     for_each_row(rows, [&](std::int64_t row) {
         for (const std::int32_t other : graph.neighbours(row)) {
-            if (out.number[static_cast<std::size_t>(row)] < 0 && state[static_cast<std::size_t>(other)] == coarse) {
+            if (out.number[static_cast<std::size_t>(row)] < 0 && out.number[static_cast<std::size_t>(other)] >= 0) {
                 joined[static_cast<std::size_t>(row)] = out.number[static_cast<std::size_t>(other)];
             }
         }

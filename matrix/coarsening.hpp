@@ -6,8 +6,8 @@
 
 #include "matrix/strength.hpp"
 
-/// Which rows a coarser matrix has. Parallel; what comes out depends on the graph alone, not on threads or devices:
-/// what is random is a hash of a row's number.
+/// Which rows a coarser matrix has. What comes out depends on the graph alone, not on threads or devices: what is
+/// random is a hash of a row's number.
 namespace rmsp::matrix {
 
 /// Rows that stay, or groups of rows that become one.
@@ -29,10 +29,12 @@ Coarsening pmis(const Graph& depends);
 /// as pmis()
 Coarsening coarser_pmis(const Graph& depends, const Coarsening& first);
 
-/// Aggregates: rows that are at least three steps apart become roots, as many as there can be; their neighbours join
-/// them, and then the neighbours of these. Rows without an edge have no aggregate. (MIS(2) of Bell, Dalton, Olson:
-/// Exposing fine-grained parallelism in algebraic multigrid methods, SIAM J. Sci. Comput. 34, 2012)
-/// \param graph  with an edge in both directions or none (symmetrised())
+/// Aggregates: each row in turn becomes a root that is at least three steps from those before it; their neighbours join
+/// them, and then the neighbours of these, each the aggregate of most of its own. Rows without an edge have no
+/// aggregate. In the order of the rows aggregates lie as closely as a grid's lines let them; by random numbers they
+/// would be larger and take more iterations. (Vanek, Mandel, Brezina: Algebraic multigrid by smoothed aggregation,
+/// Computing 56, 1996, algorithm 5.1) One thread chooses the roots, in one pass. \param graph  with an edge in both
+/// directions or none (symmetrised())
 Coarsening aggregates(const Graph& graph);
 
 }  // namespace rmsp::matrix

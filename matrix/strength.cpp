@@ -39,56 +39,68 @@ template <class T>
 HostVector<std::uint8_t> strong_entries(const CsrView<T>& a, Strength kind, double threshold)
 {
     check(a, threshold);
-    HostVector<std::uint8_t> strong(static_cast<std::size_t>(a.nnz));
+    HostVector<std::uint8_t> marks(static_cast<std::size_t>(a.nnz));
     HostVector<double> diagonal(static_cast<std::size_t>(a.rows));
+    HostVector<double> largest(static_cast<std::size_t>(a.rows));
+    const auto of = [](const HostVector<double>& rows, std::int64_t row) {
+        return rows[static_cast<std::size_t>(row)];
+    };
     a.col_idx.visit([&](const auto* columns) {
+        // How much an entry counts: of the classical measure, as far as its sign is not the diagonal's.
+        const auto weight = [&](std::int64_t row, std::int64_t k) {
+            const double value{a.values[k]};
+            return columns[k] == row || !std::isfinite(value) ? 0.0
+                   : kind == Strength::symmetric              ? std::fabs(value)
+                   : of(diagonal, row) < 0                    ? value
+                                                              : -value;
+        };
         for_each_row(a.rows, [&](std::int64_t row) {
             double found = 0;
             for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
                 found = columns[k] == row ? double{a.values[k]} : found;
             }
             diagonal[static_cast<std::size_t>(row)] = found;
-        });
-        for_each_row(a.rows, [&](std::int64_t row) {
-            const std::int64_t begin = a.row_ptr[row];
-            const std::int64_t end = a.row_ptr[row + 1];
-            const double own = diagonal[static_cast<std::size_t>(row)];
-            // How much an entry counts: of the classical measure, as far as its sign is not the diagonal's.
-            const auto weight = [&](std::int64_t k) {
-                const double value{a.values[k]};
-                return columns[k] == row || !std::isfinite(value) ? 0.0
-                       : kind == Strength::symmetric              ? std::fabs(value)
-                       : own < 0                                  ? value
-                                                                  : -value;
-            };
-            double largest = 0;
-            for (std::int64_t k = begin; k < end; ++k) {
-                largest = std::max(largest, weight(k));
+            double most = 0;
+            for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
+                most = std::max(most, weight(row, k));
             }
-            for (std::int64_t k = begin; k < end; ++k) {
-                const double w = weight(k);
-                const double least =
-                    kind == Strength::classical
-                        ? threshold * largest
-                        : threshold * std::sqrt(std::fabs(own * diagonal[static_cast<std::size_t>(columns[k])]));
-                strong[static_cast<std::size_t>(k)] = w > 0 && w >= least ? 1 : 0;
+            largest[static_cast<std::size_t>(row)] = most;
+        });
+        const auto judged = [&](std::int64_t row, std::int64_t k) {
+            const double w = weight(row, k);
+            if (!(w > 0)) {
+                return mark::weak;
+            }
+            if (kind == Strength::classical) {
+                return w >= threshold * of(largest, row) ? mark::strong : mark::weak;
+            }
+            const std::int64_t column = columns[k];
+            const double own = share_of_largest * of(largest, row);
+            const bool counts = w >= threshold * std::sqrt(std::fabs(of(diagonal, row) * of(diagonal, column)));
+            return counts || w >= std::max(own, share_of_largest * of(largest, column)) ? mark::strong
+                   : w >= own                                                           ? mark::one_sided
+                                                                                        : mark::weak;
+        };
+        for_each_row(a.rows, [&](std::int64_t row) {
+            for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
+                marks[static_cast<std::size_t>(k)] = judged(row, k);
             }
         });
     });
-    return strong;
+    return marks;
 }
 
 template <class T>
-Graph strong_graph(const CsrView<T>& a, std::span<const std::uint8_t> strong)
+Graph strong_graph(const CsrView<T>& a, std::span<const std::uint8_t> marks)
 {
     Graph graph;
     graph.row_ptr.resize(static_cast<std::size_t>(a.rows) + 1);
     graph.row_ptr[0] = 0;
-    const auto mark = [&](std::int64_t k) { return strong[static_cast<std::size_t>(k)]; };
+    const auto counts = [&](std::int64_t k) { return marks[static_cast<std::size_t>(k)] == mark::strong; };
     for_each_row(a.rows, [&](std::int64_t row) {
         std::int64_t count = 0;
         for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
-            count += mark(k);
+            count += counts(k) ? 1 : 0;
         }
         graph.row_ptr[static_cast<std::size_t>(row) + 1] = count;
     });
@@ -97,7 +109,7 @@ Graph strong_graph(const CsrView<T>& a, std::span<const std::uint8_t> strong)
     for_each_row(a.rows, [&](std::int64_t row) {
         auto to = static_cast<std::size_t>(graph.row_ptr[static_cast<std::size_t>(row)]);
         for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
-            if (mark(k) != 0) {
+            if (counts(k)) {
                 graph.col_idx[to++] = static_cast<std::int32_t>(a.col_idx[k]);
             }
         }

@@ -29,20 +29,34 @@ enum class Strength : std::uint8_t {
     /// |a_ij| >= threshold times the largest such entry of the row, among those whose sign is not the diagonal's.
     /// (Ruge, Stueben: Algebraic multigrid, in Multigrid Methods, SIAM 1987)
     classical,
-    /// a_ij^2 >= threshold^2 |a_ii a_jj|. (Vanek, Mandel, Brezina: Algebraic multigrid by smoothed aggregation,
+    /// a_ij^2 >= threshold^2 |a_ii a_jj| (Vanek, Mandel, Brezina: Algebraic multigrid by smoothed aggregation,
     /// Computing
-    /// 56, 1996)
+    /// 56, 1996), or |a_ij| >= share_of_largest times the largest entry beside the diagonal of both row i and row j:
+    /// where a row has many entries alike, as in the Laplacian of a graph, each is small beside the diagonal.
     symmetric,
 };
 
-/// 1 for each entry of A that is strong, else 0; the diagonal is 0, and what is zero or not finite. Parallel.
+/// Of the largest entry beside the diagonal: what the symmetric measure counts whatever the diagonal is.
+inline constexpr double share_of_largest = 0.25;
+
+/// What becomes of an entry.
+namespace mark {
+inline constexpr std::uint8_t weak = 0;
+inline constexpr std::uint8_t strong = 1;
+/// Symmetric measure: large beside the others of its own row, not beside those of its column's row. It joins no
+/// aggregates, but the smoothing of P needs it: at a jump of coefficients, rows of the low side depend on the high
+/// side.
+inline constexpr std::uint8_t one_sided = 2;
+}  // namespace mark
+
+/// A mark for each entry of A; the diagonal is weak, and what is zero or not finite. Parallel.
 /// \throws Error(usage) if A is not square or has 2^31 rows, or unless 0 <= threshold <= 1
 template <class T>
 HostVector<std::uint8_t> strong_entries(const CsrView<T>& a, Strength kind, double threshold);
 
-/// The strong entries alone.
+/// The entries marked strong alone.
 template <class T>
-Graph strong_graph(const CsrView<T>& a, std::span<const std::uint8_t> strong);
+Graph strong_graph(const CsrView<T>& a, std::span<const std::uint8_t> marks);
 
 /// An edge in both directions wherever the graph has one.
 Graph symmetrised(const Graph& graph);

@@ -69,7 +69,7 @@ public:
 /// Of amg and sa-amg (docs/multigrid.md).
 struct MultigridOptions {
     /// From which share on an entry is strong, 0 to 1. Below 0: 0.25; of sa-amg 0.08, half of that on each further
-    /// level, and 0 where coarsening stalls with it.
+    /// level. sa-amg also counts what is a quarter of the largest entry beside the diagonal of both its rows.
     double threshold = -1;
     /// "auto", the first one. amg: "extended" or "direct"; sa-amg: "smoothed" or "tentative", which is plain
     /// aggregation.

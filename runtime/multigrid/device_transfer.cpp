@@ -70,7 +70,9 @@ public:
             } else if (kernels::is_symmetric(a.rows, a.row_ptr, a.col_idx, own.strong.data(), context)) {
                 coarse_rows_ =
                     kernels::aggregates(a.rows, a.row_ptr, a.col_idx, own.strong.data(), own.number.data(), context);
-                make_tentative(worker, context, near);
+                if (coarse_rows_ >= 0) {
+                    make_tentative(worker, context, near);
+                }
             } else {
                 coarse_rows_ = -1;
             }

@@ -188,21 +188,11 @@ template <class T>
 std::unique_ptr<Transfer<T>> Hierarchy<T>::make_transfer(std::size_t number)
 {
     const auto& a = MatrixAccess::state(levels_[number].a);
-    const auto made = [&](const Coarsener& how) {
-        auto transfer = device_transfer<T>(a, how);
-        if (!transfer || !make(*transfer, number)) {
-            transfer = host_transfer<T>(a, how);
-            make(*transfer, number);
-        }
-        return transfer;
-    };
-    Coarsener how = coarsener(number);
-    auto transfer = made(how);
-    // Of a row with many entries alike, as of 27 points, none is strong beside the diagonal: then all are.
-    if (!stalled_.empty() && method_ == Method::aggregation && options_.threshold < 0) {
-        stalled_.clear();
-        how.threshold = 0;
-        transfer = made(how);
+    const Coarsener how = coarsener(number);
+    auto transfer = device_transfer<T>(a, how);
+    if (!transfer || !make(*transfer, number)) {
+        transfer = host_transfer<T>(a, how);
+        make(*transfer, number);
     }
     return transfer;
 }
@@ -275,9 +265,27 @@ void Hierarchy<T>::finish()
     }
     const CsrMatrix<T> last = download(levels_.back().a);
     timed("coarse inverse", [&] {
-        const CsrMatrix<T> inverse = matrix::coarse_inverse(last.view(), near_nullspace_, inverse_note_);
+        const CsrMatrix<T> inverse =
+            matrix::coarse_inverse(last.view(), near_nullspace_, sign_before_last(), inverse_note_);
         inverse_ = distributed::distribute_like(state(levels_.back().a), inverse.view());
     });
+}
+
+/// Of the diagonal of the matrix from which the last one was made, as far as its entries agree; 0: there is none.
+template <class T>
+double Hierarchy<T>::sign_before_last() const
+{
+    if (levels_.size() < 2) {
+        return 0;
+    }
+    const DistributedMatrix<T>& a = levels_[levels_.size() - 2].a;
+    std::vector<T> diagonal(static_cast<std::size_t>(a.rows()));
+    a.diagonal().download(diagonal.data());
+    double sum = 0;
+    for (const T entry : diagonal) {
+        sum += static_cast<double>(entry > 0) - static_cast<double>(entry < 0);
+    }
+    return sum;
 }
 
 template <class T>
@@ -335,7 +343,8 @@ void Hierarchy<T>::renew()
     if (inverse_) {
         const CsrMatrix<T> last = download(levels_.back().a);
         timed("coarse inverse", [&] {
-            const CsrMatrix<T> inverse = matrix::coarse_inverse(last.view(), near_nullspace_, inverse_note_);
+            const CsrMatrix<T> inverse =
+                matrix::coarse_inverse(last.view(), near_nullspace_, sign_before_last(), inverse_note_);
             distributed::update_values(MatrixAccess::state(*inverse_), inverse.values.data());
         });
     }

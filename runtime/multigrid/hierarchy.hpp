@@ -77,6 +77,7 @@ private:
     void renew_transfer(Level<T>& level);
     TripleProduct<T> product(const Level<T>& level) const;
     void finish();
+    double sign_before_last() const;
     void make_vectors();
     void describe(double seconds);
 

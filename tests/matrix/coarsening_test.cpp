@@ -35,6 +35,18 @@ TEST(Strength, ByHand)
                 ElementsAre(0, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 1, 1));
 }
 
+TEST(Strength, OfLargeEntriesBesideALargerDiagonal)
+{
+    const auto a = sparse<double>(3, 3,
+                                  {100, -1, 0,        //
+                                   -1, 10000, -1000,  //
+                                   0, -1000, 10000});
+    // None reaches half of the diagonals. 1000 is the largest of both its rows; 1 is the largest of row 0 alone.
+    const auto marks = strong_entries(a.view(), Strength::symmetric, 0.5);
+    EXPECT_THAT(marks, ElementsAre(0, mark::one_sided, 0, 0, mark::strong, mark::strong, 0));
+    EXPECT_THAT(strong_graph(a.view(), marks).row_ptr, ElementsAre(0, 0, 1, 2));
+}
+
 TEST(Strength, RefusesBadMatricesAndThresholds)
 {
     EXPECT_THROW(strong_entries(sparse<double>(1, 2, {1, 1}).view(), Strength::classical, 0.25), Error);
@@ -137,6 +149,13 @@ TEST(Coarsening, OfAStarByHand)
     const Coarsening groups = aggregates(star());
     EXPECT_EQ(groups.count, 1);
     EXPECT_THAT(groups.number, ElementsAre(0, 0, 0, 0, -1));
+}
+
+TEST(Coarsening, OfALineByHand)
+{
+    const Coarsening groups = aggregates(line_graph(8));
+    EXPECT_EQ(groups.count, 3);
+    EXPECT_THAT(groups.number, ElementsAre(0, 0, 1, 1, 1, 2, 2, 2));
 }
 
 TEST(Coarsening, OfNothing)

@@ -242,14 +242,19 @@ TEST(CoarseInverse, SaysWhatIsIndefinite)
 {
     std::string note;
     const NearNullspace none = constants(3, 1);
-    coarse_inverse(sparse<double>(3, 3, {2, -1, 0, -1, 2, -1, 0, -1, 2}).view(), none, note);
+    coarse_inverse(sparse<double>(3, 3, {2, -1, 0, -1, 2, -1, 0, -1, 2}).view(), none, 0, note);
     EXPECT_EQ(note, "");
-    coarse_inverse(sparse<double>(3, 3, {-2, 1, 0, 1, -2, 1, 0, 1, -2}).view(), none, note);
+    coarse_inverse(sparse<double>(3, 3, {-2, 1, 0, 1, -2, 1, 0, 1, -2}).view(), none, 0, note);
     EXPECT_EQ(note, "");
+    // Coarser matrices of an indefinite one may have lost the sign of its diagonal.
+    coarse_inverse(sparse<double>(3, 3, {-2, 1, 0, 1, -2, 1, 0, 1, -2}).view(), none, -7, note);
+    EXPECT_EQ(note, "");
+    coarse_inverse(sparse<double>(3, 3, {-2, 1, 0, 1, -2, 1, 0, 1, -2}).view(), none, 7, note);
+    EXPECT_NE(note.find("indefinite"), std::string::npos) << note;
     // Positive on what is symmetric of it.
-    coarse_inverse(sparse<double>(3, 3, {2, -1.9, 0, -0.1, 2, -1.9, 0, -0.1, 2}).view(), none, note);
+    coarse_inverse(sparse<double>(3, 3, {2, -1.9, 0, -0.1, 2, -1.9, 0, -0.1, 2}).view(), none, 0, note);
     EXPECT_EQ(note, "");
-    coarse_inverse(sparse<double>(3, 3, {1, -1, 0, -1, 1, -1, 0, -1, 1}).view(), none, note);
+    coarse_inverse(sparse<double>(3, 3, {1, -1, 0, -1, 1, -1, 0, -1, 1}).view(), none, 0, note);
     EXPECT_NE(note.find("indefinite"), std::string::npos) << note;
 }
 

@@ -1,9 +1,9 @@
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include <cub/device/device_radix_sort.cuh>
 #include <kernels/steps/coarsening/rows.cuh>
+
+#include "matrix/strength.hpp"
 
 namespace rmsp::kernels {
 namespace cuda::coarsening {
@@ -31,12 +31,13 @@ struct Edges {
     __device__ __forceinline__ void from(std::int64_t row, const F& f) const
     {
         for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
-            if (strong[k] != 0 && !f(columns[k])) {
+            if (strong[k] == matrix::mark::strong && !f(columns[k])) {
                 return;
             }
         }
     }
-    __device__ __forceinline__ bool has(std::int64_t row, std::int32_t column) const
+    /// The place of the first column that is not before `column`.
+    __device__ __forceinline__ std::int64_t place(std::int64_t row, std::int64_t column) const
     {
         std::int64_t begin = row_ptr[row];
         std::int64_t end = row_ptr[row + 1];
@@ -48,7 +49,23 @@ struct Edges {
                 end = middle;
             }
         }
-        return begin < row_ptr[row + 1] && columns[begin] == column && strong[begin] != 0;
+        return begin;
+    }
+    __device__ __forceinline__ bool has(std::int64_t row, std::int32_t column) const
+    {
+        const std::int64_t at = place(row, column);
+        return at < row_ptr[row + 1] && columns[at] == column && strong[at] == matrix::mark::strong;
+    }
+    /// Of a row and its neighbours, the first that is after row `last`; -1: none.
+    __device__ __forceinline__ std::int64_t next(std::int64_t row, std::int64_t last) const
+    {
+        const std::int64_t end = row_ptr[row + 1];
+        std::int64_t at = place(row, last + 1);
+        while (at < end && strong[at] != matrix::mark::strong) {
+            ++at;
+        }
+        const std::int64_t neighbour = at < end ? columns[at] : -1;
+        return row > last && (neighbour < 0 || row < neighbour) ? row : neighbour;
     }
 };
 
@@ -153,87 +170,116 @@ std::int64_t pmis(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_
     return give_numbers(state, number, context);
 }
 
+/// Rows in the order in which roots are chosen: one comes when all before it that are at most two steps away have been
+/// decided, so that those that come at once are farther from each other.
+struct Order {
+    Edges edges;
+    std::int32_t* missing;  ///< of each row: itself and its neighbours, as far as there is an undecided row before it
+                            ///< around them
+    std::int32_t* queue;    ///< the rows that came, each once
+    std::uint8_t* taken;    ///< of each row: it or a neighbour is a root
+    std::uint8_t* state;
+    std::int64_t* bounds;  ///< of the queue: where those that come now begin and end; its length
+
+    __device__ __forceinline__ void append(std::int64_t row) const
+    {
+        auto* const length = reinterpret_cast<unsigned long long*>(bounds + 2);
+        queue[atomicAdd(length, 1ULL)] = static_cast<std::int32_t>(row);
+    }
+    __device__ __forceinline__ void decide(std::int64_t row) const
+    {
+        bool free = taken[row] == 0;
+        edges.from(row, [&](std::int32_t other) {
+            free = free && taken[other] == 0;
+            return free;
+        });
+        if (free) {
+            state[row] = coarse;
+            taken[row] = 1;
+        }
+        allow_next(row, row);
+        edges.from(row, [&](std::int32_t other) {
+            if (free) {
+                taken[other] = 1;
+            }
+            allow_next(other, row);
+            return true;
+        });
+    }
+    /// Around `middle`, `row` has been decided.
+    __device__ __forceinline__ void allow_next(std::int64_t middle, std::int64_t row) const
+    {
+        const std::int64_t other = edges.next(middle, row);
+        if (other >= 0 && atomicSub(missing + other, 1) == 1) {
+            append(other);
+        }
+    }
+};
+
+__global__ void __launch_bounds__(threads) decide_kernel(Order order)
+{
+    const std::int64_t end = order.bounds[1];
+    for (std::int64_t i = order.bounds[0] + std::int64_t{blockIdx.x} * threads + threadIdx.x; i < end;
+         i += std::int64_t{gridDim.x} * threads) {
+        order.decide(order.queue[i]);
+    }
+}
+
+/// As many roots as there can be, three steps apart, in the order of the rows. Returns false where too many rows wait
+/// for each other, as along a line: the host is faster.
+bool choose_roots(std::int64_t rows, const Edges& edges, std::uint8_t* state, const Context& context)
+{
+    constexpr int rounds_between_looks = 32;
+    constexpr int most_looks = 512;
+    constexpr unsigned blocks = 512;
+    const DeviceArray<std::int32_t> missing(*context.memory, static_cast<std::size_t>(rows));
+    const DeviceArray<std::int32_t> queue(*context.memory, static_cast<std::size_t>(rows));
+    const DeviceArray<std::uint8_t> taken = zeros<std::uint8_t>(rows, context);
+    const DeviceArray<std::int64_t> bounds = zeros<std::int64_t>(3, context);
+    const Order order{edges, missing.data(), queue.data(), taken.data(), state, bounds.data()};
+    for_each(rows, context, [order] __device__(std::int64_t row) {
+        std::int32_t neighbours = 0;
+        order.edges.from(row, [&](std::int32_t) {
+            ++neighbours;
+            return true;
+        });
+        order.state[row] = fine;
+        // A row without neighbours never comes.
+        order.missing[row] = neighbours == 0 ? -1 : neighbours + 1;
+    });
+    for_each(rows, context, [order] __device__(std::int64_t row) {
+        if (order.missing[row] != -1) {
+            order.allow_next(row, -1);
+        }
+    });
+    for (int look = 0; look < most_looks; ++look) {
+        for (int round = 0; round < rounds_between_looks; ++round) {
+            for_each(1, context, [order] __device__(std::int64_t) {
+                order.bounds[0] = order.bounds[1];
+                order.bounds[1] = order.bounds[2];
+            });
+            decide_kernel<<<blocks, threads, 0, stream_of(context)>>>(order);
+            RMSP_CUDA_CHECK_LAUNCH("decide_kernel");
+        }
+        // What comes now is what a round found; none of it: all have come.
+        if (fetch(bounds.data() + 1, context) == fetch(bounds.data() + 2, context)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 std::int64_t aggregates(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
                         std::int32_t* number, const Context& context)
 {
     const auto n = static_cast<std::size_t>(rows);
     const DeviceArray<std::uint8_t> state(*context.memory, n);
-    DeviceArray<std::uint64_t> here(*context.memory, n);
-    DeviceArray<std::uint64_t> around(*context.memory, n);
-    const DeviceArray<std::uint8_t> near_open(*context.memory, n);  ///< the row, or a neighbour of it, is undecided
-    const DeviceArray<int> open(*context.memory, 1);
-    std::int64_t count = 0;
     const Edges edges{RowPointers(row_ptr), col_idx, strong};
-    for_each(rows, context, [edges, state = state.data(), near_open = near_open.data()] __device__(std::int64_t row) {
-        near_open[row] = 1;
-        state[row] = fine;
-        edges.from(row, [&](std::int32_t) {
-            state[row] = undecided;
-            return false;
-        });
-    });
-    int left = rows > 0 ? 1 : 0;
-    while (left != 0) {
-        // State, then random bits, then the row's number: the largest key within two steps says what becomes of a
-        // row. What is fine does not stand in the way: its key is the least.
-        for_each(rows, context, [state = state.data(), here = here.data()] __device__(std::int64_t row) {
-            here[row] =
-                state[row] == fine
-                    ? 0
-                    : (std::uint64_t{state[row]} << 62U | hashed(row) >> 34U << 31U | static_cast<std::uint64_t>(row)) +
-                          1;
-        });
-        // Only rows that are still open are asked for the largest key, and only their neighbours know of it.
-        const std::uint8_t* asked = near_open.data();
-        for (int step = 0; step < 2; ++step) {
-            for_each(rows, context,
-                     [edges, asked, step, here = here.data(), around = around.data()] __device__(std::int64_t row) {
-                         if (step == 0 ? asked[row] == 0 : asked[row] != undecided) {
-                             return;
-                         }
-                         std::uint64_t largest = here[row];
-                         edges.from(row, [&](std::int32_t other) {
-                             largest = here[other] > largest ? here[other] : largest;
-                             return true;
-                         });
-                         around[row] = largest;
-                     });
-            std::swap(here, around);
-            asked = state.data();
-        }
-        RMSP_CUDA_CHECK(cudaMemsetAsync(open.data(), 0, sizeof(int), stream_of(context)));
-        for_each(rows, context,
-                 [state = state.data(), here = here.data(), open = open.data()] __device__(std::int64_t row) {
-                     constexpr std::uint64_t row_bits = (std::uint64_t{1} << 31U) - 1;
-                     if (state[row] != undecided) {
-                         return;
-                     }
-                     const std::uint64_t largest = here[row] - 1;
-                     if (largest >> 62U == coarse) {
-                         state[row] = fine;
-                     } else if (static_cast<std::int64_t>(largest & row_bits) == row) {
-                         state[row] = coarse;
-                     } else {
-                         *open = 1;
-                     }
-                 });
-        left = fetch(open.data(), context);
-        if (left != 0) {
-            RMSP_CUDA_CHECK(cudaMemsetAsync(near_open.data(), 0, n, stream_of(context)));
-            for_each(rows, context,
-                     [edges, state = state.data(), near_open = near_open.data()] __device__(std::int64_t row) {
-                         if (state[row] == undecided) {
-                             near_open[row] = 1;
-                             edges.from(row, [&](std::int32_t other) {
-                                 near_open[other] = 1;
-                                 return true;
-                             });
-                         }
-                     });
-        }
+    if (!choose_roots(rows, edges, state.data(), context)) {
+        return -1;
     }
     const DeviceArray<std::int32_t> joined(*context.memory, n);
-    count = give_numbers(state, number, context);
+    const std::int64_t count = give_numbers(state, number, context);
     // Neighbours of a root have no other one: roots are three steps apart.
     for_each(rows, context, [edges, state = state.data(), number, joined = joined.data()] __device__(std::int64_t row) {
         std::int32_t own = number[row];
@@ -331,60 +377,6 @@ void normalise(std::int64_t rows, const std::int32_t* number, std::int64_t count
         });
 }
 
-/// Of rows' lengths.
-struct LengthSums {
-    unsigned long long empty;
-    unsigned long long longest;
-    unsigned long long squares;
-};
-
-__global__ void __launch_bounds__(threads) lengths_kernel(RowPointers row_ptr, std::int64_t rows, LengthSums* sums)
-{
-    LengthSums own{};
-    const std::int64_t step = std::int64_t{gridDim.x} * threads;
-    for (std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x; row < rows; row += step) {
-        const auto length = static_cast<unsigned long long>(row_ptr[row + 1] - row_ptr[row]);
-        own.empty += length == 0 ? 1 : 0;
-        own.longest = length > own.longest ? length : own.longest;
-        own.squares += length * length;
-    }
-    for (int distance = 16; distance > 0; distance /= 2) {
-        own.empty += __shfl_down_sync(~0U, own.empty, distance);
-        own.squares += __shfl_down_sync(~0U, own.squares, distance);
-        const unsigned long long other = __shfl_down_sync(~0U, own.longest, distance);
-        own.longest = other > own.longest ? other : own.longest;
-    }
-    if (threadIdx.x % 32 == 0) {
-        atomicAdd(&sums->empty, own.empty);
-        atomicAdd(&sums->squares, own.squares);
-        atomicMax(&sums->longest, own.longest);
-    }
-}
-
-RowStatistics statistics_of_rows(std::int64_t rows, IndexView row_ptr, const Context& context)
-{
-    RowStatistics out;
-    out.rows = rows;
-    if (rows == 0) {
-        return out;
-    }
-    const DeviceArray<LengthSums> sums = zeros<LengthSums>(1, context);
-    constexpr std::int64_t blocks_each = 8;  // of a multiprocessor
-    const std::int64_t blocks =
-        std::min<std::int64_t>(blocks_for(rows), blocks_each * std::max(context.compute_units, 1));
-    lengths_kernel<<<static_cast<unsigned>(blocks), threads, 0, stream_of(context)>>>(RowPointers(row_ptr), rows,
-                                                                                      sums.data());
-    RMSP_CUDA_CHECK_LAUNCH("lengths_kernel");
-    out.nnz = row_ptr.visit([&](const auto* p) { return static_cast<std::int64_t>(fetch(p + rows, context)); });
-    const LengthSums found = fetch(sums.data(), context);
-    const auto n = static_cast<double>(rows);
-    out.empty_rows = static_cast<std::int64_t>(found.empty);
-    out.longest_row = static_cast<std::int64_t>(found.longest);
-    out.mean = static_cast<double>(out.nnz) / n;
-    out.deviation = std::sqrt(std::max(0.0, static_cast<double>(found.squares) / n - out.mean * out.mean));
-    return out;
-}
-
 }  // namespace
 }  // namespace cuda::coarsening
 
@@ -393,8 +385,7 @@ const Coarsenings& Coarsenings::cuda()
     static constexpr Coarsenings row{.is_symmetric = cuda::coarsening::is_symmetric,
                                      .pmis = cuda::coarsening::pmis,
                                      .aggregates = cuda::coarsening::aggregates,
-                                     .normalise = cuda::coarsening::normalise,
-                                     .statistics_of_rows = cuda::coarsening::statistics_of_rows};
+                                     .normalise = cuda::coarsening::normalise};
     return row;
 }
 

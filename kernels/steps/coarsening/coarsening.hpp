@@ -13,7 +13,7 @@
 /// and temporary memory are the context's. What returns a count waits for the device.
 namespace rmsp::kernels {
 
-/// Which rows the coarser matrix has. `strong` marks entries of the matrix: 1 or 0.
+/// Which rows the coarser matrix has. `strong` marks entries of the matrix (matrix/strength.hpp).
 struct Coarsenings {
     /// Whether an entry is strong wherever its counterpart on the other side of the diagonal is. Waits.
     bool (*is_symmetric)(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
@@ -21,7 +21,8 @@ struct Coarsenings {
     /// number[i] = the coarse point that row i becomes, or -1. Returns how many there are.
     std::int64_t (*pmis)(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
                          std::int32_t* number, const Context& context) = nullptr;
-    /// number[i] = the aggregate that row i is in, or -1. Returns how many there are. is_symmetric() must hold.
+    /// number[i] = the aggregate that row i is in, or -1. Returns how many there are; -1 where so many rows wait for
+    /// each other, as along a line, that the host is faster. is_symmetric() must hold.
     std::int64_t (*aggregates)(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx,
                                const std::uint8_t* strong, std::int32_t* number, const Context& context) = nullptr;
     /// Makes the near-null vector `values` (rows entries) one of length 1 on each aggregate; coarse[a] = the length
@@ -45,8 +46,8 @@ template <class T>
 struct Strengths {
     /// Whether columns rise in each row, each once. Waits.
     bool (*is_canonical)(const CsrShard<T>& a, const Context& context) = nullptr;
-    /// Marks the strong entries. \param symmetric  the measure; else the classical one
-    void (*strong_entries)(const CsrShard<T>& a, bool symmetric, double threshold, std::uint8_t* strong,
+    /// Marks the entries. \param symmetric  the measure; else the classical one
+    void (*strong_entries)(const CsrShard<T>& a, bool symmetric, double threshold, std::uint8_t* marks,
                            const Context& context) = nullptr;
 
     static const Strengths& cuda();

@@ -2,6 +2,8 @@
 
 #include <kernels/steps/coarsening/rows.cuh>
 
+#include "matrix/strength.hpp"
+
 namespace rmsp::kernels {
 namespace cuda::coarsening {
 namespace {
@@ -33,26 +35,40 @@ __device__ __forceinline__ double weight(T entry, bool on_diagonal, bool symmetr
 }
 
 template <class T>
-void strong_entries(const CsrShard<T>& a, bool symmetric, double threshold, std::uint8_t* strong,
-                    const Context& context)
+void strong_entries(const CsrShard<T>& a, bool symmetric, double threshold, std::uint8_t* marks, const Context& context)
 {
     const DeviceArray<double> diagonal = diagonal_of(a, context);
+    const DeviceArray<double> largest(*context.memory, static_cast<std::size_t>(a.rows));
     const RowPointers row_ptr(a.row_ptr);
     for_each(a.rows, context,
-             [row_ptr, columns = a.col_idx, values = a.values, diagonal = diagonal.data(), symmetric, threshold,
-              strong] __device__(std::int64_t row) {
-                 const std::int64_t begin = row_ptr[row];
-                 const std::int64_t end = row_ptr[row + 1];
+             [row_ptr, columns = a.col_idx, values = a.values, diagonal = diagonal.data(), symmetric,
+              largest = largest.data()] __device__(std::int64_t row) {
                  const double own = diagonal[row];
-                 double largest = 0;
-                 for (std::int64_t k = begin; k < end; ++k) {
-                     largest = fmax(largest, weight(values[k], columns[k] == row, symmetric, own));
+                 double most = 0;
+                 for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
+                     most = fmax(most, weight(values[k], columns[k] == row, symmetric, own));
                  }
-                 for (std::int64_t k = begin; k < end; ++k) {
-                     const double w = weight(values[k], columns[k] == row, symmetric, own);
-                     const double least =
-                         symmetric ? threshold * sqrt(fabs(own * diagonal[columns[k]])) : threshold * largest;
-                     strong[k] = w > 0 && w >= least ? 1 : 0;
+                 largest[row] = most;
+             });
+    for_each(a.rows, context,
+             [row_ptr, columns = a.col_idx, values = a.values, diagonal = diagonal.data(), symmetric, threshold,
+              largest = largest.data(), marks] __device__(std::int64_t row) {
+                 const double own = diagonal[row];
+                 const double least_of_own = matrix::share_of_largest * largest[row];
+                 for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
+                     const std::int32_t column = columns[k];
+                     const double w = weight(values[k], column == row, symmetric, own);
+                     std::uint8_t found = matrix::mark::weak;
+                     if (w > 0 && !symmetric) {
+                         found = w >= threshold * largest[row] ? matrix::mark::strong : matrix::mark::weak;
+                     } else if (w > 0) {
+                         const bool counts = w >= threshold * sqrt(fabs(own * diagonal[column]));
+                         found = counts || w >= fmax(least_of_own, matrix::share_of_largest * largest[column])
+                                     ? matrix::mark::strong
+                                 : w >= least_of_own ? matrix::mark::one_sided
+                                                     : matrix::mark::weak;
+                     }
+                     marks[k] = found;
                  }
              });
 }
