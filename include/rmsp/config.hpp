@@ -132,6 +132,7 @@ struct Config {
         std::int64_t amg_coarse_rows = 256;          ///< solver.amg_coarse_rows, at least 1
         std::int64_t amg_levels = 25;                ///< solver.amg_levels, at least 1
         bool amg_keep_interpolation = false;         ///< solver.amg_keep_interpolation
+        double amg_rebuild_factor = 2;               ///< solver.amg_rebuild_factor; 0: never
         std::int64_t amg_unknowns = 1;               ///< solver.amg_unknowns, at least 1
         std::string amg_coordinates;                 ///< solver.amg_coordinates: a file; empty: none
     } solver;

@@ -54,8 +54,12 @@ public:
     /// \throws Error(usage) unless it is overridden; a symmetric one calls append()
     RMSP_API virtual void append_transposed(Sequence& sequence, const Vec<T>& z, const Vec<T>& r);
     /// The values of the matrix are new, its structure is what it was. Blocks. What sequences have recorded stays
-    /// valid. If it throws, the preconditioner is what it was before.
+    /// valid, unless generation() changes. If it throws, the preconditioner is what it was before.
     virtual void renew() {}
+    /// How often renew() was followed by a need to record append() again, which solvers do.
+    virtual std::int64_t generation() const { return 0; }
+    /// A solve with it, of a Solver, has ended after so many iterations.
+    virtual void solved(std::int64_t /*iterations*/, bool /*converged*/) {}
     /// Names it, for reports.
     virtual std::string name() const = 0;
     /// Whether append() takes vectors in Order::kernel of the matrix as well.
@@ -88,7 +92,11 @@ struct MultigridOptions {
     std::int64_t coarse_rows = 256;   ///< a matrix of at most so many rows is inverted, 1 to 4096
     int levels = 25;                  ///< most, 1 to 100
     bool keep_interpolation = false;  ///< renew() leaves P as it is
-    int unknowns = 1;                 ///< sa-amg: rows of a node, which stay together, 1 to 16
+    /// renew() makes all levels anew where the last solve took more than this times the iterations of the first one
+    /// after the levels were made, which counts as 5 at least, or did not converge as that one had; 0: never; else at
+    /// least 1. Solves of Solver count, not those inside inner_solver().
+    double rebuild_factor = 2;
+    int unknowns = 1;  ///< sa-amg: rows of a node, which stay together, 1 to 16
     /// sa-amg: vectors that the matrix maps to nearly nothing, by rows, `near_null_vectors` numbers each; empty: a
     /// constant for each of the unknowns. See rigid_body_modes().
     std::vector<double> near_nullspace{};

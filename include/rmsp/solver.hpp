@@ -121,7 +121,7 @@ template <class T>
 
 namespace detail {
 template <class T>
-struct SolverState;
+struct SharedSolver;
 }  // namespace detail
 
 /// A method made ready for a matrix: vectors, scalars and the recorded iteration stay for any number of solves. A
@@ -151,12 +151,13 @@ public:
     RMSP_API SolveResult solve(const T* b, T* x);
     /// The same with vectors on the devices, that the matrix's make_y() and make_x(Layout::rows) make.
     RMSP_API SolveResult solve(const DistributedVector<T>& b, DistributedVector<T>& x);
-    /// After DistributedMatrix::update_values(): renews the preconditioner; everything else stays. Blocks.
+    /// After DistributedMatrix::update_values(): renews the preconditioner; everything else stays, unless that has to
+    /// be recorded again (Preconditioner::generation()). Blocks.
     RMSP_API void renew();
     RMSP_API const SolverOptions& options() const;
 
 private:
-    std::shared_ptr<detail::SolverState<T>> state_;
+    std::shared_ptr<detail::SharedSolver<T>> state_;
 };
 
 }  // namespace rmsp

@@ -401,6 +401,9 @@ std::vector<Key> key_table(Config& c)
         {"solver.amg_levels", &c.solver.amg_levels, "multigrid: most levels, at most 100", {}, 1},
         {"solver.amg_keep_interpolation", &c.solver.amg_keep_interpolation,
          "multigrid: new values of the matrix leave the interpolation as it is"},
+        {"solver.amg_rebuild_factor", &c.solver.amg_rebuild_factor,
+         "multigrid: new values make all levels anew where the last solve took more than this times the iterations of "
+         "the first one after they were made; 0: never, else at least 1"},
         {"solver.amg_unknowns",
          &c.solver.amg_unknowns,
          "sa-amg: unknowns of a node, whose rows follow each other, at most 16",

@@ -120,6 +120,7 @@ SolverOptions solver_options(const Config& config)
     multigrid.coarse_rows = config.solver.amg_coarse_rows;
     multigrid.levels = count(config.solver.amg_levels);
     multigrid.keep_interpolation = config.solver.amg_keep_interpolation;
+    multigrid.rebuild_factor = config.solver.amg_rebuild_factor;
     multigrid.unknowns = count(config.solver.amg_unknowns);
     multigrid.aggressive_levels = count(config.solver.amg_aggressive_levels);
     if (!config.solver.amg_coordinates.empty()) {

@@ -103,6 +103,7 @@ void Hierarchy<T>::check_options() const
     require(o.aggressive_levels >= 0, "aggressive_levels", o.aggressive_levels, "at least 0");
     require(o.aggressive_levels == 0 || (classical && o.interpolation != "direct"), "aggressive_levels",
             o.aggressive_levels, "0, unless the preconditioner is amg with interpolation auto or extended");
+    require(o.rebuild_factor == 0 || o.rebuild_factor >= 1, "rebuild_factor", o.rebuild_factor, "0 or at least 1");
     require(o.sweeps >= 1 && o.sweeps <= 100, "sweeps", o.sweeps, "1 to 100");
     require(o.coarse_rows >= 1 && o.coarse_rows <= most_inverted, "coarse_rows", o.coarse_rows, "1 to 4096");
     require(o.levels >= 1 && o.levels <= 100, "levels", o.levels, "1 to 100");
@@ -356,6 +357,12 @@ void Hierarchy<T>::renew()
         }
     });
     describe(core::seconds_since(began));
+}
+
+template <class T>
+void Hierarchy<T>::rebuild()
+{
+    *this = Hierarchy(source_ ? *source_ : levels_.front().a, method_, options_, make_smoother_);
 }
 
 template <class T>

@@ -58,6 +58,9 @@ public:
 
     /// For new values of the matrix: the structure of all levels stays. Blocks.
     void renew();
+    /// For new values of the matrix: all levels are made anew, and what was appended is not of use any more. If it
+    /// throws, the hierarchy is what it was. Blocks.
+    void rebuild();
     /// Appends a cycle that computes x, from nothing, for a right-hand side; both are sliced as vectors of the matrix.
     void append(Sequence& sequence, const Vec<T>& x, const Vec<T>& b);
     /// Whether a cycle is not a linear function of its right-hand side.

@@ -1,7 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include <rmsp/error.hpp>
 
 #include "runtime/multigrid/hierarchy.hpp"
 #include "runtime/preconditioners/base.hpp"
@@ -14,7 +19,9 @@ class Multigrid final : public Base<T> {
 public:
     Multigrid(const DistributedMatrix<T>& matrix, std::string name, multigrid::Method method,
               const MultigridOptions& options, multigrid::MakeSmoother<T> make_smoother)
-        : Base<T>(matrix, std::move(name)), hierarchy_(matrix, method, options, std::move(make_smoother))
+        : Base<T>(matrix, std::move(name)),
+          hierarchy_(matrix, method, options, std::move(make_smoother)),
+          rebuild_factor_(options.rebuild_factor)
     {
         describe();
     }
@@ -26,8 +33,39 @@ public:
     bool varies() const override { return hierarchy_.varies(); }
     void renew() override
     {
-        hierarchy_.renew();
+        std::string note;
+        if (has_decayed()) {
+            note = fmt::format(
+                "all levels were made anew: the last solve {} {} iterations, the first one after they "
+                "were made took {} (amg_rebuild_factor)",
+                last_converged_ ? "took" : "did not converge in", last_, first_);
+        }
+        try {
+            note.empty() ? hierarchy_.renew() : hierarchy_.rebuild();
+            generation_ += note.empty() ? 0 : 1;
+        } catch (const Error& error) {
+            if (note.empty() || error.code() != ErrorCode::out_of_memory) {
+                throw;
+            }
+            // Both hierarchies are there for a while.
+            hierarchy_.renew();
+            note = fmt::format(
+                "the levels were kept, although solves take more iterations, since there is no room to "
+                "make others: {}",
+                error.what());
+        }
         describe();
+        if (!note.empty()) {
+            first_ = 0;
+            this->report_.notes.push_back(std::move(note));
+        }
+    }
+    std::int64_t generation() const override { return generation_; }
+    void solved(std::int64_t iterations, bool converged) override
+    {
+        last_ = iterations;
+        last_converged_ = converged;
+        first_ = first_ == 0 && converged ? std::max(iterations, fewest) : first_;
     }
 
 private:
@@ -37,8 +75,22 @@ private:
         this->report_ = hierarchy_.report();
         this->report_.name = std::move(name);
     }
+    bool has_decayed() const
+    {
+        return rebuild_factor_ > 0 && first_ > 0 &&
+               (!last_converged_ || static_cast<double>(last_) > rebuild_factor_ * static_cast<double>(first_));
+    }
+
+    /// Iterations that a first solve counts as at least: of one that began at its solution nothing can be said.
+    static constexpr std::int64_t fewest = 5;
 
     multigrid::Hierarchy<T> hierarchy_;
+    double rebuild_factor_;
+    std::int64_t generation_ = 0;
+    // Iterations of solves, since all levels were made.
+    std::int64_t first_ = 0;  ///< of the first one that converged; 0: none did
+    std::int64_t last_ = 0;
+    bool last_converged_ = true;
 };
 
 }  // namespace rmsp::preconditioners

@@ -74,6 +74,9 @@ public:
         for (const Sequence& step : s_.recipe.cycle) {
             result.iteration_bytes += static_cast<double>(step.bytes()) / static_cast<double>(s_.recipe.cycle.size());
         }
+        if (s_.preconditioner && result.outcome != Outcome::cancelled) {
+            s_.preconditioner->solved(result.iterations, result.converged());
+        }
         result.seconds = seconds_since(began_);
         return std::move(result_);
     }
@@ -349,7 +352,8 @@ Solver<T>::Solver(const DistributedMatrix<T>& matrix, const SolverOptions& optio
     const std::int64_t basis = options.method == "gmres" ? std::clamp(options.restart, 0, 10000) : 0;
     const engine::Placing placing(
         distributed_matrix.runtime->admit("the solver", distributed::vector_bytes(distributed_matrix, fewest + basis)));
-    state_ = std::make_shared<detail::SolverState<T>>(matrix, options, std::move(preconditioner));
+    state_ = std::make_shared<detail::SharedSolver<T>>(std::make_unique<detail::SolverState<T>>(
+        matrix, std::make_shared<SolverOptions>(options), std::move(preconditioner)));
 }
 
 template <class T>
@@ -358,17 +362,18 @@ Solver<T>::Solver(const GhostedMatrix<T>& matrix, const SolverOptions& options,
 {
     const auto& ghosted = detail::GhostedAccess::state(matrix);
     std::lock_guard lock(ghosted->using_);
-    state_ = std::make_shared<detail::SolverState<T>>(ghosted->own, options, std::move(preconditioner), false, ghosted);
+    state_ = std::make_shared<detail::SharedSolver<T>>(std::make_unique<detail::SolverState<T>>(
+        ghosted->own, std::make_shared<SolverOptions>(options), std::move(preconditioner), false, ghosted));
 }
 
 template <class T>
 SolveResult Solver<T>::solve(const T* b, T* x)
 {
-    detail::SolverState<T>& s = *state_;
-    const auto exchanging = s.lock_ghosted();
+    const auto exchanging = state_->lock_ghosted();
+    std::lock_guard lock(state_->solving);
+    detail::SolverState<T>& s = state_->current();
     core::require_array("b", b, s.matrix.rows());
     core::require_array("x", x, s.matrix.cols());
-    std::lock_guard lock(s.solving);
     const auto began = Clock::now();
     s.recipe.b.vector().upload(b);
     s.recipe.x.vector().upload(x);
@@ -386,11 +391,11 @@ SolveResult Solver<T>::solve(const T* b, T* x)
 template <class T>
 SolveResult Solver<T>::solve(const DistributedVector<T>& b, DistributedVector<T>& x)
 {
-    detail::SolverState<T>& s = *state_;
-    const auto exchanging = s.lock_ghosted();
+    const auto exchanging = state_->lock_ghosted();
     const auto b_state = detail::checked(detail::VectorAccess::state(b));
     const auto x_state = detail::checked(detail::VectorAccess::state(x));
-    std::lock_guard lock(s.solving);
+    std::lock_guard lock(state_->solving);
+    detail::SolverState<T>& s = state_->current();
     const auto began = Clock::now();
     copy_entries(b_state, s.recipe.b.state());
     copy_entries(x_state, s.recipe.x.state());
@@ -406,16 +411,16 @@ void Solver<T>::renew()
 {
     const auto exchanging = state_->lock_ghosted();
     std::lock_guard lock(state_->solving);
-    if (state_->preconditioner) {
-        state_->preconditioner->renew();
+    if (const auto& preconditioner = state_->state->preconditioner) {
+        preconditioner->renew();
     }
-    state_->prepare();
+    state_->current().prepare();
 }
 
 template <class T>
 const SolverOptions& Solver<T>::options() const
 {
-    return state_->options;
+    return *state_->options;
 }
 
 #define RMSP_INSTANTIATE(T) template class Solver<T>;

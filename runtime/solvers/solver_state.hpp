@@ -90,14 +90,15 @@ namespace rmsp::detail {
 
 template <class T>
 struct SolverState {
-    SolverState(const DistributedMatrix<T>& matrix_, const SolverOptions& options_,
+    SolverState(const DistributedMatrix<T>& matrix_, std::shared_ptr<const SolverOptions> options_,
                 std::shared_ptr<Preconditioner<T>> preconditioner_, bool any_order = true,
                 std::shared_ptr<GhostedState<T>> ghosted_ = nullptr)
-        : matrix(solvers::checked_matrix(matrix_, options_)),
-          options(options_),
+        : matrix(solvers::checked_matrix(matrix_, *options_)),
+          shared_options(std::move(options_)),
+          options(*shared_options),
           preconditioner(preconditioner_
                              ? std::move(preconditioner_)
-                             : make_preconditioner(matrix_, options_.preconditioner, options_.preconditioner_options)),
+                             : make_preconditioner(matrix_, options.preconditioner, options.preconditioner_options)),
           method(solvers::method_named<T>(options.method)),
           ghosted(std::move(ghosted_)),
           rhs(matrix.make_y(any_order && matrix.rows() == matrix.cols() && !method.info.transposed &&
@@ -175,12 +176,6 @@ struct SolverState {
         sequence.pass(v -= mean * constant);
     }
 
-    /// Held while processes speak of the matrix.
-    std::unique_lock<std::mutex> lock_ghosted() const
-    {
-        return ghosted ? std::unique_lock(ghosted->using_) : std::unique_lock<std::mutex>();
-    }
-
     void prepare() const
     {
         if (recipe.prepare) {
@@ -189,7 +184,8 @@ struct SolverState {
     }
 
     const DistributedMatrix<T> matrix;  ///< of a ghosted one: GhostedState::own
-    const SolverOptions options;
+    const std::shared_ptr<const SolverOptions> shared_options;
+    const SolverOptions& options;
     const std::shared_ptr<Preconditioner<T>> preconditioner;
     const solvers::Method<T>& method;
     const std::shared_ptr<GhostedState<T>> ghosted;  ///< null: all rows are of this process
@@ -201,6 +197,36 @@ struct SolverState {
     const Scalar check_normal;  ///< that of A^T times it, for methods with Recipe::matrix_norm
     const Scalar rhs_norm;
     std::shared_ptr<const std::vector<std::shared_ptr<SequenceState>>> cycle;
+};
+
+/// What all copies of a solver share. Its state is made again where the preconditioner has to be recorded again.
+template <class T>
+struct SharedSolver {
+    explicit SharedSolver(std::unique_ptr<SolverState<T>> made)
+        : ghosted(made->ghosted), options(made->shared_options), state(std::move(made)), generation(generation_now())
+    {
+    }
+
+    std::int64_t generation_now() const { return state->preconditioner ? state->preconditioner->generation() : 0; }
+    /// What was recorded of the preconditioner as it is. The caller holds `solving`.
+    SolverState<T>& current()
+    {
+        if (generation_now() != generation) {
+            state = std::make_unique<SolverState<T>>(state->matrix, options, state->preconditioner, !ghosted, ghosted);
+            generation = generation_now();
+        }
+        return *state;
+    }
+    /// Held while processes speak of the matrix.
+    std::unique_lock<std::mutex> lock_ghosted() const
+    {
+        return ghosted ? std::unique_lock(ghosted->using_) : std::unique_lock<std::mutex>();
+    }
+
+    const std::shared_ptr<GhostedState<T>> ghosted;
+    const std::shared_ptr<const SolverOptions> options;
+    std::unique_ptr<SolverState<T>> state;
+    std::int64_t generation;  ///< of the preconditioner, when it was recorded
     std::mutex solving;
 };
 

@@ -14,7 +14,9 @@
 namespace rmsp::test {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 class Multigrid : public SolverTest {};
 
@@ -168,6 +170,52 @@ TEST_P(Multigrid, KeepsTheInterpolationIfAskedTo)
     const auto result = solver.solve(b.data(), x.data());
     EXPECT_TRUE(result.converged());
     EXPECT_EQ(result.iterations, solve(*runtime_, a, b, by("amg", options)).iterations);
+}
+
+TEST_P(Multigrid, MakesLevelsAnewWhereConvergenceHasDecayed)
+{
+    // Strong along x, and then along y: what was coarsened along x is of no use.
+    const auto along_x = anisotropic(32, 1000);
+    auto along_y = anisotropic(32, 0.001);
+    for (double& value : along_y.values) {
+        value *= 1000;
+    }
+    const auto b = random_vector<double>(along_x.rows, 3);
+    for (const char* const name : {"amg", "sa-amg"}) {
+        for (const double factor : {0.0, 1.5}) {
+            MultigridOptions options = small();
+            options.rebuild_factor = factor;
+            auto matrix = runtime_->distribute(along_x.view());
+            const auto preconditioner =
+                make_preconditioner<double>(matrix, name, by(name, options).preconditioner_options);
+            Solver<double> solver(matrix, by(name, options), preconditioner);
+            Solver<double> another(matrix, by(name, options), preconditioner);
+            const auto iterations = [&](Solver<double>& with) {
+                std::vector<double> x(b.size(), 0.0);
+                const SolveResult result = with.solve(b.data(), x.data());
+                return result.converged() ? result.iterations : std::int64_t{1000};
+            };
+            const std::int64_t first = iterations(solver);
+            matrix.update_values(along_y.values.data());
+            solver.renew();
+            const std::int64_t kept = iterations(solver);
+            EXPECT_GT(kept, 2 * first) << name;
+            EXPECT_THAT(preconditioner->report().notes, Not(Contains(HasSubstr("made anew")))) << name;
+            solver.renew();
+            const auto fresh = solve(*runtime_, along_y, b, by(name, options));
+            if (factor == 0) {
+                EXPECT_EQ(iterations(solver), kept) << name;
+                continue;
+            }
+            EXPECT_THAT(preconditioner->report().notes, Contains(HasSubstr("made anew"))) << name;
+            EXPECT_EQ(iterations(solver), fresh.iterations) << name;
+            EXPECT_EQ(iterations(another), fresh.iterations) << name;
+            // And no more, as long as it converges.
+            solver.renew();
+            EXPECT_THAT(preconditioner->report().notes, Not(Contains(HasSubstr("made anew")))) << name;
+            EXPECT_EQ(iterations(solver), fresh.iterations) << name;
+        }
+    }
 }
 
 TEST_P(Multigrid, OfAnisotropyAndJumps)
