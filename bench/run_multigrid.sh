@@ -23,6 +23,8 @@ cases=("$@")
 if [ ${#cases[@]} -eq 0 ]; then
     cases=(poisson7:64 poisson27:40 anisotropic:48 jumps:48 elasticity:24 oseen:48 graph:40)
 fi
+# Threads of OpenMP that wait by spinning take the cores of host devices, which do the work between.
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 mkdir -p "$out"
 matrices=$(mktemp -d)
 trap 'rm -rf "$matrices"' EXIT
