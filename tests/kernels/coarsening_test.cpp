@@ -78,7 +78,6 @@ TEST_F(CoarseningSteps, AreThoseOfTheHost)
     }
 }
 
-<<<<<<< HEAD
 TEST_F(CoarseningSteps, StatisticsOfRowsAreThoseOfTheHost)
 {
     for (const std::int64_t rows : {1, 31, 5000, 700'000}) {
@@ -101,7 +100,8 @@ TEST_F(CoarseningSteps, StatisticsOfRowsAreThoseOfTheHost)
         }
     }
     EXPECT_EQ(statistics_of_rows(0, IndexView(), device_->context()).rows, 0);
-=======
+}
+
 TEST_F(CoarseningSteps, LeaveALongLineToTheHost)
 {
     const auto a = stencil7<double>(100000, 1, 1, {.values = ValueKind::poisson});
@@ -111,7 +111,6 @@ TEST_F(CoarseningSteps, LeaveALongLineToTheHost)
     const DeviceArray<std::int32_t> number(*context.memory, static_cast<std::size_t>(a.rows));
     strong_entries(there.shard, true, 0.08, marks.data(), context);
     EXPECT_EQ(aggregates(a.rows, there.shard.row_ptr, there.shard.col_idx, marks.data(), number.data(), context), -1);
->>>>>>> cdfe982 (sa-amg counts what is large beside a row's other entries, and chooses aggregates in the order of the rows)
 }
 
 /// What the host found of a matrix, on the device.
