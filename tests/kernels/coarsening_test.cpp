@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -31,6 +34,28 @@ HostCsr<double> host_csr(const CsrMatrix<double>& a)
     }
     out.values.assign(a.values.begin(), a.values.end());
     return out;
+}
+
+template <class Steps>
+void expect_all_steps()
+{
+    const Steps* const row = steps_on<Steps>(DeviceKind::cuda);
+    ASSERT_NE(row, nullptr);
+    const auto bodies = std::bit_cast<std::array<const void*, sizeof(Steps) / sizeof(void*)>>(*row);
+    EXPECT_EQ(std::count(bodies.begin(), bodies.end(), nullptr), 0);
+}
+
+/// Needs no GPU.
+TEST(CoarseningTables, HaveABodyForEachStep)
+{
+    if (steps_on<Coarsenings>(DeviceKind::cuda) == nullptr) {
+        GTEST_SKIP() << "needs a build with CUDA";
+    }
+    expect_all_steps<Coarsenings>();
+    expect_all_steps<Strengths<float>>();
+    expect_all_steps<Strengths<double>>();
+    expect_all_steps<Prolongations<float>>();
+    expect_all_steps<Prolongations<double>>();
 }
 
 TEST_F(CoarseningSteps, AreThoseOfTheHost)

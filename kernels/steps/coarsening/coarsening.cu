@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <cub/device/device_radix_sort.cuh>
@@ -377,6 +379,60 @@ void normalise(std::int64_t rows, const std::int32_t* number, std::int64_t count
         });
 }
 
+/// Of rows' lengths.
+struct LengthSums {
+    unsigned long long empty;
+    unsigned long long longest;
+    unsigned long long squares;
+};
+
+__global__ void __launch_bounds__(threads) lengths_kernel(RowPointers row_ptr, std::int64_t rows, LengthSums* sums)
+{
+    LengthSums own{};
+    const std::int64_t step = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x; row < rows; row += step) {
+        const auto length = static_cast<unsigned long long>(row_ptr[row + 1] - row_ptr[row]);
+        own.empty += length == 0 ? 1 : 0;
+        own.longest = length > own.longest ? length : own.longest;
+        own.squares += length * length;
+    }
+    for (int distance = 16; distance > 0; distance /= 2) {
+        own.empty += __shfl_down_sync(~0U, own.empty, distance);
+        own.squares += __shfl_down_sync(~0U, own.squares, distance);
+        const unsigned long long other = __shfl_down_sync(~0U, own.longest, distance);
+        own.longest = other > own.longest ? other : own.longest;
+    }
+    if (threadIdx.x % 32 == 0) {
+        atomicAdd(&sums->empty, own.empty);
+        atomicAdd(&sums->squares, own.squares);
+        atomicMax(&sums->longest, own.longest);
+    }
+}
+
+RowStatistics statistics_of_rows(std::int64_t rows, IndexView row_ptr, const Context& context)
+{
+    RowStatistics out;
+    out.rows = rows;
+    if (rows == 0) {
+        return out;
+    }
+    const DeviceArray<LengthSums> sums = zeros<LengthSums>(1, context);
+    constexpr std::int64_t blocks_each = 8;  // of a multiprocessor
+    const std::int64_t blocks =
+        std::min<std::int64_t>(blocks_for(rows), blocks_each * std::max(context.compute_units, 1));
+    lengths_kernel<<<static_cast<unsigned>(blocks), threads, 0, stream_of(context)>>>(RowPointers(row_ptr), rows,
+                                                                                      sums.data());
+    RMSP_CUDA_CHECK_LAUNCH("lengths_kernel");
+    out.nnz = row_ptr.visit([&](const auto* p) { return static_cast<std::int64_t>(fetch(p + rows, context)); });
+    const LengthSums found = fetch(sums.data(), context);
+    const auto n = static_cast<double>(rows);
+    out.empty_rows = static_cast<std::int64_t>(found.empty);
+    out.longest_row = static_cast<std::int64_t>(found.longest);
+    out.mean = static_cast<double>(out.nnz) / n;
+    out.deviation = std::sqrt(std::max(0.0, static_cast<double>(found.squares) / n - out.mean * out.mean));
+    return out;
+}
+
 }  // namespace
 }  // namespace cuda::coarsening
 
@@ -385,7 +441,8 @@ const Coarsenings& Coarsenings::cuda()
     static constexpr Coarsenings row{.is_symmetric = cuda::coarsening::is_symmetric,
                                      .pmis = cuda::coarsening::pmis,
                                      .aggregates = cuda::coarsening::aggregates,
-                                     .normalise = cuda::coarsening::normalise};
+                                     .normalise = cuda::coarsening::normalise,
+                                     .statistics_of_rows = cuda::coarsening::statistics_of_rows};
     return row;
 }
 
