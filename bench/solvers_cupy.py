@@ -27,36 +27,18 @@ from cupyx.scipy.sparse.linalg import cg
 CASES = ("poisson5:1500", "poisson7:128", "poisson27:100")
 
 
-def poisson(case):
-    """The Laplacian on a grid, zero at its boundary: each point less its neighbours."""
+def generate(program, case, path):
+    """The Laplacian on a grid, zero at its boundary, as mspmv and CuPy get it."""
     kind, size = case.split(":")
-    n = int(size)
-
-    def identity(rows):
-        return sparse.identity(rows, format="csr")
-
-    def kron(left, right):
-        return sparse.kron(left, right, format="csr")
-    one = identity(n)
-    chain = sparse.diags([numpy.ones(n - 1), numpy.ones(n), numpy.ones(n - 1)], [-1, 0, 1], format="csr")
-    plane = kron(chain, one) + kron(one, chain)
-    if kind == "poisson5":
-        a = identity(n * n) * 6.0 - plane
-    elif kind == "poisson7":
-        a = identity(n ** 3) * 9.0 - kron(plane, one) - kron(identity(n * n), chain)
-    elif kind == "poisson27":
-        a = identity(n ** 3) * 27.0 - kron(kron(chain, chain), chain)
-    else:
+    points, of_three = {"poisson5": ("stencil7", False), "poisson7": ("stencil7", True),
+                        "poisson27": ("stencil27", True)}.get(kind, (None, False))
+    if points is None:
         sys.exit(f"{case}: not a case; poisson5:N, poisson7:N or poisson27:N")
-    a = sparse.csr_matrix(a)
-    a.sum_duplicates()
-    a.eliminate_zeros()
-    return a
-
-
-def save(a, path):
-    numpy.savez(path, format=numpy.array(b"csr"), shape=numpy.array(a.shape), data=a.data.get(),
-                indices=a.indices.get(), indptr=a.indptr.get())
+    subprocess.run([program, "generate", points, size, size, size if of_three else "1", "--values", "poisson",
+                    "-o", str(path)], check=True, capture_output=True)
+    file = numpy.load(path)
+    arrays = [cupy.asarray(file[name]) for name in ("data", "indices", "indptr")]
+    return sparse.csr_matrix(tuple(arrays), shape=tuple(int(n) for n in file["shape"]))
 
 
 def best(turns, run):
@@ -108,10 +90,9 @@ def mspmv_solve(program, matrix, method, iterations, tolerance, folder):
 
 
 def compare(case, arguments, folder):
-    a = poisson(case)
-    b = cupy.ones(a.shape[0])
     matrix = folder / f"{case.replace(':', '-')}.npz"
-    save(a, matrix)
+    a = generate(arguments.mspmv, case, matrix)
+    b = cupy.ones(a.shape[0])
     fixed, turns, tolerance = arguments.iterations, arguments.turns, arguments.tolerance
     most = 20000
     rows = []
