@@ -67,14 +67,16 @@ public:
             if (classical) {
                 coarse_rows_ =
                     kernels::pmis(a.rows, a.row_ptr, a.col_idx, own.strong.data(), own.number.data(), context);
-            } else if (kernels::is_symmetric(a.rows, a.row_ptr, a.col_idx, own.strong.data(), context)) {
-                coarse_rows_ =
-                    kernels::aggregates(a.rows, a.row_ptr, a.col_idx, own.strong.data(), own.number.data(), context);
+            } else {
+                const DeviceArray<std::uint8_t> alike(*context.memory, own.strong.size());
+                const bool symmetric =
+                    kernels::symmetrise(a.rows, a.row_ptr, a.col_idx, own.strong.data(), alike.data(), context);
+                coarse_rows_ = symmetric ? kernels::aggregates(a.rows, a.row_ptr, a.col_idx, alike.data(),
+                                                               own.number.data(), context)
+                                         : -1;
                 if (coarse_rows_ >= 0) {
                     make_tentative(worker, context, near);
                 }
-            } else {
-                coarse_rows_ = -1;
             }
         });
         return coarse_rows_;

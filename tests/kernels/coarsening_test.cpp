@@ -2,6 +2,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -81,13 +82,12 @@ TEST_F(CoarseningSteps, AreThoseOfTheHost)
                           points.count);
                 EXPECT_EQ(download(*device_, number.data(), n),
                           std::vector<std::int32_t>(points.number.begin(), points.number.end()));
-                if (!is_symmetric(a.rows, there.shard.row_ptr, there.shard.col_idx, marks.data(), context)) {
-                    EXPECT_NE(matrix::symmetrised(graph).col_idx.size(), graph.col_idx.size());
-                    continue;
-                }
-                const matrix::Coarsening groups = matrix::aggregates(graph);
+                const DeviceArray<std::uint8_t> alike(*context.memory, strong.size());
+                ASSERT_TRUE(
+                    symmetrise(a.rows, there.shard.row_ptr, there.shard.col_idx, marks.data(), alike.data(), context));
+                const matrix::Coarsening groups = matrix::aggregates(matrix::symmetrised(graph));
                 EXPECT_EQ(
-                    aggregates(a.rows, there.shard.row_ptr, there.shard.col_idx, marks.data(), number.data(), context),
+                    aggregates(a.rows, there.shard.row_ptr, there.shard.col_idx, alike.data(), number.data(), context),
                     groups.count);
                 EXPECT_EQ(download(*device_, number.data(), n),
                           std::vector<std::int32_t>(groups.number.begin(), groups.number.end()));
@@ -101,6 +101,60 @@ TEST_F(CoarseningSteps, AreThoseOfTheHost)
             }
         }
     }
+}
+
+TEST_F(CoarseningSteps, AggregatesAroundAHubAreThoseOfTheHost)
+{
+    CsrMatrix<double> a;
+    a.rows = a.cols = 5000;
+    HostVector<std::int64_t> row_ptr{0};
+    HostVector<std::int32_t> col_idx;
+    for (std::int64_t row = 0; row < a.rows; ++row) {
+        std::set<std::int64_t> columns;
+        for (const std::int64_t distance : {1, 40, 2500}) {
+            columns.insert((row + distance) % a.rows);
+            columns.insert((row + a.rows - distance) % a.rows);
+        }
+        for (std::int64_t other = 0; row == 1234 && other < a.rows; other += 3) {
+            columns.insert(other);
+        }
+        if (row % 3 == 0) {
+            columns.insert(1234);
+        }
+        columns.erase(row);
+        for (const std::int64_t column : columns) {
+            col_idx.push_back(static_cast<std::int32_t>(column));
+        }
+        row_ptr.push_back(static_cast<std::int64_t>(col_idx.size()));
+    }
+    a.row_ptr = row_ptr;
+    a.col_idx = col_idx;
+    a.values.assign(col_idx.size(), -1.0);
+    const Context& context = device_->context();
+    const DeviceCsr<double> there(*device_, host_csr(a), Offsets::i64);
+    const DeviceArray<std::uint8_t> marks =
+        upload(*device_, std::vector<std::uint8_t>(a.col_idx.size(), matrix::mark::strong));
+    const DeviceArray<std::int32_t> number(*context.memory, static_cast<std::size_t>(a.rows));
+    const matrix::Coarsening groups =
+        matrix::aggregates(matrix::strong_graph(a.view(), download(*device_, marks.data(), marks.size())));
+    EXPECT_EQ(aggregates(a.rows, there.shard.row_ptr, there.shard.col_idx, marks.data(), number.data(), context),
+              groups.count);
+    EXPECT_EQ(download(*device_, number.data(), number.size()),
+              std::vector<std::int32_t>(groups.number.begin(), groups.number.end()));
+}
+
+TEST_F(CoarseningSteps, NamesEdgesWithoutACounterpart)
+{
+    CsrMatrix<double> a;
+    a.rows = a.cols = 3;
+    a.row_ptr = HostVector<std::int64_t>{0, 1, 2, 3};
+    a.col_idx = HostVector<std::int32_t>{1, 2, 1};
+    a.values.assign(3, -1.0);
+    const Context& context = device_->context();
+    const DeviceCsr<double> there(*device_, host_csr(a), Offsets::i32);
+    const DeviceArray<std::uint8_t> marks = upload(*device_, std::vector<std::uint8_t>(3, matrix::mark::strong));
+    const DeviceArray<std::uint8_t> alike(*context.memory, 3);
+    EXPECT_FALSE(symmetrise(a.rows, there.shard.row_ptr, there.shard.col_idx, marks.data(), alike.data(), context));
 }
 
 TEST_F(CoarseningSteps, StatisticsOfRowsAreThoseOfTheHost)

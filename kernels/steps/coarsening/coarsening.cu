@@ -3,15 +3,11 @@
 #include <utility>
 
 #include <cub/device/device_radix_sort.cuh>
-#include <kernels/steps/coarsening/rows.cuh>
-
-#include "matrix/strength.hpp"
+#include <kernels/steps/coarsening/roots.cuh>
 
 namespace rmsp::kernels {
 namespace cuda::coarsening {
 namespace {
-
-enum State : std::uint8_t { undecided, fine, coarse };
 
 /// Bits that look random and depend on a row's number alone (splitmix64).
 __device__ __forceinline__ std::uint64_t hashed(std::int64_t row)
@@ -22,67 +18,26 @@ __device__ __forceinline__ std::uint64_t hashed(std::int64_t row)
     return bits ^ (bits >> 31U);
 }
 
-/// The strong entries of a matrix.
-struct Edges {
-    RowPointers row_ptr;
-    const std::int32_t* columns;
-    const std::uint8_t* strong;
-
-    /// f(column) for each; ends where f returns false.
-    template <class F>
-    __device__ __forceinline__ void from(std::int64_t row, const F& f) const
-    {
-        for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
-            if (strong[k] == matrix::mark::strong && !f(columns[k])) {
-                return;
-            }
-        }
-    }
-    /// The place of the first column that is not before `column`.
-    __device__ __forceinline__ std::int64_t place(std::int64_t row, std::int64_t column) const
-    {
-        std::int64_t begin = row_ptr[row];
-        std::int64_t end = row_ptr[row + 1];
-        while (begin < end) {
-            const std::int64_t middle = begin + (end - begin) / 2;
-            if (columns[middle] < column) {
-                begin = middle + 1;
-            } else {
-                end = middle;
-            }
-        }
-        return begin;
-    }
-    __device__ __forceinline__ bool has(std::int64_t row, std::int32_t column) const
-    {
-        const std::int64_t at = place(row, column);
-        return at < row_ptr[row + 1] && columns[at] == column && strong[at] == matrix::mark::strong;
-    }
-    /// Of a row and its neighbours, the first that is after row `last`; -1: none.
-    __device__ __forceinline__ std::int64_t next(std::int64_t row, std::int64_t last) const
-    {
-        const std::int64_t end = row_ptr[row + 1];
-        std::int64_t at = place(row, last + 1);
-        while (at < end && strong[at] != matrix::mark::strong) {
-            ++at;
-        }
-        const std::int64_t neighbour = at < end ? columns[at] : -1;
-        return row > last && (neighbour < 0 || row < neighbour) ? row : neighbour;
-    }
-};
-
-bool is_symmetric(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
-                  const Context& context)
+bool symmetrise(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
+                std::uint8_t* alike, const Context& context)
 {
     const DeviceArray<int> bad = zeros<int>(1, context);
     const Edges edges{RowPointers(row_ptr), col_idx, strong};
-    for_each(rows, context, [edges, bad = bad.data()] __device__(std::int64_t row) {
+    for_each(rows, context, [edges, alike] __device__(std::int64_t row) {
+        for (std::int64_t k = edges.row_ptr[row]; k < edges.row_ptr[row + 1]; ++k) {
+            alike[k] = edges.strong[k] == matrix::mark::strong ? matrix::mark::strong : matrix::mark::weak;
+        }
+    });
+    for_each(rows, context, [edges, alike, bad = bad.data()] __device__(std::int64_t row) {
         edges.from(row, [&](std::int32_t other) {
-            if (!edges.has(other, static_cast<std::int32_t>(row))) {
+            const std::int64_t at = edges.place(other, row);
+            const bool has = at < edges.row_ptr[other + 1] && edges.columns[at] == row;
+            if (!has) {
                 *bad = 1;
-                return false;
+            } else if (edges.strong[at] != matrix::mark::strong) {
+                alike[at] = matrix::mark::strong;
             }
-            return true;
+            return has;
         });
     });
     return fetch(bad.data(), context) == 0;
@@ -170,105 +125,6 @@ std::int64_t pmis(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_
         left = fetch(open.data(), context);
     }
     return give_numbers(state, number, context);
-}
-
-/// Rows in the order in which roots are chosen: one comes when all before it that are at most two steps away have been
-/// decided, so that those that come at once are farther from each other.
-struct Order {
-    Edges edges;
-    std::int32_t* missing;  ///< of each row: itself and its neighbours, as far as there is an undecided row before it
-                            ///< around them
-    std::int32_t* queue;    ///< the rows that came, each once
-    std::uint8_t* taken;    ///< of each row: it or a neighbour is a root
-    std::uint8_t* state;
-    std::int64_t* bounds;  ///< of the queue: where those that come now begin and end; its length
-
-    __device__ __forceinline__ void append(std::int64_t row) const
-    {
-        auto* const length = reinterpret_cast<unsigned long long*>(bounds + 2);
-        queue[atomicAdd(length, 1ULL)] = static_cast<std::int32_t>(row);
-    }
-    __device__ __forceinline__ void decide(std::int64_t row) const
-    {
-        bool free = taken[row] == 0;
-        edges.from(row, [&](std::int32_t other) {
-            free = free && taken[other] == 0;
-            return free;
-        });
-        if (free) {
-            state[row] = coarse;
-            taken[row] = 1;
-        }
-        allow_next(row, row);
-        edges.from(row, [&](std::int32_t other) {
-            if (free) {
-                taken[other] = 1;
-            }
-            allow_next(other, row);
-            return true;
-        });
-    }
-    /// Around `middle`, `row` has been decided.
-    __device__ __forceinline__ void allow_next(std::int64_t middle, std::int64_t row) const
-    {
-        const std::int64_t other = edges.next(middle, row);
-        if (other >= 0 && atomicSub(missing + other, 1) == 1) {
-            append(other);
-        }
-    }
-};
-
-__global__ void __launch_bounds__(threads) decide_kernel(Order order)
-{
-    const std::int64_t end = order.bounds[1];
-    for (std::int64_t i = order.bounds[0] + std::int64_t{blockIdx.x} * threads + threadIdx.x; i < end;
-         i += std::int64_t{gridDim.x} * threads) {
-        order.decide(order.queue[i]);
-    }
-}
-
-/// As many roots as there can be, three steps apart, in the order of the rows. Returns false where too many rows wait
-/// for each other, as along a line: the host is faster.
-bool choose_roots(std::int64_t rows, const Edges& edges, std::uint8_t* state, const Context& context)
-{
-    constexpr int rounds_between_looks = 32;
-    constexpr int most_looks = 512;
-    constexpr unsigned blocks = 512;
-    const DeviceArray<std::int32_t> missing(*context.memory, static_cast<std::size_t>(rows));
-    const DeviceArray<std::int32_t> queue(*context.memory, static_cast<std::size_t>(rows));
-    const DeviceArray<std::uint8_t> taken = zeros<std::uint8_t>(rows, context);
-    const DeviceArray<std::int64_t> bounds = zeros<std::int64_t>(3, context);
-    const Order order{edges, missing.data(), queue.data(), taken.data(), state, bounds.data()};
-    for_each(rows, context, [order] __device__(std::int64_t row) {
-        std::int32_t neighbours = 0;
-        order.edges.from(row, [&](std::int32_t) {
-            ++neighbours;
-            return true;
-        });
-        order.state[row] = fine;
-        // A row without neighbours never comes.
-        order.missing[row] = neighbours == 0 ? -1 : neighbours + 1;
-    });
-    for_each(rows, context, [order] __device__(std::int64_t row) {
-        if (order.missing[row] != -1) {
-            order.allow_next(row, -1);
-        }
-    });
-    for (int look = 0; look < most_looks; ++look) {
-        for (int round = 0; round < rounds_between_looks; ++round) {
-            for_each(1, context, [order] __device__(std::int64_t) {
-                order.bounds[0] = order.bounds[1];
-                order.bounds[1] = order.bounds[2];
-            });
-            decide_kernel<<<blocks, threads, 0, stream_of(context)>>>(order);
-            RMSP_CUDA_CHECK_LAUNCH("decide_kernel");
-        }
-        // What comes now is what a round found; none of it: all have come.
-        if (fetch(bounds.data() + 1, context) == fetch(bounds.data() + 2, context)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 std::int64_t aggregates(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
@@ -438,7 +294,7 @@ RowStatistics statistics_of_rows(std::int64_t rows, IndexView row_ptr, const Con
 
 const Coarsenings& Coarsenings::cuda()
 {
-    static constexpr Coarsenings row{.is_symmetric = cuda::coarsening::is_symmetric,
+    static constexpr Coarsenings row{.symmetrise = cuda::coarsening::symmetrise,
                                      .pmis = cuda::coarsening::pmis,
                                      .aggregates = cuda::coarsening::aggregates,
                                      .normalise = cuda::coarsening::normalise,
