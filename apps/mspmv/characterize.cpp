@@ -24,7 +24,7 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options : ConfigOptions {
+struct CharacterizeArguments : ConfigOptions {
     std::string b;
     bool square = false;
     std::string html;
@@ -40,7 +40,7 @@ constexpr std::int64_t warmup = 2;
 
 /// Seconds of y = A x, the median.
 template <class T>
-double time_product(Runtime& runtime, const Config& config, const CsrView<T>& a, const Options& options,
+double time_product(Runtime& runtime, const Config& config, const CsrView<T>& a, const CharacterizeArguments& options,
                     CharacterizeReport& report)
 {
     DistributedMatrix<T> matrix = runtime.distribute(a, distribute_options(config));
@@ -55,7 +55,7 @@ double time_product(Runtime& runtime, const Config& config, const CsrView<T>& a,
 /// Seconds of C = A B on the devices, structure and values; 0 where C does not stay there.
 template <class T>
 double time_product(Runtime& runtime, const Config& config, const CsrView<T>& a, const CsrView<T>& b,
-                    const Options& options, CharacterizeReport& report)
+                    const CharacterizeArguments& options, CharacterizeReport& report)
 {
     SparseProduct<T> product(runtime, a, b, spgemm_options(config));
     product.compute();
@@ -123,7 +123,7 @@ void predict(Runtime& runtime, const Config& config, const CsrView<T>& a, Charac
 /// Times the product as it is, and in each of the orders.
 template <class T>
 void time_orders(Runtime& runtime, const Config& config, const CsrMatrix<T>& a, const CsrMatrix<T>& b,
-                 const Options& options, CharacterizeReport& report)
+                 const CharacterizeArguments& options, CharacterizeReport& report)
 {
     const bool product = report.found.product;
     report.seconds =
@@ -140,7 +140,7 @@ void time_orders(Runtime& runtime, const Config& config, const CsrMatrix<T>& a, 
     }
 }
 
-void save_order(const Options& options, const CharacterizeReport& report)
+void save_order(const CharacterizeArguments& options, const CharacterizeReport& report)
 {
     if (options.save_order.empty()) {
         return;
@@ -155,7 +155,7 @@ void save_order(const Options& options, const CharacterizeReport& report)
 }
 
 template <class T>
-int characterize_with(const Config& config, const Options& options)
+int characterize_with(const Config& config, const CharacterizeArguments& options)
 {
     const ProgressBar bar;
     CharacterizeOptions limits = options.limits;
@@ -206,7 +206,7 @@ int characterize_with(const Config& config, const Options& options)
     return 0;
 }
 
-int start(Options options)
+int start(CharacterizeArguments options)
 {
     if (options.square && !options.b.empty()) {
         throw Error(ErrorCode::usage,
@@ -226,7 +226,7 @@ int start(Options options)
 
 void add_characterize(CLI::App& app, Action& action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<CharacterizeArguments>();
     CLI::App* command = app.add_subcommand(
         "characterize", "Say what bounds a product with a matrix, how far it is from that, and what would help");
     options->add_inputs(*command);

@@ -12,13 +12,13 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options {
+struct ConvertArguments {
     Config::Matrix matrix;
     std::string output;
 };
 
 template <class T>
-int convert(const Options& options)
+int convert(const ConvertArguments& options)
 {
     require_writable(options.output);
     const ProgressBar bar;
@@ -37,7 +37,7 @@ int convert(const Options& options)
 
 void add_convert(CLI::App& app, Action& action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ConvertArguments>();
     CLI::App* command = app.add_subcommand("convert", "Read a matrix and write it in another file format");
     command->add_option("IN", options->matrix.file, "Matrix Market (.mtx, plain or .gz, .xz, .zst) or SciPy's .npz")
         ->type_name("FILE")

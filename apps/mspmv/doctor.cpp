@@ -14,7 +14,7 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options {
+struct DoctorArguments {
     std::string devices;
     std::string json;
     std::int64_t mib = 32;
@@ -25,7 +25,7 @@ struct Options {
     std::int64_t limit_mib = 0;
 };
 
-int show_limits(const Options& options)
+int show_limits(const DoctorArguments& options)
 {
     require_writable(options.json);
     require_writable(options.html);
@@ -59,7 +59,7 @@ int show_limits(const Options& options)
     return 0;
 }
 
-int examine(const Options& options)
+int examine(const DoctorArguments& options)
 {
     if (options.limits) {
         return show_limits(options);
@@ -90,7 +90,7 @@ int examine(const Options& options)
 
 void add_doctor(CLI::App& app, Action& action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<DoctorArguments>();
     CLI::App* command = app.add_subcommand(
         "doctor",
         "Test the devices: binding, every link with data and for speed, NCCL; exit code 5 if something is broken");

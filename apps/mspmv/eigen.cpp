@@ -28,7 +28,7 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options : ConfigOptions {
+struct EigenArguments : ConfigOptions {
     std::string method;
     std::string which;
     std::string count;
@@ -39,7 +39,7 @@ struct Options : ConfigOptions {
 };
 
 /// How often a solve may be expected to multiply, for the choice of a kernel.
-constexpr std::int64_t usual_iterations = 1000;
+constexpr std::int64_t iterations_of_eigen = 1000;
 
 template <class T>
 HostVector<T> downloaded(std::vector<DistributedVector<T>>& vectors, std::int64_t rows,
@@ -106,13 +106,13 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
 }
 
 template <class T>
-int run(const Config& config, const ConfigOptions& given)
+int run_eigen(const Config& config, const ConfigOptions& given)
 {
     const ProgressBar bar;
     DistributeOptions options = distribute_options(config);
     options.x_layout = Layout::rows;
     if (config.kernel.expected_applies == 0) {
-        options.expected_applies = std::min(config.eigen.max_iterations, usual_iterations);
+        options.expected_applies = std::min(config.eigen.max_iterations, iterations_of_eigen);
     }
     options.progress = bar.callback();
     Runtime runtime(runtime_options(config));
@@ -157,7 +157,7 @@ int run(const Config& config, const ConfigOptions& given)
 }
 
 /// What can be said before anything is read.
-void check(const Config& config)
+void check_eigen(const Config& config)
 {
     if (config.matrix.format != "csr" && config.matrix.format != "auto") {
         throw Error(ErrorCode::usage,
@@ -166,7 +166,7 @@ void check(const Config& config)
     require_result_name("eigen.output", config.eigen.output, written_vector_endings());
 }
 
-int start(const Options& options)
+int start(const EigenArguments& options)
 {
     const Config config = configuration(options, "eigen",
                                         {{"eigen.method", options.method},
@@ -176,15 +176,15 @@ int start(const Options& options)
                                          {"eigen.output", options.output},
                                          {"eigen.tolerance", options.tolerance},
                                          {"matrix.precision", options.precision}});
-    check(config);
-    return config.matrix.precision == "float" ? run<float>(config, options) : run<double>(config, options);
+    check_eigen(config);
+    return config.matrix.precision == "float" ? run_eigen<float>(config, options) : run_eigen<double>(config, options);
 }
 
 }  // namespace
 
 void add_eigen(CLI::App& app, Action& action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<EigenArguments>();
     CLI::App* command =
         app.add_subcommand("eigen", "Find a few extreme eigenpairs of a symmetric matrix as a configuration file says");
     options->add_inputs(*command);

@@ -16,7 +16,7 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options {
+struct GenerateArguments {
     Config::Matrix matrix;
     std::vector<std::string> description;
     std::string output;
@@ -24,7 +24,7 @@ struct Options {
 };
 
 template <class T>
-int generate_to(const Options& options)
+int generate_to(const GenerateArguments& options)
 {
     require_writable(options.output);
     Config::Matrix config = options.matrix;
@@ -51,7 +51,7 @@ int generate_to(const Options& options)
 
 void add_generate(CLI::App& app, Action& action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<GenerateArguments>();
     CLI::App* command = app.add_subcommand("generate", "Generate a test matrix and write it to a file");
     command->add_option("KIND", options->description, fmt::format("{}", fmt::join(list_generators(), " | ")))
         ->type_name("SIZE")

@@ -12,7 +12,7 @@
 namespace rmsp::mspmv {
 namespace {
 
-std::string list()
+std::string list_of_machines()
 {
     const std::vector<std::string> names = machine_names();
     std::size_t widest = 0;
@@ -36,7 +36,7 @@ void add_machines(CLI::App& app, Action& action)
     command->footer("Example:\n  mspmv machines");
     command->callback([&action] {
         action = [] {
-            print_fitted(list());
+            print_fitted(list_of_machines());
             return 0;
         };
     });

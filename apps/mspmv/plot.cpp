@@ -16,13 +16,13 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options {
+struct PlotArguments {
     std::vector<std::string> files;
     std::vector<std::string> labels;
     std::string output;
 };
 
-int plot(const Options& options)
+int plot(const PlotArguments& options)
 {
     const std::string ending = std::filesystem::path(options.output).extension().string();
     if (ending != ".html" && ending != ".svg") {
@@ -47,7 +47,7 @@ int plot(const Options& options)
 
 void add_plot(CLI::App& app, Action& action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<PlotArguments>();
     CLI::App* command = app.add_subcommand("plot", "Draw several reports beside each other, from their JSON");
     command->add_option("JSON", options->files, "what --json of run, spgemm, solve or eigen wrote, two or more")
         ->type_name("FILE")

@@ -23,7 +23,7 @@ constexpr auto redraw_interval = std::chrono::milliseconds(100);
 constexpr auto first_after = std::chrono::milliseconds(300);
 constexpr int bar_width = 40;
 
-std::mutex mutex;
+std::mutex drawing_mutex;
 bool alive = false;       ///< there is a bar
 bool drawn = false;       ///< it is on the screen
 std::string stage;        ///< what is done now; empty: nothing that is drawn
@@ -56,7 +56,7 @@ void enter(std::string_view name)
 
 void draw_share(std::string_view phase, double done)
 {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(drawing_mutex);
     enter(phase);
     const double share = std::clamp(done, 0.0, 1.0);
     const int filled = static_cast<int>(share * bar_width);
@@ -68,7 +68,7 @@ void draw_share(std::string_view phase, double done)
 
 void enter_stage(std::string_view name)
 {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(drawing_mutex);
     if (alive) {
         enter(name);
         draw();
@@ -77,7 +77,7 @@ void enter_stage(std::string_view name)
 
 void clear_progress_line() noexcept
 {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(drawing_mutex);
     stage.clear();
     if (drawn) {
         print_error("\r\033[K");
@@ -91,7 +91,7 @@ ProgressBar::ProgressBar() : terminal_(::isatty(STDERR_FILENO) != 0 && !appearan
         return;
     }
     {
-        const std::lock_guard lock(mutex);
+        const std::lock_guard lock(drawing_mutex);
         alive = true;
         stage.clear();
         enter("starting");
@@ -110,7 +110,7 @@ ProgressBar::~ProgressBar()
         thread_.join();
     }
     {
-        const std::lock_guard lock(mutex);
+        const std::lock_guard lock(drawing_mutex);
         alive = false;
     }
     clear_progress_line();
@@ -122,7 +122,7 @@ void ProgressBar::redraw()
     constexpr auto interval = std::chrono::milliseconds(500);
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, interval, [&] { return ends_; })) {
-        const std::lock_guard drawing(mutex);
+        const std::lock_guard drawing(drawing_mutex);
         draw();
     }
 }
@@ -130,7 +130,7 @@ void ProgressBar::redraw()
 void ProgressBar::solving(const SolverProgress& progress) const
 {
     if (terminal_) {
-        const std::lock_guard lock(mutex);
+        const std::lock_guard lock(drawing_mutex);
         enter("solving");
         how_far = fmt::format("iteration {}, residual {:.3e} of {:.3e}, ", progress.iteration, progress.residual,
                               progress.target);

@@ -9,12 +9,12 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options {
+struct ReportArguments {
     std::string file;
     std::string html;
 };
 
-int show(const Options& options)
+int show(const ReportArguments& options)
 {
     require_writable(options.html);
     const Json report = read_report(options.file);
@@ -32,7 +32,7 @@ int show(const Options& options)
 
 void add_report(CLI::App& app, Action& action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ReportArguments>();
     CLI::App* command = app.add_subcommand("report", "Print a report from its JSON, or draw it as a page of HTML");
     command->add_option("JSON", options->file, "what --json of run, spgemm or solve wrote")
         ->type_name("FILE")

@@ -30,7 +30,7 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options : ConfigOptions {
+struct RunArguments : ConfigOptions {
     std::string format;
     std::string merge;
     std::string encoding;
@@ -208,7 +208,7 @@ Report multiply(const Config& config, const NumberedMatrix<T>& loaded, Runtime& 
 }
 
 template <class T>
-int run(const Config& config, const ConfigOptions& given)
+int run_product(const Config& config, const ConfigOptions& given)
 {
     const ProgressBar bar;
     // Refused options should not cost the time of reading.
@@ -259,7 +259,7 @@ std::string key_table()
     return text;
 }
 
-int start(const Options& options)
+int start(const RunArguments& options)
 {
     if (options.help_config) {
         print(key_table());
@@ -272,14 +272,15 @@ int start(const Options& options)
                                          {"run.x", options.x},
                                          {"run.y", options.y}});
     require_result_name("run.y", config.run.y, written_vector_endings());
-    return config.matrix.precision == "float" ? run<float>(config, options) : run<double>(config, options);
+    return config.matrix.precision == "float" ? run_product<float>(config, options)
+                                              : run_product<double>(config, options);
 }
 
 }  // namespace
 
 void add_run(CLI::App& app, Action& action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<RunArguments>();
     CLI::App* command =
         app.add_subcommand("run", "Multiply a matrix as a configuration file says, verify the result and report");
     options->add_inputs(*command);

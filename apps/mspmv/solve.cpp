@@ -30,7 +30,7 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options : ConfigOptions {
+struct SolveArguments : ConfigOptions {
     std::string method;
     std::string preconditioner;
     std::string rhs;
@@ -43,7 +43,7 @@ struct Options : ConfigOptions {
 constexpr const char* known_solution = "A*x";
 
 /// How often a solve may be expected to multiply, for the choice of a kernel: most that converge do so by then.
-constexpr std::int64_t usual_iterations = 1000;
+constexpr std::int64_t iterations_of_solves = 1000;
 
 /// What is solved: A x = b from a first x, and the solution where it is known.
 template <class T>
@@ -170,13 +170,13 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
 }
 
 template <class T>
-int run(const Config& config, const ConfigOptions& given)
+int run_solve(const Config& config, const ConfigOptions& given)
 {
     const ProgressBar bar;
     DistributeOptions options = distribute_options(config);
     options.x_layout = Layout::rows;
     if (config.kernel.expected_applies == 0) {
-        options.expected_applies = std::min(config.solver.max_iterations, usual_iterations);
+        options.expected_applies = std::min(config.solver.max_iterations, iterations_of_solves);
     }
     options.progress = bar.callback();
     Runtime runtime(runtime_options(config));
@@ -222,7 +222,7 @@ int run(const Config& config, const ConfigOptions& given)
 }
 
 /// What can be said before anything is read.
-void check(const Config& config)
+void check_solve(const Config& config)
 {
     if (config.matrix.format != "csr" && config.matrix.format != "auto") {
         throw Error(ErrorCode::usage,
@@ -244,7 +244,7 @@ void check(const Config& config)
     require_result_name("solver.output", config.solver.output, written_vector_endings());
 }
 
-int start(const Options& options)
+int start(const SolveArguments& options)
 {
     const Config config = configuration(options, "solve",
                                         {{"solver.method", options.method},
@@ -254,15 +254,15 @@ int start(const Options& options)
                                          {"solver.output", options.output},
                                          {"solver.tolerance", options.tolerance},
                                          {"matrix.precision", options.precision}});
-    check(config);
-    return config.matrix.precision == "float" ? run<float>(config, options) : run<double>(config, options);
+    check_solve(config);
+    return config.matrix.precision == "float" ? run_solve<float>(config, options) : run_solve<double>(config, options);
 }
 
 }  // namespace
 
 void add_solve(CLI::App& app, Action& action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<SolveArguments>();
     CLI::App* command = app.add_subcommand("solve", "Solve A x = b as a configuration file says, and report");
     options->add_inputs(*command);
     add_text(*command, "--method", options->method, "NAME", "a method of mspmv solvers");

@@ -69,7 +69,7 @@ std::string table(const std::vector<std::array<std::string, 3>>& rows)
     return text;
 }
 
-std::string list()
+std::string list_of_solvers()
 {
     std::vector<std::array<std::string, 3>> methods{{"method", "matrix", "summary"}};
     for (const SolverInfo& solver : list_solvers()) {
@@ -93,7 +93,7 @@ void add_solvers(CLI::App& app, Action& action)
     command->footer("Example:\n  mspmv solvers");
     command->callback([&action, markdown] {
         action = [markdown] {
-            *markdown ? print(document()) : print_fitted(list());
+            *markdown ? print(document()) : print_fitted(list_of_solvers());
             return 0;
         };
     });

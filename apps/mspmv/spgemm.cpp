@@ -21,7 +21,7 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options : ConfigOptions {
+struct SpgemmArguments : ConfigOptions {
     std::string b;
     std::string product;
     std::string memory_limit;
@@ -163,7 +163,7 @@ SpgemmReport multiply(Runtime& runtime, const Config& config, const Factors<T>& 
 }
 
 template <class T>
-int run(const Config& config, const ConfigOptions& given)
+int run_spgemm(const Config& config, const ConfigOptions& given)
 {
     const ProgressBar bar;
     SpgemmOptions options = spgemm_options(config);
@@ -189,7 +189,7 @@ int run(const Config& config, const ConfigOptions& given)
     return 0;
 }
 
-int start(const Options& options)
+int start(const SpgemmArguments& options)
 {
     const bool other_b = options.product.empty() && !options.b.empty();
     if (!options.b.empty() && !options.product.empty() && options.product != "ab") {
@@ -207,14 +207,15 @@ int start(const Options& options)
                     fmt::format("spgemm.output (\"{}\") would be in another numbering than A's: matrix.{} is set",
                                 config.spgemm.output, config.matrix.renumber ? "renumber" : "permutation"));
     }
-    return config.matrix.precision == "float" ? run<float>(config, options) : run<double>(config, options);
+    return config.matrix.precision == "float" ? run_spgemm<float>(config, options)
+                                              : run_spgemm<double>(config, options);
 }
 
 }  // namespace
 
 void add_spgemm(CLI::App& app, Action& action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<SpgemmArguments>();
     CLI::App* command =
         app.add_subcommand("spgemm", "Multiply two sparse matrices as a configuration file says, verify and report");
     options->add_inputs(*command);

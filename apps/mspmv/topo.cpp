@@ -13,7 +13,7 @@
 namespace rmsp::mspmv {
 namespace {
 
-struct Options {
+struct TopoArguments {
     std::string topology;
     std::string machine;
     std::string devices;
@@ -62,7 +62,7 @@ std::string json_of(const Topology& topology, const std::vector<DeviceInfo>& dev
     return whole.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-int show(const Options& options)
+int show(const TopoArguments& options)
 {
     if (!options.topology.empty() && !options.machine.empty()) {
         throw Error(ErrorCode::usage,
@@ -97,7 +97,7 @@ int show(const Options& options)
 
 void add_topo(CLI::App& app, Action& action)
 {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<TopoArguments>();
     CLI::App* command =
         app.add_subcommand("topo", "Show the NUMA nodes, the GPUs, and where each device's thread is placed and why");
     add_text(*command, "--topology", options->topology, "FILE",

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace rmsp::test {
@@ -60,6 +61,15 @@ Scratch::~Scratch()
 {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
+}
+
+void expect_failure(int exit_code, const std::string& message, const std::vector<std::string>& words)
+{
+    const Outcome outcome = mspmv(words);
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+    EXPECT_THAT(outcome.err, testing::HasSubstr("mspmv: error: "));
+    EXPECT_THAT(outcome.err, testing::HasSubstr(message));
+    EXPECT_EQ(outcome.out, "");
 }
 
 std::string read_text(const std::string& path)

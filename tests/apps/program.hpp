@@ -41,6 +41,10 @@ private:
     std::filesystem::path path_;
 };
 
+/// Expects mspmv to end with this exit code, an error on standard error that holds the message, and nothing else
+/// written.
+void expect_failure(int exit_code, const std::string& message, const std::vector<std::string>& words);
+
 std::string read_text(const std::string& path);
 
 }  // namespace rmsp::test

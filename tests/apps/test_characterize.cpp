@@ -15,6 +15,7 @@
 namespace {
 
 using nlohmann::json;
+using rmsp::test::expect_failure;
 using rmsp::test::mspmv;
 using rmsp::test::Outcome;
 using rmsp::test::read_text;
@@ -38,13 +39,6 @@ std::vector<std::string> small_with(const std::vector<std::string>& more)
                                    "greedy"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
-}
-
-void expect_failure(int exit_code, const std::string& message, const std::vector<std::string>& words)
-{
-    const Outcome outcome = mspmv(words);
-    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr(message));
 }
 
 void expect_fields(const json& document)

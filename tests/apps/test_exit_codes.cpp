@@ -13,6 +13,7 @@
 
 namespace {
 
+using rmsp::test::expect_failure;
 using rmsp::test::mspmv;
 using rmsp::test::Outcome;
 using rmsp::test::Scratch;
@@ -27,15 +28,6 @@ std::vector<std::string> small_run_with(const std::vector<std::string>& more)
     std::vector<std::string> words = small_run;
     words.insert(words.end(), more.begin(), more.end());
     return words;
-}
-
-void expect_failure(int exit_code, const std::string& message, const std::vector<std::string>& words)
-{
-    const Outcome outcome = mspmv(words);
-    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("mspmv: error: "));
-    EXPECT_THAT(outcome.err, HasSubstr(message));
-    EXPECT_EQ(outcome.out, "");
 }
 
 TEST(ExitCode, UsageIsTwo)

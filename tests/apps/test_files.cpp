@@ -22,7 +22,7 @@ using rmsp::test::Outcome;
 using rmsp::test::Scratch;
 using testing::HasSubstr;
 
-Outcome small_run(const std::vector<std::string>& more)
+Outcome run_small(const std::vector<std::string>& more)
 {
     std::vector<std::string> words{"run",   "--devices",        "host:2", "--set", "runtime.limit_gbs=20",
                                    "--set", "run.iterations=50"};
@@ -33,7 +33,7 @@ Outcome small_run(const std::vector<std::string>& more)
 TEST(Files, JsonOnStandardOutputIsPure)
 {
     const Outcome outcome =
-        small_run({"--set", "matrix.generate=stencil27 5 5 5", "--set", "run.beta=0.5", "--json", "-"});
+        run_small({"--set", "matrix.generate=stencil27 5 5 5", "--set", "run.beta=0.5", "--json", "-"});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const auto json = nlohmann::json::parse(outcome.out);
     EXPECT_EQ(json.at("context").at("executable"), "mspmv");
@@ -63,7 +63,7 @@ TEST(Files, EveryLayoutPrecisionAndFormatIsVerified)
     for (const std::string vectors : {"host", "replicated", "rows"}) {
         for (const std::string precision : {"double", "float"}) {
             const Outcome outcome =
-                small_run({"--matrix", scratch / "a.mtx.gz", "--format", "auto", "--set", "run.vectors=" + vectors,
+                run_small({"--matrix", scratch / "a.mtx.gz", "--format", "auto", "--set", "run.vectors=" + vectors,
                            "--set", "matrix.precision=" + precision, "--set", "run.alpha=-2", "--set", "run.beta=1"});
             EXPECT_EQ(outcome.exit_code, 0) << vectors << ' ' << precision << '\n' << outcome.err;
             EXPECT_THAT(outcome.out, HasSubstr("Verified      passed"));
@@ -75,11 +75,11 @@ TEST(Files, MatricesAreNumberedAnew)
 {
     const Scratch scratch;
     ASSERT_EQ(mspmv({"generate", "stencil7", "9", "8", "7", "--renumber", "-o", scratch / "a.npz"}).exit_code, 0);
-    const Outcome outcome = small_run({"--matrix", scratch / "a.npz", "--set", "matrix.renumber=true"});
+    const Outcome outcome = run_small({"--matrix", scratch / "a.npz", "--set", "matrix.renumber=true"});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("numbered anew"));
     EXPECT_THAT(outcome.out, HasSubstr("Verified      passed"));
-    const Outcome wide = small_run({"--set", "matrix.generate=random 20 30 4", "--set", "matrix.renumber=true"});
+    const Outcome wide = run_small({"--set", "matrix.generate=random 20 30 4", "--set", "matrix.renumber=true"});
     EXPECT_EQ(wide.exit_code, 2);
     EXPECT_THAT(wide.err, HasSubstr("20 x 30"));
 }
@@ -91,7 +91,7 @@ TEST(Files, SmallAndEmptyMatricesRun)
     std::ofstream(scratch / "zero.mtx") << "%%MatrixMarket matrix coordinate real general\n3 5 0\n";
     std::ofstream(scratch / "one.mtx") << "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2.5\n";
     for (const char* name : {"empty.mtx", "zero.mtx", "one.mtx"}) {
-        const Outcome outcome = small_run({"--matrix", scratch / name});
+        const Outcome outcome = run_small({"--matrix", scratch / name});
         EXPECT_EQ(outcome.exit_code, 0) << name << '\n' << outcome.err;
     }
 }
@@ -99,7 +99,7 @@ TEST(Files, SmallAndEmptyMatricesRun)
 TEST(Files, ReportFileAppearsWhole)
 {
     const Scratch scratch;
-    const Outcome outcome = small_run({"--set", "matrix.generate=banded 100 2", "--json", scratch / "r.json"});
+    const Outcome outcome = run_small({"--set", "matrix.generate=banded 100 2", "--json", scratch / "r.json"});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("Verified"));
     EXPECT_TRUE(nlohmann::json::accept(rmsp::test::read_text(scratch / "r.json")));
@@ -112,7 +112,7 @@ TEST(Files, ReportReplacesWhatALinkPointsTo)
     const Scratch scratch;
     std::ofstream(scratch / "target.json") << "old";
     std::filesystem::create_symlink("target.json", scratch / "link.json");
-    ASSERT_EQ(small_run({"--set", "matrix.generate=banded 9 2", "--json", scratch / "link.json"}).exit_code, 0);
+    ASSERT_EQ(run_small({"--set", "matrix.generate=banded 9 2", "--json", scratch / "link.json"}).exit_code, 0);
     EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link.json"));
     EXPECT_TRUE(nlohmann::json::accept(rmsp::test::read_text(scratch / "target.json")));
 }

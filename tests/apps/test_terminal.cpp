@@ -24,13 +24,13 @@ using testing::StartsWith;
 
 using Words = std::vector<std::string>;
 
-const Words small_run{
+const Words grid_run{
     "run",   "--devices",           "host:2x1", "--set", "matrix.generate=stencil7 9 9 9", "--set", "run.iterations=1",
     "--set", "runtime.limit_gbs=20"};
 
-Words small_run_with(const Words& more)
+Words grid_run_with(const Words& more)
 {
-    Words words = small_run;
+    Words words = grid_run;
     words.insert(words.end(), more.begin(), more.end());
     return words;
 }
@@ -47,9 +47,8 @@ std::size_t longest_line(const std::string& text)
 
 TEST(Terminal, LinesFitItsWidth)
 {
-    for (const Words& words :
-         {Words{"--help"}, Words{"help", "run"}, Words{"generate", "--help"}, Words{"kernels"}, Words{"solvers"},
-          Words{"machines"}, Words{"topo", "--machine", "dgx-a100"}, small_run}) {
+    for (const Words& words : {Words{"--help"}, Words{"help", "run"}, Words{"generate", "--help"}, Words{"kernels"},
+                               Words{"solvers"}, Words{"machines"}, Words{"topo", "--machine", "dgx-a100"}, grid_run}) {
         for (const std::size_t width : {80, 120}) {
             const Outcome outcome = mspmv(words, {"COLUMNS=" + std::to_string(width)});
             EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -70,22 +69,22 @@ TEST(Terminal, LinesFitItsWidth)
 TEST(Terminal, ColourIsRestrained)
 {
     // No terminal, no colour; asked for, headings and the verdict.
-    EXPECT_THAT(mspmv(small_run).out, Not(HasSubstr("\033[")));
-    const Outcome always = mspmv(small_run_with({"--color", "always"}), {"NO_COLOR=1"});
+    EXPECT_THAT(mspmv(grid_run).out, Not(HasSubstr("\033[")));
+    const Outcome always = mspmv(grid_run_with({"--color", "always"}), {"NO_COLOR=1"});
     EXPECT_THAT(always.out, HasSubstr("\033[1mMatrix\033[0m"));
     EXPECT_THAT(always.out, HasSubstr("Verified      \033[32mpassed\033[0m"));
     EXPECT_THAT(mspmv({"multiply", "--color", "always"}).err, StartsWith("mspmv: error"));
-    EXPECT_EQ(mspmv(small_run_with({"--color", "sometimes"})).exit_code, 2);
+    EXPECT_EQ(mspmv(grid_run_with({"--color", "sometimes"})).exit_code, 2);
 }
 
 TEST(Terminal, QuietLeavesTheFiles)
 {
     const Scratch scratch;
-    const Outcome outcome = mspmv(small_run_with({"--quiet", "--json", scratch / "r.json", "--y", scratch / "y.npy"}));
+    const Outcome outcome = mspmv(grid_run_with({"--quiet", "--json", scratch / "r.json", "--y", scratch / "y.npy"}));
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(outcome.out + outcome.err, "");
     EXPECT_EQ(json::parse(read_text(scratch / "r.json")).at("benchmarks").size(), 1U);
-    Words before = small_run;
+    Words before = grid_run;
     before.insert(before.begin(), "--quiet");
     EXPECT_EQ(mspmv(before).out, "");
 }

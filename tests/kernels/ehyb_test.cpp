@@ -8,7 +8,7 @@ namespace rmsp::kernels::test {
 namespace {
 
 /// Rows [first, end) of a matrix of `cols` columns.
-struct Rows {
+struct SomeRows {
     std::int64_t first = 0;
     std::int64_t end = 0;
     std::int64_t cols = 0;
@@ -18,7 +18,7 @@ template <class T>
 class Ehyb : public PrecisionTest<T> {
 protected:
     /// Multiplies several times, before and after new values, and returns the least bytes of an apply.
-    std::int64_t multiply(const SpmvKernel<T>& kernel, const Rows& rows, const Columns& columns_of)
+    std::int64_t multiply(const SpmvKernel<T>& kernel, const SomeRows& rows, const Columns& columns_of)
     {
         TestDevice& device = *this->device_;
         HostCsr<T> a = matrix_of_rows<T>(rows.first, rows.end, rows.cols, columns_of);

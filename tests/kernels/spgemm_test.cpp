@@ -61,7 +61,8 @@ std::vector<T> unpadded(const std::vector<T>& padded, std::size_t padding, T gua
 
 /// C on the host; entries around its arrays must stay as they are.
 template <class T>
-HostCsr<T> fill(TestDevice& device, SpgemmOperator<T>& op, const DeviceCsr<T>& a, const DeviceCsr<T>& b, T alpha)
+HostCsr<T> fill_product(TestDevice& device, SpgemmOperator<T>& op, const DeviceCsr<T>& a, const DeviceCsr<T>& b,
+                        T alpha)
 {
     constexpr std::size_t padding = 32;
     HostCsr<T> c;
@@ -153,7 +154,7 @@ const std::vector<Product<T>>& products(bool unique)
     return all;
 }
 
-std::vector<std::string> names_of_kind()
+std::vector<std::string> product_names_of_kind()
 {
     std::vector<std::string> names;
     for (const auto& kernel : spgemm_kernels<double>()) {
@@ -203,12 +204,12 @@ protected:
             }
             const auto op = kernel.prepare(da.shard, db.shard, options, device_->context());
             EXPECT_GE(op->workspace_bytes(), 0);
-            const HostCsr<T> c = fill(*device_, *op, da, db, T{1});
+            const HostCsr<T> c = fill_product(*device_, *op, da, db, T{1});
             expect_rows(c, rows, T{1});
             if (HasFatalFailure()) {
                 return;
             }
-            expect_rows(fill(*device_, *op, da, db, T{-2.5}), rows, T{-2.5});
+            expect_rows(fill_product(*device_, *op, da, db, T{-2.5}), rows, T{-2.5});
             da.renew(*device_, new_a);
             db.renew(*device_, new_b);
             HostCsr<T> renewed = c;
@@ -222,7 +223,7 @@ protected:
             }
             if (kernel.info.determinism >= Determinism::run) {
                 EXPECT_TRUE(same_bits(renewed.values, renew(*device_, *op, da, db, T{3}, c)));
-                EXPECT_TRUE(same_bits(renewed.values, fill(*device_, *op, da, db, T{3}).values));
+                EXPECT_TRUE(same_bits(renewed.values, fill_product(*device_, *op, da, db, T{3}).values));
             }
         }
     }
@@ -291,7 +292,7 @@ TEST_P(SpgemmKernels, SmallProductByHand)
         const DeviceCsr<T> db(*device_, b, Offsets::i32);
         const auto op = kernel.prepare(da.shard, db.shard, {}, device_->context());
         EXPECT_EQ(op->products(), 6);
-        const HostCsr<T> c = fill(*device_, *op, da, db, T{2});
+        const HostCsr<T> c = fill_product(*device_, *op, da, db, T{2});
         EXPECT_EQ(c.row_ptr, (std::vector<std::int64_t>{0, 3, 3, 5}));
         EXPECT_EQ(c.col_idx, (std::vector<std::int32_t>{0, 1, 2, 1, 2}));
         EXPECT_EQ(c.values, (std::vector<T>{8, 24, 6, 36, -6}));
@@ -344,7 +345,7 @@ TEST_P(SpgemmKernels, RowsOfASquareWithinTheRowsOfBThatTheyTouch)
                 continue;
             }
             const auto op = kernel.prepare(da.shard, db.shard, options, device_->context());
-            expect_product(fill(*device_, *op, da, db, T{1}), a, b, T{1});
+            expect_product(fill_product(*device_, *op, da, db, T{1}), a, b, T{1});
         }
     });
 }
@@ -389,7 +390,7 @@ TEST_P(SpgemmKernels, KeepsEntriesThatCancelAndPropagatesNan)
         const DeviceCsr<T> da(*device_, a, Offsets::i32);
         const DeviceCsr<T> db(*device_, b, Offsets::i32);
         const auto op = kernel.prepare(da.shard, db.shard, {}, device_->context());
-        const HostCsr<T> c = fill(*device_, *op, da, db, T{1});
+        const HostCsr<T> c = fill_product(*device_, *op, da, db, T{1});
         ASSERT_EQ(c.row_ptr, (std::vector<std::int64_t>{0, 2, 4, 6}));
         EXPECT_EQ(c.values[0], T{0});
         EXPECT_TRUE(std::isnan(c.values[1]));
@@ -419,7 +420,7 @@ TEST_P(SpgemmKernels, KeepsToTheWorkspaceLimitOrSaysWhatItNeeds)
         options.workspace_limit = std::int64_t{1} << 30;
         const auto op = kernel.prepare(d.shard, d.shard, options, device_->context());
         EXPECT_LE(op->workspace_bytes(), options.workspace_limit);
-        expect_product(fill(*device_, *op, d, d, T{1}), a, a, T{1});
+        expect_product(fill_product(*device_, *op, d, d, T{1}), a, a, T{1});
     });
 }
 
@@ -439,7 +440,7 @@ TEST_P(SpgemmKernels, RepeatedValuesKeepTheirBits)
         const DeviceCsr<T> da(*device_, a, Offsets::i32);
         const DeviceCsr<T> db(*device_, b, Offsets::i64);
         const auto op = kernel.prepare(da.shard, db.shard, {}, device_->context());
-        const HostCsr<T> c = fill(*device_, *op, da, db, T{1});
+        const HostCsr<T> c = fill_product(*device_, *op, da, db, T{1});
         const std::vector<T> once = renew(*device_, *op, da, db, T{3}, c);
         for (int round = 0; round < 5; ++round) {
             EXPECT_TRUE(same_bits(once, renew(*device_, *op, da, db, T{3}, c)));
@@ -473,7 +474,7 @@ TEST_P(SpgemmKernels, KeepsItsBitsOnAnyNumberOfDevices)
                 device_->context().threads = 1 + (part + parts) % 5;
                 const DeviceCsr<T> da(*device_, rows, Offsets::i32);
                 const auto op = kernel.prepare(da.shard, db.shard, {}, device_->context());
-                const HostCsr<T> c = fill(*device_, *op, da, db, T{3});
+                const HostCsr<T> c = fill_product(*device_, *op, da, db, T{3});
                 joined.insert(joined.end(), c.values.begin(), c.values.end());
             }
             whole = parts == 1 ? joined : whole;
@@ -482,7 +483,8 @@ TEST_P(SpgemmKernels, KeepsItsBitsOnAnyNumberOfDevices)
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SpgemmKernels, testing::Combine(testing::ValuesIn(names_of_kind()), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(All, SpgemmKernels,
+                         testing::Combine(testing::ValuesIn(product_names_of_kind()), testing::Bool()),
                          [](const auto& test) {
                              std::string name =
                                  std::get<0>(test.param) + (std::get<1>(test.param) ? "_float" : "_double");
