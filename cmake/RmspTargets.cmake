@@ -7,6 +7,14 @@ target_compile_options(rmsp_options INTERFACE
     # GCC warns of overlaps inside std::string that cannot be (its bug 105651).
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra --expt-relaxed-constexpr --extended-lambda -lineinfo>)
+# GCC looks for garbage whenever its heap has grown. Where there is memory it need not: a build takes a tenth less time.
+cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+cmake_host_system_information(RESULT mebibytes QUERY TOTAL_PHYSICAL_MEMORY)
+math(EXPR mebibytes_a_core "${mebibytes} / ${cores}")
+if(mebibytes_a_core GREATER 3000)
+    target_compile_options(rmsp_options INTERFACE
+        $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
+endif()
 if(CMAKE_UNITY_BUILD)
     # What another source calls so is not hidden, and what another source does not see is not in a header.
     target_compile_options(rmsp_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wno-shadow>
@@ -57,11 +65,26 @@ endmacro()
 # Libraries whose code is all in their headers: needed to compile librmsp, never to link it.
 set(RMSP_HEADER_ONLY nlohmann_json::nlohmann_json)
 
-# rmsp_folder(NAME [LINK ...] [INCLUDE ...]): the object library rmsp_NAME of every source in the current folder and below. Sources
-# named *.cu, and those in folders called cuda, are of the CUDA backend; what stands in for them in a build without is called
-# *_none.cpp. Headers of the folders are found as "NAME/...", from the root.
+# rmsp_objects(TARGET): an object library of librmsp, with the LINK and INCLUDE of the rmsp_folder() that calls it.
+macro(rmsp_objects target)
+    add_library(${target} OBJECT)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_CODE_AFTER_INCLUDE "#undef RMSP_INSTANTIATE")
+    add_dependencies(${target} rmsp_commit)
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}" ${arg_INCLUDE})
+    target_link_libraries(${target} PRIVATE rmsp_options ${arg_LINK} Threads::Threads)
+    set_target_properties(${target} PROPERTIES
+        CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+    set_property(GLOBAL APPEND PROPERTY RMSP_FOLDERS ${target})
+    set_property(GLOBAL APPEND PROPERTY RMSP_FOLDER_LINKS ${arg_LINK})
+endmacro()
+
+# rmsp_folder(NAME [LINK ...] [INCLUDE ...] [TEXTS ...]): the object library rmsp_NAME of every source in the current
+# folder and below. Sources named *.cu, and those in folders called cuda, are of the CUDA backend; what stands in for
+# them in a build without is called *_none.cpp. Headers of the folders are found as "NAME/...", from the root. TEXTS:
+# folders in it that leave all work that takes long to others. Optimised, the inlined code of JSON and TOML takes
+# longer to compile than any kernel.
 function(rmsp_folder name)
-    cmake_parse_arguments(arg "" "" "LINK;INCLUDE" ${ARGN})
+    cmake_parse_arguments(arg "" "" "LINK;INCLUDE;TEXTS" ${ARGN})
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
     if(RMSP_HAVE_CUDA)
         file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS *.cu)
@@ -70,20 +93,22 @@ function(rmsp_folder name)
     else()
         list(FILTER sources EXCLUDE REGEX "/cuda/")
     endif()
-    add_library(rmsp_${name} OBJECT ${sources})
+    if(arg_TEXTS)
+        set(texts ${sources})
+        list(JOIN arg_TEXTS "|" folders)
+        list(FILTER texts INCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/(${folders})/")
+        list(REMOVE_ITEM sources ${texts})
+        rmsp_objects(rmsp_${name}_texts)
+        target_sources(rmsp_${name}_texts PRIVATE ${texts})
+        target_compile_options(rmsp_${name}_texts PRIVATE $<$<CONFIG:Release>:-O1>)
+    endif()
+    rmsp_objects(rmsp_${name})
+    target_sources(rmsp_${name} PRIVATE ${sources})
     # A build that puts several sources into one (CMAKE_UNITY_BUILD) compiles the same text of headers less often. Kernels
     # of SpMV call alike what is alike in each, and stay apart.
     set(apart ${sources})
     list(FILTER apart INCLUDE REGEX "/kernels/spmv/|\\.cu$")
     set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    set_target_properties(rmsp_${name} PROPERTIES UNITY_BUILD_CODE_AFTER_INCLUDE "#undef RMSP_INSTANTIATE")
-    add_dependencies(rmsp_${name} rmsp_commit)
-    target_include_directories(rmsp_${name} PRIVATE "${PROJECT_SOURCE_DIR}" ${arg_INCLUDE})
-    target_link_libraries(rmsp_${name} PRIVATE rmsp_options ${arg_LINK} Threads::Threads)
-    set_target_properties(rmsp_${name} PROPERTIES
-        CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-    set_property(GLOBAL APPEND PROPERTY RMSP_FOLDERS rmsp_${name})
-    set_property(GLOBAL APPEND PROPERTY RMSP_FOLDER_LINKS ${arg_LINK})
 endfunction()
 
 # Makes two libraries of the folders added so far: rmsp::rmsp, which exports the public API, and rmsp_internal, a static
