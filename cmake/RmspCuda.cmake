@@ -26,6 +26,11 @@ if(RMSP_CUDA)  # ON or AUTO
             set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
             list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
         endif()
+        # CUDA 12.9 and later; others optimise as always.
+        if(RMSP_CUDA_CHECK_ONLY AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.9)
+            add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-Ofc=max>)
+            message(STATUS "librmsp: device code is not optimised (RMSP_CUDA_CHECK_ONLY)")
+        endif()
         set(CMAKE_CUDA_STANDARD 20)
         set(CMAKE_CUDA_STANDARD_REQUIRED ON)
         set(RMSP_HAVE_CUDA ON)
