@@ -52,7 +52,7 @@ void Rendezvous::arrive_and_wait()
 void Rendezvous::wait_for_all()
 {
     // In this order: fail() ends the round that was read, or was seen to have failed.
-    const std::uint32_t round = round_.load(std::memory_order_acquire);
+    const std::uint32_t round = round_.now();
     if (failed_.load(std::memory_order_acquire)) {
         return;
     }
@@ -61,12 +61,9 @@ void Rendezvous::wait_for_all()
     if (arrived == count_.load()) {
         end_round(arrived);
     }
-    if (round_.load(std::memory_order_acquire) == round) {
-        int spins = spins_of(count_.load());
-        while (round_.load(std::memory_order_acquire) == round) {
-            if (--spins < 0) {
-                round_.wait(round, std::memory_order_acquire);
-            }
+    for (int spins = spins_of(count_.load()); round_.now() == round;) {
+        if (--spins < 0) {
+            round_.wait_past(round);
         }
     }
 }
@@ -75,8 +72,7 @@ void Rendezvous::end_round(std::uint32_t count) noexcept
 {
     // Once, whoever comes first. The next round begins behind it.
     if (count > 0 && arrived_.compare_exchange_strong(count, 0)) {
-        round_.fetch_add(1, std::memory_order_release);
-        round_.notify_all();
+        round_.advance();
     }
 }
 
@@ -85,8 +81,7 @@ void Rendezvous::leave() noexcept { end_round(count_.fetch_sub(1) - 1); }
 void Rendezvous::fail() noexcept
 {
     failed_.store(true, std::memory_order_release);
-    round_.fetch_add(1, std::memory_order_release);
-    round_.notify_all();
+    round_.advance();
 }
 
 }  // namespace rmsp::engine

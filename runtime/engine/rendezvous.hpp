@@ -8,6 +8,8 @@
 
 #include <rmsp/error.hpp>
 
+#include "core/epoch.hpp"
+
 namespace rmsp::engine {
 
 /// When a job's result is no longer wanted.
@@ -78,7 +80,7 @@ private:
     const StopCondition* condition_ = nullptr;
     std::mutex* const turn_;
     std::atomic<std::uint32_t> arrived_{0};
-    std::atomic<std::uint32_t> round_{0};
+    core::Epoch round_;
     std::atomic<bool> failed_{false};
 };
 
