@@ -100,14 +100,14 @@ std::shared_ptr<VectorState<T>> vector_of(const MatrixState<T>& matrix, bool of_
 template <class T>
 std::array<std::shared_ptr<VectorState<T>>, 2> scratch_of(MatrixState<T>& matrix)
 {
-    const std::lock_guard lock(matrix.preparing);
+    const std::lock_guard lock(matrix.on_demand.making);
     for (const bool of_transpose : {false, true}) {
-        auto& vector = matrix.scratch[of_transpose ? 1 : 0];
+        auto& vector = matrix.on_demand.scratch[of_transpose ? 1 : 0];
         if (!vector) {
             vector = make_vector(matrix, x_side(matrix, of_transpose), Layout::rows);
         }
     }
-    return matrix.scratch;
+    return matrix.on_demand.scratch;
 }
 
 }  // namespace

@@ -44,6 +44,16 @@ struct MatrixOrigin {
     std::unique_ptr<StreamSource<T>> source;
 };
 
+/// What a matrix has once it was asked for.
+template <class T>
+struct MadeOnDemand {
+    std::mutex making;  ///< held while it is made, and where it is looked for
+    /// As products of matrices take the matrix, while there are any.
+    std::weak_ptr<spgemm::FactorRows<T>> factor_rows;
+    /// For products of arrays in GPU memory: vectors along the columns and the rows of A.
+    std::array<std::shared_ptr<detail::VectorState<T>>, 2> scratch;
+};
+
 /// What a report says of a matrix besides its plan. Written under RuntimeState::mutex once the matrix has a handle.
 struct MatrixRecord {
     std::vector<PhaseTimes> setup;
@@ -75,14 +85,9 @@ struct MatrixState {
     plan::Side rows;     ///< of M
     plan::Side columns;  ///< of M
     /// A x and A^T x. Those by rows are there from the start, those by columns once they were asked for; made ready
-    /// under `preparing`.
+    /// under `on_demand.making`.
     std::array<std::shared_ptr<distributed::Product<T>>, 2> products;
-    /// As products of matrices take the matrix, while there are any; under `preparing`.
-    std::weak_ptr<spgemm::FactorRows<T>> factor_rows;
-    /// For products of arrays in GPU memory: vectors along the columns and the rows of A; made at the first one, under
-    /// `preparing`.
-    std::array<std::shared_ptr<VectorState<T>>, 2> scratch;
-    std::mutex preparing;
+    distributed::MadeOnDemand<T> on_demand;
     std::atomic<std::int64_t> round{0};  ///< how often the values were renewed
     distributed::MatrixRecord record;
 };

@@ -64,7 +64,7 @@ void require_operands(const std::shared_ptr<MatrixState<T>>& matrix, bool of_tra
 template <class T>
 void prepare_apply(MatrixState<T>& matrix, bool of_transpose)
 {
-    std::lock_guard lock(matrix.preparing);
+    std::lock_guard lock(matrix.on_demand.making);
     if (matrix.options.mode == Mode::streamed && of_transpose) {
         throw Error(ErrorCode::usage, "a streamed matrix has no transposed product; distribute the transpose as well");
     }

@@ -54,8 +54,8 @@ private:
 template <class T>
 std::shared_ptr<FactorRows<T>> FactorRows<T>::of(MatrixState<T>& matrix)
 {
-    std::lock_guard lock(matrix.preparing);
-    auto rows = matrix.factor_rows.lock();
+    std::lock_guard lock(matrix.on_demand.making);
+    auto rows = matrix.on_demand.factor_rows.lock();
     if (!rows) {
         rows.reset(new FactorRows(matrix));
         if (rows->exchange_) {
@@ -65,7 +65,7 @@ std::shared_ptr<FactorRows<T>> FactorRows<T>::of(MatrixState<T>& matrix)
         matrix.runtime
             ->submit([&](engine::Worker& worker, engine::Rendezvous& meeting) { rows->make(worker, meeting); })
             .get();
-        matrix.factor_rows = rows;
+        matrix.on_demand.factor_rows = rows;
     }
     return rows;
 }
