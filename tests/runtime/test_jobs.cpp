@@ -1,13 +1,16 @@
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include <core/epoch.hpp>
 #include <rmsp/error.hpp>
 #include <runtime/engine/job_queue.hpp>
 
@@ -15,6 +18,34 @@
 
 namespace rmsp::engine::test {
 namespace {
+
+TEST(Epoch, EachAdvanceWakesAllWhoSleep)
+{
+    constexpr std::uint32_t rounds = 300;
+    core::Epoch epoch;
+    std::atomic<std::uint32_t> woken{0};
+    std::vector<std::thread> sleepers;
+    for (int i = 0; i < 3; ++i) {
+        sleepers.emplace_back([&] {
+            for (std::uint32_t round = 0; round < rounds; ++round) {
+                epoch.wait_past(round);
+                ++woken;
+            }
+        });
+    }
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+        // One who sleeps on would keep the others from going on.
+        while (woken.load() != 3 * round) {
+            std::this_thread::yield();
+        }
+        EXPECT_EQ(epoch.now(), round);
+        epoch.advance();
+    }
+    for (std::thread& sleeper : sleepers) {
+        sleeper.join();
+    }
+    EXPECT_EQ(woken.load(), 3 * rounds);
+}
 
 TEST(Worker, RunsTasksInOrder)
 {
