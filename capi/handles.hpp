@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -62,6 +63,7 @@ struct rmsp_options {
     rmsp::Config config;
     rmsp_solve_callback callback = nullptr;
     void* context = nullptr;
+    std::optional<rmsp::StreamRef> after{};
 };
 
 struct rmsp_runtime {

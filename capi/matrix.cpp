@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <rmsp/report.hpp>
+#include <rmsp/transfer.hpp>
 
 #include "capi/handles.hpp"
 
@@ -319,6 +320,43 @@ rmsp_status rmsp_matrix_update_values(rmsp_matrix* matrix, const void* values)
                 a.update_values(static_cast<const T*>(values));
             },
             required(matrix, "matrix").matrix);
+    });
+}
+
+rmsp_status rmsp_matrix_update_values_on_stream(rmsp_matrix* matrix, const void* values, void* stream)
+{
+    return call(__func__, [&] {
+        std::visit(
+            [&]<class T>(rmsp::DistributedMatrix<T>& a) {
+                require_entries("values", values, a.nnz());
+                a.update_values(static_cast<const T*>(values), rmsp::StreamRef{stream});
+            },
+            required(matrix, "matrix").matrix);
+    });
+}
+
+rmsp_status rmsp_matrix_download(const rmsp_matrix* matrix, rmsp_host_matrix** host)
+{
+    return call(__func__, [&] {
+        const rmsp_matrix& from = required(matrix, "matrix");
+        rmsp_host_matrix*& result = required(host, "host");
+        std::visit([&](const auto& a) { result = new rmsp_host_matrix{owned(rmsp::download(a), from.name)}; },
+                   from.matrix);
+    });
+}
+
+rmsp_status rmsp_matrix_transfer(const rmsp_matrix* matrix, rmsp_runtime* runtime, const rmsp_options* options,
+                                 rmsp_matrix** transferred)
+{
+    return call(__func__, [&] {
+        const rmsp_matrix& from = required(matrix, "matrix");
+        rmsp::Runtime& to = required(runtime, "runtime").runtime;
+        rmsp_matrix*& result = required(transferred, "transferred");
+        std::visit(
+            [&](const auto& a) {
+                result = new rmsp_matrix{rmsp::transfer(a, to, distribute_options_of(options)), nullptr, from.name};
+            },
+            from.matrix);
     });
 }
 

@@ -15,6 +15,9 @@ DistributeOptions distribute_options_of(const rmsp_options* options)
     DistributeOptions distribute = distribute_options(config);
     // How often `mspmv run` multiplies says nothing of the caller.
     distribute.expected_applies = config.kernel.expected_applies;
+    if (options != nullptr) {
+        distribute.after = options->after;
+    }
     return distribute;
 }
 
@@ -56,4 +59,9 @@ rmsp_status rmsp_options_set_callback(rmsp_options* options, rmsp_solve_callback
         of.callback = callback;
         of.context = context;
     });
+}
+
+rmsp_status rmsp_options_set_stream(rmsp_options* options, void* stream)
+{
+    return call(__func__, [&] { required(options, "options").after = rmsp::StreamRef{stream}; });
 }

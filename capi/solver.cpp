@@ -122,6 +122,15 @@ rmsp_status rmsp_solver_solve(rmsp_solver* solver, const void* b, void* x, rmsp_
     });
 }
 
+rmsp_status rmsp_solver_solve_on_stream(rmsp_solver* solver, const void* b, void* x, void* stream, rmsp_result** result)
+{
+    return call(__func__, [&] {
+        solved(solver, result, [&]<class T>(rmsp::Solver<T>& with) {
+            return with.solve(static_cast<const T*>(b), static_cast<T*>(x), rmsp::StreamRef{stream});
+        });
+    });
+}
+
 rmsp_status rmsp_solver_solve_vectors(rmsp_solver* solver, const rmsp_vector* b, rmsp_vector* x, rmsp_result** result)
 {
     return call(__func__, [&] {

@@ -1,3 +1,4 @@
+#include <rmsp/transfer.hpp>
 #include <rmsp/vector_operations.hpp>
 
 #include "capi/handles.hpp"
@@ -95,6 +96,11 @@ rmsp_status rmsp_vector_fill(rmsp_vector* vector, double value)
         std::visit([&]<class T>(rmsp::DistributedVector<T>& v) { v.fill(static_cast<T>(value)); },
                    required(vector, "vector").vector);
     });
+}
+
+rmsp_status rmsp_vector_transfer(const rmsp_vector* x, rmsp_vector* y)
+{
+    return call(__func__, [&] { with_both(x, y, [](const auto& from, auto& to) { rmsp::transfer(from, to); }); });
 }
 
 rmsp_status rmsp_vector_copy(const rmsp_vector* x, rmsp_vector* y)

@@ -12,8 +12,8 @@ program poisson
     integer(c_int64_t) :: iterations
     integer(c_int) :: outcome
     type(rmsp_options) :: options
-    type(rmsp_runtime) :: runtime
-    type(rmsp_matrix) :: matrix
+    type(rmsp_runtime) :: runtime, cores
+    type(rmsp_matrix) :: matrix, there
     type(rmsp_solver) :: solver
     type(rmsp_result) :: solve
 
@@ -53,6 +53,16 @@ program poisson
         target_residual, " asked for"
     print "(a, es9.2)", "largest error ", maxval(abs(x - expected))
     if (outcome /= rmsp_converged .or. maxval(abs(x - expected)) > 1d-7) error stop 1
+
+    ! The same matrix on other devices, two groups of cores, without the arrays above.
+    call check(rmsp_options_set(options, "runtime.devices", "host:2"))
+    call check(rmsp_runtime_create(cores, options))
+    call check(rmsp_matrix_transfer(matrix, cores, there))
+    call check(rmsp_matrix_apply(there, 1d0, expected, -1d0, b))
+    print "(a, es9.2)", "difference of the products ", maxval(abs(b))
+    if (maxval(abs(b)) > 1d-12) error stop 1
+    call rmsp_destroy(there)
+    call rmsp_destroy(cores)
 
     call rmsp_destroy(solve)
     call rmsp_destroy(solver)

@@ -12,7 +12,7 @@ module rmsp
     public :: rmsp_options_create, rmsp_options_set, rmsp_options_use_environment
     public :: rmsp_runtime_create
     public :: rmsp_matrix_create_csr, rmsp_matrix_create_bsr, rmsp_matrix_read, rmsp_matrix_size
-    public :: rmsp_matrix_apply, rmsp_matrix_apply_transposed, rmsp_matrix_update_values
+    public :: rmsp_matrix_apply, rmsp_matrix_apply_transposed, rmsp_matrix_update_values, rmsp_matrix_transfer
     public :: rmsp_solver_create, rmsp_solver_solve, rmsp_solver_renew
     public :: rmsp_result_outcome, rmsp_result_iterations, rmsp_result_residual
     public :: rmsp_destroy, rmsp_last_error, rmsp_version
@@ -180,6 +180,13 @@ module rmsp
             import :: c_ptr, c_int
             type(c_ptr), value :: matrix
             type(*), intent(in) :: values(*)
+            integer(c_int) :: status
+        end function
+        function c_matrix_transfer(matrix, runtime, options, transferred) bind(c, name="rmsp_matrix_transfer") &
+                result(status)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: matrix, runtime, options
+            type(c_ptr), intent(inout) :: transferred
             integer(c_int) :: status
         end function
         function c_solver_create(matrix, options, solver) bind(c, name="rmsp_solver_create") result(status)
@@ -455,6 +462,18 @@ contains
         type(*), intent(in) :: values(*)
         integer(c_int) :: status
         status = c_matrix_update_values(matrix%handle, values)
+    end function
+
+    ! The same matrix on the devices of another runtime, or of the same one with other options, without the arrays that it
+    ! was made of: what the devices hold, rows in order. Another handle than the matrix's own.
+    function rmsp_matrix_transfer(matrix, runtime, transferred, options) result(status)
+        type(rmsp_matrix), intent(in) :: matrix
+        type(rmsp_runtime), intent(in) :: runtime
+        type(rmsp_matrix), intent(inout) :: transferred
+        type(rmsp_options), intent(in), optional :: options
+        integer(c_int) :: status
+        call rmsp_destroy(transferred)
+        status = c_matrix_transfer(matrix%handle, runtime%handle, handle_of(options), transferred%handle)
     end function
 
     ! A solver of A x = b by "solver.method", "solver.preconditioner" and so on of the options.

@@ -382,13 +382,7 @@ template <class T>
 void DistributedMatrix<T>::update_values(const T* values, StreamRef after)
 {
     core::require_array("values", values, nnz());
-    const int gpu = engine::gpu_of(values);
-    if (gpu < 0 && nnz() > 0) {
-        throw Error(ErrorCode::usage, "values are not in the memory of a GPU, so there is no stream to wait for");
-    }
-    if (gpu >= 0) {
-        engine::wait_for(gpu, after.handle);
-    }
+    distributed::wait_for_caller("the array of values", values, nnz(), after);
     distributed::update_values(state_, values);
 }
 

@@ -119,6 +119,9 @@ RMSP_C_API rmsp_status rmsp_options_use_environment(rmsp_options* options);
 typedef int (*rmsp_solve_callback)(void* context, int64_t iteration, double residual, double target, double seconds);
 /* The callback of solvers that are created with these options; null for none. `context` is passed on as it is. */
 RMSP_C_API rmsp_status rmsp_options_set_callback(rmsp_options* options, rmsp_solve_callback callback, void* context);
+/* Arrays in the memory of a GPU that a matrix is made of with these options are read after what is on this stream, a
+   cudaStream_t of that GPU; null: its default stream. Options without a stream: what writes the arrays has ended. */
+RMSP_C_API rmsp_status rmsp_options_set_stream(rmsp_options* options, void* stream);
 
 /* ---------------------------------------------------------------------------------------------------- runtimes */
 
@@ -279,6 +282,16 @@ RMSP_C_API void rmsp_future_destroy(rmsp_future* future);
    matrix takes no other array: write the new values there, and call this. They may be in the memory of a GPU of this
    process, but not for a matrix of blocks. Blocks. USAGE for coordinates that were sorted on the way. */
 RMSP_C_API rmsp_status rmsp_matrix_update_values(rmsp_matrix* matrix, const void* values);
+/* The same of values in the memory of a GPU, after what is on a stream of it. */
+RMSP_C_API rmsp_status rmsp_matrix_update_values_on_stream(rmsp_matrix* matrix, const void* values, void* stream);
+/* The matrix as the devices hold it, with the values that it has now, as a new host matrix in CSR. The entries of a row
+   are in the order in which they were given; by column, where the matrix was given by columns. Blocks. */
+RMSP_C_API rmsp_status rmsp_matrix_download(const rmsp_matrix* matrix, rmsp_host_matrix** host);
+/* The same matrix on the devices of another runtime, or of the same one with other options: what rmsp_matrix_create()
+   makes of rmsp_matrix_download(), whose order new values have then. The caller's arrays are not needed, and `matrix`
+   stays. USAGE for run.mode = streamed. Blocks. */
+RMSP_C_API rmsp_status rmsp_matrix_transfer(const rmsp_matrix* matrix, rmsp_runtime* runtime,
+                                            const rmsp_options* options, rmsp_matrix** transferred);
 /* The diagonal of a square matrix, as a new vector by rows. Blocks. */
 RMSP_C_API rmsp_status rmsp_matrix_diagonal(const rmsp_matrix* matrix, rmsp_vector** diagonal);
 /* Times products as the keys run.vectors, run.iterations, run.warmup, run.cache, run.alpha and run.beta say, with a
@@ -322,6 +335,8 @@ RMSP_C_API rmsp_status rmsp_vector_download(const rmsp_vector* vector, void* ent
    place may be null. */
 RMSP_C_API rmsp_status rmsp_vector_local(rmsp_vector* vector, int device, void** entries, int64_t* first,
                                          int64_t* count);
+/* y = x, entry by entry, whatever their runtimes, layouts and orders are; through host memory. Blocks. */
+RMSP_C_API rmsp_status rmsp_vector_transfer(const rmsp_vector* x, rmsp_vector* y);
 RMSP_C_API rmsp_status rmsp_vector_fill(rmsp_vector* vector, double value);
 RMSP_C_API rmsp_status rmsp_vector_copy(const rmsp_vector* x, rmsp_vector* y);               /* y = x */
 RMSP_C_API rmsp_status rmsp_vector_scale(double alpha, rmsp_vector* x);                      /* x = alpha x */
@@ -381,6 +396,9 @@ RMSP_C_API void rmsp_solver_destroy(rmsp_solver* solver);
    in host memory, or in that of a GPU of this process. How it went is in `result`, a new handle: numerical failure is
    an outcome there, not an error. Only if `result` is null, it is NOT_CONVERGED. Blocks. */
 RMSP_C_API rmsp_status rmsp_solver_solve(rmsp_solver* solver, const void* b, void* x, rmsp_result** result);
+/* The same of a b in the memory of a GPU, after what is on a stream of it. It has ended when the call returns. */
+RMSP_C_API rmsp_status rmsp_solver_solve_on_stream(rmsp_solver* solver, const void* b, void* x, void* stream,
+                                                   rmsp_result** result);
 /* The same with vectors as rmsp_vector_create_y() and rmsp_vector_create_x() by rows make them. */
 RMSP_C_API rmsp_status rmsp_solver_solve_vectors(rmsp_solver* solver, const rmsp_vector* b, rmsp_vector* x,
                                                  rmsp_result** result);

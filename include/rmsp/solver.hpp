@@ -149,6 +149,8 @@ public:
     /// this process, where what writes it has ended: rows() entries of b, cols() of x. Blocks. \throws Error(usage) for
     /// null arrays, and what a device threw; x is then unspecified
     RMSP_API SolveResult solve(const T* b, T* x);
+    /// The same of a b in the memory of a GPU, after what is on a stream of it; x is complete when it returns.
+    RMSP_API SolveResult solve(const T* b, T* x, StreamRef after);
     /// The same with vectors on the devices, that the matrix's make_y() and make_x(Layout::rows) make.
     RMSP_API SolveResult solve(const DistributedVector<T>& b, DistributedVector<T>& x);
     /// After DistributedMatrix::update_values(): renews the preconditioner; everything else stays, unless that has to

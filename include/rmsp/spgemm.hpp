@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct SpgemmOptions {
     /// Entries of C below this magnitude are left out of what the host gets; NaN never is. 0: none; below 0, or NaN:
     /// Error(usage).
     double prune_below = 0;
+    /// Values in the memory of a GPU: they are read after what is on this stream. None: what writes them has ended.
+    std::optional<StreamRef> after{};
 };
 
 /// What one device is given to do. Bytes are of its memory.
@@ -154,6 +157,8 @@ public:
     /// New values for the same structure, in the order of the arrays given to the constructor; null: as before, and
     /// always for an operand that is on the devices. Chunked: the arrays must stay until the next update.
     RMSP_API void update_values(const T* a_values, const T* b_values);
+    /// The same of values in the memory of a GPU, after what is on a stream of it.
+    RMSP_API void update_values(const T* a_values, const T* b_values, StreamRef after);
     /// C, once computed.
     /// \throws Error(usage) before compute()
     RMSP_API CsrMatrix<T> download() const;

@@ -88,8 +88,8 @@ def vector(what: str, x: Any, dtype: np.dtype) -> Any:
     return x if is_contiguous(x) else contiguous(x, dtype.name)
 
 
-def new(size: int, like: Any, zeros: bool = False) -> Any:
-    """A vector beside another one, of its type."""
+def new(size: int | tuple[int, int], like: Any, zeros: bool = False) -> Any:
+    """An array beside another one, of its type."""
     package = package_of(like)
     make = package.zeros if zeros else package.empty
     if _is_torch(package):

@@ -66,6 +66,16 @@ class Operator:
                                   self._transposed, _gpu.stream_of(out))
         return out
 
+    def _block_on_gpu(self, x: Any) -> Any:
+        """A X for X of shape (columns, k), one column after the other, in the order of the current stream."""
+        if x.shape[0] != self.shape[1]:
+            raise ValueError(f"x has {x.shape[0]} rows where {self.shape[1]} are needed")
+        columns = _gpu.contiguous(x.T, self.dtype.name)
+        y = _gpu.new((x.shape[1], self.shape[0]), columns)
+        for j in range(x.shape[1]):
+            self._multiply_on_gpu(columns[j], y[j], 1.0, 0.0)
+        return y.T
+
     def __matmul__(self, x: Any) -> Any:
         if type(x) is ndarray and x.dtype == self.dtype and x.ndim == 1 and x.flags.c_contiguous:
             y = empty(self.shape[0], self.dtype)
@@ -109,7 +119,7 @@ class Operator:
     def _tensor_product(self, x: Any) -> Any:
         """Tensors of torch and arrays of CuPy, through DLPack: the result is one of the same package and device."""
         if _gpu.on_gpu(x):
-            return self._multiply_on_gpu(x, None, 1.0, 0.0)
+            return self._block_on_gpu(x) if x.ndim == 2 else self._multiply_on_gpu(x, None, 1.0, 0.0)
         y = self._product(np.from_dlpack(x.detach() if hasattr(x, "detach") else x))
         package = _gpu.package_of(x)
         return package.from_dlpack(y) if hasattr(package, "from_dlpack") else y
@@ -266,6 +276,40 @@ class Matrix(Operator):
             self._handle.update_values(values)
             return
         self._handle.update_values(np.ascontiguousarray(values, self.dtype).reshape(-1))
+
+    def tocsr(self) -> Any:
+        """The matrix as the devices hold it, with the values that it has now: a csr_array of SciPy.
+
+        The entries of a row are in the order in which they were given, by column where A was given by columns.
+
+        >>> A = rmsp.Matrix(([2.0, 3.0], [0, 1], [0, 1, 2]), shape=(2, 2))
+        >>> A.update_values([5.0, 7.0])
+        >>> A.tocsr().toarray()
+        array([[5., 0.],
+               [0., 7.]])
+        """
+        from scipy.sparse import csr_array
+
+        indptr, indices, data = self._handle.to_csr()
+        return csr_array((data, indices, indptr), shape=self.shape)
+
+    def to(self, runtime: Runtime, *, transposed: bool = False, **options: Any) -> Matrix:
+        """The same matrix on the devices of another runtime, or of the same one with other options: those of Matrix.
+
+        The arrays that this one was made of are not needed: what the devices hold goes through host memory. New values
+        of the result are in the order of tocsr(). Raises ValueError for ``mode="streamed"``.
+
+        >>> A = rmsp.Matrix(([2.0, 3.0], [0, 1], [0, 1, 2]), shape=(2, 2))
+        >>> B = A.to(rmsp.Runtime(devices="host:1"), determinism="run")
+        >>> B @ np.ones(2)
+        array([2., 3.])
+        """
+        moved = Matrix.__new__(Matrix)
+        moved.runtime = runtime
+        moved.shape, moved.dtype, moved._kept = self.shape, self.dtype, None
+        moved._handle = self._handle.transfer(runtime, overrides(_SECTIONS, options), transposed)
+        moved.nnz = moved._handle.nnz
+        return moved
 
     def diagonal(self) -> ndarray:
         """The entries a_ii of a square matrix, computed on the devices from what they hold."""

@@ -169,7 +169,17 @@ void apply_on_gpu(Handle<T>& self, double alpha, std::uintptr_t x, std::size_t x
     }
 }
 
-/// Row pointers, columns and values of a product, as NumPy arrays.
+/// Row pointers, columns and values, as NumPy arrays.
+template <class T>
+nb::tuple arrays_of(CsrMatrix<T>&& a)
+{
+    nb::object columns = a.col_idx.visit([](auto& indices) {
+        using Index = typename std::remove_cvref_t<decltype(indices)>::value_type;
+        return to_numpy<Index>(std::move(indices));
+    });
+    return nb::make_tuple(to_numpy<std::int64_t>(std::move(a.row_ptr)), columns, to_numpy<T>(std::move(a.values)));
+}
+
 template <class T>
 nb::tuple multiplied(Node& node, const SpgemmOperand<T>& a, const SpgemmOperand<T>& b,
                      const std::vector<std::string>& overrides)
@@ -182,11 +192,7 @@ nb::tuple multiplied(Node& node, const SpgemmOperand<T>& a, const SpgemmOperand<
         product.compute();
         c = product.download();
     }
-    nb::object columns = c.col_idx.visit([](auto& indices) {
-        using Index = typename std::remove_cvref_t<decltype(indices)>::value_type;
-        return to_numpy<Index>(std::move(indices));
-    });
-    return nb::make_tuple(to_numpy<std::int64_t>(std::move(c.row_ptr)), columns, to_numpy<T>(std::move(c.values)));
+    return arrays_of(std::move(c));
 }
 
 template <class T>
@@ -218,6 +224,30 @@ void update_values(Handle<T>& self, const Any<const T>& values)
     check_size("the array of values", values.size(), self.matrix.nnz());
     const nb::gil_scoped_release released;
     self.matrix.update_values(values.data());
+}
+
+template <class T>
+nb::tuple to_csr(const Handle<T>& self)
+{
+    CsrMatrix<T> rows;
+    {
+        const nb::gil_scoped_release released;
+        rows = download(self.matrix);
+    }
+    return arrays_of(std::move(rows));
+}
+
+/// The same matrix on the devices of `node`.
+template <class T>
+Handle<T> transferred(const Handle<T>& self, const nb::object& node, const std::vector<std::string>& overrides,
+                      bool transposed)
+{
+    const DistributeOptions options = options_of(overrides, false, transposed);
+    Runtime& runtime = nb::cast<Node&>(node).runtime;
+    Handle<T> handle{node, nb::none(), {}};
+    const nb::gil_scoped_release released;
+    handle.matrix = transfer(self.matrix, runtime, options);
+    return handle;
 }
 
 template <class T>
@@ -270,6 +300,8 @@ void bind_matrix_of(nb::module_& module, const char* name, const char* distribut
         .def("multiply_csr", multiply_csr<T>, nb::arg("rows"), nb::arg("cols"), nb::arg("indptr").noconvert(),
              nb::arg("indices").noconvert(), nb::arg("data").noconvert(), nb::arg("overrides"))
         .def("update_values", update_values<T>, nb::arg("values").noconvert())
+        .def("to_csr", to_csr<T>)
+        .def("transfer", transferred<T>, nb::arg("runtime"), nb::arg("overrides"), nb::arg("transposed"))
         .def("diagonal", diagonal<T>)
         .def("measure", measure<T>, nb::arg("x").noconvert(), nb::arg("vectors"), nb::arg("warmup"),
              nb::arg("iterations"))

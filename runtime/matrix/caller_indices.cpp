@@ -122,6 +122,17 @@ void wait_for_caller(const View& a, StreamRef after)
     }
 }
 
+void wait_for_caller(const char* name, const void* array, std::int64_t entries, StreamRef after)
+{
+    const int gpu = engine::gpu_of(array);
+    if (gpu >= 0) {
+        engine::wait_for(gpu, after.handle);
+    } else if (entries > 0) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("{} is not in the memory of a GPU, so there is no stream to wait for", name));
+    }
+}
+
 #define RMSP_INSTANTIATE(T)                                                     \
     template CsrView<T> HostIndices::operator()<CsrView<T>>(const CsrView<T>&); \
     template CscView<T> HostIndices::operator()<CscView<T>>(const CscView<T>&); \

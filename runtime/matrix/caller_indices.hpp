@@ -50,5 +50,8 @@ bool in_gpu_memory(const RuntimeState& runtime, const void* array);
 /// Waits for a stream of the caller's on the GPU that has any array of the view, if one is there.
 template <class View>
 void wait_for_caller(const View& a, StreamRef after);
+/// Waits for a stream of the caller's on the GPU that has the array, called `name`, of so many entries.
+/// \throws Error(usage) if it is in host memory, and not empty
+void wait_for_caller(const char* name, const void* array, std::int64_t entries, StreamRef after);
 
 }  // namespace rmsp::distributed

@@ -14,6 +14,7 @@
 
 #include "core/caller_array.hpp"
 #include "core/clock.hpp"
+#include "runtime/matrix/caller_indices.hpp"
 #include "runtime/matrix/products.hpp"
 #include "runtime/matrix/vector.hpp"
 #include "runtime/sequence/sequence_state.hpp"
@@ -386,6 +387,14 @@ SolveResult Solver<T>::solve(const T* b, T* x)
     result.seconds = seconds_since(began);
     result.phases.push_back({"download", {result.seconds - solved}, true});
     return result;
+}
+
+template <class T>
+SolveResult Solver<T>::solve(const T* b, T* x, StreamRef after)
+{
+    core::require_array("b", b, state_->current().matrix.rows());
+    distributed::wait_for_caller("b", b, state_->current().matrix.rows(), after);
+    return solve(b, x);
 }
 
 template <class T>

@@ -63,6 +63,7 @@ SparseProduct<T>::SparseProduct(const std::shared_ptr<detail::RuntimeState>& run
         by_rows.alignment = RowAlignment::row;
         by_rows.balance = Balance::nonzeros;
         by_rows.exchange = Exchange::ranges;
+        by_rows.after = options.after;
         return distributed::distribute_view(runtime, operand.view_, by_rows);
     };
     state->made_a = made_of(a);
@@ -82,6 +83,7 @@ SparseProduct<T>::SparseProduct(const std::shared_ptr<detail::RuntimeState>& run
     factors.b = in_place(b, state->made_b);
     state->kept = indices.take();
     factors.options = options;
+    factors.options.after.reset();
     factors.resident_a = resident(a, state->made_a, "A");
     factors.resident_b = resident(b, state->made_b, "B");
     spgemm::build(*state);
@@ -134,6 +136,19 @@ template <class T>
 void SparseProduct<T>::update_values(const T* a_values, const T* b_values)
 {
     spgemm::update_values(spgemm::checked(state_), a_values, b_values);
+}
+
+template <class T>
+void SparseProduct<T>::update_values(const T* a_values, const T* b_values, StreamRef after)
+{
+    const SpgemmPlan& plan = spgemm::checked(state_).plan;
+    if (a_values != nullptr) {
+        distributed::wait_for_caller("the array of A's values", a_values, plan.a_nnz, after);
+    }
+    if (b_values != nullptr) {
+        distributed::wait_for_caller("the array of B's values", b_values, plan.b_nnz, after);
+    }
+    update_values(a_values, b_values);
 }
 
 template <class T>

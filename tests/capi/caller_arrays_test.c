@@ -55,6 +55,10 @@ static void on_a_gpu(rmsp_runtime* runtime)
     rmsp_vector* vectors[3] = {NULL, NULL, NULL};
     void* there[3] = {NULL, NULL, NULL};
     double x[unknowns], y[unknowns], z[unknowns], expected[unknowns];
+    int64_t ones[unknowns + 1];
+    rmsp_matrix* diagonal = NULL;
+    rmsp_solver* solver = NULL;
+    rmsp_options* options = NULL;
     int i;
     for (i = 0; i < unknowns; ++i) {
         x[i] = i % 7;
@@ -74,6 +78,38 @@ static void on_a_gpu(rmsp_runtime* runtime)
     CHECK_OK(rmsp_matrix_apply(matrix, 1, there[0], 0, there[1]));
     CHECK_OK(rmsp_vector_download(vectors[1], z));
     CHECK_VALUES(RMSP_DOUBLE, z, y, unknowns);
+    /* A matrix, its values and a solve, all after what is on the stream. */
+    CHECK_OK(rmsp_vector_fill(vectors[2], 0));
+    CHECK_OK(rmsp_runtime_synchronize(runtime));
+    CHECK_OK(rmsp_solver_create(matrix, NULL, &solver));
+    CHECK_OK(rmsp_matrix_apply_on_stream(matrix, 1, there[0], 0, there[1], NULL));
+    CHECK_OK(rmsp_solver_solve_on_stream(solver, there[1], there[2], NULL, NULL));
+    CHECK_OK(rmsp_vector_download(vectors[2], z));
+    for (i = 0; i < unknowns; ++i) {
+        CHECK(z[i] - x[i] < 1e-5 && x[i] - z[i] < 1e-5);
+    }
+    CHECK_OK(rmsp_options_create(&options));
+    CHECK_OK(rmsp_options_set_stream(options, NULL));
+    for (i = 0; i <= unknowns; ++i) {
+        ones[i] = i;
+    }
+    if (CHECK_OK(rmsp_matrix_create_csr(runtime, unknowns, unknowns, unknowns, ones, ones, there[0], RMSP_INT64,
+                                        RMSP_INT64, 0, RMSP_DOUBLE, options, &diagonal))) {
+        CHECK_OK(rmsp_matrix_apply(diagonal, 2, x, 0, y));
+        for (i = 0; i < unknowns; ++i) {
+            CHECK(y[i] == 2 * x[i] * x[i]);
+        }
+        CHECK_OK(rmsp_matrix_apply_on_stream(matrix, 1, there[0], 0, there[1], NULL));
+        CHECK_OK(rmsp_matrix_update_values_on_stream(diagonal, there[1], NULL));
+        CHECK_OK(rmsp_matrix_apply(matrix, 1, x, 0, expected));
+        CHECK_OK(rmsp_matrix_apply(diagonal, 1, x, 0, y));
+        for (i = 0; i < unknowns; ++i) {
+            CHECK(y[i] - expected[i] * x[i] < 1e-9 && expected[i] * x[i] - y[i] < 1e-9);
+        }
+    }
+    rmsp_matrix_destroy(diagonal);
+    rmsp_options_destroy(options);
+    rmsp_solver_destroy(solver);
     for (i = 0; i < 3; ++i) {
         rmsp_vector_destroy(vectors[i]);
     }
@@ -86,6 +122,7 @@ void matrix_orders_by_streams(void)
     rmsp_options* options = options_of(keys, 2);
     rmsp_runtime* runtime = NULL;
     rmsp_matrix* matrix;
+    rmsp_solver* solver = NULL;
     double x[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     double y[8];
     if (rmsp_runtime_create(options, &runtime) == RMSP_SUCCESS) {
@@ -97,6 +134,13 @@ void matrix_orders_by_streams(void)
     matrix = poisson(runtime, "stencil7 2 2 2", "double");
     CHECK_USAGE(rmsp_matrix_apply_on_stream(matrix, 1, x, 0, y, NULL), "x is in host memory");
     CHECK_USAGE(rmsp_matrix_apply_transposed_on_stream(matrix, 1, NULL, 0, y, NULL), "x is null");
+    CHECK_USAGE(rmsp_matrix_update_values_on_stream(matrix, x, NULL), "values is not in the memory of a GPU");
+    CHECK_USAGE(rmsp_matrix_update_values_on_stream(matrix, NULL, NULL), "values is null");
+    CHECK_OK(rmsp_solver_create(matrix, NULL, &solver));
+    CHECK_USAGE(rmsp_solver_solve_on_stream(solver, x, y, NULL, NULL), "b is not in the memory of a GPU");
+    CHECK_USAGE(rmsp_solver_solve_on_stream(NULL, x, y, NULL, NULL), "solver is null");
+    CHECK_USAGE(rmsp_options_set_stream(NULL, NULL), "options is null");
+    rmsp_solver_destroy(solver);
     rmsp_matrix_destroy(matrix);
     rmsp_runtime_destroy(runtime);
 }

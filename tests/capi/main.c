@@ -35,6 +35,10 @@ static const test_case tests[] = {
     {"Solver", "NamesMisuse", solver_misuse},
     {"Eigen", "FindsPairs", eigen_pairs},
     {"Eigen", "NamesMisuse", eigen_misuse},
+    {"Transfer", "MovesMatrices", transfer_moves_matrices},
+    {"Transfer", "DownloadsWhatTheDevicesHold", transfer_downloads},
+    {"Transfer", "MovesVectors", transfer_moves_vectors},
+    {"Transfer", "NamesMisuse", transfer_misuse},
     {"Threads", "HaveTheirOwnErrors", threads_have_their_own_errors},
     {"Threads", "ShareHandles", threads_share_handles},
 };

@@ -46,6 +46,10 @@ void solver_is_renewed(void);
 void solver_misuse(void);
 void eigen_pairs(void);
 void eigen_misuse(void);
+void transfer_moves_matrices(void);
+void transfer_downloads(void);
+void transfer_moves_vectors(void);
+void transfer_misuse(void);
 void threads_have_their_own_errors(void);
 void threads_share_handles(void);
 

@@ -101,6 +101,28 @@ def test_out_in_gpu_memory(runtime, arrays):
         square.multiply(z, out=z)
 
 
+def test_blocks_of_vectors(runtime, arrays):
+    a = random_matrix(300, 200)
+    A = rmsp.Matrix(a, runtime=runtime, transposed=True)
+    x, r = np.arange(600.0).reshape(200, 3), np.arange(600.0).reshape(300, 2)
+    y = A @ arrays.to(x)
+    assert isinstance(y, type(arrays.to(x))) and close(arrays.back(y), a @ x)
+    assert close(arrays.back(A @ arrays.to(np.ascontiguousarray(x.T)).T), a @ x)
+    assert close(arrays.back(A.T @ arrays.to(r)), a.T @ r)
+    assert arrays.back(A @ arrays.to(np.ones((200, 0)))).shape == (300, 0)
+    with pytest.raises(ValueError, match="201 rows where 200 are needed"):
+        A @ arrays.to(np.ones((201, 2)))
+
+
+def test_matrices_go_to_the_host_and_back(runtime):
+    a = random_matrix(300, 200)
+    x = np.arange(200.0)
+    host = rmsp.Runtime(devices="host:2x1")
+    there = rmsp.Matrix(a, runtime=host).to(runtime)
+    assert close(there @ x, a @ x) and (there.tocsr() != a).nnz == 0
+    assert close(there.to(host) @ x, a @ x)
+
+
 def test_a_chain_that_only_streams_order(runtime, arrays):
     a = poisson(60)
     A = rmsp.Matrix(a, runtime=runtime)

@@ -214,3 +214,30 @@ def test_blocks(dtype):
     assert close(streamed @ x, blocks @ x)
     with pytest.raises(ValueError, match="borrow"):
         rmsp.Matrix(blocks, borrow=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_goes_to_other_devices(form, dtype):
+    a = random_matrix(60, 40, dtype=dtype)
+    x = np.arange(40, dtype=dtype)
+    A = rmsp.Matrix(a.asformat(form))
+    B = A.to(rmsp.Runtime(devices="host:3x1"), transposed=True, spmv="csr-reference")
+    assert B.plan().devices == 3 and B.plan().shards[0].kernel == "csr-reference"
+    assert (B.shape, B.nnz, B.dtype) == (A.shape, A.nnz, A.dtype)
+    del A
+    assert close(B @ x, a @ x) and close(B.T @ np.ones(60, dtype), a.T @ np.ones(60, dtype))
+    back = B.tocsr()
+    assert back.dtype == dtype and (back != a).nnz == 0
+    B.update_values(2 * back.data)
+    assert close(B @ x, 2 * (a @ x)) and close((B.tocsr() @ x), 2 * (a @ x))
+
+
+def test_goes_nowhere_by_wrong_options():
+    A = rmsp.Matrix(random_matrix(6, 4))
+    with pytest.raises(ValueError, match="cannot be streamed"):
+        A.to(A.runtime, mode="streamed")
+    with pytest.raises(ValueError, match='nearest known key is "partition.devices"'):
+        A.to(A.runtime, device=1)
+    with pytest.raises(TypeError):
+        A.to(None)

@@ -163,6 +163,15 @@ TEST_P(CallerArrays, ProductsInTheOrderOfAStream)
             usage_message([&] { matrix.apply_async(1.0, x_there, 0.0, y_there, StreamRef{}).get(); });
         EXPECT_NE(message.find("x is in host memory: streams order products"), std::string::npos) << message;
         EXPECT_NE(usage_message([&] { matrix.update_values(a.values.data(), StreamRef{}); }), "");
+        Solver<double> solver(matrix, {.method = "cg", .max_iterations = 3});
+        EXPECT_NE(
+            usage_message([&] { solver.solve(x_there, y_there, StreamRef{}); }).find("b is not in the memory of a GPU"),
+            std::string::npos);
+        SparseProduct<double> product(*runtime_, a.view(), a.view());
+        EXPECT_NE(usage_message([&] {
+                      product.update_values(nullptr, a.values.data(), StreamRef{});
+                  }).find("B's values is not in the memory of a GPU"),
+                  std::string::npos);
         return;
     }
     // z = A (A x), of which only the stream knows the order.
@@ -178,6 +187,38 @@ TEST_P(CallerArrays, ProductsInTheOrderOfAStream)
         ASSERT_TRUE(verify_spmv<double>(a.view(), 1.0, x.data(), 0.0, nullptr, y.data()).passed);
         ASSERT_TRUE(verify_spmv<double>(a.view(), 1.0, y.data(), 0.0, nullptr, z.data()).passed);
     }
+}
+
+TEST_P(CallerArrays, SolvesAndProductsInTheOrderOfAStream)
+{
+    if (GetParam().gpus == 0) {
+        GTEST_SKIP() << "no GPU, whose streams these are";
+    }
+    const auto a = stencil7<double>(6, 5, 4, {.values = ValueKind::poisson});
+    auto matrix = runtime_->distribute(a.view());
+    There there(*runtime_);
+    const auto expected = random_vector<double>(a.cols, 1);
+    const std::vector<double> zeros(expected.size());
+    double* const expected_there = there.put(expected.data(), a.cols);
+    double* const b = there.put(zeros.data(), a.rows);
+    double* const x = there.put(zeros.data(), a.cols);
+    // b = A x is not there yet when the solve begins.
+    Solver<double> solver(matrix, {.method = "cg", .tolerance = 1e-12});
+    auto product = matrix.apply_async(1.0, expected_there, 0.0, b, StreamRef{});
+    EXPECT_TRUE(solver.solve(b, x, StreamRef{}).converged());
+    product.get();
+    const auto found = there.get(x, a.cols);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_NEAR(found[i], expected[i], 1e-8);
+    }
+    const CsrView<double> view{a.rows,           a.cols,           a.nnz(),
+                               a.row_ptr.data(), a.col_idx.view(), there.put(a.values.data(), a.nnz())};
+    SparseProduct<double> square(*runtime_, view, a.view(), {.after = StreamRef{}});
+    square.compute();
+    EXPECT_TRUE(verify_spgemm<double>(a.view(), a.view(), 1.0, square.download().view()).passed);
+    square.update_values(view.values, nullptr, StreamRef{});
+    square.compute();
+    EXPECT_TRUE(verify_spgemm<double>(a.view(), a.view(), 1.0, square.download().view()).passed);
 }
 
 TEST_P(CallerArrays, FactorsOfProductsWhereTheyAre)
