@@ -7,11 +7,8 @@ import json
 import pathlib
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-matplotlib.rcParams["svg.hashsalt"] = "rmsp"  # the same data give the same file
-import matplotlib.pyplot as plt  # noqa: E402
+import pictures
+import matplotlib.pyplot as plt
 
 VERSIONS = {"default": "as configured by default", "baseline": "baseline", "pstar": "p*", "pstar-opt": "p*-opt"}
 
@@ -35,14 +32,16 @@ def main(source, out):
         axes.set_title(f"{case}: {here[0]['matrix']}, {here[0]['nonzeros']:,} nonzeros", fontsize=8)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
+        pictures.plain_numbers(axes.xaxis, sorted({run["devices"] for run in here} | {n for n, _ in model}))
+        bounds = axes.get_ylim()
+        steps = (base * 10**power for power in range(7) for base in (1, 2, 3, 5))
+        pictures.plain_numbers(axes.yaxis, [tick for tick in steps if bounds[0] <= tick <= bounds[1]])
+        axes.grid(linewidth=0.3)
         axes.set_xlabel("devices")
         axes.legend(fontsize=7)
     panels[0][0].set_ylabel("GFLOP/s")
-    context = data["context"]
-    figure.suptitle(f"Strong scaling, {context['devices'][0].split(' ', 1)[-1]}, {context['date'][:10]}, "
-                    f"commit {context['commit']}", fontsize=10)
-    figure.tight_layout()
-    figure.savefig(out, metadata={"Date": None})
+    figure.suptitle("Strong scaling: measured, and predicted by the plan", fontsize=10)
+    pictures.save(figure, out, data["context"])
 
 
 if __name__ == "__main__":

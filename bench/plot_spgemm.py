@@ -10,12 +10,11 @@ import pathlib
 import sys
 
 import matplotlib
+import matplotlib.pyplot as plt
+import pictures
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
-
-def bars(figures, matrices, keys, out):
+def bars(figures, matrices, keys, out, context):
     figure, axes = plt.subplots(figsize=(max(8, 0.9 * len(matrices)), 5))
     width = 0.8 / len(keys)
     for i, key in enumerate(keys):
@@ -25,11 +24,10 @@ def bars(figures, matrices, keys, out):
     axes.set_ylabel("GFLOP/s, whole product")
     axes.grid(axis="y", linewidth=0.3)
     axes.legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(out)
+    pictures.save(figure, out, context)
 
 
-def pairs(figures, keys, out):
+def pairs(figures, keys, out, context):
     left = sorted({name.split(" * ")[0] for name in figures})
     table = [[ratio(figures.get(f"{a} * {b}", {}), keys) for b in left] for a in left]
     figure, axes = plt.subplots(figsize=(1 + 0.8 * len(left), 1 + 0.7 * len(left)))
@@ -41,11 +39,10 @@ def pairs(figures, keys, out):
     axes.set_yticks(range(len(left)), left)
     axes.set_xlabel(f"rows: A, columns: B; {keys[0]} over\nthe best of: {', '.join(keys[1:])}", fontsize=9)
     figure.colorbar(image)
-    figure.tight_layout()
-    figure.savefig(out)
+    pictures.save(figure, out, context)
 
 
-def bands(benchmarks, kinds, out):
+def bands(benchmarks, kinds, out, context):
     figure, axes = plt.subplots(2, len(kinds), figsize=(6 * len(kinds), 8), sharex=True, squeeze=False)
     for row, (field, label) in enumerate((("gflops", "whole product"), ("numeric_gflops", "values alone"))):
         for column, kind in enumerate(kinds):
@@ -63,8 +60,7 @@ def bands(benchmarks, kinds, out):
     for axis in axes[-1]:
         axis.set_xlabel("half-band")
     axes[0][0].legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(out)
+    pictures.save(figure, out, context)
 
 
 def ratio(speeds, keys):
@@ -73,7 +69,8 @@ def ratio(speeds, keys):
 
 
 def main(source, out):
-    benchmarks = json.loads(pathlib.Path(source).read_text())["benchmarks"]
+    document = json.loads(pathlib.Path(source).read_text())
+    benchmarks, context = document["benchmarks"], document["context"]
     sets = {b["devices"] for b in benchmarks}
     figures = {}
     keys = []
@@ -83,11 +80,11 @@ def main(source, out):
             keys.append(key)
         figures.setdefault(b["matrix"], {})[key] = b.get("gflops", 0)
     if all(" * " in name for name in figures):
-        pairs(figures, keys, out)
+        pairs(figures, keys, out, context)
     elif all(name.split()[0] in ("band", "permuted") and len(name.split()) == 2 for name in figures):
-        bands(benchmarks, list(dict.fromkeys(name.split()[0] for name in figures)), out)
+        bands(benchmarks, list(dict.fromkeys(name.split()[0] for name in figures)), out, context)
     else:
-        bars(figures, list(figures), keys, out)
+        bars(figures, list(figures), keys, out, context)
 
 
 if __name__ == "__main__":

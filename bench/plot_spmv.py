@@ -105,7 +105,7 @@ def print_ehyb(cases):
                   f"{max(found):.2f} | {min(found):.2f} | {sum(found) / len(found):.2f} |")
 
 
-def draw_ehyb(plt, cases, out):
+def draw_ehyb(plt, cases, save):
     figure, axes = plt.subplots(2, len(cases), figsize=(6 * len(cases), 7), squeeze=False)
     for (top, bottom), ((precision, cache), matrices) in zip(axes.T, sorted(cases.items())):
         rows = {m: row for m, row in matrices.items() if "ehyb" in row}
@@ -123,11 +123,10 @@ def draw_ehyb(plt, cases, out):
         bottom.set_ylabel("preparation, in products")
         for axis in (top, bottom):
             axis.set_xticks(range(len(rows)), list(rows), rotation=25, ha="right", fontsize=7)
-    figure.tight_layout()
-    figure.savefig(f"{out}-ehyb.svg")
+    save(figure, "-ehyb.svg")
 
 
-def draw_speedup(plt, cases, out):
+def draw_speedup(plt, cases, save):
     figure, axes = plt.subplots(len(cases), 1, figsize=(11, 3.2 * len(cases)), squeeze=False)
     for axis, ((precision, cache), matrices) in zip(axes[:, 0], sorted(cases.items())):
         rows = []
@@ -145,11 +144,10 @@ def draw_speedup(plt, cases, out):
         axis.set_title(f"{precision}, {cache} caches: geometric mean {geometric_mean(r[1] for r in rows):.2f}, "
                        f"auto {geometric_mean(r[2] for r in rows if r[2]):.2f}", fontsize=10)
         axis.legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(f"{out}-speedup.svg")
+    save(figure, "-speedup.svg")
 
 
-def draw_profile(plt, cases, out):
+def draw_profile(plt, cases, save):
     figure, axes = plt.subplots(1, len(cases), figsize=(5.5 * len(cases), 4.5), squeeze=False)
     for axis, ((precision, cache), matrices) in zip(axes[0], sorted(cases.items())):
         kernels = sorted({k for row in matrices.values() for k in row}, key=lambda k: (vendor(k), k))
@@ -173,11 +171,10 @@ def draw_profile(plt, cases, out):
         axis.set_ylabel("share of the matrices")
         axis.set_title(f"{precision}, {cache} caches", fontsize=10)
         axis.legend(fontsize=6, loc="lower right")
-    figure.tight_layout()
-    figure.savefig(f"{out}-profile.svg")
+    save(figure, "-profile.svg")
 
 
-def draw_roofline(plt, cases, out):
+def draw_roofline(plt, cases, save):
     figure, axes = plt.subplots(1, len(cases), figsize=(5.5 * len(cases), 4.5), squeeze=False)
     for axis, ((precision, cache), matrices) in zip(axes[0], sorted(cases.items())):
         limit = max(b["limit_gbs"] for row in matrices.values() for b in row.values())
@@ -203,8 +200,7 @@ def draw_roofline(plt, cases, out):
         axis.set_ylabel("GFLOP/s")
         axis.set_title(f"{precision}, {cache} caches", fontsize=10)
         axis.legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(f"{out}-roofline.svg")
+    save(figure, "-roofline.svg")
 
 
 def scaling_of(benchmarks):
@@ -229,7 +225,7 @@ def print_scaling(speed):
             print(f"| {name} | " + " | ".join(cells) + " |")
 
 
-def draw_scaling(plt, speed, out):
+def draw_scaling(plt, speed, save):
     colours = {1: "#9ecae1", 2: "#4292c6", 4: "#08519c", 8: "#08306b"}
     counts = sorted({n for sets in speed.values() for n in sets})
     names = list(speed)
@@ -248,8 +244,7 @@ def draw_scaling(plt, speed, out):
     top.legend(ncol=len(counts), fontsize=8)
     bottom.set_ylabel("speed-up over one device")
     bottom.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
-    figure.tight_layout()
-    figure.savefig(f"{out}-scaling.svg")
+    save(figure, "-scaling.svg")
 
 
 def main(source, out=None):
@@ -270,20 +265,23 @@ def main(source, out=None):
             print(f'not measured: {b["name"]}: {b["error_message"]}')
     if out is None:
         return
-    import matplotlib
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    import pictures
+
+    def save(figure, ending):
+        pictures.save(figure, out + ending, context)
+
     compared = {case: matrices for case, matrices in cases.items()
                 if any(map(vendor, (k for r in matrices.values() for k in r)))}
     if compared:
-        draw_speedup(plt, compared, out)
-        draw_profile(plt, compared, out)
-        draw_roofline(plt, compared, out)
+        draw_speedup(plt, compared, save)
+        draw_profile(plt, compared, save)
+        draw_roofline(plt, compared, save)
     published = {case: rows for case, rows in cases.items() if any("ehyb" in row for row in rows.values())}
     if published:
-        draw_ehyb(plt, published, out)
+        draw_ehyb(plt, published, save)
     if speed:
-        draw_scaling(plt, speed, out)
+        draw_scaling(plt, speed, save)
 
 
 if __name__ == "__main__":
