@@ -42,6 +42,7 @@ class Librmsp(CMakePackage, CudaPackage):
             self.define_from_variant("RMSP_CUDA", "cuda"),
             self.define_from_variant("RMSP_OPENMP", "openmp"),
             self.define_from_variant("RMSP_METIS", "metis"),
+            self.define("RMSP_MPI", False),
             self.define("RMSP_ZOLTAN", False),
             self.define("RMSP_TESTS", False),
             self.define("RMSP_EXAMPLES", False),
