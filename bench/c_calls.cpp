@@ -31,9 +31,10 @@ double median(std::vector<double>& seconds)
     return *middle;
 }
 
-/// Times `calls` calls of each, a `batch` of one and of the other in turn, and prints a line.
-template <class Cpp, class C>
-void compare(const char* name, int calls, int batch, const Cpp& cpp, const C& c)
+/// Times `calls` calls of each, a `batch` of one and of the other in turn, and prints a line. `end` waits for what a
+/// batch has left to do, outside its time.
+template <class Cpp, class C, class End>
+void compare(const char* name, int calls, int batch, const Cpp& cpp, const C& c, const End& end)
 {
     std::vector<double> of_cpp;
     std::vector<double> of_c;
@@ -43,6 +44,7 @@ void compare(const char* name, int calls, int batch, const Cpp& cpp, const C& c)
             call();
         }
         into.push_back(seconds_since(begin) / batch);
+        end();
     };
     for (int i = 0; i < calls; i += batch) {
         time(of_cpp, cpp);
@@ -50,7 +52,7 @@ void compare(const char* name, int calls, int batch, const Cpp& cpp, const C& c)
     }
     const double a = median(of_cpp);
     const double b = median(of_c);
-    fmt::print("{:<24} C++ {:9.1f} ns, C {:9.1f} ns, difference {:8.1f} ns\n", name, 1e9 * a, 1e9 * b, 1e9 * (b - a));
+    fmt::print("{:<27}  C++ {:9.1f} ns, C {:9.1f} ns, difference {:8.1f} ns\n", name, 1e9 * a, 1e9 * b, 1e9 * (b - a));
 }
 
 int run(const std::string& devices, int calls)
@@ -84,10 +86,25 @@ int run(const std::string& devices, int calls)
             std::int64_t own = 0;
             check(rmsp_vector_size(c_vector, &own));
             size += own;
-        });
+        },
+        [] {});
     compare(
         "product of host arrays", calls, 20, [&] { matrix.apply(2, x.data(), 0, y.data()); },
-        [&] { check(rmsp_matrix_apply(c_matrix, 2, x.data(), 0, y.data())); });
+        [&] { check(rmsp_matrix_apply(c_matrix, 2, x.data(), 0, y.data())); }, [] {});
+    if (runtime.devices().front().kind != rmsp::DeviceKind::host) {
+        // Arrays in the GPU's memory: what vectors have there.
+        auto from = matrix.make_y();
+        double* const x_there = from.local(0).data();
+        double* const y_there = vector.local(0).data();
+        compare(
+            "product in a stream's order", calls, 20,
+            [&] { static_cast<void>(matrix.apply_async(2, x_there, 0, y_there, rmsp::StreamRef{})); },
+            [&] { check(rmsp_matrix_apply_on_stream(c_matrix, 2, x_there, 0, y_there, nullptr)); },
+            [&] {
+                runtime.synchronize();
+                check(rmsp_runtime_synchronize(c_runtime));
+            });
+    }
 
     rmsp_vector_destroy(c_vector);
     rmsp_matrix_destroy(c_matrix);
