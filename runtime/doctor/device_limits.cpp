@@ -205,7 +205,11 @@ std::string DeviceLimits::to_text() const
 
 std::string DeviceLimits::to_json() const
 {
-    Json json{{"date", date}, {"machine", machine}, {"versions", versions}, {"devices", Json::array()}};
+    Json json{{"schema", "rmsp-limits-1"},
+              {"date", date},
+              {"machine", machine},
+              {"versions", versions},
+              {"devices", Json::array()}};
     for (const DeviceLimit& device : devices) {
         Json of{{"device", device.device}, {"bandwidth", Json::array()}, {"compute", Json::array()}};
         for (const BandwidthPoint& p : device.bandwidth) {
