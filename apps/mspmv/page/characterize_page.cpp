@@ -65,14 +65,16 @@ std::string facts_section(const Characterization& c)
 {
     std::vector<std::vector<std::string>> rows{
         {"Operation", c.product ? "C = A B, " + c.precision : "y = A x, " + c.precision},
-        {"Rows x columns of A", fmt::format("{} x {}", c.rows, c.inner)},
-        {"Nonzeros of A", fmt::format("{}", c.a_nnz)},
+        {"Rows x columns of A", fmt::format("{} x {}", html::grouped(static_cast<double>(c.rows)),
+                                            html::grouped(static_cast<double>(c.inner)))},
+        {"Nonzeros of A", html::grouped(static_cast<double>(c.a_nnz))},
         {"Longest row, mean, deviation",
-         fmt::format("{}, {:.1f}, {:.1f}", c.row_lengths.longest_row, c.row_lengths.mean, c.row_lengths.deviation)},
-        {"Empty rows", fmt::format("{}", c.row_lengths.empty_rows)}};
+         fmt::format("{}, {:.1f}, {:.1f}", html::grouped(static_cast<double>(c.row_lengths.longest_row)),
+                     c.row_lengths.mean, c.row_lengths.deviation)},
+        {"Empty rows", html::grouped(static_cast<double>(c.row_lengths.empty_rows))}};
     if (c.product) {
-        rows.push_back({"Nonzeros of B", fmt::format("{}", c.b_nnz)});
-        rows.push_back({"Nonzeros of C", fmt::format("{}", c.c_nnz)});
+        rows.push_back({"Nonzeros of B", html::grouped(static_cast<double>(c.b_nnz))});
+        rows.push_back({"Nonzeros of C", html::grouped(static_cast<double>(c.c_nnz))});
         rows.push_back({"Multiplies for each of C", fmt::format("{:.2f}", c.compression())});
     }
     rows.push_back({"Operations", count_text(c.flops())});

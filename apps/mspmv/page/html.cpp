@@ -123,6 +123,16 @@ std::string table(const std::vector<std::string>& head, const std::vector<std::v
     return out + "</tbody></table>\n";
 }
 
+std::string grouped(double count)
+{
+    std::string digits = fmt::format("{:.0f}", count);
+    for (std::size_t i = digits.size(); i > 3;) {
+        i -= 3;
+        digits.insert(i, ",");
+    }
+    return digits;
+}
+
 std::string source_line(std::string_view version, std::string_view commit, std::string_view date, std::string_view host)
 {
     return fmt::format("librmsp {}, commit {}, {}{}{}", version, commit, date, host.empty() ? "" : " on ", host);

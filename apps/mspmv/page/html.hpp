@@ -29,6 +29,9 @@ std::string list(const std::vector<std::string>& items);
 /// Cells are text; the first column is aligned left, the others right. No heads: `head` is empty.
 std::string table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows);
 
+/// 26463592 -> "26,463,592".
+std::string grouped(double count);
+
 /// Which build measured, and when: "librmsp 0.1.0, commit 1288e28, 2026-11-22 on node7"; `host` may be empty.
 std::string source_line(std::string_view version, std::string_view commit, std::string_view date,
                         std::string_view host);

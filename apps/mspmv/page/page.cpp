@@ -17,17 +17,6 @@
 namespace rmsp::mspmv {
 namespace {
 
-/// 26463592 -> "26,463,592".
-std::string grouped(double count)
-{
-    std::string digits = fmt::format("{:.0f}", count);
-    for (std::size_t i = digits.size(); i > 3;) {
-        i -= 3;
-        digits.insert(i, ",");
-    }
-    return digits;
-}
-
 /// What a reader looks for first.
 html::Facts facts_of(const Json& context, const Json& benchmarks)
 {
@@ -61,7 +50,8 @@ html::Facts facts_of(const Json& context, const Json& benchmarks)
                      : "");
     }
     const double entries = number_of(plan, plan.contains("nonzeros") ? "nonzeros" : "a_nonzeros");
-    facts.emplace_back(grouped(entries), fmt::format("nonzeros in {} rows", grouped(number_of(plan, "rows"))));
+    facts.emplace_back(html::grouped(entries),
+                       fmt::format("nonzeros in {} rows", html::grouped(number_of(plan, "rows"))));
     return facts;
 }
 
