@@ -17,6 +17,13 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
     return nearest == known.end() ? "" : *nearest;
 }
 
+std::string similar_name(std::string_view name, std::span<const std::string> known)
+{
+    std::string nearest = nearest_name(name, known);
+    const std::size_t most = std::max<std::size_t>(2, name.size() / 3);
+    return name.size() <= 64 && core::edit_distance(nearest, name) <= most ? nearest : "";
+}
+
 namespace core {
 
 std::string unknown_name(const std::string& what, const std::string& name, const std::vector<std::string>& known)

@@ -1,12 +1,17 @@
 #include "apps/mspmv/help.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <map>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rmsp/config.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/names.hpp>
 #include <rmsp/version.hpp>
@@ -54,8 +59,26 @@ const CLI::App& command_named(const CLI::App& app, const std::string& name)
             return *command;
         }
     }
+    const std::string meant = similar_name(name, names_of(commands));
     throw Error(ErrorCode::usage,
-                fmt::format("\"{}\" is no command; did you mean {}?", name, nearest_name(name, names_of(commands))));
+                fmt::format("\"{}\" is no command{}", name, meant.empty() ? "" : "; did you mean " + meant + '?'));
+}
+
+/// "--iterations" and how to set it, "--set run.iterations": each key of configurations as if it were an option. Of
+/// several with the same last word, the command's own, else the first.
+std::map<std::string, std::string> keys_as_options(const CLI::App& command)
+{
+    std::map<std::string, std::string> options;
+    for (const ConfigKey& key : config_keys()) {
+        std::string name = key.name.substr(key.name.rfind('.') + 1);
+        std::replace(name.begin(), name.end(), '_', '-');
+        if (std::string set = "--set " + key.name; key.name.starts_with(command.get_name())) {
+            options.insert_or_assign("--" + name, std::move(set));
+        } else {
+            options.try_emplace("--" + name, std::move(set));
+        }
+    }
+    return options;
 }
 
 /// For troff: no dash becomes a hyphen, no line a request.
@@ -76,9 +99,11 @@ std::string roff_options(const CLI::App& app)
 {
     std::string out;
     for (const CLI::Option* option : app.get_options()) {
-        const std::string type = option->get_type_name();
-        out += fmt::format(".TP\n.B {}{}{}\n{}\n", roff(option->get_name(true)), type.empty() ? "" : " ",
-                           type.empty() ? "" : roff(type), roff(option->get_description()));
+        const bool place = option->get_positional();
+        std::string type = option->get_type_name();
+        type.resize(std::min(type.find(':'), type.size()));  // without the values that a check allows
+        out += fmt::format(".TP\n.B {}{}{}\n{}\n", roff(option->get_name(place, !place)),
+                           type.empty() || place ? "" : " ", place ? "" : roff(type), roff(option->get_description()));
     }
     return out;
 }
@@ -126,7 +151,7 @@ std::string bash_completion(const CLI::App& app)
         "    case $command in\n"
         "        '') words=\"{} {}\" ;;\n"
         "        help) words=\"{} --man\" ;;\n"
-        "        completion) words=bash ;;\n"
+        "        completion) words=\"bash zsh\" ;;\n"
         "{}"
         "    esac\n"
         "    if [[ $word == -* || -z $command || $command == help || $command == completion ]]; then\n"
@@ -170,11 +195,17 @@ void add_completion(CLI::App& app, Action& action)
 {
     auto shell = std::make_shared<std::string>();
     CLI::App* command = app.add_subcommand("completion", "Print what completes the words of mspmv in a shell");
-    command->add_option("SHELL", *shell, "bash")->type_name("NAME")->required()->check(CLI::IsMember({"bash"}));
+    command->add_option("SHELL", *shell, "bash or zsh")
+        ->type_name("NAME")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh"}));
     command->footer("Example:\n  mspmv completion bash > /etc/bash_completion.d/mspmv");
     // The option writes to `shell`, which has to be there as long as the callback.
     command->callback([&app, &action, shell] {
-        action = [&app] {
+        action = [&app, shell] {
+            // zsh takes bash's functions once it is told to.
+            print(*shell == "zsh" ? "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
+                                  : "");
             print(bash_completion(app));
             return 0;
         };
@@ -189,14 +220,35 @@ std::string suggestion(const CLI::App& app)
         return "";
     }
     const std::string word = unknown.front().substr(0, unknown.front().find('='));
+    if (!word.starts_with('-') && !chosen.empty()) {
+        return "";
+    }
     std::vector<std::string> known = options_of(app);
+    std::map<std::string, std::string> keys;
     if (chosen.empty()) {
         known = word.starts_with('-') ? known : names_of(commands_of(app));
     } else {
         const std::vector<std::string> more = options_of(*chosen.front());
         known.insert(known.end(), more.begin(), more.end());
+        if (std::find(more.begin(), more.end(), "--set") != more.end()) {
+            keys = keys_as_options(*chosen.front());
+        }
+        for (const auto& [name, set] : keys) {
+            known.push_back(name);  // behind the options, which come first where both are as near
+        }
     }
-    return word.starts_with('-') || chosen.empty() ? fmt::format("; did you mean {}?", nearest_name(word, known)) : "";
+    const std::string meant = similar_name(word, known);
+    if (meant.empty()) {
+        return "";
+    }
+    const auto key = std::find(known.begin(), known.end(), meant) - known.begin() <
+                             static_cast<std::ptrdiff_t>(known.size() - keys.size())
+                         ? keys.end()
+                         : keys.find(meant);
+    return key == keys.end()
+               ? fmt::format("; did you mean {}?", meant)
+               : fmt::format("; did you mean {}={}?", key->second,
+                             word.size() < unknown.front().size() ? unknown.front().substr(word.size() + 1) : "...");
 }
 
 }  // namespace rmsp::mspmv

@@ -12,6 +12,7 @@
 
 #include <rmsp/error.hpp>
 
+#include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
 #include "apps/mspmv/terminal.hpp"
 
@@ -82,11 +83,51 @@ void write_text(const std::string& path, std::string_view text)
     }
 }
 
+namespace {
+
+std::string& printed_plan()
+{
+    static std::string plan;
+    return plan;
+}
+
+/// Where the next part of a report begins: behind an empty line.
+std::size_t next_part(std::string_view text, std::size_t from)
+{
+    const std::size_t end = text.find("\n\n", from);
+    return end == std::string_view::npos ? text.size() : end + 2;
+}
+
+/// For the terminal of the user, or what stands in its place.
+std::string dressed(std::string_view text, int stream)
+{
+    const std::string shown = fitted(text, terminal_width());
+    return coloured(stream) ? painted(shown) : shown;
+}
+
+}  // namespace
+
+void print_plan(const std::string& text, const std::string& json)
+{
+    if (appearance().quiet || json == "-" || ::isatty(STDOUT_FILENO) == 0) {
+        return;
+    }
+    const std::size_t plan = next_part(text, 0);
+    const std::size_t end = next_part(text, plan);
+    printed_plan() = text.substr(plan, end - plan);
+    clear_progress_line();
+    print(dressed(std::string_view(text).substr(0, end), STDOUT_FILENO));
+}
+
 void write_report(const std::string& text, const std::string& json_text, const std::string& json)
 {
     const int stream = json == "-" ? STDERR_FILENO : STDOUT_FILENO;
-    std::string shown = appearance().quiet ? "" : fitted(text, terminal_width());
-    shown = coloured(stream) ? painted(shown) : shown;
+    std::string_view left = text;
+    if (!printed_plan().empty()) {
+        left.remove_prefix(next_part(left, 0));
+        left.remove_prefix(left.starts_with(printed_plan()) ? printed_plan().size() : 0);
+    }
+    const std::string shown = appearance().quiet ? "" : dressed(left, stream);
     if (json == "-") {
         print_error(shown);
         print(json_text);

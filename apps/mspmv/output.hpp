@@ -24,6 +24,10 @@ void require_writable(const std::string& path);
 /// Writes a text file that appears under its name only when it is whole. \throws Error(io)
 void write_text(const std::string& path, std::string_view text);
 
+/// On a terminal, prints what is known of a report before what takes long: its first two parts, what is multiplied and
+/// the plan. write_report() then begins behind them, but shows a plan that has changed since.
+void print_plan(const std::string& text, const std::string& json);
+
 /// Prints a report, and writes its JSON to `json` unless that is empty; "-": to standard output, and the text to
 /// standard error.
 void write_report(const std::string& text, const std::string& json_text, const std::string& json);

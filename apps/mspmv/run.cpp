@@ -37,6 +37,7 @@ struct RunArguments : ConfigOptions {
     std::string x;
     std::string y;
     bool help_config = false;
+    bool markdown = false;
 };
 
 /// Completes what the runtime said about a run with what only the program knows.
@@ -184,6 +185,9 @@ Report multiply(const Config& config, const NumberedMatrix<T>& loaded, Runtime& 
         const Formatted<T> formatted(matrix, config.matrix);
         enter_stage("preparing");
         DistributedMatrix<T> distributed = formatted.distribute(runtime, options);
+        Report planned = distributed.report();
+        describe_run(planned, config, runtime, {"", 0});
+        print_plan(planned.to_text(), config.output.json);
         multiplication.measure(distributed, options.values, verification);
         multiplication.save(verification);
         report = distributed.report();
@@ -259,10 +263,31 @@ std::string key_table()
     return text;
 }
 
+/// The same for people: section by section.
+std::string key_list()
+{
+    std::string text;
+    std::string section;
+    for (const ConfigKey& key : config_keys()) {
+        const auto dot = key.name.find('.');
+        if (key.name.substr(0, dot) != section) {
+            text += fmt::format("{}[{}]\n", section.empty() ? "" : "\n", key.name.substr(0, dot));
+            section = key.name.substr(0, dot);
+        }
+        text +=
+            fmt::format("  {} = {}  ({})\n      {}\n", key.name.substr(dot + 1), key.fallback, key.type, key.meaning);
+    }
+    return text;
+}
+
 int start(const RunArguments& options)
 {
     if (options.help_config) {
-        print(key_table());
+        if (options.markdown) {
+            print(key_table());
+        } else {
+            print_fitted(key_list());
+        }
         return 0;
     }
     const Config config = configuration(options, "run",
@@ -292,7 +317,8 @@ void add_run(CLI::App& app, Action& action)
     add_text(*command, "--y", options->y, "FILE", "write y = alpha A x + beta y: .npy or .mtx");
     options->add_others(*command);
     options->add_metrics(*command);
-    command->add_flag("--help-config", options->help_config, "list every configuration key");
+    CLI::Option* keys = command->add_flag("--help-config", options->help_config, "list every configuration key");
+    command->add_flag("--markdown", options->markdown, "list them as a Markdown table")->needs(keys);
     command->footer(
         "Precedence: command line > RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR > file > default.\n"
         "Examples:\n"

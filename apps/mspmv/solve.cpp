@@ -133,6 +133,10 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
     const CsrMatrix<T>& matrix = loaded.matrix;
     enter_stage("preparing");
     DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
+    SolveReport planned = report;
+    planned.plan = distributed.report().plan;
+    print_plan(planned.to_text(), config.output.json);
+    enter_stage("preparing");
     System<T> system = make_system(config, distributed, loaded.row_at);
     SolverOptions solver_keys = solver_options(config);
     solver_keys.callback = [&bar](const SolverProgress& progress) {
@@ -184,6 +188,9 @@ int run_solve(const Config& config, const ConfigOptions& given)
     const auto begin = std::chrono::steady_clock::now();
     double load_seconds = 0;
     SolveReport report;
+    report.matrix = describe(config.matrix);
+    report.topology = topology_line(runtime.topology());
+    report.context = run_context();
     if (given.dry_run) {
         enter_stage("planning");
         report.plan = dry_plan<T>(
@@ -198,9 +205,7 @@ int run_solve(const Config& config, const ConfigOptions& given)
         load_seconds = seconds_since(begin);
         solve(config, loaded, runtime, options, bar, report);
     }
-    report.matrix = describe(config.matrix);
     report.rhs = describe_rhs(config);
-    report.topology = topology_line(runtime.topology());
     report.method = config.solver.method;
     report.preconditioner.name =
         config.solver.inner == "none" ? config.solver.preconditioner : config.solver.inner + " in float";
@@ -211,7 +216,6 @@ int run_solve(const Config& config, const ConfigOptions& given)
                                                                                       : "read",
                                                          {load_seconds},
                                                          true});
-    report.context = run_context();
     clear_progress_line();
     write_report(report.to_text(), report.to_json(), config.output.json);
     if (report.solved && !report.result.converged()) {

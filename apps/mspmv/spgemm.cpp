@@ -107,6 +107,10 @@ void multiply_with(Runtime& runtime, const Config& config, const Factors<T>& fac
     enter_stage("preparing" + suffix);
     const auto begin = std::chrono::steady_clock::now();
     SparseProduct<T> product(runtime, factors.left(), factors.right(), options);
+    if (suffix.empty()) {
+        report.plan = product.plan();
+        print_plan(report.to_text(), config.output.json);
+    }
     enter_stage("products");
     product.compute(alpha);
     const CsrMatrix<T> c = product.download();
@@ -147,9 +151,9 @@ void multiply_with(Runtime& runtime, const Config& config, const Factors<T>& fac
 }
 
 template <class T>
-SpgemmReport multiply(Runtime& runtime, const Config& config, const Factors<T>& factors, SpgemmOptions options)
+void multiply(Runtime& runtime, const Config& config, const Factors<T>& factors, SpgemmOptions options,
+              SpgemmReport& report)
 {
-    SpgemmReport report;
     multiply_with(runtime, config, factors, options, "", report);
     if (config.run.compare_vendor) {
         compare_with_vendor(runtime, "spgemm", report.notes, [&](const std::string& kernel) {
@@ -159,7 +163,6 @@ SpgemmReport multiply(Runtime& runtime, const Config& config, const Factors<T>& 
             multiply_with(runtime, config, factors, options, '/' + kernel, report);
         });
     }
-    return report;
 }
 
 template <class T>
@@ -173,16 +176,16 @@ int run_spgemm(const Config& config, const ConfigOptions& given)
     const Factors<T> factors = load<T>(config, bar.callback());
     const double load_seconds = seconds_since(begin);
     SpgemmReport report;
-    if (given.dry_run) {
-        report.plan = SparseProduct<T>::plan(runtime, factors.left(), factors.right(), options);
-    } else {
-        report = multiply<T>(runtime, config, factors, options);
-    }
     report.a = factors.a_name;
     report.b = factors.b_name;
     report.topology = topology_line(runtime.topology());
-    report.phases.insert(report.phases.begin(), PhaseTimes{"load", {load_seconds}, true});
     report.context = run_context();
+    if (given.dry_run) {
+        report.plan = SparseProduct<T>::plan(runtime, factors.left(), factors.right(), options);
+    } else {
+        multiply<T>(runtime, config, factors, options, report);
+    }
+    report.phases.insert(report.phases.begin(), PhaseTimes{"load", {load_seconds}, true});
     clear_progress_line();
     write_report(report.to_text(), report.to_json(), config.output.json);
     require_verified(report.verification);

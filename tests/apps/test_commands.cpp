@@ -75,7 +75,7 @@ std::set<Words> all_commands()
 {
     std::set<Words> commands;
     add_commands(read_text(source_path("README.md")), commands);
-    for (const char* folder : {"docs", "configs"}) {
+    for (const char* folder : {"docs", "docs/guide", "configs"}) {
         for (const auto& entry : std::filesystem::directory_iterator(source_path(folder))) {
             if (entry.is_regular_file()) {
                 add_commands(read_text(entry.path().string()), commands);

@@ -17,10 +17,10 @@ using testing::HasSubstr;
 
 TEST(Documents, TheTableOfKeysIsWhatTheProgramPrints)
 {
-    const auto outcome = mspmv({"run", "--help-config"});
+    const auto outcome = mspmv({"run", "--help-config", "--markdown"});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     const std::string document = read_text(source_path("docs/configuration.md"));
-    EXPECT_THAT(document, HasSubstr(outcome.out)) << "put the output of `mspmv run --help-config` there";
+    EXPECT_THAT(document, HasSubstr(outcome.out)) << "put the output of `mspmv run --help-config --markdown` there";
     for (const rmsp::ConfigKey& key : rmsp::config_keys()) {
         EXPECT_THAT(document, HasSubstr('`' + key.name + '`'));
     }

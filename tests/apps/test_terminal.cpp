@@ -47,8 +47,9 @@ std::size_t longest_line(const std::string& text)
 
 TEST(Terminal, LinesFitItsWidth)
 {
-    for (const Words& words : {Words{"--help"}, Words{"help", "run"}, Words{"generate", "--help"}, Words{"kernels"},
-                               Words{"solvers"}, Words{"machines"}, Words{"topo", "--machine", "dgx-a100"}, grid_run}) {
+    for (const Words& words :
+         {Words{"--help"}, Words{"help", "run"}, Words{"generate", "--help"}, Words{"kernels"}, Words{"solvers"},
+          Words{"machines"}, Words{"run", "--help-config"}, Words{"topo", "--machine", "dgx-a100"}, grid_run}) {
         for (const std::size_t width : {80, 120}) {
             const Outcome outcome = mspmv(words, {"COLUMNS=" + std::to_string(width)});
             EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -60,7 +61,7 @@ TEST(Terminal, LinesFitItsWidth)
                        text.end());
             return text;
         };
-        if (words.front() != "run") {
+        if (words != small_run) {
             EXPECT_EQ(letters("80"), letters("1000")) << "nothing is lost between the lines";
         }
     }
@@ -98,7 +99,12 @@ TEST(Terminal, NearMissesAreNamed)
     };
     EXPECT_THAT(refused({"slove"}), HasSubstr("\"slove\" is no command; did you mean solve?"));
     EXPECT_THAT(refused({"run", "--dryrun"}), HasSubstr("did you mean --dry-run?"));
-    EXPECT_THAT(refused({"run", "--presision=float"}), HasSubstr("did you mean --"));
+    EXPECT_THAT(refused({"run", "--presision=float"}), HasSubstr("did you mean --set matrix.precision=float?"));
+    EXPECT_THAT(refused({"run", "--iterations", "5"}), HasSubstr("did you mean --set run.iterations=...?"));
+    EXPECT_THAT(refused({"solve", "--max-iterations", "5"}),
+                HasSubstr("did you mean --set solver.max_iterations=...?"));
+    EXPECT_THAT(refused({"kernels", "--tolerance", "5"}), Not(HasSubstr("did you mean")));
+    EXPECT_THAT(refused({"multiply"}), Not(HasSubstr("did you mean")));
     EXPECT_THAT(refused({"help", "rum"}), HasSubstr("did you mean run?"));
 }
 
@@ -109,7 +115,10 @@ TEST(Terminal, TextsAreMadeOfTheSameTables)
     const std::string man = mspmv({"help", "--man"}).out;
     EXPECT_THAT(man, StartsWith(".TH MSPMV 1"));
     EXPECT_THAT(man, HasSubstr(".SS mspmv spgemm"));
-    EXPECT_THAT(man, HasSubstr("\\-\\-memory\\-limit"));
+    EXPECT_THAT(man, HasSubstr("\n.B \\-\\-memory\\-limit NUMBER\n"));
+    EXPECT_THAT(man, HasSubstr("\n.B \\-h,\\-\\-help\n"));
+    EXPECT_THAT(man, HasSubstr("\n.B \\-\\-color WHEN\n"));
+    EXPECT_THAT(man, HasSubstr("\n.B CONFIG\n"));
 }
 
 TEST(Terminal, BashCompletes)
@@ -126,6 +135,7 @@ TEST(Terminal, BashCompletes)
     EXPECT_EQ(completed("mspmv so", 1), "solve solvers\n");
     EXPECT_EQ(completed("mspmv solve --prec", 2), "--preconditioner --precision\n");
     EXPECT_EQ(completed("mspmv kernels --j", 2), "--json\n");
+    EXPECT_THAT(mspmv({"completion", "zsh"}).out, HasSubstr("bashcompinit"));
     EXPECT_EQ(mspmv({"completion", "tcsh"}).exit_code, 2);
 }
 
@@ -158,6 +168,31 @@ TEST(Terminal, StagesAreDrawnWithTheirTime)
     };
     EXPECT_THAT(drawn(""), testing::ContainsRegex("(starting|preparing|timing) +[0-9]+[.][0-9] s"));
     EXPECT_EQ(drawn("--quiet"), "");
+}
+
+TEST(Terminal, ThePlanComesFirstAndTheRestOnce)
+{
+    if (std::system("script --version > /dev/null 2>&1") != 0) {
+        GTEST_SKIP() << "no script(1), which makes a terminal";
+    }
+    const Scratch scratch;
+    for (const char* words :
+         {"run --set run.iterations=1", "solve --set matrix.values=poisson", "spgemm --set spgemm.iterations=1"}) {
+        const std::string out = scratch / "typescript";
+        const std::string command = std::string(rmsp::test::mspmv_path) + ' ' + words +
+                                    " --devices host:2x1 --set matrix.generate=\\\"stencil7 9 9 9\\\" --set "
+                                    "runtime.limit_gbs=20 --color never";
+        EXPECT_EQ(std::system(("script -qec \"" + command + "\" /dev/null > " + out + " < /dev/null").c_str()), 0);
+        const std::string text = read_text(out);
+        const auto once = [&](const std::string& part) {
+            EXPECT_NE(text.find(part), std::string::npos) << text;
+            EXPECT_EQ(text.find(part), text.rfind(part)) << text;
+            return text.find(part);
+        };
+        const std::size_t first = once("Machine  ");
+        EXPECT_LT(first, text.find("Plan   ")) << text;
+        EXPECT_LT(text.find("Plan   "), once(*words == 's' && words[1] == 'p' ? "Phases" : "Set-up")) << text;
+    }
 }
 
 }  // namespace
