@@ -416,6 +416,9 @@ CsrMatrix<T> generate_structure(std::string_view name, const Arguments& n, const
     if (name == "elasticity") {
         return elasticity<T>(n, options);
     }
+    if (name == "unstructured") {
+        return unstructured<T>(n, options);
+    }
     return program<T>(n, options);
 }
 

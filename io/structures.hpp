@@ -16,7 +16,7 @@ struct Generator {
 };
 
 /// Generators whose rows are written one by one; descriptions alone name them.
-inline constexpr std::array<Generator, 12> structures{{
+inline constexpr std::array<Generator, 13> structures{{
     {"stencil19", {"nx", "ny", "nz"}},
     {"triangles", {"nx", "ny"}},
     {"tetrahedra", {"nx", "ny", "nz"}},
@@ -29,6 +29,7 @@ inline constexpr std::array<Generator, 12> structures{{
     {"gaps", {"rows", "per_row", "nth"}},
     {"program", {"rows", "cols", "per_row", "hubs"}},
     {"elasticity", {"nx", "ny", "nz"}},
+    {"unstructured", {"nx", "ny", "nz"}},
 }};
 
 using Arguments = std::array<std::int64_t, 4>;
@@ -52,5 +53,10 @@ CsrMatrix<T> generate_structure(std::string_view name, const Arguments& argument
 /// own, or ones. \throws Error(usage) for values of stencils; Error(out_of_memory)
 template <class T>
 CsrMatrix<T> elasticity(const Arguments& arguments, const GenerateOptions& options);
+
+/// The vertices of a mesh of tetrahedra, of irregular degree, in a box of nx x ny x nz cells that has holes; numbered
+/// as a sweep through the box meets them. \throws Error(usage) for too many cells; Error(out_of_memory)
+template <class T>
+CsrMatrix<T> unstructured(const Arguments& arguments, const GenerateOptions& options);
 
 }  // namespace rmsp::io

@@ -76,6 +76,30 @@ TEST(Structures, MeshesHaveOneDiagonalOfEachSquareAndCube)
     EXPECT_GT(lengths.size(), 4U);
 }
 
+TEST(Structures, UnstructuredMeshesAreOfTetrahedra)
+{
+    // One cell: eight corners, the twelve edges of the cube, a diagonal of each square, and either one through the
+    // inside or a vertex there with eight edges.
+    for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+        const CsrMatrix<double> cell =
+            generate<double>("unstructured 1 1 1", {.seed = seed, .values = ValueKind::ones});
+        expect_symmetric_with_diagonal(cell);
+        EXPECT_EQ(cell.nnz(), cell.rows == 9 ? 9 + 2 * (12 + 6 + 8) : 8 + 2 * (12 + 6 + 1));
+    }
+    expect_symmetric_with_diagonal(made("unstructured 7 9 8"));
+    const CsrMatrix<double> a = made("unstructured 40 30 35");
+    expect_canonical(a);
+    // There are holes, yet most of the box is there; and the mean of the degrees is that of such meshes.
+    EXPECT_GT(a.rows, 40 * 30 * 35);
+    EXPECT_LT(a.rows, 41 * 31 * 36 * 3 / 2);
+    EXPECT_NEAR(static_cast<double>(a.nnz()) / static_cast<double>(a.rows), 14.5, 1);
+    std::set<std::int64_t> lengths;
+    for (std::int64_t row = 0; row < a.rows; ++row) {
+        lengths.insert(length(a, row));
+    }
+    EXPECT_GT(lengths.size(), 15U);
+}
+
 TEST(Structures, NeighboursOfPoints)
 {
     expect_symmetric_with_diagonal(made("neighbours 300 2 6"));
@@ -192,9 +216,9 @@ TEST(Structures, EveryGeneratorTakesSizesOfNoneAndOne)
 
 TEST(Structures, SameOnAnyNumberOfThreadsAndDifferentBySeed)
 {
-    for (const char* what :
-         {"triangles 90 80", "tetrahedra 20 21 22", "neighbours 9000 3 12", "ragged 15 15 15 4", "multidiagonal 9000 6",
-          "thinned 9000 40 7", "hubs 9000 4 3 3", "gaps 9000 5 3", "program 9000 20000 5 3"}) {
+    for (const char* what : {"triangles 90 80", "tetrahedra 20 21 22", "unstructured 20 21 22", "neighbours 9000 3 12",
+                             "ragged 15 15 15 4", "multidiagonal 9000 6", "thinned 9000 40 7", "hubs 9000 4 3 3",
+                             "gaps 9000 5 3", "program 9000 20000 5 3"}) {
         SCOPED_TRACE(what);
         const CsrMatrix<double> a = generate<double>(what);
 #ifdef _OPENMP
