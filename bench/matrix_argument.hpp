@@ -16,6 +16,7 @@ struct NamedMatrix {
     rmsp::Config::Matrix config;
     std::int64_t top_left = 0;  ///< rows and columns that are kept, the first ones; 0: all
     std::int64_t permute = 0;   ///< seed of a random symmetric permutation; 0: none
+    std::int64_t scatter = 0;   ///< the same of nodes, whose unknowns ([matrix] kron) stay together
     std::int64_t deal = 0;      ///< rows and columns are dealt in turns to so many hands, one after the other; 0: not
     bool renumber = false;      ///< Cuthill and McKee's order, after that
 };
@@ -23,8 +24,9 @@ struct NamedMatrix {
 inline constexpr const char* matrix_argument_help =
     "file, generator (\"rmat 22 16\"), or NAME,key=value,... with keys of [matrix], top_left=N (the first rows and "
     "columns "
-    "only), deal=N (rows and columns dealt in turns to N hands), permute=SEED (in random order) and renumber=true (in "
-    "Cuthill and McKee's, after that): "
+    "only), deal=N (rows and columns dealt in turns to N hands), permute=SEED (in random order), scatter=SEED (the "
+    "same, "
+    "unknowns of a node together) and renumber=true (in Cuthill and McKee's, after that): "
     "wave3,file=wave.mtx.xz,plus_identity=true,kron=3,values=random";
 
 /// "NAME,key=value,...", or just a file or a generator's words. `defaults` are settings of [matrix] that the text may
@@ -51,6 +53,8 @@ inline NamedMatrix parse_matrix(const std::string& text, std::vector<std::string
                 matrix.top_left = std::stoll(words[i].substr(9));
             } else if (words[i].starts_with("permute=")) {
                 matrix.permute = std::stoll(words[i].substr(8));
+            } else if (words[i].starts_with("scatter=")) {
+                matrix.scatter = std::stoll(words[i].substr(8));
             } else if (words[i].starts_with("deal=")) {
                 matrix.deal = std::stoll(words[i].substr(5));
             } else if (words[i] == "renumber=true") {
@@ -71,6 +75,7 @@ inline std::string describe(const NamedMatrix& matrix)
            (matrix.top_left > 0 ? ", the first " + std::to_string(matrix.top_left) + " rows and columns" : "") +
            (matrix.deal > 0 ? ", dealt to " + std::to_string(matrix.deal) : "") +
            (matrix.permute > 0 ? ", in random order, seed " + std::to_string(matrix.permute) : "") +
+           (matrix.scatter > 0 ? ", nodes in random order, seed " + std::to_string(matrix.scatter) : "") +
            (matrix.renumber ? ", numbered anew" : "");
 }
 
@@ -149,6 +154,17 @@ rmsp::CsrMatrix<T> load(const NamedMatrix& matrix)
         const auto name = shuffled(std::max(a.rows, a.cols), matrix.permute);
         a = renamed(a, static_cast<std::int64_t>(name.size()),
                     [&](std::int64_t i) { return name[static_cast<std::size_t>(i)]; });
+    }
+    if (matrix.scatter > 0) {
+        const std::int64_t unknowns = std::max<std::int64_t>(matrix.config.kron, 1);
+        rmsp::HostVector<std::int64_t> row_at;
+        row_at.reserve(static_cast<std::size_t>(a.rows));
+        for (const std::int64_t node : shuffled(a.rows / unknowns, matrix.scatter)) {
+            for (std::int64_t unknown = 0; unknown < unknowns; ++unknown) {
+                row_at.push_back(node * unknowns + unknown);
+            }
+        }
+        a = rmsp::renumbered(a.view(), row_at);
     }
     if (matrix.renumber) {
         a = rmsp::renumbered(a.view(), rmsp::mesh_order(a.view()));

@@ -82,27 +82,28 @@ def print_preparation(cases):
 
 def print_ehyb(cases):
     """Tables 1 and 2 and figure 6 of Chen, "Explicit caching HYB": speed-up over each other kernel, and preparation."""
-    for (precision, cache), matrices in sorted(cases.items()):
-        measured = {m: row for m, row in matrices.items() if "ehyb" in row}
-        others = sorted({k for row in measured.values() for k in row if k != "ehyb"}, key=lambda k: (vendor(k), k))
-        if not measured:
-            continue
-        print(f"\nehyb, {precision}, {cache} caches: GFLOP/s, times the others', preparation in products")
-        print("| matrix | nonzeros | ehyb | " + " | ".join(others) + " | preparation |")
-        print("|---|--:|--:|" + "--:|" * (len(others) + 1))
-        ratios = {k: {m: row["ehyb"]["gflops"] / row[k]["gflops"] for m, row in measured.items() if k in row}
-                  for k in others}
-        for matrix, row in measured.items():
-            cells = [f"{ratios[k][matrix]:.2f}" if matrix in ratios[k] else "" for k in others]
-            b = row["ehyb"]
-            print(f'| {matrix} | {b["nonzeros"] / 1e6:.1f} M | {b["gflops"]:.0f} | ' + " | ".join(cells) +
-                  f" | {preparation(b):.0f} |")
-        print("\n| ehyb against | faster on | most | least | average |")
-        print("|---|--:|--:|--:|--:|")
-        for kernel, found in ratios.items():
-            found = list(found.values())
-            print(f"| {kernel} | {100 * sum(r > 1 for r in found) / len(found):.0f} % | "
-                  f"{max(found):.2f} | {min(found):.2f} | {sum(found) / len(found):.2f} |")
+    for own in ("ehyb", "ehyb-ghosts"):
+        for (precision, cache), matrices in sorted(cases.items()):
+            measured = {m: row for m, row in matrices.items() if own in row}
+            others = sorted({k for row in measured.values() for k in row if k != own}, key=lambda k: (vendor(k), k))
+            if not measured:
+                continue
+            print(f"\n{own}, {precision}, {cache} caches: GFLOP/s, times the others', preparation in products")
+            print(f"| matrix | nonzeros | {own} | " + " | ".join(others) + " | preparation |")
+            print("|---|--:|--:|" + "--:|" * (len(others) + 1))
+            ratios = {k: {m: row[own]["gflops"] / row[k]["gflops"] for m, row in measured.items() if k in row}
+                      for k in others}
+            for matrix, row in measured.items():
+                cells = [f"{ratios[k][matrix]:.2f}" if matrix in ratios[k] else "" for k in others]
+                b = row[own]
+                print(f'| {matrix} | {b["nonzeros"] / 1e6:.1f} M | {b["gflops"]:.0f} | ' + " | ".join(cells) +
+                      f" | {preparation(b):.0f} |")
+            print(f"\n| {own} against | faster on | most | least | average |")
+            print("|---|--:|--:|--:|--:|")
+            for kernel, found in ratios.items():
+                found = list(found.values())
+                print(f"| {kernel} | {100 * sum(r > 1 for r in found) / len(found):.0f} % | "
+                      f"{max(found):.2f} | {min(found):.2f} | {sum(found) / len(found):.2f} |")
 
 
 def draw_ehyb(plt, cases, save):

@@ -1,24 +1,25 @@
 #!/usr/bin/env bash
 # Times products of sparse matrices: squares of real and generated matrices against cuSPARSE, A B of all pairs of
 # top-left squares, bands and their random permutations with several accumulators and virtual warps of fixed sizes,
-# squares on 1, 2, 4, ... GPUs, and the parts that each of four GPUs would compute, on one.
+# virtual warps that have a row of A each on bands and on matrices whose rows differ, squares on 1, 2, 4, ... GPUs, and
+# the parts that each of four GPUs would compute, on one.
 # Usage: bench/run_spgemm.sh [FILE...]
 #   BENCH      the program                                           (build/bin/bench_spgemm)
 #   OUT        folder for one JSON file a suite and the drawings     (bench/results/tmp)
 #   MATRICES   a folder of .mtx[.gz|.xz|.zst] files, taken as well
-#   SUITES     of squares, pairs, bands, devices, parts              (all)
+#   SUITES     of squares, pairs, bands, virtual, devices, parts     (all)
 #   SECONDS_EACH  start nothing new in a suite after so many seconds (0: no limit)
-#   RMSP_BENCH_SIZE  rows of the pairs' squares (45000) and of the bands (100000) as "PAIRS BANDS"
+#   RMSP_BENCH_SIZE  rows of the pairs' squares (45000 of files; 100000) and of the bands (100000) as "PAIRS BANDS"
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bench=${BENCH:-$here/../build/bin/bench_spgemm}
 out=${OUT:-$here/results/tmp}
-read -r pair_rows band_rows <<< "${RMSP_BENCH_SIZE:-45000 100000}"
 mkdir -p "$out"
 files=("$@")
 if [ -n "${MATRICES:-}" ]; then
     files+=("$MATRICES"/*.mtx*)
 fi
+read -r pair_rows band_rows <<< "${RMSP_BENCH_SIZE:-$([ ${#files[@]} -gt 0 ] && echo 45000 || echo 100000) 100000}"
 gpus=0
 if command -v nvidia-smi > /dev/null; then
     gpus=$(nvidia-smi -L 2> /dev/null | grep -c '^GPU' || true)
@@ -48,9 +49,21 @@ pairs() {
         name=$(basename "$file")
         cases+=("${name%%.mtx*},file=$file,top_left=$pair_rows")
     done
-    "$bench" --devices $one --pairs --iterations 3 \
-        --kernels auto,$([ "$gpus" -gt 0 ] && echo cusparse-spgemm-alg2 || echo spgemm-openmp/hash) \
-        --warmup 1 --seconds "${SECONDS_EACH:-0}" --json "$out/pairs.json" "${cases[@]}"
+    if [ ${#cases[@]} -eq 0 ]; then
+        # Larger than what is kept of them, so that no row is empty for want of columns.
+        local n=$((pair_rows * 13 / 10))
+        local side
+        side=$(awk -v n="$n" 'BEGIN { printf "%d", n ^ (1 / 3) + 1 }')
+        for matrix in "unstructured $side $side $side" "stencil27 $side $side $side" \
+            "triangles 400 $((n / 400 + 1))" "neighbours $n 2 12" "powerlaw $n 8 2" "thinned $n 500 12" \
+            "multidiagonal $n 9" "ragged $side $side $side 2" "gaps $n 6 1"; do
+            cases+=("${matrix%% *},generate=$matrix,top_left=$pair_rows")
+        done
+    fi
+    local others=spgemm-openmp/hash
+    [ "$gpus" -eq 0 ] || others=$(echo cusparse-spgemm-alg{1,2,3} | tr ' ' ,)
+    "$bench" --devices $one --pairs --iterations 3 --kernels "auto,$others" --warmup 1 \
+        --seconds "${SECONDS_EACH:-0}" --json "$out/pairs.json" "${cases[@]}"
 }
 bands() {
     local cases=()
@@ -60,6 +73,30 @@ bands() {
     done
     "$bench" --devices $one --kernels "$(IFS=,; echo "${accumulators[*]}")" --iterations 3 --warmup 1 \
         --seconds "${SECONDS_EACH:-0}" --json "$out/bands.json" "${cases[@]}"
+}
+# Figures 8 to 10 of Kurt et al.: counts of virtual warps in a block, and as many as the row wants; a block for a row.
+virtual() {
+    local cases=()
+    for half in 7 15 31 63 111; do
+        cases+=("band $half,generate=banded $band_rows $half")
+    done
+    cases+=("unstructured,generate=unstructured 50 50 50" "elastic,generate=elasticity 30 30 30"
+        "stencil7,generate=stencil7 80 80 80" "neighbours,generate=neighbours $band_rows 2 12"
+        "powerlaw,generate=powerlaw $band_rows 8 2" "ragged,generate=ragged 40 40 40 4" "rmat,generate=rmat 15 8"
+        "hubs,generate=hubs $band_rows 4 20 20")
+    for file in "${files[@]}"; do
+        local name
+        name=$(basename "$file")
+        cases+=("${name%%.mtx*},file=$file")
+    done
+    local kernels
+    if [ "$gpus" -gt 0 ]; then
+        kernels=$(echo auto spgemm/{virtual,virtual-{1,2,4,8},scatter} cusparse-spgemm-alg{1,2,3} | tr ' ' ,)
+    else
+        kernels=auto,spgemm-openmp/hash
+    fi
+    "$bench" --devices $one --kernels "$kernels" --iterations 3 --warmup 1 --seconds "${SECONDS_EACH:-0}" \
+        --json "$out/virtual.json" "${cases[@]}"
 }
 devices() {
     "$bench" "${sets[@]}" --iterations 5 --seconds "${SECONDS_EACH:-0}" --json "$out/devices.json" \
@@ -71,14 +108,11 @@ parts() {
 }
 
 failed=0
-for suite in ${SUITES:-squares pairs bands devices parts}; do
-    if [ "$suite" = pairs ] && [ ${#files[@]} -eq 0 ]; then
-        continue
-    fi
+for suite in ${SUITES:-squares pairs bands virtual devices parts}; do
     "$suite" || failed=1
 done
 if python3 -c 'import matplotlib' 2> /dev/null; then
-    for json in "$out"/{squares,pairs,bands,devices,parts}.json; do
+    for json in "$out"/{squares,pairs,bands,virtual,devices,parts}.json; do
         [ ! -f "$json" ] || python3 "$here/plot_spgemm.py" "$json" "${json%.json}.svg"
     done
 fi

@@ -47,6 +47,9 @@ public:
     {
         for (const std::string& devices : options_.devices) {
             rmsp::Config config = rmsp::parse_config("", "--set", with_matrix(options_.sets));
+            if (config.output.log_level == "debug") {
+                spdlog::set_level(spdlog::level::debug);
+            }
             config.runtime.devices = devices;
             config.runtime.limit_gbs = options_.limit_gbs;
             runtimes_.push_back({devices, rmsp::Runtime(rmsp::runtime_options(config))});

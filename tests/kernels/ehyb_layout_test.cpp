@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 #include <kernels/spmv/ehyb/ehyb.hpp>
 #include <kernels/spmv/ehyb/graph_parts.hpp>
+#include <kernels/spmv/ehyb/host_pool.hpp>
+#include <kernels/spmv/ehyb/mesh_parts.hpp>
 
 #include "matrices.hpp"
 
-// What kernels "ehyb", "ehyb-ghosts" and "ehyb-natural" store: pure functions.
+// What kernels "ehyb", "ehyb-ghosts", "ehyb-metis" and "ehyb-natural" store: made in host memory, as GPUs make it.
 namespace rmsp::kernels::test {
 namespace {
 
@@ -34,7 +36,7 @@ HostCsr<double> matrix_of(const std::vector<std::vector<std::int32_t>>& rows, st
     return a;
 }
 
-std::vector<std::int32_t> runs(std::int64_t rows, std::int64_t parts)
+HostVector<std::int32_t> runs(std::int64_t rows, std::int64_t parts)
 {
     return parts_of_rows({rows, rows, 0, IndexView(static_cast<const std::int64_t*>(nullptr)), nullptr}, parts,
                          EhybOrder::natural, 1);
@@ -130,7 +132,7 @@ Stored expect_whole(const Pattern& a, const Layout& layout, std::span<const std:
     }
     EXPECT_EQ(wrong, 0);
     EXPECT_EQ(std::count(stored.begin(), stored.end(), 1), a.nnz());
-    std::vector<std::int32_t> rows(layout.order);
+    std::vector<std::int32_t> rows(layout.order.begin(), layout.order.end());
     std::sort(rows.begin(), rows.end());
     std::vector<std::int32_t> all(static_cast<std::size_t>(a.rows));
     std::iota(all.begin(), all.end(), 0);
@@ -187,7 +189,7 @@ TEST(EhybLayout, HoldsEveryEntryOnce)
         for (const EhybGhosts& ghosts : {no_ghosts, ehyb_ghosts}) {
             const auto part = runs(a.rows, 3);
             const Layout layout = make_layout(pattern, part, 3, 20'000, 2, 2, ghosts, tuning);
-            EXPECT_EQ(layout.parts(), 3);
+            EXPECT_EQ(layout.part_count, 3);
             expect_whole(pattern, layout, part, 2, tuning);
         }
     }
@@ -225,7 +227,8 @@ TEST(EhybLayout, ForeignColumnsOfManyEntriesAreKept)
     stored = expect_whole(pattern, tight, part, 2, ehyb_tuning);
     EXPECT_THAT(tight.columns, testing::ElementsAre(0, 1, 4, 2, 3));
     EXPECT_EQ(stored.er, 4);
-    // Parts are smaller where ghosts are expected: 1,000 columns hold 746 rows, 746 ghosts' 30 % and METIS's 3 %.
+    // Parts are smaller where ghosts are expected: 1,000 columns hold 746 rows, 746 ghosts' 30 % and a large part's 3
+    // %.
     EXPECT_EQ(part_count(746 * 132, 1'000, 132, EhybGhosts{2, 30}), 132);
     EXPECT_EQ(part_count(747 * 132, 1'000, 132, EhybGhosts{2, 30}), 264);
 }
@@ -237,7 +240,7 @@ TEST(EhybLayout, NothingIsExtraInOnePart)
     const auto part = runs(3, 1);
     const Layout layout = make_layout(pattern, part, 1, 100, 4, 1);
     EXPECT_EQ(expect_whole(pattern, layout, part, 4, ehyb_tuning).er, 0);
-    EXPECT_EQ(layout.pieces(), 0);
+    EXPECT_EQ(layout.pieces, 0);
     EXPECT_TRUE(layout.er_row.empty());
     // The empty row is the last one, and column 1 is kept only because it is used.
     EXPECT_THAT(layout.order, testing::ElementsAre(0, 2, 1));
@@ -360,6 +363,118 @@ TEST(EhybLayout, UnknownsOfANodeStayTogether)
         }
         EXPECT_LE(*std::max_element(sizes.begin(), sizes.end()), 2 * rows / parts);
     }
+}
+
+/// The seven-point mesh of a cube, its points in an order that has nothing to do with the mesh.
+HostCsr<double> scrambled_cube(std::int32_t side)
+{
+    const std::int32_t rows = side * side * side;
+    const auto name = [&](std::int32_t point) {
+        return static_cast<std::int32_t>(std::int64_t{point} * 7919 % rows);  // a prime, so that all differ
+    };
+    std::vector<std::vector<std::int32_t>> columns(static_cast<std::size_t>(rows));
+    for (std::int32_t point = 0; point < rows; ++point) {
+        auto& row = columns[static_cast<std::size_t>(name(point))];
+        row.push_back(name(point));
+        std::int32_t step = 1;
+        for (const std::int32_t at : {point % side, point / side % side, point / side / side}) {
+            if (at > 0) {
+                row.push_back(name(point - step));
+            }
+            if (at + 1 < side) {
+                row.push_back(name(point + step));
+            }
+            step *= side;
+        }
+    }
+    return matrix_of(columns, rows);
+}
+
+double share_outside(const HostCsr<double>& a, std::span<const std::int32_t> part)
+{
+    std::int64_t outside = 0;
+    for (std::size_t row = 0; row < part.size(); ++row) {
+        for (auto i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
+            outside += part[row] != part[static_cast<std::size_t>(a.col_idx[static_cast<std::size_t>(i)])] ? 1 : 0;
+        }
+    }
+    return static_cast<double>(outside) / static_cast<double>(a.col_idx.size());
+}
+
+TEST(EhybLayout, DistancesFindTheParts)
+{
+    const HostCsr<double> a = scrambled_cube(30);
+    const Pattern pattern = pattern_of(a);
+    const auto part = parts_of_rows(pattern, 27, EhybOrder::mesh, 2);
+    EXPECT_EQ(part, parts_of_rows(pattern, 27, EhybOrder::mesh, 1));
+    EXPECT_EQ(part, parts_of_rows(pattern, 27, EhybOrder::mesh, 3));
+    // Twenty-seven cubes have 8 % outside them; in this order nearly all is.
+    EXPECT_LT(share_outside(a, part), 0.14);
+    EXPECT_GT(share_outside(a, runs(a.rows, 27)), 0.7);
+    const Layout layout = make_layout(pattern, part, 27, 2000, 2, 2);
+    expect_whole(pattern, layout, part, 2, ehyb_tuning);
+    for (std::size_t p = 0; p < 27; ++p) {
+        EXPECT_LE(layout.first_row[p + 1] - layout.first_row[p], 1030);
+        EXPECT_GE(layout.first_row[p + 1] - layout.first_row[p], 800);
+    }
+}
+
+/// Searches in steps, as GPUs do.
+struct StepsPool : HostPool {
+    using HostPool::HostPool;
+    static constexpr bool searches = false;
+};
+
+TEST(EhybLayout, SearchesInStepsFindTheSame)
+{
+    const HostCsr<double> a = scrambled_cube(13);
+    for (const int most_levels : {16, 2048}) {
+        MeshPartsTuning tuning;
+        tuning.most_levels = most_levels;
+        const Structure structure{a.rows,
+                                  a.cols,
+                                  0,
+                                  a.row_ptr.data(),
+                                  sizeof(a.row_ptr[0]) == 8,
+                                  a.col_idx.data(),
+                                  static_cast<std::int64_t>(a.col_idx.size())};
+        HostVector<std::int32_t> part(static_cast<std::size_t>(a.rows), -1);
+        HostVector<std::int32_t> by_steps(static_cast<std::size_t>(a.rows), -2);
+        mesh_parts(HostPool(2), structure, 12, part.data(), tuning, [](const char*) {});
+        mesh_parts(StepsPool(2), structure, 12, by_steps.data(), tuning, [](const char*) {});
+        EXPECT_EQ(part, by_steps);
+    }
+}
+
+TEST(EhybLayout, PartsOfWhatIsNoMesh)
+{
+    std::vector<std::vector<std::int32_t>> rows(5000);
+    const auto expect_parts = [&](std::int64_t cols, std::int64_t diagonal) {
+        const HostCsr<double> a = matrix_of(rows, cols);
+        const auto part = parts_of_rows(pattern_of(a, diagonal), 7, EhybOrder::mesh, 2);
+        std::vector<int> sizes(7, 0);
+        for (const std::int32_t p : part) {
+            ASSERT_TRUE(p >= 0 && p < 7);
+            ++sizes[static_cast<std::size_t>(p)];
+        }
+        EXPECT_LE(*std::max_element(sizes.begin(), sizes.end()), 736);  // 5000 / 7 and 3 %
+    };
+    expect_parts(5000, 0);  // no entries
+    for (std::int32_t row = 0; row < 5000; ++row) {
+        rows[static_cast<std::size_t>(row)] = {row};
+    }
+    expect_parts(5000, 0);  // nothing is connected
+    for (std::int32_t row = 0; row < 5000; ++row) {
+        rows[static_cast<std::size_t>(row)] = {0, row / 2, std::min(row + 1, 4999)};
+    }
+    expect_parts(5000, 0);      // a hub, a tree and a chain, all in one direction
+    expect_parts(9000, 6000);   // the columns belong to other rows
+    expect_parts(5000, -2500);  // some do
+    rows.resize(5);
+    for (auto& row : rows) {
+        row = {0, 4};
+    }
+    EXPECT_EQ(parts_of_rows(pattern_of(matrix_of(rows, 5)), 1, EhybOrder::mesh, 2), HostVector<std::int32_t>(5, 0));
 }
 
 TEST(EhybLayout, RefusesMoreEntriesThanItNumbers)

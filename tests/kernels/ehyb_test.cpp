@@ -2,8 +2,8 @@
 
 #include "spmv_fixtures.hpp"
 
-// Kernels "ehyb", "ehyb-ghosts" and "ehyb-natural" on matrices of many parts, and on shards. All numbers are small
-// integers, so that results are exact.
+// Kernels "ehyb", "ehyb-ghosts", "ehyb-metis" and "ehyb-natural" on matrices of many parts, and on shards. All numbers
+// are small integers, so that results are exact.
 namespace rmsp::kernels::test {
 namespace {
 

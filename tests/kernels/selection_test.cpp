@@ -49,7 +49,7 @@ TEST(Registry, NamesAreUniqueForEachKindAndTheSameInBothPrecisions)
     EXPECT_EQ(list_kernels().front().family, "spmv");
 }
 
-bool needs_metis(const std::string& name) { return name == "ehyb" || name == "ehyb-ghosts"; }
+bool needs_metis(const std::string& name) { return name == "ehyb-metis"; }
 
 TEST(Registry, ListsCudaKernelsInEveryBuild)
 {

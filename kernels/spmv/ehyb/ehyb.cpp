@@ -49,7 +49,7 @@ public:
         for (HostVector<T>& kept : kept_) {
             kept.resize(static_cast<std::size_t>(host_columns<T>) + 1);
         }
-        sums_.resize(static_cast<std::size_t>(layout_.pieces()));
+        sums_.resize(static_cast<std::size_t>(layout_.pieces));
         update_values(context);
     }
 
@@ -62,7 +62,7 @@ public:
         {
             T* const kept = kept_[static_cast<std::size_t>(thread_of_team())].data();
 #pragma omp for schedule(dynamic, 1)
-            for (std::int64_t part = 0; part < layout_.parts(); ++part) {
+            for (std::int64_t part = 0; part < layout_.part_count; ++part) {
                 multiply_part(part, alpha, x, beta, y, kept);
             }
             const auto er_slices = static_cast<std::int64_t>(layout_.er.slices.size()) - 1;
@@ -127,8 +127,8 @@ private:
 
     /// Sums of the 32 rows of a slice; x_of(column) is the entry of x.
     template <class Column, class Gather>
-    static std::array<T, slice_rows> multiply_slice(const Sliced<Column>& sliced, const T* values, std::int64_t slice,
-                                                    const Gather& x_of)
+    static std::array<T, slice_rows> multiply_slice(const Sliced<HostVector, Column>& sliced, const T* values,
+                                                    std::int64_t slice, const Gather& x_of)
     {
         const Slice& begin = sliced.slices[static_cast<std::size_t>(slice)];
         const int width = static_cast<int>(sliced.slices[static_cast<std::size_t>(slice) + 1].entries - begin.entries);
@@ -181,16 +181,22 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_host(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                                    const Context& context)
 {
-    require_metis("ehyb");
-    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, no_ghosts, context);
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::mesh, no_ghosts, context);
 }
 
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_ghosts_host(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                                           const Context& context)
 {
-    require_metis("ehyb-ghosts");
-    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, ehyb_ghosts, context);
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::mesh, ehyb_ghosts, context);
+}
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_metis_host(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
+                                                         const Context& context)
+{
+    require_metis("ehyb-metis");
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, no_ghosts, context);
 }
 
 template <class T>
@@ -202,6 +208,7 @@ std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural_host(const CsrShard<T>& sh
 
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb_host)
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb_ghosts_host)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb_metis_host)
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb_natural_host)
 
 }  // namespace rmsp::kernels

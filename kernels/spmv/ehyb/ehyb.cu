@@ -1,9 +1,17 @@
+#include <chrono>
 #include <string>
+#include <vector>
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_vector.cuh>
+#include <kernels/spmv/ehyb/device_pool.cuh>
 #include <kernels/spmv/ehyb/ehyb.hpp>
+#include <kernels/spmv/ehyb/layout.hpp>
+#include <kernels/spmv/ehyb/mesh_parts.hpp>
 #include <kernels/spmv/spmv.hpp>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
 
 namespace rmsp::kernels {
 namespace {
@@ -204,18 +212,47 @@ __global__ void __launch_bounds__(build_threads)
 
 unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + build_threads - 1) / build_threads); }
 
-/// A sliced matrix on the device.
+/// A sliced matrix with its values.
 template <class T, class Column>
-struct DeviceSlices {
-    DeviceArray<Slice> slices;
-    DeviceArray<Column> columns;
-    DeviceArray<std::uint32_t> entry;
-    DeviceArray<T> values;
+Slices<T, Column> view_of(const Sliced<DeviceArray, Column>& sliced, const DeviceArray<T>& values)
+{
+    return {sliced.slices.data(), reinterpret_cast<const typename Group<Column>::type*>(sliced.columns.data()),
+            values.data()};
+}
 
-    Slices<T, Column> view() const
+/// Says how long each step of the preparation took, where anyone listens.
+class Steps {
+public:
+    Steps(const char* what, const DevicePool& pool) : pool_(pool), listened_(core::logs_debug())
     {
-        return {slices.data(), reinterpret_cast<const typename Group<Column>::type*>(columns.data()), values.data()};
+        if (listened_) {
+            pool_.wait();
+            text_ = what;
+            last_ = core::Clock::now();
+        }
     }
+    ~Steps()
+    {
+        if (listened_) {
+            core::log_debug(text_);
+        }
+    }
+    void done(const char* step)
+    {
+        if (listened_) {
+            pool_.wait();
+            const auto now = core::Clock::now();
+            text_ += std::string(text_.back() == ':' ? " " : ", ") + step + " " +
+                     std::to_string(std::chrono::duration<double, std::milli>(now - last_).count()) + " ms";
+            last_ = now;
+        }
+    }
+
+private:
+    const DevicePool& pool_;
+    bool listened_;
+    std::string text_;
+    core::Clock::time_point last_;
 };
 
 template <class T>
@@ -224,7 +261,7 @@ public:
     Ehyb(const CsrShard<T>& shard, EhybOrder order, const EhybGhosts& ghosts, const Context& context) : shard_(shard)
     {
         if (shard.rows > 0) {
-            build(order, ghosts, context, static_cast<cudaStream_t>(context.stream));
+            build(order, ghosts, context);
         }
     }
 
@@ -234,16 +271,23 @@ public:
             return;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        const Matrix<T> a{order_.data(),        first_row_.data(), first_slice_.data(),
-                          first_column_.data(), columns_.data(),   inside_.view(),
-                          er_.view(),           er_piece_.data(),  static_cast<std::int32_t>(sums_.size()),
-                          sums_.data(),         queue_.data()};
-        kernel()<<<static_cast<unsigned>(first_row_.size() - 1), ehyb_tuning.threads, shared_bytes_, stream>>>(
-            a, alpha, x, beta, y);
+        const Matrix<T> a{layout_.order.data(),
+                          layout_.first_row.data(),
+                          layout_.first_slice.data(),
+                          layout_.first_column.data(),
+                          layout_.columns.data(),
+                          view_of(layout_.inside, inside_),
+                          view_of(layout_.er, er_),
+                          layout_.er_piece.data(),
+                          static_cast<std::int32_t>(layout_.pieces),
+                          sums_.data(),
+                          queue_.data()};
+        kernel()<<<static_cast<unsigned>(layout_.part_count), ehyb_tuning.threads, shared_bytes_, stream>>>(a, alpha, x,
+                                                                                                            beta, y);
         RMSP_CUDA_CHECK_LAUNCH("ehyb");
-        if (const auto rows = static_cast<std::int64_t>(er_row_.size()); rows > 0) {
-            add_er_kernel<<<blocks_for(rows), build_threads, 0, stream>>>(er_row_.data(), er_first_.data(), rows,
-                                                                          sums_.data(), alpha, y, queue_.data());
+        if (const auto rows = static_cast<std::int64_t>(layout_.er_row.size()); rows > 0) {
+            add_er_kernel<<<blocks_for(rows), build_threads, 0, stream>>>(
+                layout_.er_row.data(), layout_.er_first.data(), rows, sums_.data(), alpha, y, queue_.data());
             RMSP_CUDA_CHECK_LAUNCH("add_er_kernel");
         }
     }
@@ -251,19 +295,21 @@ public:
     void update_values(const Context& context) override
     {
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        take_values(inside_, stream);
-        take_values(er_, stream);
+        take_values(layout_.inside.entry, inside_, stream);
+        take_values(layout_.er.entry, er_, stream);
     }
 
     std::int64_t format_bytes() const override
     {
-        return workspace_bytes() - bytes(inside_.entry) - bytes(er_.entry) + bytes(sums_);
+        return workspace_bytes() - bytes(layout_.inside.entry) - bytes(layout_.er.entry) + bytes(sums_);
     }
 
     std::int64_t workspace_bytes() const override
     {
-        return bytes(order_) + bytes(first_row_) + bytes(first_slice_) + bytes(first_column_) + bytes(columns_) +
-               bytes(inside_) + bytes(er_) + bytes(er_piece_) + bytes(er_row_) + bytes(er_first_) + bytes(sums_);
+        return bytes(layout_.order) + bytes(layout_.first_row) + bytes(layout_.first_slice) +
+               bytes(layout_.first_column) + bytes(layout_.columns) + bytes(layout_.inside) + bytes(inside_) +
+               bytes(layout_.er) + bytes(er_) + bytes(layout_.er_piece) + bytes(layout_.er_row) +
+               bytes(layout_.er_first) + bytes(sums_);
     }
 
 private:
@@ -273,38 +319,17 @@ private:
         return static_cast<std::int64_t>(array.size() * sizeof(U));
     }
     template <class Column>
-    static std::int64_t bytes(const DeviceSlices<T, Column>& a)
+    static std::int64_t bytes(const Sliced<DeviceArray, Column>& a)
     {
-        return bytes(a.slices) + bytes(a.columns) + bytes(a.entry) + bytes(a.values);
+        return bytes(a.slices) + bytes(a.columns) + bytes(a.entry);
     }
 
     static auto kernel() { return ehyb_kernel<T, ehyb_tuning.threads, ehyb_tuning.blocks_per_multiprocessor>; }
 
-    template <class Array>
-    static auto copied(const Array& host, const Context& context, cudaStream_t stream)
+    void take_values(const DeviceArray<std::uint32_t>& entry, const DeviceArray<T>& values, cudaStream_t stream) const
     {
-        using U = typename Array::value_type;
-        DeviceArray<U> array(*context.memory, host.size());
-        if (!host.empty()) {
-            RMSP_CUDA_CHECK(
-                cudaMemcpyAsync(array.data(), host.data(), host.size() * sizeof(U), cudaMemcpyHostToDevice, stream));
-        }
-        return array;
-    }
-
-    template <class Column>
-    static DeviceSlices<T, Column> copied(const Sliced<Column>& host, const Context& context, cudaStream_t stream)
-    {
-        return {copied(host.slices, context, stream), copied(host.columns, context, stream),
-                copied(host.entry, context, stream), DeviceArray<T>(*context.memory, host.entry.size())};
-    }
-
-    template <class Column>
-    void take_values(const DeviceSlices<T, Column>& a, cudaStream_t stream) const
-    {
-        if (const auto n = static_cast<std::int64_t>(a.values.size()); n > 0) {
-            values_kernel<<<blocks_for(n), build_threads, 0, stream>>>(shard_.values, a.entry.data(), n,
-                                                                       a.values.data());
+        if (const auto n = static_cast<std::int64_t>(values.size()); n > 0) {
+            values_kernel<<<blocks_for(n), build_threads, 0, stream>>>(shard_.values, entry.data(), n, values.data());
             RMSP_CUDA_CHECK_LAUNCH("values_kernel");
         }
     }
@@ -327,63 +352,64 @@ private:
                static_cast<std::int64_t>(kernel_attributes.sharedSizeBytes);
     }
 
-    void build(EhybOrder order, const EhybGhosts& ghosts, const Context& context, cudaStream_t stream)
+    /// METIS wants the structure in host memory.
+    DeviceArray<std::int32_t> parts_by_metis(std::int64_t parts, const DevicePool& pool, const Context& context) const
     {
+        const std::vector<std::int32_t> columns = pool.read(shard_.col_idx, shard_.nnz);
+        const auto cut = [&](const auto* pointers) {
+            const auto row_ptr = pool.read(pointers, shard_.rows + 1);
+            const Pattern pattern{shard_.rows, shard_.cols, shard_.diagonal, IndexView(row_ptr.data()), columns.data()};
+            const auto part = parts_of_rows(pattern, parts, EhybOrder::metis, context.threads);
+            return pool.copy(std::vector<std::int32_t>(part.begin(), part.end()));
+        };
+        return shard_.row_ptr.visit(cut);
+    }
+
+    void build(EhybOrder order, const EhybGhosts& ghosts, const Context& context)
+    {
+        const DevicePool pool(context);
+        Steps steps(ghosts.fewest_uses > 0 ? "ehyb-ghosts is made ready:" : "ehyb is made ready:", pool);
+        const Structure structure{shard_.rows,
+                                  shard_.cols,
+                                  shard_.diagonal,
+                                  shard_.row_ptr.data(),
+                                  shard_.row_ptr.type() == IndexType::i64,
+                                  shard_.col_idx,
+                                  shard_.nnz};
         const std::int64_t columns = shared_limit() / static_cast<std::int64_t>(sizeof(T)) - 1;
-        HostVector<std::int32_t> col_idx(static_cast<std::size_t>(shard_.nnz));
-        HostVector<std::byte> row_ptr((static_cast<std::size_t>(shard_.rows) + 1) * shard_.row_ptr.element_bytes());
-        RMSP_CUDA_CHECK(
-            cudaMemcpyAsync(row_ptr.data(), shard_.row_ptr.data(), row_ptr.size(), cudaMemcpyDeviceToHost, stream));
-        if (!col_idx.empty()) {
-            RMSP_CUDA_CHECK(cudaMemcpyAsync(col_idx.data(), shard_.col_idx, col_idx.size() * sizeof(std::int32_t),
-                                            cudaMemcpyDeviceToHost, stream));
-        }
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        const IndexView pointers = shard_.row_ptr.type() == IndexType::i32
-                                       ? IndexView(reinterpret_cast<const std::int32_t*>(row_ptr.data()))
-                                       : IndexView(reinterpret_cast<const std::int64_t*>(row_ptr.data()));
-        const Pattern pattern{shard_.rows, shard_.cols, shard_.diagonal, pointers, col_idx.data()};
         const std::int64_t parts = part_count(
             shard_.rows, columns, std::int64_t{ehyb_tuning.blocks_per_multiprocessor} * context.compute_units, ghosts);
-        const Layout layout = make_layout(pattern, parts_of_rows(pattern, parts, order, context.threads), parts,
-                                          columns, Vector<T>::width, context.threads, ghosts);
-        order_ = copied(layout.order, context, stream);
-        first_row_ = copied(layout.first_row, context, stream);
-        first_slice_ = copied(layout.first_slice, context, stream);
-        first_column_ = copied(layout.first_column, context, stream);
-        columns_ = copied(layout.columns, context, stream);
-        inside_ = copied(layout.inside, context, stream);
-        er_ = copied(layout.er, context, stream);
-        er_piece_ = copied(layout.er_piece, context, stream);
-        er_row_ = copied(layout.er_row, context, stream);
-        er_first_ = copied(layout.er_first, context, stream);
-        sums_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(layout.pieces()));
-        queue_ = DeviceArray<std::int32_t>(*context.memory, 1);
-        RMSP_CUDA_CHECK(cudaMemsetAsync(queue_.data(), 0, sizeof(std::int32_t), stream));
-        update_values(context);
-        std::int32_t most_columns = 0;
-        for (std::size_t p = 0; p + 1 < layout.first_column.size(); ++p) {
-            most_columns = std::max(most_columns, layout.first_column[p + 1] - layout.first_column[p]);
+        auto part = pool.template array<std::int32_t>(order == EhybOrder::metis ? 0 : shard_.rows);
+        if (order == EhybOrder::metis) {
+            part = parts_by_metis(parts, pool, context);
+        } else if (order == EhybOrder::mesh) {
+            mesh_parts(pool, structure, parts, part.data(), mesh_parts_tuning, [&](const char* s) { steps.done(s); });
+        } else {
+            natural_parts(pool, shard_.rows, parts, part.data());
         }
-        shared_bytes_ = (static_cast<std::size_t>(most_columns) + 1) * sizeof(T);
+        steps.done(order == EhybOrder::mesh ? "smoothing" : order == EhybOrder::metis ? "METIS" : "parts");
+        layout_ = lay_out(pool, structure, part.data(), parts, columns, Vector<T>::width, ghosts, ehyb_tuning);
+        steps.done("layout");
+        inside_ = pool.template array<T>(static_cast<std::int64_t>(layout_.inside.entry.size()));
+        er_ = pool.template array<T>(static_cast<std::int64_t>(layout_.er.entry.size()));
+        sums_ = pool.template array<T>(layout_.pieces);
+        queue_ = pool.template array<std::int32_t>(1);
+        RMSP_CUDA_CHECK(
+            cudaMemsetAsync(queue_.data(), 0, sizeof(std::int32_t), static_cast<cudaStream_t>(context.stream)));
+        update_values(context);
+        shared_bytes_ = (static_cast<std::size_t>(layout_.widest_part) + 1) * sizeof(T);
         RMSP_CUDA_CHECK(cudaFuncSetAttribute(kernel(), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                              static_cast<int>(shared_limit())));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));  // the layout goes
+        pool.wait();
+        steps.done("values");
     }
 
     CsrShard<T> shard_;
     std::size_t shared_bytes_ = 0;
-    DeviceArray<std::int32_t> order_;
-    DeviceArray<std::int32_t> first_row_;
-    DeviceArray<std::int32_t> first_slice_;
-    DeviceArray<std::int32_t> first_column_;
-    DeviceArray<std::int32_t> columns_;
-    DeviceSlices<T, std::uint16_t> inside_;
-    DeviceSlices<T, std::int32_t> er_;
-    DeviceArray<std::int32_t> er_piece_;
-    DeviceArray<std::int32_t> er_row_;
-    DeviceArray<std::int32_t> er_first_;
-    DeviceArray<T> sums_;  ///< of the pieces of ER
+    LayoutOf<DeviceArray> layout_;
+    DeviceArray<T> inside_;  ///< values of the parts
+    DeviceArray<T> er_;      ///< of ER
+    DeviceArray<T> sums_;    ///< of the pieces of ER
     DeviceArray<std::int32_t> queue_;
 };
 
@@ -393,16 +419,22 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                               const Context& context)
 {
-    require_metis("ehyb");
-    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, no_ghosts, context);
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::mesh, no_ghosts, context);
 }
 
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_ghosts(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                                      const Context& context)
 {
-    require_metis("ehyb-ghosts");
-    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, ehyb_ghosts, context);
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::mesh, ehyb_ghosts, context);
+}
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_metis(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
+                                                    const Context& context)
+{
+    require_metis("ehyb-metis");
+    return std::make_unique<Ehyb<T>>(shard, EhybOrder::metis, no_ghosts, context);
 }
 
 template <class T>
@@ -414,6 +446,7 @@ std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural(const CsrShard<T>& shard, 
 
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb)
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb_ghosts)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb_metis)
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_ehyb_natural)
 
 }  // namespace rmsp::kernels

@@ -9,15 +9,15 @@
 #include <rmsp/host_vector.hpp>
 #include <rmsp/matrix.hpp>
 
-/// The layout of kernels "ehyb", "ehyb-natural" and "ehyb-ghosts" as data and pure functions. Plain C++: the host body
-/// and the tests use it as it is.
+/// The layout of kernels "ehyb", "ehyb-ghosts", "ehyb-metis" and "ehyb-natural" as data. layout.hpp makes it.
 ///
 /// C. Chen, "Explicit caching HYB: a new high-performance SpMV framework on GPGPU": the rows are cut into parts, by
-/// METIS or as they come. A thread block multiplies one part with the part's own columns of x in shared memory; the
-/// entries in these are stored in slices of 32 rows, sorted by length, with 16-bit columns. All other entries are the
-/// *extra rows* (ER): slices with 32-bit columns, sorted by length over the whole matrix, which warps take from a queue
-/// when their part is done; their sums are added to y afterwards. A part's own columns are those of its rows
-/// (CsrShard::diagonal), as far as it has entries in them. Bytes an entry, double: 10 in parts, 12 in ER; CSR has 12.
+/// distances in the mesh (mesh_parts.hpp), by METIS as published, or as they come. A thread block multiplies one part
+/// with the part's own columns of x in shared memory; the entries in these are stored in slices of 32 rows, sorted by
+/// length, with 16-bit columns. All other entries are the *extra rows* (ER): slices with 32-bit columns, sorted by
+/// length over the whole matrix, which warps take from a queue when their part is done; their sums are added to y
+/// afterwards. A part's own columns are those of its rows (CsrShard::diagonal), as far as it has entries in them. Bytes
+/// an entry, double: 10 in parts, 12 in ER; CSR has 12.
 ///
 /// "ehyb-ghosts" goes past the paper: parts are made smaller than the shared memory, and what is left of it keeps the
 /// *ghosts*, other columns in which a part has several entries. Hardly any ER remain.
@@ -44,7 +44,7 @@ inline constexpr EhybGhosts no_ghosts{};
 inline constexpr EhybGhosts ehyb_ghosts{2, 30};
 
 /// How rows get their parts.
-enum class EhybOrder : std::uint8_t { natural, metis };
+enum class EhybOrder : std::uint8_t { natural, mesh, metis };
 
 namespace ehyb {
 
@@ -57,7 +57,7 @@ inline constexpr std::int64_t most_columns = 0xffff;
 inline constexpr std::uint32_t no_entry = 0xffffffff;
 /// Column of such a slot in ER.
 inline constexpr std::int32_t no_column = -1;
-/// How much larger than the average METIS makes a part, as told to it: 1.03.
+/// How much larger than the average a part may be: 1.03.
 inline constexpr int imbalance_per_mille = 30;
 
 /// Number and size of parts (equations 1 and 2 of the paper): the fewest parts, a multiple of the blocks that run at
@@ -93,30 +93,33 @@ constexpr std::int64_t column_place(int k, int lane)
 }
 
 /// A sliced matrix: in parts with 16-bit columns, or ER with 32-bit ones.
-template <class Column>
+template <template <class> class Array, class Column>
 struct Sliced {
-    std::vector<Slice> slices;        ///< and the end
-    HostVector<Column> columns;       ///< group * 32 for each group
-    HostVector<std::uint32_t> entry;  ///< of each value: its place in the arrays of the shard
+    Array<Slice> slices;         ///< and the end
+    Array<Column> columns;       ///< group * 32 for each group
+    Array<std::uint32_t> entry;  ///< of each value: its place in the arrays of the shard
 };
 
-struct Layout {
+/// In host memory or in that of a device.
+template <template <class> class Array>
+struct LayoutOf {
     // Parts. Rows of a part are sorted by the length of what is in its slices.
-    std::vector<std::int32_t> order;         ///< rows, by part
-    std::vector<std::int32_t> first_row;     ///< of each part, in `order`; and the end
-    std::vector<std::int32_t> first_slice;   ///< of each part; and the end
-    std::vector<std::int32_t> first_column;  ///< of each part, in `columns`; and the end
-    std::vector<std::int32_t> columns;       ///< of x that parts keep: each part's own, then its ghosts, both ascending
-    Sliced<std::uint16_t> inside;
+    std::int64_t part_count = 0;
+    std::int64_t widest_part = 0;      ///< most columns that a part keeps
+    Array<std::int32_t> order;         ///< rows, by part
+    Array<std::int32_t> first_row;     ///< of each part, in `order`; and the end
+    Array<std::int32_t> first_slice;   ///< of each part; and the end
+    Array<std::int32_t> first_column;  ///< of each part, in `columns`; and the end
+    Array<std::int32_t> columns;       ///< of x that parts keep: each part's own, then its ghosts, both ascending
+    Sliced<Array, std::uint16_t> inside;
     // ER: rows cut into pieces. Lanes take them by length, sums are kept by row.
-    std::vector<std::int32_t> er_piece;  ///< of each lane of the slices
-    std::vector<std::int32_t> er_row;    ///< rows that have pieces, ascending
-    std::vector<std::int32_t> er_first;  ///< first piece of each of these rows; and the end
-    Sliced<std::int32_t> er;
-
-    std::int64_t parts() const { return static_cast<std::int64_t>(first_row.size()) - 1; }
-    std::int64_t pieces() const { return er_first.empty() ? 0 : er_first.back(); }
+    std::int64_t pieces = 0;
+    Array<std::int32_t> er_piece;  ///< of each lane of the slices
+    Array<std::int32_t> er_row;    ///< rows that have pieces, ascending
+    Array<std::int32_t> er_first;  ///< first piece of each of these rows; and the end
+    Sliced<Array, std::int32_t> er;
 };
+using Layout = LayoutOf<HostVector>;
 
 /// Structure of a shard, in host memory.
 struct Pattern {
@@ -133,12 +136,9 @@ struct Pattern {
 void require_metis(const char* kernel);
 
 /// The part of each row. \throws Error(usage) and NotCompiled as graph_parts()
-std::vector<std::int32_t> parts_of_rows(const Pattern& a, std::int64_t parts, EhybOrder order, int threads);
+HostVector<std::int32_t> parts_of_rows(const Pattern& a, std::int64_t parts, EhybOrder order, int threads);
 
-/// \param part     of each row, from 0 to parts - 1
-/// \param columns  that a part keeps at most; entries in others become ER
-/// \param vector   values of a 16-byte load
-/// \throws Error(usage) if there are more entries or slots than 2^32 - 2
+/// lay_out() in host memory.
 Layout make_layout(const Pattern& a, std::span<const std::int32_t> part, std::int64_t parts, std::int64_t columns,
                    int vector, int threads, const EhybGhosts& ghosts = no_ghosts,
                    const EhybTuning& tuning = ehyb_tuning);

@@ -24,6 +24,9 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_ghosts_host(const CsrShard<T>&, const RowStatistics&, const Context&);
 
 template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_metis_host(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural_host(const CsrShard<T>&, const RowStatistics&, const Context&);
 
 template <class T>
@@ -31,6 +34,9 @@ std::unique_ptr<SpmvOperator<T>> prepare_ehyb(const CsrShard<T>&, const RowStati
 
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_ghosts(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_ehyb_metis(const CsrShard<T>&, const RowStatistics&, const Context&);
 
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_ehyb_natural(const CsrShard<T>&, const RowStatistics&, const Context&);
@@ -42,8 +48,7 @@ SpmvKernel<T> ehyb_host()
                      .name = "ehyb",
                      .device = DeviceKind::host,
                      .determinism = Determinism::run,
-                     .compiled = has_metis(),
-                     .summary = "explicit caching HYB, rows in parts by METIS; a copy of the matrix"},
+                     .summary = "explicit caching HYB, rows in parts of the mesh; a copy of the matrix"},
             .body = prepare_ehyb_host<T>,
             .unsupported = unsupported};
 }
@@ -56,12 +61,25 @@ SpmvKernel<T> ehyb_ghosts_host()
                      .name = "ehyb-ghosts",
                      .device = DeviceKind::host,
                      .determinism = Determinism::run,
-                     .compiled = has_metis(),
                      .summary = "explicit caching HYB whose parts keep foreign columns too; a copy of the matrix"},
             .body = prepare_ehyb_ghosts_host<T>,
             .unsupported = unsupported};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_ghosts_host)
+
+template <class T>
+SpmvKernel<T> ehyb_metis_host()
+{
+    return {.info = {.family = "spmv",
+                     .name = "ehyb-metis",
+                     .device = DeviceKind::host,
+                     .determinism = Determinism::run,
+                     .compiled = has_metis(),
+                     .summary = "explicit caching HYB as published, parts by METIS; a copy of the matrix"},
+            .body = prepare_ehyb_metis_host<T>,
+            .unsupported = unsupported};
+}
+RMSP_ENTRY(SpmvKernel, ehyb_metis_host)
 
 template <class T>
 SpmvKernel<T> ehyb_natural_host()
@@ -79,15 +97,15 @@ RMSP_ENTRY(SpmvKernel, ehyb_natural_host)
 template <class T>
 SpmvKernel<T> ehyb_cuda()
 {
-    return {
-        .info = {.family = "spmv",
-                 .name = "ehyb",
-                 .device = DeviceKind::cuda,
-                 .determinism = Determinism::run,
-                 .compiled = cuda_compiled && has_metis(),
-                 .summary = "explicit caching HYB: a part's x in shared memory, parts by METIS; a copy of the matrix"},
-        .body = RMSP_CUDA_BODY(prepare_ehyb<T>),
-        .unsupported = unsupported};
+    return {.info = {.family = "spmv",
+                     .name = "ehyb",
+                     .device = DeviceKind::cuda,
+                     .determinism = Determinism::run,
+                     .compiled = cuda_compiled,
+                     .summary = "explicit caching HYB: the x of a part of the mesh in shared memory; a copy of the "
+                                "matrix"},
+            .body = RMSP_CUDA_BODY(prepare_ehyb<T>),
+            .unsupported = unsupported};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_cuda)
 
@@ -98,13 +116,27 @@ SpmvKernel<T> ehyb_ghosts_cuda()
                      .name = "ehyb-ghosts",
                      .device = DeviceKind::cuda,
                      .determinism = Determinism::run,
-                     .compiled = cuda_compiled && has_metis(),
+                     .compiled = cuda_compiled,
                      .summary = "explicit caching HYB whose parts keep foreign columns too, for badly numbered meshes; "
                                 "a copy of the matrix"},
             .body = RMSP_CUDA_BODY(prepare_ehyb_ghosts<T>),
             .unsupported = unsupported};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_ghosts_cuda)
+
+template <class T>
+SpmvKernel<T> ehyb_metis_cuda()
+{
+    return {.info = {.family = "spmv",
+                     .name = "ehyb-metis",
+                     .device = DeviceKind::cuda,
+                     .determinism = Determinism::run,
+                     .compiled = cuda_compiled && has_metis(),
+                     .summary = "explicit caching HYB as published, parts by METIS; a copy of the matrix"},
+            .body = RMSP_CUDA_BODY(prepare_ehyb_metis<T>),
+            .unsupported = unsupported};
+}
+RMSP_ENTRY(SpmvKernel, ehyb_metis_cuda)
 
 template <class T>
 SpmvKernel<T> ehyb_natural_cuda()

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <cub/cub.cuh>
+#include <kernels/context.hpp>
+#include <kernels/cuda_check.cuh>
+#include <kernels/spmv/ehyb/pool.hpp>
+
+namespace rmsp::kernels::ehyb {
+namespace {
+
+constexpr int step_threads = 256;
+/// That take the entries of one row together.
+constexpr int entry_lanes = 8;
+
+template <class F>
+__global__ void __launch_bounds__(step_threads) step_kernel(std::int64_t n, F f)
+{
+    const std::int64_t i = std::int64_t{blockIdx.x} * step_threads + threadIdx.x;
+    if (i < n) {
+        f(i);
+    }
+}
+
+template <class F>
+__global__ void __launch_bounds__(step_threads) entry_step_kernel(Structure a, F f)
+{
+    const std::int64_t row = (std::int64_t{blockIdx.x} * step_threads + threadIdx.x) / entry_lanes;
+    if (row < a.rows) {
+        const std::int64_t end = a.first(row + 1);
+        for (std::int64_t i = a.first(row) + threadIdx.x % entry_lanes; i < end; i += entry_lanes) {
+            f(row, i);
+        }
+    }
+}
+
+/// A GPU, as HostPool: steps are queued on its stream, and only read() and wait() wait.
+class DevicePool {
+public:
+    template <class T>
+    using Array = DeviceArray<T>;
+
+    explicit DevicePool(const Context& context)
+        : memory_(*context.memory), stream_(static_cast<cudaStream_t>(context.stream))
+    {
+    }
+
+    template <class T>
+    DeviceArray<T> array(std::int64_t n) const
+    {
+        return DeviceArray<T>(memory_, static_cast<std::size_t>(n));
+    }
+    template <class T>
+    DeviceArray<T> copy(const std::vector<T>& host) const
+    {
+        DeviceArray<T> device(memory_, host.size());
+        if (!host.empty()) {
+            RMSP_CUDA_CHECK(
+                cudaMemcpyAsync(device.data(), host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice, stream_));
+        }
+        return device;
+    }
+    template <class T>
+    std::vector<T> read(const T* from, std::int64_t n) const
+    {
+        std::vector<T> host(static_cast<std::size_t>(n));
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(host.data(), from, host.size() * sizeof(T), cudaMemcpyDeviceToHost, stream_));
+        wait();
+        return host;
+    }
+    template <class F>
+    void each(std::int64_t n, const F& f) const
+    {
+        if (n > 0) {
+            step_kernel<<<blocks(n), step_threads, 0, stream_>>>(n, f);
+            RMSP_CUDA_CHECK_LAUNCH("step_kernel");
+        }
+    }
+    template <class F>
+    void each_entry(const Structure& a, const F& f) const
+    {
+        if (a.rows > 0) {
+            entry_step_kernel<<<blocks(a.rows * entry_lanes), step_threads, 0, stream_>>>(a, f);
+            RMSP_CUDA_CHECK_LAUNCH("entry_step_kernel");
+        }
+    }
+    template <class I>
+    void sum_before(I* numbers, std::int64_t n) const
+    {
+        std::size_t bytes = 0;
+        RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, numbers, numbers, n, stream_));
+        const DeviceArray<std::byte> space(memory_, bytes);
+        RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(space.data(), bytes, numbers, numbers, n, stream_));
+    }
+    std::uint64_t most(const std::uint64_t* numbers, std::int64_t n) const
+    {
+        const DeviceArray<std::uint64_t> found(memory_, 1);
+        std::size_t bytes = 0;
+        RMSP_CUDA_CHECK(cub::DeviceReduce::Max(nullptr, bytes, numbers, found.data(), n, stream_));
+        const DeviceArray<std::byte> space(memory_, bytes);
+        RMSP_CUDA_CHECK(cub::DeviceReduce::Max(space.data(), bytes, numbers, found.data(), n, stream_));
+        return read(found.data(), 1)[0];
+    }
+    void sort(DeviceArray<std::uint64_t>& keys, DeviceArray<std::int32_t>& values, std::int64_t n, int bits) const
+    {
+        if (n == 0 || bits == 0) {
+            return;
+        }
+        DeviceArray<std::uint64_t> other_keys(memory_, keys.size());
+        DeviceArray<std::int32_t> other_values(memory_, values.size());
+        cub::DoubleBuffer<std::uint64_t> both_keys(keys.data(), other_keys.data());
+        cub::DoubleBuffer<std::int32_t> both_values(values.data(), other_values.data());
+        std::size_t bytes = 0;
+        RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, both_keys, both_values, n, 0, bits, stream_));
+        const DeviceArray<std::byte> space(memory_, bytes);
+        RMSP_CUDA_CHECK(
+            cub::DeviceRadixSort::SortPairs(space.data(), bytes, both_keys, both_values, n, 0, bits, stream_));
+        if (both_keys.Current() != keys.data()) {
+            std::swap(keys, other_keys);
+        }
+        if (both_values.Current() != values.data()) {
+            std::swap(values, other_values);
+        }
+    }
+    static constexpr bool searches = false;
+    void wait() const { RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_)); }
+
+private:
+    static unsigned blocks(std::int64_t n) { return static_cast<unsigned>((n + step_threads - 1) / step_threads); }
+
+    Memory& memory_;
+    cudaStream_t stream_;
+};
+
+}  // namespace
+}  // namespace rmsp::kernels::ehyb
