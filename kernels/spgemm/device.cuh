@@ -234,8 +234,9 @@ struct NumericJob {
     const Extent* stored;
     const Word* pool;  ///< null: no row's words are there
     T* values;
-    std::int32_t* map;  ///< of class scatter: B's columns, for each of map_blocks blocks
-    int map_blocks;
+    std::int32_t* map;  ///< of class scatter: B's columns, for each of map_rows rows at a time
+    std::int64_t map_rows;
+    int threads_a_row;  ///< of class scatter: that have a row of A, a part of a block; 0: a block; -1: as the row is
     std::int32_t spread_above;     ///< as StructureJob's
     const std::uint32_t* offsets;  ///< of Work::list: where the products of each entry of C begin
     ProductRef* products;
@@ -253,6 +254,10 @@ void run_numeric_warp(const NumericJob<T>& job, NumericClass c, Work work, int l
 template <class T>
 void run_numeric_block(const NumericJob<T>& job, NumericClass c, Work work, const std::int32_t* list,
                        std::int64_t count, Overlap overlap, cudaStream_t stream);
+
+/// Rows of class scatter whose columns are there, by job.threads_a_row.
+template <class T>
+void run_numeric_virtual(const NumericJob<T>& job, const std::int32_t* list, std::int64_t count, cudaStream_t stream);
 
 /// Likewise rows of the classes few, in both phases.
 void run_structure_few(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,

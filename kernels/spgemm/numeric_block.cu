@@ -415,7 +415,7 @@ void run_numeric_block(const NumericJob<T>& job, NumericClass c, Work work, cons
                        std::int64_t count, Overlap overlap, cudaStream_t stream)
 {
     const Shape shape = numeric_shape(c, sizeof(T));
-    const std::int64_t blocks = c == NumericClass::scatter ? std::min<std::int64_t>(count, job.map_blocks)
+    const std::int64_t blocks = c == NumericClass::scatter ? std::min<std::int64_t>(count, job.map_rows)
                                 : is_in_parts(c)           ? count * job.most_parts
                                                            : count;
     const Kernel<T> kernel = work == Work::list           ? kernel_of<Work::list, T>(c, shape.threads)

@@ -21,14 +21,23 @@ using namespace spgemm;
 struct NamedAccumulator {
     std::string_view name;
     Accumulator accumulator;
-    int virtual_warp;  ///< lanes for a row of B; 0: adaptive
+    int virtual_warp = 0;   ///< lanes for a row of B; 0: adaptive
+    int threads_a_row = 0;  ///< NumericJob's
 };
-constexpr NamedAccumulator accumulators[] = {
-    {"auto", Accumulator::automatic, 0},    {"scatter", Accumulator::scatter, 0},
-    {"scatter-1", Accumulator::scatter, 1}, {"scatter-2", Accumulator::scatter, 2},
-    {"scatter-4", Accumulator::scatter, 4}, {"scatter-8", Accumulator::scatter, 8},
-    {"hash", Accumulator::hash, 0},         {"window", Accumulator::window, 0},
-    {"chunks", Accumulator::chunks, 0}};
+constexpr NamedAccumulator accumulators[] = {{"auto", Accumulator::automatic},
+                                             {"scatter", Accumulator::scatter},
+                                             {"scatter-1", Accumulator::scatter, 1},
+                                             {"scatter-2", Accumulator::scatter, 2},
+                                             {"scatter-4", Accumulator::scatter, 4},
+                                             {"scatter-8", Accumulator::scatter, 8},
+                                             {"virtual", Accumulator::scatter, 0, -1},
+                                             {"virtual-1", Accumulator::scatter, 0, 128},
+                                             {"virtual-2", Accumulator::scatter, 0, 64},
+                                             {"virtual-4", Accumulator::scatter, 0, 32},
+                                             {"virtual-8", Accumulator::scatter, 0, 16},
+                                             {"hash", Accumulator::hash},
+                                             {"window", Accumulator::window},
+                                             {"chunks", Accumulator::chunks}};
 
 const NamedAccumulator& accumulator_of(const std::string& name)
 {
@@ -54,6 +63,7 @@ public:
         const NamedAccumulator& accumulator = accumulator_of(options.accumulator);
         accumulator_ = accumulator.accumulator;
         virtual_warp_ = accumulator.virtual_warp;
+        threads_a_row_ = accumulator.threads_a_row;
         workspace_limit_ = options.workspace_limit;
         const auto stream = static_cast<cudaStream_t>(context.stream);
         Layout layout;
@@ -118,7 +128,9 @@ public:
         list_structure(bounds_, groups_, a.rows, shared_limit, few, device_counters_, structure_list_, stream);
         read(device_counters_, stream);
         units_ = context.compute_units;
-        make_pool(a, b, options, context);
+        if (threads_a_row_ == 0) {
+            make_pool(a, b, options, context);  // virtual warps want columns, not words
+        }
         find_spread_rows(a.rows, context);
         StructureJob job = structure_job();
         job.row_nnz = nnz_of_rows;
@@ -250,7 +262,8 @@ private:
                 .pool = pool_.data(),
                 .values = values,
                 .map = map_.data(),
-                .map_blocks = map_blocks_,
+                .map_rows = map_rows_,
+                .threads_a_row = threads_a_row_,
                 .spread_above = spread_.above,
                 .offsets = nullptr,
                 .products = nullptr};
@@ -264,6 +277,8 @@ private:
             const std::int32_t* const list = numeric_list_ + launch.first;
             if (is_few(launch.as)) {
                 run_numeric_few(job, launch.as, work, list, launch.rows, overlap, stream);
+            } else if (launch.as == NumericClass::scatter && threads_a_row_ != 0) {
+                run_numeric_virtual(job, list, launch.rows, stream);
             } else if (is_window(launch.as) || is_hash(launch.as)) {
                 run_numeric_warp(job, launch.as, work, lanes_of_launch(launch), list, launch.rows, overlap, stream);
             } else {
@@ -430,21 +445,30 @@ private:
         }
     }
 
-    /// Dense rows for as many blocks as the device and the limit have room for.
+    /// Dense rows for as many blocks, or virtual warps, as the device and the limit have room for.
     void make_map(std::int64_t rows, const SpgemmOptions& options, const Context& context)
     {
         constexpr std::int64_t blocks_a_unit = 3;
+        constexpr std::int64_t virtual_warps_a_unit = 64;
+        constexpr std::int64_t virtual_warps_a_block = 8;  // at most, and at least one block
+        constexpr std::int64_t most_bytes = std::int64_t{4} << 30;
         const std::int64_t row_bytes = b_.cols * static_cast<std::int64_t>(sizeof(std::int32_t));
-        std::int64_t blocks = std::min(rows, blocks_a_unit * std::max(context.compute_units, 1));
+        const bool by_virtual_warps = threads_a_row_ != 0;
+        const std::int64_t least = by_virtual_warps ? virtual_warps_a_block : 1;
+        std::int64_t at_once = std::min(
+            rows, (by_virtual_warps ? virtual_warps_a_unit : blocks_a_unit) * std::max(context.compute_units, 1));
+        if (by_virtual_warps) {
+            at_once = std::min(at_once, most_bytes / row_bytes);
+        }
         if (options.workspace_limit > 0) {
             const std::int64_t left = options.workspace_limit - workspace_bytes();
-            if (left < row_bytes) {
-                over_limit(static_cast<std::size_t>(workspace_bytes() + row_bytes), options);
+            if (left < least * row_bytes) {
+                over_limit(static_cast<std::size_t>(workspace_bytes() + least * row_bytes), options);
             }
-            blocks = std::min(blocks, left / row_bytes);
+            at_once = std::min(at_once, left / row_bytes);
         }
-        map_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(blocks * b_.cols));
-        map_blocks_ = static_cast<int>(blocks);
+        map_rows_ = std::max(at_once, least);
+        map_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(map_rows_ * b_.cols));
     }
 
     Pattern a_;
@@ -474,7 +498,8 @@ private:
     int units_ = 1;
     bool overlaps_ = false;          ///< whether launches may
     DeviceArray<std::int32_t> map_;  ///< the scatter vectors
-    int map_blocks_ = 0;
+    std::int64_t map_rows_ = 0;
+    int threads_a_row_ = 0;
     int virtual_warp_ = 0;
     Counters counters_{};
 };

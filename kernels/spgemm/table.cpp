@@ -36,8 +36,9 @@ const SpgemmKernel<T>& choose_spgemm(DeviceKind kind, const std::string& name, D
 
 std::span<const char* const> spgemm_accumulators()
 {
-    static constexpr std::array<const char*, 8> accumulators{"scatter",   "scatter-1", "scatter-2", "scatter-4",
-                                                             "scatter-8", "hash",      "window",    "chunks"};
+    static constexpr std::array<const char*, 13> accumulators{
+        "scatter",   "scatter-1", "scatter-2", "scatter-4", "scatter-8", "virtual", "virtual-1",
+        "virtual-2", "virtual-4", "virtual-8", "hash",      "window",    "chunks"};
     return accumulators;
 }
 
