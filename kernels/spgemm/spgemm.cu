@@ -6,6 +6,7 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_timer.cuh>
+#include <kernels/spgemm/accumulators.hpp>
 #include <kernels/spgemm/arrays.hpp>
 #include <kernels/spgemm/device.cuh>
 #include <kernels/spgemm/launch_policy.hpp>
@@ -17,39 +18,6 @@ namespace rmsp::kernels {
 namespace {
 
 using namespace spgemm;
-
-struct NamedAccumulator {
-    std::string_view name;
-    Accumulator accumulator;
-    int virtual_warp = 0;   ///< lanes for a row of B; 0: adaptive
-    int threads_a_row = 0;  ///< NumericJob's
-};
-constexpr NamedAccumulator accumulators[] = {{"auto", Accumulator::automatic},
-                                             {"scatter", Accumulator::scatter},
-                                             {"scatter-1", Accumulator::scatter, 1},
-                                             {"scatter-2", Accumulator::scatter, 2},
-                                             {"scatter-4", Accumulator::scatter, 4},
-                                             {"scatter-8", Accumulator::scatter, 8},
-                                             {"virtual", Accumulator::scatter, 0, -1},
-                                             {"virtual-1", Accumulator::scatter, 0, 128},
-                                             {"virtual-2", Accumulator::scatter, 0, 64},
-                                             {"virtual-4", Accumulator::scatter, 0, 32},
-                                             {"virtual-8", Accumulator::scatter, 0, 16},
-                                             {"hash", Accumulator::hash},
-                                             {"window", Accumulator::window},
-                                             {"chunks", Accumulator::chunks}};
-
-const NamedAccumulator& accumulator_of(const std::string& name)
-{
-    std::string names;
-    for (const NamedAccumulator& a : accumulators) {
-        if (a.name == name) {
-            return a;
-        }
-        names.append(names.empty() ? "" : ", ").append(a.name);
-    }
-    throw Error(ErrorCode::usage, "SpGEMM kernel \"spgemm\" has no accumulator \"" + name + "\"; there are: " + names);
-}
 
 template <class T>
 class Spgemm final : public SpgemmOperator<T> {
