@@ -149,8 +149,8 @@ private:
     }
     /// Distributes the matrix several times, the last one for the products: of a large matrix three, and no more than
     /// one where that takes long.
-    template <class T>
-    rmsp::DistributedMatrix<T> distribute(rmsp::Runtime& runtime, const rmsp::CsrMatrix<T>& a,
+    template <class T, class Matrix>
+    rmsp::DistributedMatrix<T> distribute(rmsp::Runtime& runtime, const Matrix& a,
                                           const rmsp::DistributeOptions& options, std::vector<double>& prepared) const
     {
         constexpr double long_enough = 0.15;
@@ -164,6 +164,16 @@ private:
         } while (static_cast<std::int64_t>(prepared.size()) < options_.preparations &&
                  seconds_since(begin) < (prepared.size() < 3 ? too_long : long_enough));
         return distributed;
+    }
+    /// That a kernel multiplies; of "auto" and unknown names CSR.
+    static rmsp::Format format_of(const rmsp::Runtime& runtime, const std::string& kernel)
+    {
+        for (const rmsp::KernelInfo& info : rmsp::list_kernels()) {
+            if (info.family == "spmv" && info.name == kernel && info.device == runtime.devices().front().kind) {
+                return info.format;
+            }
+        }
+        return rmsp::Format::csr;
     }
     static double median(std::vector<double> numbers)
     {
@@ -236,7 +246,13 @@ private:
             config.run.warmup = options_.warmup;
             const rmsp::DistributeOptions options = rmsp::distribute_options(config);
             std::vector<double> prepared;
-            Distributed distributed = distribute(runtime, a, options, prepared);
+            const rmsp::Format format = format_of(runtime, kernel);
+            // What is streamed stays here.
+            const auto coo = format == rmsp::Format::coo ? rmsp::to_coo(a.view()) : rmsp::CooMatrix<T>{};
+            const auto csc = format == rmsp::Format::csc ? rmsp::to_csc(a.view()) : rmsp::CscMatrix<T>{};
+            Distributed distributed = format == rmsp::Format::coo   ? distribute<T>(runtime, coo, options, prepared)
+                                      : format == rmsp::Format::csc ? distribute<T>(runtime, csc, options, prepared)
+                                                                    : distribute<T>(runtime, a, options, prepared);
             const auto vectors = which == "host" || which == "streamed" ? Distributed::Vectors::host
                                  : which == "rows"                      ? Distributed::Vectors::rows
                                  : which == "kernel-order"              ? Distributed::Vectors::kernel_order
@@ -353,7 +369,8 @@ int main(int argc, char** argv)
         ->delimiter(',')
         ->check(CLI::IsMember({"replicated", "rows", "kernel-order", "host", "streamed"}))
         ->allow_extra_args(false);
-    app.add_option("--kernels", options.kernels, "names, or all: auto, and on one device each but ehyb")
+    app.add_option("--kernels", options.kernels,
+                   "names, of COO and CSC too, or all: auto, and on one device each of CSR but ehyb")
         ->delimiter(',')
         ->allow_extra_args(false);
     app.add_option("--set", options.sets, "key=value of the configuration; may be repeated")->allow_extra_args(false);
