@@ -84,7 +84,8 @@ void solved(rmsp_solver* solver, rmsp_result** result, const Solve& solve)
             }
             report.matrix = with.matrix_name;
             report.rhs = "the caller's";
-            report.method = prepared.solver.options().method;
+            report.choice = prepared.solver.choice();
+            report.method = report.choice.method;
             report.tolerance = prepared.solver.options().tolerance;
             report.absolute_tolerance = prepared.solver.options().absolute_tolerance;
             report.solved = true;

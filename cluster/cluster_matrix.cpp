@@ -205,6 +205,13 @@ void ClusterSolver<T>::renew()
     checked(cluster_).processes->together([&] { solver_->renew(); });
 }
 
+template <class T>
+const MethodChoice& ClusterSolver<T>::choice() const
+{
+    checked(cluster_);
+    return solver_->choice();
+}
+
 template class ClusterMatrix<float>;
 template class ClusterMatrix<double>;
 template class ClusterSolver<float>;

@@ -39,7 +39,7 @@ struct Echo : GhostExchange {
 };
 
 template <class T>
-StepCounts count(const Config& config, double nonzeros_a_row)
+StepCounts count(const Config& config, const std::string& method, double nonzeros_a_row)
 {
     constexpr double between_stencils = 14;
     GenerateOptions spd;
@@ -80,6 +80,7 @@ StepCounts count(const Config& config, double nonzeros_a_row)
     };
     const auto run = [&](const auto& of, std::int64_t iterations) {
         SolverOptions options = solver_options(config);
+        options.method = method;
         options.tolerance = 0;
         options.absolute_tolerance = 0;
         options.normal_tolerance = 0;
@@ -99,17 +100,16 @@ StepCounts count(const Config& config, double nonzeros_a_row)
     };
     // What comes before and after the iterations cancels out; methods whose iterations differ do whole turns.
     const auto infos = list_solvers();
-    const auto info = std::find_if(infos.begin(), infos.end(),
-                                   [&](const SolverInfo& row) { return row.name == config.solver.method; });
-    const std::int64_t turn = config.solver.method == "gmres"
-                                  ? std::max<std::int64_t>(4, config.solver.restart)
-                                  : std::max<std::int64_t>(12, info == infos.end() ? 1 : info->turn);
+    const auto info =
+        std::find_if(infos.begin(), infos.end(), [&](const SolverInfo& row) { return row.name == method; });
+    const std::int64_t turn = method == "gmres" ? std::max<std::int64_t>(4, config.solver.restart)
+                                                : std::max<std::int64_t>(12, info == infos.end() ? 1 : info->turn);
     const Run few = run(matrix, 0);
     const Run more = run(matrix, turn);
     if (few.iterations == more.iterations) {
         throw Error(ErrorCode::usage,
                     fmt::format("{} with {}: an iteration cannot be counted, since it ended after {} on a stencil",
-                                config.solver.method, config.solver.preconditioner, more.iterations));
+                                method, config.solver.preconditioner, more.iterations));
     }
     const auto iterations = static_cast<double>(more.iterations - few.iterations);
     StepCounts counts;
@@ -125,10 +125,10 @@ StepCounts count(const Config& config, double nonzeros_a_row)
 
 }  // namespace
 
-StepCounts count_steps(const Config& config, double nonzeros_a_row)
+StepCounts count_steps(const Config& config, const std::string& method, double nonzeros_a_row)
 {
-    return config.matrix.precision == "float" ? count<float>(config, nonzeros_a_row)
-                                              : count<double>(config, nonzeros_a_row);
+    return config.matrix.precision == "float" ? count<float>(config, method, nonzeros_a_row)
+                                              : count<double>(config, method, nonzeros_a_row);
 }
 
 }  // namespace rmsp::mspmv

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <rmsp/config.hpp>
 
 /// What an iteration of a solver does between nodes.
@@ -15,6 +17,7 @@ struct StepCounts {
 /// Counted while the configuration's solver runs on host devices of this process, on a stencil of a few hundred points:
 /// of 27 neighbours where the matrix has more than 14 nonzeros a row, else of 7.
 /// \throws Error(usage) where it cannot do a few iterations there
-StepCounts count_steps(const Config& config, double nonzeros_a_row);
+/// \param method  in place of the configuration's
+StepCounts count_steps(const Config& config, const std::string& method, double nonzeros_a_row);
 
 }  // namespace rmsp::mspmv

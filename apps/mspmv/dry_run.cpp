@@ -231,11 +231,11 @@ public:
         return of_matrix(load(config_.matrix).matrix);
     }
 
-    /// \param solves  a step is an iteration, not a product
-    Plan of_cluster(int nodes, bool solves) const
+    /// \param method  not null: a step is an iteration, of which it is set; else a product
+    Plan of_cluster(int nodes, MethodChoice* method) const
     {
         const auto whole = generated_size(config_.matrix);
-        return is_large(whole) ? of_large_cluster(nodes, solves, *whole) : of_counted_cluster(nodes, solves);
+        return is_large(whole) ? of_large_cluster(nodes, method, *whole) : of_counted_cluster(nodes, method);
     }
 
 private:
@@ -288,7 +288,7 @@ private:
     }
 
     /// The rows of the node that receives most are planned.
-    Plan of_counted_cluster(int nodes, bool solves) const
+    Plan of_counted_cluster(int nodes, MethodChoice* method) const
     {
         const NumberedMatrix<T> loaded = load(config_.matrix);
         const CsrMatrix<T>& a = loaded.matrix;
@@ -301,11 +301,11 @@ private:
             cluster_of(nodes, {static_cast<double>(a.rows), static_cast<double>(a.cols), static_cast<double>(a.nnz())});
         plan.cluster.most_nonzeros = a.nnz();
         plan.cluster.counted = "counted in the matrix; with more rows as with these";
-        predict(plan, counted_exchange(a, nodes), solves);
+        predict(plan, counted_exchange(a, nodes), method);
         return plan;
     }
 
-    Plan of_large_cluster(int nodes, bool solves, const GeneratedSize& whole) const
+    Plan of_large_cluster(int nodes, MethodChoice* method, const GeneratedSize& whole) const
     {
         const auto share = static_cast<double>(nodes);
         const GeneratedSize part{whole.rows / share, whole.cols / share, whole.nonzeros / share};
@@ -325,7 +325,7 @@ private:
         if (const auto shifted = shifted_exchange(config_.matrix)) {
             plan.cluster.most_nonzeros = most;
             plan.cluster.counted = "found by shifting a node's rows by the offsets of their columns";
-            predict(plan, *shifted, solves);
+            predict(plan, *shifted, method);
             return plan;
         }
         const Samples samples = load_samples(config_.matrix, whole);
@@ -334,7 +334,7 @@ private:
             "counted in two samples of {} and {} rows, and more by the power of the rows that leads from one to the "
             "other",
             samples[0].matrix.rows, samples[1].matrix.rows);
-        predict(plan, sampled_exchange(samples[0].matrix, samples[1].matrix), solves);
+        predict(plan, sampled_exchange(samples[0].matrix, samples[1].matrix), method);
         return plan;
     }
 
@@ -349,12 +349,50 @@ private:
         return cluster;
     }
 
-    void predict(Plan& plan, const ExchangeModel& exchange, bool solves) const
+    void predict(Plan& plan, const ExchangeModel& exchange, MethodChoice* method) const
+    {
+        if (method == nullptr) {
+            plan.cluster.step = "product";
+            predict_steps(plan, exchange, {});
+        } else if (config_.solver.method == "auto") {
+            *method = choose(plan, exchange);
+        } else {
+            method->method = config_.solver.method;
+            predict_method(plan, exchange, method->method);
+        }
+    }
+
+    void predict_method(Plan& plan, const ExchangeModel& exchange, const std::string& method) const
     {
         ClusterPlan& cluster = plan.cluster;
-        const StepCounts counts =
-            solves ? count_steps(config_, cluster.nnz / std::max(1.0, cluster.rows)) : StepCounts{};
-        cluster.step = solves ? "iteration of " + config_.solver.method : "product";
+        cluster.step = "iteration of " + method;
+        predict_steps(plan, exchange, count_steps(config_, method, cluster.nnz / std::max(1.0, cluster.rows)));
+    }
+
+    /// The variant of conjugate gradients that the nodes asked for are to take.
+    MethodChoice choose(Plan& plan, const ExchangeModel& exchange) const
+    {
+        std::vector<MethodCandidate> candidates;
+        std::vector<Plan> plans;
+        for (const SolverInfo& info : list_solvers()) {
+            if (info.automatic) {
+                plans.push_back(plan);
+                predict_method(plans.back(), exchange, std::string(info.name));
+                candidates.emplace_back();
+                candidates.back().method = info.name;
+                candidates.back().seconds = plans.back().cluster.planned.seconds;
+            }
+        }
+        MethodChoice choice = choose_method(std::move(candidates));
+        const auto chosen = std::find_if(choice.candidates.begin(), choice.candidates.end(),
+                                         [&](const MethodCandidate& c) { return c.method == choice.method; });
+        plan = std::move(plans[static_cast<std::size_t>(chosen - choice.candidates.begin())]);
+        return choice;
+    }
+
+    static void predict_steps(Plan& plan, const ExchangeModel& exchange, const StepCounts& counts)
+    {
+        ClusterPlan& cluster = plan.cluster;
         cluster.products = counts.products;
         cluster.sums = counts.sums;
         cluster.sums_beside = counts.sums_beside;
@@ -373,7 +411,7 @@ private:
 
 template <class T>
 Plan dry_plan(const Config& config, Runtime& runtime, DistributeOptions options, const PlannerOf<T>& planner,
-              std::vector<std::string>& notes, bool solves)
+              std::vector<std::string>& notes, MethodChoice* method)
 {
     if (config.runtime.topology.empty() && options.mode == Mode::resident) {
         runtime.measure_limits();
@@ -386,12 +424,12 @@ Plan dry_plan(const Config& config, Runtime& runtime, DistributeOptions options,
         options.alignment = RowAlignment::row;
     }
     const Planning<T> planning(config, runtime, options, planner, notes);
-    return nodes ? planning.of_cluster(*nodes, solves) : planning.of_one();
+    return nodes ? planning.of_cluster(*nodes, method) : planning.of_one();
 }
 
 template Plan dry_plan(const Config&, Runtime&, DistributeOptions, const PlannerOf<float>&, std::vector<std::string>&,
-                       bool);
+                       MethodChoice*);
 template Plan dry_plan(const Config&, Runtime&, DistributeOptions, const PlannerOf<double>&, std::vector<std::string>&,
-                       bool);
+                       MethodChoice*);
 
 }  // namespace rmsp::mspmv

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <rmsp/config.hpp>
+#include <rmsp/solver.hpp>
 
 /// Plans of a dry run: on several numbers of devices, of generated matrices that are too large to be worth
 /// generating, and of clusters.
@@ -21,10 +22,11 @@ using PlannerOf = std::function<Planner(const CsrMatrix<T>&)>;
 /// measured where it is not known.
 ///
 /// Where the configuration names several machines ("16 x dgx-h200") it is the plan of one of them, with Plan::cluster:
-/// of a product or, if `solves`, of an iteration of the configuration's solver.
+/// of a product or, where `method` is not null, of an iteration of the configuration's solver. `*method` is then that
+/// solver's, and of "auto" what that becomes.
 /// \throws what load_matrix() and the planner throw, Error(usage) for what clusters do not do
 template <class T>
 Plan dry_plan(const Config& config, Runtime& runtime, DistributeOptions options, const PlannerOf<T>& planner,
-              std::vector<std::string>& notes, bool solves = false);
+              std::vector<std::string>& notes, MethodChoice* method = nullptr);
 
 }  // namespace rmsp::mspmv

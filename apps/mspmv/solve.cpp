@@ -155,7 +155,8 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
     {
         const Cancellation cancellation;
         enter_stage("solving");
-        spdlog::info("solving by {}", config.solver.method);
+        report.choice = solver.choice();
+        spdlog::info("solving by {}", report.choice.method);
         report.result = solver.solve(system.b.data(), system.x.data());
     }
     enter_stage("reporting");
@@ -198,7 +199,10 @@ int run_solve(const Config& config, const ConfigOptions& given)
             [&](const CsrMatrix<T>& matrix) -> Planner {
                 return [&](const DistributeOptions& o) { return runtime.plan(matrix.view(), o); };
             },
-            report.notes, true);
+            report.notes, &report.choice);
+        if (report.choice.method.empty()) {
+            report.choice = choose_method(runtime, report.plan, solver_options(config), options.determinism);
+        }
         load_seconds = seconds_since(begin);
     } else {
         const NumberedMatrix<T> loaded = load_numbered<T>(config.matrix, bar.callback());
@@ -206,7 +210,7 @@ int run_solve(const Config& config, const ConfigOptions& given)
         solve(config, loaded, runtime, options, bar, report);
     }
     report.rhs = describe_rhs(config);
-    report.method = config.solver.method;
+    report.method = report.choice.method;
     report.preconditioner.name =
         config.solver.inner == "none" ? config.solver.preconditioner : config.solver.inner + " in float";
     report.tolerance = config.solver.tolerance;

@@ -192,6 +192,8 @@ public:
     SolveResult solve(const DistributedVector<T>& b, DistributedVector<T>& x);
     /// After update_values(). Collective.
     void renew();
+    /// Which method it is, and why: of "auto" what that became, on all processes.
+    const MethodChoice& choice() const;
 
 private:
     std::shared_ptr<detail::ClusterState> cluster_;

@@ -17,7 +17,8 @@ struct SolveReport {
     std::string rhs;       ///< the same of b
     std::string topology;  ///< one line
     Plan plan;
-    std::string method;
+    std::string method;     ///< of "auto" what that became
+    MethodChoice choice{};  ///< why
     PreconditionerReport preconditioner{.name = "none"};
     double tolerance = 0;  ///< as in SolverOptions
     double absolute_tolerance = 0;

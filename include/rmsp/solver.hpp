@@ -42,6 +42,7 @@ struct SolverInfo {
     bool transposed = false;       ///< multiplies by A^T, and the preconditioner's transpose, as well
     bool rectangular = false;      ///< minimises |b - A x| of matrices that need not be square
     bool flexible = false;         ///< takes a preconditioner that differs from one iteration to the next
+    bool automatic = false;        ///< "auto" may become it
     int turn = 1;                  ///< after so many iterations vectors are replaced by what they stand for; 1: never
 };
 /// All methods. The names are those of SolverOptions::method. \throws std::bad_alloc in the first call
@@ -56,7 +57,8 @@ struct SolverProgress {
 };
 
 struct SolverOptions {
-    std::string method = "cg";  ///< a name of list_solvers()
+    /// A name of list_solvers(); "auto": a variant of conjugate gradients, see choose_method().
+    std::string method = "cg";
     /// Stops where |b - A x| <= max(tolerance |b|, absolute_tolerance), in the Euclidean norm.
     double tolerance = 1e-8;
     double absolute_tolerance = 0;
@@ -86,7 +88,34 @@ struct SolverOptions {
     std::function<bool(const SolverProgress&)> callback{};
 };
 
+/// A method that "auto" weighed, and what an iteration of it is expected to take, in seconds.
+struct MethodCandidate {
+    std::string method;
+    double seconds = 0;  ///< all of it, without the work of a preconditioner, which is the same for all
+    double product_seconds = 0;
+    double vector_seconds = 0;
+    double launch_seconds = 0;
+    double sum_seconds = 0;  ///< waiting for sums over devices and processes
+};
+/// What "auto" became.
+struct MethodChoice {
+    std::string method;
+    std::string reason;                       ///< a sentence; empty: the method was named
+    std::vector<MethodCandidate> candidates;  ///< empty where there was no choice
+};
+/// What "auto" becomes with a matrix of that plan: cg, cg_single or cg_pipelined, by the bytes that an iteration of
+/// each moves, what it launches, and how often it waits for sums over the devices (docs/solvers.md). One that is
+/// likely to take more iterations has to be faster by as much. With Determinism::device_count it is cg. A method that
+/// was named is what was named. 	hrows std::bad_alloc
+[[nodiscard]] RMSP_API MethodChoice choose_method(const Runtime& runtime, const Plan& plan,
+                                                  const SolverOptions& options,
+                                                  Determinism determinism = Determinism::none);
+/// The same of times that are known: one for each SolverInfo::automatic, in the order of list_solvers().
+/// \throws Error(usage) for others
+[[nodiscard]] RMSP_API MethodChoice choose_method(std::vector<MethodCandidate> candidates);
+
 struct SolveResult {
+    std::string method;  ///< what solved: of "auto" what that became
     Outcome outcome = Outcome::iterations;
     std::int64_t iterations = 0;
     double rhs_norm = 0;         ///< |b|
@@ -156,7 +185,10 @@ public:
     /// After DistributedMatrix::update_values(): renews the preconditioner; everything else stays, unless that has to
     /// be recorded again (Preconditioner::generation()). Blocks.
     RMSP_API void renew();
+    /// As given, but for the method, which "auto" has become.
     RMSP_API const SolverOptions& options() const;
+    /// Why it is that method.
+    RMSP_API const MethodChoice& choice() const;
 
 private:
     std::shared_ptr<detail::SharedSolver<T>> state_;

@@ -36,13 +36,14 @@ class SolveResult:
     """How a solve ended.
 
     ``x``; ``outcome``: "converged", "iterations", "time", "stagnation", "breakdown", "diverged", "not finite" or
-    "cancelled"; ``converged``; ``reason``: a sentence on other outcomes; ``iterations``; ``residual`` by the method's
-    recurrence; ``true_residual``, the norm of b - A x computed from x; ``normal_residual`` of lsqr, the norm of
-    A^T (b - A x); ``target``, the residual asked for; ``rhs_norm``; ``history``, the residual before the first
-    iteration and after each; ``restarts``; ``seconds``.
+    "cancelled"; ``converged``; ``reason``: a sentence on other outcomes; ``method``, what "auto" became; ``iterations``;
+    ``residual`` by the method's recurrence; ``true_residual``, the norm of b - A x computed from x; ``normal_residual``
+    of lsqr, the norm of A^T (b - A x); ``target``, the residual asked for; ``rhs_norm``; ``history``, the residual
+    before the first iteration and after each; ``restarts``; ``seconds``.
     """
 
     x: Any
+    method: str
     outcome: str
     code: int
     reason: str
@@ -55,8 +56,8 @@ class SolveResult:
     history: np.ndarray
     restarts: int
     seconds: float
-    __slots__ = ("x", "outcome", "code", "reason", "iterations", "residual", "true_residual", "normal_residual",
-                 "target", "rhs_norm", "history", "restarts", "seconds")
+    __slots__ = ("x", "method", "outcome", "code", "reason", "iterations", "residual", "true_residual",
+                 "normal_residual", "target", "rhs_norm", "history", "restarts", "seconds")
 
     def __init__(self, x: Any, facts: dict[str, Any]) -> None:
         self.x = x
@@ -152,8 +153,8 @@ def _told(callback: Callable[[Progress], Any] | None) -> Any:
 class Solver:
     """A method made ready for a matrix: what it needs on the devices stays for any number of solves.
 
-    ``method``: a name of methods(). ``preconditioner``: None, a name of preconditioners(), or a Preconditioner.
-    Options are the ``solver.*`` keys of configurations: ``tolerance``, ``absolute_tolerance``, ``max_iterations``,
+    ``method``: a name of methods(); "auto": a variant of conjugate gradients, see choice(). ``preconditioner``: None, a
+    name of preconditioners(), or a Preconditioner. Options are the ``solver.*`` keys of configurations: ``tolerance``, ``absolute_tolerance``, ``max_iterations``,
     ``max_seconds``, ``restart`` and so on.
 
     >>> A = rmsp.Matrix(([4.0, 1.0, 1.0, 3.0], [0, 1, 0, 1], [0, 2, 4]), shape=(2, 2))
@@ -201,6 +202,16 @@ class Solver:
             b = _vector("b", b, rows, dtype)
             x = np.zeros(cols, dtype) if x0 is None else _vector("x0", x0, cols, dtype).copy()
         return SolveResult(x, self._handle.solve(b, x, _told(callback)))
+
+    def choice(self) -> dict[str, Any]:
+        """Which method it is, which "auto" has become, and why: ``method``, ``reason``, and the ``candidates`` with the
+        seconds that an iteration of each is expected to take.
+
+        >>> A = rmsp.Matrix(([4.0, 1.0, 1.0, 3.0], [0, 1, 0, 1], [0, 2, 4]), shape=(2, 2))
+        >>> [c["method"] for c in rmsp.linalg.Solver(A, "auto").choice()["candidates"]]
+        ['cg', 'cg_single', 'cg_pipelined']
+        """
+        return self._handle.choice()
 
     def renew(self) -> None:
         """After Matrix.update_values(): the preconditioner is made for the new values, everything else stays."""

@@ -130,6 +130,7 @@ SolverHandle<T> make_solver(const nb::object& matrix, const nb::object& precondi
 nb::dict described(SolveResult&& result)
 {
     nb::dict facts;
+    facts["method"] = result.method;
     facts["outcome"] = to_string(result.outcome);
     facts["code"] = static_cast<int>(result.outcome);
     facts["iterations"] = result.iterations;
@@ -142,6 +143,26 @@ nb::dict described(SolveResult&& result)
     facts["seconds"] = result.seconds;
     facts["reason"] = result.reason;
     facts["history"] = to_numpy<double>(std::move(result.history));
+    return facts;
+}
+
+nb::dict described(const MethodChoice& choice)
+{
+    nb::list candidates;
+    for (const MethodCandidate& candidate : choice.candidates) {
+        nb::dict facts;
+        facts["method"] = candidate.method;
+        facts["seconds"] = candidate.seconds;
+        facts["product_seconds"] = candidate.product_seconds;
+        facts["vector_seconds"] = candidate.vector_seconds;
+        facts["launch_seconds"] = candidate.launch_seconds;
+        facts["sum_seconds"] = candidate.sum_seconds;
+        candidates.append(facts);
+    }
+    nb::dict facts;
+    facts["method"] = choice.method;
+    facts["reason"] = choice.reason;
+    facts["candidates"] = candidates;
     return facts;
 }
 
@@ -216,7 +237,8 @@ void bind_solvers_of(nb::module_& module, const std::string& type)
     nb::class_<SolverHandle<T>>(module, ("Solver" + type).c_str(), "A method made ready for a matrix.")
         .def("solve", solve<T>, nb::arg("b").noconvert(), nb::arg("x").noconvert(), nb::arg("callback").none())
         .def(
-            "renew", [](SolverHandle<T>& self) { self.solver.renew(); }, nb::call_guard<nb::gil_scoped_release>());
+            "renew", [](SolverHandle<T>& self) { self.solver.renew(); }, nb::call_guard<nb::gil_scoped_release>())
+        .def("choice", [](const SolverHandle<T>& self) { return described(self.solver.choice()); });
     module.def(("preconditioner_" + type).c_str(), make_preconditioner_of<T>, nb::arg("matrix"), nb::arg("name"),
                nb::arg("overrides"));
     module.def(("solver_" + type).c_str(), make_solver<T>, nb::arg("matrix"), nb::arg("preconditioner").none(),

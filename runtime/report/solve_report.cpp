@@ -83,6 +83,20 @@ std::string hierarchy_text(const PreconditionerReport& of)
     return out + report::phases_text(of.phases, {});
 }
 
+Json candidates_json(const MethodChoice& choice)
+{
+    Json candidates = Json::array();
+    for (const MethodCandidate& c : choice.candidates) {
+        candidates.push_back({{"method", c.method},
+                              {"seconds", c.seconds},
+                              {"product_seconds", c.product_seconds},
+                              {"vector_seconds", c.vector_seconds},
+                              {"launch_seconds", c.launch_seconds},
+                              {"sum_seconds", c.sum_seconds}});
+    }
+    return candidates;
+}
+
 Json hierarchy_json(const PreconditionerReport& of)
 {
     Json levels = Json::array();
@@ -131,6 +145,9 @@ std::string SolveReport::to_text() const
 {
     std::string out = report::head_text(*this);
     out += fmt::format("\nSolver        {}, preconditioner {}, {}\n", method, preconditioner.name, plan.precision);
+    if (!choice.reason.empty()) {
+        out += text::wrapped("  chosen      ", choice.reason);
+    }
     if (preconditioner.device_bytes > 0) {
         out += fmt::format("  memory      {} of the preconditioner on the devices\n",
                            text::bytes(preconditioner.device_bytes));
@@ -163,6 +180,10 @@ std::string SolveReport::to_json() const
                        {"rhs", rhs},
                        {"tolerance", tolerance},
                        {"absolute_tolerance", absolute_tolerance}};
+    if (!choice.reason.empty()) {
+        about["solver"]["method_reason"] = choice.reason;
+        about["solver"]["method_candidates"] = candidates_json(choice);
+    }
     if (!preconditioner.levels.empty()) {
         about["multigrid"] = hierarchy_json(preconditioner);
     }

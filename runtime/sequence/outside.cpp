@@ -1,6 +1,8 @@
 #include "runtime/sequence/outside.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -72,6 +74,19 @@ bool Outside::serve_one()
         changed_.notify_all();
     }
     return true;
+}
+
+double Outside::sum_seconds()
+{
+    constexpr int turns = 10;
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < turns; ++i) {
+        double numbers[3] = {};
+        const auto began = std::chrono::steady_clock::now();
+        processes_->sum(numbers);
+        least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    }
+    return of_first(least);
 }
 
 void Outside::serve(const std::future<void>& job)

@@ -12,8 +12,11 @@ class InnerSolver final : public Preconditioner<double> {
 public:
     InnerSolver(const DistributedMatrix<T>& matrix, const SolverOptions& options,
                 std::shared_ptr<Preconditioner<T>> preconditioner)
-        : state_(std::make_shared<detail::SolverState<T>>(matrix, std::make_shared<SolverOptions>(options),
-                                                          std::move(preconditioner), false)),
+        : state_(std::make_shared<detail::SolverState<T>>(
+              matrix,
+              solvers::choose_for(matrix, options, preconditioner != nullptr || options.preconditioner != "none")
+                  .options,
+              std::move(preconditioner), false)),
           begin_(state_->scalars),
           resume_(state_->scalars)
     {

@@ -39,6 +39,7 @@ public:
     SolveResult run()
     {
         SolveResult& result = result_;
+        result.method = options_.method;
         // What is reached by a recurrence is checked; where the truth differs, the method begins again from there. So
         // do methods that have only lost the vectors that they project on, or replace theirs now and then since they
         // get lost.
@@ -353,8 +354,11 @@ Solver<T>::Solver(const DistributedMatrix<T>& matrix, const SolverOptions& optio
     const std::int64_t basis = options.method == "gmres" ? std::clamp(options.restart, 0, 10000) : 0;
     const engine::Placing placing(
         distributed_matrix.runtime->admit("the solver", distributed::vector_bytes(distributed_matrix, fewest + basis)));
-    state_ = std::make_shared<detail::SharedSolver<T>>(std::make_unique<detail::SolverState<T>>(
-        matrix, std::make_shared<SolverOptions>(options), std::move(preconditioner)));
+    solvers::Chosen chosen =
+        solvers::choose_for(matrix, options, preconditioner != nullptr || options.preconditioner != "none");
+    state_ = std::make_shared<detail::SharedSolver<T>>(
+        std::make_unique<detail::SolverState<T>>(matrix, std::move(chosen.options), std::move(preconditioner)),
+        std::move(chosen.choice));
 }
 
 template <class T>
@@ -363,8 +367,12 @@ Solver<T>::Solver(const GhostedMatrix<T>& matrix, const SolverOptions& options,
 {
     const auto& ghosted = detail::GhostedAccess::state(matrix);
     std::lock_guard lock(ghosted->using_);
-    state_ = std::make_shared<detail::SharedSolver<T>>(std::make_unique<detail::SolverState<T>>(
-        ghosted->own, std::make_shared<SolverOptions>(options), std::move(preconditioner), false, ghosted));
+    solvers::Chosen chosen = solvers::choose_for(
+        ghosted->own, options, preconditioner != nullptr || options.preconditioner != "none", ghosted.get());
+    state_ = std::make_shared<detail::SharedSolver<T>>(
+        std::make_unique<detail::SolverState<T>>(ghosted->own, std::move(chosen.options), std::move(preconditioner),
+                                                 false, ghosted),
+        std::move(chosen.choice));
 }
 
 template <class T>
@@ -430,6 +438,12 @@ template <class T>
 const SolverOptions& Solver<T>::options() const
 {
     return *state_->options;
+}
+
+template <class T>
+const MethodChoice& Solver<T>::choice() const
+{
+    return state_->choice;
 }
 
 #define RMSP_INSTANTIATE(T) template class Solver<T>;

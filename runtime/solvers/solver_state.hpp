@@ -15,6 +15,7 @@
 
 #include "runtime/matrix/products.hpp"
 #include "runtime/sequence/sequence_state.hpp"
+#include "runtime/solvers/choose_method.hpp"
 #include "runtime/solvers/recipe.hpp"
 
 /// What a solver's handle points to.
@@ -82,6 +83,39 @@ int devices_with_parts(const DistributedMatrix<T>& matrix)
         }
     }
     return used;
+}
+
+/// The options with what "auto" becomes.
+struct Chosen {
+    std::shared_ptr<const SolverOptions> options;
+    MethodChoice choice;
+};
+/// \param ghosted  null: all rows are of this process; else every process calls this, and what the first one finds is
+///                 taken
+template <class T>
+Chosen choose_for(const DistributedMatrix<T>& matrix, SolverOptions options, bool preconditioned,
+                  detail::GhostedState<T>* ghosted = nullptr)
+{
+    MethodChoice choice{.method = options.method, .reason = {}, .candidates = {}};
+    if (options.method == automatic) {
+        checked_matrix(matrix, options);
+        const auto& state = *detail::checked(detail::MatrixAccess::state(matrix));
+        const Determinism determinism = state.options.determinism;
+        const Plan plan = matrix.plan();
+        StepFacts facts = step_facts(plan, *state.runtime, preconditioned);
+        if (ghosted != nullptr) {
+            facts.processes = true;
+            // What is measured differs from run to run.
+            facts.outside_seconds =
+                determinism == Determinism::none ? ghosted->outside->sum_seconds() : assumed_outside_seconds;
+        }
+        choice = choose(facts, determinism);
+        if (ghosted != nullptr && !choice.candidates.empty()) {
+            take(choice, static_cast<std::size_t>(ghosted->outside->of_first(static_cast<double>(position(choice)))));
+        }
+        options.method = choice.method;
+    }
+    return {std::make_shared<const SolverOptions>(std::move(options)), std::move(choice)};
 }
 
 }  // namespace rmsp::solvers
@@ -202,8 +236,12 @@ struct SolverState {
 /// What all copies of a solver share. Its state is made again where the preconditioner has to be recorded again.
 template <class T>
 struct SharedSolver {
-    explicit SharedSolver(std::unique_ptr<SolverState<T>> made)
-        : ghosted(made->ghosted), options(made->shared_options), state(std::move(made)), generation(generation_now())
+    SharedSolver(std::unique_ptr<SolverState<T>> made, MethodChoice choice_)
+        : ghosted(made->ghosted),
+          options(made->shared_options),
+          choice(std::move(choice_)),
+          state(std::move(made)),
+          generation(generation_now())
     {
     }
 
@@ -225,6 +263,7 @@ struct SharedSolver {
 
     const std::shared_ptr<GhostedState<T>> ghosted;
     const std::shared_ptr<const SolverOptions> options;
+    const MethodChoice choice;
     std::unique_ptr<SolverState<T>> state;
     std::int64_t generation;  ///< of the preconditioner, when it was recorded
     std::mutex solving;

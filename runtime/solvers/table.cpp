@@ -12,6 +12,7 @@
 #include "runtime/solvers/cg_single.hpp"
 #include "runtime/solvers/cgs.hpp"
 #include "runtime/solvers/chebyshev.hpp"
+#include "runtime/solvers/choose_method.hpp"
 #include "runtime/solvers/fcg.hpp"
 #include "runtime/solvers/gmres.hpp"
 #include "runtime/solvers/idr.hpp"
@@ -34,22 +35,31 @@ const auto& methods()
         Method<T>{{.name = "cg",
                    .description = "conjugate gradients; symmetric positive definite matrices",
                    .symmetric = true,
-                   .definite = true},
+                   .definite = true,
+                   .automatic = true},
                   cg<T>,
                   few},
         Method<T>{{.name = "cg_single",
                    .description = "conjugate gradients with one group of inner products an iteration",
                    .symmetric = true,
-                   .definite = true},
+                   .definite = true,
+                   .automatic = true},
                   cg_single<T>,
                   few},
         Method<T>{{.name = "cg_pipelined",
                    .description = "conjugate gradients whose inner products are summed beside the product",
                    .symmetric = true,
                    .definite = true,
+                   .automatic = true,
                    .turn = pipelined_turn},
                   cg_pipelined<T>,
                   few},
+        Method<T>{{.name = automatic,
+                   .description = "cg, cg_single or cg_pipelined: what an iteration is expected to be fastest with",
+                   .symmetric = true,
+                   .definite = true},
+                  nullptr,
+                  nullptr},
         Method<T>{{.name = "fcg",
                    .description = "conjugate gradients with a preconditioner that may change between iterations",
                    .symmetric = true,

@@ -125,6 +125,20 @@ TEST(Clusters, CountTheSumsOfSolvers)
     EXPECT_NEAR(step["latency_seconds"], 1.5e-6 * (2 * 4 + step["messages"].get<double>()), 1e-12);
 }
 
+TEST(Clusters, ChooseAVariantOfConjugateGradients)
+{
+    const auto step = [](const std::string& matrix, const char* machine) -> std::string {
+        return planned("solve", matrix, machine, {"--method", "auto"})["step"];
+    };
+    EXPECT_EQ(step("stencil7 400 400 400", "2 x dgx-h200"), "iteration of cg");
+    EXPECT_EQ(step("stencil7 60 60 60", "1024 x dgx-h200"), "iteration of cg_pipelined");
+    Words words = planning("solve", "stencil7 60 60 60", "64 x summit");
+    words.insert(words.end(), {"--method", "auto"});
+    const Outcome text = mspmv(words);
+    EXPECT_EQ(text.exit_code, 0) << text.err;
+    EXPECT_THAT(text.out, HasSubstr("chosen      an iteration is expected to take: cg "));
+}
+
 TEST(Clusters, OfOneNodeAreThatNode)
 {
     const Json cluster = planned("run", "stencil7 12 12 12", "1 x dgx-h200");

@@ -79,6 +79,25 @@ TEST(Solve, JsonHasWhatTheTableHas)
     EXPECT_TRUE(benchmark_of(solve({"--rhs", "ones", "--json", "-"})).at("solution_error").is_null());
 }
 
+TEST(Solve, AutomaticMethodIsSaidWithItsReason)
+{
+    const Outcome outcome = solve({"--method", "auto", "--json", "-"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const json all = json::parse(outcome.out);
+    const json& solver = all.at("context").at("solver");
+    const std::string method = solver.at("method");
+    EXPECT_EQ(all.at("benchmarks").at(0).at("name"), "solve/" + method + "/none/double");
+    ASSERT_EQ(solver.at("method_candidates").size(), 3U);
+    EXPECT_EQ(solver.at("method_candidates").at(0).at("method"), "cg");
+    EXPECT_GT(solver.at("method_candidates").at(0).at("vector_seconds"), 0);
+    EXPECT_THAT(outcome.err, HasSubstr("Solver        " + method + ", preconditioner none"));
+    EXPECT_THAT(outcome.err, HasSubstr("  chosen      an iteration is expected to take: cg "));
+    // A plan says the same.
+    const Outcome plan = solve({"--method", "auto", "--dry-run"});
+    EXPECT_THAT(plan.out, HasSubstr("  chosen      an iteration is expected to take: cg "));
+    EXPECT_THAT(solve({"--dry-run"}).out, testing::Not(HasSubstr("chosen")));
+}
+
 TEST(Solve, MultigridSaysItsLevels)
 {
     const Outcome outcome = mspmv({"solve", "configs/multigrid.toml", "--devices", "host:2x1", "--set",

@@ -61,7 +61,7 @@ TEST(Terminal, LinesFitItsWidth)
                        text.end());
             return text;
         };
-        if (words != small_run) {
+        if (words != grid_run) {
             EXPECT_EQ(letters("80"), letters("1000")) << "nothing is lost between the lines";
         }
     }

@@ -110,8 +110,9 @@ static int cancel(void* context, int64_t iteration, double residual, double targ
 
 void solver_outcomes(void)
 {
-    static const char* const keys[] = {"solver.max_iterations", "2", "solver.preconditioner", "jacobi"};
-    rmsp_options* options = options_of(keys, 2);
+    static const char* const keys[] = {"solver.max_iterations", "2",   "solver.preconditioner", "jacobi",
+                                       "solver.method",         "auto"};
+    rmsp_options* options = options_of(keys, 3);
     rmsp_runtime* runtime = open_runtime("host:2");
     rmsp_matrix* matrix = poisson(runtime, grid, "float");
     rmsp_solver* solver = NULL;
@@ -136,6 +137,7 @@ void solver_outcomes(void)
                 if (CHECK_OK(rmsp_result_report(result, (rmsp_text_format)i, &text))) {
                     CHECK_TEXT(text, "jacobi");
                     CHECK_TEXT(text, grid);
+                    CHECK_TEXT(text, "an iteration is expected to take");
                     rmsp_free(text);
                 }
             }
