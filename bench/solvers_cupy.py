@@ -103,7 +103,7 @@ def compare(case, arguments, folder):
         print(f"{case:15} {who:22} {rows[-1]['ms_an_iteration']:9.4f} ms an iteration   "
               f"{iterations:6} iterations, {seconds:8.4f} s to {tolerance:g}", flush=True)
 
-    for method in ("cg", "cg_single", "cg_pipelined"):
+    for method in ("cg", "cg_single", "cg_pipelined", "auto"):
         runs = [mspmv_solve(arguments.mspmv, matrix, method, fixed, 0, folder) for _ in range(turns)]
         to_end = [mspmv_solve(arguments.mspmv, matrix, method, most, tolerance, folder) for _ in range(turns)]
         iterations = to_end[0][0]
