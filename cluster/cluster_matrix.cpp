@@ -138,21 +138,13 @@ std::int64_t hash_of(std::string_view text)
     return std::bit_cast<std::int64_t>(hash);
 }
 
+using NamedNumber = std::pair<const char*, std::int64_t>;
+
 /// Processes decide alike only by the same numbers. \throws Agreed(usage) naming the option that differs
-void require_same(cluster::Communicator& processes, const SolverOptions& options)
+void require_same(cluster::Communicator& processes, std::vector<NamedNumber> own)
 {
-    const std::array<std::pair<const char*, std::int64_t>, 8> own{
-        {{"method", hash_of(options.method)},
-         {"tolerance", std::bit_cast<std::int64_t>(options.tolerance)},
-         {"absolute_tolerance", std::bit_cast<std::int64_t>(options.absolute_tolerance)},
-         {"max_iterations", options.max_iterations},
-         {"divergence", std::bit_cast<std::int64_t>(options.divergence)},
-         {"restart", options.restart},
-         {"shadow", options.shadow},
-         {"normal_tolerance, relaxation or an eigenvalue",
-          hash_of(fmt::format("{} {} {} {}", options.normal_tolerance, options.relaxation, options.smallest_eigenvalue,
-                              options.largest_eigenvalue))}}};
-    std::array<std::int64_t, own.size()> numbers{};
+    own.resize(8, {"", 0});  // as numbers_of_all() gives those of each
+    std::vector<std::int64_t> numbers(own.size());
     std::transform(own.begin(), own.end(), numbers.begin(), [](const auto& option) { return option.second; });
     const std::vector<std::int64_t> all = processes.numbers_of_all(numbers);
     for (std::size_t i = own.size(); i < all.size(); ++i) {
@@ -162,6 +154,30 @@ void require_same(cluster::Communicator& processes, const SolverOptions& options
                                               i / own.size(), own[i % own.size()].first));
         }
     }
+}
+
+void require_same(cluster::Communicator& processes, const SolverOptions& options)
+{
+    require_same(processes, {{"method", hash_of(options.method)},
+                             {"tolerance", std::bit_cast<std::int64_t>(options.tolerance)},
+                             {"absolute_tolerance", std::bit_cast<std::int64_t>(options.absolute_tolerance)},
+                             {"max_iterations", options.max_iterations},
+                             {"divergence", std::bit_cast<std::int64_t>(options.divergence)},
+                             {"restart", options.restart},
+                             {"shadow", options.shadow},
+                             {"normal_tolerance, relaxation or an eigenvalue",
+                              hash_of(fmt::format("{} {} {} {}", options.normal_tolerance, options.relaxation,
+                                                  options.smallest_eigenvalue, options.largest_eigenvalue))}});
+}
+
+void require_same(cluster::Communicator& processes, const EigenOptions& options)
+{
+    require_same(processes, {{"method", hash_of(options.method)},
+                             {"which", static_cast<std::int64_t>(options.which)},
+                             {"count", options.count},
+                             {"tolerance", std::bit_cast<std::int64_t>(options.tolerance)},
+                             {"max_iterations", options.max_iterations},
+                             {"basis", options.basis}});
 }
 
 }  // namespace
@@ -212,9 +228,30 @@ const MethodChoice& ClusterSolver<T>::choice() const
     return solver_->choice();
 }
 
+template <class T>
+ClusterEigenSolver<T>::ClusterEigenSolver(const ClusterMatrix<T>& matrix, const EigenOptions& options,
+                                          std::shared_ptr<Preconditioner<T>> preconditioner)
+    : cluster_(checked(matrix.state_).cluster)
+{
+    cluster_->processes->together([&] {
+        require_same(*cluster_->processes, options);
+        solver_ = std::make_shared<EigenSolver<T>>(matrix.local(), options, std::move(preconditioner));
+    });
+}
+
+template <class T>
+EigenResult<T> ClusterEigenSolver<T>::solve()
+{
+    EigenResult<T> result;
+    checked(cluster_).processes->together([&] { result = solver_->solve(); });
+    return result;
+}
+
 template class ClusterMatrix<float>;
 template class ClusterMatrix<double>;
 template class ClusterSolver<float>;
 template class ClusterSolver<double>;
+template class ClusterEigenSolver<float>;
+template class ClusterEigenSolver<double>;
 
 }  // namespace rmsp

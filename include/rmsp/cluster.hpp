@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <rmsp/eigen.hpp>
 #include <rmsp/ghosted.hpp>
 #include <rmsp/io.hpp>
 #include <rmsp/runtime.hpp>
@@ -85,6 +86,8 @@ private:
     friend class Cluster;
     template <class>
     friend class ClusterSolver;
+    template <class>
+    friend class ClusterEigenSolver;
     std::shared_ptr<detail::ClusterMatrixState<T>> state_;
 };
 
@@ -198,6 +201,23 @@ public:
 private:
     std::shared_ptr<detail::ClusterState> cluster_;
     std::shared_ptr<Solver<T>> solver_;
+};
+
+/// Eigenpairs of <rmsp/eigen.hpp> over all processes; preconditioners are each process's own, as those of
+/// ClusterSolver.
+template <class T>
+class ClusterEigenSolver {
+public:
+    /// Collective. \throws as EigenSolver's constructor does on any process, Error(usage) for another method, number of
+    ///         pairs, tolerance or limit on one of them
+    explicit ClusterEigenSolver(const ClusterMatrix<T>& matrix, const EigenOptions& options = {},
+                                std::shared_ptr<Preconditioner<T>> preconditioner = nullptr);
+    /// The result is the same on all processes but for times; vectors are this process's entries. Collective.
+    EigenResult<T> solve();
+
+private:
+    std::shared_ptr<detail::ClusterState> cluster_;
+    std::shared_ptr<EigenSolver<T>> solver_;
 };
 
 }  // namespace rmsp

@@ -36,10 +36,10 @@ class SolveResult:
     """How a solve ended.
 
     ``x``; ``outcome``: "converged", "iterations", "time", "stagnation", "breakdown", "diverged", "not finite" or
-    "cancelled"; ``converged``; ``reason``: a sentence on other outcomes; ``method``, what "auto" became; ``iterations``;
-    ``residual`` by the method's recurrence; ``true_residual``, the norm of b - A x computed from x; ``normal_residual``
-    of lsqr, the norm of A^T (b - A x); ``target``, the residual asked for; ``rhs_norm``; ``history``, the residual
-    before the first iteration and after each; ``restarts``; ``seconds``.
+    "cancelled"; ``converged``; ``reason``: a sentence on other outcomes; ``method``, what "auto" became;
+    ``iterations``; ``residual`` by the method's recurrence; ``true_residual``, the norm of b - A x computed from x;
+    ``normal_residual`` of lsqr, the norm of A^T (b - A x); ``target``, the residual asked for; ``rhs_norm``;
+    ``history``, the residual before the first iteration and after each; ``restarts``; ``seconds``.
     """
 
     x: Any
@@ -154,8 +154,8 @@ class Solver:
     """A method made ready for a matrix: what it needs on the devices stays for any number of solves.
 
     ``method``: a name of methods(); "auto": a variant of conjugate gradients, see choice(). ``preconditioner``: None, a
-    name of preconditioners(), or a Preconditioner. Options are the ``solver.*`` keys of configurations: ``tolerance``, ``absolute_tolerance``, ``max_iterations``,
-    ``max_seconds``, ``restart`` and so on.
+    name of preconditioners(), or a Preconditioner. Options are the ``solver.*`` keys of configurations: ``tolerance``,
+    ``absolute_tolerance``, ``max_iterations``, ``max_seconds``, ``restart`` and so on.
 
     >>> A = rmsp.Matrix(([4.0, 1.0, 1.0, 3.0], [0, 1, 0, 1], [0, 2, 4]), shape=(2, 2))
     >>> solver = rmsp.linalg.Solver(A, "cg", preconditioner="jacobi", tolerance=1e-12)

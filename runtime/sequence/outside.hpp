@@ -48,6 +48,12 @@ public:
     }
     /// On the caller's thread: what the first process has.
     double of_first(double value) { return processes_->of_first(value); }
+    /// On the caller's thread, of every process: the sum of their values.
+    double total(double value)
+    {
+        processes_->sum({&value, 1});
+        return value;
+    }
     /// On the caller's thread, of every process: the least that a sum takes, as the first process finds it.
     double sum_seconds();
     /// On the caller's thread: does what workers ask until the job is done. Leaves the job's error in the future.

@@ -16,15 +16,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 template <class T>
-const DistributedMatrix<T>& checked_matrix(const DistributedMatrix<T>& matrix, const EigenOptions& options,
-                                           bool preconditioned)
+solvers::EigenMatrix<T> checked_matrix(solvers::EigenMatrix<T> matrix, const EigenOptions& options, bool preconditioned)
 {
     if (options.method != "lobpcg" && options.method != "lanczos") {
         throw Error(ErrorCode::usage, core::unknown_name("eigensolver", options.method, {"lobpcg", "lanczos"}));
     }
-    if (matrix.rows() != matrix.cols()) {
+    if (matrix.here.rows() != matrix.here.cols()) {
         throw Error(ErrorCode::usage, fmt::format("eigenpairs are those of a square matrix; this one is {} x {}",
-                                                  matrix.rows(), matrix.cols()));
+                                                  matrix.here.rows(), matrix.here.cols()));
     }
     if (preconditioned && options.method == "lanczos") {
         throw Error(ErrorCode::usage, "eigensolver \"lanczos\" takes no preconditioner");
@@ -35,7 +34,7 @@ const DistributedMatrix<T>& checked_matrix(const DistributedMatrix<T>& matrix, c
                         fmt::format("eigensolver option {} is {}, it must be {}", what, value, wants));
         }
     };
-    const std::int64_t most = std::min<std::int64_t>(16, matrix.rows());
+    const std::int64_t most = std::min<std::int64_t>(16, matrix.rows);
     require(options.count >= 1 && options.count <= most, "count", options.count, fmt::format("1 to {}", most));
     require(options.tolerance >= 0, "tolerance", options.tolerance, "at least 0");
     require(options.max_iterations >= 1, "max_iterations", options.max_iterations, "at least 1");
@@ -51,32 +50,38 @@ namespace detail {
 
 template <class T>
 struct EigenState {
-    EigenState(const DistributedMatrix<T>& matrix_, const EigenOptions& options_,
+    EigenState(solvers::EigenMatrix<T> matrix_, const EigenOptions& options_,
                std::shared_ptr<Preconditioner<T>> preconditioner_)
-        : matrix(checked_matrix(matrix_, options_, preconditioner_ != nullptr)),
+        : matrix(checked_matrix(std::move(matrix_), options_, preconditioner_ != nullptr)),
           options(options_),
           preconditioner(std::move(preconditioner_)),
-          scalars(SequenceAccess::handle(std::make_shared<ScalarsState>(checked(MatrixAccess::state(matrix))->runtime,
-                                                                        kernels::most_scalars,
-                                                                        solvers::devices_with_parts(matrix)))),
-          residual(matrix.make_x(Layout::rows)),
-          vector(matrix.make_x(Layout::rows)),
+          scalars(make_scalars(matrix)),
+          residual(matrix.vector()),
+          vector(matrix.vector()),
           lambda(scalars.make()),
           square(scalars.make()),
           check(scalars)
     {
-        check.multiply(matrix, vector, residual);
+        matrix.multiply(check, vector, residual);
         check.pass(residual -= lambda * vector, square = dot(residual, residual));
         // Three blocks of vectors of a small matrix cannot be independent; a basis of all its rows is no work.
         const auto block = static_cast<std::int64_t>(solvers::Lobpcg<T>::block_of(options));
-        if (options.method == "lanczos" || matrix.rows() < 5 * block) {
+        if (options.method == "lanczos" || matrix.rows < 5 * block) {
             method = std::make_unique<solvers::Lanczos<T>>(matrix, options, scalars);
         } else {
             method = std::make_unique<solvers::Lobpcg<T>>(matrix, preconditioner.get(), options, scalars);
         }
     }
 
-    const DistributedMatrix<T> matrix;
+    static Scalars make_scalars(const solvers::EigenMatrix<T>& matrix)
+    {
+        auto bank = std::make_shared<ScalarsState>(checked(MatrixAccess::state(matrix.here))->runtime,
+                                                   kernels::most_scalars, solvers::devices_with_parts(matrix.here));
+        bank->outside = matrix.ghosted ? matrix.ghosted->outside : nullptr;
+        return SequenceAccess::handle(std::move(bank));
+    }
+
+    const solvers::EigenMatrix<T> matrix;
     const EigenOptions options;
     const std::shared_ptr<Preconditioner<T>> preconditioner;
     Scalars scalars;
@@ -94,14 +99,27 @@ struct EigenState {
 template <class T>
 EigenSolver<T>::EigenSolver(const DistributedMatrix<T>& matrix, const EigenOptions& options,
                             std::shared_ptr<Preconditioner<T>> preconditioner)
-    : state_(std::make_shared<detail::EigenState<T>>(matrix, options, std::move(preconditioner)))
+    : state_(
+          std::make_shared<detail::EigenState<T>>(solvers::EigenMatrix<T>(matrix), options, std::move(preconditioner)))
 {
+}
+
+template <class T>
+EigenSolver<T>::EigenSolver(const GhostedMatrix<T>& matrix, const EigenOptions& options,
+                            std::shared_ptr<Preconditioner<T>> preconditioner)
+{
+    const auto& ghosted = detail::GhostedAccess::state(matrix);
+    std::lock_guard lock(ghosted->using_);
+    state_ =
+        std::make_shared<detail::EigenState<T>>(solvers::EigenMatrix<T>(ghosted), options, std::move(preconditioner));
 }
 
 template <class T>
 EigenResult<T> EigenSolver<T>::solve()
 {
     detail::EigenState<T>& s = *state_;
+    const auto exchanging =
+        s.matrix.ghosted ? std::unique_lock(s.matrix.ghosted->using_) : std::unique_lock<std::mutex>();
     std::lock_guard lock(s.solving);
     const auto began = Clock::now();
     const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - began).count(); };
@@ -123,13 +141,15 @@ EigenResult<T> EigenSolver<T>::solve()
             result.outcome = Outcome::converged;
             break;
         }
-        if (s.options.callback &&
-            !s.options.callback({progress.iterations, progress.residual, progress.target, seconds()})) {
+        // Clocks and callbacks are the first process's.
+        const double now = s.matrix.of_first(seconds());
+        if (s.matrix.of_first(s.options.callback && !s.options.callback({progress.iterations, progress.residual,
+                                                                         progress.target, now})) != 0) {
             result.outcome = Outcome::cancelled;
             result.reason = "the callback cancelled";
             break;
         }
-        if (progress.iterations >= s.options.max_iterations || seconds() > s.options.max_seconds) {
+        if (progress.iterations >= s.options.max_iterations || now > s.options.max_seconds) {
             const bool late = progress.iterations < s.options.max_iterations;
             result.outcome = late ? Outcome::time : Outcome::iterations;
             result.reason = fmt::format("{} after {} iterations; the residual is {:.3g}, {:.3g} was asked for",
@@ -143,7 +163,7 @@ EigenResult<T> EigenSolver<T>::solve()
     if (result.outcome != Outcome::not_finite) {
         std::vector<Vec<T>> vectors;
         for (int k = 0; k < s.options.count; ++k) {
-            result.vectors.push_back(s.matrix.make_x(Layout::rows));
+            result.vectors.push_back(s.matrix.here.make_x(Layout::rows));
             vectors.emplace_back(result.vectors.back());
         }
         result.values = s.method->pairs(vectors);

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <rmsp/eigen.hpp>
 #include <rmsp/vector_operations.hpp>
 
+#include "runtime/ghosted/ghosted_state.hpp"
 #include "runtime/sequence/sequence_state.hpp"
 #include "runtime/solvers/recipe.hpp"
 #include "runtime/solvers/symmetric_eigen.hpp"
@@ -39,6 +42,40 @@ public:
 private:
     Scalars scalars_;
     std::vector<Scalar> all_;
+};
+
+/// The matrix, whose rows other processes may have as well.
+template <class T>
+struct EigenMatrix {
+    DistributedMatrix<T> here;                         ///< vectors are sliced as it is
+    std::shared_ptr<detail::GhostedState<T>> ghosted;  ///< null: all rows are of this process
+    std::int64_t rows = 0;                             ///< of all processes
+
+    explicit EigenMatrix(const DistributedMatrix<T>& matrix) : here(matrix), rows(matrix.rows()) {}
+    /// Of every process.
+    explicit EigenMatrix(std::shared_ptr<detail::GhostedState<T>> state)
+        : here(state->own),
+          ghosted(std::move(state)),
+          rows(std::llround(ghosted->outside->total(static_cast<double>(here.rows()))))
+    {
+    }
+
+    Vec<T> vector() const { return Vec<T>(here.make_x(Layout::rows)); }
+    /// y = A x
+    void multiply(Sequence& sequence, const Vec<T>& x, const Vec<T>& y) const
+    {
+        if (ghosted) {
+            ghosted::append(ghosted, sequence, x, y, T{1}, T{0}, false);
+        } else {
+            sequence.multiply(here, x, y);
+        }
+    }
+    void fill_random(const Vec<T>& v, std::uint64_t seed) const
+    {
+        solvers::fill_random(v, seed, ghosted ? ghosted->first_row : 0);
+    }
+    /// What the first process says.
+    double of_first(double value) const { return ghosted ? ghosted->outside->of_first(value) : value; }
 };
 
 /// How far a method has come.

@@ -12,9 +12,10 @@ namespace rmsp::solvers {
 template <class T>
 class Lanczos final : public EigenMethod<T> {
 public:
-    Lanczos(const DistributedMatrix<T>& matrix, const EigenOptions& options, Scalars& scalars)
+    Lanczos(const EigenMatrix<T>& matrix, const EigenOptions& options, Scalars& scalars)
         : options_(options),
-          rows_(static_cast<std::size_t>(matrix.rows())),
+          matrix_(matrix),
+          rows_(static_cast<std::size_t>(matrix.rows)),
           wanted_(static_cast<std::size_t>(options.count)),
           size_(std::min(rows_, basis_of(options))),
           most_kept_(std::min(size_ - 1, wanted_ + (size_ - wanted_) / 2)),
@@ -25,10 +26,10 @@ public:
           to_kept_(scalars)
     {
         for (std::size_t j = 0; j <= size_; ++j) {
-            v_.push_back(Vec<T>(matrix.make_x(Layout::rows)));
+            v_.push_back(matrix.vector());
         }
         for (std::size_t k = 0; k < most_kept_; ++k) {
-            kept_vectors_.push_back(Vec<T>(matrix.make_x(Layout::rows)));
+            kept_vectors_.push_back(matrix.vector());
         }
         // The coefficients are where h was: the host has read it by then.
         record_combinations(to_kept_, kept_vectors_);
@@ -42,7 +43,7 @@ public:
         const Scalar inverse = scalars.make();
         for (std::size_t j = 0; j < size_; ++j) {
             Sequence& step = steps_.emplace_back(scalars);
-            step.multiply(matrix, v_[j], v_[j + 1]);
+            matrix.multiply(step, v_[j], v_[j + 1]);
             orthogonalise(step, j + 1, [&](std::size_t i) { return h_[j * size_ + i]; });
             orthogonalise(step, j + 1, [&](std::size_t i) { return again_[i]; });
             for (std::size_t i = 0; i <= j; ++i) {
@@ -69,7 +70,7 @@ public:
         ritz_ = {};
         found_.clear();
         t_.assign(size_ * size_, 0.0);
-        fill_random(v_[0], seed_++);
+        matrix_.fill_random(v_[0], seed_++);
         fresh_[0].run();
     }
 
@@ -106,7 +107,7 @@ public:
             }
             if (j < size_) {
                 // The basis spans an invariant subspace: another one begins beside it.
-                fill_random(v_[j], seed_++);
+                matrix_.fill_random(v_[j], seed_++);
                 fresh_[j].run();
             }
         }
@@ -203,13 +204,14 @@ private:
             t_[k * size_ + k] = ritz_.values[place(k)];
         }
         if (again_beside_) {
-            fill_random(v_[kept_], seed_++);
+            matrix_.fill_random(v_[kept_], seed_++);
             fresh_[kept_].run();
         }
     }
 
     const EigenOptions& options_;
-    const std::size_t rows_;
+    const EigenMatrix<T>& matrix_;
+    const std::size_t rows_;  ///< of all processes
     const std::size_t wanted_;
     const std::size_t size_;  ///< of the basis
     const std::size_t most_kept_;

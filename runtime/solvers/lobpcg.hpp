@@ -16,9 +16,10 @@ public:
         return static_cast<std::size_t>(options.count + (options.count + 1) / 2);
     }
 
-    Lobpcg(const DistributedMatrix<T>& matrix, Preconditioner<T>* preconditioner, const EigenOptions& options,
+    Lobpcg(const EigenMatrix<T>& matrix, Preconditioner<T>* preconditioner, const EigenOptions& options,
            Scalars& scalars)
         : options_(options),
+          matrix_(matrix),
           m_(block_of(options)),
           theta_(scalars, m_),
           squares_(scalars, m_),
@@ -33,12 +34,12 @@ public:
     {
         // Vectors 0 to m are x, then w, then p.
         for (std::size_t i = 0; i < 3 * m_; ++i) {
-            s_.push_back(Vec<T>(matrix.make_x(Layout::rows)));
-            as_.push_back(Vec<T>(matrix.make_x(Layout::rows)));
+            s_.push_back(matrix.vector());
+            as_.push_back(matrix.vector());
         }
         std::vector<Vec<T>> next;
         for (std::size_t j = 0; j < 2 * m_; ++j) {
-            next.push_back(Vec<T>(matrix.make_x(Layout::rows)));
+            next.push_back(matrix.vector());
         }
         const Scalar ww = scalars.make();
         const Scalar inverse = scalars.make();
@@ -50,7 +51,7 @@ public:
         for (std::size_t j = 0; j < m_; ++j) {
             const Vec<T>& x = s_[j];
             const Vec<T>& w = s_[m_ + j];
-            multiply_x_.multiply(matrix, x, as_[j]);
+            matrix.multiply(multiply_x_, x, as_[j]);
             multiply_x_.pass(w = 0.0 * x, as_[m_ + j] = 0.0 * x);
             multiply_x_.pass(s_[2 * m_ + j] = 0.0 * x, as_[2 * m_ + j] = 0.0 * x);
             residuals_.pass(w = as_[j] - theta_[j] * x, squares_[j] = dot(w, w));
@@ -64,7 +65,7 @@ public:
             subtract_combination(expand_, w, along, s_, 0, static_cast<int>(m_));
             expand_.pass(ww = dot(w, w), inverse = 1.0 / max(sqrt(ww), smallest));
             expand_.pass(w = inverse * w);
-            expand_.multiply(matrix, w, as_[m_ + j]);
+            matrix.multiply(expand_, w, as_[m_ + j]);
         }
         std::size_t at = 0;
         for (std::size_t i = 0; i < 3 * m_; ++i) {
@@ -95,7 +96,7 @@ public:
     void start() override
     {
         for (std::size_t j = 0; j < m_; ++j) {
-            fill_random(s_[j], j + 1);
+            matrix_.fill_random(s_[j], j + 1);
         }
         multiply_x_.run();
         largest_ = 0;
@@ -209,6 +210,7 @@ private:
     }
 
     const EigenOptions& options_;
+    const EigenMatrix<T>& matrix_;
     const std::size_t m_;
     const ScalarBlock theta_;
     const ScalarBlock squares_;  ///< of the residuals' lengths

@@ -58,6 +58,61 @@ TEST(ClusterSolvers, EveryMethodSolvesAsOneProcessDoes)
     }
 }
 
+TEST(ClusterSolvers, AutomaticMethodIsTheSameOnAllProcesses)
+{
+    Cluster cluster = make_cluster();
+    const auto whole = grid<double>(8, 9);
+    const auto part = part_of(whole, uneven(whole.rows, cluster.size()), cluster.rank());
+    const auto a = cluster.distribute(part.view, part.first);
+    SolverOptions options;
+    options.method = "auto";
+    const ClusterSolver<double> solver(a, options);
+    const MethodChoice& choice = solver.choice();
+    ASSERT_EQ(choice.candidates.size(), 3u);
+    double own = 0;
+    for (std::size_t i = 0; i < choice.candidates.size(); ++i) {
+        own = choice.candidates[i].method == choice.method ? static_cast<double>(i) : own;
+    }
+    double first = own;
+    MPI_Bcast(&first, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    EXPECT_EQ(own, first);
+    EXPECT_NE(choice.reason.find("is expected to take"), std::string::npos);
+}
+
+TEST(ClusterSolvers, EigenpairsAreThoseOfOneProcess)
+{
+    Cluster cluster = make_cluster();
+    const auto whole = grid<double>(9, 10);
+    const auto part = part_of(whole, uneven(whole.rows, cluster.size()), cluster.rank());
+    const auto a = cluster.distribute(part.view, part.first);
+    for (const char* const method : {"lobpcg", "lanczos"}) {
+        SCOPED_TRACE(method);
+        EigenOptions options;
+        options.method = method;
+        options.which = options.method == "lanczos" ? Spectrum::largest : Spectrum::smallest;
+        options.count = 3;
+        const EigenResult<double> found = ClusterEigenSolver<double>(a, options).solve();
+        EXPECT_TRUE(found.converged()) << found.reason;
+        ASSERT_EQ(found.values.size(), 3u);
+        std::vector<double> alone(3);
+        if (cluster.rank() == 0) {
+            auto all = cluster.runtime().distribute(whole.view());
+            alone = EigenSolver<double>(all, options).solve().values;
+        }
+        MPI_Bcast(alone.data(), 3, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+        for (std::size_t k = 0; k < alone.size(); ++k) {
+            EXPECT_NEAR(found.values[k], alone[k], 1e-6 * std::abs(alone[k]));
+            EXPECT_LE(found.residuals[k], 1.1 * found.target);
+            EXPECT_NEAR(cluster.norm2(found.vectors[k]), 1, 1e-8);
+        }
+    }
+    EigenOptions options;
+    options.count = 1 + cluster.rank();
+    if (cluster.size() > 1) {
+        EXPECT_THROW(ClusterEigenSolver<double>(a, options), Error);
+    }
+}
+
 TEST(ClusterSolvers, EveryPreconditionerIsOneOfBlocksOfProcesses)
 {
     Cluster cluster = make_cluster();
