@@ -3,13 +3,13 @@
 namespace rmsp::mspmv {
 
 template <class T>
-HostVector<T> random_vector(std::int64_t n, std::int64_t seed, std::uint64_t stream)
+HostVector<T> random_vector(std::int64_t n, std::int64_t seed, std::uint64_t stream, std::int64_t first)
 {
     HostVector<T> v(static_cast<std::size_t>(n));
 #pragma omp parallel for schedule(static)
     for (std::int64_t i = 0; i < n; ++i) {
         std::uint64_t z = static_cast<std::uint64_t>(seed) * 0xd1342543de82ef95U + (stream << 56) +
-                          static_cast<std::uint64_t>(i + 1) * 0x9e3779b97f4a7c15U;
+                          static_cast<std::uint64_t>(first + i + 1) * 0x9e3779b97f4a7c15U;
         z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
         z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
         z ^= z >> 31;
@@ -21,7 +21,7 @@ HostVector<T> random_vector(std::int64_t n, std::int64_t seed, std::uint64_t str
     return v;
 }
 
-template HostVector<float> random_vector(std::int64_t, std::int64_t, std::uint64_t);
-template HostVector<double> random_vector(std::int64_t, std::int64_t, std::uint64_t);
+template HostVector<float> random_vector(std::int64_t, std::int64_t, std::uint64_t, std::int64_t);
+template HostVector<double> random_vector(std::int64_t, std::int64_t, std::uint64_t, std::int64_t);
 
 }  // namespace rmsp::mspmv

@@ -1,24 +1,33 @@
-// mpirun -n N mspmv-mpi run|solve CONFIG: what mspmv does on one node, over the processes of MPI. The first process
-// reads and reports. mpirun -n N mspmv-mpi doctor: messages between the processes.
+// mpirun -n N mspmv-mpi run|solve|eigen|spgemm CONFIG: what mspmv does on one node, over the processes of MPI. The
+// first process reads and reports. mpirun -n N mspmv-mpi doctor: messages between the processes.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <mpi.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <rmsp/cluster.hpp>
 #include <rmsp/config.hpp>
+#include <rmsp/io.hpp>
 #include <rmsp/version.hpp>
 
+#include "apps/mspmv/random_vector.hpp"
 #include "apps/mspmv_mpi/doctor.hpp"
+#include "apps/mspmv_mpi/spgemm.hpp"
+#include "apps/mspmv_mpi/vectors.hpp"
 
 namespace rmsp {
 namespace {
@@ -40,17 +49,14 @@ void check(const Config& config, bool solves)
     if (config.run.mode != "resident") {
         refuse("run.mode", config.run.mode, "keeps matrices on the devices");
     }
-    for (const auto& [key, file] : {std::pair{"run.x", &config.run.x},
-                                    {"run.y_in", &config.run.y_in},
-                                    {"run.y", &config.run.y},
-                                    {"solver.guess", &config.solver.guess},
-                                    {"solver.output", &config.solver.output}}) {
-        if (!file->empty()) {
-            refuse(key, *file, "reads and writes no vectors yet");
+    const auto endings = written_vector_endings();
+    for (const auto& [key, file] : {std::pair{"run.y", &config.run.y},
+                                    {"solver.output", &config.solver.output},
+                                    {"eigen.output", &config.eigen.output}}) {
+        if (!file->empty() && std::none_of(endings.begin(), endings.end(),
+                                           [&](std::string_view ending) { return file->ends_with(ending); })) {
+            refuse(key, *file, fmt::format("writes {}", fmt::join(endings, ", ")).c_str());
         }
-    }
-    if (solves && config.solver.rhs != "ones" && config.solver.rhs != "A*x") {
-        refuse("solver.rhs", config.solver.rhs, "has \"ones\" and \"A*x\"");
     }
     if (solves && config.solver.inner != "none") {
         refuse("solver.inner", config.solver.inner, "has no inner solver");
@@ -110,24 +116,26 @@ Json describe_process(const Cluster& cluster, const ClusterMatrix<T>& a, const C
 
 /// Times products of ones, compares the last one with a reference. Returns what the report says of them.
 template <class T>
-Json run_products(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, const CsrMatrix<T>& rows,
-                  std::int64_t first_row)
+Json run_products(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, const ClusterRows<T>& part,
+                  std::span<const std::int64_t> row_at)
 {
+    const CsrMatrix<T>& rows = part.rows;
     const auto alpha = static_cast<T>(config.run.alpha);
     const auto beta = static_cast<T>(config.run.beta);
-    // Of x every process knows all entries.
-    const auto entry = [](std::int64_t i) {
-        return static_cast<T>(static_cast<double>((i * 7919) % 2001) / 1000.0 - 1.0);
-    };
-    const auto me = static_cast<std::size_t>(cluster.rank());
-    HostVector<T> own;
-    for (std::int64_t i = a.column_offsets()[me]; i < a.column_offsets()[me + 1]; ++i) {
-        own.push_back(entry(i));
+    const mpi::Shares of_x{MPI_COMM_WORLD, a.column_offsets()};
+    const mpi::Shares of_y{MPI_COMM_WORLD, a.row_offsets()};
+    const HostVector<T> own = config.run.x.empty()
+                                  ? mspmv::random_vector<T>(of_x.own(), config.matrix.seed, 1, of_x.first())
+                                  : mpi::read_shares<T>(of_x, "run.x", config.run.x, "columns", row_at);
+    HostVector<T> y_in(static_cast<std::size_t>(of_y.own()), T{0});
+    if (beta != T{0}) {
+        y_in = config.run.y_in.empty() ? mspmv::random_vector<T>(of_y.own(), config.matrix.seed, 2, of_y.first())
+                                       : mpi::read_shares<T>(of_y, "run.y_in", config.run.y_in, "rows", row_at);
     }
     auto x = a.make_x();
     auto y = a.make_y();
     x.upload(own.data());
-    y.fill(T{0});
+    y.upload(y_in.data());
     std::vector<double> seconds;
     for (std::int64_t i = -config.run.warmup; i < config.run.iterations; ++i) {
         double wait = 0;
@@ -140,55 +148,98 @@ Json run_products(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, c
     }
     std::sort(seconds.begin(), seconds.end());
     Json report{{"median_seconds", seconds[seconds.size() / 2]}, {"min_seconds", seconds.front()}};
-    if (config.run.verify) {
-        y.fill(T{0});
+    HostVector<T> found(y_in.size());
+    if (config.run.verify || !config.run.y.empty()) {
+        y.upload(y_in.data());
         a.apply(alpha, x, beta, y);
-        HostVector<T> all(static_cast<std::size_t>(a.cols()));
-        for (std::int64_t i = 0; i < a.cols(); ++i) {
-            all[static_cast<std::size_t>(i)] = entry(i);
-        }
-        HostVector<T> found(static_cast<std::size_t>(rows.rows));
-        HostVector<T> zeros(found.size(), T{0});
         y.download(found.data());
-        const Verification verification = verify_spmv(rows.view(), alpha, all.data(), beta, zeros.data(), found.data());
+    }
+    if (config.run.verify) {
+        const HostVector<T> all = mpi::everywhere(of_x, own);
+        const Verification verification = verify_spmv(rows.view(), alpha, all.data(), beta, y_in.data(), found.data());
         double wrong = verification.passed ? 0 : 1;
         cluster.sum({&wrong, 1});
         report["verified"] = wrong == 0;
         if (wrong != 0) {
             throw Error(ErrorCode::verification,
                         fmt::format("y differs from the reference on {} of {} processes (this one's rows begin at {})",
-                                    wrong, cluster.size(), first_row));
+                                    wrong, cluster.size(), part.first_row));
         }
+    }
+    if (!config.run.y.empty()) {
+        mpi::write_shares(of_y, config.run.y, found, row_at);
     }
     return report;
 }
 
 template <class T>
-Json run_solve(const Config& config, Cluster& cluster, ClusterMatrix<T>& a)
+Json run_solve(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, std::span<const std::int64_t> row_at)
 {
+    const mpi::Shares of_x{MPI_COMM_WORLD, a.column_offsets()};
+    const mpi::Shares of_b{MPI_COMM_WORLD, a.row_offsets()};
+    const std::string& rhs = config.solver.rhs;
     auto x = a.make_x();
     auto b = a.make_y();
-    if (config.solver.rhs == "ones") {
+    HostVector<T> solution;
+    if (rhs == "ones") {
         b.fill(T{1});
-    } else {
-        x.fill(T{1});
+    } else if (rhs == "A*x") {
+        solution = mspmv::random_vector<T>(of_x.own(), config.matrix.seed, 1, of_x.first());
+        x.upload(solution.data());
         a.apply(T{1}, x, T{0}, b);
+    } else if (rhs == "random") {
+        b.upload(mspmv::random_vector<T>(of_b.own(), config.matrix.seed, 2, of_b.first()).data());
+    } else {
+        b.upload(mpi::read_shares<T>(of_b, "solver.rhs", rhs, "rows", row_at).data());
     }
     x.fill(T{0});
+    if (!config.solver.guess.empty()) {
+        x.upload(mpi::read_shares<T>(of_x, "solver.guess", config.solver.guess, "columns", row_at).data());
+    }
     const auto began = Clock::now();
     ClusterSolver<T> solver(a, solver_options(config));
     const double setup = seconds_since(began);
     const SolveResult result = solver.solve(b, x);
-    return {{"method", config.solver.method},
+    HostVector<T> found(static_cast<std::size_t>(of_x.own()));
+    x.download(found.data());
+    double squares[2] = {};  // of the error and of the solution
+    for (std::size_t i = 0; i < solution.size(); ++i) {
+        const double error = static_cast<double>(found[i]) - static_cast<double>(solution[i]);
+        squares[0] += error * error;
+        squares[1] += static_cast<double>(solution[i]) * static_cast<double>(solution[i]);
+    }
+    cluster.sum(squares);
+    if (!config.solver.output.empty()) {
+        mpi::write_shares(of_x, config.solver.output, found, row_at);
+    }
+    return {{"method", result.method},
+            {"method_reason", solver.choice().reason},
             {"preconditioner", config.solver.preconditioner},
             {"preconditioner_over", fmt::format("the rows of each of {} processes (additive Schwarz)", cluster.size())},
             {"outcome", to_string(result.outcome)},
             {"iterations", result.iterations},
             {"true_residual", result.true_residual},
             {"target", result.target},
+            {"solution_error", squares[1] > 0 ? Json(std::sqrt(squares[0] / squares[1])) : Json()},
             {"setup_seconds", setup},
             {"seconds", result.seconds},
             {"reason", result.reason}};
+}
+
+/// A part of the report, if it has it, with a line for each of its keys.
+std::string part_text(const Json& report, const char* part)
+{
+    if (!report.contains(part)) {
+        return {};
+    }
+    std::string text = part;
+    for (const auto& [key, value] : report[part].items()) {
+        if (value != "" && !value.is_null()) {
+            text +=
+                fmt::format("\n           {}: {}", key, value.is_string() ? value.get<std::string>() : value.dump());
+        }
+    }
+    return text + '\n';
 }
 
 std::string text_of(const Json& report)
@@ -204,17 +255,8 @@ std::string text_of(const Json& report)
                         p["nonzeros"].get<std::int64_t>(), p["ghosts"].get<std::int64_t>(),
                         p["receives_from"].get<int>(), p["sent"].get<std::int64_t>());
     }
-    for (const char* part : {"product", "solve"}) {
-        if (report.contains(part)) {
-            text += part;
-            for (const auto& [key, value] : report[part].items()) {
-                if (value != "") {
-                    text += fmt::format("\n           {}: {}", key,
-                                        value.is_string() ? value.get<std::string>() : value.dump());
-                }
-            }
-            text += '\n';
-        }
+    for (const char* part : {"product", "solve", "eigen"}) {
+        text += part_text(report, part);
     }
     return text;
 }
@@ -237,23 +279,57 @@ void print(const std::string& text, const Json& report, const std::string& json)
 }
 
 template <class T>
-int run(Cluster& cluster, const Config& config, bool solves)
+Json run_eigen(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, std::span<const std::int64_t> row_at)
+{
+    const auto began = Clock::now();
+    std::shared_ptr<Preconditioner<T>> preconditioner;
+    std::string why = "another process could not make its preconditioner";
+    double failed = 0;
+    try {
+        preconditioner = make_preconditioner<T>(a.local().own(), config.eigen.preconditioner,
+                                                solver_options(config).preconditioner_options);
+    } catch (const std::exception& error) {
+        why = error.what();
+        failed = 1;
+    }
+    cluster.sum({&failed, 1});
+    if (failed > 0) {
+        throw Error(ErrorCode::usage, why);
+    }
+    ClusterEigenSolver<T> solver(a, eigen_options(config), preconditioner);
+    const double setup = seconds_since(began);
+    const EigenResult<T> result = solver.solve();
+    if (!config.eigen.output.empty()) {
+        const mpi::Shares shares{MPI_COMM_WORLD, a.row_offsets()};
+        HostVector<T> columns;
+        for (const DistributedVector<T>& vector : result.vectors) {
+            HostVector<T> own(static_cast<std::size_t>(shares.own()));
+            vector.download(own.data());
+            const HostVector<T> whole = mpi::in_old_order(mpi::collect(shares, own), row_at);
+            columns.insert(columns.end(), whole.begin(), whole.end());
+        }
+        mpi::on_first(MPI_COMM_WORLD, [&] {
+            write_columns<T>(config.eigen.output, columns, static_cast<std::int64_t>(result.vectors.size()));
+        });
+    }
+    return {{"method", config.eigen.method},
+            {"preconditioner", config.eigen.preconditioner},
+            {"outcome", to_string(result.outcome)},
+            {"iterations", result.iterations},
+            {"values", result.values},
+            {"residuals", result.residuals},
+            {"target", result.target},
+            {"setup_seconds", setup},
+            {"seconds", result.seconds},
+            {"reason", result.reason}};
+}
+
+template <class T>
+int run(Cluster& cluster, const Config& config, const std::string& command)
 {
     CsrMatrix<T> whole;
-    std::string failed;
-    double wrong = 0;
-    if (cluster.rank() == 0) {
-        try {
-            whole = load_matrix<T>(config.matrix);
-        } catch (const std::exception& error) {
-            failed = error.what();
-            wrong = 1;
-        }
-    }
-    cluster.sum({&wrong, 1});
-    if (wrong != 0) {
-        throw Error(ErrorCode::io, failed.empty() ? "the first process could not read the matrix" : failed);
-    }
+    HostVector<std::int64_t> row_at;
+    mpi::on_first(MPI_COMM_WORLD, [&] { whole = load_matrix<T>(config.matrix, {}, &row_at); });
     const ClusterRows<T> own = cluster.scatter(whole);
     whole = {};
     DistributeOptions options = distribute_options(config);
@@ -266,11 +342,12 @@ int run(Cluster& cluster, const Config& config, bool solves)
                 {"nonzeros", a.nnz()},
                 {"librmsp", version()}};
     bool converged = true;
-    if (solves) {
-        report["solve"] = run_solve(config, cluster, a);
-        converged = report["solve"]["outcome"] == "converged";
+    if (command != "run") {
+        report[command] =
+            command == "solve" ? run_solve(config, cluster, a, row_at) : run_eigen(config, cluster, a, row_at);
+        converged = report[command]["outcome"] == "converged";
     } else {
-        report["product"] = run_products(config, cluster, a, own.rows, own.first_row);
+        report["product"] = run_products(config, cluster, a, own, row_at);
     }
     report["processes"] = gather(describe_process(cluster, a, own.rows), MPI_COMM_WORLD);
     if (cluster.rank() == 0) {
@@ -279,12 +356,33 @@ int run(Cluster& cluster, const Config& config, bool solves)
     return converged ? 0 : static_cast<int>(ErrorCode::not_converged);
 }
 
-int run(const Config& config, bool solves)
+template <class T>
+int run_spgemm(Cluster& cluster, const Config& config)
+{
+    Json own{{"process", cluster.rank()}, {"devices", cluster.runtime().devices().size()}};
+    Json report{{"matrix", describe(config.matrix)}, {"librmsp", version()}};
+    report["spgemm"] = mpi::run_spgemm<T>(config, cluster, own);
+    report["processes"] = gather(own, MPI_COMM_WORLD);
+    if (cluster.rank() == 0) {
+        std::string text = "matrix     " + describe(config.matrix) + '\n';
+        for (const Json& p : report["processes"]) {
+            text += fmt::format("process {}  {} devices: {} rows of A, {} of B and {} more fetched; {} nonzeros of C\n",
+                                p["process"].get<int>(), p["devices"].get<int>(), p["rows"].get<std::int64_t>(),
+                                p["rows_of_b"].get<std::int64_t>(), p["fetched_rows"].get<std::int64_t>(),
+                                p["nonzeros_of_c"].get<std::int64_t>());
+        }
+        print(text + part_text(report, "spgemm"), report, config.output.json);
+    }
+    return 0;
+}
+
+/// What a command does on a cluster of all processes.
+template <class F>
+int on_cluster(const Config& config, const F& f)
 {
     Cluster cluster(MPI_COMM_WORLD, runtime_options(config));
     try {
-        return config.matrix.precision == "float" ? run<float>(cluster, config, solves)
-                                                  : run<double>(cluster, config, solves);
+        return f(cluster);
     } catch (const Error& error) {
         if (!cluster.usable()) {
             // MPI_Finalize() would wait for what does not come. Each that is left says what it knows.
@@ -315,13 +413,14 @@ int examine_links(const mpi::LinkOptions& options, const std::string& json, int 
 
 int start(int argc, char** argv, int rank)
 {
-    CLI::App app("Products and solves over the processes of MPI: mpirun -n N mspmv-mpi run|solve CONFIG, doctor",
-                 "mspmv-mpi");
+    CLI::App app(
+        "Products and solves over the processes of MPI: mpirun -n N mspmv-mpi run|solve|eigen|spgemm CONFIG, doctor",
+        "mspmv-mpi");
     std::string file;
     std::string json;
     std::vector<std::string> overrides;
     app.require_subcommand(1);
-    for (const char* command : {"run", "solve"}) {
+    for (const char* command : {"run", "solve", "eigen", "spgemm"}) {
         CLI::App* const sub = app.add_subcommand(command, std::string("what mspmv ") + command + " does on one node");
         sub->add_option("CONFIG", file, "configuration file, as mspmv takes it")->required();
         sub->add_option("--set", overrides, "section.key=value over the file's");
@@ -347,9 +446,18 @@ int start(int argc, char** argv, int rank)
     if (!json.empty()) {
         config.output.json = json;
     }
-    const bool solves = app.got_subcommand("solve");
-    check(config, solves);
-    return run(config, solves);
+    const bool floats = config.matrix.precision == "float";
+    if (app.got_subcommand("spgemm")) {
+        mpi::check_spgemm(config);
+        return on_cluster(config, [&](Cluster& cluster) {
+            return floats ? run_spgemm<float>(cluster, config) : run_spgemm<double>(cluster, config);
+        });
+    }
+    const std::string command = app.get_subcommands().front()->get_name();
+    check(config, command == "solve");
+    return on_cluster(config, [&](Cluster& cluster) {
+        return floats ? run<float>(cluster, config, command) : run<double>(cluster, config, command);
+    });
 }
 
 }  // namespace
