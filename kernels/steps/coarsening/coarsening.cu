@@ -133,7 +133,9 @@ std::int64_t aggregates(std::int64_t rows, IndexView row_ptr, const std::int32_t
     const auto n = static_cast<std::size_t>(rows);
     const DeviceArray<std::uint8_t> state(*context.memory, n);
     const Edges edges{RowPointers(row_ptr), col_idx, strong};
-    if (!choose_roots(rows, edges, state.data(), context)) {
+    const std::int64_t nnz =
+        row_ptr.visit([&](const auto* p) { return static_cast<std::int64_t>(fetch(p + rows, context)); });
+    if (!choose_roots(rows, nnz, edges, state.data(), context)) {
         return -1;
     }
     const DeviceArray<std::int32_t> joined(*context.memory, n);

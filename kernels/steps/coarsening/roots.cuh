@@ -52,29 +52,46 @@ struct Order {
     }
 };
 
-constexpr int warp_threads = 32;
+/// `Lanes` threads of a warp that do something together; of all threads of a grid there are `count` such groups.
+template <int Lanes>
+struct Group {
+    int lane = static_cast<int>(threadIdx.x) % Lanes;
+    unsigned long long number = (std::uint64_t{blockIdx.x} * threads + threadIdx.x) / Lanes;
+    unsigned long long count = std::uint64_t{gridDim.x} * threads / Lanes;
+    unsigned first_bit = threadIdx.x % 32 / Lanes * Lanes;
+    unsigned mask = (Lanes == 32 ? ~0U : (1U << (Lanes % 32)) - 1) << first_bit;
 
-/// Closes what is around this round's roots, a block each.
+    /// Which lanes say yes.
+    __device__ __forceinline__ unsigned ballot(bool yes) const { return __ballot_sync(mask, yes) >> first_bit; }
+    template <class X>
+    __device__ __forceinline__ X of(unsigned lanes, X x) const
+    {
+        return __shfl_sync(mask, x, __ffs(static_cast<int>(lanes)) - 1, Lanes);
+    }
+};
+
+/// Closes what is around this round's roots: `Lanes` groups a root, each of which takes some of its neighbours.
+template <int Lanes>
 __global__ void __launch_bounds__(threads) close_kernel(Order order)
 {
     const Edges& edges = order.edges;
-    const int lane = static_cast<int>(threadIdx.x) % warp_threads;
-    const int warp = static_cast<int>(threadIdx.x) / warp_threads;
+    const Group<Lanes> group;
     const unsigned long long end = order.bounds->end;
-    for (unsigned long long i = order.bounds->begin + blockIdx.x; i < end; i += gridDim.x) {
-        const std::int32_t root = order.queue[i];
-        if (threadIdx.x == 0) {
+    for (unsigned long long i = order.bounds->begin * Lanes + group.number; i < end * Lanes; i += group.count) {
+        const std::int32_t root = order.queue[i / Lanes];
+        if (i % Lanes == 0 && group.lane == 0) {
             order.state[root] = coarse;
         }
-        for (std::int64_t k = edges.row_ptr[root] + warp; k < edges.row_ptr[root + 1]; k += threads / warp_threads) {
+        for (std::int64_t k = edges.row_ptr[root] + static_cast<int>(i % Lanes); k < edges.row_ptr[root + 1];
+             k += Lanes) {
             if (edges.strong[k] != matrix::mark::strong) {
                 continue;
             }
             const std::int32_t middle = edges.columns[k];
-            if (lane == 0) {
+            if (group.lane == 0) {
                 order.close(middle);
             }
-            for (std::int64_t at = edges.row_ptr[middle] + lane; at < edges.row_ptr[middle + 1]; at += warp_threads) {
+            for (std::int64_t at = edges.row_ptr[middle] + group.lane; at < edges.row_ptr[middle + 1]; at += Lanes) {
                 if (edges.strong[at] == matrix::mark::strong && edges.columns[at] != root) {
                     order.close(edges.columns[at]);
                 }
@@ -89,42 +106,41 @@ __global__ void __launch_bounds__(threads) close_kernel(Order order)
     }
 }
 
-/// Of a row and its neighbours, the first after row `last` that is open; -1: none. All threads of a warp ask.
-__device__ inline std::int32_t next_open(const Order& order, std::int32_t row, std::int32_t last)
+/// Of a row and its neighbours, the first after row `last` that is open; -1: none.
+template <int Lanes>
+__device__ std::int32_t next_open(const Order& order, const Group<Lanes>& group, std::int32_t row, std::int32_t last)
 {
-    constexpr std::int64_t few = 128;
+    constexpr std::int64_t few = 4 * Lanes;
     const Edges& edges = order.edges;
-    const int lane = static_cast<int>(threadIdx.x) % warp_threads;
     const std::int64_t end = edges.row_ptr[row + 1];
     std::int64_t at = edges.row_ptr[row];
     if (end - at > few) {
         at = edges.place(row, last + std::int64_t{1});
     }
     const std::int32_t itself = row > last && order.is_open(row) ? row : -1;
-    for (; at < end; at += warp_threads) {
+    for (; at < end; at += Lanes) {
         std::int32_t column = -1;
-        if (at + lane < end && edges.strong[at + lane] == matrix::mark::strong) {
-            column = edges.columns[at + lane];
+        if (at + group.lane < end && edges.strong[at + group.lane] == matrix::mark::strong) {
+            column = edges.columns[at + group.lane];
         }
-        const bool found = column > last && order.is_open(column);
-        const unsigned lanes = __ballot_sync(~0U, found);
+        const unsigned lanes = group.ballot(column > last && order.is_open(column));
         if (lanes != 0) {
-            const std::int32_t neighbour = __shfl_sync(~0U, column, __ffs(static_cast<int>(lanes)) - 1);
+            const std::int32_t neighbour = group.of(lanes, column);
             return itself >= 0 && itself < neighbour ? itself : neighbour;
         }
     }
     return itself;
 }
 
-/// Where a row that was closed was the first that is open, another one is now: a warp each.
+/// Where a row that was closed was the first that is open, another one is now: a group each.
+template <int Lanes>
 __global__ void __launch_bounds__(threads) advance_kernel(Order order)
 {
     const Edges& edges = order.edges;
-    const int lane = static_cast<int>(threadIdx.x) % warp_threads;
-    constexpr unsigned each = threads / warp_threads;
+    const Group<Lanes> group;
     const auto advance = [&](std::int32_t middle, std::int32_t row) {
-        const std::int32_t next = next_open(order, middle, row);
-        if (lane == 0) {
+        const std::int32_t next = next_open(order, group, middle, row);
+        if (group.lane == 0) {
             order.first[middle] = next;
             if (next >= 0) {
                 order.allow(next);
@@ -132,21 +148,19 @@ __global__ void __launch_bounds__(threads) advance_kernel(Order order)
         }
     };
     const unsigned long long end = order.bounds->closed_end;
-    for (unsigned long long i =
-             order.bounds->closed_begin + std::uint64_t{blockIdx.x} * each + threadIdx.x / warp_threads;
-         i < end; i += std::uint64_t{gridDim.x} * each) {
+    for (unsigned long long i = order.bounds->closed_begin + group.number; i < end; i += group.count) {
         const std::int32_t row = order.queue[order.rows - 1 - static_cast<std::int64_t>(i)];
         if (order.first[row] == row) {
             advance(row, row);
         }
-        for (std::int64_t k = edges.row_ptr[row]; k < edges.row_ptr[row + 1]; k += warp_threads) {
+        for (std::int64_t k = edges.row_ptr[row]; k < edges.row_ptr[row + 1]; k += Lanes) {
             std::int32_t middle = -1;
-            if (k + lane < edges.row_ptr[row + 1] && edges.strong[k + lane] == matrix::mark::strong) {
-                middle = edges.columns[k + lane];
+            if (k + group.lane < edges.row_ptr[row + 1] && edges.strong[k + group.lane] == matrix::mark::strong) {
+                middle = edges.columns[k + group.lane];
             }
-            unsigned lanes = __ballot_sync(~0U, middle >= 0 && order.first[middle] == row);
+            unsigned lanes = group.ballot(middle >= 0 && order.first[middle] == row);
             for (; lanes != 0; lanes &= lanes - 1) {
-                advance(__shfl_sync(~0U, middle, __ffs(static_cast<int>(lanes)) - 1), row);
+                advance(group.of(lanes, middle), row);
             }
         }
     }
@@ -157,8 +171,9 @@ __global__ void __launch_bounds__(threads) advance_kernel(Order order)
 }
 
 /// As many roots as there can be, three steps apart. Returns false where too many wait for each other, as along a line:
-/// the host is faster.
-inline bool choose_roots(std::int64_t rows, const Edges& edges, std::uint8_t* state, const Context& context)
+/// the host is faster. \param nnz  of the matrix
+inline bool choose_roots(std::int64_t rows, std::int64_t nnz, const Edges& edges, std::uint8_t* state,
+                         const Context& context)
 {
     constexpr int rounds_between_looks = 32;
     constexpr int most_looks = 128;
@@ -189,11 +204,14 @@ inline bool choose_roots(std::int64_t rows, const Edges& edges, std::uint8_t* st
     });
     for_each(1, context, [order] __device__(std::int64_t) { order.bounds->end = order.bounds->length; });
     const auto blocks = static_cast<unsigned>(blocks_each * std::max(context.compute_units, 1));
+    const bool wide = nnz > 12 * rows;  // so that a row of mean length takes about one step
+    const auto close = wide ? close_kernel<32> : close_kernel<8>;
+    const auto advance = wide ? advance_kernel<32> : advance_kernel<8>;
     for (int look = 0; look < most_looks; ++look) {
         for (int round = 0; round < rounds_between_looks; ++round) {
-            close_kernel<<<blocks, threads, 0, stream_of(context)>>>(order);
+            close<<<blocks, threads, 0, stream_of(context)>>>(order);
             RMSP_CUDA_CHECK_LAUNCH("close_kernel");
-            advance_kernel<<<blocks, threads, 0, stream_of(context)>>>(order);
+            advance<<<blocks, threads, 0, stream_of(context)>>>(order);
             RMSP_CUDA_CHECK_LAUNCH("advance_kernel");
         }
         const auto now = fetch(bounds.data(), context);
