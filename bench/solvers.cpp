@@ -90,6 +90,7 @@ Json measured(const Options& options, const std::string& devices, const NamedMat
         result.true_residual / result.rhs_norm, 100 * least / iteration);
     return {{"name", fmt::format("{}/{}/{}", method, named.name, devices)},
             {"method", method},
+            {"became", result.method},  // where it was "auto"
             {"matrix", describe(named)},
             {"rows", a.rows},
             {"nonzeros", a.nnz()},

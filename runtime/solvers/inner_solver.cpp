@@ -12,11 +12,8 @@ class InnerSolver final : public Preconditioner<double> {
 public:
     InnerSolver(const DistributedMatrix<T>& matrix, const SolverOptions& options,
                 std::shared_ptr<Preconditioner<T>> preconditioner)
-        : state_(std::make_shared<detail::SolverState<T>>(
-              matrix,
-              solvers::choose_for(matrix, options, preconditioner != nullptr || options.preconditioner != "none")
-                  .options,
-              std::move(preconditioner), false)),
+        : options_(solvers::choose_for(matrix, options, preconditioner).options),
+          state_(std::make_shared<detail::SolverState<T>>(matrix, options_, std::move(preconditioner), false)),
           begin_(state_->scalars),
           resume_(state_->scalars)
     {
@@ -64,6 +61,7 @@ private:
         }
     }
 
+    const std::shared_ptr<const SolverOptions> options_;
     std::shared_ptr<detail::SolverState<T>> state_;
     Sequence begin_;   ///< x = 0, and passes do their work
     Sequence resume_;  ///< they do it again

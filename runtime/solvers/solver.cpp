@@ -354,8 +354,7 @@ Solver<T>::Solver(const DistributedMatrix<T>& matrix, const SolverOptions& optio
     const std::int64_t basis = options.method == "gmres" ? std::clamp(options.restart, 0, 10000) : 0;
     const engine::Placing placing(
         distributed_matrix.runtime->admit("the solver", distributed::vector_bytes(distributed_matrix, fewest + basis)));
-    solvers::Chosen chosen =
-        solvers::choose_for(matrix, options, preconditioner != nullptr || options.preconditioner != "none");
+    solvers::Chosen chosen = solvers::choose_for(matrix, options, preconditioner);
     state_ = std::make_shared<detail::SharedSolver<T>>(
         std::make_unique<detail::SolverState<T>>(matrix, std::move(chosen.options), std::move(preconditioner)),
         std::move(chosen.choice));
@@ -367,8 +366,7 @@ Solver<T>::Solver(const GhostedMatrix<T>& matrix, const SolverOptions& options,
 {
     const auto& ghosted = detail::GhostedAccess::state(matrix);
     std::lock_guard lock(ghosted->using_);
-    solvers::Chosen chosen = solvers::choose_for(
-        ghosted->own, options, preconditioner != nullptr || options.preconditioner != "none", ghosted.get());
+    solvers::Chosen chosen = solvers::choose_for(ghosted->own, options, preconditioner, ghosted.get());
     state_ = std::make_shared<detail::SharedSolver<T>>(
         std::make_unique<detail::SolverState<T>>(ghosted->own, std::move(chosen.options), std::move(preconditioner),
                                                  false, ghosted),

@@ -90,19 +90,25 @@ struct Chosen {
     std::shared_ptr<const SolverOptions> options;
     MethodChoice choice;
 };
-/// \param ghosted  null: all rows are of this process; else every process calls this, and what the first one finds is
-///                 taken
+/// \param preconditioner  made, if there is a choice, where it is null and the options name one
+/// \param ghosted         null: all rows are of this process; else every process calls this, and what the first one
+///                        finds is taken
+/// \throws Error(usage) for a matrix or a preconditioner that "auto" is not for
 template <class T>
-Chosen choose_for(const DistributedMatrix<T>& matrix, SolverOptions options, bool preconditioned,
-                  detail::GhostedState<T>* ghosted = nullptr)
+Chosen choose_for(const DistributedMatrix<T>& matrix, SolverOptions options,
+                  std::shared_ptr<Preconditioner<T>>& preconditioner, detail::GhostedState<T>* ghosted = nullptr)
 {
     MethodChoice choice{.method = options.method, .reason = {}, .candidates = {}};
     if (options.method == automatic) {
         checked_matrix(matrix, options);
+        if (!preconditioner) {
+            preconditioner = make_preconditioner(matrix, options.preconditioner, options.preconditioner_options);
+        }
+        check_preconditioner(preconditioner.get(), method_named<T>(options.method).info);
         const auto& state = *detail::checked(detail::MatrixAccess::state(matrix));
         const Determinism determinism = state.options.determinism;
         const Plan plan = matrix.plan();
-        StepFacts facts = step_facts(plan, *state.runtime, preconditioned);
+        StepFacts facts = step_facts(plan, *state.runtime, preconditioner != nullptr);
         if (ghosted != nullptr) {
             facts.processes = true;
             // What is measured differs from run to run.
