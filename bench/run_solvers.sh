@@ -16,6 +16,7 @@
 #   MATRICES  of the steps, separated by semicolons          (27 points of 100^3, 7 of 160^3)
 #   KERNELS   of the steps; the others are compared with the first
 #   GRIDS     of iterations, POINTS:SIZE                     (7:32 7:64 7:128 7:256 27:128 27:200)
+#   ITERATIONS  so many, fewer than the smallest grid takes to the end of the precision   (100)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bench=${BENCH:-$here/../build/bin}
@@ -35,7 +36,7 @@ for grid in "${grids[@]}"; do
     stencils+=("poisson$grid,generate=stencil${grid%:*} $n $n $n,values=poisson")
 done
 "$bench/bench_solvers" "${stencils[@]}" --devices "$devices" --methods cg,cg_single,cg_pipelined,auto --values as-is \
-    --json "$out/cg.json"
+    --iterations "${ITERATIONS:-100}" --json "$out/cg.json"
 if "$python" -c 'import cupy' 2> /dev/null; then
     "$python" "$here/solvers_cupy.py" "$bench/mspmv" "${grids[@]/#/poisson}" --json "$out/cupy.json"
 fi
