@@ -13,6 +13,7 @@
 #   PYTHON    an interpreter that has CuPy                   (python3)
 #   AMGX      that command                                   (none)
 #   STEPS     time steps                                     (100)
+#   RENEW     the preconditioner is made anew every so many  (10)
 #   MATRICES  of the steps, separated by semicolons          (27 points of 100^3, 7 of 160^3)
 #   KERNELS   of the steps; the others are compared with the first
 #   GRIDS     of iterations, POINTS:SIZE                     (7:32 7:64 7:128 7:256 27:128 27:200)
@@ -29,7 +30,7 @@ kernels=${KERNELS:-csr-row-vector,cusparse-csr-alg2,sell,ehyb,ehyb-natural}
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 mkdir -p "$out"
 "$bench/bench_time_steps" "${matrices[@]}" --devices "$devices" --kernels "$kernels" --steps "${STEPS:-100}" \
-    --json "$out/steps.json"
+    --renew "${RENEW:-10}"     --json "$out/steps.json"
 stencils=()
 for grid in "${grids[@]}"; do
     n=${grid#*:}
