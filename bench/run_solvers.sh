@@ -4,8 +4,8 @@
 #                of CSR, sell and ehyb, their preparation included (bench_time_steps)
 #   cg.json      iterations of cg, cg_single, cg_pipelined and auto (bench_solvers)
 #   cupy.json    mspmv solve beside CuPy's cg and a loop over cuSPARSE and cuBLAS, where Python has CuPy
-#   amgx.txt     what AMGX prints, a command that solves the same grids by AmgX and gets them as "7 32 27 128": points and
-#                size in turn
+#   amgx.txt     what AMGX prints, a command that solves the same grids by AmgX and gets them as "7 32 27 128": points
+#                and size in turn
 # Usage: bench/run_solvers.sh
 #   BENCH     folder of the programs                         (build/bin)
 #   OUT       folder of the results                          (bench/results/tmp)
