@@ -18,9 +18,9 @@
 namespace rmsp::kernels::ehyb {
 
 struct MeshPartsTuning {
-    int landmarks = 6;
+    int landmarks = 8;
     int levels_at_once = 8;   ///< of a search, before it is asked whether there is more
-    int most_levels = 4096;   ///< of a search; what lies behind counts as far away
+    int most_levels = 2048;   ///< of a search; what lies behind counts as far away
     int rounds = 10;          ///< in which vertices change their part
     int room_per_mille = 30;  ///< by which a part may be larger than the mean
     bool operator==(const MeshPartsTuning&) const = default;
