@@ -106,7 +106,7 @@ struct MethodChoice {
 /// What "auto" becomes with a matrix of that plan: cg, cg_single or cg_pipelined, by the bytes that an iteration of
 /// each moves, what it launches, and how often it waits for sums over the devices (docs/solvers.md). One that is
 /// likely to take more iterations has to be faster by as much. With Determinism::device_count it is cg. A method that
-/// was named is what was named. 	hrows std::bad_alloc
+/// was named is what was named. \throws std::bad_alloc
 [[nodiscard]] RMSP_API MethodChoice choose_method(const Runtime& runtime, const Plan& plan,
                                                   const SolverOptions& options,
                                                   Determinism determinism = Determinism::none);
