@@ -1,9 +1,7 @@
 #include <limits>
 
-#include <kernels/spmv/choose/model.hpp>
 #include <kernels/spmv/ehyb/ehyb.hpp>
 #include <kernels/spmv/ehyb/graph_parts.hpp>
-#include <kernels/spmv/sell/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
@@ -15,28 +13,6 @@ const char* unsupported(std::int64_t rows, std::int64_t /*cols*/, std::int64_t n
                ? "ehyb numbers rows in 31 and nonzeros in 32 bits, so at most 2^31 - 1 rows and 2^32 - 2 nonzeros a "
                  "device"
                : nullptr;
-}
-
-/// Which matrix may be a mesh whose numbering is bad: another order of its rows makes columns that are used together
-/// neighbours. Limits of Features.
-constexpr double least_sectors = 0.5;
-constexpr double most_hubs = 0.1;
-
-bool suits(const Features& f) { return f.sectors >= least_sectors && f.hub_share <= most_hubs; }
-
-/// Of parts that keep foreign columns too, whose x lies in shared memory but for a hundredth of the entries. Fitted to
-/// four meshes of tetrahedra in random order (docs/lab/2026-11-22-ehyb.md).
-Work work_with_ghosts(const Features& f, int value_bytes)
-{
-    const auto nnz = static_cast<double>(f.rows.nnz);
-    const auto rows = static_cast<double>(f.rows.rows);
-    Work work;
-    work.matrix_bytes = nnz * (value_bytes + 2);
-    work.bandwidth_share = 0.96;
-    work.prepare_products = 450;
-    // x and the sums on their way, and the foreign columns.
-    work.permuted = 2 * rows + x_entries(f);
-    return work;
 }
 
 }  // namespace
@@ -144,10 +120,7 @@ SpmvKernel<T> ehyb_ghosts_cuda()
                      .summary = "explicit caching HYB whose parts keep foreign columns too, for badly numbered meshes; "
                                 "a copy of the matrix"},
             .body = RMSP_CUDA_BODY(prepare_ehyb_ghosts<T>),
-            .unsupported = unsupported,
-            .weighed = [](const RowStatistics& rows) { return prefers_sell(rows); },
-            .suits = suits,
-            .work = work_with_ghosts};
+            .unsupported = unsupported};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_ghosts_cuda)
 
