@@ -164,18 +164,21 @@ public:
     HostVector<double> diagonal;
 };
 
-/// Of D^-1 A_F, from below, by the power method in the maximum norm, whose outcome does not depend on threads.
+/// Of D^-1 A_F, from below, by the power method, whose outcome does not depend on threads.
+/// \param v  the last vector of an earlier estimate, from which few steps go on; empty: none. Becomes the last vector
 template <class T>
-double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows)
+double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows, HostVector<double>& v)
 {
-    constexpr int steps = 15;
-    HostVector<double> v(static_cast<std::size_t>(rows));
+    const int steps = v.empty() ? power_steps : power_steps_again;
     HostVector<double> w(static_cast<std::size_t>(rows));
-    for_each_row(rows, [&](std::int64_t row) {
-        // Rough: signs that change, lengths that differ.
-        const std::uint64_t bits = (static_cast<std::uint64_t>(row) + 1) * 0x9e3779b97f4a7c15U;
-        v[static_cast<std::size_t>(row)] = static_cast<double>(bits >> 11U) * 0x1p-52 - 1;
-    });
+    if (v.empty()) {
+        v.resize(static_cast<std::size_t>(rows));
+        for_each_row(rows, [&](std::int64_t row) {
+            // Rough: signs that change, lengths that differ.
+            const std::uint64_t bits = (static_cast<std::uint64_t>(row) + 1) * 0x9e3779b97f4a7c15U;
+            v[static_cast<std::size_t>(row)] = static_cast<double>(bits >> 11U) * 0x1p-52 - 1;
+        });
+    }
     double largest = 0;
     for (int step = 0; step < steps; ++step) {
         for_each_row(rows, [&](std::int64_t row) {
@@ -200,6 +203,10 @@ double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows)
             v[static_cast<std::size_t>(row)] = scale * w[static_cast<std::size_t>(row)];
         });
     }
+    if (largest == 0 && steps != power_steps) {
+        v.clear();  // it was of no use
+        return largest_eigenvalue(a, rows, v);
+    }
     return largest;
 }
 
@@ -207,10 +214,11 @@ double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows)
 
 template <class T>
 CsrMatrix<T> smoothed_prolongator(const CsrView<T>& a, std::span<const std::uint8_t> strong, const Tentative& t,
-                                  bool smooth)
+                                  bool smooth, HostVector<double>* vector)
 {
     const Filtered<T> filtered(a, strong, t);
-    const double largest = smooth ? largest_eigenvalue(filtered, a.rows) : 0.0;
+    HostVector<double> own;
+    const double largest = smooth ? largest_eigenvalue(filtered, a.rows, vector != nullptr ? *vector : own) : 0.0;
     const double omega = largest > 0 ? 4.0 / 3.0 / largest : 0.0;
     const auto add_row = [&](std::int64_t row, double factor, RowSum& sum) {
         const std::int32_t aggregate = t.nodes.number[static_cast<std::size_t>(row / t.unknowns)];
@@ -282,7 +290,7 @@ NearNullspace rigid_body_modes(int dimensions, std::span<const double> coordinat
 
 #define RMSP_INSTANTIATE(T)                                                                                        \
     template CsrMatrix<T> smoothed_prolongator(const CsrView<T>&, std::span<const std::uint8_t>, const Tentative&, \
-                                               bool);
+                                               bool, HostVector<double>*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::matrix

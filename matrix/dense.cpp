@@ -168,6 +168,7 @@ bool invert(std::span<double> a, std::int64_t n, std::span<double> inverse)
     double* const m = a.data();
     double* const x = inverse.data();
     const std::vector<double> least = least_pivots(m, n);
+    std::vector<double> factors;
     std::fill_n(x, n * n, 0.0);
     for (std::int64_t i = 0; i < n; ++i) {
         x[i * n + i] = 1;
@@ -176,20 +177,23 @@ bool invert(std::span<double> a, std::int64_t n, std::span<double> inverse)
         if (!bring_pivot(m, n, k, least[at(k)], x, n)) {
             return false;
         }
+        // Columns before k are those of the identity by now. Column by column, so that entries lie side by side.
         const double pivot = m[k * n + k];
-        for (std::int64_t j = 0; j < n; ++j) {
-            m[j * n + k] /= pivot;
-            x[j * n + k] /= pivot;
+        factors.assign(m + k * n, m + (k + 1) * n);
+        factors[at(k)] = 0;
+        const auto eliminate = [&](double* column) {
+            const double entry = column[k] /= pivot;
+            if (entry != 0) {
+                for (std::int64_t i = 0; i < n; ++i) {
+                    column[i] -= factors[at(i)] * entry;
+                }
+            }
+        };
+        for (std::int64_t j = k; j < n; ++j) {
+            eliminate(m + j * n);
         }
-        for (std::int64_t i = 0; i < n; ++i) {
-            const double factor = m[k * n + i];
-            if (i == k || factor == 0) {
-                continue;
-            }
-            for (std::int64_t j = 0; j < n; ++j) {
-                m[j * n + i] -= factor * m[j * n + k];
-                x[j * n + i] -= factor * x[j * n + k];
-            }
+        for (std::int64_t j = 0; j < n; ++j) {
+            eliminate(x + j * n);
         }
     }
     return true;

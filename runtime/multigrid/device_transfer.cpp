@@ -27,7 +27,10 @@ struct OnDevice {
     DeviceArray<std::int32_t> number;  ///< of each row's coarse point or aggregate
     DeviceArray<double> values;        ///< aggregation: P before it is smoothed
     DeviceArray<double> coarse;        ///< aggregation: the near-null vector of the coarser matrix
+    DeviceArray<double> vector;        ///< aggregation: where the power method came to
     kernels::CsrArrays<T> p;           ///< until it is distributed
+    /// Of each entry of R, in P. Kept, so that renewal need not sort.
+    std::variant<DeviceArray<std::int32_t>, DeviceArray<std::int64_t>> r_from;
     // R, until it is distributed:
     std::variant<DeviceArray<std::int32_t>, DeviceArray<std::int64_t>> r_row_ptr;
     DeviceArray<std::int32_t> r_col_idx;
@@ -99,7 +102,7 @@ public:
             own.p = std::move(*p);
             const IndexView row_ptr(own.p.row_ptr.data());
             transpose(own.p.col_idx.data(), static_cast<std::int64_t>(own.p.col_idx.size()), row_ptr,
-                      own.p.values.data(), true, context);
+                      own.p.values.data(), context);
             own.p_rows = kernels::statistics_of_rows(a.rows, row_ptr, context);
             own.r_rows = kernels::statistics_of_rows(coarse_rows_, r_row_ptr(), context);
             if (coarsener_.method == Method::aggregation) {
@@ -140,9 +143,12 @@ public:
                 kernels::renew_interpolation(shard(), own.strong.data(), own.number.data(), coarsener_.direct, there,
                                              own.p.values.data(), context);
             } else {
-                own.p = std::move(*aggregated(context));
+                own.p.values = DeviceArray<T>(*context.memory, static_cast<std::size_t>(there.nnz));
+                kernels::renew_smoothed(shard(), own.strong.data(), own.number.data(), own.values.data(),
+                                        own.coarse.data(), coarsener_.smooth, own.vector, there, own.p.values.data(),
+                                        context);
             }
-            transpose(there.col_idx, there.nnz, there.row_ptr, own.p.values.data(), false, context);
+            take_transposed(own.p.values.data(), there.nnz, context);
         });
     }
     void write(const std::shared_ptr<MatrixState<T>>& p, const std::shared_ptr<MatrixState<T>>& r) override
@@ -154,7 +160,8 @@ public:
     std::int64_t device_bytes() const override
     {
         const OnDevice<T>& own = held();
-        return bytes_of(own.strong) + bytes_of(own.number) + bytes_of(own.values) + bytes_of(own.coarse);
+        return bytes_of(own.strong) + bytes_of(own.number) + bytes_of(own.values) + bytes_of(own.coarse) +
+               bytes_of(own.vector) + std::visit([](const auto& from) { return bytes_of(from); }, own.r_from);
     }
     std::int64_t host_bytes() const override { return 0; }
 
@@ -204,38 +211,44 @@ private:
     {
         OnDevice<T>& own = held();
         return kernels::smoothed_prolongator(shard(), own.strong.data(), own.number.data(), own.values.data(),
-                                             own.coarse.data(), coarsener_.smooth, context);
+                                             own.coarse.data(), coarsener_.smooth, own.vector, context);
     }
     IndexView r_row_ptr() const
     {
         return std::visit([](const auto& pointers) { return IndexView(pointers.data()); }, held().r_row_ptr);
     }
-    /// Makes R of P. \param structure  false: its values alone
-    void transpose(const std::int32_t* columns, std::int64_t nnz, IndexView row_ptr, const T* values, bool structure,
+    /// Makes R of P.
+    void transpose(const std::int32_t* columns, std::int64_t nnz, IndexView row_ptr, const T* values,
                    const kernels::Context& context)
     {
         if (nnz <= std::numeric_limits<std::int32_t>::max()) {
-            transpose_by<std::int32_t>(columns, nnz, row_ptr, values, structure, context);
+            transpose_by<std::int32_t>(columns, nnz, row_ptr, context);
         } else {
-            transpose_by<std::int64_t>(columns, nnz, row_ptr, values, structure, context);
+            transpose_by<std::int64_t>(columns, nnz, row_ptr, context);
         }
+        take_transposed(values, nnz, context);
     }
     template <class Offset>
-    void transpose_by(const std::int32_t* columns, std::int64_t nnz, IndexView row_ptr, const T* values, bool structure,
-                      const kernels::Context& context)
+    void transpose_by(const std::int32_t* columns, std::int64_t nnz, IndexView row_ptr, const kernels::Context& context)
     {
         OnDevice<T>& own = held();
-        const auto n = static_cast<std::size_t>(nnz);
         kernels::LineOrder<Offset> order = kernels::sort_by_line<Offset>(nnz, columns, 0, coarse_rows_, context);
-        const Offset* const from = order.from.data();
-        own.r_values = DeviceArray<T>(*context.memory, n);
-        kernels::take_from(nnz, from, values, own.r_values.data(), context);
-        if (!structure) {
-            return;
-        }
-        own.r_col_idx = DeviceArray<std::int32_t>(*context.memory, n);
-        kernels::find_lines(nnz, from, shard().rows, row_ptr, own.r_col_idx.data(), context);
+        own.r_col_idx = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(nnz));
+        kernels::find_lines(nnz, static_cast<const Offset*>(order.from.data()), shard().rows, row_ptr,
+                            own.r_col_idx.data(), context);
         own.r_row_ptr = std::move(order.pointers);
+        own.r_from = std::move(order.from);
+    }
+    /// The values of R, of those of P.
+    void take_transposed(const T* values, std::int64_t nnz, const kernels::Context& context)
+    {
+        OnDevice<T>& own = held();
+        own.r_values = DeviceArray<T>(*context.memory, static_cast<std::size_t>(nnz));
+        std::visit(
+            [&]<class Offset>(const DeviceArray<Offset>& from) {
+                kernels::take_from(nnz, static_cast<const Offset*>(from.data()), values, own.r_values.data(), context);
+            },
+            own.r_from);
     }
     static plan::Stored<T> stored(std::int64_t rows, std::int64_t cols, IndexView row_ptr,
                                   const DeviceArray<std::int32_t>& col_idx, const DeviceArray<T>& values,

@@ -105,8 +105,8 @@ public:
     std::int64_t host_bytes() const override
     {
         return bytes_of(strong_) + bytes_of(coarse_.number) + bytes_of(tentative_.values) +
-               bytes_of(tentative_.nodes.number) + bytes_of(first_.number) + bytes_of(stages_.to_all) +
-               bytes_of(stages_.to_first) + bytes_of(stages_.p);
+               bytes_of(tentative_.nodes.number) + bytes_of(vector_) + bytes_of(first_.number) +
+               bytes_of(stages_.to_all) + bytes_of(stages_.to_first) + bytes_of(stages_.p);
     }
 
 private:
@@ -114,9 +114,9 @@ private:
     {
         return coarsener_.direct ? matrix::Interpolation::direct : matrix::Interpolation::extended;
     }
-    CsrMatrix<T> aggregated() const
+    CsrMatrix<T> aggregated()
     {
-        return matrix::smoothed_prolongator(a_.view(), strong_, tentative_, coarsener_.smooth);
+        return matrix::smoothed_prolongator(a_.view(), strong_, tentative_, coarsener_.smooth, &vector_);
     }
 
     std::shared_ptr<MatrixState<T>> state_;
@@ -125,6 +125,7 @@ private:
     matrix::Coarsening first_;         ///< classical, aggressive: what coarse_ was chosen from
     matrix::Coarsening coarse_;        ///< classical
     matrix::Tentative tentative_;      ///< aggregation
+    HostVector<double> vector_;        ///< aggregation: where the power method came to
     matrix::TwoStages<T> stages_;      ///< P; the stages are of aggressive coarsening alone
     CsrMatrix<T> a_;                   ///< while P is made
     CsrMatrix<T> r_;                   ///< until it is on the devices

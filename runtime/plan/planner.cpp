@@ -45,7 +45,7 @@ Range index_range(IndexView indices, const PartialCsr& part)
 template <class T>
 Range touched_columns(const Stored<T>& a, const PartialCsr& part)
 {
-    if (a.only_on_device()) {
+    if (a.only_on_device() || a.columns != nullptr) {
         return part.nnz() > 0 ? Range{0, a.cols} : Range{};
     }
     return index_range(a.col_idx, part);
@@ -341,7 +341,9 @@ ShardPlan plan_shard(const detail::RuntimeState& runtime, const Stored<T>& a, co
     if (streamed || !multiplies_by_rows(plan, false) || a.coordinates || a.only_on_device()) {
         shard.kernel = kernel_name(info.kind, a, part, options);
     } else {
-        rank_kernels(shard, runtime, a, options, part_statistics(a, part), part.first_owned_row());
+        kernels::HostColumns of_host(a.col_idx);
+        rank_kernels(shard, runtime, a, a.columns != nullptr ? *a.columns : of_host, options, part_statistics(a, part),
+                     part.first_owned_row());
     }
     return shard;
 }

@@ -16,22 +16,24 @@ namespace {
 /// Of what the choice depends on: matrix, precision, how well values compress, device and build. Of the structure it
 /// takes a sample, since a wrong kernel costs time, not correctness.
 template <class T>
-std::uint64_t structure_of(const ShardPlan& shard, const CsrView<T>& a, const kernels::Features& features)
+std::uint64_t structure_of(const ShardPlan& shard, const CsrView<T>& a, kernels::ColumnReader& columns,
+                           const kernels::Features& features)
 {
     const std::string where = fmt::format("{} {} {} {} {} {} {} {} {:.1f} {:d} {:d}", version(), commit(),
                                           shard.device_name, a.rows, a.cols, shard.part.start_idx, shard.part.end_idx,
                                           sizeof(T), features.stored_value_bytes, features.floats, features.constant);
     std::uint64_t hash = engine::fingerprint(where);
     constexpr std::int64_t samples = 4096;
-    const auto add = [&](IndexView indices, std::int64_t first, std::int64_t count) {
-        const std::int64_t step = std::max<std::int64_t>(1, count / samples);
-        for (std::int64_t i = 0; i < count; i += step) {
-            const std::int64_t value = indices[first + i];
-            hash = engine::fingerprint(std::span(&value, 1), hash);
-        }
-    };
-    add(a.row_ptr, shard.part.start_row, shard.part.rows());
-    add(a.col_idx, shard.part.start_idx, shard.part.nnz());
+    const auto step_of = [&](std::int64_t count) { return std::max<std::int64_t>(1, count / samples); };
+    const std::int64_t row_step = step_of(shard.part.rows());
+    for (std::int64_t i = 0; i < shard.part.rows(); i += row_step) {
+        const std::int64_t pointer = a.row_ptr[shard.part.start_row + i];
+        hash = engine::fingerprint(std::span(&pointer, 1), hash);
+    }
+    const std::int64_t step = step_of(shard.part.nnz());
+    for (const std::int64_t column : columns.spread(shard.part.start_idx, step, (shard.part.nnz() + step - 1) / step)) {
+        hash = engine::fingerprint(std::span(&column, 1), hash);
+    }
     return hash;
 }
 
@@ -112,7 +114,8 @@ std::string race_cache_name(const ShardPlan& shard) { return fmt::format("kernel
 
 template <class T>
 void rank_kernels(ShardPlan& shard, const detail::RuntimeState& runtime, const CsrView<T>& a,
-                  const DistributeOptions& options, const RowStatistics& rows, std::int64_t first_row)
+                  kernels::ColumnReader& columns, const DistributeOptions& options, const RowStatistics& rows,
+                  std::int64_t first_row)
 {
     const DeviceInfo& info = runtime.infos[static_cast<std::size_t>(shard.device)];
     if (options.kernel != "auto") {
@@ -137,7 +140,7 @@ void rank_kernels(ShardPlan& shard, const detail::RuntimeState& runtime, const C
     const auto row_ptr = a.row_ptr.visit([&](const auto* p) { return IndexView(p + first_row); });
     const bool floats = options.values == StoredValues::floats;
     const kernels::Features features = kernels::spmv_features(
-        rows, row_ptr, shard.indices, shard.end_column - shard.first_column, a.col_idx, static_cast<int>(sizeof(T)),
+        rows, row_ptr, shard.indices, shard.end_column - shard.first_column, columns, static_cast<int>(sizeof(T)),
         a.values == nullptr ? kernels::ValueAt{} : [&](std::int64_t i) {
             const T value = a.values[i];
             return static_cast<double>(floats ? static_cast<T>(static_cast<float>(value)) : value);
@@ -166,7 +169,7 @@ void rank_kernels(ShardPlan& shard, const detail::RuntimeState& runtime, const C
     shard.kernel_reason = "predicted";
     // A remembered winner could differ from one process to the next, and its bits with it.
     if (options.determinism == Determinism::none) {
-        shard.structure = structure_of(shard, a, features);
+        shard.structure = structure_of(shard, a, columns, features);
         if (recall(shard, runtime.cache)) {
             shard.kernel_reason = "won a race before";
         }
@@ -175,9 +178,9 @@ void rank_kernels(ShardPlan& shard, const detail::RuntimeState& runtime, const C
     shard.break_even_applies = break_even(shard.candidates, shard.kernel);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                          \
-    template void rank_kernels(ShardPlan&, const detail::RuntimeState&, const CsrView<T>&, const DistributeOptions&, \
-                               const RowStatistics&, std::int64_t);
+#define RMSP_INSTANTIATE(T)                                                                                        \
+    template void rank_kernels(ShardPlan&, const detail::RuntimeState&, const CsrView<T>&, kernels::ColumnReader&, \
+                               const DistributeOptions&, const RowStatistics&, std::int64_t);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::plan

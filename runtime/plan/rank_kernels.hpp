@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <kernels/spmv/choose/features.hpp>
 #include <rmsp/runtime.hpp>
 
 #include "runtime/node/node.hpp"
@@ -13,11 +14,14 @@
 namespace rmsp::plan {
 
 /// Kernels of the shard by their predicted times, the preparation shared among the expected applies; the one that won a
-/// race before comes first. Fills `candidates`, `kernel`, `kernel_reason` and `structure`. Touches no device. \param
-/// rows  of the rows that the shard owns, which begin at `first_row` \throws Error(usage) as kernels::choose_spmv()
+/// race before comes first. Fills `candidates`, `kernel`, `kernel_reason` and `structure`. Touches no device but by
+/// `columns`, which reads those of A.
+/// \param rows  of the rows that the shard owns, which begin at `first_row`
+/// \throws Error(usage) as kernels::choose_spmv()
 template <class T>
 void rank_kernels(ShardPlan& shard, const detail::RuntimeState& runtime, const CsrView<T>& a,
-                  const DistributeOptions& options, const RowStatistics& rows, std::int64_t first_row);
+                  kernels::ColumnReader& columns, const DistributeOptions& options, const RowStatistics& rows,
+                  std::int64_t first_row);
 
 /// Applies after which the format of the chosen kernel has paid for itself; 0 where nothing was converted, or it never
 /// does.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <kernels/spmv/choose/features.hpp>
 #include <rmsp/convert.hpp>
 #include <rmsp/runtime.hpp>
 
@@ -37,6 +38,9 @@ struct Stored : CsrView<T> {
     const T* device_values = nullptr;
     /// The columns there as well, of 32 bits; `col_idx` is a copy on the host. Null: nothing there to be copied.
     IndexView device_col_idx{};
+    /// Set: the columns are there alone, and this reads some of them; of the first device, which gets the matrix whole
+    /// (CSR). It counts as touching every column.
+    kernels::ColumnReader* columns = nullptr;
     /// Set: row pointers, from 0, are there too, and the host has no array at all. The first device, where they are,
     /// gets the matrix whole (CSR). It counts as touching every column, and its kernel is chosen by `device_rows`
     /// alone, among those that need no format of their own.

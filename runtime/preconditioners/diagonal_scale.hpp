@@ -1,11 +1,12 @@
 #pragma once
 
-#include <algorithm>
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
+#include <vector>
+
+#include <kernels/steps/diagonal/diagonal.hpp>
 
 #include "runtime/preconditioners/base.hpp"
 
@@ -18,56 +19,51 @@ class DiagonalScale {
 public:
     explicit DiagonalScale(const DistributedMatrix<T>& matrix) : matrix_(matrix) {}
 
-    /// Takes the diagonal from the devices; blocks. Vectors that are there are not written yet.
-    void read() { read(matrix_.diagonal()); }
-    /// Takes other numbers than the diagonal's.
-    void read(const DistributedVector<T>& divisors)
+    /// Takes the diagonal, which is on the devices; blocks. Vectors that like() gave have the new numbers then.
+    void take(double factor) { take(factor, matrix_.diagonal()); }
+    /// Takes other numbers than the diagonal's, in a vector that nobody else keeps.
+    void take(double factor, const DistributedVector<T>& divisors)
     {
-        entries_.resize(static_cast<std::size_t>(matrix_.rows()));
-        divisors.download(entries_.data());
-        const auto rows = static_cast<std::int64_t>(entries_.size());
-        std::int64_t replaced = 0;
-        std::int64_t first = rows;
-#pragma omp parallel for schedule(static) reduction(+ : replaced) reduction(min : first)
-        for (std::int64_t i = 0; i < rows; ++i) {
-            T& entry = entries_[static_cast<std::size_t>(i)];
-            if (entry == T{0} || !std::isfinite(entry)) {
-                entry = T{1};
-                first = std::min(first, i);
-                ++replaced;
+        if (!by_matrix_) {
+            by_matrix_.emplace(divisors);
+        }
+        const auto& from = detail::VectorAccess::state(divisors);
+        const auto& to = by_matrix_->state();
+        std::vector<kernels::NoDivisors> replaced(from->slices.size());
+        from->runtime
+            ->submit(
+                [&](engine::Worker& worker, engine::Rendezvous&) {
+                    const auto rank = static_cast<std::size_t>(worker.rank());
+                    const std::int64_t n = from->offsets[rank + 1] - from->offsets[rank];
+                    replaced[rank] = kernels::divide_by(factor, static_cast<const T*>(from->slices[rank]), n,
+                                                        to->slices[rank], worker.context());
+                },
+                {}, from->terms())
+            .get();
+        replaced_ = 0;
+        first_replaced_ = -1;
+        for (std::size_t rank = 0; rank < replaced.size(); ++rank) {
+            if (replaced[rank].count > 0 && replaced_ == 0) {
+                first_replaced_ = from->offsets[rank] + replaced[rank].first;
             }
+            replaced_ += replaced[rank].count;
         }
-        replaced_ = replaced;
-        first_replaced_ = replaced > 0 ? first : -1;
-    }
-    /// Writes factor / a_ii to the vectors; blocks.
-    void write(double factor)
-    {
-        const auto rows = static_cast<std::int64_t>(entries_.size());
-#pragma omp parallel for schedule(static)
-        for (std::int64_t i = 0; i < rows; ++i) {
-            T& entry = entries_[static_cast<std::size_t>(i)];
-            entry = static_cast<T>(factor / double{entry});
-        }
-        for (auto* const vector : {&by_matrix_, &by_kernel_}) {
-            if (*vector) {
-                (*vector)->vector().upload(entries_.data());
-            }
-        }
+        write_by_kernel();
     }
     /// The one in the order of another vector; blocks the first time.
     const Vec<T>& like(const Vec<T>& other)
     {
-        const bool kernel = other.state()->order.has_value();
-        std::optional<Vec<T>>& vector = kernel ? by_kernel_ : by_matrix_;
-        if (!vector) {
-            auto made = matrix_.make_y(kernel ? Order::kernel : Order::matrix);
-            made.upload(entries_.data());
-            vector.emplace(made);
+        if (!other.state()->order.has_value()) {
+            return *by_matrix_;
         }
-        return *vector;
+        if (!by_kernel_) {
+            by_kernel_.emplace(matrix_.make_y(Order::kernel));
+            write_by_kernel();
+        }
+        return *by_kernel_;
     }
-    std::int64_t bytes() const { return bytes_of(entries_); }
+    /// On the devices.
+    std::int64_t bytes() const { return (by_kernel_ ? 2 : 1) * matrix_.rows() * static_cast<std::int64_t>(sizeof(T)); }
     /// A sentence on entries that were replaced; empty: none was.
     std::string note() const
     {
@@ -75,12 +71,20 @@ public:
                               : fmt::format(
                                     "{} of {} diagonal entries are zero or not finite, the first in row {}: "
                                     "they count as 1",
-                                    replaced_, entries_.size(), first_replaced_);
+                                    replaced_, matrix_.rows(), first_replaced_);
     }
 
 private:
+    void write_by_kernel()
+    {
+        if (by_kernel_) {
+            HostVector<T> entries(static_cast<std::size_t>(matrix_.rows()));
+            by_matrix_->vector().download(entries.data());
+            by_kernel_->vector().upload(entries.data());
+        }
+    }
+
     DistributedMatrix<T> matrix_;
-    HostVector<T> entries_;
     std::int64_t replaced_ = 0;
     std::int64_t first_replaced_ = -1;
     std::optional<Vec<T>> by_matrix_;

@@ -35,16 +35,15 @@ public:
     void renew() override
     {
         const auto began = core::Clock::now();
-        scale_.read(divisor_ == JacobiDivisor::diagonal
-                        ? this->matrix_.diagonal()
-                        : detail::VectorAccess::handle(distributed::row_norms(this->state_)));
-        scale_.write(1.0);
+        scale_.take(1.0, divisor_ == JacobiDivisor::diagonal
+                             ? this->matrix_.diagonal()
+                             : detail::VectorAccess::handle(distributed::row_norms(this->state_)));
         PreconditionerReport& report = this->report_;
         report.notes.clear();
         if (const std::string note = scale_.note(); !note.empty()) {
             report.notes.push_back(note);
         }
-        report.device_bytes = report.host_bytes = scale_.bytes();
+        report.device_bytes = scale_.bytes();
         report.seconds = core::seconds_since(began);
     }
     bool takes_kernel_order() const override { return true; }

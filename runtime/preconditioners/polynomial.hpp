@@ -32,8 +32,7 @@ public:
     {
         const auto began = core::Clock::now();
         const double largest = largest_eigenvalue();
-        scale_.read();
-        scale_.write(1.0 / largest);
+        scale_.take(1.0 / largest);
         PreconditionerReport& report = this->report_;
         report.notes = {fmt::format("made for eigenvalues of the matrix divided by its diagonal from {:.4g} to {:.4g}",
                                     largest / ratio_, largest)};
@@ -41,7 +40,6 @@ public:
             report.notes.push_back(note);
         }
         report.device_bytes = 3 * scale_.bytes();
-        report.host_bytes = scale_.bytes();
         report.seconds = core::seconds_since(began);
     }
     bool takes_kernel_order() const override { return true; }
@@ -98,8 +96,7 @@ private:
             return 1;
         }
         DiagonalScale<T> inverse_diagonal(a);
-        inverse_diagonal.read();
-        inverse_diagonal.write(1.0);
+        inverse_diagonal.take(1.0);
         Scalars scalars = detail::SequenceAccess::handle(
             std::make_shared<detail::ScalarsState>(this->state_->runtime, 64, this->state_->plan.devices));
         Scalar squared = scalars.make();

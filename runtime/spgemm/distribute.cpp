@@ -1,10 +1,15 @@
 #include "runtime/spgemm/distribute.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include <kernels/steps/convert/convert.hpp>
 
 #include "runtime/matrix/distribute.hpp"
 #include "runtime/matrix/matrix_state.hpp"
@@ -61,6 +66,69 @@ private:
     engine::Tasks room_;  ///< to close it
 };
 
+/// Columns of a product that are in the memory of the one device there is.
+class ColumnsOnDevice final : public kernels::ColumnReader {
+public:
+    ColumnsOnDevice(RuntimeState& runtime, const std::int32_t* columns) : runtime_(runtime), columns_(columns) {}
+
+    std::vector<IndexView> ranges(std::span<const kernels::EntryRange> ranges) override
+    {
+        std::int64_t count = 0;
+        for (const kernels::EntryRange& range : ranges) {
+            count += range.count;
+        }
+        copy_.resize(static_cast<std::size_t>(count));
+        std::vector<IndexView> out;
+        std::vector<engine::Download> parts;
+        std::int32_t* to = copy_.data();
+        for (const kernels::EntryRange& range : ranges) {
+            const auto n = static_cast<std::size_t>(range.count);
+            parts.push_back({to, columns_ + range.first, n * sizeof(std::int32_t)});
+            out.emplace_back(static_cast<const std::int32_t*>(to));
+            to += n;
+        }
+        on_device([&](engine::Worker& worker) { worker.device().download(worker.stream(), parts); });
+        return out;
+    }
+    std::vector<std::int64_t> spread(std::int64_t first, std::int64_t step, std::int64_t count) override
+    {
+        const auto n = static_cast<std::size_t>(count);
+        std::vector<std::int64_t> places(n);
+        std::vector<std::int32_t> found(n);
+        for (std::size_t i = 0; i < n; ++i) {
+            places[i] = first + static_cast<std::int64_t>(i) * step;
+        }
+        on_device([&](engine::Worker& worker) {
+            const kernels::DeviceArray<std::int64_t> from(worker.device(), n);
+            const kernels::DeviceArray<std::int32_t> there(worker.device(), n);
+            worker.device().upload(worker.stream(), from.data(), places.data(), n * sizeof(std::int64_t));
+            kernels::take_from(count, static_cast<const std::int64_t*>(from.data()), columns_, there.data(),
+                               worker.context());
+            worker.device().download(worker.stream(), found.data(), there.data(), n * sizeof(std::int32_t));
+            worker.stream().synchronize();
+        });
+        return {found.begin(), found.end()};
+    }
+
+private:
+    template <class F>
+    void on_device(const F& f)
+    {
+        runtime_
+            .submit(
+                [&](engine::Worker& worker, engine::Rendezvous&) {
+                    f(worker);
+                    worker.stream().synchronize();
+                },
+                {}, true)
+            .get();
+    }
+
+    RuntimeState& runtime_;
+    const std::int32_t* columns_;
+    HostVector<std::int32_t> copy_;
+};
+
 /// What is told where a device had no room for its rows of C.
 Error computed_in_runs(const SpgemmPlan& plan)
 {
@@ -100,15 +168,24 @@ DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product,
                     "borrowed, rounded or cut within rows");
     }
     const auto c = c_on_devices(product);
-    c->bring_structure(runtime, true);
+    constexpr std::int64_t few_entries = 1 << 20;  // that are faster copied whole than looked at here and there
+    const bool one_device = runtime.devices() == 1;
+    const bool reads_few = one_device && !runtime.shared_memory() && product->plan.c_nnz > few_entries;
+    c->bring_structure(runtime, !reads_few && !(one_device && runtime.shared_memory()));
     ValuesOfProduct<T> values(runtime, *c);
     DistributeOptions whole_rows = options;
     whole_rows.alignment = RowAlignment::row;
     plan::Stored<T> stored = plan::stored(c->view());
     stored.resident = &values;
     stored.first_rows = first_rows;
-    if (runtime.devices() == 1) {
+    std::optional<ColumnsOnDevice> columns;
+    if (one_device) {
         stored.device_col_idx = IndexView(c->parts.front().col_idx);
+        if (runtime.shared_memory()) {
+            stored.col_idx = stored.device_col_idx;
+        } else if (reads_few) {
+            stored.columns = &columns.emplace(runtime, c->parts.front().col_idx);
+        }
     }
     return detail::MatrixAccess::handle(distributed::distribute(product->runtime, stored, whole_rows));
 }

@@ -72,13 +72,21 @@ void ResidentFactor<T>::bring(RuntimeState& runtime, bool columns, bool values)
                 }
                 if (rows > 0) {
                     part.row_ptr.visit([&](const auto* p) {
-                        HostVector<std::remove_cvref_t<decltype(*p)>> local(static_cast<std::size_t>(rows) + 1);
+                        using Pointer = std::remove_cvref_t<decltype(*p)>;
+                        std::int64_t* const to = host_.row_ptr.data() + first_row;
+                        if constexpr (std::is_same_v<Pointer, std::int64_t>) {
+                            if (first == 0) {
+                                device.download(worker.stream(), to + 1, p + 1,
+                                                static_cast<std::size_t>(rows) * sizeof(*p));
+                                return;
+                            }
+                        }
+                        HostVector<Pointer> local(static_cast<std::size_t>(rows) + 1);
                         device.download(worker.stream(), local.data(), p, local.size() * sizeof(*p));
                         worker.stream().synchronize();
 #pragma omp parallel for num_threads(worker.context().threads) schedule(static)
                         for (std::int64_t i = 1; i <= rows; ++i) {
-                            host_.row_ptr[static_cast<std::size_t>(first_row + i)] =
-                                first + local[static_cast<std::size_t>(i)];
+                            to[i] = first + local[static_cast<std::size_t>(i)];
                         }
                     });
                 }

@@ -265,13 +265,37 @@ TEST_F(CoarseningSteps, SmoothAsTheHost)
     const auto coarse = upload(*device_, std::vector<double>(t.coarse.values.begin(), t.coarse.values.end()));
     for (const bool smooth : {false, true}) {
         const auto p = matrix::smoothed_prolongator(a.view(), strong, t, smooth);
+        DeviceArray<double> vector;
         const auto made = smoothed_prolongator(there.a.shard, there.strong.data(), there.number.data(), values.data(),
-                                               coarse.data(), smooth, device_->context());
+                                               coarse.data(), smooth, vector, device_->context());
         ASSERT_TRUE(made);
         expect_structure(*device_, *made, p);
         const auto found = download(*device_, made->values.data(), made->values.size());
         for (std::size_t i = 0; i < found.size(); ++i) {
             ASSERT_NEAR(found[i], p.values[i], 1e-13) << i;
+        }
+        // From the vector that it came to, and where there is none from the start.
+        for (const bool again : {true, false}) {
+            HostVector<double> host_vector;
+            matrix::smoothed_prolongator(a.view(), strong, t, smooth, &host_vector);
+            if (!again) {
+                host_vector.clear();
+                vector.reset();
+            }
+            const auto renewed = matrix::smoothed_prolongator(a.view(), strong, t, smooth, &host_vector);
+            const CsrShard<double> where{p.rows,
+                                         p.cols,
+                                         static_cast<std::int64_t>(found.size()),
+                                         IndexView(made->row_ptr.data()),
+                                         made->col_idx.data(),
+                                         made->values.data()};
+            const DeviceArray<double> there_renewed(*device_->context().memory, found.size());
+            renew_smoothed(there.a.shard, there.strong.data(), there.number.data(), values.data(), coarse.data(),
+                           smooth, vector, where, there_renewed.data(), device_->context());
+            const auto found_renewed = download(*device_, there_renewed.data(), found.size());
+            for (std::size_t i = 0; i < found.size(); ++i) {
+                ASSERT_NEAR(found_renewed[i], renewed.values[i], 1e-13) << i;
+            }
         }
     }
 }

@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <span>
+#include <type_traits>
 #include <unordered_set>
 #include <vector>
 
@@ -24,11 +26,12 @@ template <class P, class C>
 struct Rows {
     const P* row_ptr;
     const C* col_idx;
+    std::int64_t first_entry;  ///< whose column is the first of col_idx
 
     std::int64_t length(std::int64_t row) const { return static_cast<std::int64_t>(row_ptr[row + 1] - row_ptr[row]); }
     std::int64_t index(std::int64_t row) const { return static_cast<std::int64_t>(row_ptr[row]); }
-    const C* begin(std::int64_t row) const { return col_idx + row_ptr[row]; }
-    const C* end(std::int64_t row) const { return col_idx + row_ptr[row + 1]; }
+    const C* begin(std::int64_t row) const { return col_idx + (index(row) - first_entry); }
+    const C* end(std::int64_t row) const { return begin(row + 1); }
 };
 
 /// What sliced rows would store for one slice.
@@ -178,20 +181,19 @@ std::int64_t blocks_of(const R& rows, std::int64_t first, const BlockShape& bloc
 
 /// Columns are chosen by one half of a sample and counted in the other, since one that is drawn once would always seem
 /// to be a hub.
-template <class C>
-double hub_share(const C* col_idx, std::int64_t nnz, int sample)
+double hub_share(ColumnReader& columns, std::int64_t first, std::int64_t nnz, int sample)
 {
     const std::int64_t count = std::min<std::int64_t>(nnz, sample);
-    const std::int64_t step = nnz / count;
-    std::vector<C> chosen;
-    for (std::int64_t i = 0; i < count; i += 2) {
-        chosen.push_back(col_idx[i * step]);
+    const std::vector<std::int64_t> seen = columns.spread(first, nnz / count, count);
+    std::vector<std::int64_t> chosen;
+    for (std::size_t i = 0; i < seen.size(); i += 2) {
+        chosen.push_back(seen[i]);
     }
     std::sort(chosen.begin(), chosen.end());
     std::int64_t hits = 0;
     std::int64_t tries = 0;
-    for (std::int64_t i = 1; i < count; i += 2, ++tries) {
-        hits += std::binary_search(chosen.begin(), chosen.end(), col_idx[i * step]) ? 1 : 0;
+    for (std::size_t i = 1; i < seen.size(); i += 2, ++tries) {
+        hits += std::binary_search(chosen.begin(), chosen.end(), seen[i]) ? 1 : 0;
     }
     return tries > 0 ? static_cast<double>(hits) / static_cast<double>(tries) : 0;
 }
@@ -284,22 +286,52 @@ RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, 
     return sample;
 }
 
-template <class P, class C>
-void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, const ValueAt& value_at,
-          const FeatureSample& sample)
+/// What is looked at, as ranges of entries: runs of rows, then stretches.
+struct Looks {
+    struct Run {
+        std::int64_t at, end;  ///< rows
+    };
+    std::vector<Run> runs;
+    std::vector<EntryRange> ranges;  ///< of each run, and of each stretch
+};
+
+template <class P>
+Looks looks(const Features& f, const P* row_ptr, const FeatureSample& sample)
 {
-    const Rows<P, C> rows{row_ptr, col_idx};
+    Looks out;
     const std::int64_t n = f.rows.rows;
     const std::int64_t runs = std::min<std::int64_t>(sample.slices, (n + sort_rows - 1) / sort_rows);
-    std::vector<RunSample> samples(static_cast<std::size_t>(runs));
+    for (std::int64_t run = 0; run < runs; ++run) {
+        const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2 and 3 begin
+        const std::int64_t end = std::min(n, at + sort_rows);
+        out.runs.push_back({at, end});
+        const auto first = static_cast<std::int64_t>(row_ptr[at]);
+        out.ranges.push_back({first, static_cast<std::int64_t>(row_ptr[end]) - first});
+    }
+    // At equal distances among the entries, not the rows: the few long rows of a graph have most of its entries.
+    const std::int64_t count = std::min(f.rows.nnz, stretch_entries);
+    for (int i = 0; i < sample.slices; ++i) {
+        const auto first = static_cast<std::int64_t>(static_cast<double>(f.rows.nnz - count) * i / sample.slices);
+        out.ranges.push_back({static_cast<std::int64_t>(row_ptr[0]) + first, count});
+    }
+    return out;
+}
+
+template <class P, class C>
+void look(Features& f, const P* row_ptr, const Looks& where, const std::vector<IndexView>& columns,
+          ColumnReader& reader, int value_bytes, const ValueAt& value_at, const FeatureSample& sample)
+{
+    const auto runs = static_cast<std::int64_t>(where.runs.size());
+    const auto columns_of = [&](std::int64_t range) {
+        return static_cast<const C*>(columns[static_cast<std::size_t>(range)].data());
+    };
+    std::vector<RunSample> samples(where.runs.size());
     core::FirstError error;
 #pragma omp parallel for schedule(dynamic, 1) if (f.rows.nnz > 100000)
     for (std::int64_t run = 0; run < runs; ++run) {
-        const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2 and 3 begin
-        error.guard([&] {
-            samples[static_cast<std::size_t>(run)] =
-                sample_run(rows, at, std::min(n, at + sort_rows), value_bytes, value_at);
-        });
+        const auto [at, end] = where.runs[static_cast<std::size_t>(run)];
+        const Rows<P, C> rows{row_ptr, columns_of(run), where.ranges[static_cast<std::size_t>(run)].first};
+        error.guard([&] { samples[static_cast<std::size_t>(run)] = sample_run(rows, at, end, value_bytes, value_at); });
     }
     error.rethrow();
     RunSample total;
@@ -313,15 +345,12 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
             total.block_entries[s] += one.block_entries[s];
         }
     }
-    // At equal distances among the entries, not the rows: the few long rows of a graph have most of its entries.
     const std::int64_t count = std::min(f.rows.nnz, stretch_entries);
     std::vector<StretchSample> stretches(static_cast<std::size_t>(sample.slices));
 #pragma omp parallel for schedule(dynamic, 1) if (f.rows.nnz > 100000)
     for (int i = 0; i < sample.slices; ++i) {
-        const auto first = static_cast<std::int64_t>(static_cast<double>(f.rows.nnz - count) * i / sample.slices);
-        error.guard([&] {
-            stretches[static_cast<std::size_t>(i)] = sample_stretch(rows.begin(0) + first, count, value_bytes);
-        });
+        error.guard(
+            [&] { stretches[static_cast<std::size_t>(i)] = sample_stretch(columns_of(runs + i), count, value_bytes); });
     }
     error.rethrow();
     std::int64_t narrow = 0;
@@ -351,16 +380,37 @@ void look(Features& f, const P* row_ptr, const C* col_idx, int value_bytes, cons
             f.block_fill = fill;
         }
     }
-    f.hub_share = hub_share(col_idx + row_ptr[0], f.rows.nnz, sample.entries);
+    f.hub_share = hub_share(reader, static_cast<std::int64_t>(row_ptr[0]), f.rows.nnz, sample.entries);
     if (value_at) {
-        compare_values(f, value_at, rows.index(0), sample.values);
+        compare_values(f, value_at, static_cast<std::int64_t>(row_ptr[0]), sample.values);
     }
 }
 
 }  // namespace
 
+std::vector<IndexView> HostColumns::ranges(std::span<const EntryRange> ranges)
+{
+    std::vector<IndexView> out;
+    col_idx_.visit([&](const auto* columns) {
+        std::transform(ranges.begin(), ranges.end(), std::back_inserter(out),
+                       [&](const EntryRange& range) { return IndexView(columns + range.first); });
+    });
+    return out;
+}
+
+std::vector<std::int64_t> HostColumns::spread(std::int64_t first, std::int64_t step, std::int64_t count)
+{
+    std::vector<std::int64_t> out(static_cast<std::size_t>(count));
+    col_idx_.visit([&](const auto* columns) {
+        for (std::int64_t i = 0; i < count; ++i) {
+            out[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(columns[first + i * step]);
+        }
+    });
+    return out;
+}
+
 Features spmv_features(const RowStatistics& rows, IndexView row_ptr, std::int64_t cols, std::int64_t x_entries,
-                       IndexView col_idx, int value_bytes, const ValueAt& value_at, const FeatureSample& sample)
+                       ColumnReader& columns, int value_bytes, const ValueAt& value_at, const FeatureSample& sample)
 {
     Features f;
     f.rows = rows;
@@ -369,10 +419,23 @@ Features spmv_features(const RowStatistics& rows, IndexView row_ptr, std::int64_
     f.stored_value_bytes = value_bytes;
     if (rows.rows > 0 && rows.nnz > 0) {
         row_ptr.visit([&](const auto* p) {
-            col_idx.visit([&](const auto* columns) { look(f, p, columns, value_bytes, value_at, sample); });
+            const Looks where = looks(f, p, sample);
+            const std::vector<IndexView> there = columns.ranges(where.ranges);
+            there.front().visit([&](const auto* first) {
+                using P = std::remove_cvref_t<decltype(*p)>;
+                using C = std::remove_cvref_t<decltype(*first)>;
+                look<P, C>(f, p, where, there, columns, value_bytes, value_at, sample);
+            });
         });
     }
     return f;
+}
+
+Features spmv_features(const RowStatistics& rows, IndexView row_ptr, std::int64_t cols, std::int64_t x_entries,
+                       IndexView col_idx, int value_bytes, const ValueAt& value_at, const FeatureSample& sample)
+{
+    HostColumns columns(col_idx);
+    return spmv_features(rows, row_ptr, cols, x_entries, columns, value_bytes, value_at, sample);
 }
 
 }  // namespace rmsp::kernels

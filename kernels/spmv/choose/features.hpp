@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <vector>
 
 #include <kernels/spmv/sell_blocks/sell_blocks.hpp>
 #include <rmsp/matrix.hpp>
@@ -40,9 +42,39 @@ struct Features {
 /// Value i of the matrix, as the devices will have it; of the precision that `value_bytes` says.
 using ValueAt = std::function<double(std::int64_t i)>;
 
-/// \param rows  of these rows; `row_ptr` begins at the first of them, and its entries count from the start of `col_idx`
-/// \param value_bytes  of a value: blocks weigh it against an index
-/// \param value_at  empty: values that cannot be kept in fewer bytes
+/// Neighbouring entries of a matrix.
+struct EntryRange {
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+};
+
+/// The columns of a matrix's entries, wherever they are: few are looked at.
+class ColumnReader {
+public:
+    virtual ~ColumnReader() = default;
+    /// Where those of each range are, all of one type; valid until the reader goes or is asked again.
+    virtual std::vector<IndexView> ranges(std::span<const EntryRange> ranges) = 0;
+    /// Those of `count` entries from `first` on, `step` apart.
+    virtual std::vector<std::int64_t> spread(std::int64_t first, std::int64_t step, std::int64_t count) = 0;
+};
+
+/// Of an array on the host.
+class HostColumns final : public ColumnReader {
+public:
+    explicit HostColumns(IndexView col_idx) : col_idx_(col_idx) {}
+    std::vector<IndexView> ranges(std::span<const EntryRange> ranges) override;
+    std::vector<std::int64_t> spread(std::int64_t first, std::int64_t step, std::int64_t count) override;
+
+private:
+    IndexView col_idx_;
+};
+
+/// \param rows  of these rows; `row_ptr` begins at the first of them, and its entries count from the start of the
+/// columns \param value_bytes  of a value: blocks weigh it against an index \param value_at  empty: values that cannot
+/// be kept in fewer bytes
+Features spmv_features(const RowStatistics& rows, IndexView row_ptr, std::int64_t cols, std::int64_t x_entries,
+                       ColumnReader& columns, int value_bytes, const ValueAt& value_at = {},
+                       const FeatureSample& sample = feature_sample);
 Features spmv_features(const RowStatistics& rows, IndexView row_ptr, std::int64_t cols, std::int64_t x_entries,
                        IndexView col_idx, int value_bytes, const ValueAt& value_at = {},
                        const FeatureSample& sample = feature_sample);

@@ -18,28 +18,54 @@ __device__ __forceinline__ std::uint64_t hashed(std::int64_t row)
     return bits ^ (bits >> 31U);
 }
 
+std::int64_t entries_of(std::int64_t rows, IndexView row_ptr, const Context& context)
+{
+    return row_ptr.visit([&](const auto* p) { return static_cast<std::int64_t>(fetch(p + rows, context)); });
+}
+
 bool symmetrise(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
                 std::uint8_t* alike, const Context& context)
 {
-    const DeviceArray<int> bad = zeros<int>(1, context);
+    const DeviceArray<std::uint64_t> differences(*context.memory, static_cast<std::size_t>(rows));
     const Edges edges{RowPointers(row_ptr), col_idx, strong};
-    for_each(rows, context, [edges, alike] __device__(std::int64_t row) {
-        for (std::int64_t k = edges.row_ptr[row]; k < edges.row_ptr[row + 1]; ++k) {
-            alike[k] = edges.strong[k] == matrix::mark::strong ? matrix::mark::strong : matrix::mark::weak;
-        }
-    });
-    for_each(rows, context, [edges, alike, bad = bad.data()] __device__(std::int64_t row) {
-        edges.from(row, [&](std::int32_t other) {
-            const std::int64_t at = edges.place(other, row);
-            const bool has = at < edges.row_ptr[other + 1] && edges.columns[at] == row;
-            if (!has) {
-                *bad = 1;
-            } else if (edges.strong[at] != matrix::mark::strong) {
-                alike[at] = matrix::mark::strong;
-            }
-            return has;
-        });
-    });
+    const std::int64_t nnz = entries_of(rows, row_ptr, context);
+    // Each edge counts with its bits, its reverse against them: they cancel where all have one. That anything else sums
+    // to zero is as likely as that 64 random bits are all zero.
+    for_each_row(rows, nnz, context,
+                 [edges, alike, differences = differences.data()] __device__(std::int64_t row, int lane, int lanes) {
+                     std::uint64_t own = 0;
+                     for (std::int64_t k = edges.row_ptr[row] + lane; k < edges.row_ptr[row + 1]; k += lanes) {
+                         const bool is_edge = edges.strong[k] == matrix::mark::strong;
+                         alike[k] = is_edge ? matrix::mark::strong : matrix::mark::weak;
+                         if (is_edge) {
+                             const std::int64_t other = edges.columns[k];
+                             own += hashed(row << 32U | other) - hashed(other << 32U | row);
+                         }
+                     }
+                     own = over_lanes(own, lanes, [](std::uint64_t x, std::uint64_t y) { return x + y; });
+                     if (lane == 0) {
+                         differences[row] = own;
+                     }
+                 });
+    if (rows == 0 || sum_of(differences.data(), rows, context) == 0) {
+        return true;
+    }
+    const DeviceArray<int> bad = zeros<int>(1, context);
+    for_each_row(rows, nnz, context,
+                 [edges, alike, bad = bad.data()] __device__(std::int64_t row, int lane, int lanes) {
+                     for (std::int64_t k = edges.row_ptr[row] + lane; k < edges.row_ptr[row + 1]; k += lanes) {
+                         if (edges.strong[k] != matrix::mark::strong) {
+                             continue;
+                         }
+                         const std::int32_t other = edges.columns[k];
+                         const std::int64_t at = edges.place(other, row);
+                         if (at >= edges.row_ptr[other + 1] || edges.columns[at] != row) {
+                             *bad = 1;
+                         } else if (edges.strong[at] != matrix::mark::strong) {
+                             alike[at] = matrix::mark::strong;
+                         }
+                     }
+                 });
     return fetch(bad.data(), context) == 0;
 }
 
@@ -133,8 +159,7 @@ std::int64_t aggregates(std::int64_t rows, IndexView row_ptr, const std::int32_t
     const auto n = static_cast<std::size_t>(rows);
     const DeviceArray<std::uint8_t> state(*context.memory, n);
     const Edges edges{RowPointers(row_ptr), col_idx, strong};
-    const std::int64_t nnz =
-        row_ptr.visit([&](const auto* p) { return static_cast<std::int64_t>(fetch(p + rows, context)); });
+    const std::int64_t nnz = entries_of(rows, row_ptr, context);
     if (!choose_roots(rows, nnz, edges, state.data(), context)) {
         return -1;
     }
@@ -152,28 +177,31 @@ std::int64_t aggregates(std::int64_t rows, IndexView row_ptr, const std::int32_t
         joined[row] = own;
     });
     // The rest joins the aggregate that most of its neighbours are in, of several the first.
-    for_each(rows, context, [edges, joined = joined.data(), number] __device__(std::int64_t row) {
-        std::int32_t best = joined[row];
-        if (best < 0) {
-            int most = 0;
-            edges.from(row, [&](std::int32_t other) {
-                const std::int32_t candidate = joined[other];
+    for_each_row(
+        rows, nnz, context, [edges, joined = joined.data(), number] __device__(std::int64_t row, int lane, int lanes) {
+            if (joined[row] >= 0) {
+                number[row] = joined[row];
+                return;
+            }
+            // Votes, and below them what is larger the sooner the candidate comes.
+            std::uint64_t best = 0;
+            for (std::int64_t k = edges.row_ptr[row] + lane; k < edges.row_ptr[row + 1]; k += lanes) {
+                const std::int32_t candidate = edges.strong[k] == matrix::mark::strong ? joined[edges.columns[k]] : -1;
                 if (candidate >= 0) {
-                    int votes = 0;
+                    std::uint64_t votes = 0;
                     edges.from(row, [&](std::int32_t another) {
                         votes += joined[another] == candidate ? 1 : 0;
                         return true;
                     });
-                    if (votes > most || (votes == most && candidate < best)) {
-                        most = votes;
-                        best = candidate;
-                    }
+                    const std::uint64_t vote = votes << 32U | static_cast<std::uint32_t>(~candidate);
+                    best = vote > best ? vote : best;
                 }
-                return true;
-            });
-        }
-        number[row] = best;
-    });
+            }
+            best = over_lanes(best, lanes, [](std::uint64_t x, std::uint64_t y) { return x > y ? x : y; });
+            if (lane == 0) {
+                number[row] = best == 0 ? -1 : static_cast<std::int32_t>(~static_cast<std::uint32_t>(best));
+            }
+        });
     return count;
 }
 
@@ -281,7 +309,7 @@ RowStatistics statistics_of_rows(std::int64_t rows, IndexView row_ptr, const Con
     lengths_kernel<<<static_cast<unsigned>(blocks), threads, 0, stream_of(context)>>>(RowPointers(row_ptr), rows,
                                                                                       sums.data());
     RMSP_CUDA_CHECK_LAUNCH("lengths_kernel");
-    out.nnz = row_ptr.visit([&](const auto* p) { return static_cast<std::int64_t>(fetch(p + rows, context)); });
+    out.nnz = entries_of(rows, row_ptr, context);
     const LengthSums found = fetch(sums.data(), context);
     const auto n = static_cast<double>(rows);
     out.empty_rows = static_cast<std::int64_t>(found.empty);

@@ -83,15 +83,21 @@ struct Prolongations {
     /// P of one near-null vector (matrix::smoothed_prolongator()), whose values agree to rounding: the eigenvalue is
     /// estimated with sums in another order. None if a row is wider than widest_row.
     /// \param number  of aggregates() \param values, coarse  of normalise()
+    /// \param vector  of the power method, as of matrix::smoothed_prolongator(): of A's rows, or empty
     std::optional<CsrArrays<T>> (*smoothed_prolongator)(const CsrShard<T>& a, const std::uint8_t* strong,
                                                         const std::int32_t* number, const double* values,
-                                                        const double* coarse, bool smooth,
+                                                        const double* coarse, bool smooth, DeviceArray<double>& vector,
                                                         const Context& context) = nullptr;
+    /// Its values for other values of A, where P has entries.
+    void (*renew_smoothed)(const CsrShard<T>& a, const std::uint8_t* strong, const std::int32_t* number,
+                           const double* values, const double* coarse, bool smooth, DeviceArray<double>& vector,
+                           const CsrShard<T>& p, T* p_values, const Context& context) = nullptr;
 
     static const Prolongations& cuda();
 };
 RMSP_VALUE_STEP(Prolongations, interpolation);
 RMSP_VALUE_STEP(Prolongations, renew_interpolation);
 RMSP_VALUE_STEP(Prolongations, smoothed_prolongator);
+RMSP_VALUE_STEP(Prolongations, renew_smoothed);
 
 }  // namespace rmsp::kernels

@@ -155,7 +155,8 @@ const Prolongations<T>& Prolongations<T>::cuda()
 {
     static constexpr Prolongations row{.interpolation = cuda::coarsening::interpolation<T>,
                                        .renew_interpolation = cuda::coarsening::renew_interpolation<T>,
-                                       .smoothed_prolongator = cuda::coarsening::smoothed_prolongator<T>};
+                                       .smoothed_prolongator = cuda::coarsening::smoothed_prolongator<T>,
+                                       .renew_smoothed = cuda::coarsening::renew_smoothed<T>};
     return row;
 }
 #define RMSP_INSTANTIATE(T) template const Prolongations<T>& Prolongations<T>::cuda();

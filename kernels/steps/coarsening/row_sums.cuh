@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <utility>
 
-#include <cub/device/device_reduce.cuh>
 #include <kernels/steps/coarsening/rows.cuh>
 #include <kernels/steps/coarsening/thread_sum.hpp>
 #include <matrix/interpolation_row.hpp>
@@ -13,6 +12,7 @@
 /// Rows of a sparse matrix that are added up by a thread each.
 namespace rmsp::kernels::cuda::coarsening {
 
+/// \param columns, values  room of the sums; null: in shared memory
 template <class F>
 __global__ void __launch_bounds__(threads)
     row_sums_kernel(std::int64_t rows, const std::int32_t* __restrict__ most, std::int32_t above, std::int32_t upto,
@@ -20,7 +20,11 @@ __global__ void __launch_bounds__(threads)
 {
     const std::int64_t thread = std::int64_t{blockIdx.x} * threads + threadIdx.x;
     const std::int64_t stride = std::int64_t{gridDim.x} * threads;
-    ThreadSum sum(columns + thread, values + thread, stride);
+    extern __shared__ double sum_room[];
+    ThreadSum sum = columns != nullptr
+                        ? ThreadSum(columns + thread, values + thread, stride)
+                        : ThreadSum(reinterpret_cast<std::int32_t*>(sum_room + threads * upto) + threadIdx.x,
+                                    sum_room + threadIdx.x, threads);
     for (std::int64_t row = thread; row < rows; row += stride) {
         if (most[row] > above && most[row] <= upto) {
             sum.clear();
@@ -34,12 +38,23 @@ __global__ void __launch_bounds__(threads)
 template <class F>
 void for_row_sums(std::int64_t rows, const std::int32_t* most, std::int32_t widest, const Context& context, const F& f)
 {
+    constexpr std::int32_t narrowest = 32;  // whose room is in shared memory, 96 KiB a block at most
     constexpr std::int32_t narrow = 64;
     constexpr std::int64_t blocks_each = 4;                 // of a multiprocessor
     constexpr std::int64_t room = std::int64_t{256} << 20;  // bytes for all sums
     constexpr auto entry_bytes = static_cast<std::int64_t>(sizeof(std::int32_t) + sizeof(double));
     const auto launch = [&](std::int32_t above, std::int32_t upto) {
         const std::int64_t each = std::int64_t{threads} * std::max(upto, 1) * entry_bytes;
+        if (upto <= narrowest) {
+            const std::int64_t blocks =
+                std::min<std::int64_t>(blocks_for(rows), 2 * blocks_each * std::max(context.compute_units, 1));
+            RMSP_CUDA_CHECK(cudaFuncSetAttribute(row_sums_kernel<F>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                 static_cast<int>(each)));
+            row_sums_kernel<<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(each),
+                              stream_of(context)>>>(rows, most, above, upto, nullptr, nullptr, f);
+            RMSP_CUDA_CHECK_LAUNCH("row_sums_kernel");
+            return;
+        }
         const std::int64_t blocks = std::clamp<std::int64_t>(
             std::min(room / each, blocks_each * std::max(context.compute_units, 1)), 1, blocks_for(rows));
         const auto entries = static_cast<std::size_t>(blocks * threads * std::max(upto, 1));
@@ -50,22 +65,14 @@ void for_row_sums(std::int64_t rows, const std::int32_t* most, std::int32_t wide
         RMSP_CUDA_CHECK_LAUNCH("row_sums_kernel");
     };
     if (rows > 0) {
-        launch(-1, std::min(widest, narrow));
-        if (widest > narrow) {
-            launch(narrow, widest);
+        std::int32_t above = -1;
+        for (const std::int32_t upto : {narrowest, narrow, widest}) {
+            if (above < widest) {
+                launch(above, std::min(widest, upto));
+            }
+            above = std::max(above, upto);
         }
     }
-}
-
-/// The largest of n > 0 numbers; waits.
-inline std::int32_t largest_of(const std::int32_t* numbers, std::int64_t n, const Context& context)
-{
-    const DeviceArray<std::int32_t> largest(*context.memory, 1);
-    std::size_t bytes = 0;
-    RMSP_CUDA_CHECK(cub::DeviceReduce::Max(nullptr, bytes, numbers, largest.data(), n, stream_of(context)));
-    const DeviceArray<std::byte> workspace(*context.memory, bytes);
-    RMSP_CUDA_CHECK(cub::DeviceReduce::Max(workspace.data(), bytes, numbers, largest.data(), n, stream_of(context)));
-    return fetch(largest.data(), context);
 }
 
 /// Computes a row and writes it to its room.
@@ -112,16 +119,16 @@ CsrArrays<T> packed(CsrArrays<T> room, const std::int32_t* count, std::int64_t r
     }
     out.col_idx = DeviceArray<std::int32_t>(*context.memory, nnz);
     out.values = DeviceArray<T>(*context.memory, nnz);
-    for_each(rows, context,
-             [from = room.row_ptr.data(), to = out.row_ptr.data(), columns = room.col_idx.data(),
-              values = room.values.data(), to_columns = out.col_idx.data(),
-              to_values = out.values.data()] __device__(std::int64_t row) {
-                 const std::int64_t n = to[row + 1] - to[row];
-                 for (std::int64_t i = 0; i < n; ++i) {
-                     to_columns[to[row] + i] = columns[from[row] + i];
-                     to_values[to[row] + i] = values[from[row] + i];
-                 }
-             });
+    for_each_row_by<4>(rows, context,
+                       [from = room.row_ptr.data(), to = out.row_ptr.data(), columns = room.col_idx.data(),
+                        values = room.values.data(), to_columns = out.col_idx.data(),
+                        to_values = out.values.data()] __device__(std::int64_t row, int lane, int lanes) {
+                           const std::int64_t n = to[row + 1] - to[row];
+                           for (std::int64_t i = lane; i < n; i += lanes) {
+                               to_columns[to[row] + i] = columns[from[row] + i];
+                               to_values[to[row] + i] = values[from[row] + i];
+                           }
+                       });
     return out;
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/steps/coarsening/coarsening.hpp>
@@ -61,6 +62,51 @@ void for_each(std::int64_t n, const Context& context, const F& f)
     }
 }
 
+template <int Lanes, class F>
+__global__ void __launch_bounds__(threads) lanes_kernel(std::int64_t rows, F f)
+{
+    const std::int64_t row = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / Lanes;
+    if (row < rows) {
+        f(row, static_cast<int>(threadIdx.x) % Lanes, Lanes);
+    }
+}
+
+/// What op makes of the x of all `lanes` threads of for_each_row() that share a row; the first one's is that.
+template <class X, class Op>
+__device__ __forceinline__ X over_lanes(X x, int lanes, const Op& op)
+{
+    const auto n = static_cast<unsigned>(lanes);
+    const unsigned mask = (lanes == 32 ? ~0U : (1U << n) - 1) << (threadIdx.x % 32 / n * n);
+    for (unsigned distance = n / 2; distance > 0; distance /= 2) {
+        x = op(x, __shfl_down_sync(mask, x, distance, lanes));
+    }
+    return x;
+}
+
+/// f(row, lane, lanes) for the rows [0, rows), by so many neighbouring threads of a warp each.
+template <int Lanes, class F>
+void for_each_row_by(std::int64_t rows, const Context& context, const F& f)
+{
+    if (rows > 0) {
+        lanes_kernel<Lanes><<<blocks_for(rows, threads / Lanes), threads, 0, stream_of(context)>>>(rows, f);
+        RMSP_CUDA_CHECK_LAUNCH("lanes_kernel");
+    }
+}
+
+/// The same with as many threads as suit rows of a matrix of `nnz` entries: few entries a thread finds in lines that
+/// others of the warp have just read.
+template <class F>
+void for_each_row(std::int64_t rows, std::int64_t nnz, const Context& context, const F& f)
+{
+    if (nnz <= 12 * rows) {
+        for_each_row_by<1>(rows, context, f);
+    } else if (nnz <= 40 * rows) {
+        for_each_row_by<8>(rows, context, f);
+    } else {
+        for_each_row_by<32>(rows, context, f);
+    }
+}
+
 template <class X>
 DeviceArray<X> zeros(std::int64_t n, const Context& context)
 {
@@ -79,6 +125,29 @@ X fetch(const X* from, const Context& context)
     RMSP_CUDA_CHECK(cudaMemcpyAsync(&to, from, sizeof(X), cudaMemcpyDeviceToHost, stream_of(context)));
     RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
     return to;
+}
+
+/// The largest of n > 0 numbers; waits.
+inline std::int32_t largest_of(const std::int32_t* numbers, std::int64_t n, const Context& context)
+{
+    const DeviceArray<std::int32_t> largest(*context.memory, 1);
+    std::size_t bytes = 0;
+    RMSP_CUDA_CHECK(cub::DeviceReduce::Max(nullptr, bytes, numbers, largest.data(), n, stream_of(context)));
+    const DeviceArray<std::byte> workspace(*context.memory, bytes);
+    RMSP_CUDA_CHECK(cub::DeviceReduce::Max(workspace.data(), bytes, numbers, largest.data(), n, stream_of(context)));
+    return fetch(largest.data(), context);
+}
+
+/// The sum of n > 0 numbers; waits.
+template <class X>
+X sum_of(const X* numbers, std::int64_t n, const Context& context)
+{
+    const DeviceArray<X> sum(*context.memory, 1);
+    std::size_t bytes = 0;
+    RMSP_CUDA_CHECK(cub::DeviceReduce::Sum(nullptr, bytes, numbers, sum.data(), n, stream_of(context)));
+    const DeviceArray<std::byte> workspace(*context.memory, bytes);
+    RMSP_CUDA_CHECK(cub::DeviceReduce::Sum(workspace.data(), bytes, numbers, sum.data(), n, stream_of(context)));
+    return fetch(sum.data(), context);
 }
 
 /// Sums of the numbers before each of n counts, and of all: n + 1 of them.

@@ -10,6 +10,8 @@
 
 #include <kernels/steps/coarsening/row_sums.cuh>
 
+#include "matrix/aggregation.hpp"
+
 /// P of smoothed aggregation.
 namespace rmsp::kernels::cuda::coarsening {
 
@@ -54,24 +56,29 @@ DeviceArray<double> inverse_diagonal(const CsrShard<T>& a, const std::uint8_t* s
 {
     DeviceArray<double> inverse(*context.memory, static_cast<std::size_t>(a.rows));
     const RowPointers row_ptr(a.row_ptr);
-    for_each(a.rows, context,
-             [row_ptr, columns = a.col_idx, values = a.values, strong, t,
-              inverse = inverse.data()] __device__(std::int64_t row) {
-                 double own = 0;
-                 double weak = 0;
-                 for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
-                     const std::int64_t column = columns[k];
-                     if (column == row) {
-                         own += static_cast<double>(values[k]);
-                     } else if (strong[k] == 0) {
-                         weak += static_cast<double>(values[k]) * t.near(column) / t.near(row);
+    for_each_row(a.rows, a.nnz, context,
+                 [row_ptr, columns = a.col_idx, values = a.values, strong, t, inverse = inverse.data()] __device__(
+                     std::int64_t row, int lane, int lanes) {
+                     double own = 0;
+                     double weak = 0;
+                     for (std::int64_t k = row_ptr[row] + lane; k < row_ptr[row + 1]; k += lanes) {
+                         const std::int64_t column = columns[k];
+                         if (column == row) {
+                             own += static_cast<double>(values[k]);
+                         } else if (strong[k] == 0) {
+                             weak += static_cast<double>(values[k]) * t.near(column) / t.near(row);
+                         }
                      }
-                 }
-                 // Weak entries of a row without strong ones may cancel its diagonal.
-                 const double sum = own + weak;
-                 const double diagonal = fabs(sum) > 1e-12 * fabs(own) ? sum : own;
-                 inverse[row] = diagonal != 0 && isfinite(diagonal) ? 1 / diagonal : 0.0;
-             });
+                     const auto plus = [](double x, double y) { return x + y; };
+                     own = over_lanes(own, lanes, plus);
+                     weak = over_lanes(weak, lanes, plus);
+                     if (lane == 0) {
+                         // Weak entries of a row without strong ones may cancel its diagonal.
+                         const double sum = own + weak;
+                         const double diagonal = fabs(sum) > 1e-12 * fabs(own) ? sum : own;
+                         inverse[row] = diagonal != 0 && isfinite(diagonal) ? 1 / diagonal : 0.0;
+                     }
+                 });
     return inverse;
 }
 
@@ -79,64 +86,167 @@ DeviceArray<double> inverse_diagonal(const CsrShard<T>& a, const std::uint8_t* s
 inline double sum_of_squares(const double* v, std::int64_t n, double* room, const Context& context)
 {
     for_each(n, context, [v, room] __device__(std::int64_t i) { room[i] = v[i] * v[i]; });
-    const DeviceArray<double> sum(*context.memory, 1);
-    std::size_t bytes = 0;
-    RMSP_CUDA_CHECK(cub::DeviceReduce::Sum(nullptr, bytes, room, sum.data(), n, stream_of(context)));
-    const DeviceArray<std::byte> workspace(*context.memory, bytes);
-    RMSP_CUDA_CHECK(cub::DeviceReduce::Sum(workspace.data(), bytes, room, sum.data(), n, stream_of(context)));
-    return fetch(sum.data(), context);
+    return sum_of(room, n, context);
 }
 
-/// w = D^-1 A_F (scale v), `Lanes` threads a row; a block's sum of the squares of w to partial[blockIdx.x].
+/// The strong entries of the row [begin, end) times v, as far as this lane of `Lanes` has them.
 template <int Lanes, class T>
-__global__ void __launch_bounds__(threads)
-    filtered_product_kernel(Filtered<T> a, std::int64_t rows, double scale, const double* __restrict__ v, double* w,
-                            double* partial)
+__device__ __forceinline__ double part_of_row(const Filtered<T>& a, std::int64_t begin, std::int64_t end, int lane,
+                                              const double* __restrict__ v)
 {
     constexpr int at_once = 4;  // loads before the first is used
-    constexpr int rows_each = threads / Lanes;
-    const int lane = static_cast<int>(threadIdx.x) % Lanes;
-    double squares = 0;
-    // All threads of a warp stay to the end, for the sums.
-    const std::int64_t step = std::int64_t{gridDim.x} * rows_each;
-    const std::int64_t rounds = (rows + step - 1) / step;
-    std::int64_t row = std::int64_t{blockIdx.x} * rows_each + static_cast<int>(threadIdx.x) / Lanes;
-    for (std::int64_t round = 0; round < rounds; ++round, row += step) {
-        const std::int64_t end = row < rows ? a.row_ptr[row + 1] : 0;
-        double sum = 0;
-        for (std::int64_t k = row < rows ? a.row_ptr[row] + lane : 0; k < end; k += at_once * Lanes) {
-            std::int32_t column[at_once];
-            double entry[at_once];
+    double sum = 0;
+    for (std::int64_t k = begin + lane; k < end; k += at_once * Lanes) {
+        std::int32_t column[at_once];
+        double entry[at_once];
 #pragma unroll
-            for (int i = 0; i < at_once; ++i) {
-                const std::int64_t at = k + i * Lanes;
-                column[i] = at < end && a.strong[at] != 0 ? a.columns[at] : -1;
-                entry[i] = at < end ? static_cast<double>(a.values[at]) : 0.0;
-            }
+        for (int i = 0; i < at_once; ++i) {
+            const std::int64_t at = k + i * Lanes;
+            column[i] = at < end && a.strong[at] != 0 ? a.columns[at] : -1;
+            entry[i] = at < end ? static_cast<double>(a.values[at]) : 0.0;
+        }
 #pragma unroll
-            for (int i = 0; i < at_once; ++i) {
-                sum += column[i] >= 0 && column[i] != row ? entry[i] * v[column[i]] : 0.0;
-            }
-        }
-        for (int distance = Lanes / 2; distance > 0; distance /= 2) {
-            sum += __shfl_down_sync(~0U, sum, distance, Lanes);
-        }
-        if (row < rows && lane == 0) {
-            const double inverse = a.inverse[row];
-            const double all = inverse != 0 ? scale * (v[row] + inverse * sum) : 0.0;
-            w[row] = all;
-            squares += all * all;
+        for (int i = 0; i < at_once; ++i) {
+            sum += column[i] >= 0 ? entry[i] * v[column[i]] : 0.0;
         }
     }
+    return sum;
+}
+
+constexpr int run_entries = 8 * threads;  ///< of a run of rows that a block multiplies together
+
+/// Two entries that lie side by side, as they are loaded.
+template <class T>
+struct EntryPair {
+    std::int32_t column[2];  ///< -1: not strong, or none
+    T value[2];
+
+    /// Entries `at`, which is even, and the next one.
+    __device__ __forceinline__ void load(const Filtered<T>& a, std::int64_t at)
+    {
+        struct alignas(2 * sizeof(T)) Values {
+            T of[2];
+        };
+        const auto marks = *reinterpret_cast<const uchar2*>(a.strong + at);
+        const auto columns = *reinterpret_cast<const int2*>(a.columns + at);
+        const auto values = *reinterpret_cast<const Values*>(a.values + at);
+        column[0] = marks.x != 0 ? columns.x : -1;
+        column[1] = marks.y != 0 ? columns.y : -1;
+        value[0] = values.of[0];
+        value[1] = values.of[1];
+    }
+    /// The same without the next one.
+    __device__ __forceinline__ void load_last(const Filtered<T>& a, std::int64_t at)
+    {
+        column[0] = a.strong[at] != 0 ? a.columns[at] : -1;
+        column[1] = -1;
+        value[0] = a.values[at];
+        value[1] = 0;
+    }
+};
+
+/// 1 / sqrt(sum of the `count` numbers); all threads of a block have it. 1 if there is none, 0 if the sum is no scale.
+__device__ __forceinline__ double scale_of(const double* partial, int count)
+{
+    __shared__ double scale;
+    if (threadIdx.x < 32) {
+        double sum = 0;
+        for (int i = static_cast<int>(threadIdx.x); i < count; i += 32) {
+            sum += partial[i];
+        }
+        for (int distance = 16; distance > 0; distance /= 2) {
+            sum += __shfl_down_sync(~0U, sum, distance);
+        }
+        if (threadIdx.x == 0) {
+            scale = count == 0 ? 1.0 : sum > 0 && isfinite(sum) ? 1 / sqrt(sum) : 0.0;
+        }
+    }
+    __syncthreads();
+    return scale;
+}
+
+/// w = D^-1 A_F (scale v), where the squares of v add up to what is in `before`, of an earlier launch; a block's sum of
+/// the squares of w to partial[blockIdx.x]. A block takes runs of
+/// `rows_each` rows, at most one for each thread: all threads multiply the run's entries, which lie side by side, then
+/// one adds up each row. Runs of more entries than there is room for go row by row, a warp each. Diagonals are not
+/// strong. The arrays of A are aligned for two entries.
+template <class T>
+__global__ void __launch_bounds__(threads, 4)
+    filtered_product_kernel(Filtered<T> a, std::int64_t rows, std::int64_t nnz, int rows_each, const double* before,
+                            int parts_before, const double* __restrict__ v, double* __restrict__ w, double* partial)
+{
+    const double scale = scale_of(before, parts_before);
+    constexpr int pairs = run_entries / threads / 2;
+    __shared__ double products[run_entries];
     __shared__ double of_warp[threads / 32];
+    double squares = 0;
+    const auto finish = [&](std::int64_t row, double inverse, double own, double sum) {
+        const double all = inverse != 0 ? scale * (own + inverse * sum) : 0.0;
+        w[row] = all;
+        squares += all * all;
+    };
+    const int thread = static_cast<int>(threadIdx.x);
+    for (std::int64_t first = std::int64_t{blockIdx.x} * rows_each; first < rows;
+         first += std::int64_t{gridDim.x} * rows_each) {
+        const std::int64_t last = min(rows, first + rows_each);
+        const std::int64_t begin = a.row_ptr[first] / 2 * 2;
+        const std::int64_t end = a.row_ptr[last];
+        if (end - begin > run_entries) {
+            for (std::int64_t row = first + thread / 32; row < last; row += threads / 32) {
+                double sum = part_of_row<32>(a, a.row_ptr[row], a.row_ptr[row + 1], thread % 32, v);
+                for (int distance = 16; distance > 0; distance /= 2) {
+                    sum += __shfl_down_sync(~0U, sum, distance);
+                }
+                if (thread % 32 == 0) {
+                    finish(row, a.inverse[row], v[row], sum);
+                }
+            }
+            continue;
+        }
+        EntryPair<T> entries[pairs];
+#pragma unroll
+        for (int i = 0; i < pairs; ++i) {
+            const std::int64_t at = begin + 2 * (i * threads + thread);
+            entries[i].column[0] = entries[i].column[1] = -1;
+            if (at < end && at + 1 < nnz) {
+                entries[i].load(a, at);
+            } else if (at < end) {
+                entries[i].load_last(a, at);
+            }
+        }
+        const std::int64_t row = first + thread;
+        const bool has_row = row < last;
+        const int from = has_row ? static_cast<int>(a.row_ptr[row] - begin) : 0;
+        const int behind = has_row ? static_cast<int>(a.row_ptr[row + 1] - begin) : 0;
+        const double inverse = has_row ? a.inverse[row] : 0.0;
+        const double own = has_row ? v[row] : 0.0;
+#pragma unroll
+        for (int i = 0; i < pairs; ++i) {
+#pragma unroll
+            for (int of = 0; of < 2; ++of) {
+                const std::int32_t column = entries[i].column[of];
+                products[2 * (i * threads + thread) + of] =
+                    column >= 0 ? static_cast<double>(entries[i].value[of]) * v[column] : 0.0;
+            }
+        }
+        __syncthreads();
+        double sum = 0;
+        for (int i = from; i < behind; ++i) {
+            sum += products[i];
+        }
+        if (has_row) {
+            finish(row, inverse, own, sum);
+        }
+        __syncthreads();
+    }
     for (int distance = 16; distance > 0; distance /= 2) {
         squares += __shfl_down_sync(~0U, squares, distance);
     }
-    if (threadIdx.x % 32 == 0) {
-        of_warp[threadIdx.x / 32] = squares;
+    if (thread % 32 == 0) {
+        of_warp[thread / 32] = squares;
     }
     __syncthreads();
-    if (threadIdx.x == 0) {
+    if (thread == 0) {
         double all = 0;
         for (const double one : of_warp) {
             all += one;
@@ -145,48 +255,56 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
-/// Of D^-1 A_F, by the power method, from the same vector as on the host. \param nnz  of A
+/// Of D^-1 A_F, by the power method, from the same vector as on the host.
+/// \param nnz  of A \param v  as of matrix::smoothed_prolongator()
 template <class T>
-double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows, std::int64_t nnz, const Context& context)
+double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows, std::int64_t nnz, DeviceArray<double>& v,
+                          const Context& context)
 {
-    constexpr int steps = 15;
+    const bool again = v.size() > 0;
+    const int steps = again ? matrix::power_steps_again : matrix::power_steps;
     constexpr std::int64_t blocks_each = 16;  // of a multiprocessor
     const auto n = static_cast<std::size_t>(rows);
-    DeviceArray<double> v(*context.memory, n);
     DeviceArray<double> w(*context.memory, n);
+    // Runs whose entries differ a little in number have room all the same.
+    const auto rows_each = static_cast<int>(
+        std::clamp<std::int64_t>(run_entries * 9 / 10 * rows / std::max<std::int64_t>(nnz, 1), 1, threads));
     const auto blocks = static_cast<unsigned>(
-        std::min<std::int64_t>(blocks_for(rows, threads / 32), blocks_each * std::max(context.compute_units, 1)));
-    const DeviceArray<double> partial(*context.memory, blocks);
-    const auto product = [&](double scale) {
-        // So that a row of mean length takes about one step.
-        const auto kernel = nnz <= 8 * rows    ? filtered_product_kernel<2, T>
-                            : nnz <= 16 * rows ? filtered_product_kernel<4, T>
-                            : nnz <= 32 * rows ? filtered_product_kernel<8, T>
-                                               : filtered_product_kernel<32, T>;
-        kernel<<<blocks, threads, 0, stream_of(context)>>>(a, rows, scale, v.data(), w.data(), partial.data());
-        RMSP_CUDA_CHECK_LAUNCH("filtered_product_kernel");
-        std::vector<double> parts(blocks);
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(parts.data(), partial.data(), parts.size() * sizeof(double),
-                                        cudaMemcpyDeviceToHost, stream_of(context)));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
-        return std::accumulate(parts.begin(), parts.end(), 0.0);
-    };
-    for_each(rows, context, [v = v.data()] __device__(std::int64_t row) {
-        const std::uint64_t bits = (static_cast<std::uint64_t>(row) + 1) * 0x9e3779b97f4a7c15U;
-        v[row] = static_cast<double>(bits >> 11U) * 0x1p-52 - 1;
-    });
+        std::min<std::int64_t>(blocks_for(rows, rows_each), blocks_each * std::max(context.compute_units, 1)));
+    // Of each step. The host looks at them at the end: no step waits for it.
+    const DeviceArray<double> partial(*context.memory, static_cast<std::size_t>(steps) * blocks);
+    if (!again) {
+        v = DeviceArray<double>(*context.memory, n);
+        for_each(rows, context, [v = v.data()] __device__(std::int64_t row) {
+            const std::uint64_t bits = (static_cast<std::uint64_t>(row) + 1) * 0x9e3779b97f4a7c15U;
+            v[row] = static_cast<double>(bits >> 11U) * 0x1p-52 - 1;
+        });
+    }
     double squares_v = sum_of_squares(v.data(), rows, w.data(), context);
-    double largest = 0;
-    double scale = 1;
     for (int step = 0; step < steps; ++step) {
-        const double squares_w = product(scale);
+        double* const own = partial.data() + std::size_t{blocks} * static_cast<std::size_t>(step);
+        filtered_product_kernel<T><<<blocks, threads, 0, stream_of(context)>>>(
+            a, rows, nnz, rows_each, own - (step > 0 ? blocks : 0), step > 0 ? static_cast<int>(blocks) : 0, v.data(),
+            w.data(), own);
+        RMSP_CUDA_CHECK_LAUNCH("filtered_product_kernel");
+        std::swap(v, w);
+    }
+    std::vector<double> parts(partial.size());
+    RMSP_CUDA_CHECK(cudaMemcpyAsync(parts.data(), partial.data(), parts.size() * sizeof(double), cudaMemcpyDeviceToHost,
+                                    stream_of(context)));
+    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
+    double largest = 0;
+    for (auto own = parts.cbegin(); own != parts.cend(); own += blocks) {
+        const double squares_w = std::accumulate(own, own + blocks, 0.0);
         if (!(squares_w > 0) || !(squares_v > 0) || !std::isfinite(squares_w)) {
             break;
         }
         largest = std::sqrt(squares_w / squares_v);
-        scale = 1 / std::sqrt(squares_w);
         squares_v = 1;
-        std::swap(v, w);
+    }
+    if (largest == 0 && again) {
+        v.reset();  // it was of no use
+        return largest_eigenvalue(a, rows, nnz, v, context);
     }
     return largest;
 }
@@ -215,30 +333,83 @@ struct SmoothRow {
     }
 };
 
-template <class T>
-std::optional<CsrArrays<T>> smoothed_prolongator(const CsrShard<T>& a, const std::uint8_t* strong,
-                                                 const std::int32_t* number, const double* values, const double* coarse,
-                                                 bool smooth, const Context& context)
+/// The most entries that each row of P may have, and the largest of these numbers.
+struct SmoothedBounds {
+    DeviceArray<std::int32_t> most;
+    std::int32_t widest = 0;
+};
+
+inline SmoothedBounds smoothed_bounds(std::int64_t rows, RowPointers row_ptr, const std::uint8_t* strong, bool smooth,
+                                      const Context& context)
 {
-    const DeviceArray<std::int32_t> most(*context.memory, static_cast<std::size_t>(a.rows));
-    const RowPointers row_ptr(a.row_ptr);
-    for_each(a.rows, context, [row_ptr, strong, smooth, most = most.data()] __device__(std::int64_t row) {
+    SmoothedBounds out{DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(rows))};
+    for_each(rows, context, [row_ptr, strong, smooth, most = out.most.data()] __device__(std::int64_t row) {
         std::int64_t found = 1;
         for (std::int64_t k = row_ptr[row]; smooth && k < row_ptr[row + 1]; ++k) {
             found += strong[k] != 0 ? 1 : 0;
         }
         most[row] = static_cast<std::int32_t>(found > widest_row ? widest_row + 1 : found);
     });
-    const std::int32_t widest = a.rows > 0 ? largest_of(most.data(), a.rows, context) : 0;
-    if (widest > widest_row) {
+    out.widest = rows > 0 ? largest_of(out.most.data(), rows, context) : 0;
+    return out;
+}
+
+/// Rows of P, with the diagonal and the eigenvalue that they are smoothed by.
+template <class T>
+struct Smoothing {
+    Smoothing(const CsrShard<T>& a, const std::uint8_t* strong, const Aggregated& t, bool smooth,
+              DeviceArray<double>& vector, const Context& context)
+        : inverse(inverse_diagonal(a, strong, t, context))
+    {
+        const Filtered<T> filtered{RowPointers(a.row_ptr), a.col_idx, a.values, strong, inverse.data()};
+        const double largest =
+            smooth && a.rows > 0 ? largest_eigenvalue(filtered, a.rows, a.nnz, vector, context) : 0.0;
+        row.emplace(SmoothRow<T>{filtered, t, largest > 0 ? 4.0 / 3.0 / largest : 0.0, smooth});
+    }
+
+    DeviceArray<double> inverse;
+    std::optional<SmoothRow<T>> row;
+};
+
+template <class T>
+std::optional<CsrArrays<T>> smoothed_prolongator(const CsrShard<T>& a, const std::uint8_t* strong,
+                                                 const std::int32_t* number, const double* values, const double* coarse,
+                                                 bool smooth, DeviceArray<double>& vector, const Context& context)
+{
+    const SmoothedBounds bounds = smoothed_bounds(a.rows, RowPointers(a.row_ptr), strong, smooth, context);
+    if (bounds.widest > widest_row) {
         return std::nullopt;
     }
-    const Aggregated t{number, values, coarse};
-    const DeviceArray<double> inverse = inverse_diagonal(a, strong, t, context);
-    const Filtered<T> filtered{row_ptr, a.col_idx, a.values, strong, inverse.data()};
-    const double largest = smooth && a.rows > 0 ? largest_eigenvalue(filtered, a.rows, a.nnz, context) : 0.0;
-    const double omega = largest > 0 ? 4.0 / 3.0 / largest : 0.0;
-    return collect_rows<T>(a.rows, most.data(), widest, 0, context, SmoothRow<T>{filtered, t, omega, smooth});
+    const Smoothing<T> smoothing(a, strong, {number, values, coarse}, smooth, vector, context);
+    return collect_rows<T>(a.rows, bounds.most.data(), bounds.widest, 0, context, *smoothing.row);
+}
+
+/// Writes the entries of a row, which are those of P, to their places.
+template <class T>
+struct RenewSmoothRow {
+    SmoothRow<T> row_of_p;
+    RowPointers row_ptr;  ///< of P
+    T* values;
+
+    __device__ void operator()(std::int64_t row, ThreadSum& sum) const
+    {
+        row_of_p(row, sum);
+        T* const to = values + row_ptr[row];
+        for (std::int64_t i = 0; i < sum.size(); ++i) {
+            to[i] = static_cast<T>(sum.entry(i));
+        }
+    }
+};
+
+template <class T>
+void renew_smoothed(const CsrShard<T>& a, const std::uint8_t* strong, const std::int32_t* number, const double* values,
+                    const double* coarse, bool smooth, DeviceArray<double>& vector, const CsrShard<T>& p, T* p_values,
+                    const Context& context)
+{
+    const SmoothedBounds bounds = smoothed_bounds(a.rows, RowPointers(a.row_ptr), strong, smooth, context);
+    const Smoothing<T> smoothing(a, strong, {number, values, coarse}, smooth, vector, context);
+    for_row_sums(a.rows, bounds.most.data(), bounds.widest, context,
+                 RenewSmoothRow<T>{*smoothing.row, RowPointers(p.row_ptr), p_values});
 }
 
 }  // namespace rmsp::kernels::cuda::coarsening

@@ -13,13 +13,14 @@ bool is_canonical(const CsrShard<T>& a, const Context& context)
 {
     const DeviceArray<int> bad = zeros<int>(1, context);
     const RowPointers row_ptr(a.row_ptr);
-    for_each(a.rows, context, [row_ptr, columns = a.col_idx, bad = bad.data()] __device__(std::int64_t row) {
-        for (std::int64_t k = row_ptr[row] + 1; k < row_ptr[row + 1]; ++k) {
-            if (columns[k] <= columns[k - 1]) {
-                *bad = 1;
-            }
-        }
-    });
+    for_each_row(a.rows, a.nnz, context,
+                 [row_ptr, columns = a.col_idx, bad = bad.data()] __device__(std::int64_t row, int lane, int lanes) {
+                     for (std::int64_t k = row_ptr[row] + 1 + lane; k < row_ptr[row + 1]; k += lanes) {
+                         if (columns[k] <= columns[k - 1]) {
+                             *bad = 1;
+                         }
+                     }
+                 });
     return fetch(bad.data(), context) == 0;
 }
 
@@ -40,37 +41,40 @@ void strong_entries(const CsrShard<T>& a, bool symmetric, double threshold, std:
     const DeviceArray<double> diagonal = diagonal_of(a, context);
     const DeviceArray<double> largest(*context.memory, static_cast<std::size_t>(a.rows));
     const RowPointers row_ptr(a.row_ptr);
-    for_each(a.rows, context,
-             [row_ptr, columns = a.col_idx, values = a.values, diagonal = diagonal.data(), symmetric,
-              largest = largest.data()] __device__(std::int64_t row) {
-                 const double own = diagonal[row];
-                 double most = 0;
-                 for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
-                     most = fmax(most, weight(values[k], columns[k] == row, symmetric, own));
-                 }
-                 largest[row] = most;
-             });
-    for_each(a.rows, context,
-             [row_ptr, columns = a.col_idx, values = a.values, diagonal = diagonal.data(), symmetric, threshold,
-              largest = largest.data(), marks] __device__(std::int64_t row) {
-                 const double own = diagonal[row];
-                 const double least_of_own = matrix::share_of_largest * largest[row];
-                 for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
-                     const std::int32_t column = columns[k];
-                     const double w = weight(values[k], column == row, symmetric, own);
-                     std::uint8_t found = matrix::mark::weak;
-                     if (w > 0 && !symmetric) {
-                         found = w >= threshold * largest[row] ? matrix::mark::strong : matrix::mark::weak;
-                     } else if (w > 0) {
-                         const bool counts = w >= threshold * sqrt(fabs(own * diagonal[column]));
-                         found = counts || w >= fmax(least_of_own, matrix::share_of_largest * largest[column])
-                                     ? matrix::mark::strong
-                                 : w >= least_of_own ? matrix::mark::one_sided
-                                                     : matrix::mark::weak;
+    for_each_row(a.rows, a.nnz, context,
+                 [row_ptr, columns = a.col_idx, values = a.values, diagonal = diagonal.data(), symmetric,
+                  largest = largest.data()] __device__(std::int64_t row, int lane, int lanes) {
+                     const double own = diagonal[row];
+                     double most = 0;
+                     for (std::int64_t k = row_ptr[row] + lane; k < row_ptr[row + 1]; k += lanes) {
+                         most = fmax(most, weight(values[k], columns[k] == row, symmetric, own));
                      }
-                     marks[k] = found;
-                 }
-             });
+                     most = over_lanes(most, lanes, [](double x, double y) { return fmax(x, y); });
+                     if (lane == 0) {
+                         largest[row] = most;
+                     }
+                 });
+    for_each_row(a.rows, a.nnz, context,
+                 [row_ptr, columns = a.col_idx, values = a.values, diagonal = diagonal.data(), symmetric, threshold,
+                  largest = largest.data(), marks] __device__(std::int64_t row, int lane, int lanes) {
+                     const double own = diagonal[row];
+                     const double least_of_own = matrix::share_of_largest * largest[row];
+                     for (std::int64_t k = row_ptr[row] + lane; k < row_ptr[row + 1]; k += lanes) {
+                         const std::int32_t column = columns[k];
+                         const double w = weight(values[k], column == row, symmetric, own);
+                         std::uint8_t found = matrix::mark::weak;
+                         if (w > 0 && !symmetric) {
+                             found = w >= threshold * largest[row] ? matrix::mark::strong : matrix::mark::weak;
+                         } else if (w > 0) {
+                             const bool counts = w >= threshold * sqrt(fabs(own * diagonal[column]));
+                             found = counts || w >= fmax(least_of_own, matrix::share_of_largest * largest[column])
+                                         ? matrix::mark::strong
+                                     : w >= least_of_own ? matrix::mark::one_sided
+                                                         : matrix::mark::weak;
+                         }
+                         marks[k] = found;
+                     }
+                 });
 }
 
 }  // namespace

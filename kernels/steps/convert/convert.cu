@@ -57,14 +57,29 @@ __global__ void take_kernel(std::int64_t n, const Offset* __restrict__ from, con
     }
 }
 
-template <class Pointer, class Offset>
-__global__ void lines_kernel(std::int64_t nnz, const Offset* __restrict__ from, std::int64_t lines,
-                             const Pointer* __restrict__ pointers, std::int32_t* __restrict__ out)
+/// The line of each entry. A warp has 32 lines, whose ends its threads hold, and goes through their entries side by
+/// side, however they are shared out among the lines.
+template <class Pointer>
+__global__ void lines_kernel(std::int64_t lines, const Pointer* __restrict__ pointers, std::int32_t* __restrict__ out)
 {
-    const std::int64_t i = global_thread();
-    if (i < nnz) {
-        const std::int64_t entry = from != nullptr ? static_cast<std::int64_t>(from[i]) : i;
-        out[i] = static_cast<std::int32_t>(find_column(pointers, 0, lines - 1, entry));
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const std::int64_t line = global_thread();
+    const std::int64_t first = line - lane;
+    if (first >= lines) {
+        return;
+    }
+    const std::int64_t begin = pointers[first];
+    const std::int64_t end = pointers[line < lines ? line + 1 : lines];
+    const std::int64_t last = __shfl_sync(~0U, end, 31);
+    for (std::int64_t k = begin + lane; k - lane < last; k += 32) {
+        // The first line that ends behind entry k.
+        int at = 0;
+        for (int step = 16; step > 0; step /= 2) {
+            at += __shfl_sync(~0U, end, at + step - 1) <= k ? step : 0;
+        }
+        if (k < last) {
+            out[k] = static_cast<std::int32_t>(first + at);
+        }
     }
 }
 
@@ -115,11 +130,17 @@ template <class Offset>
 void find_lines(std::int64_t nnz, const Offset* from, std::int64_t lines, IndexView pointers, std::int32_t* out,
                 const Context& context)
 {
-    if (nnz > 0) {
-        pointers.visit([&](const auto* p) {
-            lines_kernel<<<blocks_for(nnz), threads, 0, stream_of(context)>>>(nnz, from, lines, p, out);
-        });
-        RMSP_CUDA_CHECK_LAUNCH("lines_kernel");
+    if (nnz == 0) {
+        return;
+    }
+    const DeviceArray<std::int32_t> in_order(*context.memory, from != nullptr ? static_cast<std::size_t>(nnz) : 0);
+    std::int32_t* const lines_of = from != nullptr ? in_order.data() : out;
+    pointers.visit([&](const auto* p) {
+        lines_kernel<<<blocks_for(lines), threads, 0, stream_of(context)>>>(lines, p, lines_of);
+    });
+    RMSP_CUDA_CHECK_LAUNCH("lines_kernel");
+    if (from != nullptr) {
+        take_from<std::int32_t, Offset>(nnz, from, in_order.data(), out, context);
     }
 }
 

@@ -51,22 +51,31 @@ __global__ void __launch_bounds__(threads)
     });
 }
 
-/// A thread a row: sums have one order.
-template <class T, class Offset>
+/// `Lanes` threads a row.
+template <int Lanes, class T, class Offset>
 __global__ void __launch_bounds__(threads)
     csr_row_norms_kernel(const Offset* __restrict__ row_ptr, std::int64_t rows,
                          const std::int32_t* __restrict__ col_idx, const T* __restrict__ values, std::int64_t diagonal,
                          T* __restrict__ out)
 {
-    const std::int64_t step = std::int64_t{gridDim.x} * threads;
-    for (std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x; row < rows; row += step) {
+    constexpr int rows_each = threads / Lanes;
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    const std::int64_t step = std::int64_t{gridDim.x} * rows_each;
+    // The same number of times for all threads of a warp.
+    for (std::int64_t first = std::int64_t{blockIdx.x} * rows_each; first < rows; first += step) {
+        const std::int64_t row = first + threadIdx.x / Lanes;
         double sum = 0;
         double own = 0;
-        for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
+        const std::int64_t end = row < rows ? row_ptr[row + 1] : 0;
+        for (std::int64_t k = row < rows ? row_ptr[row] + lane : 0; k < end; k += Lanes) {
             sum += fabs(static_cast<double>(values[k]));
             own += col_idx[k] == diagonal + row ? static_cast<double>(values[k]) : 0.0;
         }
-        out[row] = static_cast<T>(own < 0 ? -sum : sum);
+        sum = group_sum(sum, Lanes);
+        own = group_sum(own, Lanes);
+        if (row < rows && lane == 0) {
+            out[row] = static_cast<T>(own < 0 ? -sum : sum);
+        }
     }
 }
 
@@ -120,6 +129,23 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
+/// \param no_divisors  how many there are, and n less the first of them
+template <class T>
+__global__ void __launch_bounds__(threads)
+    divide_by_kernel(double factor, const T* in, std::int64_t n, T* out, unsigned long long* no_divisors)
+{
+    const std::int64_t step = std::int64_t{gridDim.x} * threads;
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n; i += step) {
+        const T entry = in[i];
+        const bool good = entry != T{0} && isfinite(entry);
+        if (!good) {
+            atomicAdd(no_divisors, 1ULL);
+            atomicMax(no_divisors + 1, static_cast<unsigned long long>(n - i));
+        }
+        out[i] = static_cast<T>(factor / (good ? static_cast<double>(entry) : 1.0));
+    }
+}
+
 cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
 
 std::int64_t blocks_of_rows(std::int64_t rows) { return (rows + threads / lanes - 1) / (threads / lanes); }
@@ -144,8 +170,13 @@ void csr_row_norms(const CsrShard<T>& part, T* out, const Context& context)
         return;
     }
     part.row_ptr.visit([&](const auto* row_ptr) {
-        csr_row_norms_kernel<<<grid_for((part.rows + threads - 1) / threads, context), threads, 0,
-                               stream_of(context)>>>(row_ptr, part.rows, part.col_idx, part.values, part.diagonal, out);
+        constexpr std::int64_t few = 12;  // that a thread finds in lines that others of its warp have just read
+        using Offset = std::remove_cvref_t<decltype(*row_ptr)>;
+        const bool wide = part.nnz > few * part.rows;
+        const auto kernel = wide ? csr_row_norms_kernel<lanes, T, Offset> : csr_row_norms_kernel<1, T, Offset>;
+        const std::int64_t blocks = wide ? blocks_of_rows(part.rows) : (part.rows + threads - 1) / threads;
+        kernel<<<grid_for(blocks, context), threads, 0, stream_of(context)>>>(row_ptr, part.rows, part.col_idx,
+                                                                              part.values, part.diagonal, out);
         RMSP_CUDA_CHECK_LAUNCH("csr_row_norms");
     });
 }
@@ -167,6 +198,24 @@ void coo_diagonal(const std::int32_t* row_idx, const std::int32_t* col_idx, cons
     RMSP_CUDA_CHECK_LAUNCH("coo_diagonal");
 }
 
+template <class T>
+NoDivisors divide_by(double factor, const T* in, std::int64_t n, T* out, const Context& context)
+{
+    if (n == 0) {
+        return {};
+    }
+    const DeviceArray<unsigned long long> no_divisors(*context.memory, 2);
+    RMSP_CUDA_CHECK(cudaMemsetAsync(no_divisors.data(), 0, 2 * sizeof(unsigned long long), stream_of(context)));
+    divide_by_kernel<<<grid_for((n + threads - 1) / threads, context), threads, 0, stream_of(context)>>>(
+        factor, in, n, out, no_divisors.data());
+    RMSP_CUDA_CHECK_LAUNCH("divide_by");
+    unsigned long long found[2] = {};
+    RMSP_CUDA_CHECK(
+        cudaMemcpyAsync(found, no_divisors.data(), sizeof(found), cudaMemcpyDeviceToHost, stream_of(context)));
+    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
+    return {static_cast<std::int64_t>(found[0]), found[0] > 0 ? n - static_cast<std::int64_t>(found[1]) : -1};
+}
+
 }  // namespace
 }  // namespace cuda
 
@@ -175,7 +224,8 @@ const Diagonals<T>& Diagonals<T>::cuda()
 {
     static constexpr Diagonals row{.csr_diagonal = cuda::csr_diagonal<T>,
                                    .coo_diagonal = cuda::coo_diagonal<T>,
-                                   .csr_row_norms = cuda::csr_row_norms<T>};
+                                   .csr_row_norms = cuda::csr_row_norms<T>,
+                                   .divide_by = cuda::divide_by<T>};
     return row;
 }
 #define RMSP_INSTANTIATE(T) template const Diagonals<T>& Diagonals<T>::cuda();

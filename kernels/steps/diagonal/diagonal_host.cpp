@@ -64,6 +64,24 @@ void csr_row_norms(const CsrShard<T>& part, T* out, const Context& context)
     });
 }
 
+template <class T>
+NoDivisors divide_by(double factor, const T* in, std::int64_t n, T* out, const Context& context)
+{
+    std::int64_t count = 0;
+    std::int64_t first = n;
+#pragma omp parallel for num_threads(std::max(context.threads, 1)) schedule(static) reduction(+ : count) \
+    reduction(min : first)
+    for (std::int64_t i = 0; i < n; ++i) {
+        const bool good = in[i] != T{0} && std::isfinite(in[i]);
+        if (!good) {
+            ++count;
+            first = std::min(first, i);
+        }
+        out[i] = static_cast<T>(factor / (good ? double{in[i]} : 1.0));
+    }
+    return {count, count > 0 ? first : -1};
+}
+
 }  // namespace
 }  // namespace host
 
@@ -72,7 +90,8 @@ const Diagonals<T>& Diagonals<T>::host()
 {
     static constexpr Diagonals row{.csr_diagonal = host::csr_diagonal<T>,
                                    .coo_diagonal = host::coo_diagonal<T>,
-                                   .csr_row_norms = host::csr_row_norms<T>};
+                                   .csr_row_norms = host::csr_row_norms<T>,
+                                   .divide_by = host::divide_by<T>};
     return row;
 }
 #define RMSP_INSTANTIATE(T) template const Diagonals<T>& Diagonals<T>::host();
