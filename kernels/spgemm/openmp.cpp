@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <new>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,6 +8,8 @@
 #include <omp.h>
 #endif
 #include <kernels/spgemm/host_columns.hpp>
+#include <kernels/spgemm/host_rows.hpp>
+#include <kernels/spgemm/host_shifted.hpp>
 #include <kernels/spgemm/spgemm.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/host_vector.hpp>
@@ -18,6 +19,9 @@ namespace {
 
 using spgemm::ColumnBits;
 using spgemm::ColumnTable;
+using spgemm::HostAccumulator;
+using spgemm::row_weight;
+using spgemm::RowsOfProduct;
 
 int thread_of_team()
 {
@@ -28,62 +32,42 @@ int thread_of_team()
 #endif
 }
 
-/// In what the columns of a row are found, and in what its products are added up.
-struct WindowRows {
-    std::int64_t bits = std::int64_t{1} << 21;  ///< widest row whose columns are found in bits: they stay in the cache
-    std::int64_t sums = 131072;                 ///< widest row whose sums stand in a dense window
-    std::int64_t columns_per_product = 256;     ///< wider ones do where so few columns come to a product
-};
-constexpr WindowRows window_rows{};
 /// Ranges of rows a thread: enough for them to end together.
 constexpr std::int64_t blocks_per_thread = 64;
-/// What a row costs besides its products, in products.
-constexpr std::int64_t row_weight = 8;
-/// Products and rows (row_weight each) below which a team of threads takes longer to start than it saves.
-constexpr std::int64_t least_shared = 8192;
-
-/// First and last column of a row; first > last if it is empty.
-struct Span {
-    static constexpr std::int32_t no_first = std::numeric_limits<std::int32_t>::max();
-    static constexpr std::int32_t no_last = -1;
-
-    std::int32_t first;
-    std::int32_t last;
-    std::int64_t columns() const { return first > last ? 0 : std::int64_t{last} - first + 1; }
-};
-
-enum class Accumulator { automatic, window, hash };
+/// Nonzeros, or products, and rows (row_weight each) below which a team of threads takes longer to wake than it saves.
+constexpr std::int64_t least_examined = 400'000;
+constexpr std::int64_t least_multiplied = 131'072;
 
 /// The columns of C are found once, in prepare(), and kept until fill() has written them; the values are added up where
 /// their columns are known.
 template <class T>
 class OpenMp final : public SpgemmOperator<T> {
 public:
-    OpenMp(const CsrShard<T>& a, const CsrShard<T>& b, Accumulator accumulator, std::int64_t workspace_limit,
+    OpenMp(const CsrShard<T>& a, const CsrShard<T>& b, HostAccumulator accumulator, std::int64_t workspace_limit,
            const Context& context)
         : a_(a),
           b_(b),
-          accumulator_(accumulator),
           keep_(workspace_limit == 0),
-          threads_(a.nnz + row_weight * a.rows + b.nnz < least_shared ? 1 : std::max(context.threads, 1)),
+          threads_(std::max(context.threads, 1)),
           row_ptr_(*context.memory, static_cast<std::size_t>(a.rows) + 1),
-          products_of_(static_cast<std::size_t>(a.rows)),
-          span_of_(static_cast<std::size_t>(a.rows))
+          rows_(a, accumulator, a.nnz + b.nnz + row_weight * (a.rows + b.rows) < least_examined ? 1 : threads_,
+                *context.memory)
     {
-        examine_rows();
-        cut();
+        rows_.examine(b, *context.memory);
+        if (rows_.products() + row_weight * a.rows < least_multiplied) {
+            threads_ = 1;
+        }
+        cut(*context.memory);
         make_scratch(workspace_limit);
         find_structure();
     }
 
     std::int64_t nnz() const override { return row_ptr_.data()[a_.rows]; }
-    std::int64_t products() const override { return products_; }
+    std::int64_t products() const override { return rows_.products(); }
     const std::int64_t* row_ptr() const override { return row_ptr_.data(); }
     std::int64_t workspace_bytes() const override
     {
-        std::int64_t bytes =
-            static_cast<std::int64_t>(row_ptr_.size() * sizeof(std::int64_t) +
-                                      products_of_.size() * sizeof(std::int64_t) + span_of_.size() * sizeof(Span));
+        std::int64_t bytes = static_cast<std::int64_t>(row_ptr_.size() * sizeof(std::int64_t)) + rows_.bytes();
         for (const Scratch& scratch : scratch_) {
             bytes += scratch.bytes();
         }
@@ -98,13 +82,16 @@ public:
                 std::copy_n(columns_.data() + block.columns, row_ptr_.data()[block.end] - row_ptr_.data()[block.first],
                             col_idx + row_ptr_.data()[block.first]);
             } else {
-                for (std::int64_t row = block.first; row < block.end; ++row) {
-                    find_columns(row, scratch, a_ptr, b_ptr, col_idx + row_ptr_.data()[row]);
+                for (std::int64_t row = block.first; row < block.end;) {
+                    std::int32_t* const out = col_idx + row_ptr_.data()[row];
+                    const std::int64_t alike = rows_.shifted_from(row, block.end);
+                    spgemm::repeat_columns(out, find_columns(row, scratch, a_ptr, b_ptr, out), alike);
+                    row += alike;
                 }
             }
             add_up_block(block, scratch, alpha, a_ptr, b_ptr, a_values, b_values, col_idx, values);
         });
-        columns_ = {};
+        columns_.reset();
         keep_ = false;
     }
 
@@ -136,97 +123,32 @@ private:
         std::int64_t first = 0;
         std::int64_t end = 0;
         std::int64_t columns = 0;
+        std::int64_t entries = 0;  ///< of C
     };
 
-    bool finds_in_bits(std::int64_t row) const { return takes_window(row, window_rows.bits); }
-    bool adds_in_window(std::int64_t row) const { return takes_window(row, window_rows.sums); }
-    bool takes_window(std::int64_t row, std::int64_t widest) const
-    {
-        if (accumulator_ != Accumulator::automatic) {
-            return accumulator_ == Accumulator::window;
-        }
-        const auto r = static_cast<std::size_t>(row);
-        const std::int64_t columns = span_of_[r].columns();
-        return columns <= widest || columns / window_rows.columns_per_product <= products_of_[r];
-    }
-
-    /// Most entries that the row can have.
-    std::int64_t bound(std::int64_t row) const
-    {
-        return std::min(products_of_[static_cast<std::size_t>(row)], span_of_[static_cast<std::size_t>(row)].columns());
-    }
-    int table_bits(std::int64_t row) const
-    {
-        return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(2 * bound(row))));
-    }
-
-    /// Products and first and last column of each row of C.
-    void examine_rows()
-    {
-        HostVector<Span> of_b(static_cast<std::size_t>(b_.rows));
-        b_.row_ptr.visit([&](const auto* b_ptr) {
-#pragma omp parallel for num_threads(threads_) schedule(dynamic, 512)
-            for (std::int64_t row = 0; row < b_.rows; ++row) {
-                std::int32_t first = Span::no_first;
-                std::int32_t last = Span::no_last;
-                for (std::int64_t i = b_ptr[row]; i < b_ptr[row + 1]; ++i) {
-                    first = std::min(first, b_.col_idx[i]);
-                    last = std::max(last, b_.col_idx[i]);
-                }
-                of_b[static_cast<std::size_t>(row)] = {first, last};
-            }
-            a_.row_ptr.visit([&](const auto* a_ptr) {
-                std::int64_t all = 0;
-#pragma omp parallel for num_threads(threads_) schedule(dynamic, 512) reduction(+ : all)
-                for (std::int64_t row = 0; row < a_.rows; ++row) {
-                    Span span{Span::no_first, Span::no_last};
-                    std::int64_t products = 0;
-                    for (std::int64_t i = a_ptr[row]; i < a_ptr[row + 1]; ++i) {
-                        const std::int64_t k = a_.col_idx[i];
-                        const Span& other = of_b[static_cast<std::size_t>(k)];
-                        span.first = std::min(span.first, other.first);
-                        span.last = std::max(span.last, other.last);
-                        products += std::int64_t{b_ptr[k + 1]} - b_ptr[k];
-                    }
-                    span_of_[static_cast<std::size_t>(row)] = span;
-                    products_of_[static_cast<std::size_t>(row)] = products;
-                    all += products;
-                }
-                products_ = all;
-            });
-        });
-    }
-
     /// Ranges of rows with equal products.
-    void cut()
+    void cut(Memory& memory)
     {
-        const std::int64_t total = products_ + row_weight * a_.rows;
-        const std::int64_t blocks =
-            std::clamp<std::int64_t>(threads_ * blocks_per_thread, 1, std::max<std::int64_t>(a_.rows, 1));
-        std::int64_t first = 0;
+        const std::int64_t total = rows_.products() + row_weight * a_.rows;
+        const std::int64_t blocks = threads_ == 1 ? 1 : threads_ * blocks_per_thread;
+        Block block;
         std::int64_t sum = 0;
         std::int64_t columns = 0;
-        std::int64_t columns_before = 0;
-        const auto add_block = [&](std::int64_t end) {
-            blocks_.push_back({first, end, columns_before});
-            first = end;
-            sum = 0;
-            columns_before = columns;
-        };
-        for (std::int64_t row = 0; row < a_.rows; ++row) {
-            sum += products_of_[static_cast<std::size_t>(row)] + row_weight;
-            columns += bound(row);
-            if (sum >= total / blocks + 1) {
-                add_block(row + 1);
+        rows_.for_each_chunk([&](std::int64_t end, const typename RowsOfProduct<T>::Chunk& chunk) {
+            sum += chunk.weight;
+            columns += chunk.columns;
+            block.end = end;
+            if (sum >= total / blocks + 1 || end == a_.rows) {
+                blocks_.push_back(block);
+                block = {end, end, columns, 0};
+                sum = 0;
             }
-        }
-        if (first < a_.rows) {
-            add_block(a_.rows);
-        }
+        });
         if (keep_) {
             try {
-                columns_.resize(static_cast<std::size_t>(columns));  // pages that nothing is written to take no memory
-            } catch (const std::bad_alloc&) {
+                // Pages that nothing is written to take no memory.
+                columns_ = DeviceArray<std::int32_t>(memory, static_cast<std::size_t>(columns));
+            } catch (const Error&) {
                 keep_ = false;
             }
         }
@@ -234,31 +156,14 @@ private:
 
     void make_scratch(std::int64_t workspace_limit)
     {
-        std::int64_t entries = 0;
-        std::int64_t in_bits = 0;
-        std::int64_t window = 0;
-        int table = -1;
-        int table_of_sums = -1;
-        for (std::int64_t row = 0; row < a_.rows; ++row) {
-            const std::int64_t columns = span_of_[static_cast<std::size_t>(row)].columns();
-            entries = std::max(entries, bound(row));
-            if (finds_in_bits(row)) {
-                in_bits = std::max(in_bits, columns);
-            } else {
-                table = std::max(table, table_bits(row));
-            }
-            if (adds_in_window(row)) {
-                window = std::max(window, columns);
-            } else {
-                table_of_sums = std::max(table_of_sums, table_bits(row));
-            }
-        }
-        table = std::max(table, table_of_sums);
+        const auto& largest = rows_.largest();
+        const int table = std::max(largest.table, largest.table_of_sums);
         const std::int64_t slots = table < 0 ? 0 : std::int64_t{1} << table;
-        const std::int64_t sums = std::max(window, table_of_sums < 0 ? 0 : std::int64_t{1} << table_of_sums);
+        const std::int64_t sums = std::max(
+            largest.window, largest.table_of_sums < 0 ? 0 : std::int64_t{1} << largest.table_of_sums);
         const std::int64_t bytes =
-            workspace_bytes() +
-            threads_ * (entries * 4 + sums * static_cast<std::int64_t>(sizeof(T)) + (in_bits / 62 + 3) * 8 + slots * 4);
+            workspace_bytes() + threads_ * (largest.entries * 4 + sums * static_cast<std::int64_t>(sizeof(T)) +
+                                            (largest.in_bits / 62 + 3) * 8 + slots * 4);
         if (workspace_limit > 0 && bytes > workspace_limit) {
             throw Error(
                 ErrorCode::out_of_memory,
@@ -267,9 +172,9 @@ private:
         }
         scratch_.resize(static_cast<std::size_t>(threads_));
         for (Scratch& scratch : scratch_) {
-            scratch.found.resize(static_cast<std::size_t>(entries));
+            scratch.found.resize(static_cast<std::size_t>(largest.entries));
             scratch.sums.resize(static_cast<std::size_t>(sums));
-            scratch.bits.reserve(in_bits);
+            scratch.bits.reserve(largest.in_bits);
             scratch.table.reserve(table);
         }
     }
@@ -277,18 +182,37 @@ private:
     void find_structure()
     {
         std::int64_t* const row_ptr = row_ptr_.data();
-        for_each_block([&](const Block& block, Scratch& scratch, const auto* a_ptr, const auto* b_ptr) {
+        for_each_block([&](Block& block, Scratch& scratch, const auto* a_ptr, const auto* b_ptr) {
             std::int32_t* out = keep_ ? columns_.data() + block.columns : scratch.found.data();
-            for (std::int64_t row = block.first; row < block.end; ++row) {
+            std::int64_t entries = 0;
+            for (std::int64_t row = block.first; row < block.end;) {
+                const std::int64_t alike = rows_.shifted_from(row, block.end);
                 const std::int64_t count = find_columns(row, scratch, a_ptr, b_ptr, out);
-                row_ptr[row + 1] = count;
-                out += keep_ ? count : 0;
+                if (keep_) {
+                    spgemm::repeat_columns(out, count, alike);
+                    out += count * alike;
+                }
+                for (const std::int64_t end = row + alike; row < end; ++row) {
+                    entries += count;
+                    row_ptr[row + 1] = entries;
+                }
             }
+            block.entries = entries;
         });
         row_ptr[0] = 0;
-        for (std::int64_t row = 0; row < a_.rows; ++row) {
-            row_ptr[row + 1] += row_ptr[row];
+        std::int64_t before = 0;
+        for (Block& block : blocks_) {
+            const std::int64_t entries = block.entries;
+            block.entries = before;
+            before += entries;
         }
+        for_each_block([&](const Block& block, const Scratch&, const auto*, const auto*) {
+            if (block.entries > 0) {
+                for (std::int64_t row = block.first; row < block.end; ++row) {
+                    row_ptr[row + 1] += block.entries;
+                }
+            }
+        });
     }
 
     /// Writes the columns of a row of C to out, which has room for bound(row), in rising order; how many.
@@ -296,7 +220,7 @@ private:
     std::int64_t find_columns(std::int64_t row, Scratch& scratch, const AIndex* a_ptr, const BIndex* b_ptr,
                               std::int32_t* out) const
     {
-        const Span span = span_of_[static_cast<std::size_t>(row)];
+        const spgemm::Span span = rows_.span(row);
         const auto for_each_column = [&](const auto& f) {
             for (std::int64_t i = a_ptr[row]; i < a_ptr[row + 1]; ++i) {
                 const std::int64_t k = a_.col_idx[i];
@@ -306,21 +230,21 @@ private:
                 }
             }
         };
-        if (products_of_[static_cast<std::size_t>(row)] == 0) {
+        if (rows_.products(row) == 0) {
             return 0;
         }
         std::int64_t count = 0;
-        if (accumulator_ != Accumulator::hash && span.columns() <= ColumnBits::bits) {
+        if (rows_.accumulator() != HostAccumulator::hash && span.columns() <= ColumnBits::bits) {
             std::uint64_t word = 0;
             for_each_column([&](std::int32_t column) { word |= std::uint64_t{1} << (column - span.first); });
             for (; word != 0; word &= word - 1) {
                 out[count++] = span.first + std::countr_zero(word);
             }
-        } else if (finds_in_bits(row)) {
+        } else if (rows_.finds_in_bits(row)) {
             for_each_column([&](std::int32_t column) { scratch.bits.add(std::int64_t{column} - span.first); });
             count = scratch.bits.take(span.first, span.columns(), out) - out;
         } else {
-            scratch.table.open(table_bits(row));
+            scratch.table.open(rows_.table_bits(row));
             for_each_column([&](std::int32_t column) {
                 std::uint64_t place = 0;
                 if (scratch.table.add(column, place)) {
@@ -344,8 +268,15 @@ private:
             if (begin == end) {
                 continue;
             }
-            if (adds_in_window(row)) {
-                const std::int32_t first = span_of_[static_cast<std::size_t>(row)].first;
+            if (const std::int64_t alike = rows_.shifted_from(row, block.end); alike > spgemm::fewest_shifted) {
+                spgemm::add_up_shifted(spgemm::ShiftedRows<T, AIndex, BIndex>{a_ptr, b_ptr, a_.col_idx, b_.col_idx,
+                                                                              a_values, b_values},
+                                       row, alike, alpha, col_idx + begin, end - begin, values + begin);
+                row += alike - 1;
+                continue;
+            }
+            if (rows_.adds_in_window(row)) {
+                const std::int32_t first = rows_.span(row).first;
                 for (std::int64_t i = begin; i < end; ++i) {
                     sums[col_idx[i] - first] = T{0};
                 }
@@ -357,7 +288,7 @@ private:
                 continue;
             }
             ColumnTable& table = scratch.table;
-            table.open(table_bits(row));
+            table.open(rows_.table_bits(row));
             for (std::int64_t i = begin; i < end; ++i) {
                 std::uint64_t place = 0;
                 table.add(col_idx[i], place);
@@ -394,6 +325,12 @@ private:
         a_.row_ptr.visit([&](const auto* a_ptr) {
             b_.row_ptr.visit([&](const auto* b_ptr) {
                 const auto blocks = static_cast<std::int64_t>(blocks_.size());
+                if (threads_ == 1) {
+                    for (Block& block : blocks_) {
+                        f(block, scratch_[0], a_ptr, b_ptr);
+                    }
+                    return;
+                }
 #pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)
                 for (std::int64_t block = 0; block < blocks; ++block) {
                     f(blocks_[static_cast<std::size_t>(block)], scratch_[static_cast<std::size_t>(thread_of_team())],
@@ -405,15 +342,12 @@ private:
 
     CsrShard<T> a_;
     CsrShard<T> b_;
-    Accumulator accumulator_;
     bool keep_;  ///< the columns of C, between prepare() and fill()
     int threads_;
     DeviceArray<std::int64_t> row_ptr_;
-    HostVector<std::int64_t> products_of_;
-    HostVector<Span> span_of_;
-    std::int64_t products_ = 0;
+    RowsOfProduct<T> rows_;
     std::vector<Block> blocks_;
-    HostVector<std::int32_t> columns_;  ///< of C, block by block, while keep_
+    DeviceArray<std::int32_t> columns_;  ///< of C, block by block, while keep_
     std::vector<Scratch> scratch_;      ///< one a thread
 };
 
@@ -423,11 +357,11 @@ template <class T>
 std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_openmp(const CsrShard<T>& a, const CsrShard<T>& b,
                                                          const SpgemmOptions& options, const Context& context)
 {
-    Accumulator accumulator = Accumulator::automatic;
+    HostAccumulator accumulator = HostAccumulator::automatic;
     if (options.accumulator == "window") {
-        accumulator = Accumulator::window;
+        accumulator = HostAccumulator::window;
     } else if (options.accumulator == "hash") {
-        accumulator = Accumulator::hash;
+        accumulator = HostAccumulator::hash;
     } else if (options.accumulator != "auto") {
         throw Error(ErrorCode::usage,
                     fmt::format("SpGEMM kernel \"spgemm-openmp\" has no accumulator \"{}\", only auto, window, hash",

@@ -12,6 +12,7 @@
 #include <numa/binding.hpp>
 
 #include "core/log.hpp"
+#include "runtime/engine/host/host_pool.hpp"
 #include "runtime/engine/parallel_copy.hpp"
 
 namespace rmsp::engine {
@@ -61,15 +62,23 @@ void* allocate_for(const DeviceInfo& info, std::size_t bytes)
     }
 }
 
-/// The device's own memory: host devices do everything at once, so there is no order to keep.
-class HostPool final : public kernels::Memory {
+/// The device's own memory, with errors that name the device.
+class NamedPool final : public kernels::Memory {
 public:
-    explicit HostPool(const DeviceInfo& info) : info_(info) {}
-    void* allocate(std::size_t bytes) override { return allocate_for(info_, bytes); }
-    void deallocate(void* p, std::size_t bytes) noexcept override { numa::free_on_node(p, bytes); }
+    explicit NamedPool(const DeviceInfo& info) : info_(info), pool_(info.numa_node) {}
+    void* allocate(std::size_t bytes) override
+    {
+        try {
+            return pool_.allocate(bytes);
+        } catch (const Error& e) {
+            throw Error(e.code(), fmt::format("{}: {}", label_of(info_), e.what()));
+        }
+    }
+    void deallocate(void* p, std::size_t bytes) noexcept override { pool_.deallocate(p, bytes); }
 
 private:
     const DeviceInfo& info_;
+    HostPool pool_;
 };
 
 class HostDevice final : public Device {
@@ -112,7 +121,7 @@ protected:
     void give_back(void* p, std::size_t bytes) noexcept override { numa::free_on_node(p, bytes); }
     std::unique_ptr<kernels::Memory> make_uncounted_pool(Stream&) override
     {
-        return std::make_unique<HostPool>(info());
+        return std::make_unique<NamedPool>(info());
     }
 
 private:
