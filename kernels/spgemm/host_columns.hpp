@@ -4,7 +4,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
+#include <kernels/spmv/common/wide.hpp>
 #include <rmsp/host_vector.hpp>
 
 /// Sets of columns in the memory of one thread of the host, which are empty between rows.
@@ -45,6 +47,78 @@ public:
         }
     }
 
+    /// Adds without a branch, and to the lowest level alone: 1 if the place is new.
+    std::int64_t insert(std::int64_t place)
+    {
+        std::uint64_t& word = levels_[0][static_cast<std::size_t>(place / bits)];
+        const std::uint64_t before = word;
+        word |= std::uint64_t{1} << (place % bits);
+        return static_cast<std::int64_t>(before != word);
+    }
+    /// Adds the places [place, place + n) to the lowest level alone; n > 0.
+    void insert_run(std::int64_t place, std::int64_t n)
+    {
+        const std::int64_t end = place + n;
+        std::uint64_t* const words = levels_[0].data();
+        const std::int64_t last = (end - 1) / bits;
+        const std::uint64_t from = ~std::uint64_t{0} << (place % bits);
+        const std::uint64_t to = ~std::uint64_t{0} >> (bits - 1 - (end - 1) % bits);
+        std::int64_t word = place / bits;
+        if (word == last) {
+            words[word] |= from & to;
+            return;
+        }
+        for (words[word++] |= from; word < last; ++word) {
+            words[word] = ~std::uint64_t{0};
+        }
+        words[last] |= to;
+    }
+    /// Adds n columns, the places plus first, to the lowest level alone; neighbours in a word at once. n > 0.
+    void insert_collected(const std::int32_t* columns, std::int64_t n, std::int32_t first)
+    {
+        std::uint64_t* const words = levels_[0].data();
+        std::int64_t word = (std::int64_t{columns[0]} - first) / bits;
+        std::uint64_t collected = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::int64_t place = std::int64_t{columns[i]} - first;
+            if (place / bits != word) {
+                words[word] |= collected;
+                word = place / bits;
+                collected = 0;
+            }
+            collected |= std::uint64_t{1} << (place % bits);
+        }
+        words[word] |= collected;
+    }
+    /// take() of a set whose places are in the lowest level alone, a word after the other.
+    std::int32_t* take_lowest(std::int32_t first, std::int64_t columns, std::int32_t* out)
+    {
+        std::uint64_t* const words = levels_[0].data();
+        for (std::int64_t at = 0; at < (columns + bits - 1) / bits; ++at) {
+            for (std::uint64_t left = words[at]; left != 0; left &= left - 1) {
+                *out++ = static_cast<std::int32_t>(first + bits * at + std::countr_zero(left));
+            }
+            words[at] = 0;
+        }
+        return out;
+    }
+    /// Adds what insert() added, n places plus first, to the upper levels as well: take() finds them.
+    void add_to_levels(const std::int32_t* columns, std::int64_t n, std::int32_t first)
+    {
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::int64_t low = (std::int64_t{columns[i]} - first) / bits;
+            levels_[1][static_cast<std::size_t>(low / bits)] |= std::uint64_t{1} << (low % bits);
+            levels_[2][static_cast<std::size_t>(low / bits / bits)] |= std::uint64_t{1} << (low / bits % bits);
+        }
+    }
+    /// Empties the set of what insert() added, n places plus first.
+    void remove(const std::int32_t* columns, std::int64_t n, std::int32_t first)
+    {
+        for (std::int64_t i = 0; i < n; ++i) {
+            levels_[0][static_cast<std::size_t>((std::int64_t{columns[i]} - first) / bits)] = 0;
+        }
+    }
+
     /// Writes first + place for each place in rising order and empties the set, of which every place is below
     /// `columns`; the end of what was written.
     std::int32_t* take(std::int32_t first, std::int64_t columns, std::int32_t* out)
@@ -81,6 +155,40 @@ private:
 
     HostVector<std::uint64_t> levels_[3];
 };
+
+/// Columns that sort_columns() reads behind those that it sorts, at most.
+inline constexpr std::int64_t sorted_lanes = 8;
+
+/// Writes n different columns to out in rising order: each to the place that so many others are less than it, without a
+/// branch on a column. Time goes with n^2, 8 comparisons at a time. Up to sorted_lanes columns behind are read.
+inline void sort_columns(const std::int32_t* columns, std::int64_t n, std::int32_t* out)
+{
+    using Lanes __attribute__((vector_size(sorted_lanes * sizeof(std::int32_t)))) = std::int32_t;
+    for (std::int64_t i = 0; i < n; i += sorted_lanes) {
+        Lanes these;
+        std::memcpy(&these, columns + i, sizeof these);
+        Lanes less{};
+        for (std::int64_t j = 0; j < n; ++j) {
+            less -= columns[j] < these;  // true is -1
+        }
+        std::int32_t places[sorted_lanes];
+        std::memcpy(places, &less, sizeof less);
+        for (std::int64_t k = 0; k < std::min(sorted_lanes, n - i); ++k) {
+            out[places[k]] = columns[i + k];
+        }
+    }
+}
+#if RMSP_WIDE_BODIES
+RMSP_WIDE_BODY inline void sort_columns_wide(const std::int32_t* columns, std::int64_t n, std::int32_t* out)
+{
+    sort_columns(columns, n, out);
+}
+#else
+inline void sort_columns_wide(const std::int32_t* columns, std::int64_t n, std::int32_t* out)
+{
+    sort_columns(columns, n, out);
+}
+#endif
 
 /// Open addressing with linear probing in 2^bits slots, at most half of them used.
 class ColumnTable {

@@ -19,7 +19,7 @@ struct WindowRows {
 };
 inline constexpr WindowRows window_rows{};
 /// What a row costs besides its products, in products.
-inline constexpr std::int64_t row_weight = 8;
+inline constexpr std::int64_t row_weight = 4;
 
 /// First and last column of a row; first > last if it is empty.
 struct Span {
@@ -29,31 +29,44 @@ struct Span {
     std::int32_t first;
     std::int32_t last;
     std::int64_t columns() const { return first > last ? 0 : std::int64_t{last} - first + 1; }
-    /// The same, a column further.
-    Span next() const { return first > last ? *this : Span{first + 1, last + 1}; }
 };
 
 enum class HostAccumulator { automatic, window, hash };
 
-/// Whether a row has as many entries as the one before, each a column further.
-template <class Index>
-bool is_shifted(const Index* ptr, const std::int32_t* columns, std::int64_t row)
+/// The first row behind `row`, or end, that does not have as many entries as the row before, each a column further, or
+/// has one for which holds(column) does not hold.
+template <class Index, class Holds>
+std::int64_t end_of_shifted(const Index* ptr, const std::int32_t* columns, std::int64_t row, std::int64_t end,
+                            const Holds& holds)
 {
     const std::int64_t n = ptr[row + 1] - ptr[row];
-    if (row == 0 || n != ptr[row] - ptr[row - 1]) {
-        return false;
-    }
-    const std::int32_t* const these = columns + ptr[row];
-    for (std::int64_t i = 0; i < n; ++i) {
-        if (these[i] != these[i - n] + 1) {
-            return false;
+    const std::int32_t* before = columns + ptr[row];
+    for (++row; row < end && ptr[row + 1] - ptr[row] == n; ++row) {
+        const std::int32_t* const these = before + n;
+        bool shifted = true;
+        for (std::int64_t i = 0; i < n && shifted; ++i) {
+            shifted = these[i] == before[i] + 1 && holds(these[i]);
         }
+        if (!shifted) {
+            break;
+        }
+        before = these;
     }
-    return true;
+    return row;
+}
+
+/// Whether a row has the columns of the one before.
+template <class Index>
+bool is_same(const Index* ptr, const std::int32_t* columns, std::int64_t row)
+{
+    const std::int64_t n = ptr[row + 1] - ptr[row];
+    const std::int32_t* const these = columns + ptr[row];
+    return row > 0 && n == ptr[row] - ptr[row - 1] && std::equal(these, these + n, these - n);
 }
 
 /// What is known of the rows of C = A B before their columns are: products, first and last column, and which are
-/// *shifted*: their rows of A and B are those of the row of C before, a column further, hence so are their columns.
+/// *shifted*: their rows of A and B are those of the row of C before, a column further, hence so are their columns;
+/// which are the *same* as the row before, as their rows of A are; and of which all rows of B are *runs* of columns.
 template <class T>
 class RowsOfProduct {
 public:
@@ -87,7 +100,7 @@ public:
           chunk_rows_(std::clamp<std::int64_t>(a.rows / 512, 1, most_chunk_rows)),
           products_of_(memory, static_cast<std::size_t>(a.rows)),
           span_of_(memory, static_cast<std::size_t>(a.rows)),
-          shifted_(memory, static_cast<std::size_t>(a.rows)),
+          kinds_(memory, static_cast<std::size_t>(a.rows)),
           chunks_(static_cast<std::size_t>((a.rows + chunk_rows_ - 1) / chunk_rows_))
     {
     }
@@ -95,7 +108,7 @@ public:
     void examine(const CsrShard<T>& b, Memory& memory)
     {
         const DeviceArray<Span> of_b(memory, static_cast<std::size_t>(b.rows));
-        const DeviceArray<std::uint8_t> shifted_b(memory, static_cast<std::size_t>(b.rows));
+        const DeviceArray<std::uint8_t> kinds_b(memory, static_cast<std::size_t>(b.rows));
         const std::int64_t chunks_of_b = (b.rows + most_chunk_rows - 1) / most_chunk_rows;
         const auto chunks = static_cast<std::int64_t>(chunks_.size());
         a_.row_ptr.visit([&](const auto* a_ptr) {
@@ -107,14 +120,14 @@ public:
                     for (std::int64_t chunk = 0; chunk < chunks_of_b; ++chunk) {
                         const std::int64_t first = chunk * most_chunk_rows;
                         examine_b(b_ptr, b.col_idx, first, std::min(first + most_chunk_rows, b.rows), of_b.data(),
-                                  shifted_b.data());
+                                  kinds_b.data());
                     }
                     Largest largest;
 #pragma omp for schedule(dynamic, 1) nowait
                     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
                         const std::int64_t first = chunk * chunk_rows_;
                         all += examine_a(a_ptr, b_ptr, first, std::min(first + chunk_rows_, a_.rows), of_b.data(),
-                                         shifted_b.data(), chunks_[static_cast<std::size_t>(chunk)], largest);
+                                         kinds_b.data(), chunks_[static_cast<std::size_t>(chunk)], largest);
                     }
 #pragma omp critical(rmsp_spgemm_largest)
                     largest_.take(largest);
@@ -139,13 +152,18 @@ public:
     /// The row, and how many behind it, before end, are shifted.
     std::int64_t shifted_from(std::int64_t row, std::int64_t end) const
     {
-        const std::uint8_t* const shifted = shifted_.data();
+        const std::uint8_t* const kinds = kinds_.data();
         std::int64_t behind = row + 1;
-        while (behind < end && shifted[behind] != 0) {
+        while (behind < end && (kinds[behind] & of_shifted) != 0) {
             ++behind;
         }
         return behind - row;
     }
+
+    /// Whether the row has the columns of the row before.
+    bool same(std::int64_t row) const { return (kinds_.data()[row] & of_same) != 0; }
+    /// Whether the row's products come in runs of neighbouring columns, one an entry of A.
+    bool in_runs(std::int64_t row) const { return (kinds_.data()[row] & of_runs) != 0; }
 
     /// Calls f(row behind it, chunk) for each chunk of rows.
     template <class F>
@@ -169,6 +187,9 @@ public:
 
 private:
     static constexpr std::int64_t most_chunk_rows = 512;
+    static constexpr std::uint8_t of_shifted = 1;
+    static constexpr std::uint8_t of_same = 2;
+    static constexpr std::uint8_t of_runs = 4;
 
     bool takes_window(std::int64_t row, std::int64_t widest) const
     {
@@ -179,62 +200,84 @@ private:
         return columns <= widest || columns / window_rows.columns_per_product <= products(row);
     }
 
+    /// The spans of rows (row, end), each shifted from the one before.
+    static void shift_spans(Span* spans, std::int64_t row, std::int64_t end)
+    {
+        const Span span = spans[row];
+        const std::int32_t by = span.first > span.last ? 0 : 1;
+        for (std::int64_t i = 1; i < end - row; ++i) {
+            spans[row + i] = {span.first + static_cast<std::int32_t>(i) * by,
+                              span.last + static_cast<std::int32_t>(i) * by};
+        }
+    }
+
     template <class Index>
     static void examine_b(const Index* ptr, const std::int32_t* columns, std::int64_t first_row, std::int64_t end,
-                          Span* of_b, std::uint8_t* shifted)
+                          Span* of_b, std::uint8_t* kinds)
     {
-        for (std::int64_t row = first_row; row < end; ++row) {
-            const bool is = is_shifted(ptr, columns, row);
-            shifted[row] = is ? 1 : 0;
-            if (is && row > first_row) {
-                of_b[row] = of_b[row - 1].next();
-                continue;
-            }
+        for (std::int64_t row = first_row; row < end;) {
             Span span{Span::no_first, Span::no_last};
+            bool rising = true;
             for (std::int64_t i = ptr[row]; i < ptr[row + 1]; ++i) {
+                rising = rising && columns[i] > span.last;
                 span.first = std::min(span.first, columns[i]);
                 span.last = std::max(span.last, columns[i]);
             }
+            const bool runs = rising && span.columns() == std::int64_t{ptr[row + 1]} - ptr[row];
+            const auto kind = static_cast<std::uint8_t>(runs ? of_runs : 0);
+            const std::int64_t behind = end_of_shifted(ptr, columns, row, end, [](std::int32_t) { return true; });
+            const bool first_shifted =
+                row > 0 && row == first_row &&
+                end_of_shifted(ptr, columns, row - 1, row + 1, [](std::int32_t) { return true; }) > row;
             of_b[row] = span;
+            shift_spans(of_b, row, behind);
+            kinds[row] = first_shifted ? kind | of_shifted : kind;
+            std::fill(kinds + row + 1, kinds + behind, static_cast<std::uint8_t>(kind | of_shifted));
+            row = behind;
         }
     }
 
     /// Rows [first_row, end) of A; their products.
     template <class AIndex, class BIndex>
     std::int64_t examine_a(const AIndex* a_ptr, const BIndex* b_ptr, std::int64_t first_row, std::int64_t end,
-                           const Span* of_b, const std::uint8_t* shifted_b, Chunk& chunk, Largest& largest)
+                           const Span* of_b, const std::uint8_t* kinds_b, Chunk& chunk, Largest& largest)
     {
         const std::int32_t* const columns = a_.col_idx;
         std::int64_t all = 0;
-        std::int64_t products = 0;  // of the last row
-        for (std::int64_t row = first_row; row < end; ++row) {
-            std::uint8_t shifted = is_shifted(a_ptr, columns, row) ? 1 : 0;
-            if (shifted != 0) {
-                for (std::int64_t i = a_ptr[row]; i < a_ptr[row + 1]; ++i) {
-                    shifted &= shifted_b[columns[i]];
-                }
-            }
-            shifted_.data()[row] = shifted;
-            if (shifted != 0 && row > first_row) {
-                span_of_.data()[row] = span_of_.data()[row - 1].next();
-                products_of_.data()[row] = products_of_.data()[row - 1];
+        std::int64_t products_before = 0;  // of the last row
+        for (std::int64_t row = first_row; row < end;) {
+            Span span{Span::no_first, Span::no_last};
+            std::uint8_t kind = of_runs;
+            std::int64_t products = 0;
+            if (row > first_row && is_same(a_ptr, columns, row)) {
+                span = span_of_.data()[row - 1];
+                products = products_before;
+                kind = static_cast<std::uint8_t>((kinds_.data()[row - 1] & of_runs) | of_same);
             } else {
-                Span span{Span::no_first, Span::no_last};
-                products = 0;
                 for (std::int64_t i = a_ptr[row]; i < a_ptr[row + 1]; ++i) {
                     const std::int64_t k = columns[i];
                     span.first = std::min(span.first, of_b[k].first);
                     span.last = std::max(span.last, of_b[k].last);
                     products += std::int64_t{b_ptr[k + 1]} - b_ptr[k];
+                    kind &= kinds_b[k];
                 }
-                span_of_.data()[row] = span;
-                // A row has fewer entries than that, hence more of them are never asked for.
-                products_of_.data()[row] = static_cast<std::int32_t>(
-                    std::min<std::int64_t>(products, std::numeric_limits<std::int32_t>::max()));
-                enlarge(row, largest);
             }
-            all += products;
-            chunk.columns += bound(row);
+            const std::int64_t behind = end_of_shifted(
+                a_ptr, columns, row, end, [&](std::int32_t column) { return (kinds_b[column] & of_shifted) != 0; });
+            // A row has fewer entries than that, hence more of them are never asked for.
+            const auto stored =
+                static_cast<std::int32_t>(std::min<std::int64_t>(products, std::numeric_limits<std::int32_t>::max()));
+            span_of_.data()[row] = span;
+            shift_spans(span_of_.data(), row, behind);
+            std::fill(products_of_.data() + row, products_of_.data() + behind, stored);
+            kinds_.data()[row] = kind;
+            std::fill(kinds_.data() + row + 1, kinds_.data() + behind,
+                      static_cast<std::uint8_t>((kind & of_runs) | of_shifted));
+            enlarge(row, largest);
+            products_before = products;
+            all += products * (behind - row);
+            chunk.columns += bound(row) * (behind - row);
+            row = behind;
         }
         chunk.weight = all + row_weight * (end - first_row);
         return all;
@@ -263,7 +306,7 @@ private:
     std::int64_t products_ = 0;
     DeviceArray<std::int32_t> products_of_;
     DeviceArray<Span> span_of_;
-    DeviceArray<std::uint8_t> shifted_;
+    DeviceArray<std::uint8_t> kinds_;
     std::vector<Chunk> chunks_;
     Largest largest_;
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-/// Rows of C = A B that are shifted (RowsOfProduct): most of them where A and B are stencils, bands or diagonals, however
-/// they are numbered as long as neighbours of neighbours are neighbours.
+/// Rows of C = A B that are shifted (RowsOfProduct): most of them where A and B are stencils, bands or diagonals,
+/// however they are numbered as long as neighbours of neighbours are neighbours.
 namespace rmsp::kernels::spgemm {
 
 /// So many rows behind one are worth that its products are looked for in its columns.

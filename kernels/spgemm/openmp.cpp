@@ -36,7 +36,13 @@ int thread_of_team()
 constexpr std::int64_t blocks_per_thread = 64;
 /// Nonzeros, or products, and rows (row_weight each) below which a team of threads takes longer to wake than it saves.
 constexpr std::int64_t least_examined = 400'000;
-constexpr std::int64_t least_multiplied = 131'072;
+constexpr std::int64_t least_multiplied = 262'144;
+/// Rows of at most so many entries are sorted by comparing all with all, unless so many entries, or more, come to a
+/// word of their bits: then their bits are looked through.
+constexpr std::int64_t most_compared = 128;
+constexpr std::int64_t fewest_in_word = 2;
+/// So many products a word, and those of a row of B are collected before they are added to it.
+constexpr std::int64_t fewest_collected = 4;
 
 /// The columns of C are found once, in prepare(), and kept until fill() has written them; the values are added up where
 /// their columns are known.
@@ -84,8 +90,14 @@ public:
             } else {
                 for (std::int64_t row = block.first; row < block.end;) {
                     std::int32_t* const out = col_idx + row_ptr_.data()[row];
+                    const std::int64_t count = row_ptr_.data()[row + 1] - row_ptr_.data()[row];
                     const std::int64_t alike = rows_.shifted_from(row, block.end);
-                    spgemm::repeat_columns(out, find_columns(row, scratch, a_ptr, b_ptr, out), alike);
+                    if (row > block.first && rows_.same(row)) {
+                        std::copy_n(out - count, count, out);
+                    } else {
+                        find_columns(row, scratch, a_ptr, b_ptr, out);
+                    }
+                    spgemm::repeat_columns(out, count, alike);
                     row += alike;
                 }
             }
@@ -108,13 +120,15 @@ private:
     struct Scratch {
         ColumnBits bits;
         ColumnTable table;
-        HostVector<std::int32_t> found;  ///< columns of one row
-        HostVector<T> sums;              ///< of each column of a window, or of each slot of the table
+        HostVector<std::int32_t> found;     ///< columns of one row
+        HostVector<std::int32_t> unsorted;  ///< likewise, before they are sorted
+        HostVector<T> sums;                 ///< of each column of a window, or of each slot of the table
 
         std::int64_t bytes() const
         {
             return bits.bytes() + table.bytes() +
-                   static_cast<std::int64_t>(found.size() * sizeof(std::int32_t) + sums.size() * sizeof(T));
+                   static_cast<std::int64_t>((found.size() + unsorted.size()) * sizeof(std::int32_t) +
+                                             sums.size() * sizeof(T));
         }
     };
 
@@ -159,11 +173,11 @@ private:
         const auto& largest = rows_.largest();
         const int table = std::max(largest.table, largest.table_of_sums);
         const std::int64_t slots = table < 0 ? 0 : std::int64_t{1} << table;
-        const std::int64_t sums = std::max(
-            largest.window, largest.table_of_sums < 0 ? 0 : std::int64_t{1} << largest.table_of_sums);
-        const std::int64_t bytes =
-            workspace_bytes() + threads_ * (largest.entries * 4 + sums * static_cast<std::int64_t>(sizeof(T)) +
-                                            (largest.in_bits / 62 + 3) * 8 + slots * 4);
+        const std::int64_t sums =
+            std::max(largest.window, largest.table_of_sums < 0 ? 0 : std::int64_t{1} << largest.table_of_sums);
+        const std::int64_t bytes = workspace_bytes() + threads_ * ((2 * largest.entries + spgemm::sorted_lanes) * 4 +
+                                                                   sums * static_cast<std::int64_t>(sizeof(T)) +
+                                                                   (largest.in_bits / 62 + 3) * 8 + slots * 4);
         if (workspace_limit > 0 && bytes > workspace_limit) {
             throw Error(
                 ErrorCode::out_of_memory,
@@ -173,6 +187,8 @@ private:
         scratch_.resize(static_cast<std::size_t>(threads_));
         for (Scratch& scratch : scratch_) {
             scratch.found.resize(static_cast<std::size_t>(largest.entries));
+            // A column that is there already is written as well, behind the others.
+            scratch.unsorted.resize(static_cast<std::size_t>(largest.entries + spgemm::sorted_lanes));
             scratch.sums.resize(static_cast<std::size_t>(sums));
             scratch.bits.reserve(largest.in_bits);
             scratch.table.reserve(table);
@@ -185,9 +201,14 @@ private:
         for_each_block([&](Block& block, Scratch& scratch, const auto* a_ptr, const auto* b_ptr) {
             std::int32_t* out = keep_ ? columns_.data() + block.columns : scratch.found.data();
             std::int64_t entries = 0;
+            std::int64_t count = 0;
             for (std::int64_t row = block.first; row < block.end;) {
                 const std::int64_t alike = rows_.shifted_from(row, block.end);
-                const std::int64_t count = find_columns(row, scratch, a_ptr, b_ptr, out);
+                if (row == block.first || !rows_.same(row)) {
+                    count = find_columns(row, scratch, a_ptr, b_ptr, out);
+                } else if (keep_) {
+                    std::copy_n(out - count, count, out);
+                }
                 if (keep_) {
                     spgemm::repeat_columns(out, count, alike);
                     out += count * alike;
@@ -241,8 +262,7 @@ private:
                 out[count++] = span.first + std::countr_zero(word);
             }
         } else if (rows_.finds_in_bits(row)) {
-            for_each_column([&](std::int32_t column) { scratch.bits.add(std::int64_t{column} - span.first); });
-            count = scratch.bits.take(span.first, span.columns(), out) - out;
+            count = find_in_bits(row, scratch, a_ptr, b_ptr, for_each_column, out);
         } else {
             scratch.table.open(rows_.table_bits(row));
             for_each_column([&](std::int32_t column) {
@@ -253,6 +273,44 @@ private:
             });
             scratch.table.clear();
             std::sort(out, out + count);
+        }
+        return count;
+    }
+
+    /// find_columns() of a row whose columns are found in bits.
+    template <class AIndex, class BIndex, class Columns>
+    std::int64_t find_in_bits(std::int64_t row, Scratch& scratch, const AIndex* a_ptr, const BIndex* b_ptr,
+                              const Columns& for_each_column, std::int32_t* out) const
+    {
+        ColumnBits& bits = scratch.bits;
+        const spgemm::Span span = rows_.span(row);
+        const bool collects = rows_.products(row) * ColumnBits::bits >= fewest_collected * span.columns();
+        if (rows_.in_runs(row) || collects) {
+            for (std::int64_t i = a_ptr[row]; i < a_ptr[row + 1]; ++i) {
+                const std::int64_t k = a_.col_idx[i];
+                const std::int64_t n = b_ptr[k + 1] - b_ptr[k];
+                if (n > 0) {
+                    const std::int32_t* const columns = b_.col_idx + b_ptr[k];
+                    rows_.in_runs(row) ? bits.insert_run(std::int64_t{columns[0]} - span.first, n)
+                                       : bits.insert_collected(columns, n, span.first);
+                }
+            }
+            return bits.take_lowest(span.first, span.columns(), out) - out;
+        }
+        std::int32_t* const found = scratch.unsorted.data();
+        std::int64_t count = 0;
+        for_each_column([&](std::int32_t column) {
+            found[count] = column;
+            count += bits.insert(std::int64_t{column} - span.first);
+        });
+        if (count * ColumnBits::bits >= fewest_in_word * span.columns()) {
+            bits.take_lowest(span.first, span.columns(), out);
+        } else if (count <= most_compared) {
+            bits.remove(found, count, span.first);
+            (wide_ ? spgemm::sort_columns_wide : spgemm::sort_columns)(found, count, out);
+        } else {
+            bits.add_to_levels(found, count, span.first);
+            bits.take(span.first, span.columns(), out);
         }
         return count;
     }
@@ -269,9 +327,9 @@ private:
                 continue;
             }
             if (const std::int64_t alike = rows_.shifted_from(row, block.end); alike > spgemm::fewest_shifted) {
-                spgemm::add_up_shifted(spgemm::ShiftedRows<T, AIndex, BIndex>{a_ptr, b_ptr, a_.col_idx, b_.col_idx,
-                                                                              a_values, b_values},
-                                       row, alike, alpha, col_idx + begin, end - begin, values + begin);
+                spgemm::add_up_shifted(
+                    spgemm::ShiftedRows<T, AIndex, BIndex>{a_ptr, b_ptr, a_.col_idx, b_.col_idx, a_values, b_values},
+                    row, alike, alpha, col_idx + begin, end - begin, values + begin);
                 row += alike - 1;
                 continue;
             }
@@ -280,8 +338,12 @@ private:
                 for (std::int64_t i = begin; i < end; ++i) {
                     sums[col_idx[i] - first] = T{0};
                 }
-                add_products(row, a_ptr, b_ptr, a_values, b_values,
-                             [&](std::int32_t column) -> T& { return sums[column - first]; });
+                if (rows_.in_runs(row)) {
+                    add_runs(row, a_ptr, b_ptr, a_values, b_values, sums, first);
+                } else {
+                    add_products(row, a_ptr, b_ptr, a_values, b_values,
+                                 [&](std::int32_t column) -> T& { return sums[column - first]; });
+                }
                 for (std::int64_t i = begin; i < end; ++i) {
                     values[i] = alpha * sums[col_idx[i] - first];
                 }
@@ -317,6 +379,25 @@ private:
         }
     }
 
+    /// The same where the rows of B are runs of columns.
+    template <class AIndex, class BIndex>
+    void add_runs(std::int64_t row, const AIndex* a_ptr, const BIndex* b_ptr, const T* a_values, const T* b_values,
+                  T* sums, std::int32_t first) const
+    {
+        for (std::int64_t i = a_ptr[row]; i < a_ptr[row + 1]; ++i) {
+            const std::int64_t k = a_.col_idx[i];
+            const T value = a_values[i];
+            const std::int64_t n = b_ptr[k + 1] - b_ptr[k];
+            if (n > 0) {
+                const T* const of_b = b_values + b_ptr[k];
+                T* const to = sums + (b_.col_idx[b_ptr[k]] - first);
+                for (std::int64_t j = 0; j < n; ++j) {
+                    to[j] += value * of_b[j];
+                }
+            }
+        }
+    }
+
     /// Calls f(block, scratch of the thread, row pointers of A and of B) for each block. \throws the first that f
     /// throws
     template <class F>
@@ -342,13 +423,14 @@ private:
 
     CsrShard<T> a_;
     CsrShard<T> b_;
-    bool keep_;  ///< the columns of C, between prepare() and fill()
+    bool keep_;                       ///< the columns of C, between prepare() and fill()
+    bool wide_ = has_wide_vectors();  ///< runs what is compiled for wider vectors
     int threads_;
     DeviceArray<std::int64_t> row_ptr_;
     RowsOfProduct<T> rows_;
     std::vector<Block> blocks_;
     DeviceArray<std::int32_t> columns_;  ///< of C, block by block, while keep_
-    std::vector<Scratch> scratch_;      ///< one a thread
+    std::vector<Scratch> scratch_;       ///< one a thread
 };
 
 }  // namespace

@@ -5,12 +5,13 @@
 
 // The SpMV kernels, one line each, in the order in which the automatic choice considers them. A line names the function
 // in the kernel's entry.cpp.
-#define RMSP_CSR_TABLE(row)                                                                                        \
-    row(csr_openmp) row(csr_reference) row(diagonals) row(row_slices) row(ehyb_host) row(ehyb_ghosts_host) row(ehyb_metis_host)    \
-        row(ehyb_natural_host) row(sell_blocks) row(sell) row(sell_reordered) row(column_blocks) row(packed_tiles) \
-            row(csr_row_vector) row(csr_nnz_split) row(csr_row_warp) row(ehyb_cuda) row(ehyb_ghosts_cuda)          \
-                row(ehyb_metis_cuda) row(ehyb_natural_cuda) row(cusparse_csr_alg1) row(cusparse_csr_alg2)          \
-                    row(cusparse_coo_alg1) row(cusparse_coo_alg2) row(cusparse_sell) row(cusparse_bsr)
+#define RMSP_CSR_TABLE(row)                                                                                           \
+    row(csr_openmp) row(csr_reference) row(diagonals) row(row_slices) row(ehyb_host) row(ehyb_ghosts_host)            \
+        row(ehyb_metis_host) row(ehyb_natural_host) row(sell_blocks) row(sell) row(sell_reordered) row(column_blocks) \
+            row(packed_tiles) row(csr_row_vector) row(csr_nnz_split) row(csr_row_warp) row(ehyb_cuda)                 \
+                row(ehyb_ghosts_cuda) row(ehyb_metis_cuda) row(ehyb_natural_cuda) row(cusparse_csr_alg1)              \
+                    row(cusparse_csr_alg2) row(cusparse_coo_alg1) row(cusparse_coo_alg2) row(cusparse_sell)           \
+                        row(cusparse_bsr)
 
 #define RMSP_CSC_TABLE(row) row(csc_openmp) row(csc_reference) row(csc_atomic) row(csc_to_csr)
 

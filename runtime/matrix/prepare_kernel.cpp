@@ -30,7 +30,7 @@ constexpr double most_memory_share = 0.25;
 // cores: those of other devices, and of the caller.
 constexpr std::int64_t least_shared = 65536;
 // The same of kernels with a format of their own, which are faster.
-constexpr std::int64_t least_shared_in_format = 327'680;
+constexpr std::int64_t least_shared_in_format = 400'000;
 // Reasons for a kernel.
 constexpr const char* won = "won the race";
 constexpr const char* won_in_order = "won the race with vectors in the kernel's order";
@@ -71,8 +71,8 @@ void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, en
     const DeviceKind kind = worker.device().info().kind;
     const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
         kernels::Context context = worker.context();
-        if (kind == DeviceKind::host && shard.owned.nnz + 4 * shard.owned.rows <
-                                            (kernel.info.streams ? least_shared : least_shared_in_format)) {
+        if (kind == DeviceKind::host &&
+            shard.owned.nnz + 4 * shard.owned.rows < (kernel.info.streams ? least_shared : least_shared_in_format)) {
             context.threads = 1;
         }
         return kernel.prepare(shard.owned, rows, context);

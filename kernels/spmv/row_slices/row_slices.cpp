@@ -65,8 +65,7 @@ public:
     void update_values(const Context& /*context*/) override
     {
         shard_.row_ptr.visit([&](const auto* row_ptr) {
-            for_each_part(
-                [&](const Part& part) { copy_entries(row_ptr, part, shard_.values, values_.data()); });
+            for_each_part([&](const Part& part) { copy_entries(row_ptr, part, shard_.values, values_.data()); });
         });
     }
 
@@ -92,7 +91,8 @@ private:
     {
         std::size_t bytes = rows_.size() * sizeof(std::int32_t);
         for (const Part& part : parts_) {
-            bytes += part.slices.size() * sizeof(Slice) + (part.tails.size() + part.others.size()) * sizeof(std::int32_t);
+            bytes +=
+                part.slices.size() * sizeof(Slice) + (part.tails.size() + part.others.size()) * sizeof(std::int32_t);
         }
         return static_cast<std::int64_t>(bytes);
     }
@@ -139,7 +139,9 @@ private:
     template <class Index>
     void sort_rows(const Index* row_ptr, Part& part)
     {
-        const auto length = [&](std::int64_t row) { return static_cast<std::int32_t>(row_ptr[row + 1] - row_ptr[row]); };
+        const auto length = [&](std::int64_t row) {
+            return static_cast<std::int32_t>(row_ptr[row + 1] - row_ptr[row]);
+        };
         std::int32_t* out = rows_.data() + part.first;
         std::vector<std::int32_t> left;  // in no slice
         std::array<std::int32_t, longest_sliced_row + 2> starts{};
