@@ -46,6 +46,9 @@ double copy_rate(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
         worker.stream().record(*before);
         const std::int64_t copied = copy();
         worker.stream().record(*after);
+        if (meeting.in_turns()) {
+            meeting.arrive_and_wait();  // the one thread queues all copies before it waits for the first
+        }
         after->synchronize();
         seconds[rank] = after->seconds_since(*before);
         meeting.arrive_and_wait();
