@@ -1,18 +1,25 @@
 #!/usr/bin/env python3
-"""Bytes that a product moves between one GPU and its memory, counted by the GPU: `mspmv run` under Nsight Compute.
+"""Bytes that y = A x, or C = A A, moves between one device and its memory, beside what it has to move.
 
-Each kernel is run twice, with a few applies and with more; what more the counters show, divided by the applies more, is
-one product's. Preparation, verification and the measurement of limits are in both and cancel. Needs `ncu` and the right
-to read counters; one GPU, since ncu runs kernels one at a time and GPUs that exchange wait for each other.
+On a GPU they are counted by the GPU, under Nsight Compute: each kernel is run twice, with a few products and with more;
+what more the counters show, divided by the products more, is one product's. Preparation, verification and the
+measurement of limits are in both and cancel. Needs `ncu` and the right to read counters; one GPU, since ncu runs
+kernels one at a time and GPUs that exchange wait for each other. On the host a simulated cache takes the counters'
+place: the order is the rows', whatever the kernel.
 
-usage: bench/measured_bytes.py --json OUT.json [--mspmv build/bin/mspmv] [--kernels a,b] [--into BENCH.json] GENERATE...
-  GENERATE  a description that `mspmv generate` takes, "stencil27 200 200 200", or a matrix file
-  --into    a JSON of bench_spmv or `mspmv run`, in which entries of the same matrix and kernel get `measured_bytes`
+usage: bench/measured_bytes.py --json OUT.json [--square] [--device 0|host:1] [--kernels a,b] [--into BENCH.json]
+                               [--bounds] MATRIX...
+  MATRIX    a description that `mspmv generate` takes, "stencil27 200 200 200", or a matrix file
+  --square  C = A A, structure and values, in place of y = A x; kernels as bench_spgemm takes them
+  --into    a JSON of bench_spmv, `mspmv run` or bench_spgemm, in which entries of the same matrix and kernel get
+            `measured_bytes`
+  --bounds  also count the lower and upper bound of each matrix, and print a table
 """
 import argparse
 import csv
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -34,79 +41,155 @@ def total_bytes(text):
     return totals
 
 
-def profiled(options, matrix, kernel, iterations, scratch):
-    source = ["--matrix", matrix] if os.path.exists(matrix) else ["--set", f"matrix.generate={matrix}"]
-    report = os.path.join(scratch, "run.json")
-    command = [options.ncu, "--csv", "--metrics", ",".join(METRICS), "--target-processes", "all",
-               options.mspmv, "run", *source, "--devices", options.device, "--json", report]
-    settings = {"run.iterations": iterations, "run.warmup": 0, "kernel.spmv": kernel, "runtime.limit_gbs": 1000,
-                "run.verify": "false", "run.vectors": "replicated",
-                # No race of kernels in the applies that are counted.
-                "kernel.determinism": "run" if kernel == "auto" else "none"}
-    for key, value in settings.items():
-        command += ["--set", f"{key}={value}"]
+def output_of(command):
     run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "RMSP_CACHE_DIR": "off"})
     if run.returncode != 0:
         said = run.stdout[-2000:] + run.stderr[-2000:]
         sys.exit(f"{' '.join(command)}\nended with exit code {run.returncode}:\n{said}")
-    with open(report, encoding="utf-8") as file:
-        return total_bytes(run.stdout), json.load(file)
+    return run.stdout
 
 
-def measure(options, matrix, kernel):
-    few, more = options.applies, 3 * options.applies
-    with tempfile.TemporaryDirectory() as scratch:
-        first, _ = profiled(options, matrix, kernel, few, scratch)
-        second, report = profiled(options, matrix, kernel, more, scratch)
-    entry = report["benchmarks"][0]
+def source_of(matrix):
+    return ["--matrix", matrix] if os.path.exists(matrix) else ["--set", f"matrix.generate={matrix}"]
+
+
+def name_of(matrix):
+    """As benchmarks call it."""
+    return os.path.basename(matrix).split(".mtx")[0] if os.path.exists(matrix) else matrix
+
+
+def product_command(options, matrix, kernel, products):
+    """A program that makes so many products, and whatever else, which is always the same."""
+    if options.square:
+        # The values are random in both.
+        return [options.bench, "--devices", options.device, "--kernels", kernel, "--untimed", str(products), matrix]
+    settings = {"run.iterations": products, "run.warmup": 0, "kernel.spmv": kernel, "runtime.limit_gbs": 1000,
+                "run.verify": "false", "run.vectors": "replicated",
+                # No race of kernels in the applies that are counted.
+                "kernel.determinism": "run" if kernel == "auto" else "none"}
+    command = [options.mspmv, "run", *source_of(matrix), "--devices", options.device]
+    for key, value in settings.items():
+        command += ["--set", f"{key}={value}"]
+    return command
+
+
+def counted(options, matrix, kernel):
+    few, more = options.products, 3 * options.products
+    first, second = (total_bytes(output_of([options.ncu, "--csv", "--metrics", ",".join(METRICS), "--target-processes",
+                                            "all", *product_command(options, matrix, kernel, n)]))
+                     for n in (few, more))
     read, written = ((second[name] - first[name]) / (more - few) for name in METRICS)
-    return {"matrix": matrix, "kernel": kernel, "measured_bytes": read + written, "measured_bytes_read": read,
-            "measured_bytes_written": written,
-            "least_bytes": entry.get("bytes_per_second", 0) * entry["real_time"] * 1e-6}
+    return {"measured_bytes": read + written, "measured_bytes_read": read, "measured_bytes_written": written,
+            "measured_by": "counters of the GPU"}
+
+
+def characterized(options, matrix):
+    """What `mspmv characterize` counts on the host."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, "bounds.json")
+        output_of([options.mspmv, "characterize", *source_of(matrix), "--devices", "host:1", "--iterations", "0",
+                   "--fast-memory", str(options.fast_memory), "--line", str(options.line), "--json", path,
+                   *(["--square"] if options.square else [])])
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+
+def simulated(options, found):
+    cache = found["bounds"]["cache"]
+    return {"measured_bytes": cache["bytes"] if cache else None,
+            "measured_by": f"a simulated cache of {options.fast_memory} bytes, lines of {options.line}"}
+
+
+def measure(options, matrix):
+    host = options.device.startswith("host")
+    found = characterized(options, matrix) if host or options.bounds else None
+    for kernel in options.kernels.split(","):
+        one = {"matrix": name_of(matrix), "kernel": kernel, "operation": "C = A A" if options.square else "y = A x",
+               **(simulated(options, found) if host else counted(options, matrix, kernel))}
+        if found:
+            one |= {"lower_bytes": found["bounds"]["lower"]["bytes"], "upper_bytes": found["bounds"]["upper"]["bytes"],
+                    "flops": found["matrix"]["flops"]}
+        yield one
 
 
 def fill_in(path, found):
-    """Adds measured_bytes to what a benchmark kept. An entry is found by the words of its name, between slashes."""
+    """Adds measured_bytes to what a benchmark kept. An entry is found by the words of its name, between slashes.
+
+    Returns what each of `found` took there in seconds, and the bandwidth beside it, None where that is not said."""
     with open(path, encoding="utf-8") as file:
         data = json.load(file)
+    times = {}
     filled = 0
     for entry in data["benchmarks"]:
         words = entry["name"].split("/")
-        for one in found:
+        if "float" in words:
+            continue  # doubles were counted
+        for i, one in enumerate(found):
             matrix = entry.get("matrix", one["matrix"] if one["matrix"] in words else None)
             kernel = entry.get("kernel", one["kernel"] if one["kernel"] in words else None)
             if (matrix, kernel) == (one["matrix"], one["kernel"]):
                 entry["measured_bytes"] = one["measured_bytes"]
+                entry["measured_by"] = one["measured_by"]
+                times[i] = (entry["real_time"] * 1e-6, entry.get("limit_gbs"))
                 filled += 1
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(data, file, indent=1)
-        file.write("\n")
+    unfinished = pathlib.Path(f"{path}.part")
+    unfinished.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    unfinished.replace(path)
     print(f"{path}: {filled} entries have measured_bytes")
+    return times
+
+
+def show(found, times, gbs):
+    """Figures 3, 5 and 7 of Kurt et al.: measured against bounds, GFLOP/s against what the measured bytes allow."""
+    head = ["matrix", "kernel", "lower bound, MB", "upper over lower", "measured over lower"]
+    timed = bool(times)
+    head += ["GFLOP/s", "roofline", "of it"] if timed else []
+    print(f"\n| {' | '.join(head)} |\n|---|---|{'--:|' * (len(head) - 2)}")
+    for i, one in enumerate(found):
+        lower, measured = one["lower_bytes"], one["measured_bytes"]
+        cells = [one["matrix"], one["kernel"], f"{lower / 1e6:.3f}", f"{one['upper_bytes'] / lower:.2f}",
+                 f"{measured / lower:.2f}" if measured else "-"]
+        if timed:
+            seconds, limit = times.get(i, (None, None))
+            limit = gbs or limit
+            cells.append(f"{one['flops'] / seconds * 1e-9:.1f}" if seconds else "-")
+            if seconds and limit and measured:
+                roofline = one["flops"] / measured * limit
+                cells += [f"{roofline:.1f}", f"{one['flops'] / seconds * 1e-9 / roofline:.2f}"]
+            else:
+                cells += ["-", "-"]
+        print(f"| {' | '.join(cells)} |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("matrices", nargs="+", metavar="GENERATE")
+    parser.add_argument("matrices", nargs="+", metavar="MATRIX")
     parser.add_argument("--json", required=True, help="file to write")
+    parser.add_argument("--square", action="store_true")
     parser.add_argument("--mspmv", default="build/bin/mspmv")
+    parser.add_argument("--bench", default="build/bin/bench_spgemm", help="for --square")
     parser.add_argument("--ncu", default="ncu")
-    parser.add_argument("--device", default="0", help="CUDA ordinal")
+    parser.add_argument("--device", default="0", help="CUDA ordinal, or host:1")
     parser.add_argument("--kernels", default="auto", help="names of `mspmv kernels`, with commas")
-    parser.add_argument("--applies", type=int, default=5, help="of the shorter run; the longer one has 3 times as many")
+    parser.add_argument("--products", type=int, default=5, help="of the shorter run; the longer one has 3 times as many")
     parser.add_argument("--into", help="a benchmark's JSON to add measured_bytes to")
+    parser.add_argument("--bounds", action="store_true")
+    parser.add_argument("--fast-memory", type=int, default=50 << 20, help="bytes; of bounds and the simulated cache")
+    parser.add_argument("--line", type=int, default=32, help="bytes of the simulated cache's line")
+    parser.add_argument("--gbs", type=float, help="bandwidth for the roofline, where the benchmark does not say it")
     options = parser.parse_args()
     found = []
     for matrix in options.matrices:
-        for kernel in options.kernels.split(","):
-            found.append(measure(options, matrix, kernel))
-            one = found[-1]
-            print(f"{matrix}, {kernel}: {one['measured_bytes'] / 1e6:.3f} MB a product, at least "
-                  f"{one['least_bytes'] / 1e6:.3f} by the model")
+        for one in measure(options, matrix):
+            found.append(one)
+            size = f"{one['measured_bytes'] / 1e6:.3f} MB" if one["measured_bytes"] else "too large to simulate"
+            print(f"{one['matrix']}, {one['kernel']}: {size} a product, by {one['measured_by']}")
     with open(options.json, "w", encoding="utf-8") as file:
         json.dump({"metrics": METRICS, "benchmarks": found}, file, indent=1)
         file.write("\n")
-    if options.into:
-        fill_in(options.into, found)
+    times = fill_in(options.into, found) if options.into else {}
+    if found and "lower_bytes" in found[0]:
+        show(found, times, options.gbs)
 
 
 if __name__ == "__main__":

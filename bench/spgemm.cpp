@@ -32,6 +32,7 @@ struct Options {
     std::int64_t iterations = 10;
     std::int64_t warmup = 2;
     double seconds = 0;
+    std::int64_t untimed = 0;
     std::int64_t most_products = 0;
     std::string json;
     std::string lines;
@@ -190,6 +191,12 @@ private:
             rmsp::SpgemmOptions options;
             options.kernel = kernel;
             options.accumulator = accumulator;
+            if (options_.untimed > 0) {
+                for (std::int64_t i = 0; i < options_.untimed; ++i) {
+                    rmsp::SparseProduct<double>(runtime, a, b, options).compute();
+                }
+                return;
+            }
             auto product = spend(preparing, [&] { return rmsp::SparseProduct<double>(runtime, a, b, options); });
             const auto measured = spend(timing, [&] { return product.measure(options_.warmup, options_.iterations); });
             rmsp::Verification verified;
@@ -363,6 +370,9 @@ int main(int argc, char** argv)
     app.add_option("--seconds", options.seconds, "start nothing new after so many seconds; 0: no limit");
     app.add_option("--most-products", options.most_products,
                    "do not compute products of more multiplications; 0: no limit")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--untimed", options.untimed,
+                   "only make each product so many times, structure and values, for a profiler to look at")
         ->check(CLI::NonNegativeNumber);
     app.add_option("--json", options.json, "file for the results");
     app.add_option("--lines", options.lines,
