@@ -324,8 +324,11 @@ void run_all(const Options& options, const std::vector<std::string>& devices, do
             say("  partitioned");
             result["coordinates"] = coordinates(experiment, coo, devices.back());
             Json every_call = Json::array();
-            for (const auto& set : devices) {
-                every_call.push_back(experiment.with_cuts_in_every_call(a, opt, set));
+            for (const char* version : versions) {
+                for (const auto& set : devices) {
+                    every_call.push_back(experiment.with_cuts_in_every_call(a, experiment.config(version), set));
+                    every_call.back()["version"] = version;
+                }
             }
             result["partition_in_every_call"] = std::move(every_call);
             Json switches = Json::array();

@@ -22,6 +22,12 @@ def picked(runs, **wanted):
     return [run for run in runs if all(run[key] == value for key, value in wanted.items())]
 
 
+def merging(run):
+    """Seconds from the time at which the last device has its partial result; of older files, of the phase on the device
+    where it takes longest, which may have waited for a slower one in it."""
+    return run.get("merge_behind_barrier_seconds", run["merge_seconds"])
+
+
 def grouped(axes, groups, series, value, colours=None):
     """Bars: one group for each of `groups`, in it one for each (key, label) of `series`."""
     width = 0.8 / len(series)
@@ -117,12 +123,12 @@ class Figures:
         self.versions("fig18-merge-cost", "Figure 18: cost of merging, HV15R's stand-in",
                       "low for CSR and COO, where rows are copied to their place; "
                       "CSC baseline rises with the GPUs", "ms",
-                      lambda version, n, of: 1e3 * self.run(version, n, of)["merge_seconds"])
+                      lambda version, n, of: 1e3 * merging(self.run(version, n, of)))
 
     def fig19(self):
         def share(version, n, of):
             run = self.run(version, n, of)
-            return 100 * run["merge_seconds"] / run["seconds"]
+            return 100 * merging(run) / run["seconds"]
         self.versions("fig19-merge-overhead", "Figure 19: overhead of merging, HV15R's stand-in",
                       "p*-opt below 3.8 % for CSR, 9 % for CSC, 17 % for COO", "% of one streamed product", share)
 
@@ -172,6 +178,26 @@ class Figures:
                 cells += [f"{baseline:.2f} ms", f"{opt:.2f} ms", f"{baseline / opt:.2f}"]
             print("| " + " | ".join(cells) + " |")
 
+    def others(self):
+        """Cuts in every call, streamed coordinates, and p*-opt with one key switched, as Markdown tables."""
+        calls = self.data.get("partition_in_every_call", [])
+        if calls and all("version" in run for run in calls):
+            print("\n| cuts in every call, by rows | " + " | ".join(f"{n} devices | of it cuts" for n in self.counts) +
+                  " |\n|---|" + "--:|--:|" * len(self.counts))
+            for version, (label, _) in VERSIONS.items():
+                runs = [picked(calls, version=version, devices=n)[0] for n in self.counts]
+                print(f"| {label} | " + " | ".join(f"{1e3 * run['seconds']:.2f} ms | "
+                                                   f"{100 * run['cut_seconds'] / run['seconds']:.2f} %"
+                                                   for run in runs) + " |")
+        for key, head, cells in (("coordinates", "streamed coordinates", ("order", "sent")),
+                                 ("switches", "p*-opt with", ("switched",))):
+            runs = self.data.get(key, [])
+            if runs:
+                print(f"\n| {head} | devices | ms | of the links | merge, ms |\n|---|--:|--:|--:|--:|")
+            for run in runs:
+                print(f"| {', '.join(run[cell] for cell in cells)} | {run['devices']} | {1e3 * run['seconds']:.2f} | "
+                      f"{100 * run['share_of_limit']:.0f} % | {1e3 * merging(run):.2f} |")
+
     def fig22(self):
         figure, axes = plt.subplots(figsize=(8, 4.5))
         for matrix in self.data["matrices"]:
@@ -189,6 +215,7 @@ def main(source, folder):
     for name in sorted(name for name in dir(figures) if name.startswith("fig")):
         getattr(figures, name)()
     figures.skewed()
+    figures.others()
 
 
 if __name__ == "__main__":
