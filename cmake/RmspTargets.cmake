@@ -59,7 +59,7 @@ add_custom_target(rmsp_commit
 # rmsp_optimise_little(): for directories whose programs leave all work that takes long to librmsp. A release build of them would
 # spend most of its time on the inlined code of other libraries' headers.
 macro(rmsp_optimise_little)
-    add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+    add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Og>)
 endmacro()
 
 # Libraries whose code is all in their headers: needed to compile librmsp, never to link it.
@@ -78,13 +78,13 @@ macro(rmsp_objects target)
     set_property(GLOBAL APPEND PROPERTY RMSP_FOLDER_LINKS ${arg_LINK})
 endmacro()
 
-# rmsp_folder(NAME [LINK ...] [INCLUDE ...] [TEXTS ...]): the object library rmsp_NAME of every source in the current
+# rmsp_folder(NAME [LINK ...] [INCLUDE ...] [LIGHT ...]): the object library rmsp_NAME of every source in the current
 # folder and below. Sources named *.cu, and those in folders called cuda, are of the CUDA backend; what stands in for
-# them in a build without is called *_none.cpp. Headers of the folders are found as "NAME/...", from the root. TEXTS:
+# them in a build without is called *_none.cpp. Headers of the folders are found as "NAME/...", from the root. LIGHT:
 # folders in it that leave all work that takes long to others. Optimised, the inlined code of JSON and TOML takes
-# longer to compile than any kernel.
+# longer to compile than any kernel, and methods of solvers, which only say what devices do, half as long again.
 function(rmsp_folder name)
-    cmake_parse_arguments(arg "" "" "LINK;INCLUDE;TEXTS" ${ARGN})
+    cmake_parse_arguments(arg "" "" "LINK;INCLUDE;LIGHT" ${ARGN})
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
     if(RMSP_HAVE_CUDA)
         file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS *.cu)
@@ -93,14 +93,14 @@ function(rmsp_folder name)
     else()
         list(FILTER sources EXCLUDE REGEX "/cuda/")
     endif()
-    if(arg_TEXTS)
-        set(texts ${sources})
-        list(JOIN arg_TEXTS "|" folders)
-        list(FILTER texts INCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/(${folders})/")
-        list(REMOVE_ITEM sources ${texts})
-        rmsp_objects(rmsp_${name}_texts)
-        target_sources(rmsp_${name}_texts PRIVATE ${texts})
-        target_compile_options(rmsp_${name}_texts PRIVATE $<$<CONFIG:Release>:-O1>)
+    if(arg_LIGHT)
+        set(light ${sources})
+        list(JOIN arg_LIGHT "|" folders)
+        list(FILTER light INCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/(${folders})/")
+        list(REMOVE_ITEM sources ${light})
+        rmsp_objects(rmsp_${name}_light)
+        target_sources(rmsp_${name}_light PRIVATE ${light})
+        target_compile_options(rmsp_${name}_light PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
     endif()
     rmsp_objects(rmsp_${name})
     target_sources(rmsp_${name} PRIVATE ${sources})
