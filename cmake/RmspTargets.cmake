@@ -104,10 +104,11 @@ function(rmsp_folder name)
     endif()
     rmsp_objects(rmsp_${name})
     target_sources(rmsp_${name} PRIVATE ${sources})
-    # A build that puts several sources into one (CMAKE_UNITY_BUILD) compiles the same text of headers less often. Kernels
-    # of SpMV call alike what is alike in each, and stay apart.
+    # A build that puts several sources into one (CMAKE_UNITY_BUILD) compiles the same text of headers less often. Bodies
+    # of SpMV's kernels call alike what is alike in each, and stay apart.
     set(apart ${sources})
     list(FILTER apart INCLUDE REGEX "/kernels/spmv/|\\.cu$")
+    list(FILTER apart EXCLUDE REGEX "/entry\\.cpp$|/kernels/spmv/(choose/|table)")
     set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 

@@ -6,16 +6,16 @@
 namespace rmsp::kernels {
 namespace {
 
-const char* unsupported(std::int64_t /*rows*/, std::int64_t /*cols*/, std::int64_t nnz)
+const char* column_blocks_unsupported(std::int64_t /*rows*/, std::int64_t /*cols*/, std::int64_t nnz)
 {
     return nnz > 2'000'000'000
                ? "column-blocks numbers stretches of rows in 31 bits, so at most 2 * 10^9 nonzeros a device"
                : nullptr;
 }
 
-bool weighed(const RowStatistics& rows) { return rows.nnz >= sliced_rows.fewest_nonzeros; }
+bool column_blocks_weighed(const RowStatistics& rows) { return rows.nnz >= sliced_rows.fewest_nonzeros; }
 
-Work work(const Features& f, int value_bytes)
+Work column_blocks_work(const Features& f, int value_bytes)
 {
     const auto nnz = static_cast<double>(f.rows.nnz);
     Work work;
@@ -48,9 +48,9 @@ SpmvKernel<T> column_blocks()
                      "blocks of columns whose slice of x stays in shared memory, for power laws; a copy of the matrix",
                  .keeps_floats = true},
         .body = RMSP_CUDA_BODY(prepare_column_blocks<T>),
-        .unsupported = unsupported,
-        .weighed = weighed,
-        .work = work,
+        .unsupported = column_blocks_unsupported,
+        .weighed = column_blocks_weighed,
+        .work = column_blocks_work,
         .beside = Beside::columns};
 }
 RMSP_ENTRY(SpmvKernel, column_blocks)

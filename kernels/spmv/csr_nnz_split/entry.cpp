@@ -4,7 +4,7 @@
 namespace rmsp::kernels {
 namespace {
 
-Work work(const Features& f, int value_bytes)
+Work csr_nnz_split_work(const Features& f, int value_bytes)
 {
     Work work = csr_work(f, value_bytes);
     work.bandwidth_share = 0.83;
@@ -27,7 +27,7 @@ SpmvKernel<T> csr_nnz_split()
                      .streams = true},
             .body = RMSP_CUDA_BODY(prepare_nnz_split<T>),
             .automatic = any_rows,
-            .work = work};
+            .work = csr_nnz_split_work};
 }
 RMSP_ENTRY(SpmvKernel, csr_nnz_split)
 

@@ -3,7 +3,7 @@
 namespace rmsp::kernels {
 namespace {
 
-Work work(const Features& f, int value_bytes)
+Work csr_openmp_work(const Features& f, int value_bytes)
 {
     Work work = csr_work(f, value_bytes);
     work.bandwidth_share = 0.9;
@@ -27,7 +27,7 @@ SpmvKernel<T> csr_openmp()
                      .keeps_floats = true},
             .body = prepare_openmp<T>,
             .automatic = any_rows,
-            .work = work};
+            .work = csr_openmp_work};
 }
 RMSP_ENTRY(SpmvKernel, csr_openmp)
 

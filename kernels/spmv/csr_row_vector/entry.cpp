@@ -4,7 +4,7 @@
 namespace rmsp::kernels {
 namespace {
 
-Work work(const Features& f, int value_bytes)
+Work csr_row_vector_work(const Features& f, int value_bytes)
 {
     Work work = csr_work(f, value_bytes);
     work.bandwidth_share = stages_rows(f.rows) ? 0.93 : 0.84;
@@ -42,7 +42,7 @@ SpmvKernel<T> csr_row_vector()
             .body = RMSP_CUDA_BODY(prepare_row_vector<T>),
             .automatic = [](const RowStatistics& rows) { return prefers_row_vector(rows); },
             .weighed = [](const RowStatistics& rows) { return prefers_row_vector(rows, weighed_regular_rows); },
-            .work = work,
+            .work = csr_row_vector_work,
             .beside = Beside::rows};
 }
 RMSP_ENTRY(SpmvKernel, csr_row_vector)

@@ -15,7 +15,7 @@ bool may_have_runs(const RowStatistics& rows)
     return rows.nnz >= fewest_nonzeros && rows.deviation <= deviation_over_mean * rows.mean;
 }
 
-Work work(const Features& f, int value_bytes)
+Work diagonals_work(const Features& f, int value_bytes)
 {
     const auto nnz = static_cast<double>(f.rows.nnz);
     const auto rows = static_cast<double>(f.rows.rows);
@@ -47,7 +47,7 @@ SpmvKernel<T> diagonals()
                  .keeps_floats = true},
         .body = prepare_diagonals<T>,
         .weighed = may_have_runs,
-        .work = work};
+        .work = diagonals_work};
 }
 RMSP_ENTRY(SpmvKernel, diagonals)
 

@@ -7,7 +7,7 @@
 namespace rmsp::kernels {
 namespace {
 
-const char* unsupported(std::int64_t rows, std::int64_t /*cols*/, std::int64_t nnz)
+const char* ehyb_unsupported(std::int64_t rows, std::int64_t /*cols*/, std::int64_t nnz)
 {
     return rows > std::numeric_limits<std::int32_t>::max() || nnz >= ehyb::no_entry
                ? "ehyb numbers rows in 31 and nonzeros in 32 bits, so at most 2^31 - 1 rows and 2^32 - 2 nonzeros a "
@@ -50,7 +50,7 @@ SpmvKernel<T> ehyb_host()
                      .determinism = Determinism::run,
                      .summary = "explicit caching HYB, rows in parts of the mesh; a copy of the matrix"},
             .body = prepare_ehyb_host<T>,
-            .unsupported = unsupported};
+            .unsupported = ehyb_unsupported};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_host)
 
@@ -63,7 +63,7 @@ SpmvKernel<T> ehyb_ghosts_host()
                      .determinism = Determinism::run,
                      .summary = "explicit caching HYB whose parts keep foreign columns too; a copy of the matrix"},
             .body = prepare_ehyb_ghosts_host<T>,
-            .unsupported = unsupported};
+            .unsupported = ehyb_unsupported};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_ghosts_host)
 
@@ -77,7 +77,7 @@ SpmvKernel<T> ehyb_metis_host()
                      .compiled = has_metis(),
                      .summary = "explicit caching HYB as published, parts by METIS; a copy of the matrix"},
             .body = prepare_ehyb_metis_host<T>,
-            .unsupported = unsupported};
+            .unsupported = ehyb_unsupported};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_metis_host)
 
@@ -90,7 +90,7 @@ SpmvKernel<T> ehyb_natural_host()
                      .determinism = Determinism::run,
                      .summary = "explicit caching HYB, rows in parts as they come; a copy of the matrix"},
             .body = prepare_ehyb_natural_host<T>,
-            .unsupported = unsupported};
+            .unsupported = ehyb_unsupported};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_natural_host)
 
@@ -105,7 +105,7 @@ SpmvKernel<T> ehyb_cuda()
                      .summary = "explicit caching HYB: the x of a part of the mesh in shared memory; a copy of the "
                                 "matrix"},
             .body = RMSP_CUDA_BODY(prepare_ehyb<T>),
-            .unsupported = unsupported};
+            .unsupported = ehyb_unsupported};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_cuda)
 
@@ -120,7 +120,7 @@ SpmvKernel<T> ehyb_ghosts_cuda()
                      .summary = "explicit caching HYB whose parts keep foreign columns too, for badly numbered meshes; "
                                 "a copy of the matrix"},
             .body = RMSP_CUDA_BODY(prepare_ehyb_ghosts<T>),
-            .unsupported = unsupported};
+            .unsupported = ehyb_unsupported};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_ghosts_cuda)
 
@@ -134,7 +134,7 @@ SpmvKernel<T> ehyb_metis_cuda()
                      .compiled = cuda_compiled && has_metis(),
                      .summary = "explicit caching HYB as published, parts by METIS; a copy of the matrix"},
             .body = RMSP_CUDA_BODY(prepare_ehyb_metis<T>),
-            .unsupported = unsupported};
+            .unsupported = ehyb_unsupported};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_metis_cuda)
 
@@ -148,7 +148,7 @@ SpmvKernel<T> ehyb_natural_cuda()
                      .compiled = cuda_compiled,
                      .summary = "explicit caching HYB, rows in parts as they come; a copy of the matrix"},
             .body = RMSP_CUDA_BODY(prepare_ehyb_natural<T>),
-            .unsupported = unsupported};
+            .unsupported = ehyb_unsupported};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_natural_cuda)
 

@@ -6,16 +6,16 @@
 namespace rmsp::kernels {
 namespace {
 
-const char* unsupported(std::int64_t rows, std::int64_t /*cols*/, std::int64_t /*nnz*/)
+const char* packed_tiles_unsupported(std::int64_t rows, std::int64_t /*cols*/, std::int64_t /*nnz*/)
 {
     return rows > std::numeric_limits<std::int32_t>::max()
                ? "packed-tiles numbers rows in 31 bits, so at most 2^31 - 1 rows a device"
                : nullptr;
 }
 
-bool weighed(const RowStatistics& rows) { return rows.empty_rows <= rows.nnz; }
+bool packed_tiles_weighed(const RowStatistics& rows) { return rows.empty_rows <= rows.nnz; }
 
-Work work(const Features& f, int value_bytes)
+Work packed_tiles_work(const Features& f, int value_bytes)
 {
     const auto nnz = static_cast<double>(f.rows.nnz);
     Work work;
@@ -47,9 +47,9 @@ SpmvKernel<T> packed_tiles()
                                 "graphs; a copy of the matrix",
                      .keeps_floats = true},
             .body = RMSP_CUDA_BODY(prepare_packed_tiles<T>),
-            .unsupported = unsupported,
-            .weighed = weighed,
-            .work = work};
+            .unsupported = packed_tiles_unsupported,
+            .weighed = packed_tiles_weighed,
+            .work = packed_tiles_work};
 }
 RMSP_ENTRY(SpmvKernel, packed_tiles)
 

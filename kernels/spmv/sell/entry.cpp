@@ -4,7 +4,7 @@
 namespace rmsp::kernels {
 namespace {
 
-Work work(const Features& f, int /*value_bytes*/) { return sliced_work(f, f.code_bytes); }
+Work sell_work(const Features& f, int /*value_bytes*/) { return sliced_work(f, f.code_bytes); }
 
 }  // namespace
 
@@ -25,7 +25,7 @@ SpmvKernel<T> sell()
             .body = RMSP_CUDA_BODY(prepare_sell<T>),
             .automatic = [](const RowStatistics& rows) { return prefers_sell(rows); },
             .weighed = [](const RowStatistics& rows) { return prefers_sell(rows, weighed_sliced_rows); },
-            .work = work,
+            .work = sell_work,
             .beside = Beside::rows};
 }
 RMSP_ENTRY(SpmvKernel, sell)

@@ -8,7 +8,7 @@ namespace {
 /// Rows among which blocks may pay: they leave fewer bytes of smaller matrices too.
 constexpr SlicedRows blocked_rows{8, 0.6, 3, 1'000'000};
 
-Work work(const Features& f, int value_bytes)
+Work sell_blocks_work(const Features& f, int value_bytes)
 {
     const auto nnz = static_cast<double>(f.rows.nnz);
     // Without dense blocks each entry is one of 2 x 2.
@@ -38,7 +38,7 @@ SpmvKernel<T> sell_blocks()
                      .keeps_floats = true},
             .body = RMSP_CUDA_BODY(prepare_sell_blocks<T>),
             .weighed = [](const RowStatistics& rows) { return prefers_sell(rows, blocked_rows); },
-            .work = work};
+            .work = sell_blocks_work};
 }
 RMSP_ENTRY(SpmvKernel, sell_blocks)
 

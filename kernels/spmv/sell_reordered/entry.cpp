@@ -17,19 +17,19 @@ struct ReorderedMesh {
 };
 constexpr ReorderedMesh reordered_mesh{};
 
-const char* unsupported(std::int64_t rows, std::int64_t /*cols*/, std::int64_t /*nnz*/)
+const char* sell_reordered_unsupported(std::int64_t rows, std::int64_t /*cols*/, std::int64_t /*nnz*/)
 {
     return rows > std::numeric_limits<std::int32_t>::max()
                ? "sell-reordered numbers rows in 31 bits, so at most 2^31 - 1 rows a device"
                : nullptr;
 }
 
-bool suits(const Features& f)
+bool sell_reordered_suits(const Features& f)
 {
     return f.sectors >= reordered_mesh.least_sectors && f.hub_share <= reordered_mesh.most_hubs;
 }
 
-Work work(const Features& f, int /*value_bytes*/)
+Work sell_reordered_work(const Features& f, int /*value_bytes*/)
 {
     const auto nnz = static_cast<double>(f.rows.nnz);
     const auto rows = static_cast<double>(f.rows.rows);
@@ -61,10 +61,10 @@ SpmvKernel<T> sell_reordered()
                                 "meshes; two copies of the matrix",
                      .keeps_floats = true},
             .body = RMSP_CUDA_BODY(prepare_sell_reordered<T>),
-            .unsupported = unsupported,
+            .unsupported = sell_reordered_unsupported,
             .weighed = [](const RowStatistics& rows) { return prefers_sell(rows, weighed_sliced_rows); },
-            .suits = suits,
-            .work = work};
+            .suits = sell_reordered_suits,
+            .work = sell_reordered_work};
 }
 RMSP_ENTRY(SpmvKernel, sell_reordered)
 
