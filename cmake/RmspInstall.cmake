@@ -39,7 +39,8 @@ if(RMSP_HAVE_MPI)
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/rmsp" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" ${without_cluster})
-install(FILES "${PROJECT_SOURCE_DIR}/fortran/rmsp.f90" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rmsp")
+install(FILES "${PROJECT_SOURCE_DIR}/fortran/rmsp.f90" "${PROJECT_SOURCE_DIR}/fortran/rmsp_c.inc"
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rmsp")
 install(FILES "${PROJECT_BINARY_DIR}/include/rmsp/version.hpp" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rmsp")
 install(EXPORT rmspTargets NAMESPACE rmsp:: DESTINATION "${package_dir}")
 
