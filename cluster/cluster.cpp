@@ -129,6 +129,7 @@ ClusterMatrix<T> Cluster::distribute(const CsrView<T>& rows, std::int64_t first_
         local.exchange = state.messages;
         local.processes = state_->processes;
         state.local = GhostedMatrix<T>(*state_->runtime, local, options);
+        state.ghosts = halo.ghosts;
         state.halo.distribute_seconds = seconds_since(found);
     });
     return matrix;

@@ -170,6 +170,32 @@ void require_same(cluster::Communicator& processes, const SolverOptions& options
                                                   options.smallest_eigenvalue, options.largest_eigenvalue))}});
 }
 
+bool is_multigrid(std::string_view name) { return name == "amg" || name == "sa-amg"; }
+
+/// Who makes a preconditioner.
+enum class Maker : std::int64_t { each, all, caller };
+Maker maker_of(std::string_view name) { return is_multigrid(name) ? Maker::all : Maker::each; }
+/// \throws Agreed(usage) unless it is the same on all processes
+void require_same(cluster::Communicator& processes, Maker maker)
+{
+    const std::vector<NamedNumber> own{
+        {"preconditioner (each process's, multigrid of all, or the caller's)", static_cast<std::int64_t>(maker)}};
+    require_same(processes, own);
+}
+
+void require_same(cluster::Communicator& processes, const std::string& name, const PreconditionerOptions& options)
+{
+    const MultigridOptions& o = options.multigrid;
+    require_same(
+        processes,
+        {{"preconditioner", hash_of(name)},
+         {"multigrid's coarsening",
+          hash_of(fmt::format("{} {} {} {} {} {} {}", o.threshold, o.interpolation, o.truncation,
+                              o.interpolation_entries, o.aggressive_levels, o.unknowns, o.near_null_vectors))},
+         {"multigrid's cycle, smoother or sweeps", hash_of(fmt::format("{} {} {}", o.cycle, o.smoother, o.sweeps))},
+         {"multigrid's coarse_rows or levels", hash_of(fmt::format("{} {}", o.coarse_rows, o.levels))}});
+}
+
 void require_same(cluster::Communicator& processes, const EigenOptions& options)
 {
     require_same(processes, {{"method", hash_of(options.method)},
@@ -180,7 +206,38 @@ void require_same(cluster::Communicator& processes, const EigenOptions& options)
                              {"basis", options.basis}});
 }
 
+/// Of processes that have the same Maker.
+template <class T>
+std::shared_ptr<Preconditioner<T>> make_by_name(const detail::ClusterMatrixState<T>& state, const std::string& name,
+                                                const PreconditionerOptions& options)
+{
+    const auto& processes = state.cluster->processes;
+    if (maker_of(name) == Maker::each || processes->size() == 1) {
+        return make_preconditioner(state.local.own(), name, options);
+    }
+    require_same(*processes, name, options);
+    if (state.rows.back() != state.columns.back()) {
+        throw cluster::Agreed(ErrorCode::usage,
+                              fmt::format("preconditioner \"{}\" needs a square matrix; this one is {} x {}", name,
+                                          state.rows.back(), state.columns.back()));
+    }
+    return make_preconditioner(state.local, {state.rows, state.ghosts}, processes, name, options);
+}
+
 }  // namespace
+
+template <class T>
+std::shared_ptr<Preconditioner<T>> make_preconditioner(const ClusterMatrix<T>& matrix, const std::string& name,
+                                                       const PreconditionerOptions& options)
+{
+    const auto& state = checked(matrix.state_);
+    std::shared_ptr<Preconditioner<T>> made;
+    state.cluster->processes->together([&] {
+        require_same(*state.cluster->processes, maker_of(name));
+        made = make_by_name(state, name, options);
+    });
+    return made;
+}
 
 template <class T>
 ClusterSolver<T>::ClusterSolver(const ClusterMatrix<T>& matrix, const SolverOptions& options,
@@ -189,9 +246,10 @@ ClusterSolver<T>::ClusterSolver(const ClusterMatrix<T>& matrix, const SolverOpti
 {
     cluster_->processes->together([&] {
         // Made before anything is said to the others, where it may fail on one process alone.
-        auto own = preconditioner ? std::move(preconditioner)
-                                  : make_preconditioner(matrix.local().own(), options.preconditioner,
-                                                        options.preconditioner_options);
+        require_same(*cluster_->processes, preconditioner ? Maker::caller : maker_of(options.preconditioner));
+        auto own = preconditioner
+                       ? std::move(preconditioner)
+                       : make_by_name(*matrix.state_, options.preconditioner, options.preconditioner_options);
         require_same(*cluster_->processes, options);
         SolverOptions without = options;
         without.preconditioner = "none";
@@ -253,5 +311,11 @@ template class ClusterSolver<float>;
 template class ClusterSolver<double>;
 template class ClusterEigenSolver<float>;
 template class ClusterEigenSolver<double>;
+#define RMSP_INSTANTIATE(T)                                                                                      \
+    template std::shared_ptr<Preconditioner<T>> make_preconditioner(const ClusterMatrix<T>&, const std::string&, \
+                                                                    const PreconditionerOptions&);
+RMSP_INSTANTIATE(float)
+RMSP_INSTANTIATE(double)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp

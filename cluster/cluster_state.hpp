@@ -22,6 +22,7 @@ struct ClusterMatrixState {
     std::shared_ptr<ClusterState> cluster;
     std::vector<std::int64_t> rows;  ///< first one of each process, and their number
     std::vector<std::int64_t> columns;
+    std::vector<std::int64_t> ghosts;  ///< columns, rising
     std::int64_t nnz = 0;
     std::shared_ptr<cluster::Messages> messages;
     GhostedMatrix<T> local;

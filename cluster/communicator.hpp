@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,7 +33,7 @@ enum class Round : std::uint32_t { agree, sum, first, sizes };
 /// process, or with the time. Everything is said in rounds, in which each process hears a line of each other, and in
 /// messages between two; a process that fails says so in its next round, after it has woken those that wait for a
 /// message.
-class Communicator final : public Processes {
+class Communicator final : public LinkedProcesses, public std::enable_shared_from_this<Communicator> {
 public:
     /// Collective. \throws Error
     Communicator(MPI_Comm communicator, double timeout_seconds);
@@ -42,8 +43,8 @@ public:
 
     /// Not once a process was waited for in vain, or has ended.
     bool usable() const noexcept { return lost_.empty(); }
-    int rank() const noexcept { return rank_; }
-    int size() const noexcept { return size_; }
+    int rank() const noexcept override { return rank_; }
+    int size() const noexcept override { return size_; }
 
     void sum(std::span<double> numbers) override;
     /// A round of its own, beside which there may be messages.
@@ -52,6 +53,9 @@ public:
     void progress() override;
     double of_first(double value) override;
     bool on_workers() const override { return on_workers_; }
+    std::vector<std::vector<std::byte>> bring(std::vector<std::vector<std::byte>> to) override;
+    std::shared_ptr<GhostExchange> exchange(const std::vector<GhostNeighbour>& receives,
+                                            const std::vector<GhostNeighbour>& sends, std::size_t entry_bytes) override;
     const Node& node() const noexcept { return *node_; }
 
     /// f() on each process, after which all know that none has failed. \throws what one has thrown

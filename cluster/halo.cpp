@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "cluster/transfer.hpp"
+
 namespace rmsp::cluster {
 namespace {
 
@@ -98,6 +100,48 @@ template Halo find_halo(Communicator&, const std::vector<std::int64_t>&, const s
                         IndexArray&);
 template Halo find_halo(Communicator&, const std::vector<std::int64_t>&, const std::int64_t*, std::int64_t,
                         IndexArray&);
+
+std::vector<std::vector<std::byte>> Communicator::bring(std::vector<std::vector<std::byte>> to)
+{
+    std::vector<std::int64_t> lengths;
+    for (const std::vector<std::byte>& bytes : to) {
+        lengths.push_back(static_cast<std::int64_t>(bytes.size()));
+    }
+    lengths = exchange_counts(lengths);
+    std::vector<std::vector<std::byte>> came(to.size());
+    const auto own = static_cast<std::size_t>(rank());
+    Transfer transfer(*this);
+    for (std::size_t p = 0; p < to.size(); ++p) {
+        if (p == own) {
+            came[p] = std::move(to[p]);
+        } else {
+            came[p].resize(static_cast<std::size_t>(lengths[p]));
+            transfer.receive(came[p].data(), lengths[p], static_cast<int>(p));
+        }
+    }
+    for (std::size_t p = 0; p < to.size(); ++p) {
+        if (p != own) {
+            transfer.send(to[p].data(), static_cast<std::int64_t>(to[p].size()), static_cast<int>(p));
+        }
+    }
+    try {
+        transfer.wait();
+    } catch (...) {
+        for (auto* const all : {&to, &came}) {
+            for (std::vector<std::byte>& bytes : *all) {
+                keep(std::move(bytes));
+            }
+        }
+        throw;
+    }
+    return came;
+}
+
+std::shared_ptr<GhostExchange> Communicator::exchange(const std::vector<GhostNeighbour>& receives,
+                                                      const std::vector<GhostNeighbour>& sends, std::size_t entry_bytes)
+{
+    return std::make_shared<Messages>(shared_from_this(), receives, sends, entry_bytes);
+}
 
 void Messages::begin(const void* send, void* receive, bool backwards)
 {

@@ -12,11 +12,7 @@
 namespace rmsp::cluster {
 
 /// Entries that a process exchanges with another: [first, first + count) of its buffer.
-struct Neighbour {
-    int process = 0;
-    std::int64_t first = 0;
-    std::int64_t count = 0;
-};
+using Neighbour = GhostNeighbour;
 
 /// Columns as one process numbers them: its own, then its ghosts in ascending order, and so by their owners.
 struct Halo {
@@ -38,7 +34,15 @@ Halo find_halo(Communicator& processes, const std::vector<std::int64_t>& columns
 class Messages final : public GhostExchange {
 public:
     Messages(std::shared_ptr<Communicator> processes, const Halo& halo, std::size_t entry_bytes)
-        : processes_(std::move(processes)), receives_(halo.receives), sends_(halo.sends), entry_bytes_(entry_bytes)
+        : Messages(std::move(processes), halo.receives, halo.sends, entry_bytes)
+    {
+    }
+    Messages(std::shared_ptr<Communicator> processes, std::vector<Neighbour> receives, std::vector<Neighbour> sends,
+             std::size_t entry_bytes)
+        : processes_(std::move(processes)),
+          receives_(std::move(receives)),
+          sends_(std::move(sends)),
+          entry_bytes_(entry_bytes)
     {
     }
     void begin(const void* send, void* receive, bool backwards) override;

@@ -5,11 +5,10 @@
 
 #include <rmsp/partition.hpp>
 
+#include "cluster/transfer.hpp"
+
 namespace rmsp::cluster {
 namespace {
-
-/// MPI counts in int.
-constexpr std::int64_t most_bytes = std::int64_t{1} << 30;
 
 /// The first row of each process, and their number.
 template <class T>
@@ -25,36 +24,6 @@ std::vector<std::int64_t> cut_rows(const CsrMatrix<T>& whole, int processes)
     cuts.push_back(whole.rows);
     return cuts;
 }
-
-class Transfer {
-public:
-    explicit Transfer(Communicator& processes) : processes_(processes), tag_(processes.next_tag()) {}
-
-    void send(const void* data, std::int64_t bytes, int to)
-    {
-        for (std::int64_t at = 0; at < bytes; at += most_bytes) {
-            processes_.check(MPI_Isend(static_cast<const std::byte*>(data) + at, size(bytes - at), MPI_BYTE, to, tag_,
-                                       processes_.handle(), &requests_.emplace_back(MPI_REQUEST_NULL)),
-                             "MPI_Isend");
-        }
-    }
-    void receive(void* data, std::int64_t bytes)
-    {
-        for (std::int64_t at = 0; at < bytes; at += most_bytes) {
-            processes_.check(MPI_Irecv(static_cast<std::byte*>(data) + at, size(bytes - at), MPI_BYTE, 0, tag_,
-                                       processes_.handle(), &requests_.emplace_back(MPI_REQUEST_NULL)),
-                             "MPI_Irecv");
-        }
-    }
-    void wait() { processes_.wait(requests_); }
-
-private:
-    static int size(std::int64_t bytes) { return static_cast<int>(std::min(bytes, most_bytes)); }
-
-    Communicator& processes_;
-    const int tag_;
-    std::vector<MPI_Request> requests_;
-};
 
 constexpr std::int64_t row_ptr_bytes(std::int64_t rows) { return (rows + 1) * std::int64_t{8}; }
 
@@ -87,7 +56,7 @@ ClusterRows<T> scatter_rows(Communicator& processes, const CsrMatrix<T>& whole)
     for (std::size_t p = 0; first && p < size; ++p) {
         of_sizes.send(&sizes[5 * p], sizeof(own), static_cast<int>(p));
     }
-    of_sizes.receive(own, sizeof(own));
+    of_sizes.receive(own, sizeof(own), 0);
     of_sizes.wait();
 
     ClusterRows<T> part{{own[1], own[3], HostVector<std::int64_t>(static_cast<std::size_t>(own[1]) + 1),
@@ -97,9 +66,9 @@ ClusterRows<T> scatter_rows(Communicator& processes, const CsrMatrix<T>& whole)
     Transfer arrays(processes);
     part.rows.col_idx.visit([&](auto& columns) {
         const auto column_bytes = static_cast<std::int64_t>(sizeof(columns[0]));
-        arrays.receive(part.rows.row_ptr.data(), row_ptr_bytes(own[1]));
-        arrays.receive(columns.data(), own[2] * column_bytes);
-        arrays.receive(part.rows.values.data(), own[2] * static_cast<std::int64_t>(sizeof(T)));
+        arrays.receive(part.rows.row_ptr.data(), row_ptr_bytes(own[1]), 0);
+        arrays.receive(columns.data(), own[2] * column_bytes, 0);
+        arrays.receive(part.rows.values.data(), own[2] * static_cast<std::int64_t>(sizeof(T)), 0);
         for (std::size_t p = 0; first && p < size; ++p) {
             const std::int64_t* const of = &sizes[5 * p];
             const std::int64_t begin = whole.row_ptr[static_cast<std::size_t>(of[0])];

@@ -214,11 +214,12 @@ double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows, HostVector<do
 
 template <class T>
 CsrMatrix<T> smoothed_prolongator(const CsrView<T>& a, std::span<const std::uint8_t> strong, const Tentative& t,
-                                  bool smooth, HostVector<double>* vector)
+                                  bool smooth, const std::function<double(double)>& agreed, HostVector<double>* vector)
 {
     const Filtered<T> filtered(a, strong, t);
     HostVector<double> own;
-    const double largest = smooth ? largest_eigenvalue(filtered, a.rows, vector != nullptr ? *vector : own) : 0.0;
+    const double found = smooth ? largest_eigenvalue(filtered, a.rows, vector != nullptr ? *vector : own) : 0.0;
+    const double largest = smooth && agreed ? agreed(found) : found;
     const double omega = largest > 0 ? 4.0 / 3.0 / largest : 0.0;
     const auto add_row = [&](std::int64_t row, double factor, RowSum& sum) {
         const std::int32_t aggregate = t.nodes.number[static_cast<std::size_t>(row / t.unknowns)];
@@ -290,7 +291,7 @@ NearNullspace rigid_body_modes(int dimensions, std::span<const double> coordinat
 
 #define RMSP_INSTANTIATE(T)                                                                                        \
     template CsrMatrix<T> smoothed_prolongator(const CsrView<T>&, std::span<const std::uint8_t>, const Tentative&, \
-                                               bool, HostVector<double>*);
+                                               bool, const std::function<double(double)>&, HostVector<double>*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::matrix

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include <rmsp/host_vector.hpp>
@@ -40,11 +41,13 @@ Tentative tentative(Coarsening nodes, int unknowns, const NearNullspace& near_nu
 /// P = (I - w D^-1 A_F) T with w = 4 / 3 over the largest eigenvalue of D^-1 A_F, by some steps of the power method.
 /// A_F is A without its weak entries, of which so much is added to its diagonal D that it maps the near-null vector to
 /// what A does; where there are several vectors, it is A. `smooth` false: P = T, plain aggregation.
+/// \param agreed  of the eigenvalue that was found, gives the one that counts; empty: itself
 /// \param vector  of the power method: where an earlier call, of other values, came to; empty: nowhere yet. Null: each
 /// call begins anew
 template <class T>
 CsrMatrix<T> smoothed_prolongator(const CsrView<T>& a, std::span<const std::uint8_t> strong, const Tentative& t,
-                                  bool smooth, HostVector<double>* vector = nullptr);
+                                  bool smooth, const std::function<double(double)>& agreed = {},
+                                  HostVector<double>* vector = nullptr);
 /// Steps of the power method from nowhere, and from where an earlier estimate came to.
 inline constexpr int power_steps = 15;
 inline constexpr int power_steps_again = 5;

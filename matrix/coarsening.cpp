@@ -29,13 +29,14 @@ HostVector<X> filled(std::int64_t size, X value)
     return all;
 }
 
-/// Gives what was chosen numbers in the order of the rows.
-Coarsening numbered(const HostVector<std::uint8_t>& state)
+/// Gives what was chosen of rows [first, end) numbers in the order of the rows.
+Coarsening numbered(const HostVector<std::uint8_t>& state, std::int64_t first, std::int64_t end)
 {
-    Coarsening out;
-    out.number.resize(state.size());
-    for (std::size_t row = 0; row < state.size(); ++row) {
-        out.number[row] = state[row] == coarse ? static_cast<std::int32_t>(out.count++) : -1;
+    Coarsening out{filled<std::int32_t>(static_cast<std::int64_t>(state.size()), -1), 0};
+    for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(end); ++row) {
+        if (state[row] == coarse) {
+            out.number[row] = static_cast<std::int32_t>(out.count++);
+        }
     }
     return out;
 }
@@ -44,25 +45,44 @@ Coarsening numbered(const HostVector<std::uint8_t>& state)
 
 Coarsening pmis(const Graph& depends)
 {
+    PartOfRows all;
+    all.end = depends.rows();
+    return pmis(depends, all);
+}
+
+Coarsening pmis(const Graph& depends, const PartOfRows& part)
+{
     const std::int64_t rows = depends.rows();
     const Graph near = symmetrised(depends);
-    const HostVector<std::int32_t> needed_by = in_degrees(depends);
+    HostVector<std::int32_t> needed_by = in_degrees(depends);
     auto state = filled<std::uint8_t>(rows, undecided);
+    const auto share_states = [&] {
+        if (part.share_states) {
+            part.share_states(state);
+        }
+    };
+    if (part.share_counts) {
+        part.share_counts(needed_by);
+    }
     HostVector<std::int64_t> open;
-    for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t row = part.first; row < part.end; ++row) {
         if (needed_by[static_cast<std::size_t>(row)] == 0) {
             state[static_cast<std::size_t>(row)] = fine;
         } else {
             open.push_back(row);
         }
     }
+    share_states();
+    const auto number = [&](std::int64_t row) {
+        return part.numbers.empty() ? row : part.numbers[static_cast<std::size_t>(row)];
+    };
     const auto before = [&](std::int64_t a, std::int64_t b) {
         const std::int32_t of_a = needed_by[static_cast<std::size_t>(a)];
         const std::int32_t of_b = needed_by[static_cast<std::size_t>(b)];
-        return of_a != of_b ? of_a > of_b : std::pair(hashed(a), a) > std::pair(hashed(b), b);
+        return of_a != of_b ? of_a > of_b : std::pair(hashed(number(a)), a) > std::pair(hashed(number(b)), b);
     };
     HostVector<std::uint8_t> chosen;
-    while (!open.empty()) {
+    while (part.any ? part.any(!open.empty()) : !open.empty()) {
         const auto count = static_cast<std::int64_t>(open.size());
         chosen.resize(open.size());
         for_each_row(count, [&](std::int64_t i) {
@@ -78,6 +98,7 @@ Coarsening pmis(const Graph& depends)
                 state[static_cast<std::size_t>(open[static_cast<std::size_t>(i)])] = coarse;
             }
         });
+        share_states();
         for_each_row(count, [&](std::int64_t i) {
             const std::int64_t row = open[static_cast<std::size_t>(i)];
             if (chosen[static_cast<std::size_t>(i)] == 0) {
@@ -97,8 +118,9 @@ Coarsening pmis(const Graph& depends)
             }
         }
         open.resize(left);
+        share_states();
     }
-    return numbered(state);
+    return numbered(state, part.first, part.end);
 }
 
 Coarsening coarser_pmis(const Graph& depends, const Coarsening& first)

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 
 #include <rmsp/host_vector.hpp>
 
@@ -21,6 +23,22 @@ struct Coarsening {
 /// in parallel algebraic multigrid preconditioners, SIAM J. Matrix Anal. Appl. 27, 2006) \param depends  row i has an
 /// edge to each row that it strongly depends on
 Coarsening pmis(const Graph& depends);
+
+/// Rows [first, end) of a larger graph, with the rows around them, in the order of the larger one. Each function is
+/// called by all who have a part of it, in the same order.
+struct PartOfRows {
+    std::int64_t first = 0;
+    std::int64_t end = 0;
+    std::span<const std::int64_t> numbers;  ///< of all rows that are here, in the larger graph
+    /// Overwrite what is here for rows of others by what those have.
+    std::function<void(std::span<std::int32_t>)> share_counts;
+    std::function<void(std::span<std::uint8_t>)> share_states;
+    std::function<bool(bool)> any;  ///< whether it is so for one of them
+};
+
+/// The same of a part: finds what the larger graph's coarse points are, if the edges from and to its rows are here.
+/// Only rows of the part get numbers, from 0.
+Coarsening pmis(const Graph& depends, const PartOfRows& part);
 
 /// Of coarse points, those that stay when coarsening is done again: PMIS on the graph with an edge from a coarse point
 /// to each that it depends on, itself or through one row between. Every coarse point that does not stay depends so on

@@ -279,23 +279,11 @@ void print(const std::string& text, const Json& report, const std::string& json)
 }
 
 template <class T>
-Json run_eigen(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, std::span<const std::int64_t> row_at)
+Json run_eigen(const Config& config, const ClusterMatrix<T>& a, std::span<const std::int64_t> row_at)
 {
     const auto began = Clock::now();
-    std::shared_ptr<Preconditioner<T>> preconditioner;
-    std::string why = "another process could not make its preconditioner";
-    double failed = 0;
-    try {
-        preconditioner = make_preconditioner<T>(a.local().own(), config.eigen.preconditioner,
-                                                solver_options(config).preconditioner_options);
-    } catch (const std::exception& error) {
-        why = error.what();
-        failed = 1;
-    }
-    cluster.sum({&failed, 1});
-    if (failed > 0) {
-        throw Error(ErrorCode::usage, why);
-    }
+    const auto preconditioner =
+        make_preconditioner<T>(a, config.eigen.preconditioner, solver_options(config).preconditioner_options);
     ClusterEigenSolver<T> solver(a, eigen_options(config), preconditioner);
     const double setup = seconds_since(began);
     const EigenResult<T> result = solver.solve();
@@ -343,8 +331,7 @@ int run(Cluster& cluster, const Config& config, const std::string& command)
                 {"librmsp", version()}};
     bool converged = true;
     if (command != "run") {
-        report[command] =
-            command == "solve" ? run_solve(config, cluster, a, row_at) : run_eigen(config, cluster, a, row_at);
+        report[command] = command == "solve" ? run_solve(config, cluster, a, row_at) : run_eigen(config, a, row_at);
         converged = report[command]["outcome"] == "converged";
     } else {
         report["product"] = run_products(config, cluster, a, own, row_at);

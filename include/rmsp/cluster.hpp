@@ -88,6 +88,9 @@ private:
     friend class ClusterSolver;
     template <class>
     friend class ClusterEigenSolver;
+    template <class U>
+    friend std::shared_ptr<Preconditioner<U>> make_preconditioner(const ClusterMatrix<U>&, const std::string&,
+                                                                  const PreconditionerOptions&);
     std::shared_ptr<detail::ClusterMatrixState<T>> state_;
 };
 
@@ -179,9 +182,20 @@ private:
     std::shared_ptr<detail::ClusterProductState<T>> state_;
 };
 
-/// A method of <rmsp/solver.hpp> over all processes. Preconditioners are each process's own, of its rows and columns:
-/// additive Schwarz over processes of whatever is named, multigrid included, so that the number of iterations depends
-/// on the number of processes.
+/// A preconditioner by name. "amg" and "sa-amg" are one hierarchy over all processes, as <rmsp/ghosted.hpp> makes it;
+/// of a near-nullspace each process gives its own rows. Others are each process's own, of its rows and columns:
+/// additive Schwarz over processes of whatever is named, so that the number of iterations depends on the number of
+/// processes; that of multigrid is make_preconditioner(matrix.local().own(), "amg"). Null for "none". Collective.
+/// Blocks. \throws as make_preconditioner() of one matrix on any process, Error(usage) for another name or other
+/// options of
+///         multigrid on one of them
+template <class T>
+[[nodiscard]] std::shared_ptr<Preconditioner<T>> make_preconditioner(const ClusterMatrix<T>& matrix,
+                                                                     const std::string& name,
+                                                                     const PreconditionerOptions& options = {});
+
+/// A method of <rmsp/solver.hpp> over all processes. The preconditioner, if none is given, is what
+/// make_preconditioner() makes of the options.
 template <class T>
 class ClusterSolver {
 public:
@@ -203,8 +217,7 @@ private:
     std::shared_ptr<Solver<T>> solver_;
 };
 
-/// Eigenpairs of <rmsp/eigen.hpp> over all processes; preconditioners are each process's own, as those of
-/// ClusterSolver.
+/// Eigenpairs of <rmsp/eigen.hpp> over all processes; preconditioners are those of ClusterSolver.
 template <class T>
 class ClusterEigenSolver {
 public:

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <rmsp/export.hpp>
+#include <rmsp/preconditioner.hpp>
 #include <rmsp/runtime.hpp>
 
 /// Rows of a matrix whose other rows belong to other processes. librmsp multiplies and solves with what this process
@@ -44,6 +47,33 @@ public:
     virtual void begin(const void* send, void* receive, bool backwards) = 0;
     /// Returns when all is received, and sent.
     virtual void end() = 0;
+};
+
+/// What is exchanged with one other process: [first, first + count) of the ghosts, or of GhostedRows::sent.
+struct GhostNeighbour {
+    int process = 0;
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+};
+
+/// Processes that also bring each other what multigrid over all of them is made of. Its functions are called by every
+/// process in the same order, on the thread that called librmsp.
+class LinkedProcesses : public Processes {
+public:
+    virtual int rank() const = 0;
+    virtual int size() const = 0;
+    /// Brings to[p] to process p; returns what each has for this one. Both have size() entries.
+    virtual std::vector<std::vector<std::byte>> bring(std::vector<std::vector<std::byte>> to) = 0;
+    /// The exchange of a matrix with ghosts that are received from, and entries that are sent to these processes.
+    virtual std::shared_ptr<GhostExchange> exchange(const std::vector<GhostNeighbour>& receives,
+                                                    const std::vector<GhostNeighbour>& sends,
+                                                    std::size_t entry_bytes) = 0;
+};
+
+/// Where the rows of one process are in the whole matrix, which is square.
+struct GhostedNumbers {
+    std::vector<std::int64_t> first_rows;  ///< of each process, and their number at the end
+    std::vector<std::int64_t> ghosts;      ///< the columns that are ghosts, rising
 };
 
 /// What one process has of a matrix.
@@ -98,5 +128,17 @@ private:
     friend struct detail::GhostedAccess;
     std::shared_ptr<detail::GhostedState<T>> state_;
 };
+
+/// Multigrid over all processes, "amg" or "sa-amg" with PreconditionerOptions::multigrid, the same on all of them: each
+/// level is a matrix of all, as this one is, with P that crosses processes where A does; levels of few rows are on
+/// fewer processes, the last one is inverted on one. Smoothers are of each process's own rows and columns, what couples
+/// it to others being added to the diagonal. renew() makes all levels anew; a near-nullspace has the own rows alone.
+/// Collective. Blocks.
+/// \throws Error(usage) for another name, as make_preconditioner() of one matrix, for cycle "k" and aggressive_levels,
+///         and for nodes of several unknowns that are cut by processes; what `processes` throws
+template <class T>
+[[nodiscard]] RMSP_API std::shared_ptr<Preconditioner<T>> make_preconditioner(
+    const GhostedMatrix<T>& matrix, const GhostedNumbers& numbers, std::shared_ptr<LinkedProcesses> processes,
+    const std::string& name, const PreconditionerOptions& options = {});
 
 }  // namespace rmsp

@@ -229,6 +229,7 @@ public:
     const SparseProduct<T>& product() const { return rap_; }
 
 private:
+    friend struct detail::ProductAccess;
     void open(const std::shared_ptr<detail::RuntimeState>& runtime, const SpgemmOperand<T>& r,
               const SpgemmOperand<T>& a, const SpgemmOperand<T>& p, const SpgemmOptions& options);
 

@@ -104,6 +104,36 @@ void check_rows(const GhostedRows<T>& rows, const DistributeOptions& options)
     }
 }
 
+/// All but the own columns, cut where these are.
+template <class T>
+void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T>&& split)
+{
+    const auto& own = *MatrixAccess::state(state.own);
+    const auto& row_slices = distributed::x_side(own, true).slices;
+    const auto& column_slices = distributed::x_side(own, false).slices;
+    state.nnz = rows.rows.nnz;
+    state.first_row = rows.first_row;
+    state.ghosts.resize(static_cast<std::size_t>(rows.rows.cols - rows.own_cols));
+    state.sent.resize(rows.sent.size());
+    if (!state.ghosts.empty()) {
+        state.rest = distributed::distribute_cut(own, split.rest.view(), {row_slices, {}, own.plan.devices},
+                                                 own.options.transposed);
+    }
+    if (!state.sent.empty()) {
+        std::vector<std::int64_t> row_ptr(rows.sent.size() + 1);
+        for (std::size_t i = 0; i < row_ptr.size(); ++i) {
+            row_ptr[i] = static_cast<std::int64_t>(i);
+        }
+        const std::vector<T> ones(rows.sent.size(), T{1});
+        const auto count = static_cast<std::int64_t>(rows.sent.size());
+        const CsrView<T> pick{count, rows.own_cols, count, row_ptr.data(), rows.sent.data(), ones.data()};
+        state.pick =
+            distributed::distribute_cut(own, pick, {{}, column_slices, own.plan.devices}, own.options.transposed);
+    }
+    state.in_rest = std::move(split.in_rest);
+    state.exchange = rows.exchange;
+}
+
 /// Serves until the job is done. \throws what it threw
 void finish(const std::shared_ptr<sequence::Outside>& outside, std::future<void> job)
 {
@@ -210,37 +240,25 @@ GhostedMatrix<T>::GhostedMatrix(Runtime& runtime, const GhostedRows<T>& rows, co
 {
     check_rows(rows, options);
     Split<T> split = split_columns(rows.rows, rows.own_cols);
-    GhostedState<T>& state = *state_;
     // Whole rows, so that the ghosts' part is cut where this one is.
     DistributeOptions whole = options;
     whole.alignment = RowAlignment::row;
     whole.balance = Balance::nonzeros;
-    state.own = runtime.distribute(split.own.view(), whole);
-    const auto& own = *MatrixAccess::state(state.own);
-    const auto& row_slices = distributed::x_side(own, true).slices;
-    const auto& column_slices = distributed::x_side(own, false).slices;
-    state.nnz = rows.rows.nnz;
-    state.first_row = rows.first_row;
-    state.ghosts.resize(static_cast<std::size_t>(rows.rows.cols - rows.own_cols));
-    state.sent.resize(rows.sent.size());
-    if (!state.ghosts.empty()) {
-        state.rest = distributed::distribute_cut(own, split.rest.view(), {row_slices, {}, own.plan.devices},
-                                                 own.options.transposed);
-    }
-    if (!state.sent.empty()) {
-        std::vector<std::int64_t> row_ptr(rows.sent.size() + 1);
-        for (std::size_t i = 0; i < row_ptr.size(); ++i) {
-            row_ptr[i] = static_cast<std::int64_t>(i);
-        }
-        const std::vector<T> ones(rows.sent.size(), T{1});
-        const auto count = static_cast<std::int64_t>(rows.sent.size());
-        const CsrView<T> pick{count, rows.own_cols, count, row_ptr.data(), rows.sent.data(), ones.data()};
-        state.pick =
-            distributed::distribute_cut(own, pick, {{}, column_slices, own.plan.devices}, own.options.transposed);
-    }
-    state.in_rest = std::move(split.in_rest);
-    state.exchange = rows.exchange;
-    state.outside = std::make_shared<sequence::Outside>(rows.processes);
+    state_->own = runtime.distribute(split.own.view(), whole);
+    state_->outside = std::make_shared<sequence::Outside>(rows.processes);
+    distribute_rest(*state_, rows, std::move(split));
+}
+
+template <class T>
+GhostedMatrix<T> ghosted::distribute_beside(const GhostedState<T>& other, const GhostedRows<T>& rows,
+                                            const distributed::Cut& cut, bool transposed)
+{
+    Split<T> split = split_columns(rows.rows, rows.own_cols);
+    auto state = std::make_shared<GhostedState<T>>();
+    state->own = distributed::distribute_cut(*MatrixAccess::state(other.own), split.own.view(), cut, transposed);
+    state->outside = other.outside;
+    distribute_rest(*state, rows, std::move(split));
+    return GhostedAccess::handle(std::move(state));
 }
 
 template <class T>
@@ -298,7 +316,9 @@ void GhostedMatrix<T>::update_values(const T* values)
 #define RMSP_INSTANTIATE(T)                                                                                            \
     template class GhostedMatrix<T>;                                                                                   \
     template void ghosted::append(const std::shared_ptr<GhostedState<T>>&, Sequence&, const Vec<T>&, const Vec<T>&, T, \
-                                  T, bool);
+                                  T, bool);                                                                            \
+    template GhostedMatrix<T> ghosted::distribute_beside(const GhostedState<T>&, const GhostedRows<T>&,                \
+                                                         const distributed::Cut&, bool);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

@@ -7,6 +7,7 @@
 
 #include <rmsp/ghosted.hpp>
 
+#include "runtime/matrix/distribute_like.hpp"
 #include "runtime/matrix/matrix_state.hpp"
 #include "runtime/matrix/vector_state.hpp"
 #include "runtime/sequence/outside.hpp"
@@ -48,11 +49,24 @@ struct GhostedAccess {
         }
         return matrix.state_;
     }
+    template <class T>
+    static GhostedMatrix<T> handle(std::shared_ptr<GhostedState<T>> state)
+    {
+        GhostedMatrix<T> matrix;
+        matrix.state_ = std::move(state);
+        return matrix;
+    }
 };
 
 }  // namespace rmsp::detail
 
 namespace rmsp::ghosted {
+
+/// Rows that belong to another ghosted matrix, whose processes and determinism they have, cut as asked for. Own columns
+/// and ghosts as GhostedMatrix distributes them. \param transposed  products with A^T will be asked for
+template <class T>
+GhostedMatrix<T> distribute_beside(const detail::GhostedState<T>& other, const GhostedRows<T>& rows,
+                                   const distributed::Cut& cut, bool transposed = false);
 
 /// y = alpha A x + beta y, or with A^T, in a sequence whose scalars have the matrix's `outside`.
 template <class T>

@@ -1,13 +1,8 @@
 #include "core/value_types.hpp"
 #include "runtime/multigrid/hierarchy.hpp"
+#include "runtime/multigrid/options.hpp"
 
 namespace rmsp::multigrid {
-namespace {
-
-/// Sweeps on a last level that is not inverted.
-constexpr int last_sweeps = 8;
-
-}  // namespace
 
 template <class T>
 void Hierarchy<T>::append(Sequence& sequence, const Vec<T>& x, const Vec<T>& b)

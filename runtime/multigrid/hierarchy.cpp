@@ -15,6 +15,7 @@
 #include "runtime/matrix/distribute_like.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/matrix/vector.hpp"
+#include "runtime/multigrid/options.hpp"
 #include "runtime/sequence/sequence_state.hpp"
 #include "runtime/spgemm/distribute.hpp"
 
@@ -23,22 +24,6 @@ namespace {
 
 using detail::MatrixAccess;
 using detail::MatrixState;
-
-/// The largest matrix that is inverted where coarsening stalls.
-constexpr std::int64_t most_inverted = 4096;
-/// Applies that P and R are distributed for: so few that they are multiplied from the CSR arrays that products of
-/// matrices take. Another format would double what they take, for a small part of a cycle.
-constexpr std::int64_t from_csr = 1;
-/// A coarser matrix with more than this share of the rows is not worth its level.
-constexpr double least_coarsening = 0.9;
-
-template <class Value>
-void require(bool good, const char* option, const Value& value, const char* wants)
-{
-    if (!good) {
-        throw Error(ErrorCode::usage, fmt::format("multigrid option {} is {}, it must be {}", option, value, wants));
-    }
-}
 
 template <class T>
 MatrixState<T>& state(const DistributedMatrix<T>& matrix)
@@ -88,37 +73,12 @@ decltype(auto) Hierarchy<T>::timed(const char* phase, const F& f)
 }
 
 template <class T>
-void Hierarchy<T>::check_options() const
-{
-    const MultigridOptions& o = options_;
-    const bool classical = method_ == Method::classical;
-    require(o.threshold <= 1, "threshold", o.threshold, "at most 1");
-    require(o.interpolation == "auto" || o.interpolation == (classical ? "extended" : "smoothed") ||
-                o.interpolation == (classical ? "direct" : "tentative"),
-            "interpolation", o.interpolation,
-            classical ? "auto, extended or direct, of amg" : "auto, smoothed or tentative, of sa-amg");
-    require(o.truncation >= 0 && o.truncation <= 1, "truncation", o.truncation, "0 to 1");
-    require(o.interpolation_entries >= 0, "interpolation_entries", o.interpolation_entries, "at least 0");
-    require(o.cycle == "v" || o.cycle == "w" || o.cycle == "f" || o.cycle == "k", "cycle", o.cycle, "v, w, f or k");
-    require(o.aggressive_levels >= 0, "aggressive_levels", o.aggressive_levels, "at least 0");
-    require(o.aggressive_levels == 0 || (classical && o.interpolation != "direct"), "aggressive_levels",
-            o.aggressive_levels, "0, unless the preconditioner is amg with interpolation auto or extended");
-    require(o.rebuild_factor == 0 || o.rebuild_factor >= 1, "rebuild_factor", o.rebuild_factor, "0 or at least 1");
-    require(o.sweeps >= 1 && o.sweeps <= 100, "sweeps", o.sweeps, "1 to 100");
-    require(o.coarse_rows >= 1 && o.coarse_rows <= most_inverted, "coarse_rows", o.coarse_rows, "1 to 4096");
-    require(o.levels >= 1 && o.levels <= 100, "levels", o.levels, "1 to 100");
-    require(o.unknowns >= 1 && o.unknowns <= 16, "unknowns", o.unknowns, "1 to 16");
-    require(o.near_nullspace.empty() || (o.near_null_vectors >= 1 && o.near_null_vectors <= 16), "near_null_vectors",
-            o.near_null_vectors, "1 to 16");
-}
-
-template <class T>
 Hierarchy<T>::Hierarchy(const DistributedMatrix<T>& matrix, Method method, const MultigridOptions& options,
                         MakeSmoother<T> make_smoother)
     : method_(method), options_(options), make_smoother_(std::move(make_smoother))
 {
     const auto began = core::Clock::now();
-    check_options();
+    check_options(method_, options_);
     if (method_ == Method::classical) {
         options_.unknowns = 1;
     } else if (options_.near_nullspace.empty()) {
@@ -151,26 +111,6 @@ CsrMatrix<T> Hierarchy<T>::download(const DistributedMatrix<T>& matrix)
     return timed("download", [&] { return download_canonical(state(matrix)); });
 }
 
-template <class T>
-Coarsener Hierarchy<T>::coarsener(std::size_t number) const
-{
-    Coarsener out;
-    out.method = method_;
-    out.threshold = options_.threshold;
-    if (out.threshold < 0) {
-        constexpr double of_aggregation = 0.08;
-        out.threshold = method_ == Method::classical ? 0.25 : std::ldexp(of_aggregation, -static_cast<int>(number));
-    }
-    // The nodes of coarser levels are aggregates.
-    out.unknowns = method_ == Method::classical ? 1 : number == 0 ? options_.unknowns : near_nullspace_.count;
-    out.direct = options_.interpolation == "direct";
-    out.aggressive = static_cast<int>(number) < options_.aggressive_levels;
-    out.smooth = options_.interpolation != "tentative";
-    out.truncation = options_.truncation;
-    out.interpolation_entries = options_.interpolation_entries;
-    return out;
-}
-
 /// False if the matrix is not for that way of making it. Where coarsening stalls, there is no P.
 template <class T>
 bool Hierarchy<T>::make(Transfer<T>& transfer, std::size_t number)
@@ -178,7 +118,7 @@ bool Hierarchy<T>::make(Transfer<T>& transfer, std::size_t number)
     const std::int64_t before = levels_[number].a.rows();
     timed("download", [&] { transfer.read(); });
     const std::int64_t rows = timed("coarsen", [&] { return transfer.coarsen(near_nullspace_); });
-    if (rows >= 0 && (rows == 0 || static_cast<double>(rows) > least_coarsening * static_cast<double>(before))) {
+    if (rows >= 0 && is_stalled(rows, before)) {
         stalled_ = fmt::format("coarsening stalled at level {}: of {} rows {} would be left", number, before, rows);
         return true;
     }
@@ -189,7 +129,7 @@ template <class T>
 std::unique_ptr<Transfer<T>> Hierarchy<T>::make_transfer(std::size_t number)
 {
     const auto& a = MatrixAccess::state(levels_[number].a);
-    const Coarsener how = coarsener(number);
+    const Coarsener how = coarsener(method_, options_, near_nullspace_.count, number);
     auto transfer = device_transfer<T>(a, how);
     if (!transfer || !make(*transfer, number)) {
         transfer = host_transfer<T>(a, how);

@@ -71,9 +71,7 @@ public:
 private:
     enum class Cycle : std::uint8_t { v, w, f, k };
 
-    void check_options() const;
     CsrMatrix<T> download(const DistributedMatrix<T>& matrix);
-    Coarsener coarsener(std::size_t number) const;
     bool coarsen(std::size_t number);
     std::unique_ptr<Transfer<T>> make_transfer(std::size_t number);
     bool make(Transfer<T>& transfer, std::size_t number);

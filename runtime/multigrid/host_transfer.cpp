@@ -116,7 +116,7 @@ private:
     }
     CsrMatrix<T> aggregated()
     {
-        return matrix::smoothed_prolongator(a_.view(), strong_, tentative_, coarsener_.smooth, &vector_);
+        return matrix::smoothed_prolongator(a_.view(), strong_, tentative_, coarsener_.smooth, {}, &vector_);
     }
 
     std::shared_ptr<MatrixState<T>> state_;

@@ -12,6 +12,7 @@
 #include "runtime/preconditioners/block_jacobi.hpp"
 #include "runtime/preconditioners/fsai.hpp"
 #include "runtime/preconditioners/jacobi.hpp"
+#include "runtime/preconditioners/linked_multigrid.hpp"
 #include "runtime/preconditioners/multigrid.hpp"
 #include "runtime/preconditioners/polynomial.hpp"
 #include "runtime/preconditioners/schwarz.hpp"
@@ -44,24 +45,39 @@ Pointer<T> make_jacobi(const DistributedMatrix<T>& matrix, const PreconditionerO
     return std::make_shared<Jacobi<T>>(matrix, divisor == JacobiDivisor::diagonal ? "jacobi" : "l1-jacobi", divisor);
 }
 
-template <class T, multigrid::Method method>
-Pointer<T> make_multigrid(const DistributedMatrix<T>& matrix, const PreconditionerOptions& options)
+/// \throws Error(usage) for what does not smooth
+template <class T>
+multigrid::MakeSmoother<T> smoother_of(const PreconditionerOptions& options)
 {
     const std::string& smoother = options.multigrid.smoother;
     if (smoother == "none" || smoother == "amg" || smoother == "sa-amg") {
         throw Error(ErrorCode::usage, fmt::format("multigrid smooths by any preconditioner but \"{}\"", smoother));
     }
-    // The coarser matrices are known once they are made: about as many bytes as the matrix has, or more.
+    return [options](const DistributedMatrix<T>& of_level) {
+        return make_preconditioner(of_level, options.multigrid.smoother, options);
+    };
+}
+
+/// What is admitted for a hierarchy: the coarser matrices are known once they are made, and are about as many bytes as
+/// the matrix has, or more.
+template <class T>
+engine::Placing admit_multigrid(const DistributedMatrix<T>& matrix)
+{
     const auto& finest = *detail::checked(detail::MatrixAccess::state(matrix));
     std::vector<std::int64_t> bytes;
     for (const ShardPlan& shard : finest.plan.shards) {
         bytes.push_back(shard.part.nnz() * static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t)));
     }
-    const engine::Placing placing(finest.runtime->admit("the multigrid preconditioner", bytes));
+    return engine::Placing(finest.runtime->admit("the multigrid preconditioner", bytes));
+}
+
+template <class T, multigrid::Method method>
+Pointer<T> make_multigrid(const DistributedMatrix<T>& matrix, const PreconditionerOptions& options)
+{
+    auto make_smoother = smoother_of<T>(options);
+    const engine::Placing placing = admit_multigrid(matrix);
     return std::make_shared<Multigrid<T>>(matrix, method == multigrid::Method::classical ? "amg" : "sa-amg", method,
-                                          options.multigrid, [options](const DistributedMatrix<T>& of_level) {
-                                              return make_preconditioner(of_level, options.multigrid.smoother, options);
-                                          });
+                                          options.multigrid, std::move(make_smoother));
 }
 
 template <class T>
@@ -229,17 +245,46 @@ std::shared_ptr<Preconditioner<T>> make_preconditioner(const DistributedMatrix<T
 }
 
 template <class T>
+std::shared_ptr<Preconditioner<T>> make_preconditioner(const GhostedMatrix<T>& matrix, const GhostedNumbers& numbers,
+                                                       std::shared_ptr<LinkedProcesses> processes,
+                                                       const std::string& name, const PreconditionerOptions& options)
+{
+    if (name != "amg" && name != "sa-amg") {
+        throw Error(ErrorCode::usage,
+                    fmt::format("preconditioner \"{}\" is one of each process's own rows: of processes together there "
+                                "are \"amg\" and \"sa-amg\"",
+                                name));
+    }
+    if (!processes || numbers.first_rows.size() != static_cast<std::size_t>(processes->size()) + 1 ||
+        static_cast<std::int64_t>(numbers.ghosts.size()) != matrix.ghosts()) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("numbers of {} first rows and {} ghosts; the matrix has {} ghosts, on {} processes",
+                                numbers.first_rows.size(), numbers.ghosts.size(), matrix.ghosts(),
+                                processes ? processes->size() : 0));
+    }
+    auto make_smoother = preconditioners::smoother_of<T>(options);
+    const engine::Placing placing = preconditioners::admit_multigrid(matrix.own());
+    return std::make_shared<preconditioners::LinkedMultigrid<T>>(
+        matrix, numbers, std::move(processes), name,
+        name == "amg" ? multigrid::Method::classical : multigrid::Method::aggregation, options.multigrid,
+        std::move(make_smoother));
+}
+
+template <class T>
 void Preconditioner<T>::append_transposed(Sequence&, const Vec<T>&, const Vec<T>&)
 {
     throw Error(ErrorCode::usage,
                 fmt::format("preconditioner \"{}\" cannot be applied transposed, as the solver needs it", name()));
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                          \
-    template std::shared_ptr<Preconditioner<T>> make_preconditioner(const DistributedMatrix<T>&, const std::string&, \
-                                                                    const PreconditionerOptions&);                   \
-    template std::shared_ptr<Preconditioner<T>> make_preconditioner(const DistributedMatrix<T>&,                     \
-                                                                    LocalPreconditioner<T>);                         \
+#define RMSP_INSTANTIATE(T)                                                                                            \
+    template std::shared_ptr<Preconditioner<T>> make_preconditioner(const DistributedMatrix<T>&, const std::string&,   \
+                                                                    const PreconditionerOptions&);                     \
+    template std::shared_ptr<Preconditioner<T>> make_preconditioner(const DistributedMatrix<T>&,                       \
+                                                                    LocalPreconditioner<T>);                           \
+    template std::shared_ptr<Preconditioner<T>> make_preconditioner(const GhostedMatrix<T>&, const GhostedNumbers&,    \
+                                                                    std::shared_ptr<LinkedProcesses>,                  \
+                                                                    const std::string&, const PreconditionerOptions&); \
     template void Preconditioner<T>::append_transposed(Sequence&, const Vec<T>&, const Vec<T>&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE

@@ -277,12 +277,12 @@ TEST_F(CoarseningSteps, SmoothAsTheHost)
         // From the vector that it came to, and where there is none from the start.
         for (const bool again : {true, false}) {
             HostVector<double> host_vector;
-            matrix::smoothed_prolongator(a.view(), strong, t, smooth, &host_vector);
+            matrix::smoothed_prolongator(a.view(), strong, t, smooth, {}, &host_vector);
             if (!again) {
                 host_vector.clear();
                 vector.reset();
             }
-            const auto renewed = matrix::smoothed_prolongator(a.view(), strong, t, smooth, &host_vector);
+            const auto renewed = matrix::smoothed_prolongator(a.view(), strong, t, smooth, {}, &host_vector);
             const CsrShard<double> where{p.rows,
                                          p.cols,
                                          static_cast<std::int64_t>(found.size()),

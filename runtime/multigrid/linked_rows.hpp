@@ -1,0 +1,145 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <rmsp/ghosted.hpp>
+
+/// Rows of a matrix that several processes have, in host memory, and what they tell each other of them while they make
+/// a hierarchy. What says "collective" is called by all of them, in the same order.
+namespace rmsp::multigrid {
+
+/// What processes say to each other, of numbers.
+class Links {
+public:
+    explicit Links(std::shared_ptr<LinkedProcesses> processes) : processes_(std::move(processes)) {}
+
+    const std::shared_ptr<LinkedProcesses>& processes() const { return processes_; }
+    std::size_t rank() const { return static_cast<std::size_t>(processes_->rank()); }
+    std::size_t size() const { return static_cast<std::size_t>(processes_->size()); }
+    /// Brings to[p] to process p; what each has for this one. Collective.
+    template <class X>
+    std::vector<std::vector<X>> bring(const std::vector<std::vector<X>>& to) const
+    {
+        std::vector<std::vector<std::byte>> out(to.size());
+        for (std::size_t p = 0; p < to.size(); ++p) {
+            out[p].resize(to[p].size() * sizeof(X));
+            if (!to[p].empty()) {
+                std::memcpy(out[p].data(), to[p].data(), out[p].size());
+            }
+        }
+        const std::vector<std::vector<std::byte>> came = processes_->bring(std::move(out));
+        std::vector<std::vector<X>> in(came.size());
+        for (std::size_t p = 0; p < came.size(); ++p) {
+            in[p].resize(came[p].size() / sizeof(X));
+            if (!in[p].empty()) {
+                std::memcpy(in[p].data(), came[p].data(), came[p].size());
+            }
+        }
+        return in;
+    }
+    /// A number of each process, in their order. Collective.
+    template <class X>
+    std::vector<X> of_all(X own) const
+    {
+        const std::vector<std::vector<X>> in = bring(std::vector<std::vector<X>>(size(), {own}));
+        std::vector<X> all;
+        for (const std::vector<X>& one : in) {
+            all.push_back(one.at(0));
+        }
+        return all;
+    }
+    /// The sum of a number of each. Collective.
+    double total(double own) const
+    {
+        processes_->sum({&own, 1});
+        return own;
+    }
+    /// The first place of each, and their number, where each has so many. Collective.
+    std::vector<std::int64_t> offsets(std::int64_t own) const
+    {
+        std::vector<std::int64_t> offsets{0};
+        for (const std::int64_t count : of_all(own)) {
+            offsets.push_back(offsets.back() + count);
+        }
+        return offsets;
+    }
+
+private:
+    std::shared_ptr<LinkedProcesses> processes_;
+};
+
+/// Rows of a process, or some of others: columns are those of the whole matrix, rising in each row, each once.
+template <class T>
+struct WholeColumns {
+    std::vector<std::int64_t> row_ptr{0};
+    std::vector<std::int64_t> columns;
+    std::vector<T> values;
+
+    std::int64_t rows() const { return static_cast<std::int64_t>(row_ptr.size()) - 1; }
+    std::int64_t begin(std::int64_t row) const { return row_ptr[static_cast<std::size_t>(row)]; }
+    std::int64_t end(std::int64_t row) const { return row_ptr[static_cast<std::size_t>(row) + 1]; }
+    /// Appends to the last row, which close() ends.
+    void add(std::int64_t column, T value)
+    {
+        columns.push_back(column);
+        values.push_back(value);
+    }
+    void close() { row_ptr.push_back(static_cast<std::int64_t>(columns.size())); }
+};
+
+/// Rows of other processes that this one wants to know of, and own ones that they do.
+struct Known {
+    std::vector<std::int64_t> numbers;     ///< in the whole matrix, rising
+    std::vector<GhostNeighbour> receives;  ///< parts of `numbers`
+    std::vector<std::int64_t> sent;        ///< own rows, from 0
+    std::vector<GhostNeighbour> sends;     ///< parts of `sent`
+};
+/// \param first_rows  of each process, and their number at the end \param numbers  rising, each once. Collective.
+Known ask(const Links& links, const std::vector<std::int64_t>& first_rows, std::vector<std::int64_t> numbers);
+/// What the others have, `width` numbers a row in `own`, of the rows that are known. Collective.
+template <class X>
+std::vector<X> values_of(const Links& links, const Known& known, std::span<const X> own, std::size_t width = 1)
+{
+    std::vector<std::vector<X>> to(links.size());
+    for (const GhostNeighbour& part : known.sends) {
+        std::vector<X>& out = to[static_cast<std::size_t>(part.process)];
+        for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
+            const auto from = own.begin() + known.sent[static_cast<std::size_t>(i)] * static_cast<std::int64_t>(width);
+            out.insert(out.end(), from, from + static_cast<std::int64_t>(width));
+        }
+    }
+    const std::vector<std::vector<X>> in = links.bring(to);
+    std::vector<X> all;
+    for (const GhostNeighbour& part : known.receives) {
+        const std::vector<X>& of = in[static_cast<std::size_t>(part.process)];
+        all.insert(all.end(), of.begin(), of.end());
+    }
+    return all;
+}
+/// The rows that are known. Collective.
+template <class T>
+WholeColumns<T> rows_of(const Links& links, const Known& known, const WholeColumns<T>& own);
+
+/// Columns of rows that are not in [first, end), rising, each once.
+template <class T>
+std::vector<std::int64_t> others(const WholeColumns<T>& rows, std::int64_t first, std::int64_t end);
+
+/// Own columns from 0 on, then those that are known in their order.
+template <class T>
+CsrMatrix<T> numbered(const WholeColumns<T>& rows, std::int64_t first, std::int64_t own,
+                      const std::vector<std::int64_t>& known);
+
+/// Adds rows together that processes have of the same matrix: [first, end) of them goes to process p. Collective.
+/// \param numbers  of the rows, in the whole matrix, rising
+template <class T>
+WholeColumns<T> added(const Links& links, const std::vector<std::int64_t>& first_rows,
+                      const std::vector<std::int64_t>& numbers, const WholeColumns<T>& rows);
+
+}  // namespace rmsp::multigrid

@@ -1,0 +1,281 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include <rmsp/io.hpp>
+
+#include "tests/cluster/matrices.hpp"
+
+namespace rmsp::test {
+namespace {
+
+Whole<double> whole_of(const CsrMatrix<double>& a)
+{
+    Whole<double> whole{a.rows, a.cols, {a.row_ptr.begin(), a.row_ptr.end()}, {}, {a.values.begin(), a.values.end()}};
+    for (std::int64_t k = 0; k < a.nnz(); ++k) {
+        whole.col_idx.push_back(a.col_idx[k]);
+    }
+    return whole;
+}
+
+SolverOptions with_levels(const std::string& preconditioner, std::int64_t coarse_rows = 40)
+{
+    SolverOptions options;
+    options.method = "cg";
+    options.preconditioner = preconditioner;
+    options.preconditioner_options.multigrid.coarse_rows = coarse_rows;
+    options.max_iterations = 200;
+    return options;
+}
+
+template <class T>
+T from_first(T value)
+{
+    MPI_Bcast(&value, sizeof(T), MPI_BYTE, 0, MPI_COMM_WORLD);
+    return value;
+}
+
+struct SolvedByLevels {
+    std::int64_t iterations = 0;
+    std::int64_t alone = 0;  ///< of one process
+    PreconditionerReport report;
+    std::vector<std::int64_t> levels_alone;  ///< rows
+};
+
+/// Solves with b = A ones on the cluster and on the first process alone.
+SolvedByLevels solve_by_levels(Cluster& cluster, const Whole<double>& whole, const std::vector<std::int64_t>& offsets,
+                               const SolverOptions& options)
+{
+    const auto part = part_of(whole, offsets, cluster.rank());
+    const std::vector<double> b = whole.product(1, std::vector<double>(static_cast<std::size_t>(whole.cols), 1), 0,
+                                                std::vector<double>(static_cast<std::size_t>(whole.rows)), false);
+    const auto a = cluster.distribute(part.view, part.first);
+    const auto preconditioner = make_preconditioner(a, options.preconditioner, options.preconditioner_options);
+    ClusterSolver<double> solver(a, options, preconditioner);
+    std::vector<double> x(static_cast<std::size_t>(part.end - part.first));
+    const SolveResult result = solver.solve(slice(b, part.first, part.end).data(), x.data());
+    EXPECT_TRUE(result.converged()) << result.reason;
+    for (const double entry : x) {
+        EXPECT_NEAR(entry, 1, 1e-4);
+    }
+    SolvedByLevels solved;
+    solved.iterations = result.iterations;
+    solved.report = preconditioner->report();
+    if (cluster.rank() == 0) {
+        auto all = cluster.runtime().distribute(whole.view());
+        const auto own = make_preconditioner(all, options.preconditioner, options.preconditioner_options);
+        std::vector<double> reference(b.size());
+        solved.alone = Solver<double>(all, options, own).solve(b.data(), reference.data()).iterations;
+        for (const MultigridLevel& level : own->report().levels) {
+            solved.levels_alone.push_back(level.rows);
+        }
+    }
+    solved.alone = from_first(solved.alone);
+    return solved;
+}
+
+std::string message_of(const std::function<void()>& f)
+{
+    try {
+        f();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return {};
+}
+
+TEST(ClusterMultigrid, TakesTheIterationsOfOneProcess)
+{
+    Cluster cluster = make_cluster();
+    const auto small = whole_of(stencil7<double>(8, 9, 10, {.values = ValueKind::poisson}));
+    const auto large = whole_of(stencil27<double>(7, 8, 9, {.values = ValueKind::poisson}));
+    struct Case {
+        const Whole<double>* whole;
+        const char* name;
+        const char* cycle;
+    };
+    for (const Case& c :
+         {Case{&small, "amg", "w"}, {&large, "amg", "v"}, {&small, "sa-amg", "f"}, {&large, "sa-amg", "v"}}) {
+        SCOPED_TRACE(std::string(c.name) + " " + c.cycle);
+        SolverOptions options = with_levels(c.name);
+        options.preconditioner_options.multigrid.cycle = c.cycle;
+        options.method = c.cycle == std::string("f") ? "bicgstab" : "cg";
+        const SolvedByLevels solved =
+            solve_by_levels(cluster, *c.whole, uneven(c.whole->rows, cluster.size()), options);
+        if (c.name == std::string("amg")) {
+            // The same levels: what differs is the order of sums.
+            EXPECT_NEAR(static_cast<double>(solved.iterations), static_cast<double>(solved.alone), 1);
+            ASSERT_EQ(solved.report.levels.size(), from_first(solved.levels_alone.size()));
+            for (std::size_t i = 0; i < solved.levels_alone.size(); ++i) {
+                EXPECT_EQ(solved.report.levels[i].rows, solved.levels_alone[i]);
+            }
+        } else {
+            EXPECT_LE(solved.iterations, solved.alone + 3);
+        }
+        const auto on_one = [](const std::string& note) { return note.ends_with(", 1"); };
+        EXPECT_EQ(cluster.size() > 1, std::any_of(solved.report.notes.begin(), solved.report.notes.end(), on_one));
+    }
+}
+
+TEST(ClusterMultigrid, TakesFewerIterationsThanBlocksOfProcesses)
+{
+    Cluster cluster = make_cluster("host:1");
+    if (cluster.size() == 1) {
+        GTEST_SKIP() << "one process";
+    }
+    const auto whole = whole_of(stencil7<double>(7, 7, 12, {.values = ValueKind::poisson}));
+    std::vector<std::int64_t> offsets;
+    for (int p = 0; p <= cluster.size(); ++p) {
+        offsets.push_back(whole.rows * p / cluster.size());
+    }
+    const auto part = part_of(whole, offsets, cluster.rank());
+    const auto a = cluster.distribute(part.view, part.first);
+    SolverOptions options = with_levels("amg");
+    const auto iterations = [&](std::shared_ptr<Preconditioner<double>> preconditioner) {
+        auto b = a.make_y();
+        auto x = a.make_x();
+        b.fill(1);
+        x.fill(0);
+        return ClusterSolver<double>(a, options, std::move(preconditioner)).solve(b, x).iterations;
+    };
+    const std::int64_t of_all = iterations(nullptr);
+    const std::int64_t of_blocks =
+        iterations(make_preconditioner(a.local().own(), "amg", options.preconditioner_options));
+    EXPECT_LT(of_all, of_blocks);
+}
+
+TEST(ClusterMultigrid, SmoothsByPreconditionersOfEachProcess)
+{
+    Cluster cluster = make_cluster("host:1");
+    const auto whole = whole_of(stencil7<double>(6, 6, 6, {.values = ValueKind::poisson}));
+    for (const char* const smoother : {"gauss-seidel", "polynomial"}) {
+        SCOPED_TRACE(smoother);
+        SolverOptions options = with_levels("amg");
+        options.preconditioner_options.multigrid.smoother = smoother;
+        const SolvedByLevels solved = solve_by_levels(cluster, whole, uneven(whole.rows, cluster.size()), options);
+        EXPECT_LE(solved.iterations, solved.alone + 5);
+    }
+}
+
+TEST(ClusterMultigrid, OfNodesOfSeveralUnknowns)
+{
+    Cluster cluster = make_cluster("host:1");
+    const auto whole = whole_of(generate<double>("elasticity 3 3 5"));
+    std::vector<std::int64_t> offsets = uneven(whole.rows / 3, cluster.size());
+    for (std::int64_t& offset : offsets) {
+        offset *= 3;
+    }
+    SolverOptions options = with_levels("sa-amg");
+    options.preconditioner_options.multigrid.unknowns = 3;
+    const SolvedByLevels solved = solve_by_levels(cluster, whole, offsets, options);
+    EXPECT_LE(solved.iterations, solved.alone + solved.alone / 4 + 3);
+    if (cluster.size() > 1) {
+        offsets[static_cast<std::size_t>(cluster.size()) - 1] += 1;
+        const auto part = part_of(whole, offsets, cluster.rank());
+        const auto a = cluster.distribute(part.view, part.first);
+        const std::string text =
+            message_of([&] { (void)make_preconditioner(a, options.preconditioner, options.preconditioner_options); });
+        EXPECT_NE(text.find("which cuts a node"), std::string::npos) << text;
+    }
+}
+
+TEST(ClusterMultigrid, OfMatricesThatDoNotCoarsenOrHaveNoRows)
+{
+    Cluster cluster = make_cluster("host:1");
+    // No row depends on another: nothing is left to coarsen.
+    Whole<double> diagonal{300, 300, {0}, {}, {}};
+    for (std::int64_t i = 0; i < 300; ++i) {
+        diagonal.col_idx.push_back(i);
+        diagonal.values.push_back(2);
+        diagonal.row_ptr.push_back(i + 1);
+    }
+    for (const char* const name : {"amg", "sa-amg"}) {
+        SCOPED_TRACE(name);
+        EXPECT_LE(solve_by_levels(cluster, diagonal, uneven(300, cluster.size()), with_levels(name)).iterations, 2);
+        const Whole<double> none{0, 0, {0}, {}, {}};
+        EXPECT_EQ(solve_by_levels(cluster, none, uneven(0, cluster.size()), with_levels(name)).iterations, 0);
+    }
+    // An entry without its mirror image: not all edges to a row are known where it is.
+    auto one_way = grid<double>(12, 12, 0.3);
+    for (std::size_t k = 0; k < one_way.values.size(); ++k) {
+        const bool is_diagonal = one_way.values[k] > 4;
+        one_way.values[k] = is_diagonal ? 5 : one_way.values[k];
+        one_way.col_idx[k] = is_diagonal || k % 7 != 0 ? one_way.col_idx[k] : (one_way.col_idx[k] * 31 + 17) % 144;
+    }
+    SolverOptions options = with_levels("amg");
+    options.method = "gmres";
+    solve_by_levels(cluster, one_way, uneven(144, cluster.size()), options);
+}
+
+TEST(ClusterMultigrid, IsMadeAnewForNewValues)
+{
+    Cluster cluster = make_cluster();
+    auto whole = whole_of(stencil7<double>(6, 6, 7, {.values = ValueKind::poisson}));
+    const auto part = part_of(whole, uneven(whole.rows, cluster.size()), cluster.rank());
+    auto a = cluster.distribute(part.view, part.first);
+    for (const char* const name : {"amg", "sa-amg"}) {
+        SCOPED_TRACE(name);
+        ClusterSolver<double> solver(a, with_levels(name));
+        auto x = a.make_x();
+        auto b = a.make_y();
+        b.fill(1);
+        x.fill(0);
+        const SolveResult first = solver.solve(b, x);
+        const double norm = cluster.norm2(x);
+        for (double& value : whole.values) {
+            value *= 2;
+        }
+        a.update_values(part.view.values);
+        solver.renew();
+        x.fill(0);
+        const SolveResult second = solver.solve(b, x);
+        EXPECT_EQ(first.iterations, second.iterations);
+        EXPECT_NEAR(cluster.norm2(x), norm / 2, 1e-6 * norm);
+    }
+}
+
+TEST(ClusterMultigrid, RefusesWhatItDoesNotHave)
+{
+    Cluster cluster = make_cluster("host:1");
+    if (cluster.size() == 1) {
+        GTEST_SKIP() << "one process";
+    }
+    const auto whole = grid<double>(10, 10);
+    const auto part = part_of(whole, uneven(100, cluster.size()), cluster.rank());
+    const auto a = cluster.distribute(part.view, part.first);
+    const bool last = cluster.rank() == cluster.size() - 1;
+    const auto expect_error = [&](const char* text, const auto& set) {
+        SolverOptions options = with_levels("amg");
+        set(options);
+        const std::string error = message_of([&] { ClusterSolver<double> solver(a, options); });
+        EXPECT_NE(error.find(text), std::string::npos) << error;
+    };
+    expect_error("cycle is k", [](SolverOptions& o) { o.preconditioner_options.multigrid.cycle = "k"; });
+    expect_error("aggressive_levels is above 0",
+                 [](SolverOptions& o) { o.preconditioner_options.multigrid.aggressive_levels = 1; });
+    expect_error("smooths by any preconditioner but",
+                 [](SolverOptions& o) { o.preconditioner_options.multigrid.smoother = "amg"; });
+    expect_error("coarse_rows is 0", [](SolverOptions& o) { o.preconditioner_options.multigrid.coarse_rows = 0; });
+    expect_error("or the caller's) differs", [&](SolverOptions& o) { o.preconditioner = last ? "jacobi" : "amg"; });
+    expect_error("preconditioner differs", [&](SolverOptions& o) { o.preconditioner = last ? "sa-amg" : "amg"; });
+    expect_error("smoother or sweeps differs",
+                 [&](SolverOptions& o) { o.preconditioner_options.multigrid.sweeps = last ? 2 : 1; });
+    expect_error("near-nullspace of 1 numbers", [&](SolverOptions& o) {
+        o.preconditioner = "sa-amg";
+        o.preconditioner_options.multigrid.near_null_vectors = 1;
+        o.preconditioner_options.multigrid.near_nullspace.assign(
+            last ? 1 : static_cast<std::size_t>(part.end - part.first), 1.0);
+    });
+    // The cluster is usable still.
+    SolverOptions options = with_levels("amg", 20);
+    ClusterSolver<double> solver(a, options);
+    auto b = a.make_y();
+    auto x = a.make_x();
+    b.fill(1);
+    x.fill(0);
+    EXPECT_TRUE(solver.solve(b, x).converged());
+}
+
+}  // namespace
+}  // namespace rmsp::test
