@@ -30,6 +30,13 @@ public:
     /// In ascending order; valid until the next call.
     const std::vector<std::int64_t>& choose(std::int64_t row)
     {
+        if (takes_all(row)) {
+            chosen_.clear();
+            for (std::int64_t k = a_.row_ptr[row]; k < a_.row_ptr[row + 1]; ++k) {
+                chosen_.push_back(a_.col_idx[k]);
+            }
+            return chosen_;
+        }
         row_ = row;
         gathered_ = length(row);
         chosen_.assign(1, row);
@@ -49,6 +56,27 @@ public:
 private:
     std::int64_t length(std::int64_t row) const { return a_.row_ptr[row + 1] - a_.row_ptr[row]; }
     bool full() const { return static_cast<std::int64_t>(chosen_.size()) >= pattern_.most_entries; }
+
+    /// Whether the row of A is that of M as it is: nothing is to be found, left out, or sorted.
+    bool takes_all(std::int64_t row) const
+    {
+        if (pattern_.power != 1 || kind_ == SparseInverse::fsai || length(row) > pattern_.most_entries) {
+            return false;
+        }
+        std::int64_t gathered = 0;
+        std::int64_t before = -1;
+        bool diagonal = false;
+        for (std::int64_t k = a_.row_ptr[row]; k < a_.row_ptr[row + 1]; ++k) {
+            const std::int64_t column = a_.col_idx[k];
+            gathered += length(column);
+            if (column <= before || gathered > pattern_.most_gathered) {
+                return false;
+            }
+            diagonal = diagonal || column == row;
+            before = column;
+        }
+        return diagonal;
+    }
 
     void add_columns(std::int64_t of)
     {

@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "core/parallel.hpp"
 #include "core/subscript.hpp"
 #include "core/value_types.hpp"
 #include "matrix/dense.hpp"
-#include "matrix/for_each_row.hpp"
 
 namespace rmsp::matrix {
 namespace {
@@ -53,7 +53,9 @@ private:
 template <class T>
 class RowSolver {
 public:
-    RowSolver(const CsrView<T>& a, SparseInverse kind) : a_(a), kind_(kind) {}
+    RowSolver(const CsrView<T>& a, std::int64_t first_of_a, SparseInverse kind) : a_(a), first_(first_of_a), kind_(kind)
+    {
+    }
 
     /// The values of row `row` on `columns`, which rise and contain it, into `values`.
     /// \returns false, and a diagonal alone, if the row's system is singular
@@ -80,6 +82,9 @@ public:
     }
 
 private:
+    std::int64_t begin(std::int64_t row) const { return a_.row_ptr[row - first_]; }
+    std::int64_t end(std::int64_t row) const { return a_.row_ptr[row - first_ + 1]; }
+
     /// Minimises |m A - e_row|: the rows of A that the pattern names are the columns of the system, the columns in
     /// which they have entries its rows.
     template <class C>
@@ -89,7 +94,7 @@ private:
         const auto n = static_cast<std::int64_t>(columns.size());
         std::int64_t gathered = 1;
         for (const C column : columns) {
-            gathered += a_.row_ptr[column + 1] - a_.row_ptr[column];
+            gathered += end(column) - begin(column);
         }
         numbers_.clear(gathered);
         // Number 0 is the column of the one in e_row. A column that only one row of A has needs no row of the system of
@@ -98,7 +103,7 @@ private:
         only_.assign(1, shared);
         sums_.assign(1, 0.0);
         for (std::int64_t j = 0; j < n; ++j) {
-            for (std::int64_t k = a_.row_ptr[columns[at(j)]]; k < a_.row_ptr[columns[at(j)] + 1]; ++k) {
+            for (std::int64_t k = begin(columns[at(j)]); k < end(columns[at(j)]); ++k) {
                 const std::int64_t number = numbers_.find_or_add(a_.col_idx[k]);
                 if (number == static_cast<std::int64_t>(only_.size())) {
                     only_.push_back(j);
@@ -126,7 +131,7 @@ private:
             rest = std::sqrt(rest);
         }
         for (std::int64_t j = 0; j < n; ++j) {
-            for (std::int64_t k = a_.row_ptr[columns[at(j)]]; k < a_.row_ptr[columns[at(j)] + 1]; ++k) {
+            for (std::int64_t k = begin(columns[at(j)]); k < end(columns[at(j)]); ++k) {
                 const std::int64_t number = numbers_.find_or_add(a_.col_idx[k]);
                 if (only_[at(number)] == shared) {
                     system_[at(j * rows + place_[at(number)])] += static_cast<double>(a_.values[k]);
@@ -145,7 +150,7 @@ private:
         const auto n = static_cast<std::int64_t>(columns.size());
         system_.assign(at(n * n), 0.0);
         for (std::int64_t i = 0; i < n; ++i) {
-            for (std::int64_t k = a_.row_ptr[columns[at(i)]]; k < a_.row_ptr[columns[at(i)] + 1]; ++k) {
+            for (std::int64_t k = begin(columns[at(i)]); k < end(columns[at(i)]); ++k) {
                 const std::int64_t column = a_.col_idx[k];
                 const auto j = std::lower_bound(columns.begin(), columns.end(), column) - columns.begin();
                 if (j < n && columns[at(j)] == column) {
@@ -192,7 +197,7 @@ private:
     {
         double own = 0;
         double squares = 0;
-        for (std::int64_t k = a_.row_ptr[row]; k < a_.row_ptr[row + 1]; ++k) {
+        for (std::int64_t k = begin(row); k < end(row); ++k) {
             const auto v = static_cast<double>(a_.values[k]);
             own += a_.col_idx[k] == row ? v : 0;
             squares += v * v;
@@ -202,6 +207,7 @@ private:
     }
 
     const CsrView<T>& a_;
+    const std::int64_t first_;
     const SparseInverse kind_;
     ColumnNumbers numbers_;
     std::vector<std::int64_t> only_;   ///< of each numbered column, the one row of the pattern that has it
@@ -214,18 +220,20 @@ private:
 }  // namespace
 
 template <class T>
-InverseStatus fill_inverse(const CsrView<T>& a, SparseInverse kind, CsrMatrix<T>& m)
+InverseStatus fill_inverse_rows(const CsrView<T>& a, std::int64_t first_of_a, SparseInverse kind, const InverseSlice& m,
+                                T* values, int threads)
 {
+    constexpr std::int64_t rows_each = 256;
     std::atomic<std::int64_t> singular{0};
     std::atomic<std::int64_t> first{std::numeric_limits<std::int64_t>::max()};
-    m.col_idx.visit([&](const auto& col) {
-        using C = typename std::decay_t<decltype(col)>::value_type;
-        for_row_ranges(m.rows, 256, [&](std::int64_t begin, std::int64_t end) {
-            RowSolver<T> solver(a, kind);
-            for (std::int64_t row = begin; row < end; ++row) {
-                const std::int64_t from = m.row_ptr[at(row)];
-                const std::span<const C> columns(col.data() + from, at(m.row_ptr[at(row) + 1] - from));
-                if (!solver.solve_row(row, columns, m.values.data() + from)) {
+    m.col_idx.visit([&](const auto* col_idx) {
+        core::parallel_for(threads, (m.rows + rows_each - 1) / rows_each, [&](std::int64_t chunk) {
+            RowSolver<T> solver(a, first_of_a, kind);
+            for (std::int64_t i = chunk * rows_each; i < std::min(m.rows, (chunk + 1) * rows_each); ++i) {
+                const std::int64_t from = m.row_ptr[i];
+                const std::span columns(col_idx + from, at(m.row_ptr[i + 1] - from));
+                const std::int64_t row = m.first + i;
+                if (!solver.solve_row(row, columns, values + from)) {
                     ++singular;
                     std::int64_t seen = first;
                     while (row < seen && !first.compare_exchange_weak(seen, row)) {
@@ -237,7 +245,17 @@ InverseStatus fill_inverse(const CsrView<T>& a, SparseInverse kind, CsrMatrix<T>
     return {singular, singular > 0 ? first.load() : -1};
 }
 
-#define RMSP_INSTANTIATE(T) template InverseStatus fill_inverse(const CsrView<T>&, SparseInverse, CsrMatrix<T>&);
+template <class T>
+InverseStatus fill_inverse(const CsrView<T>& a, SparseInverse kind, CsrMatrix<T>& m)
+{
+    return fill_inverse_rows(a, 0, kind, {0, m.rows, m.row_ptr.data(), m.col_idx.view()}, m.values.data(),
+                             core::thread_count(0));
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                           \
+    template InverseStatus fill_inverse(const CsrView<T>&, SparseInverse, CsrMatrix<T>&);                             \
+    template InverseStatus fill_inverse_rows(const CsrView<T>&, std::int64_t, SparseInverse, const InverseSlice&, T*, \
+                                             int);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

@@ -59,4 +59,17 @@ CsrMatrix<T> inverse_pattern(const CsrView<T>& a, SparseInverse kind, const Inve
 template <class T>
 InverseStatus fill_inverse(const CsrView<T>& a, SparseInverse kind, CsrMatrix<T>& m);
 
+/// Rows of the pattern of M.
+struct InverseSlice {
+    std::int64_t first = 0;  ///< number of the first one in M
+    std::int64_t rows = 0;
+    IndexView row_ptr;  ///< rows + 1 entries: places in col_idx, and of values
+    IndexView col_idx;
+};
+/// The same for some rows of M, whose numbers first_singular counts. \param first_of_a  the row that a.row_ptr begins
+/// with; there are the rows that those of M name
+template <class T>
+InverseStatus fill_inverse_rows(const CsrView<T>& a, std::int64_t first_of_a, SparseInverse kind, const InverseSlice& m,
+                                T* values, int threads);
+
 }  // namespace rmsp::matrix

@@ -133,7 +133,7 @@ struct PreconditionerInfo {
 RMSP_API std::span<const PreconditionerInfo> list_preconditioners();
 
 /// A preconditioner for a matrix, which it shares; made from the values that the devices hold, on the host by all
-/// threads, or, of amg and sa-amg, where one GPU has all rows. Null for "none". Blocks.
+/// threads, or, of amg and sa-amg, where one GPU has all rows; spai and isai on the devices. Null for "none". Blocks.
 /// \throws Error(usage) for an unknown name or option, a matrix that is not square, and factors that do not exist: a
 ///         pivot of schwarz-ilu0 is zero, or one of schwarz-ic0 not positive, with the largest shift too;
 ///         Error(out_of_memory)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/preconditioners/inverse_matrix.hpp"
+#include "runtime/preconditioners/inverse_values.hpp"
 
 namespace rmsp::preconditioners {
 
@@ -10,12 +11,13 @@ class SparseInverse final : public Base<T> {
 public:
     SparseInverse(const DistributedMatrix<T>& matrix, std::string name, matrix::SparseInverse kind,
                   const matrix::InversePattern& pattern)
-        : Base<T>(matrix, std::move(name)), kind_(kind)
+        : Base<T>(matrix, std::move(name)), values_(this->state_, kind, this->slices())
     {
         const auto began = core::Clock::now();
         const CsrMatrix<T> a = distributed::download_matrix(*this->state_);
         m_ = matrix::inverse_pattern(a.view(), kind, pattern);
-        const matrix::InverseStatus status = matrix::fill_inverse(a.view(), kind, m_);
+        values_.prepare(a, m_);
+        const matrix::InverseStatus status = values_.compute(&a, &m_);
         there_ = distribute_like(*this->state_, m_.view());
         describe(status, began);
     }
@@ -37,9 +39,16 @@ public:
     void renew() override
     {
         const auto began = core::Clock::now();
-        const matrix::InverseStatus status =
-            matrix::fill_inverse(distributed::download_matrix(*this->state_).view(), kind_, m_);
-        update_inverse(there_, m_);
+        matrix::InverseStatus status;
+        if (values_.reads_host()) {
+            const CsrMatrix<T> a = distributed::download_matrix(*this->state_);
+            status = values_.compute(&a, &m_);
+            update_inverse(there_, m_);
+        } else {
+            status = values_.compute(nullptr, nullptr);
+            distributed::update_values(detail::MatrixAccess::state(there_), values_.resident());
+            values_.release();
+        }
         describe(status, began);
     }
 
@@ -48,12 +57,13 @@ private:
     {
         PreconditionerReport& report = this->report_;
         report.notes = notes_of(status, m_.rows);
-        report.device_bytes = device_bytes(there_);
+        report.notes.insert(report.notes.end(), values_.notes().begin(), values_.notes().end());
+        report.device_bytes = device_bytes(there_) + values_.device_bytes();
         report.host_bytes = bytes_of(m_);
         report.seconds = core::seconds_since(began);
     }
 
-    matrix::SparseInverse kind_;
+    InverseValues<T> values_;
     CsrMatrix<T> m_;
     DistributedMatrix<T> there_;
 };
