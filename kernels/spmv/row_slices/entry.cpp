@@ -7,18 +7,18 @@ namespace rmsp::kernels {
 namespace {
 
 /// Fewer are multiplied before another kernel has been made ready.
-constexpr std::int64_t fewest_nonzeros = 1'000;
+constexpr std::int64_t fewest_of_row_slices = 1'000;
 /// A row is one thread's: a longer one would keep the others waiting.
-constexpr double longest_share = 1.0 / 8;
+constexpr double longest_row_share = 1.0 / 8;
 
-bool may_gain(const RowStatistics& rows)
+bool row_slices_gain(const RowStatistics& rows)
 {
-    return rows.nnz >= fewest_nonzeros &&
+    return rows.nnz >= fewest_of_row_slices &&
            static_cast<double>(rows.longest_row) <=
-               std::max(static_cast<double>(longest_sliced_row), longest_share * static_cast<double>(rows.nnz));
+               std::max(static_cast<double>(longest_sliced_row), longest_row_share * static_cast<double>(rows.nnz));
 }
 
-Work work(const Features& f, int value_bytes)
+Work row_slices_work(const Features& f, int value_bytes)
 {
     Work work = csr_work(f, narrowed_bytes(f, value_bytes));
     work.bandwidth_share = 1;
@@ -43,8 +43,8 @@ SpmvKernel<T> row_slices()
                                 "matrix",
                      .keeps_floats = true},
             .body = prepare_row_slices<T>,
-            .weighed = may_gain,
-            .work = work};
+            .weighed = row_slices_gain,
+            .work = row_slices_work};
 }
 RMSP_ENTRY(SpmvKernel, row_slices)
 
