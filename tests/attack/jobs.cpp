@@ -9,6 +9,7 @@
 #include <fstream>
 #include <future>
 #include <new>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -100,13 +101,13 @@ private:
         if (below(4) == 0) {
             options.deadline = Clock::now() + std::chrono::microseconds(below(400));
         }
-        options.stop = source_.get_token();
+        options.stop = source_->get_token();
         return options;
     }
 
     void one()
     {
-        source_ = std::stop_source();
+        source_.emplace();
         const int kind = below(100);
         try {
             if (kind < 8) {
@@ -219,11 +220,11 @@ private:
         } else {
             const auto options = some_options();
             if (kind < 45) {
-                source_.request_stop();
+                source_->request_stop();
             }
             auto done = matrix.apply_async(1.0, x_.data(), 0.0, y_.data(), options);
             if (kind < 60) {
-                source_.request_stop();
+                source_->request_stop();
             }
             end(done);
         }
@@ -247,7 +248,7 @@ private:
     Round& round_;
     Tally& tally_;
     std::mt19937 random_;
-    std::stop_source source_;
+    std::optional<std::stop_source> source_;  ///< of the job that is running, if any
     std::vector<double> x_;
     std::vector<double> y_;
 };
