@@ -116,7 +116,9 @@ private:
     }
     CsrMatrix<T> aggregated()
     {
-        return matrix::smoothed_prolongator(a_.view(), strong_, tentative_, coarsener_.smooth, {}, &vector_);
+        // An estimate that goes on from the last one depends on what values there were before.
+        HostVector<double>* const last = state_->options.determinism == Determinism::none ? &vector_ : nullptr;
+        return matrix::smoothed_prolongator(a_.view(), strong_, tentative_, coarsener_.smooth, {}, last);
     }
 
     std::shared_ptr<MatrixState<T>> state_;

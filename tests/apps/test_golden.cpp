@@ -42,6 +42,8 @@ std::string without_numbers(std::string text)
     text = replaced(text, "# (ns|us|ms|s)\\b", "# TIME");
     text = replaced(text, "# ([KMGT]i)?B\\b", "# BYTES");
     text = replaced(text, " +placed .*(\n {14}.*)*\n", "  placed ...\n");
+    // Where a line is broken depends on how long its numbers are.
+    text = replaced(text, "\n {14}", " ");
     return replaced(text, " +", " ");
 }
 
