@@ -3,9 +3,8 @@
 #include <cstdint>
 
 #include <rmsp/host_vector.hpp>
-#include <rmsp/matrix.hpp>
 
-#include "matrix/incomplete.hpp"
+#include "matrix/square_block.hpp"
 
 /// Triangular matrices in the order in which their rows can be solved. (Anderson, Saad: Solving sparse triangular
 /// linear systems on parallel computers, Int. J. High Speed Comput. 1, 1989)

@@ -1,3 +1,5 @@
+#include "matrix/square_block.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -13,7 +15,6 @@
 #include "core/subscript.hpp"
 #include "core/value_types.hpp"
 #include "matrix/for_each_row.hpp"
-#include "matrix/incomplete.hpp"
 
 namespace rmsp::matrix {
 namespace {

@@ -6,6 +6,7 @@
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/options.hpp"
 #include "apps/mspmv/output.hpp"
+#include "apps/mspmv/print.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
 

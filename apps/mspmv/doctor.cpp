@@ -10,6 +10,7 @@
 #include "apps/mspmv/options.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/page/limits_page.hpp"
+#include "apps/mspmv/print.hpp"
 
 namespace rmsp::mspmv {
 namespace {

@@ -17,7 +17,7 @@
 #include <rmsp/version.hpp>
 
 #include "apps/mspmv/options.hpp"
-#include "apps/mspmv/output.hpp"
+#include "apps/mspmv/print.hpp"
 
 namespace rmsp::mspmv {
 namespace {

@@ -8,7 +8,7 @@
 #include <rmsp/kernel_info.hpp>
 
 #include "apps/mspmv/commands.hpp"
-#include "apps/mspmv/output.hpp"
+#include "apps/mspmv/print.hpp"
 
 namespace rmsp::mspmv {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/machine.hpp"
-#include "apps/mspmv/output.hpp"
+#include "apps/mspmv/print.hpp"
 
 namespace rmsp::mspmv {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/help.hpp"
-#include "apps/mspmv/output.hpp"
+#include "apps/mspmv/print.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
 #include "apps/mspmv/terminal.hpp"

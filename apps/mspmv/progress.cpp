@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/mspmv/output.hpp"
+#include "apps/mspmv/print.hpp"
 #include "apps/mspmv/terminal.hpp"
 
 namespace rmsp::mspmv {

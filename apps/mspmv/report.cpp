@@ -5,6 +5,7 @@
 #include "apps/mspmv/options.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/page/page.hpp"
+#include "apps/mspmv/print.hpp"
 
 namespace rmsp::mspmv {
 namespace {

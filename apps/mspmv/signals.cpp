@@ -19,7 +19,7 @@
 
 #include <rmsp/error.hpp>
 
-#include "apps/mspmv/output.hpp"
+#include "apps/mspmv/print.hpp"
 #include "apps/mspmv/progress.hpp"
 
 namespace rmsp::mspmv {

@@ -8,7 +8,7 @@
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/options.hpp"
-#include "apps/mspmv/output.hpp"
+#include "apps/mspmv/print.hpp"
 
 namespace rmsp::mspmv {
 namespace {

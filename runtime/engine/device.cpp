@@ -1,29 +1,14 @@
 #include "runtime/engine/device.hpp"
 
-#include <set>
-
 #include <fmt/format.h>
 
 #include <rmsp/kernel_info.hpp>
 
-#include "runtime/engine/cuda/cuda_backend.hpp"
-#include "runtime/engine/host/host_device.hpp"
+#include "runtime/engine/memory_ledger.hpp"
 #include "runtime/engine/refusals.hpp"
 
 namespace rmsp::engine {
-
 namespace {
-
-struct LostGpus {
-    std::mutex mutex;
-    std::set<int> ordinals;
-};
-
-LostGpus& lost_gpus()
-{
-    static LostGpus gpus;
-    return gpus;
-}
 
 /// As a device without that much memory, where a test wants it so.
 void require_granted(Request kind, const DeviceInfo& info, std::size_t bytes)
@@ -36,13 +21,6 @@ void require_granted(Request kind, const DeviceInfo& info, std::size_t bytes)
 }
 
 }  // namespace
-
-bool is_lost_gpu(int ordinal)
-{
-    LostGpus& gpus = lost_gpus();
-    std::lock_guard lock(gpus.mutex);
-    return gpus.ordinals.count(ordinal) > 0;
-}
 
 std::string label_of(const DeviceInfo& info)
 {
@@ -66,6 +44,11 @@ private:
     Device& device_;
     std::unique_ptr<kernels::Memory> pool_;
 };
+
+LedgerDevice Device::for_ledger()
+{
+    return {label_of(info_), info_.memory_bytes, [this] { return free_bytes(); }};
+}
 
 void Device::count_in(MemoryLedger& ledger, int number) noexcept
 {
@@ -134,11 +117,7 @@ void Device::require() const
 
 void Device::lose(const std::string& why)
 {
-    if (info_.kind == DeviceKind::cuda) {
-        LostGpus& gpus = lost_gpus();
-        std::lock_guard lock(gpus.mutex);
-        gpus.ordinals.insert(info_.index);
-    }
+    remember_loss();
     std::string loss = fmt::format("{} is lost: {}", label_of(info_), why);
     std::lock_guard lock(losing_);
     if (loss_.empty()) {
@@ -160,11 +139,6 @@ std::exception_ptr Device::explain(std::exception_ptr error) noexcept
         return std::current_exception();
     }
     return error;
-}
-
-std::unique_ptr<Device> make_device(const DeviceInfo& info, int sharers)
-{
-    return info.kind == DeviceKind::cuda ? make_cuda_device(info, info.index, sharers) : make_host_device(info);
 }
 
 }  // namespace rmsp::engine

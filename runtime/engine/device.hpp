@@ -128,6 +128,8 @@ public:
     /// itself.
     std::exception_ptr explain(std::exception_ptr error) noexcept;
 
+    /// What a ledger is to know of this device, which outlives it.
+    LedgerDevice for_ledger();
     /// What is allocated from now on is counted there, as device `number`. Before the worker has anything to do.
     void count_in(MemoryLedger& ledger, int number) noexcept;
     /// On the worker's thread: of whose promised memory that is to be taken; null: nobody's.
@@ -194,6 +196,8 @@ public:
 protected:
     /// Why nothing can be done on the device any more; empty if it works. On its worker's thread.
     virtual std::string fault() { return {}; }
+    /// The device is lost: keeps what is to be known of that when it is gone. By any thread, more than once.
+    virtual void remember_loss() {}
     /// allocate(), deallocate() and make_pool() without the count.
     virtual void* obtain(std::size_t bytes) = 0;
     virtual void give_back(void* p, std::size_t bytes) noexcept = 0;
@@ -214,9 +218,6 @@ private:
     mutable std::mutex losing_;
     std::string loss_;
 };
-
-/// Whether a GPU of this process was lost, by its CUDA ordinal: until the process ends.
-bool is_lost_gpu(int ordinal);
 
 /// "host:1 (4 threads)", "cuda:0 NVIDIA H200".
 std::string label_of(const DeviceInfo& info);
@@ -254,10 +255,5 @@ private:
     std::size_t bytes_ = 0;
     void* data_ = nullptr;
 };
-
-/// Opens the device of that kind and index, on the thread that will use it. `sharers` devices of a runtime stand on a
-/// GPU: each has its share of it. \throws Error(device) if it cannot be opened, NotCompiled for a GPU in a build
-/// without CUDA
-std::unique_ptr<Device> make_device(const DeviceInfo& info, int sharers = 1);
 
 }  // namespace rmsp::engine

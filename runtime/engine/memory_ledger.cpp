@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <rmsp/error.hpp>
-
-#include "runtime/engine/device.hpp"
 
 namespace rmsp::engine {
 namespace {
@@ -39,17 +38,17 @@ void Reservation::release() noexcept
     ledger_.changed_.notify_all();
 }
 
-MemoryLedger::MemoryLedger(std::vector<Device*> devices, std::int64_t limit, std::function<void()> catch_up)
+MemoryLedger::MemoryLedger(std::vector<LedgerDevice> devices, std::int64_t limit, std::function<void()> catch_up)
     : limit_(limit), catch_up_(std::move(catch_up)), accounts_(devices.size())
 {
     for (std::size_t i = 0; i < devices.size(); ++i) {
-        accounts_[i].device = devices[i];
+        accounts_[i].device = std::move(devices[i]);
     }
 }
 
 std::int64_t MemoryLedger::available(const Account& account) const
 {
-    const std::int64_t free = account.device->free_bytes();
+    const std::int64_t free = account.device.free_bytes();
     std::int64_t left = free == 0 ? unknown : std::max<std::int64_t>(free - kept_free, 0);
     if (limit_ > 0) {
         left = std::min(left, limit_ - account.taken);
@@ -73,7 +72,7 @@ std::string MemoryLedger::describe(const std::string& what, std::span<const std:
     const Account& account = accounts_[static_cast<std::size_t>(device)];
     const std::int64_t left = available(account);
     return fmt::format("{} needs {} bytes of {}, where {} are free{}{}", what, bytes[static_cast<std::size_t>(device)],
-                       label_of(account.device->info()), std::max<std::int64_t>(left, 0),
+                       account.device.label, std::max<std::int64_t>(left, 0),
                        account.promised > 0 ? fmt::format(" and {} promised to others", account.promised) : "",
                        limit_ > 0 ? fmt::format("; runtime.memory_limit is {}", limit_) : "");
 }
@@ -113,7 +112,7 @@ void MemoryLedger::promise(Reservation& to, const std::string& what, std::span<c
     if (int device = lacking(bytes); device >= 0) {
         const bool waits = may_wait && options != nullptr && options->when_no_memory == WhenFull::wait;
         for (std::size_t i = 0; i < bytes.size(); ++i) {
-            const std::int64_t whole = accounts_[i].device->info().memory_bytes;
+            const std::int64_t whole = accounts_[i].device.memory_bytes;
             if ((limit_ > 0 && bytes[i] > limit_) || (whole > 0 && bytes[i] > whole)) {
                 device = static_cast<int>(i);
                 may_wait = false;
@@ -202,7 +201,7 @@ void MemoryLedger::take(int device, std::int64_t bytes, Reservation* from)
         if (bytes > left) {
             throw Error(ErrorCode::out_of_memory,
                         fmt::format("{} has no room for {} bytes: {} are free; runtime.memory_limit is {}",
-                                    label_of(account.device->info()), bytes, std::max<std::int64_t>(left, 0), limit_));
+                                    account.device.label, bytes, std::max<std::int64_t>(left, 0), limit_));
         }
     }
     set_taken(account, part, bytes);

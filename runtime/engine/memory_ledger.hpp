@@ -15,8 +15,14 @@
 
 namespace rmsp::engine {
 
-class Device;
 class MemoryLedger;
+
+/// What the ledger knows of a device.
+struct LedgerDevice {
+    std::string label;                         ///< for messages: "cuda:0 NVIDIA H200"
+    std::int64_t memory_bytes = 0;             ///< all that it has; 0: not known
+    std::function<std::int64_t()> free_bytes;  ///< what is left of it, whoever uses it; 0: not known. Any thread calls
+};
 
 /// Memory of each device that was promised to something and that it has not taken yet. What is allocated on its behalf
 /// is taken from there (Device::draw_from()).
@@ -45,10 +51,10 @@ private:
 /// are never promised the same bytes. Safe for threads.
 class MemoryLedger {
 public:
-    /// `limit`: bytes of each device that may be taken; 0: as many as it has, as far as that is known. The devices
-    /// outlive what calls this. `catch_up`, if not empty, returns once what was let go before has been given back: it
-    /// is called before anything is refused.
-    MemoryLedger(std::vector<Device*> devices, std::int64_t limit, std::function<void()> catch_up = {});
+    /// `limit`: bytes of each device that may be taken; 0: as many as it has, as far as that is known. What
+    /// `devices` call outlives this. `catch_up`, if not empty, returns once what was let go before has been given back:
+    /// it is called before anything is refused.
+    MemoryLedger(std::vector<LedgerDevice> devices, std::int64_t limit, std::function<void()> catch_up = {});
 
     /// Promises `bytes` of each device. `what` is for messages: "the matrix". Where they are not free, those who may
     /// wait do as JobOptions::when_no_memory says, until the options' deadline or stop; they are served by priority,
@@ -76,7 +82,7 @@ public:
 private:
     friend class Reservation;
     struct Account {
-        Device* device = nullptr;
+        LedgerDevice device;
         std::int64_t taken = 0;
         std::int64_t promised = 0;  ///< and not taken yet
     };

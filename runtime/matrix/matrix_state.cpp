@@ -1,12 +1,60 @@
 #include "runtime/matrix/matrix_state.hpp"
 
 #include <exception>
+#include <string>
+
+#include <fmt/format.h>
 
 #include <rmsp/error.hpp>
 
-#include "runtime/matrix/prepare_kernel.hpp"
+#include "runtime/matrix/race.hpp"
+#include "runtime/plan/rank_kernels.hpp"
+
+namespace rmsp::distributed {
+namespace {
+
+/// Keeps the results of decided races for later processes, but of those for vectors in the kernel's order, which these
+/// may not use.
+template <class T>
+void remember_races(const MatrixState<T>& matrix)
+{
+    const Plan plan = current_plan(matrix);
+    for (const ShardPlan& shard : plan.shards) {
+        if (shard.kernel_reason == won_race) {
+            std::string text;
+            for (const KernelCandidate& candidate : shard.candidates) {
+                if (candidate.measured_seconds > 0) {
+                    text += fmt::format("{} {}\n", candidate.kernel, candidate.measured_seconds);
+                }
+            }
+            matrix.runtime->cache.write(plan::race_cache_name(shard), text);
+        }
+    }
+}
+
+}  // namespace
+
+template <class T>
+Plan current_plan(const MatrixState<T>& matrix)
+{
+    Plan plan = matrix.plan;
+    // Only the product by rows has races, and it is there from the start.
+    const bool of_transpose = plan::transposed(plan);
+    const auto& product = matrix.products[of_transpose ? 1 : 0];
+    if (plan::multiplies_by_rows(plan, of_transpose) && product) {
+        product->note_races(plan);
+    }
+    return plan;
+}
+
+#define RMSP_INSTANTIATE(T) template Plan current_plan(const MatrixState<T>&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
+
+}  // namespace rmsp::distributed
 
 namespace rmsp::detail {
+
 template <class T>
 MatrixState<T>::~MatrixState()
 {

@@ -127,6 +127,10 @@ const plan::Side& x_side(const MatrixState<T>& matrix, bool of_transpose)
     return of_transpose == plan::transposed(matrix.plan) ? matrix.columns : matrix.rows;
 }
 
+/// The plan with what races have found so far.
+template <class T>
+Plan current_plan(const MatrixState<T>& matrix);
+
 /// Of a job that is a product with the matrix.
 template <class T>
 engine::JobTerms product_terms(const MatrixState<T>& matrix, bool host_data)

@@ -13,7 +13,6 @@
 
 #include "runtime/matrix/links.hpp"
 #include "runtime/matrix/phase_probe.hpp"
-#include "runtime/matrix/prepare_kernel.hpp"
 #include "runtime/matrix/products.hpp"
 #include "runtime/matrix/row_product.hpp"
 #include "runtime/matrix/vector.hpp"

@@ -4,9 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include <fmt/format.h>
-
-#include "runtime/matrix/row_product.hpp"
+#include "core/value_types.hpp"
 #include "runtime/plan/rank_kernels.hpp"
 #include "runtime/plan/streamed_kernels.hpp"
 
@@ -31,9 +29,6 @@ constexpr double most_memory_share = 0.25;
 constexpr std::int64_t least_shared = 65536;
 // The same of kernels with a format of their own, which are faster.
 constexpr std::int64_t least_shared_in_format = 400'000;
-// Reasons for a kernel.
-constexpr const char* won = "won the race";
-constexpr const char* won_in_order = "won the race with vectors in the kernel's order";
 
 /// What it costs that a candidate is made ready and raced, if it loses.
 template <class T>
@@ -71,7 +66,7 @@ void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, en
     const DeviceKind kind = worker.device().info().kind;
     const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
         kernels::Context context = worker.context();
-        if (kind == DeviceKind::host &&
+        if (worker.device().shares_host_memory() &&
             shard.owned.nnz + 4 * shard.owned.rows < (kernel.info.streams ? least_shared : least_shared_in_format)) {
             context.threads = 1;
         }
@@ -175,57 +170,11 @@ void note_kept(ShardPlan& plan, const kernels::SpmvOperator<T>& made)
     plan.matrix_bytes += made.workspace_bytes();
 }
 
-template <class T>
-Plan current_plan(const MatrixState<T>& matrix)
-{
-    Plan plan = matrix.plan;
-    const RowProduct<T>* const rows = row_product(matrix);
-    for (std::size_t i = 0; rows != nullptr && i < plan.shards.size(); ++i) {
-        ShardPlan& shard = plan.shards[i];
-        const RowShard<T>& own = rows->shard(i);
-        const auto* const race = own.race ? &*own.race : nullptr;
-        const int winner = race != nullptr ? race->outcome->winner.load(std::memory_order_acquire) : -1;
-        if (winner >= 0) {
-            for (std::size_t runner = 0; runner < race->outcome->seconds.size(); ++runner) {
-                shard.candidates[runner].measured_seconds = race->outcome->seconds[runner];
-            }
-            std::rotate(shard.candidates.begin(), shard.candidates.begin() + winner,
-                        shard.candidates.begin() + winner + 1);
-            shard.kernel = shard.candidates.front().kernel;
-            shard.kernel_reason = race->outcome->in_order ? won_in_order : won;
-            shard.apply_bytes = race->apply_bytes[static_cast<std::size_t>(winner)];
-            shard.break_even_applies = plan::break_even(shard.candidates, shard.kernel);
-        }
-        shard.apply_bytes += own.more_read;
-        shard.matrix_bytes += own.more_kept;
-    }
-    return plan;
-}
-
-template <class T>
-void remember_races(const MatrixState<T>& matrix)
-{
-    const Plan plan = current_plan(matrix);
-    for (const ShardPlan& shard : plan.shards) {
-        if (shard.kernel_reason == won) {
-            std::string text;
-            for (const KernelCandidate& candidate : shard.candidates) {
-                if (candidate.measured_seconds > 0) {
-                    text += fmt::format("{} {}\n", candidate.kernel, candidate.measured_seconds);
-                }
-            }
-            matrix.runtime->cache.write(plan::race_cache_name(shard), text);
-        }
-    }
-}
-
 #define RMSP_INSTANTIATE(T)                                                                                            \
     template void note_kept(ShardPlan&, const kernels::SpmvOperator<T>&);                                              \
     template void prepare_kernel(ShardPlan&, const Shard<T>&, RowShard<T>&, engine::Worker&, const DistributeOptions&, \
                                  const RowStatistics&);                                                                \
-    template void end_race_in_order(const Shard<T>&, RowShard<T>&);                                                    \
-    template Plan current_plan(const MatrixState<T>&);                                                                 \
-    template void remember_races(const MatrixState<T>&);
+    template void end_race_in_order(const Shard<T>&, RowShard<T>&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

@@ -3,8 +3,8 @@
 #include <rmsp/runtime.hpp>
 
 #include "runtime/engine/worker.hpp"
-#include "runtime/matrix/matrix_state.hpp"
 #include "runtime/matrix/row_shard.hpp"
+#include "runtime/matrix/shard.hpp"
 
 /// The kernel of a resident shard made ready, and the race of two where the model does not decide.
 namespace rmsp::distributed {
@@ -24,14 +24,5 @@ void note_kept(ShardPlan& plan, const kernels::SpmvOperator<T>& made);
 /// that order. On the worker's thread; see Race::decide_in_order().
 template <class T>
 void end_race_in_order(const Shard<T>& shard, RowShard<T>& own);
-
-/// The plan with what races have found so far.
-template <class T>
-Plan current_plan(const MatrixState<T>& matrix);
-
-/// Keeps the results of decided races for later processes, but of those for vectors in the kernel's order, which these
-/// may not use.
-template <class T>
-void remember_races(const MatrixState<T>& matrix);
 
 }  // namespace rmsp::distributed

@@ -25,12 +25,6 @@ constexpr StreamEnds automatic_ends{std::int64_t{4} << 20, std::int64_t{16} << 2
 // Rows of y that leave for the host as one, at least; a piece's, if it has more.
 constexpr std::int64_t least_stretch_bytes = std::int64_t{64} << 10;
 
-template <class T>
-std::int64_t entry_bytes(const StreamSource<T>& source)
-{
-    return static_cast<std::int64_t>(sizeof(T) + (source.coordinates ? 2 : 1) * sizeof(std::int32_t));
-}
-
 }  // namespace
 
 template <class T>
@@ -72,7 +66,7 @@ void StreamedPart<T>::build(engine::Worker& worker, const PartialCsr& part, std:
                             std::int64_t chunk_bytes, const StreamEnds& ends, const std::string& kernel,
                             const DistributeOptions& options)
 {
-    const std::int64_t bytes = entry_bytes(source_);
+    const std::int64_t bytes = source_.entry_bytes();
     pieces_ = source_.coordinates
                   ? cut_coordinates(source_.row_idx, source_.order, part, carry_nnz, chunk_bytes, bytes, ends)
                   : cut_stream(source_.a.row_ptr, part, carry_nnz, chunk_bytes, bytes, ends);
@@ -258,38 +252,11 @@ void StreamedPart<T>::update_values(engine::Worker& worker)
     }
 }
 
-template <class T>
-std::int64_t StreamedPart<T>::piece_bytes(std::size_t piece) const noexcept
-{
-    const auto pointer_bytes = static_cast<std::int64_t>(
-        row_pointers_ == RowPointers::host ? sizeof(std::int32_t) : source_.a.row_ptr.element_bytes());
-    const kernels::PacketLayout packet = encoded_.empty() ? kernels::PacketLayout{} : encoded_[piece].layout;
-    const std::int64_t nnz = pieces_[piece].nnz;
-    if (source_.coordinates) {
-        return nnz * entry_bytes(source_);
-    }
-    return (packet.encoded() ? packet.bytes : (pieces_[piece].rows + 1) * pointer_bytes) +
-           (packet.columns == kernels::ColumnCode::raw ? nnz * static_cast<std::int64_t>(sizeof(std::int32_t)) : 0) +
-           (packet.values == kernels::ValueCode::raw ? nnz * static_cast<std::int64_t>(sizeof(T)) : 0);
-}
-
-template <class T>
-std::int64_t StreamedPart<T>::link_bytes() const noexcept
-{
-    std::int64_t bytes = 0;
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-        bytes += piece_bytes(i);
-    }
-    return bytes;
-}
-
 #define RMSP_INSTANTIATE(T)                                                                            \
     template StreamedPart<T>::StreamedPart(engine::Worker&, kernels::Memory&, const StreamSource<T>&,  \
                                            const PartialCsr&, std::int64_t, const std::string&,        \
                                            const DistributeOptions&, std::optional<transport::Range>); \
-    template void StreamedPart<T>::update_values(engine::Worker&);                                     \
-    template std::int64_t StreamedPart<T>::piece_bytes(std::size_t) const noexcept;                    \
-    template std::int64_t StreamedPart<T>::link_bytes() const noexcept;
+    template void StreamedPart<T>::update_values(engine::Worker&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

@@ -35,6 +35,8 @@ public:
     virtual std::int64_t leave_sums(int /*rank*/, double* /*sums*/) { return 0; }
     /// What is left to do with a host y when all devices are done.
     virtual void finish_host_y(T* y) const = 0;
+    /// Puts into the plan of the matrix what races of kernels have found so far. By any thread.
+    virtual void note_races(Plan& /*plan*/) const {}
     /// The values of the worker's part changed in place.
     virtual void update_values(engine::Worker& worker) = 0;
     /// Frees what a device has; on its worker, or after that has stopped. The matrix may be gone.

@@ -12,10 +12,14 @@
 
 namespace rmsp::distributed {
 
+/// Reasons for a kernel, in plans.
+inline constexpr const char* won_race = "won the race";
+inline constexpr const char* won_race_in_order = "won the race with vectors in the kernel's order";
+
 /// How a race ended; read by other threads.
 struct RaceOutcome {
     std::vector<double> seconds;  ///< least time of an apply with each runner; valid once there is a winner
-    bool in_order = false;        ///< these are of vectors in the order of each kernel; likewise
+    bool in_order = false;  ///< the times are of vectors in the order of each kernel; valid once there is a winner
     std::atomic<int> winner{-1};  ///< 0, the favourite, or another's number; -1: not decided yet
 };
 

@@ -3,7 +3,6 @@
 #include <rmsp/runtime.hpp>
 
 #include "runtime/matrix/matrix_state.hpp"
-#include "runtime/matrix/prepare_kernel.hpp"
 #include "runtime/plan/predict.hpp"
 
 namespace rmsp {

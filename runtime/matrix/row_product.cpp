@@ -5,6 +5,8 @@
 #include <kernels/steps/ghosts/ghosts.hpp>
 #include <kernels/steps/support/support.hpp>
 
+#include "runtime/plan/rank_kernels.hpp"
+
 namespace rmsp::distributed {
 namespace {
 
@@ -259,6 +261,30 @@ void RowProduct<T>::finish_host_y(T* y) const
         for (int i = 1; i <= count; ++i) {
             last_row += carries[owner + static_cast<std::size_t>(i)];
         }
+    }
+}
+
+template <class T>
+void RowProduct<T>::note_races(Plan& plan) const
+{
+    for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+        ShardPlan& shard = plan.shards[i];
+        const RowShard<T>& own = this->shard(i);
+        const auto* const race = own.race ? &*own.race : nullptr;
+        const int winner = race != nullptr ? race->outcome->winner.load(std::memory_order_acquire) : -1;
+        if (winner >= 0) {
+            for (std::size_t runner = 0; runner < race->outcome->seconds.size(); ++runner) {
+                shard.candidates[runner].measured_seconds = race->outcome->seconds[runner];
+            }
+            std::rotate(shard.candidates.begin(), shard.candidates.begin() + winner,
+                        shard.candidates.begin() + winner + 1);
+            shard.kernel = shard.candidates.front().kernel;
+            shard.kernel_reason = race->outcome->in_order ? won_race_in_order : won_race;
+            shard.apply_bytes = race->apply_bytes[static_cast<std::size_t>(winner)];
+            shard.break_even_applies = plan::break_even(shard.candidates, shard.kernel);
+        }
+        shard.apply_bytes += own.more_read;
+        shard.matrix_bytes += own.more_kept;
     }
 }
 

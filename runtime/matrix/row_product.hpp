@@ -31,6 +31,7 @@ public:
     std::int64_t leave_sums(int rank, double* sums) override;
     /// Adds the shared rows' carries to a host y, in device order.
     void finish_host_y(T* y) const override;
+    void note_races(Plan& plan) const override;
     void update_values(engine::Worker& worker) override;
     void close(int rank) noexcept override;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include <rmsp/convert.hpp>
@@ -17,6 +18,11 @@ struct StreamSource {
     StreamSource(engine::LockedArrays& arrays, engine::Device& device, const plan::Stored<T>& matrix, bool lock);
     bool refused() const noexcept { return rows->refused() || col_idx->refused() || values->refused(); }
     bool staged() const noexcept { return rows->staged() || col_idx->staged() || values->staged(); }
+    /// What an entry takes on the devices.
+    std::int64_t entry_bytes() const noexcept
+    {
+        return static_cast<std::int64_t>(sizeof(T) + (coordinates ? 2 : 1) * sizeof(std::int32_t));
+    }
 
     CsrView<T> a;
     bool coordinates = false;  ///< row_idx instead of a.row_ptr

@@ -17,6 +17,7 @@ constexpr std::int64_t most_bytes_ahead = std::int64_t{24} << 20;
 // How much longer than a link a core takes for a vector; its helpers are awake only after 0.3 ms, which is the first
 // piece's time.
 constexpr std::int64_t core_over_link = 10;
+
 }  // namespace
 
 template <class T>
@@ -268,6 +269,31 @@ void StreamedPart<T>::abandon(engine::Worker& worker) noexcept
     } catch (const Error&) {
         // The device is lost, and the first error says why.
     }
+}
+
+template <class T>
+std::int64_t StreamedPart<T>::piece_bytes(std::size_t piece) const noexcept
+{
+    const auto pointer_bytes = static_cast<std::int64_t>(
+        row_pointers_ == RowPointers::host ? sizeof(std::int32_t) : source_.a.row_ptr.element_bytes());
+    const kernels::PacketLayout packet = encoded_.empty() ? kernels::PacketLayout{} : encoded_[piece].layout;
+    const std::int64_t nnz = pieces_[piece].nnz;
+    if (source_.coordinates) {
+        return nnz * source_.entry_bytes();
+    }
+    return (packet.encoded() ? packet.bytes : (pieces_[piece].rows + 1) * pointer_bytes) +
+           (packet.columns == kernels::ColumnCode::raw ? nnz * static_cast<std::int64_t>(sizeof(std::int32_t)) : 0) +
+           (packet.values == kernels::ValueCode::raw ? nnz * static_cast<std::int64_t>(sizeof(T)) : 0);
+}
+
+template <class T>
+std::int64_t StreamedPart<T>::link_bytes() const noexcept
+{
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        bytes += piece_bytes(i);
+    }
+    return bytes;
 }
 
 #define RMSP_INSTANTIATE(T) template class StreamedPart<T>;

@@ -14,6 +14,8 @@
 #include "core/log.hpp"
 #include "core/process.hpp"
 #include "runtime/engine/cuda/cuda_backend.hpp"
+#include "runtime/engine/lost_gpus.hpp"
+#include "runtime/engine/make_device.hpp"
 #include "runtime/node/node.hpp"
 
 /// From RuntimeOptions::devices to placed workers with open devices.
@@ -280,14 +282,14 @@ detail::OpenRuntime open_devices(const RuntimeOptions& options)
         state->workers[i]->wait_until_open();
         state->infos[i] = state->workers[i]->device().info();
     }
-    std::vector<engine::Device*> devices;
+    std::vector<engine::LedgerDevice> devices;
     for (const auto& worker : state->workers) {
-        devices.push_back(&worker->device());
+        devices.push_back(worker->device().for_ledger());
     }
-    state->memory = std::make_unique<engine::MemoryLedger>(devices, options.memory_limit,
+    state->memory = std::make_unique<engine::MemoryLedger>(std::move(devices), options.memory_limit,
                                                            [held = state.get()] { held->catch_up(); });
     for (std::size_t i = 0; i < count; ++i) {
-        devices[i]->count_in(*state->memory, static_cast<int>(i));
+        state->workers[i]->device().count_in(*state->memory, static_cast<int>(i));
     }
     return state;
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/engine/make_device.hpp"
 #include "runtime/spgemm/work.hpp"
 
 namespace rmsp::spgemm {

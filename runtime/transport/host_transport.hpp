@@ -3,7 +3,7 @@
 #include <memory>
 #include <span>
 
-#include "runtime/transport/table.hpp"
+#include "runtime/transport/row.hpp"
 
 namespace rmsp::transport {
 

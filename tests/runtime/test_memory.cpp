@@ -73,11 +73,11 @@ JobOptions waiting_options(Priority priority = Priority::normal)
 struct Ledger {
     explicit Ledger(int devices, std::int64_t limit) : workers(engine::test::host_workers(devices))
     {
-        std::vector<engine::Device*> all;
+        std::vector<engine::LedgerDevice> all;
         for (const auto& worker : workers) {
-            all.push_back(&worker->device());
+            all.push_back(worker->device().for_ledger());
         }
-        ledger = std::make_unique<MemoryLedger>(all, limit);
+        ledger = std::make_unique<MemoryLedger>(std::move(all), limit);
     }
     std::int64_t waiting() const
     {

@@ -14,6 +14,7 @@
 
 #include "runtime/engine/cuda/cuda_backend.hpp"
 #include "runtime/engine/cuda/device_guard.hpp"
+#include "runtime/engine/lost_gpus.hpp"
 #include "runtime/engine/refusals.hpp"
 
 namespace rmsp::engine {
@@ -376,6 +377,8 @@ void CudaDevice::download(Stream& stream, std::span<const Download> parts)
         });
     next_ = (first_slot + chunks.size()) % ring_.size();
 }
+
+void CudaDevice::remember_loss() { remember_lost_gpu(ordinal_); }
 
 std::string CudaDevice::fault()
 {

@@ -45,6 +45,7 @@ public:
 
 protected:
     std::string fault() override;
+    void remember_loss() override;
     void* obtain(std::size_t bytes) override;
     void give_back(void* p, std::size_t bytes) noexcept override;
     std::unique_ptr<kernels::Memory> make_uncounted_pool(Stream& stream) override;

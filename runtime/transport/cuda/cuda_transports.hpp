@@ -3,7 +3,7 @@
 #include <memory>
 #include <span>
 
-#include "runtime/transport/table.hpp"
+#include "runtime/transport/row.hpp"
 
 /// The transports between GPUs. Only builds with CUDA, and with NCCL, have their bodies.
 namespace rmsp::transport {
