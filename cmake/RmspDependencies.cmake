@@ -42,7 +42,7 @@ if(RMSP_METIS)  # ON or AUTO
     if(RMSP_METIS_INCLUDE_DIR AND RMSP_METIS_LIBRARY)
         set(RMSP_HAVE_METIS ON)
     elseif(RMSP_METIS STREQUAL "AUTO")
-        message(STATUS "librmsp: METIS not found; kernel \"ehyb-metis\" is not built")
+        message(STATUS "librmsp: METIS not found; kernels that it cuts graphs for are not built")
     else()
         message(FATAL_ERROR "RMSP_METIS=${RMSP_METIS}, but METIS was not found (header metis.h, library libmetis)")
     endif()

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <gtest/gtest.h>
-#include <kernels/spmv/column_blocks/column_blocks.hpp>
+#include <kernels/spmv/column_blocks/layout.hpp>
 
 #include "spmv_fixtures.hpp"
 

@@ -4,10 +4,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <kernels/spmv/ehyb/ehyb.hpp>
 #include <kernels/spmv/ehyb/graph_parts.hpp>
+#include <kernels/spmv/ehyb/host_layout.hpp>
 #include <kernels/spmv/ehyb/host_pool.hpp>
+#include <kernels/spmv/ehyb/layout.hpp>
 #include <kernels/spmv/ehyb/mesh_parts.hpp>
+#include <rmsp/error.hpp>
 
 #include "matrices.hpp"
 

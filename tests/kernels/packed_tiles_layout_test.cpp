@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <kernels/spmv/packed_tiles/packed_tiles.hpp>
+#include <kernels/spmv/packed_tiles/layout.hpp>
 
 #include "matrices.hpp"
 

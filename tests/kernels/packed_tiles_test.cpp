@@ -1,7 +1,7 @@
 #include <map>
 
 #include <gtest/gtest.h>
-#include <kernels/spmv/packed_tiles/packed_tiles.hpp>
+#include <kernels/spmv/packed_tiles/layout.hpp>
 
 #include "spmv_fixtures.hpp"
 

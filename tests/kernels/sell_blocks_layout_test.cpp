@@ -1,7 +1,7 @@
 #include <set>
 
 #include <gtest/gtest.h>
-#include <kernels/spmv/sell_blocks/sell_blocks.hpp>
+#include <kernels/spmv/sell_blocks/layout.hpp>
 
 namespace rmsp::kernels::test {
 namespace {

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include <gtest/gtest.h>
-#include <kernels/spmv/sell_blocks/sell_blocks.hpp>
+#include <kernels/spmv/sell_blocks/layout.hpp>
 
 #include "spmv_fixtures.hpp"
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
+#include <kernels/spmv/sell/layout.hpp>
 #include <kernels/spmv/sell/policy.hpp>
-#include <kernels/spmv/sell/sell.hpp>
 
 namespace rmsp::kernels::test {
 namespace {
@@ -36,7 +36,7 @@ TEST(SellLayout, EmptySlicesStayInCsr)
     EXPECT_FALSE(slice_is_stored(16 * 7 - 1, 7, 32, 50));
     EXPECT_TRUE(slice_is_stored(3 * 7, 7, 3)) << "the last one";
     EXPECT_FALSE(slice_is_stored(7, 7, 3));
-    EXPECT_TRUE(slice_is_stored(32 * sell_tuning.longest_row, sell_tuning.longest_row));
+    EXPECT_TRUE(slice_is_stored(32 * slice_policy.longest_row, slice_policy.longest_row));
 }
 
 TEST(SellLayout, BlocksAreSortedWhereThatSavesPadding)
@@ -77,7 +77,7 @@ TEST(SellLayout, BlocksOfValues)
     EXPECT_EQ(value_blocks(SliceValues::nibbles, 27, 2, 8), 4 + 1) << "seven groups of 64 bytes, and the table";
     EXPECT_EQ(value_blocks(SliceValues::bytes, 27, 17, 8), 7 + 2);
     EXPECT_EQ(value_blocks(SliceValues::bytes, 27, 256, 4), 7 + 8);
-    EXPECT_LE(value_blocks(SliceValues::raw, sell_tuning.longest_row, 0, 8), 0xffff) << "as ValueSize counts them";
+    EXPECT_LE(value_blocks(SliceValues::raw, slice_policy.longest_row, 0, 8), 0xffff) << "as ValueSize counts them";
 }
 
 TEST(SellLayout, StorageOfFewestBlocks)

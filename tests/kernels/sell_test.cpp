@@ -2,7 +2,7 @@
 #include <limits>
 
 #include <gtest/gtest.h>
-#include <kernels/spmv/sell/sell.hpp>
+#include <kernels/spmv/sell/layout.hpp>
 #include <kernels/values.hpp>
 
 #include "spmv_fixtures.hpp"
@@ -234,7 +234,7 @@ TYPED_TEST(Sell, EachSliceIsStoredInItsOwnWay)
 
 TYPED_TEST(Sell, RowsAroundTheLongestOfASlice)
 {
-    constexpr int longest = sell_tuning.longest_row;
+    constexpr int longest = slice_policy.longest_row;
     for (const int length : {longest - 1, longest, longest + 1}) {
         SCOPED_TRACE(length);
         const auto a = matrix_of_rows<TypeParam>(0, 35, 5000, [&](std::int64_t row) {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <kernels/spmv/choose/features.hpp>
-#include <kernels/spmv/packed_tiles/packed_tiles.hpp>
-#include <kernels/spmv/sell/sell.hpp>
+#include <kernels/spmv/common/slices.hpp>
+#include <kernels/spmv/common/tiles.hpp>
 #include <kernels/values.hpp>
 
 #include "core/first_error.hpp"
@@ -94,7 +94,7 @@ template <class R>
 SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int value_bytes, const ValueAt& value_at)
 {
     const auto length = [&](std::int64_t row) {
-        return std::min<std::int64_t>(rows.length(row), sell_tuning.longest_row);
+        return std::min<std::int64_t>(rows.length(row), slice_policy.longest_row);
     };
     std::vector<std::int64_t> order(static_cast<std::size_t>(end - first));
     std::iota(order.begin(), order.end(), first);
@@ -109,7 +109,7 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int va
     };
     const std::int64_t* slice = order.data();
     SliceCost cost = measure(slice);
-    const bool sorted = cost.stored * 100 > cost.entries * (100 + sell_tuning.sorted_padding);
+    const bool sorted = cost.stored * 100 > cost.entries * (100 + slice_policy.sorted_padding);
     if (sorted) {
         std::stable_sort(order.begin(), order.end(),
                          [&](std::int64_t a, std::int64_t b) { return length(a) < length(b); });
@@ -256,7 +256,7 @@ StretchSample sample_stretch(const C* col_idx, std::int64_t count, int value_byt
 {
     StretchSample sample;
     const auto [least, most] =
-        std::minmax_element(col_idx, col_idx + std::min<std::int64_t>(count, packed_tuning.tile_entries()));
+        std::minmax_element(col_idx, col_idx + std::min<std::int64_t>(count, tile_entries_in_a_step));
     sample.narrow = fits_16_bits(static_cast<std::int64_t>(*least), static_cast<std::int64_t>(*most));
     std::vector<std::int64_t> sectors(static_cast<std::size_t>(count));
     std::transform(col_idx, col_idx + count, sectors.begin(),

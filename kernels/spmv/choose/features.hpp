@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <kernels/spmv/sell_blocks/sell_blocks.hpp>
+#include <kernels/spmv/common/blocks.hpp>
 #include <rmsp/matrix.hpp>
 #include <rmsp/partition.hpp>
 

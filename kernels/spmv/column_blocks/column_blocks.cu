@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <kernels/cuda_check.cuh>
-#include <kernels/spmv/column_blocks/column_blocks.hpp>
 #include <kernels/spmv/column_blocks/column_blocks_build.cuh>
 #include <kernels/spmv/column_blocks/column_blocks_product.cuh>
+#include <kernels/spmv/column_blocks/layout.hpp>
 #include <kernels/spmv/common/stored_values.cuh>
 #include <kernels/spmv/csr_nnz_split/gathered_sums.hpp>
 #include <kernels/spmv/spmv.hpp>

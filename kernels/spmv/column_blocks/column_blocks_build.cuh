@@ -6,7 +6,7 @@
 #include <cub/device/device_scan.cuh>
 #include <kernels/context.hpp>
 #include <kernels/cuda_check.cuh>
-#include <kernels/spmv/column_blocks/column_blocks.hpp>
+#include <kernels/spmv/column_blocks/layout.hpp>
 
 /// The arrays of kernel "column-blocks" and the kernels that make them from CSR.
 namespace rmsp::kernels::column_blocks {

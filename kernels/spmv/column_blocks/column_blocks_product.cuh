@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include <kernels/cuda_vector.cuh>
-#include <kernels/spmv/column_blocks/column_blocks.hpp>
 #include <kernels/spmv/column_blocks/column_blocks_build.cuh>
+#include <kernels/spmv/column_blocks/layout.hpp>
 #include <kernels/spmv/common/stored_values.cuh>
 
 /// The product of kernel "column-blocks", up to the sums of the stretches.

@@ -7,11 +7,11 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
 #include <kernels/cuda_vector.cuh>
-#include <kernels/spmv/common/row_ends.cuh>
 #include <kernels/spmv/common/scale.cuh>
 #include <kernels/spmv/csr_nnz_split/gathered_sums.hpp>
 #include <kernels/spmv/csr_nnz_split/prepare.hpp>
 #include <kernels/spmv/csr_nnz_split/tiles.hpp>
+#include <kernels/spmv/packed_tiles/row_ends.cuh>
 
 namespace rmsp::kernels {
 namespace {

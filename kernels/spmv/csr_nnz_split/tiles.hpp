@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <kernels/spmv/packed_tiles/packed_tiles.hpp>
+#include <kernels/spmv/packed_tiles/layout.hpp>
 
 /// How csr-nnz-split cuts a matrix into tiles of equal nonzeros. Plain C++, so that the host tests it.
 ///

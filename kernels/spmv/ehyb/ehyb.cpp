@@ -4,7 +4,8 @@
 #include <omp.h>
 #endif
 
-#include <kernels/spmv/ehyb/ehyb.hpp>
+#include <kernels/spmv/ehyb/host_layout.hpp>
+#include <kernels/spmv/ehyb/layout.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {

@@ -5,7 +5,8 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/ehyb/device_pool.cuh>
-#include <kernels/spmv/ehyb/ehyb.hpp>
+#include <kernels/spmv/ehyb/host_layout.hpp>
+#include <kernels/spmv/ehyb/lay_out.hpp>
 #include <kernels/spmv/ehyb/layout.hpp>
 #include <kernels/spmv/ehyb/mesh_parts.hpp>
 #include <kernels/spmv/spmv.hpp>

@@ -1,7 +1,7 @@
 #include <limits>
 
-#include <kernels/spmv/ehyb/ehyb.hpp>
 #include <kernels/spmv/ehyb/graph_parts.hpp>
+#include <kernels/spmv/ehyb/layout.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {

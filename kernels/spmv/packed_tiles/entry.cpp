@@ -1,7 +1,7 @@
 #include <limits>
 
 #include <kernels/spmv/choose/model.hpp>
-#include <kernels/spmv/packed_tiles/packed_tiles.hpp>
+#include <kernels/spmv/packed_tiles/layout.hpp>
 
 namespace rmsp::kernels {
 namespace {

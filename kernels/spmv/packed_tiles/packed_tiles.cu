@@ -3,8 +3,8 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
-#include <kernels/spmv/common/row_ends.cuh>
 #include <kernels/spmv/packed_tiles/packed_tiles_build.cuh>
+#include <kernels/spmv/packed_tiles/row_ends.cuh>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {

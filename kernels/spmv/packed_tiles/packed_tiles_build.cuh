@@ -11,7 +11,7 @@
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/common/pieces.cuh>
 #include <kernels/spmv/common/stored_values.cuh>
-#include <kernels/spmv/packed_tiles/packed_tiles.hpp>
+#include <kernels/spmv/packed_tiles/layout.hpp>
 #include <rmsp/partition.hpp>
 
 /// The arrays of kernel "packed-tiles" and the kernels that make them from CSR.

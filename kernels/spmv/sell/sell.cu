@@ -6,7 +6,7 @@
 
 #include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
-#include <kernels/spmv/sell/sell.hpp>
+#include <kernels/spmv/sell/layout.hpp>
 #include <kernels/spmv/sell/sell_build.cuh>
 #include <kernels/spmv/sell/sell_product.cuh>
 #include <kernels/spmv/sell/sell_values.cuh>

@@ -8,7 +8,7 @@
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/common/row_pointers.cuh>
-#include <kernels/spmv/sell/sell.hpp>
+#include <kernels/spmv/sell/layout.hpp>
 
 /// The arrays of kernel "sell" and the kernels that make them from CSR.
 namespace rmsp::kernels::sell {
@@ -16,7 +16,7 @@ namespace rmsp::kernels::sell {
 inline constexpr int threads = sell_tuning.threads;
 inline constexpr int slices_per_block = threads / slice_rows;
 inline constexpr unsigned whole_warp = 0xffffffffu;
-inline constexpr int longest_row = sell_tuning.longest_row;
+inline constexpr int longest_row = slice_policy.longest_row;
 inline constexpr int scan_threads = 1024;
 
 using cuda::pack;

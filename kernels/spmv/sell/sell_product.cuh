@@ -5,7 +5,7 @@
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_launch.cuh>
-#include <kernels/spmv/sell/sell.hpp>
+#include <kernels/spmv/sell/layout.hpp>
 #include <kernels/spmv/sell/sell_build.cuh>
 #include <kernels/spmv/sell/sell_values.cuh>
 

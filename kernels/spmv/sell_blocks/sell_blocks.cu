@@ -4,8 +4,8 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/spmv/common/common_values.hpp>
+#include <kernels/spmv/sell_blocks/layout.hpp>
 #include <kernels/spmv/sell_blocks/prepare.hpp>
-#include <kernels/spmv/sell_blocks/sell_blocks.hpp>
 #include <kernels/spmv/sell_blocks/sell_blocks_build.cuh>
 #include <kernels/spmv/sell_blocks/sell_blocks_product.cuh>
 

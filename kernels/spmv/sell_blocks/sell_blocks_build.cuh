@@ -6,7 +6,7 @@
 #include <cuda_runtime.h>
 #include <kernels/cuda_block.cuh>
 #include <kernels/spmv/common/common_values.hpp>
-#include <kernels/spmv/sell_blocks/sell_blocks.hpp>
+#include <kernels/spmv/sell_blocks/layout.hpp>
 
 /// The arrays of kernel "sell-blocks" and the kernels that make them from CSR.
 namespace rmsp::kernels::sell_blocks {

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include <kernels/cuda_vector.cuh>
-#include <kernels/spmv/sell_blocks/sell_blocks.hpp>
+#include <kernels/spmv/sell_blocks/layout.hpp>
 #include <kernels/spmv/sell_blocks/sell_blocks_build.cuh>
 
 /// The product of kernel "sell-blocks": one warp or several a slice.

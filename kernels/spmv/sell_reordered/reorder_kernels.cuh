@@ -6,8 +6,8 @@
 #include <kernels/spmv/common/row_pointers.cuh>
 #include <kernels/spmv/sell_reordered/reorder.hpp>
 
-/// The search through the graph of a matrix, level by level, and the order of its vertices: reorder.cu alone includes
-/// it.
+/// The search through the graph of a matrix, level by level, and the order of its vertices: order_rows.cu alone
+/// includes it.
 namespace rmsp::kernels {
 namespace {
 

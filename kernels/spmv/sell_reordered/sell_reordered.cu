@@ -6,7 +6,7 @@
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
-#include <kernels/spmv/sell/sell.hpp>
+#include <kernels/spmv/common/slices.hpp>
 #include <kernels/spmv/sell_blocks/prepare.hpp>
 #include <kernels/spmv/sell_reordered/reorder.hpp>
 #include <kernels/spmv/spmv.hpp>
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(threads)
     const auto column_at = [&](std::int64_t k) {
         return k < length ? __ldg(number + __ldg(from.col_idx + begin + k)) : none;
     };
-    const bool sorted = length <= sell_tuning.longest_row;
+    const bool sorted = length <= slice_policy.longest_row;
     for (std::int64_t first = 0; first < length; first += Lanes) {
         const std::int64_t k = first + lane;
         const std::int32_t column = column_at(k);

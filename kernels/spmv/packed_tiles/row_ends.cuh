@@ -6,10 +6,10 @@
 #include <cuda_runtime.h>
 #include <kernels/cuda_block.cuh>
 #include <kernels/spmv/common/pieces.cuh>
-#include <kernels/spmv/packed_tiles/packed_tiles.hpp>
+#include <kernels/spmv/packed_tiles/layout.hpp>
 
 /// Sums of rows whose ends are bits, for kernels whose warps multiply tiles of consecutive entries, 8 a lane
-/// (packed_tiles.hpp).
+/// (layout.hpp).
 namespace rmsp::kernels::row_ends {
 
 inline constexpr unsigned whole_warp = 0xffffffffu;

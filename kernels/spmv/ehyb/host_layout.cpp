@@ -1,12 +1,13 @@
+#include <kernels/spmv/ehyb/host_layout.hpp>
+
 #include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
 #include <core/subscript.hpp>
-#include <kernels/spmv/ehyb/ehyb.hpp>
 #include <kernels/spmv/ehyb/graph_parts.hpp>
 #include <kernels/spmv/ehyb/host_pool.hpp>
-#include <kernels/spmv/ehyb/layout.hpp>
+#include <kernels/spmv/ehyb/lay_out.hpp>
 #include <kernels/spmv/ehyb/mesh_parts.hpp>
 
 namespace rmsp::kernels::ehyb {

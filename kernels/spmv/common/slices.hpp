@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-/// The layout of kernel "sell" as data and pure functions. Plain C++, so that the host tests it.
+/// How rows in slices are encoded: what kernels with such a format store, and what the automatic choice looks for.
+/// Plain C++, so that the host tests it.
 ///
 /// Slices of 32 rows, one lane a row, each as wide as its longest row (SELL-C-sigma: Kreutzer et al., "A unified sparse
 /// matrix data format for efficient general sparse matrix-vector multiply", SISC 2014). Entry k of the 32 rows of a
@@ -15,17 +16,14 @@
 /// allow it (SliceValues): constant coefficients take 1/4 to 1 byte.
 namespace rmsp::kernels {
 
-struct SellTuning {
-    int threads = 128;                   ///< small blocks leave less idle while the last ones end
-    int blocks_per_multiprocessor = 16;  ///< full occupancy hides more than loads in flight in each lane do
-    int blocks_with_everything = 12;  ///< of the kernel for encoded values beside rows in CSR, which would spill much
-    int sorted_padding = 5;           ///< per cent of padding above which the rows of a block are sorted by length
-    int longest_row = 512;            ///< longer rows are left in CSR, for a whole warp
-    int least_fill = 50;              ///< per cent of a slice that must be entries; emptier slices are left in CSR
-    int least_saved = 10;  ///< per cent of the values' bytes that encoding must save; less, and all stay as they are
-    bool operator==(const SellTuning&) const = default;
+/// What decides how rows are stored.
+struct SlicePolicy {
+    int sorted_padding = 5;  ///< per cent of padding above which the rows of a block are sorted by length
+    int longest_row = 512;   ///< longer rows are left in CSR, for a whole warp
+    int least_saved = 10;    ///< per cent of the values' bytes that encoding must save; less, and all stay as they are
+    bool operator==(const SlicePolicy&) const = default;
 };
-inline constexpr SellTuning sell_tuning{};
+inline constexpr SlicePolicy slice_policy{};
 
 inline constexpr int slice_rows = 32;
 /// Rows are sorted inside blocks of this many (sigma in the paper), so x and y stay in the caches.
@@ -83,48 +81,7 @@ constexpr bool takes_masks(int diagonals, int width, SliceCode code, int value_b
     return diagonals <= slice_rows && diagonals * value_bytes <= width * (value_bytes + code_bytes(code));
 }
 
-/// Whether a block of rows is sorted: `widths` is the sum of the widths of its slices as they are.
-constexpr bool rows_are_sorted(int entries, int widths, int sorted_padding = sell_tuning.sorted_padding)
-{
-    return std::int64_t{widths} * slice_rows * 100 > std::int64_t{entries} * (100 + sorted_padding);
-}
-
-/// The row of a lane of a slice. Of a slice with masks it is the mask instead: bit k says whether the row has entry k.
-struct alignas(4) Slot {
-    std::uint16_t row = 0;     ///< counted from the first row of the block
-    std::uint16_t length = 0;  ///< long_row: left in CSR; 0 behind the last row
-    bool operator==(const Slot&) const = default;
-};
-inline constexpr std::uint16_t long_row = 0xffff;
-
-/// Whether a slice of that width (the longest of its rows that are not left in CSR) is stored. The last one may have
-/// fewer rows.
-constexpr bool slice_is_stored(int entries, int width, int rows = slice_rows, int least_fill = sell_tuning.least_fill)
-{
-    return width > 0 && entries * 100 >= rows * width * least_fill;
-}
-
 constexpr int slice_groups(int width) { return (width + slice_group - 1) / slice_group; }
-
-/// Groups of 4 bases that a slice has.
-constexpr int base_groups(int width, SliceCode code)
-{
-    return code == SliceCode::csr || code == SliceCode::bytes4 ? 0 : slice_groups(width);
-}
-
-/// A slice as the kernel reads it: one 16-byte load. The positions are those where its parts begin; while the slices
-/// are being counted, the sizes of the parts.
-struct alignas(16) Slice {
-    std::uint32_t values = 0;  ///< in blocks
-    std::uint32_t bases = 0;   ///< in groups of 4 bases
-    std::uint32_t codes = 0;   ///< in blocks
-    std::uint16_t width = 0;
-    SliceCode code : 4 = SliceCode::csr;
-    SliceValues stored : 4 = SliceValues::raw;
-    bool plain = false;  ///< rows in their order and all as long as the slice is wide: the slots need not be read
-    bool operator==(const Slice&) const = default;
-};
-static_assert(sizeof(Slice) == 16);
 
 constexpr int whole_blocks(int bytes) { return (bytes + slice_block_bytes - 1) / slice_block_bytes; }
 
@@ -180,36 +137,9 @@ constexpr SliceValues slice_storage(const ValueTraits& values, int width, int va
 }
 
 /// Whether a matrix is stored with encoded values, by the blocks of all slices.
-constexpr bool values_are_encoded(std::int64_t encoded, std::int64_t raw, int least_saved = sell_tuning.least_saved)
+constexpr bool values_are_encoded(std::int64_t encoded, std::int64_t raw, int least_saved = slice_policy.least_saved)
 {
     return (raw - encoded) * 100 >= raw * least_saved && raw > encoded;
-}
-
-constexpr Slice sized_slice(int width, SliceCode code, bool plain, int value_bytes)
-{
-    const bool stored = code != SliceCode::csr;
-    Slice slice;
-    slice.values = stored ? static_cast<std::uint32_t>(value_blocks(SliceValues::raw, width, 0, value_bytes)) : 0u;
-    slice.bases = static_cast<std::uint32_t>(base_groups(width, code));
-    slice.codes = static_cast<std::uint32_t>(slice_groups(width)) * static_cast<std::uint32_t>(code_bytes(code));
-    slice.width = static_cast<std::uint16_t>(width);
-    slice.code = code;
-    slice.plain = plain;
-    return slice;
-}
-
-/// Sizes or positions of all slices.
-struct SellExtent {
-    std::int64_t values = 0;  ///< in the units of Slice
-    std::int64_t bases = 0;
-    std::int64_t codes = 0;
-    bool operator==(const SellExtent&) const = default;
-};
-
-constexpr bool fits_slice_positions(const SellExtent& extent)
-{
-    constexpr std::int64_t limit = 0xffffffff;
-    return extent.values <= limit && extent.bases <= limit && extent.codes <= limit;
 }
 
 }  // namespace rmsp::kernels

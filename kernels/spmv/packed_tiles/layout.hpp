@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <kernels/spmv/common/search.hpp>
+#include <kernels/spmv/common/tiles.hpp>
 
 /// How kernel "packed-tiles" lays out a matrix. Plain C++, so that the host tests it.
 ///
@@ -16,7 +17,7 @@ namespace rmsp::kernels {
 
 struct PackedTuning {
     int threads = 256;
-    int lane_entries = 8;
+    int lane_entries = tile_entries_in_a_step / 32;
     int blocks_per_multiprocessor = 4;
     int longest_whole_row =
         128;                   ///< entries; longer rows may be shared by blocks, unless there is room for them anyway
@@ -36,11 +37,7 @@ constexpr int packed_high_bits(std::int64_t cols) { return cols < std::int64_t{1
 /// The code of a column that stands for none.
 constexpr std::uint32_t packed_no_column(int bits) { return 0xffffffffu >> (32 - bits); }
 
-/// Whether columns from `least` to `most` fit 16 bits.
-constexpr bool fits_16_bits(std::int64_t least, std::int64_t most)
-{
-    return most - least < static_cast<std::int64_t>(packed_no_column(packed_low_bits));
-}
+static_assert(packed_no_column(packed_low_bits) == no_tile_column);
 
 /// What a tile's lanes share.
 struct PackedHeader {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <kernels/spmv/common/blocks.hpp>
+
 /// The layout of kernel "sell-blocks" as data and pure functions. Plain C++, so that the host tests it.
 ///
 /// Matrices of several unknowns a node consist of small dense blocks. Sliced rows as in "sell", where the entries of a
@@ -37,18 +39,6 @@ struct SellBlocksTuning {
     bool operator==(const SellBlocksTuning&) const = default;
 };
 inline constexpr SellBlocksTuning sell_blocks_tuning{};
-
-/// Rows and columns of the blocks of a matrix: both begin at multiples of these.
-struct BlockShape {
-    int rows = 0;
-    int cols = 0;
-    constexpr int entries() const { return rows * cols; }
-    constexpr bool by_column() const { return rows >= cols; }          ///< a lane has a column of a block, not a row
-    constexpr int lanes() const { return rows < cols ? rows : cols; }  ///< of a node
-    constexpr int lane_values() const { return rows < cols ? cols : rows; }
-    bool operator==(const BlockShape&) const = default;
-};
-inline constexpr BlockShape block_shapes[] = {{3, 3}, {2, 3}, {2, 2}};
 
 /// Nodes (rows of blocks) of a slice: as many as one warp has lanes for.
 constexpr int slice_nodes(const BlockShape& shape) { return 32 / shape.lanes(); }

@@ -1,0 +1,7 @@
+if(RMSP_HAVE_METIS)
+    set(source "${CMAKE_CURRENT_LIST_DIR}/graph_parts.cpp")
+    set_source_files_properties("${source}" PROPERTIES COMPILE_DEFINITIONS RMSP_HAVE_METIS)
+    if(NOT RMSP_METIS_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+        set_source_files_properties("${source}" PROPERTIES INCLUDE_DIRECTORIES "${RMSP_METIS_INCLUDE_DIR}")
+    endif()
+endif()
