@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <rmsp/value_types.hpp>
 #include <rmsp/vector_operations.hpp>
 #include <rmsp/version.hpp>
 
@@ -176,8 +177,7 @@ void Cluster::sum(std::span<double> numbers) const
     template ClusterRows<T> Cluster::scatter(const CsrMatrix<T>&);                                            \
     template double Cluster::dot(const DistributedVector<T>&, const DistributedVector<T>&) const;             \
     template double Cluster::norm2(const DistributedVector<T>&) const;
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 
 }  // namespace rmsp

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <rmsp/value_types.hpp>
+
 #include "cluster/cluster_state.hpp"
 
 namespace rmsp {
@@ -305,17 +307,13 @@ EigenResult<T> ClusterEigenSolver<T>::solve()
     return result;
 }
 
-template class ClusterMatrix<float>;
-template class ClusterMatrix<double>;
-template class ClusterSolver<float>;
-template class ClusterSolver<double>;
-template class ClusterEigenSolver<float>;
-template class ClusterEigenSolver<double>;
 #define RMSP_INSTANTIATE(T)                                                                                      \
+    template class ClusterMatrix<T>;                                                                             \
+    template class ClusterSolver<T>;                                                                             \
+    template class ClusterEigenSolver<T>;                                                                        \
     template std::shared_ptr<Preconditioner<T>> make_preconditioner(const ClusterMatrix<T>&, const std::string&, \
                                                                     const PreconditionerOptions&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 
 }  // namespace rmsp

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <rmsp/value_types.hpp>
+
 #include "cluster/cluster_state.hpp"
 
 namespace rmsp {
@@ -220,7 +222,8 @@ std::int64_t ClusterProduct<T>::fetched_nonzeros() const
     return state.b.nnz() - state.own_b_nnz;
 }
 
-template class ClusterProduct<float>;
-template class ClusterProduct<double>;
+#define RMSP_INSTANTIATE(T) template class ClusterProduct<T>;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp

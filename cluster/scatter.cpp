@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <rmsp/partition.hpp>
+#include <rmsp/value_types.hpp>
 
 #include "cluster/transfer.hpp"
 
@@ -87,7 +88,8 @@ ClusterRows<T> scatter_rows(Communicator& processes, const CsrMatrix<T>& whole)
     return part;
 }
 
-template ClusterRows<float> scatter_rows(Communicator&, const CsrMatrix<float>&);
-template ClusterRows<double> scatter_rows(Communicator&, const CsrMatrix<double>&);
+#define RMSP_INSTANTIATE(T) template ClusterRows<T> scatter_rows(Communicator&, const CsrMatrix<T>&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::cluster

@@ -14,6 +14,7 @@
 #include <rmsp/error.hpp>
 
 #include "core/parallel.hpp"
+#include "core/value_types.hpp"
 
 namespace rmsp::io {
 namespace {
@@ -239,8 +240,9 @@ void NpyArray::read(T* to, int threads) const
 
 template void NpyArray::read(std::int32_t*, int) const;
 template void NpyArray::read(std::int64_t*, int) const;
-template void NpyArray::read(float*, int) const;
-template void NpyArray::read(double*, int) const;
+#define RMSP_INSTANTIATE(T) template void NpyArray::read(T*, int) const;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
 
 std::string NpyArray::read_text() const
 {

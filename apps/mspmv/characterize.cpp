@@ -19,6 +19,7 @@
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/page/characterize_page.hpp"
+#include "apps/mspmv/precision.hpp"
 #include "apps/mspmv/progress.hpp"
 
 namespace rmsp::mspmv {
@@ -218,8 +219,7 @@ int start(CharacterizeArguments options)
     if (!options.save_order.empty() && !options.save_order.ends_with(".npy")) {
         throw Error(ErrorCode::usage, fmt::format("--save-order \"{}\" does not end in .npy", options.save_order));
     }
-    return config.matrix.precision == "float" ? characterize_with<float>(config, options)
-                                              : characterize_with<double>(config, options);
+    return with_precision(config.matrix.precision, [&]<class T>() { return characterize_with<T>(config, options); });
 }
 
 }  // namespace

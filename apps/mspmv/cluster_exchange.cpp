@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <rmsp/partition.hpp>
+#include <rmsp/value_types.hpp>
 
 #include "apps/mspmv/generated_size.hpp"
 
@@ -277,8 +278,7 @@ ExchangeModel sampled_exchange(const CsrMatrix<T>& small, const CsrMatrix<T>& la
     template std::vector<NodeExchange> count_exchange(const CsrMatrix<T>&, int);                 \
     template ExchangeModel counted_exchange(const CsrMatrix<T>&, int);                           \
     template ExchangeModel sampled_exchange(const CsrMatrix<T>&, const CsrMatrix<T>&);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::mspmv

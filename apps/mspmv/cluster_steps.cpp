@@ -15,6 +15,8 @@
 #include <rmsp/sequence.hpp>
 #include <rmsp/solver.hpp>
 
+#include "apps/mspmv/precision.hpp"
+
 namespace rmsp::mspmv {
 namespace {
 
@@ -127,8 +129,7 @@ StepCounts count(const Config& config, const std::string& method, double nonzero
 
 StepCounts count_steps(const Config& config, const std::string& method, double nonzeros_a_row)
 {
-    return config.matrix.precision == "float" ? count<float>(config, method, nonzeros_a_row)
-                                              : count<double>(config, method, nonzeros_a_row);
+    return with_precision(config.matrix.precision, [&]<class T>() { return count<T>(config, method, nonzeros_a_row); });
 }
 
 }  // namespace rmsp::mspmv

@@ -6,6 +6,7 @@
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/options.hpp"
 #include "apps/mspmv/output.hpp"
+#include "apps/mspmv/precision.hpp"
 #include "apps/mspmv/print.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
@@ -54,7 +55,7 @@ void add_convert(CLI::App& app, Action& action)
         "  mspmv convert mesh.mtx.xz elasticity.npz --plus-identity --kron 3 --values random");
     command->callback([&action, options] {
         action = [options] {
-            return options->matrix.precision == "float" ? convert<float>(*options) : convert<double>(*options);
+            return with_precision(options->matrix.precision, [&]<class T>() { return convert<T>(*options); });
         };
     });
 }

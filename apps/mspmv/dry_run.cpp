@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <rmsp/value_types.hpp>
+
 #include "apps/mspmv/cluster_plan.hpp"
 #include "apps/mspmv/generated_size.hpp"
 #include "apps/mspmv/machine.hpp"
@@ -427,9 +429,9 @@ Plan dry_plan(const Config& config, Runtime& runtime, DistributeOptions options,
     return nodes ? planning.of_cluster(*nodes, method) : planning.of_one();
 }
 
-template Plan dry_plan(const Config&, Runtime&, DistributeOptions, const PlannerOf<float>&, std::vector<std::string>&,
-                       MethodChoice*);
-template Plan dry_plan(const Config&, Runtime&, DistributeOptions, const PlannerOf<double>&, std::vector<std::string>&,
-                       MethodChoice*);
+#define RMSP_INSTANTIATE(T)                                                                                            \
+    template Plan dry_plan(const Config&, Runtime&, DistributeOptions, const PlannerOf<T>&, std::vector<std::string>&, \
+                           MethodChoice*);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::mspmv

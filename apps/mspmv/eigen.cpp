@@ -20,6 +20,7 @@
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/metrics_server.hpp"
 #include "apps/mspmv/output.hpp"
+#include "apps/mspmv/precision.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
 #include "apps/mspmv/solve_advice.hpp"
@@ -177,7 +178,7 @@ int start(const EigenArguments& options)
                                          {"eigen.tolerance", options.tolerance},
                                          {"matrix.precision", options.precision}});
     check_eigen(config);
-    return config.matrix.precision == "float" ? run_eigen<float>(config, options) : run_eigen<double>(config, options);
+    return with_precision(config.matrix.precision, [&]<class T>() { return run_eigen<T>(config, options); });
 }
 
 }  // namespace

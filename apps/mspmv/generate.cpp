@@ -10,6 +10,7 @@
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/options.hpp"
 #include "apps/mspmv/output.hpp"
+#include "apps/mspmv/precision.hpp"
 #include "apps/mspmv/print.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
@@ -70,7 +71,7 @@ void add_generate(CLI::App& app, Action& action)
         "  mspmv generate rmat 18 16 --seed 7 --precision float -o graph.npz");
     command->callback([&action, options] {
         action = [options] {
-            return options->matrix.precision == "float" ? generate_to<float>(*options) : generate_to<double>(*options);
+            return with_precision(options->matrix.precision, [&]<class T>() { return generate_to<T>(*options); });
         };
     });
 }

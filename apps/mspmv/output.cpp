@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <rmsp/error.hpp>
+#include <rmsp/value_types.hpp>
 
 #include "apps/mspmv/print.hpp"
 #include "apps/mspmv/progress.hpp"
@@ -142,9 +143,9 @@ std::string written_text(const std::string& path, const CsrMatrix<T>& a)
     return fmt::format("wrote {}: {}\n", path, size_text(a));
 }
 
-template std::string size_text(const CsrMatrix<float>&);
-template std::string size_text(const CsrMatrix<double>&);
-template std::string written_text(const std::string&, const CsrMatrix<float>&);
-template std::string written_text(const std::string&, const CsrMatrix<double>&);
+#define RMSP_INSTANTIATE(T)                              \
+    template std::string size_text(const CsrMatrix<T>&); \
+    template std::string written_text(const std::string&, const CsrMatrix<T>&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::mspmv

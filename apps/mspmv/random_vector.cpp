@@ -1,5 +1,7 @@
 #include "apps/mspmv/random_vector.hpp"
 
+#include <rmsp/value_types.hpp>
+
 namespace rmsp::mspmv {
 
 template <class T>
@@ -21,7 +23,9 @@ HostVector<T> random_vector(std::int64_t n, std::int64_t seed, std::uint64_t str
     return v;
 }
 
-template HostVector<float> random_vector(std::int64_t, std::int64_t, std::uint64_t, std::int64_t);
-template HostVector<double> random_vector(std::int64_t, std::int64_t, std::uint64_t, std::int64_t);
+#define RMSP_INSTANTIATE(T) \
+    template HostVector<T> random_vector(std::int64_t, std::int64_t, std::uint64_t, std::int64_t);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::mspmv

@@ -23,6 +23,7 @@
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/metrics_server.hpp"
 #include "apps/mspmv/output.hpp"
+#include "apps/mspmv/precision.hpp"
 #include "apps/mspmv/print.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/random_vector.hpp"
@@ -298,8 +299,7 @@ int start(const RunArguments& options)
                                          {"run.x", options.x},
                                          {"run.y", options.y}});
     require_result_name("run.y", config.run.y, written_vector_endings());
-    return config.matrix.precision == "float" ? run_product<float>(config, options)
-                                              : run_product<double>(config, options);
+    return with_precision(config.matrix.precision, [&]<class T>() { return run_product<T>(config, options); });
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/metrics_server.hpp"
 #include "apps/mspmv/output.hpp"
+#include "apps/mspmv/precision.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/random_vector.hpp"
 #include "apps/mspmv/signals.hpp"
@@ -263,7 +264,7 @@ int start(const SolveArguments& options)
                                          {"solver.tolerance", options.tolerance},
                                          {"matrix.precision", options.precision}});
     check_solve(config);
-    return config.matrix.precision == "float" ? run_solve<float>(config, options) : run_solve<double>(config, options);
+    return with_precision(config.matrix.precision, [&]<class T>() { return run_solve<T>(config, options); });
 }
 
 }  // namespace

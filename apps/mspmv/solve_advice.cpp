@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <rmsp/spgemm.hpp>
+#include <rmsp/value_types.hpp>
 
 namespace rmsp::mspmv {
 namespace {
@@ -140,11 +141,10 @@ std::vector<std::string> solve_advice(const CsrMatrix<T>& a, std::span<const T> 
     return notes;
 }
 
-template std::vector<std::string> solve_advice(const CsrMatrix<float>&, std::span<const float>, const SolverOptions&,
-                                               const SolveResult&);
-template std::vector<std::string> solve_advice(const CsrMatrix<double>&, std::span<const double>, const SolverOptions&,
-                                               const SolveResult&);
-template bool is_symmetric(const CsrMatrix<float>&);
-template bool is_symmetric(const CsrMatrix<double>&);
+#define RMSP_INSTANTIATE(T)                                                                                       \
+    template std::vector<std::string> solve_advice(const CsrMatrix<T>&, std::span<const T>, const SolverOptions&, \
+                                                   const SolveResult&);                                           \
+    template bool is_symmetric(const CsrMatrix<T>&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::mspmv

@@ -14,6 +14,7 @@
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/metrics_server.hpp"
 #include "apps/mspmv/output.hpp"
+#include "apps/mspmv/precision.hpp"
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
 #include "apps/mspmv/vectors.hpp"
@@ -210,8 +211,7 @@ int start(const SpgemmArguments& options)
                     fmt::format("spgemm.output (\"{}\") would be in another numbering than A's: matrix.{} is set",
                                 config.spgemm.output, config.matrix.renumber ? "renumber" : "permutation"));
     }
-    return config.matrix.precision == "float" ? run_spgemm<float>(config, options)
-                                              : run_spgemm<double>(config, options);
+    return with_precision(config.matrix.precision, [&]<class T>() { return run_spgemm<T>(config, options); });
 }
 
 }  // namespace

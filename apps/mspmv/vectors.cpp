@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <rmsp/renumber.hpp>
+#include <rmsp/value_types.hpp>
 
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/signals.hpp"
@@ -68,7 +69,6 @@ void require_result_name(const char* key, const std::string& path, std::span<con
     template HostVector<T> read_input(const char*, const std::string&, std::int64_t, const char*, \
                                       std::span<const std::int64_t>);                             \
     template void write_result(const std::string&, std::span<const T>, std::span<const std::int64_t>);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::mspmv

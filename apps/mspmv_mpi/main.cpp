@@ -24,6 +24,7 @@
 #include <rmsp/io.hpp>
 #include <rmsp/version.hpp>
 
+#include "apps/mspmv/precision.hpp"
 #include "apps/mspmv/random_vector.hpp"
 #include "apps/mspmv_mpi/doctor.hpp"
 #include "apps/mspmv_mpi/spgemm.hpp"
@@ -433,17 +434,18 @@ int start(int argc, char** argv, int rank)
     if (!json.empty()) {
         config.output.json = json;
     }
-    const bool floats = config.matrix.precision == "float";
     if (app.got_subcommand("spgemm")) {
         mpi::check_spgemm(config);
         return on_cluster(config, [&](Cluster& cluster) {
-            return floats ? run_spgemm<float>(cluster, config) : run_spgemm<double>(cluster, config);
+            return mspmv::with_precision(config.matrix.precision,
+                                         [&]<class T>() { return run_spgemm<T>(cluster, config); });
         });
     }
     const std::string command = app.get_subcommands().front()->get_name();
     check(config, command == "solve");
     return on_cluster(config, [&](Cluster& cluster) {
-        return floats ? run<float>(cluster, config, command) : run<double>(cluster, config, command);
+        return mspmv::with_precision(config.matrix.precision,
+                                     [&]<class T>() { return run<T>(cluster, config, command); });
     });
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <rmsp/io.hpp>
+#include <rmsp/value_types.hpp>
 
 #include "apps/mspmv/random_vector.hpp"
 #include "apps/mspmv_mpi/vectors.hpp"
@@ -207,7 +208,8 @@ Json run_spgemm(const Config& config, Cluster& cluster, Json& own)
     return report;
 }
 
-template Json run_spgemm<float>(const Config&, Cluster&, Json&);
-template Json run_spgemm<double>(const Config&, Cluster&, Json&);
+#define RMSP_INSTANTIATE(T) template Json run_spgemm<T>(const Config&, Cluster&, Json&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+#undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::mpi

@@ -9,6 +9,7 @@
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 #include <rmsp/renumber.hpp>
+#include <rmsp/value_types.hpp>
 
 namespace rmsp::mpi {
 namespace {
@@ -169,8 +170,7 @@ void write_shares(const Shares& shares, const std::string& path, const HostVecto
     template HostVector<T> read_shares(const Shares&, const char*, const std::string&, const char*, \
                                        std::span<const std::int64_t>);                              \
     template void write_shares(const Shares&, const std::string&, const HostVector<T>&, std::span<const std::int64_t>);
-RMSP_INSTANTIATE(float)
-RMSP_INSTANTIATE(double)
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 
 }  // namespace rmsp::mpi

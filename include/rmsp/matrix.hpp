@@ -9,6 +9,7 @@
 
 #include <rmsp/export.hpp>
 #include <rmsp/host_vector.hpp>
+#include <rmsp/value_types.hpp>
 
 namespace rmsp {
 
@@ -19,7 +20,12 @@ RMSP_API const char* to_string(Format format) noexcept;
 
 /// Whether matrices and vectors may have values of this type.
 template <class T>
-inline constexpr bool is_value_type = std::is_same_v<T, float> || std::is_same_v<T, double>;
+inline constexpr bool is_value_type = false;
+#define RMSP_VALUE_TYPE(T) \
+    template <>            \
+    inline constexpr bool is_value_type<T> = true;
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_VALUE_TYPE)
+#undef RMSP_VALUE_TYPE
 
 /// Whether arrays of this type hold indices.
 template <class I>

@@ -30,5 +30,6 @@
 #include <rmsp/spgemm.hpp>
 #include <rmsp/topology.hpp>
 #include <rmsp/transfer.hpp>
+#include <rmsp/value_types.hpp>
 #include <rmsp/vector_operations.hpp>
 #include <rmsp/version.hpp>
