@@ -42,9 +42,9 @@ struct ClusterOptions {
 /// What one process exchanges of a matrix.
 struct HaloReport {
     std::int64_t ghosts = 0;        ///< entries of x that each product receives: each ghost once
-    std::int64_t sent = 0;          ///< and sends
-    int receives_from = 0;          ///< processes, a message each
-    int sends_to = 0;               ///< likewise
+    std::int64_t sent = 0;          ///< entries of x that each product sends, once to each process that needs them
+    int receives_from = 0;          ///< processes from which each product receives a message
+    int sends_to = 0;               ///< processes to which each product sends a message
     std::int64_t bytes_sent = 0;    ///< counted, in all products so far, A^T's included
     double find_seconds = 0;        ///< of the set-up: columns numbered anew, lists exchanged
     double distribute_seconds = 0;  ///< of the set-up: split, copied to the devices
@@ -61,8 +61,9 @@ public:
     std::int64_t rows() const;
     std::int64_t cols() const;
     std::int64_t nnz() const;
-    /// The first row of each process, and rows() at the end (processes + 1 entries); entries of x likewise.
+    /// The first row of each process, and rows() at the end: processes + 1 entries.
     std::span<const std::int64_t> row_offsets() const;
+    /// The first entry of x of each process, and cols() at the end: processes + 1 entries.
     std::span<const std::int64_t> column_offsets() const;
     /// This process's rows on its devices, for the functions of librmsp.
     const GhostedMatrix<T>& local() const;

@@ -93,8 +93,8 @@ struct ClusterPlan {
     double sums_beside = 0;           ///< of these, what goes on beside a product
     double vector_bytes = 0;          ///< that a step moves besides products, for each row
     double rows = 0;                  ///< of the whole matrix; the plan has a node's
-    double cols = 0;                  ///< likewise
-    double nnz = 0;                   ///< likewise
+    double cols = 0;                  ///< of the whole matrix; the plan has a node's
+    double nnz = 0;                   ///< of the whole matrix; the plan has a node's
     std::string counted;              ///< how ghosts and messages were found
     std::int64_t most_nonzeros = 0;   ///< of the largest matrix that was made for that, and for the plan
     ClusterStep planned;              ///< on `nodes`

@@ -69,8 +69,8 @@ struct Counters {
     int widest[classes];           ///< words of the widest row in each class of the symbolic phase
     unsigned structure_used[classes];
     unsigned numeric[classes];
-    unsigned long long products_of[classes];   ///< of the rows in each class of the numeric phase
-    unsigned long long a_entries_of[classes];  ///< likewise, of A
+    unsigned long long products_of[classes];   ///< products of the rows in each class of the numeric phase
+    unsigned long long a_entries_of[classes];  ///< entries of A in the rows of each class of the numeric phase
     unsigned numeric_used[classes];
     int unsorted;       ///< a row of B whose columns do not rise
     unsigned twins;     ///< rows of A with the columns of the row before, if the next is not 0
@@ -182,7 +182,7 @@ void run_structure(const StructureJob& job, StructureClass c, const std::int32_t
 
 /// Tiles of rows that scan_rows() needs a total for.
 std::int64_t scan_tiles(std::int64_t rows);
-/// Groups of tiles, likewise.
+/// Groups of such tiles that scan_rows() needs a total for.
 std::int64_t scan_groups(std::int64_t rows);
 /// row_ptr from row_nnz; classes of the numeric phase and their lists; counters->nnz.
 struct ScanJob {

@@ -57,11 +57,12 @@ enum class Accumulator : std::uint8_t { automatic, scatter, hash, window, chunks
 struct NumericLimits {
     std::int64_t window_columns_per_entry = 4;  ///< emptier windows spoil more of the cache than a hash table costs
     std::int64_t products_of_a_warp = (1 << 17) - 1;  ///< a row, or group of twins, with more takes a block
-    std::int64_t a_entries_of_a_warp = 256;           ///< likewise, of A: short rows of B are taken one after the other
-    std::int64_t products_of_a_lone_warp = 1 << 13;   ///< likewise a row without twins, or with more of what follows:
-    std::int64_t a_entries_of_a_lone_warp = 128;      ///< entries of A,
-    std::int64_t bytes_of_a_lone_warp = 8192;         ///< and of shared memory
-    std::int64_t most_parts = 64;                     ///< of a row's columns; beyond, sums in global memory cost less
+    /// A row, or group of twins, with more entries of A takes a block: short rows of B are taken one after the other.
+    std::int64_t a_entries_of_a_warp = 256;
+    std::int64_t products_of_a_lone_warp = 1 << 13;  ///< a row without twins that has more takes a block
+    std::int64_t a_entries_of_a_lone_warp = 128;     ///< a row without twins that has more entries of A takes a block
+    std::int64_t bytes_of_a_lone_warp = 8192;  ///< a row without twins that needs more shared memory takes a block
+    std::int64_t most_parts = 64;              ///< of a row's columns; beyond, sums in global memory cost less
     bool operator==(const NumericLimits&) const = default;
 };
 
@@ -269,8 +270,8 @@ constexpr NumericClass rank_class(const PartCut& cut, std::int64_t room, const N
 
 /// Time that a row takes of a multiprocessor, in steps of a thread over a product: each block waits a while besides,
 /// and the fewer of them have room, the less others hide of that. A look-up costs about the same in a table and by
-/// rank, so that it is the threads that find room which decide: random permutations of bands of half-width 111 on an
-/// H200, tables of 1,024 entries in 128 threads 380 GFLOP/s, ranks in twice as much shared memory and 256 threads 402.
+/// rank, so that it is the threads that find room which decide. (Fitted to random permutations of bands of half-width
+/// 111 on an H200.)
 constexpr double block_time(NumericClass c, const PartCut& cut, std::int64_t products, std::int64_t shared_limit)
 {
     constexpr double steps_of_waiting = 20;

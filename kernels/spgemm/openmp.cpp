@@ -121,7 +121,7 @@ private:
         ColumnBits bits;
         ColumnTable table;
         HostVector<std::int32_t> found;     ///< columns of one row
-        HostVector<std::int32_t> unsorted;  ///< likewise, before they are sorted
+        HostVector<std::int32_t> unsorted;  ///< columns of one row, before they are sorted
         HostVector<T> sums;                 ///< of each column of a window, or of each slot of the table
 
         std::int64_t bytes() const

@@ -41,7 +41,7 @@ struct alignas(16) ProductWindow {
 /// Products of four slices of 32 entries of C each, in rows of 32 words (wide: of places in A, each with one of places
 /// in B): the first product of each entry of the slices in turn, then the second, and so on, of the slices that have so
 /// many. The last bundle of a window has what entries have beyond, in pieces of products of one entry: for each 32 of
-/// them a row of whose they are, then their products likewise.
+/// them a row of whose they are, then a row of their products.
 struct alignas(16) ProductBundle {
     std::uint32_t begin;                   ///< row
     std::uint32_t pieces;                  ///< of the last bundle, in times 32

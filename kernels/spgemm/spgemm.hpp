@@ -51,8 +51,9 @@ public:
     /// The structure of A and B given to prepare() must still be there; the values come in the order of their columns.
     virtual void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
                       const Context& context) = 0;
-    /// The values alone, for the columns that fill() wrote. Queued likewise. The first call may take memory, through
-    /// context.memory, for what makes later ones faster, and wait; it does without where there is none.
+    /// The values alone, for the columns that fill() wrote. Queued on the context's stream (host: done when it
+    /// returns). The first call may take memory, through context.memory, for what makes later ones faster, and wait; it
+    /// does without where there is none.
     virtual void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx, T* values,
                          const Context& context) = 0;
 };

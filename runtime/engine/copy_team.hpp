@@ -14,8 +14,8 @@ namespace rmsp::engine {
 
 /// Threads that help a worker to copy chunks of memory in order and in blocks: whoever is free takes the next block.
 /// The worker's thread leads: it says how many chunks may be worked on, hears which are done, and works on blocks
-/// itself meanwhile. It waits for no helper to wake up, which takes up to 0.3 ms on a virtual machine, but only for
-/// those that are at a block.
+/// itself meanwhile. It waits for no helper to wake up, which may take longer than the copy, but only for those that
+/// are at a block.
 class CopyTeam {
 public:
     /// Bytes of a block: 64 times some number, so that no two threads write to a line.

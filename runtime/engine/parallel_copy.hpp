@@ -10,7 +10,7 @@ namespace rmsp::engine {
 template <class F>
 void parallel_ranges(int threads, std::size_t bytes, const F& f)
 {
-    // A core copies 10 GB/s. A team whose threads sleep costs up to 0.3 ms to meet on a virtual machine.
+    // One core copies less than this before the sleeping threads of a team have met.
     constexpr std::size_t bytes_worth_a_team = std::size_t{4} << 20;
     if (bytes == 0) {
         return;

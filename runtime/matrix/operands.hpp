@@ -17,7 +17,7 @@ struct Source {
     std::shared_ptr<VectorState<T>> vector;
 };
 
-/// y of an apply, likewise.
+/// y of an apply: on the devices, or in host memory if there is no vector.
 template <class T>
 struct Target {
     T* host = nullptr;

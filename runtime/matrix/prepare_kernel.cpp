@@ -23,9 +23,9 @@ constexpr double most_race_share = 0.125;
 // Nor is one whose format takes more than this share of the memory that is still free: until the race is decided,
 // vectors and other matrices need some as well.
 constexpr double most_memory_share = 0.25;
-// A host device's team of threads takes as long to wake, 30 to 60 us, as one of them to multiply so many nonzeros, a
-// row counted as four. It sleeps unless another product has just ended, as more threads are open than the machine has
-// cores: those of other devices, and of the caller.
+// A host device's team of threads takes as long to wake as one of them to multiply so many nonzeros, a row counted as
+// four. It sleeps unless another product has just ended, as more threads are open than the machine has cores: those of
+// other devices, and of the caller.
 constexpr std::int64_t least_shared = 65536;
 // The same of kernels with a format of their own, which are faster.
 constexpr std::int64_t least_shared_in_format = 400'000;

@@ -17,9 +17,8 @@ using Clock = std::chrono::steady_clock;
 // One piece is filled and one is multiplied at any time, and a third keeps the link busy when the two differ in time;
 // the others are filled while x comes from the host.
 constexpr std::size_t slot_count = 6;
-// Without DistributeOptions::chunk_bytes. A link takes 1.2 ms for the largest pieces, 0.3 for the first ones and 75 us
-// for the last ones, which is what remains to be multiplied when everything has arrived. Each copy costs 3 us more than
-// its bytes.
+// Without DistributeOptions::chunk_bytes. Starting a copy costs a small share of what the bytes of even the last
+// pieces take, which are the smallest: they remain to be multiplied when everything has arrived.
 constexpr std::int64_t automatic_chunk_bytes = std::int64_t{64} << 20;
 constexpr StreamEnds automatic_ends{std::int64_t{4} << 20, std::int64_t{16} << 20};
 // Rows of y that leave for the host as one, at least; a piece's, if it has more.

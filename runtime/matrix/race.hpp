@@ -37,7 +37,7 @@ public:
     static constexpr int first_applies = 1 + timed_applies;
     /// At the end of a round runners leave that are slower than the fastest by this share.
     static constexpr double clear = 0.1;
-    /// Rounds at most. Four samples of a kernel of 10 us between events do not tell a few percent apart.
+    /// Rounds at most. Four samples of a short kernel between events do not tell a few percent apart.
     static constexpr int rounds = 4;
     /// Applies until a race is decided at most, if the caller waits for each.
     static constexpr int most_applies = static_cast<int>(most_runners) * (first_applies + (rounds - 1) * timed_applies);

@@ -22,7 +22,7 @@ bool in_order(const std::shared_ptr<VectorState<T>>& vector)
 template <class T>
 std::vector<transport::Range> host_stretches(const Shard<T>& shard, const RowShard<T>& own)
 {
-    // What a link carries in 10 us: an event and another kernel cost that.
+    // What a link carries in the time that one more event and kernel cost.
     constexpr std::int64_t least_bytes = std::int64_t{512} << 10;
     std::vector<transport::Range> stretches;
     const std::int64_t rows = shard.owned.rows;

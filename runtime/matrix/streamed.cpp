@@ -14,8 +14,7 @@ using Clock = std::chrono::steady_clock;
 
 // Of the pieces that are on their way before a vector that takes the cores long: two of the first ones.
 constexpr std::int64_t most_bytes_ahead = std::int64_t{24} << 20;
-// How much longer than a link a core takes for a vector; its helpers are awake only after 0.3 ms, which is the first
-// piece's time.
+// How much longer than a link a core takes for a vector. Its helpers are awake only when the first piece is there.
 constexpr std::int64_t core_over_link = 10;
 
 }  // namespace

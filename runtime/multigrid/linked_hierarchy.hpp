@@ -17,8 +17,8 @@ template <class T>
 struct LinkedLevel {
     GhostedMatrix<T> a;
     std::vector<std::int64_t> first_rows;         ///< of each process, and their number
-    std::int64_t nonzeros = 0;                    ///< of all processes
-    std::int64_t p_nonzeros = 0;                  ///< likewise; 0: the last level
+    std::int64_t nonzeros = 0;                    ///< of `a`, on all processes
+    std::int64_t p_nonzeros = 0;                  ///< of `p`, on all processes; 0: the last level
     std::shared_ptr<Preconditioner<T>> smoother;  ///< null where nothing is smoothed
     std::optional<Vec<T>> residual;
     std::optional<Vec<T>> correction;

@@ -22,8 +22,8 @@ struct StepModel {
     int passes;            ///< over vectors
     int sums;              ///< groups of inner products that are waited for, one after the other
     bool beside;           ///< they are added beside the product
-    int more_entries;      ///< with a preconditioner other than none
-    int more_passes;       ///< likewise
+    int more_entries;      ///< of vectors, for each row, with a preconditioner other than none
+    int more_passes;       ///< over vectors, with a preconditioner other than none
     double worth;          ///< chosen where every simpler variant takes so many times as long
     std::string_view why;  ///< it is not simply the fastest
 };

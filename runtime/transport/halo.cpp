@@ -47,21 +47,23 @@ std::vector<std::int32_t> Halo::packed(int device, std::span<const std::vector<s
 
 bool entries_pay(std::int64_t entries, std::int64_t range, std::size_t entry_bytes)
 {
-    // Each entry costs the read of an index; and there is nothing to gain where a range moves in half a microsecond.
+    // Each entry costs the read of an index; and nothing is gained where a range is so short that the link's latency is
+    // most of its time.
     constexpr std::int64_t least_bytes = std::int64_t{1} << 17;
     return 2 * entries + least_bytes / static_cast<std::int64_t>(entry_bytes) <= range;
 }
 
 bool entries_worth_hiding(std::int64_t entries, std::size_t entry_bytes)
 {
-    // About 20 us of a link: what the second step costs. (R-MAT 22 on two H200s, 9 MB: 243 us, hidden 219.)
+    // What a link carries in the time that the second step of such an exchange costs. (Fitted to R-MAT 22 on two H200.)
     constexpr std::int64_t least_bytes = std::int64_t{6} << 20;
     return entries * static_cast<std::int64_t>(entry_bytes) >= least_bytes;
 }
 
 std::int64_t most_popular_ghosts(std::size_t entry_bytes)
 {
-    // What travels by lines in about 10 us, to four devices out of one slice.
+    // Nothing is multiplied while they come, so they are no more than travels by lines to four devices out of one
+    // slice.
     constexpr std::int64_t most_bytes = std::int64_t{512} << 10;
     return most_bytes / static_cast<std::int64_t>(entry_bytes);
 }

@@ -20,11 +20,12 @@
 namespace rmsp::engine {
 namespace {
 
-// A copy costs 3 us more than its bytes, which take 75 at 55 GB/s. Slots wait for the cores, for the link and on it; a
-// vector of 16 MiB has room in all of them, so that nobody waits for what is before it on the link.
+// Starting a copy costs a small share of the time that a slot's bytes take on a PCIe 5 link. Slots wait for the cores,
+// for the link and on it; a vector of 16 MiB has room in all of them, so that nobody waits for what is before it on the
+// link.
 constexpr std::size_t ring_slot_bytes = std::size_t{4} << 20;
 constexpr int ring_slots = 6;
-// One core copies 5 to 10 GB/s; a PCIe 5 link takes 55.
+// So many cores copy what a PCIe 5 link carries.
 constexpr int max_copy_threads = 12;
 
 /// Cuts what goes through the ring. If they grow, each of the first chunks is at most all before it, so that the link
@@ -182,7 +183,7 @@ std::unique_ptr<kernels::Memory> CudaDevice::make_uncounted_pool(Stream& stream)
 {
     open_pool();
     auto pool = std::make_unique<CudaPool>(*this, pool_, static_cast<cudaStream_t>(stream.native()));
-    // The first request of a process takes 8 to 11 ms: here, while devices are opened, nobody waits for it alone.
+    // The first request of a process takes long: here, while devices are opened, nobody waits for it alone.
     pool->deallocate(pool->allocate(1), 1);
     return pool;
 }
