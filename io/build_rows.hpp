@@ -30,6 +30,9 @@ inline void require_at_least(std::int64_t least, const char* generator,
     }
 }
 
+/// For products of counts that may not fit 64 bits.
+inline core::uint128 wide(std::int64_t n) { return static_cast<core::uint128>(n); }
+
 /// \throws Error(usage) if a count cannot be a 64-bit number
 inline std::int64_t checked_count(core::uint128 count, const char* generator, const char* what)
 {

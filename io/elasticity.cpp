@@ -1,3 +1,5 @@
+#include "io/elasticity.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -15,7 +17,6 @@
 #include "core/value_types.hpp"
 #include "io/build_rows.hpp"
 #include "io/row_patterns.hpp"
-#include "io/structures.hpp"
 
 namespace rmsp {
 namespace io {
@@ -127,7 +128,6 @@ Bar bar_of(const Arguments& n)
     if (n[0] == 0 || n[1] == 0 || n[2] == 0) {
         return {{0, 0, 0}};
     }
-    const auto wide = [](std::int64_t size) { return static_cast<core::uint128>(size); };
     const std::int64_t plane = checked_count(wide(n[0]) * (wide(n[1]) + 1), "elasticity", "points in a plane");
     const std::int64_t points = checked_count(wide(plane) * (wide(n[2]) + 1), "elasticity", "points");
     checked_count(wide(points) * 243, "elasticity", "nonzeros");

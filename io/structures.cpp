@@ -16,8 +16,10 @@
 #include "core/memory.hpp"
 #include "core/value_types.hpp"
 #include "io/build_rows.hpp"
+#include "io/elasticity.hpp"
 #include "io/random.hpp"
 #include "io/row_patterns.hpp"
+#include "io/unstructured.hpp"
 
 namespace rmsp::io {
 namespace {
@@ -30,8 +32,6 @@ constexpr std::int64_t hub_stride = 16;
 constexpr std::int64_t program_spread = 8;
 // A hub row of a linear programme has an entry in one of so many columns.
 constexpr std::int64_t program_stride = 4;
-
-core::uint128 wide(std::int64_t n) { return static_cast<core::uint128>(n); }
 
 RandomStream stream_of_row(std::uint64_t seed, std::int64_t row)
 {

@@ -1,3 +1,5 @@
+#include "io/unstructured.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -16,7 +18,6 @@
 #include "io/build_rows.hpp"
 #include "io/random.hpp"
 #include "io/row_patterns.hpp"
-#include "io/structures.hpp"
 
 namespace rmsp::io {
 namespace {
@@ -190,7 +191,6 @@ private:
 template <class T>
 CsrMatrix<T> unstructured(const Arguments& n, const GenerateOptions& options)
 {
-    const auto wide = [](std::int64_t size) { return static_cast<core::uint128>(size); };
     for (const std::int64_t cells : {n[0], n[1], n[2]}) {
         if (cells >= std::int64_t{1} << 23) {
             throw Error(ErrorCode::usage, fmt::format("unstructured: {} cells along an axis, at most 2^23 - 1", cells));

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <core/value_types.hpp>
-#include <kernels/steps/round/round.hpp>
 #include <rmsp/error.hpp>
 
 #include "runtime/matrix/products.hpp"
@@ -17,89 +16,6 @@
 
 namespace rmsp {
 namespace sequence {
-
-template <class T>
-void MultiplyStage<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp*)
-{
-    // Devices that share the host's memory read each other's slices where they are.
-    const bool waits = matrix_->runtime->shared_memory() && matrix_->runtime->devices() > 1;
-    if (waits) {
-        meeting.arrive_and_wait();
-    }
-    const auto rank = static_cast<std::size_t>(worker.rank());
-    distributed::Product<T>& product = *matrix_->products[of_transpose_ ? 1 : 0];
-    if (sums_) {
-        sums_->count[rank] = product.leave_sums(worker.rank(), sums_->places[rank].data());
-    }
-    distributed::apply_on(*matrix_, worker, meeting, alpha_, distributed::Source<T>{nullptr, x_}, beta_,
-                          distributed::Target<T>{nullptr, y_}, nullptr, of_transpose_);
-    if (sums_) {
-        product.leave_sums(worker.rank(), nullptr);
-    }
-    if (waits) {
-        meeting.arrive_and_wait();
-    }
-}
-
-template <class T>
-std::shared_ptr<ProductSums> MultiplyStage<T>::sums_of(const void* a, const void* b)
-{
-    const bool these = (a == x_.get() && b == y_.get()) || (a == y_.get() && b == x_.get());
-    if (!these || of_transpose_ || matrix_->plan.rows != matrix_->plan.cols || x_->offsets != y_->offsets ||
-        matrix_->runtime->shared_memory()) {
-        return nullptr;
-    }
-    if (!sums_) {
-        auto sums = std::make_shared<ProductSums>();
-        sums->runtime = matrix_->runtime;
-        sums->room = engine::Tasks(static_cast<std::size_t>(matrix_->runtime->devices()));
-        sums->places.resize(static_cast<std::size_t>(matrix_->runtime->devices()));
-        sums->count.resize(sums->places.size());
-        matrix_->runtime
-            ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
-                const auto rank = static_cast<std::size_t>(worker.rank());
-                const auto rows = static_cast<std::size_t>(y_->offsets[rank + 1] - y_->offsets[rank]);
-                sums->places[rank] = kernels::DeviceArray<double>(worker.device(), rows / 32 + 1);
-            })
-            .get();
-        sums_ = std::move(sums);
-    }
-    return sums_;
-}
-
-template <class T>
-std::int64_t MultiplyStage<T>::bytes() const
-{
-    std::int64_t sum = 0;
-    for (const ShardPlan& shard : matrix_->plan.shards) {
-        sum += shard.apply_bytes;
-    }
-    return sum;
-}
-
-bool ProductSums::leaves() const
-{
-    return std::none_of(count.begin(), count.end(), [](std::int64_t n) { return n == 0; });
-}
-
-ProductSums::~ProductSums()
-{
-    for (std::size_t rank = 0; rank < places.size(); ++rank) {
-        runtime->release(static_cast<int>(rank), room, [array = std::move(places[rank])]() mutable { array.reset(); });
-    }
-}
-
-template <class To, class From>
-void ConvertStage<To, From>::queue(engine::Worker& worker, engine::Rendezvous&, const kernels::ScalarOp*)
-{
-    const auto rank = static_cast<std::size_t>(worker.rank());
-    const std::int64_t n = from_->offsets[rank + 1] - from_->offsets[rank];
-    if constexpr (std::is_same_v<To, float>) {
-        kernels::narrow_entries(from_->slices[rank], n, to_->slices[rank], worker.context());
-    } else {
-        kernels::widen_entries(from_->slices[rank], n, to_->slices[rank], worker.context());
-    }
-}
 
 void InsertStage::get_ready() { other_->get_ready(); }
 
@@ -114,15 +30,6 @@ void InsertStage::queue(engine::Worker& worker, engine::Rendezvous& meeting, con
     } catch (...) {
         other_->scalars->failed = true;
         throw;
-    }
-}
-
-void CallStage::queue(engine::Worker& worker, engine::Rendezvous&, const kernels::ScalarOp*)
-{
-    if (scalars_->takes_part(worker.rank())) {
-        const auto context = worker.context();
-        f_({worker.rank(), context.kind, context.stream, context.threads,
-            scalars_->bank->ends[static_cast<std::size_t>(worker.rank())].bank.data() + kernels::scalar_stopped});
     }
 }
 
