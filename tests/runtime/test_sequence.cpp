@@ -7,6 +7,7 @@
 #include <rmsp/sequence.hpp>
 #include <rmsp/vector_operations.hpp>
 
+#include "runtime/sequence/sequence_state.hpp"
 #include "solver_fixtures.hpp"
 
 namespace rmsp::test {
@@ -83,6 +84,51 @@ TEST_P(Sequences, ConjugateGradients)
     scalars.restart();
     step.run();
     EXPECT_EQ(scalars.iterations(), 1);
+}
+
+/// Steps of the power method from ones, `at_once` in a job: others for the values in the middle, and more of them
+/// behind.
+std::vector<double> powers(Runtime& runtime, CsrMatrix<double> a, std::int64_t at_once, bool& captured)
+{
+    DistributeOptions options;
+    options.determinism = Determinism::run;
+    auto matrix = runtime.distribute(a.view(), options);
+    Scalars scalars(runtime);
+    const Scalar square = scalars.make(), scale = scalars.make(), count = scalars.make();
+    const auto p = uploaded(matrix, std::vector<double>(static_cast<std::size_t>(a.rows), 1.0));
+    const auto q = uploaded(matrix, std::vector<double>(static_cast<std::size_t>(a.rows), 0.0));
+    Sequence step(scalars);
+    step.multiply(matrix, p, q);
+    step.pass(square = dot(q, q), scale = 1.0 / sqrt(square), count = count + 1.0);
+    step.pass(p = scale * q);
+    const auto run = [&] {
+        for (int i = 0; i < 40; i += static_cast<int>(at_once)) {
+            step.run(at_once);
+        }
+    };
+    run();
+    captured = detail::SequenceAccess::state(step)->captured->used();
+    for (double& value : a.values) {
+        value *= value;
+    }
+    matrix.update_values(a.values.data());
+    run();
+    step.pass(p = 0.5 * p + q);
+    run();
+    EXPECT_EQ(scalars.get(count), 120);
+    return downloaded(p);
+}
+
+TEST_P(Sequences, StepsThatRepeatGiveTheSameBitsAtOnce)
+{
+    Runtime runtime(options_for(GetParam()));
+    const auto a = poisson<double>(11);
+    bool captured = false;
+    const auto one_by_one = powers(runtime, a, 1, captured);
+    const auto at_once = powers(runtime, a, 40, captured);
+    EXPECT_EQ(captured, GetParam().gpus > 0 && runtime.devices().size() == 1);
+    EXPECT_EQ(at_once, one_by_one);
+    EXPECT_EQ(powers(runtime, a, 8, captured), one_by_one);
 }
 
 template <class T>
