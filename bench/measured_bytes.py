@@ -171,7 +171,8 @@ def main():
     parser.add_argument("--ncu", default="ncu")
     parser.add_argument("--device", default="0", help="CUDA ordinal, or host:1")
     parser.add_argument("--kernels", default="auto", help="names of `mspmv kernels`, with commas")
-    parser.add_argument("--products", type=int, default=5, help="of the shorter run; the longer one has 3 times as many")
+    parser.add_argument("--products", type=int, default=5,
+                        help="of the shorter run; the longer one has 3 times as many")
     parser.add_argument("--into", help="a benchmark's JSON to add measured_bytes to")
     parser.add_argument("--bounds", action="store_true")
     parser.add_argument("--fast-memory", type=int, default=50 << 20, help="bytes; of bounds and the simulated cache")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a call of the Python package takes beyond the C++ call that it makes, and where the first import spends its time:
-on a matrix so small that the calls are what takes time. Medians of rounds in which Python and C++ take turns.
+"""What a call of the Python package takes beyond the C++ call that it makes, and where the first import spends its
+time: on a matrix so small that the calls are what takes time. Medians of rounds in which Python and C++ take turns.
 
 usage: bench/python_calls.py [--program PROGRAM] [--devices DEVICES] [--calls N] [--rounds N] [--json FILE]
     PROGRAM   bench_c_calls of the same build, which times the C++ calls; without it Python alone is timed

@@ -55,8 +55,9 @@ python3 "$here/plot_spmv.py" "$out/ehyb-class.json" "$out/ehyb-class" > "$out/eh
 cat "$out/ehyb-class.md"
 
 # Each step waits for the device here, which costs some microseconds. Lines of both streams in their order.
-stdbuf -oL "$bench" --devices "$device" --cache cold --kernels ehyb,ehyb-ghosts --iterations 2 --warmup 1 --preparations 3 \
-    --set output.log_level=debug --set kernel.expected_applies=10000 --seconds "${SECONDS_EACH:-300}" \
+stdbuf -oL "$bench" --devices "$device" --cache cold --kernels ehyb,ehyb-ghosts \
+    --iterations 2 --warmup 1 --preparations 3 --set output.log_level=debug \
+    --set kernel.expected_applies=10000 --seconds "${SECONDS_EACH:-300}" \
     "${matrices[@]}" > "$out/preparation.txt" 2>&1 || failed=1
 python3 - "$out/preparation.txt" "$out/preparation.json" << 'PYTHON'
 import json

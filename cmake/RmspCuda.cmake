@@ -35,11 +35,13 @@ if(RMSP_CUDA)  # ON or AUTO
         set(CMAKE_CUDA_STANDARD_REQUIRED ON)
         set(RMSP_HAVE_CUDA ON)
     elseif(NOT RMSP_CUDA STREQUAL "AUTO")
-        message(FATAL_ERROR "RMSP_CUDA=${RMSP_CUDA}, but no working CUDA compiler was found; set CMAKE_CUDA_COMPILER to nvcc")
+        message(FATAL_ERROR
+            "RMSP_CUDA=${RMSP_CUDA}, but no working CUDA compiler was found; set CMAKE_CUDA_COMPILER to nvcc")
     endif()
 endif()
 if(RMSP_HAVE_CUDA)
-    message(STATUS "librmsp: CUDA backend for architecture ${CMAKE_CUDA_ARCHITECTURES} (CUDA ${CMAKE_CUDA_COMPILER_VERSION})")
+    message(STATUS
+        "librmsp: CUDA backend for architecture ${CMAKE_CUDA_ARCHITECTURES} (CUDA ${CMAKE_CUDA_COMPILER_VERSION})")
 elseif(RMSP_CUDA)
     message(STATUS "librmsp: host-only build, no CUDA compiler was found; GPUs will not be used")
 else()

@@ -72,8 +72,8 @@ if(RMSP_ZOLTAN AND NOT (RMSP_ZOLTAN STREQUAL "AUTO" AND RMSP_SANITIZE))
     if(RMSP_ZOLTAN_INCLUDE_DIR AND RMSP_ZOLTAN_LIBRARY AND MPI_CXX_FOUND)
         set(RMSP_HAVE_ZOLTAN ON)
     elseif(NOT RMSP_ZOLTAN STREQUAL "AUTO")
-        message(FATAL_ERROR "RMSP_ZOLTAN=${RMSP_ZOLTAN}, but Zoltan (header zoltan.h, library libtrilinos_zoltan) or its MPI "
-            "was not found")
+        message(FATAL_ERROR "RMSP_ZOLTAN=${RMSP_ZOLTAN}, but Zoltan (header zoltan.h, library libtrilinos_zoltan) or "
+            "its MPI was not found")
     endif()
 endif()
 

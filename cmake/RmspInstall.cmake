@@ -77,12 +77,15 @@ configure_file("${PROJECT_SOURCE_DIR}/cmake/rmsp-c.pc.in" "${PROJECT_BINARY_DIR}
 if(RMSP_HAVE_MPI)
     # To be compiled and linked by MPI's own wrapper, mpicxx: MPI's flags are not ours to say.
     configure_file("${PROJECT_SOURCE_DIR}/cmake/rmsp-cluster.pc.in" "${PROJECT_BINARY_DIR}/rmsp-cluster.pc" @ONLY)
-    install(FILES "${PROJECT_BINARY_DIR}/rmsp-cluster.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT cluster)
+    install(FILES "${PROJECT_BINARY_DIR}/rmsp-cluster.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+        COMPONENT cluster)
 endif()
-install(FILES "${PROJECT_BINARY_DIR}/rmsp.pc" "${PROJECT_BINARY_DIR}/rmsp-c.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${PROJECT_BINARY_DIR}/rmsp.pc" "${PROJECT_BINARY_DIR}/rmsp-c.pc"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/machines" "${PROJECT_SOURCE_DIR}/configs" "${PROJECT_SOURCE_DIR}/schemas"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/rmsp" COMPONENT tools)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT dev FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+    COMPONENT dev FILES_MATCHING PATTERN "*.md")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT library)
 if(PROJECT_IS_TOP_LEVEL AND BUILD_SHARED_LIBS)
     include(RmspPackages)

@@ -1,5 +1,5 @@
-# Debian packages by CPack, made by scripts/package: the libraries, what programs are built with, and mspmv. Packages of a
-# build with CUDA have the same files at the same places and take the place of those without.
+# Debian packages by CPack, made by scripts/package: the libraries, what programs are built with, and mspmv. Packages of
+# a build with CUDA have the same files at the same places and take the place of those without.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME librmsp)
 set(CPACK_PACKAGE_VENDOR "librmsp developers")

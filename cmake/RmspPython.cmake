@@ -9,7 +9,8 @@ find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module
 execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
     OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_VARIABLE why RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
-    message(FATAL_ERROR "RMSP_BUILD_PYTHON=ON, but ${Python_EXECUTABLE} has no nanobind (pip install nanobind):\n${why}")
+    message(FATAL_ERROR
+        "RMSP_BUILD_PYTHON=ON, but ${Python_EXECUTABLE} has no nanobind (pip install nanobind):\n${why}")
 endif()
 find_package(nanobind CONFIG REQUIRED)
 

@@ -1,5 +1,5 @@
-# rmsp_system_library(TARGET HEADER LIBRARY): an imported target for a library of the system that brings no CMake package.
-# Installed beside rmspConfig.cmake, which needs it for a static librmsp.
+# rmsp_system_library(TARGET HEADER LIBRARY): an imported target for a library of the system that brings no CMake
+# package. Installed beside rmspConfig.cmake, which needs it for a static librmsp.
 function(rmsp_system_library target header library)
     if(TARGET ${target})
         return()

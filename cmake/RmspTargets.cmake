@@ -47,17 +47,19 @@ target_compile_definitions(rmsp_options INTERFACE
 target_include_directories(rmsp_options INTERFACE
     "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}/include" "${PROJECT_BINARY_DIR}/generated")
 
-configure_file("${PROJECT_SOURCE_DIR}/include/rmsp/version.hpp.in" "${PROJECT_BINARY_DIR}/include/rmsp/version.hpp" @ONLY)
+configure_file("${PROJECT_SOURCE_DIR}/include/rmsp/version.hpp.in"
+    "${PROJECT_BINARY_DIR}/include/rmsp/version.hpp" @ONLY)
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/rmsp_build.hpp"
     CONTENT "#pragma once\n#define RMSP_VERSION \"@PROJECT_VERSION@\"\n#define RMSP_FEATURES \"@RMSP_FEATURES@\"
-#define RMSP_CUDA_LIBRARY_DIR \"@CUDAToolkit_LIBRARY_DIR@\"\n#define RMSP_NCCL_LIBRARY_DIR \"@RMSP_NCCL_LIBRARY_DIR@\"\n" @ONLY)
+#define RMSP_CUDA_LIBRARY_DIR \"@CUDAToolkit_LIBRARY_DIR@\"
+#define RMSP_NCCL_LIBRARY_DIR \"@RMSP_NCCL_LIBRARY_DIR@\"\n" @ONLY)
 add_custom_target(rmsp_commit
     COMMAND "${CMAKE_COMMAND}" "-Dcommit=${RMSP_COMMIT}" "-Dsource_dir=${PROJECT_SOURCE_DIR}"
         "-Dheader=${PROJECT_BINARY_DIR}/generated/rmsp_commit.hpp" -P "${PROJECT_SOURCE_DIR}/cmake/RmspCommit.cmake"
     BYPRODUCTS "${PROJECT_BINARY_DIR}/generated/rmsp_commit.hpp" VERBATIM)
 
-# rmsp_optimise_little(): for directories whose programs leave all work that takes long to librmsp. A release build of them would
-# spend most of its time on the inlined code of other libraries' headers.
+# rmsp_optimise_little(): for directories whose programs leave all work that takes long to librmsp. A release build of
+# them would spend most of its time on the inlined code of other libraries' headers.
 macro(rmsp_optimise_little)
     add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Og>)
 endmacro()
@@ -104,8 +106,8 @@ function(rmsp_folder name)
     endif()
     rmsp_objects(rmsp_${name})
     target_sources(rmsp_${name} PRIVATE ${sources})
-    # A build that puts several sources into one (CMAKE_UNITY_BUILD) compiles the same text of headers less often. Bodies
-    # of SpMV's kernels call alike what is alike in each, and stay apart.
+    # A build that puts several sources into one (CMAKE_UNITY_BUILD) compiles the same text of headers less often.
+    # Bodies of SpMV's kernels call alike what is alike in each, and stay apart.
     set(apart ${sources})
     list(FILTER apart INCLUDE REGEX "/kernels/spmv/|\\.cu$")
     list(FILTER apart EXCLUDE REGEX "/entry\\.cpp$|/kernels/spmv/(choose/|table)")

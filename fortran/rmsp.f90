@@ -68,8 +68,8 @@ module rmsp
         module procedure create_csr_i4_r4, create_csr_i4_r8, create_csr_i8_r4, create_csr_i8_r8
     end interface
 
-    ! The same of compressed rows of blocks: values(i, j, k) is in row i and column j of block k; cols, row_ptr and col_idx
-    ! count blocks.
+    ! The same of compressed rows of blocks: values(i, j, k) is in row i and column j of block k; cols, row_ptr and
+    ! col_idx count blocks.
     interface rmsp_matrix_create_bsr
         module procedure create_bsr_i4_r4, create_bsr_i4_r8, create_bsr_i8_r4, create_bsr_i8_r8
     end interface
@@ -207,8 +207,8 @@ contains
         call rmsp_destroy(matrix)
         status = c_matrix_create_bsr(runtime%handle, size(row_ptr, kind=c_int64_t) - 1, int(cols, c_int64_t), &
             entries(size(col_idx, kind=c_int64_t), size(values, 3, c_int64_t)), size(values, 1, c_int64_t), &
-            size(values, 2, c_int64_t), 1_c_int, row_ptr, col_idx, values, type_int32, type_int32, from_one, type_float, &
-            handle_of(options), matrix%handle)
+            size(values, 2, c_int64_t), 1_c_int, row_ptr, col_idx, values, type_int32, type_int32, from_one, &
+            type_float, handle_of(options), matrix%handle)
     end function
 
     function create_bsr_i4_r8(runtime, cols, row_ptr, col_idx, values, matrix, options) result(status)
@@ -221,8 +221,8 @@ contains
         call rmsp_destroy(matrix)
         status = c_matrix_create_bsr(runtime%handle, size(row_ptr, kind=c_int64_t) - 1, int(cols, c_int64_t), &
             entries(size(col_idx, kind=c_int64_t), size(values, 3, c_int64_t)), size(values, 1, c_int64_t), &
-            size(values, 2, c_int64_t), 1_c_int, row_ptr, col_idx, values, type_int32, type_int32, from_one, type_double, &
-            handle_of(options), matrix%handle)
+            size(values, 2, c_int64_t), 1_c_int, row_ptr, col_idx, values, type_int32, type_int32, from_one, &
+            type_double, handle_of(options), matrix%handle)
     end function
 
     function create_bsr_i8_r4(runtime, cols, row_ptr, col_idx, values, matrix, options) result(status)
@@ -235,8 +235,8 @@ contains
         call rmsp_destroy(matrix)
         status = c_matrix_create_bsr(runtime%handle, size(row_ptr, kind=c_int64_t) - 1, int(cols, c_int64_t), &
             entries(size(col_idx, kind=c_int64_t), size(values, 3, c_int64_t)), size(values, 1, c_int64_t), &
-            size(values, 2, c_int64_t), 1_c_int, row_ptr, col_idx, values, type_int64, type_int64, from_one, type_float, &
-            handle_of(options), matrix%handle)
+            size(values, 2, c_int64_t), 1_c_int, row_ptr, col_idx, values, type_int64, type_int64, from_one, &
+            type_float, handle_of(options), matrix%handle)
     end function
 
     function create_bsr_i8_r8(runtime, cols, row_ptr, col_idx, values, matrix, options) result(status)
@@ -249,8 +249,8 @@ contains
         call rmsp_destroy(matrix)
         status = c_matrix_create_bsr(runtime%handle, size(row_ptr, kind=c_int64_t) - 1, int(cols, c_int64_t), &
             entries(size(col_idx, kind=c_int64_t), size(values, 3, c_int64_t)), size(values, 1, c_int64_t), &
-            size(values, 2, c_int64_t), 1_c_int, row_ptr, col_idx, values, type_int64, type_int64, from_one, type_double, &
-            handle_of(options), matrix%handle)
+            size(values, 2, c_int64_t), 1_c_int, row_ptr, col_idx, values, type_int64, type_int64, from_one, &
+            type_double, handle_of(options), matrix%handle)
     end function
 
     ! The nonzeros that arrays of these lengths hold. Lengths that differ are a count below 0, which is refused.
@@ -306,8 +306,8 @@ contains
         status = c_matrix_update_values(matrix%handle, values)
     end function
 
-    ! The same matrix on the devices of another runtime, or of the same one with other options, without the arrays that it
-    ! was made of: what the devices hold, rows in order. Another handle than the matrix's own.
+    ! The same matrix on the devices of another runtime, or of the same one with other options, without the arrays that
+    ! it was made of: what the devices hold, rows in order. Another handle than the matrix's own.
     function rmsp_matrix_transfer(matrix, runtime, transferred, options) result(status)
         type(rmsp_matrix), intent(in) :: matrix
         type(rmsp_runtime), intent(in) :: runtime

@@ -1,7 +1,7 @@
-# Read by CTest when it starts (see rmsp_test()). rmsp_add_suites(NAME PROGRAM LABELS REPORTS): one CTest entry for each test
-# suite of a GoogleTest program, "NAME/SUITE"; its report goes to REPORTS/NAME/SUITE.xml. An entry for each test would be
-# thousands of processes, which take longer to start than most tests take to run. Devices of tests share cores, with each
-# other and with other entries: a thread that waits for its team leaves its core to them.
+# Read by CTest when it starts (see rmsp_test()). rmsp_add_suites(NAME PROGRAM LABELS REPORTS): one CTest entry for each
+# test suite of a GoogleTest program, "NAME/SUITE"; its report goes to REPORTS/NAME/SUITE.xml. An entry for each test
+# would be thousands of processes, which take longer to start than most tests take to run. Devices of tests share cores,
+# with each other and with other entries: a thread that waits for its team leaves its core to them.
 function(rmsp_add_suites name program labels reports)
     file(MAKE_DIRECTORY "${reports}/${name}")
     set(status "not built")

@@ -239,7 +239,8 @@ Placement
   device  node  first  hardware threads  reason
   0       1     8      8-14              near its GPU on node 1 (hwloc); 4 of 4 cores
   1       0     0      0-3               near its GPU on node 0 (hwloc); 2 of 4 cores
-  2       0     4      4-7               node unknown (hwloc places its PCI device on no single NUMA node), so 1 GPU spread evenly over 2 nodes; 2 of 4 cores
+  2       0     4      4-7               node unknown (hwloc places its PCI device on no single NUMA node), so )"
+                    R"(1 GPU spread evenly over 2 nodes; 2 of 4 cores
 )");
 }
 

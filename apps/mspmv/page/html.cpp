@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::string_view of_drawings = R"(
 :root { --ink: #1c2430; --quiet: #5b6675; --paper: #ffffff; --tint: #f2f5f8; --line: #c9d1da;
-  --c0: #2563a8; --c1: #d9822b; --c2: #3d8f5f; --c3: #8a5aa8; --c4: #b5423c; --c5: #3a9aa8; --c6: #8c7a2e; --c7: #6b7785; }
+  --c0: #2563a8; --c1: #d9822b; --c2: #3d8f5f; --c3: #8a5aa8; --c4: #b5423c; --c5: #3a9aa8; --c6: #8c7a2e;
+  --c7: #6b7785; }
 svg text { font: 11px system-ui, sans-serif; fill: var(--ink); }
 svg .quiet { fill: var(--quiet); font-size: 10px; }
 svg .heading { font-size: 13px; font-weight: 600; }
@@ -53,7 +54,8 @@ th, td { text-align: right; vertical-align: top; padding: .2rem 0 .2rem .7rem; b
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 thead th { font-weight: 600; }
 ul { padding-left: 1.2rem; margin: .2rem 0; }
-pre { overflow-x: auto; background: var(--tint); border-radius: 6px; padding: .7rem; font-size: 12px; line-height: 1.35; }
+pre { overflow-x: auto; background: var(--tint); border-radius: 6px; padding: .7rem; font-size: 12px;
+  line-height: 1.35; }
 summary { cursor: pointer; font-weight: 600; margin: 1.2rem 0 .4rem; }
 @media print { :root { color-scheme: light; --ink: #000; --quiet: #444; --paper: #fff; --tint: #f4f4f4; --line: #bbb;
     --c0: #2563a8; --c1: #d9822b; --c2: #3d8f5f; --c3: #8a5aa8; --c4: #b5423c; --c5: #3a9aa8; }
