@@ -89,19 +89,29 @@ void ClusterMatrix<T>::apply_transposed(T alpha, const DistributedVector<T>& x, 
     state.cluster->processes->guarded([&] { state.local.apply_transposed(alpha, x, beta, y); });
 }
 
+namespace {
+
+/// Calls product(from, to) with vectors that have x and, where it is read, y, and copies what `to` has then to y.
+template <class T, class F>
+void through_vectors(DistributedVector<T> from, DistributedVector<T> to, const T* x, T beta, T* y, const F& product)
+{
+    from.upload(x);
+    if (beta != T{0}) {
+        to.upload(y);
+    }
+    product(from, to);
+    to.download(y);
+}
+
+}  // namespace
+
 template <class T>
 void ClusterMatrix<T>::apply(T alpha, const T* x, T beta, T* y)
 {
     auto& state = checked(state_);
     state.cluster->processes->guarded([&] {
-        DistributedVector<T> from = make_x();
-        DistributedVector<T> to = make_y();
-        from.upload(x);
-        if (beta != T{0}) {
-            to.upload(y);
-        }
-        state.local.apply(alpha, from, beta, to);
-        to.download(y);
+        through_vectors(make_x(), make_y(), x, beta, y,
+                        [&](auto& from, auto& to) { state.local.apply(alpha, from, beta, to); });
     });
 }
 
@@ -110,14 +120,8 @@ void ClusterMatrix<T>::apply_transposed(T alpha, const T* x, T beta, T* y)
 {
     auto& state = checked(state_);
     state.cluster->processes->guarded([&] {
-        DistributedVector<T> from = make_y();
-        DistributedVector<T> to = make_x();
-        from.upload(x);
-        if (beta != T{0}) {
-            to.upload(y);
-        }
-        state.local.apply_transposed(alpha, from, beta, to);
-        to.download(y);
+        through_vectors(make_y(), make_x(), x, beta, y,
+                        [&](auto& from, auto& to) { state.local.apply_transposed(alpha, from, beta, to); });
     });
 }
 

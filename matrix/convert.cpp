@@ -4,10 +4,7 @@
 #include <utility>
 #include <vector>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
+#include <core/team.hpp>
 #include <core/value_types.hpp>
 
 namespace rmsp {
@@ -15,15 +12,6 @@ namespace {
 
 // Fewer entries than this are not worth a second thread.
 constexpr std::int64_t entries_per_block = 32768;
-
-int available_threads()
-{
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
-}
 
 std::int64_t cut(std::int64_t n, std::int64_t parts, std::int64_t k) { return n / parts * k + n % parts * k / parts; }
 
@@ -37,8 +25,9 @@ public:
     CountingSort(std::int64_t nnz, std::int64_t keys, const Key* key_of) : nnz_(nnz), keys_(keys)
     {
         // As many counters as keys and entries together, at most: a matrix with few entries in a row gets fewer blocks.
-        blocks_ = std::clamp<std::int64_t>(
-            std::min((nnz + keys) / std::max<std::int64_t>(keys, 1), nnz / entries_per_block), 1, available_threads());
+        blocks_ =
+            std::clamp<std::int64_t>(std::min((nnz + keys) / std::max<std::int64_t>(keys, 1), nnz / entries_per_block),
+                                     1, core::threads_of_team());
         counters_.resize(static_cast<std::size_t>(blocks_ * keys));
         pointers_.resize(static_cast<std::size_t>(keys) + 1);
         const int blocks = static_cast<int>(blocks_);
@@ -181,7 +170,7 @@ Compressed<T> recompress(std::int64_t lines, std::int64_t keys, std::int64_t nnz
 IndexArray expand(std::int64_t lines, std::int64_t nnz, IndexView pointers)
 {
     IndexArray result(index_type_for(lines), static_cast<std::size_t>(nnz));
-    const std::int64_t blocks = std::clamp<std::int64_t>(nnz / entries_per_block, 1, available_threads());
+    const std::int64_t blocks = std::clamp<std::int64_t>(nnz / entries_per_block, 1, core::threads_of_team());
     result.visit([&](auto& out) {
         using Out = typename std::decay_t<decltype(out)>::value_type;
         pointers.visit([&](const auto* p) {

@@ -482,13 +482,6 @@ void count(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* out, const 
 
 }  // namespace
 
-template <class T>
-const ProductSteps<T>& ProductSteps<T>::cuda()
-{
-    static constexpr ProductSteps row{.count_products = count<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const ProductSteps<T>& ProductSteps<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+RMSP_VALUE_ROW(ProductSteps, cuda, .count_products = count<T>)
 
 }  // namespace rmsp::kernels

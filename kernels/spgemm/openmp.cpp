@@ -4,9 +4,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+
+#include <core/team.hpp>
 #include <kernels/spgemm/host_columns.hpp>
 #include <kernels/spgemm/host_rows.hpp>
 #include <kernels/spgemm/host_shifted.hpp>
@@ -22,15 +21,6 @@ using spgemm::ColumnTable;
 using spgemm::HostAccumulator;
 using spgemm::row_weight;
 using spgemm::RowsOfProduct;
-
-int thread_of_team()
-{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
 
 /// Ranges of rows a thread: enough for them to end together.
 constexpr std::int64_t blocks_per_thread = 64;
@@ -414,8 +404,8 @@ private:
                 }
 #pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)
                 for (std::int64_t block = 0; block < blocks; ++block) {
-                    f(blocks_[static_cast<std::size_t>(block)], scratch_[static_cast<std::size_t>(thread_of_team())],
-                      a_ptr, b_ptr);
+                    f(blocks_[static_cast<std::size_t>(block)],
+                      scratch_[static_cast<std::size_t>(core::thread_of_team())], a_ptr, b_ptr);
                 }
             });
         });

@@ -4,19 +4,11 @@
 
 #include <fmt/format.h>
 #include <kernels/spgemm/spgemm.hpp>
+#include <kernels/wider.hpp>
 #include <rmsp/error.hpp>
 
 namespace rmsp::kernels {
 namespace {
-
-template <class T>
-struct Wider {
-    using type = double;
-};
-template <>
-struct Wider<double> {
-    using type = long double;
-};
 
 /// Writes all products of a row down, sorts them by column and adds neighbours.
 template <class T>

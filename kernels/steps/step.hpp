@@ -82,3 +82,28 @@ OverloadedStep(Steps...) -> OverloadedStep<Steps...>;
     {                                                                                   \
         RMSP_STEP_OF(std::int32_t, Group, step) RMSP_STEP_OF(std::int64_t, Group, step) \
     }
+
+/// The row of a group for a kind of device, in the source with its bodies: `.step = body` for each step that it has.
+#define RMSP_ROW(Group, kind, ...)               \
+    const Group& Group::kind()                   \
+    {                                            \
+        static constexpr Group row{__VA_ARGS__}; \
+        return row;                              \
+    }
+#define RMSP_ROW_OF(T, Group, kind) template const Group<T>& Group<T>::kind();
+#define RMSP_ROW_BY_TYPE(Group, kind, ...)       \
+    template <class T>                           \
+    const Group<T>& Group<T>::kind()             \
+    {                                            \
+        static constexpr Group row{__VA_ARGS__}; \
+        return row;                              \
+    }
+/// The rows of Group<T> for each type of values; the bodies are of T.
+#define RMSP_VALUE_ROW(Group, kind, ...)       \
+    RMSP_ROW_BY_TYPE(Group, kind, __VA_ARGS__) \
+    RMSP_FOR_EACH_VALUE_TYPE(RMSP_ROW_OF, Group, kind)
+/// The same for each width of indices.
+#define RMSP_INDEX_ROW(Group, kind, ...)       \
+    RMSP_ROW_BY_TYPE(Group, kind, __VA_ARGS__) \
+    RMSP_ROW_OF(std::int32_t, Group, kind)     \
+    RMSP_ROW_OF(std::int64_t, Group, kind)

@@ -24,12 +24,10 @@ std::vector<std::int32_t> partition(const CharacterizeOptions& options, const Hy
     return part_of;
 }
 
-/// The loop at line 8 of Algorithm 3: what each part uses.
-std::vector<Touches> touches_of_parts(const MultiplyGraph& multiplies, const std::vector<std::int32_t>& part_of,
-                                      std::int32_t parts)
+/// Calls f(net, part) once for each part that has a vertex of a net, in the order of the nets.
+template <class F>
+void for_each_part(const Hypergraph& graph, const std::vector<std::int32_t>& part_of, std::int32_t parts, const F& f)
 {
-    const Hypergraph& graph = multiplies.graph;
-    std::vector<Touches> out(static_cast<std::size_t>(parts));
     std::vector<std::int64_t> last(static_cast<std::size_t>(parts), -1);
     for (std::int64_t net = 0; net < graph.nets(); ++net) {
         const auto n = static_cast<std::size_t>(net);
@@ -38,11 +36,21 @@ std::vector<Touches> touches_of_parts(const MultiplyGraph& multiplies, const std
                 static_cast<std::size_t>(part_of[static_cast<std::size_t>(graph.pins[static_cast<std::size_t>(p)])]);
             if (last[part] != net) {
                 last[part] = net;
-                Touches& t = out[part];
-                ++(net < multiplies.a_nets ? t.a : net < multiplies.a_nets + multiplies.b_nets ? t.b : t.c);
+                f(net, part);
             }
         }
     }
+}
+
+/// The loop at line 8 of Algorithm 3: what each part uses.
+std::vector<Touches> touches_of_parts(const MultiplyGraph& multiplies, const std::vector<std::int32_t>& part_of,
+                                      std::int32_t parts)
+{
+    std::vector<Touches> out(static_cast<std::size_t>(parts));
+    for_each_part(multiplies.graph, part_of, parts, [&](std::int64_t net, std::size_t part) {
+        Touches& t = out[part];
+        ++(net < multiplies.a_nets ? t.a : net < multiplies.a_nets + multiplies.b_nets ? t.b : t.c);
+    });
     return out;
 }
 
@@ -91,7 +99,6 @@ bool rows_fit(const Operation& op, const Counts& counts, const Hypergraph& graph
 {
     std::vector<Touches> held(static_cast<std::size_t>(parts));
     std::vector<std::int64_t> rows(held.size(), 0);
-    std::vector<std::int64_t> last(held.size(), -1);
     for (std::int64_t row = 0; row < op.a.rows; ++row) {
         const auto r = static_cast<std::size_t>(row);
         Touches& part = held[static_cast<std::size_t>(part_of[r])];
@@ -99,17 +106,9 @@ bool rows_fit(const Operation& op, const Counts& counts, const Hypergraph& graph
         part.c += op.b == nullptr ? 1 : counts.c_row_ptr[r + 1] - counts.c_row_ptr[r];
         ++rows[static_cast<std::size_t>(part_of[r])];
     }
-    for (std::int64_t net = 0; net < graph.nets(); ++net) {
-        const auto n = static_cast<std::size_t>(net);
-        for (std::int64_t p = graph.net_ptr[n]; p < graph.net_ptr[n + 1]; ++p) {
-            const auto part =
-                static_cast<std::size_t>(part_of[static_cast<std::size_t>(graph.pins[static_cast<std::size_t>(p)])]);
-            if (last[part] != net) {
-                last[part] = net;
-                held[part].b += graph.net_weight[n];
-            }
-        }
-    }
+    for_each_part(graph, part_of, parts, [&](std::int64_t net, std::size_t part) {
+        held[part].b += graph.net_weight[static_cast<std::size_t>(net)];
+    });
     for (std::size_t p = 0; p < held.size(); ++p) {
         if (rows[p] > 1 && footprint_bytes(op, held[p]) > fast_bytes) {
             return false;

@@ -1,6 +1,7 @@
 #include "core/value_types.hpp"
 #include "runtime/multigrid/hierarchy.hpp"
 #include "runtime/multigrid/options.hpp"
+#include "runtime/multigrid/smoothing.hpp"
 
 namespace rmsp::multigrid {
 
@@ -87,15 +88,7 @@ template <class T>
 void Hierarchy<T>::append_smoothing(Sequence& sequence, const Level<T>& level, const Vec<T>& x, const Vec<T>& b,
                                     bool from_zero, int sweeps)
 {
-    for (int sweep = 0; sweep < sweeps; ++sweep) {
-        if (from_zero && sweep == 0) {
-            level.smoother->append(sequence, x, b);
-        } else {
-            append_residual(sequence, level, x, b);
-            level.smoother->append(sequence, *level.correction, *level.residual);
-            sequence.pass(x += *level.correction);
-        }
-    }
+    append_sweeps(sequence, level, x, b, from_zero, sweeps, [&] { append_residual(sequence, level, x, b); });
 }
 
 template <class T>

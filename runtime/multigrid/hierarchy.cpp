@@ -351,14 +351,7 @@ void Hierarchy<T>::describe(double seconds)
         }
         report_.device_bytes += row.device_bytes;
         report_.levels.push_back(row);
-        if (level.smoother) {
-            const PreconditionerReport smoother = level.smoother->report();
-            report_.device_bytes += smoother.device_bytes;
-            report_.host_bytes += smoother.host_bytes;
-            if (i == 0) {
-                report_.notes.insert(report_.notes.end(), smoother.notes.begin(), smoother.notes.end());
-            }
-        }
+        report_smoother(level, i == 0, report_);
     }
 }
 

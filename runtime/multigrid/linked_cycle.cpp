@@ -1,6 +1,7 @@
 #include "core/value_types.hpp"
 #include "runtime/multigrid/linked_hierarchy.hpp"
 #include "runtime/multigrid/options.hpp"
+#include "runtime/multigrid/smoothing.hpp"
 
 namespace rmsp::multigrid {
 
@@ -49,15 +50,7 @@ template <class T>
 void LinkedHierarchy<T>::append_smoothing(Sequence& sequence, const LinkedLevel<T>& level, const Vec<T>& x,
                                           const Vec<T>& b, bool from_zero, int sweeps) const
 {
-    for (int sweep = 0; sweep < sweeps; ++sweep) {
-        if (from_zero && sweep == 0) {
-            level.smoother->append(sequence, x, b);
-        } else {
-            append_residual(sequence, level, x, b);
-            level.smoother->append(sequence, *level.correction, *level.residual);
-            sequence.pass(x += *level.correction);
-        }
-    }
+    append_sweeps(sequence, level, x, b, from_zero, sweeps, [&] { append_residual(sequence, level, x, b); });
 }
 
 template <class T>

@@ -447,14 +447,7 @@ void LinkedHierarchy<T>::describe(double seconds)
             having += level.first_rows[p] < level.first_rows[p + 1] ? 1 : 0;
         }
         processes.push_back(having);
-        if (level.smoother) {
-            const PreconditionerReport smoother = level.smoother->report();
-            report_.device_bytes += smoother.device_bytes;
-            report_.host_bytes += smoother.host_bytes;
-            if (i == 0) {
-                report_.notes.insert(report_.notes.end(), smoother.notes.begin(), smoother.notes.end());
-            }
-        }
+        report_smoother(level, i == 0, report_);
     }
     report_.notes.push_back(
         fmt::format("of {} processes so many have rows of the levels: {}", links_.size(), fmt::join(processes, ", ")));

@@ -42,27 +42,25 @@ std::vector<std::int64_t> column_slices(const Plan& plan)
     return plan.rows == plan.cols ? row_slices(plan) : slices_of_used(plan, plan.partition.cols);
 }
 
-Side row_side(const Plan& plan)
+namespace {
+
+/// With what each shard touches of the rows or the columns of what is stored.
+Side side_of(std::vector<std::int64_t> slices, const Plan& plan, bool of_rows)
 {
     Side side;
-    side.slices = row_slices(plan);
+    side.slices = std::move(slices);
     for (const ShardPlan& shard : plan.shards) {
-        side.touched.push_back(transposed(plan) ? Range{shard.first_column, shard.end_column}
-                                                : Range{shard.first_row, shard.end_row});
+        side.touched.push_back(of_rows ? Range{shard.first_row, shard.end_row}
+                                       : Range{shard.first_column, shard.end_column});
     }
     return side;
 }
 
-Side column_side(const Plan& plan)
-{
-    Side side;
-    side.slices = column_slices(plan);
-    for (const ShardPlan& shard : plan.shards) {
-        side.touched.push_back(transposed(plan) ? Range{shard.first_row, shard.end_row}
-                                                : Range{shard.first_column, shard.end_column});
-    }
-    return side;
-}
+}  // namespace
+
+Side row_side(const Plan& plan) { return side_of(row_slices(plan), plan, !transposed(plan)); }
+
+Side column_side(const Plan& plan) { return side_of(column_slices(plan), plan, transposed(plan)); }
 
 bool shares_rows(const Partition& partition)
 {

@@ -42,10 +42,7 @@ std::string EigenReport::to_text() const
 {
     std::string out = report::head_text(*this);
     out += fmt::format("\nEigenpairs    {}, preconditioner {}, {}\n", method, preconditioner.name, plan.precision);
-    if (preconditioner.device_bytes > 0) {
-        out += fmt::format("  memory      {} of the preconditioner on the devices\n",
-                           text::bytes(preconditioner.device_bytes));
-    }
+    out += report::memory_text(preconditioner);
     out += fmt::format("  asked for   the {} {}, |A v - lambda v| <= {:.3g} |A|{}\n", count, which_text(which),
                        tolerance, solved ? fmt::format(" = {:.3e}", result.target) : "");
     if (solved) {
@@ -56,12 +53,7 @@ std::string EigenReport::to_text() const
 
 std::string EigenReport::to_json() const
 {
-    Json about = report::context_json(context);
-    about["matrix"] = matrix;
-    about["topology"] = topology;
-    about["devices"] = device_names(plan);
-    about["plan"] = report::plan_json(plan);
-    about["setup_seconds"] = report::phases_json(setup, 1);
+    Json about = report::solve_context_json(*this);
     about["eigen"] = {{"method", method},
                       {"which", which_text(which)},
                       {"count", count},
@@ -73,13 +65,8 @@ std::string EigenReport::to_json() const
     about["notes"] = notes;
     Json benchmarks = Json::array();
     if (solved) {
-        Measurement m;
-        m.name = fmt::format("eigen/{}/{}/{}", method, preconditioner.name, plan.precision);
-        m.iterations = 1;
-        m.median_seconds = m.min_seconds = m.max_seconds = m.wall_seconds = result.seconds;
-        Json& benchmark = benchmarks.emplace_back(report::benchmark_json(m, {}, 0));
-        // Operations are counted of products alone, not of a method.
-        benchmark.erase("gflops");
+        Json& benchmark = benchmarks.emplace_back(report::solve_json(
+            fmt::format("eigen/{}/{}/{}", method, preconditioner.name, plan.precision), result.seconds));
         benchmark.update({{"outcome", to_string(result.outcome)},
                           {"reason", result.reason},
                           {"solver_iterations", result.iterations},

@@ -156,6 +156,26 @@ Json benchmark_json(const Measurement& m, const Verification& v, std::size_t ind
             {"overflows", v.done ? Json(v.overflows) : Json()}};
 }
 
+std::string memory_text(const PreconditionerReport& preconditioner)
+{
+    return preconditioner.device_bytes > 0 ? fmt::format("  memory      {} of the preconditioner on the devices\n",
+                                                         text::bytes(preconditioner.device_bytes))
+                                           : "";
+}
+
+Json solve_json(std::string name, double seconds, std::vector<PhaseTimes> phases)
+{
+    Measurement m;
+    m.name = std::move(name);
+    m.iterations = 1;
+    m.median_seconds = m.min_seconds = m.max_seconds = m.wall_seconds = seconds;
+    m.phases = std::move(phases);
+    Json benchmark = benchmark_json(m, {}, 0);
+    // Operations are counted of products alone, not of a method.
+    benchmark.erase("gflops");
+    return benchmark;
+}
+
 std::string document(Json context, Json benchmarks, const std::string& text)
 {
     Json& lines = context["text"] = Json::array();

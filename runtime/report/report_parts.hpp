@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <rmsp/preconditioner.hpp>
 #include <rmsp/report.hpp>
 
 #include "core/text.hpp"
@@ -46,6 +47,8 @@ std::string head_text(const Of& report)
 std::string times_text(const Measurement& m);
 std::string verification_text(const Verification& v);
 std::string notes_text(const std::vector<std::string>& notes);
+/// What a preconditioner takes of the devices' memory; "": nothing.
+std::string memory_text(const PreconditionerReport& preconditioner);
 
 /// What is said of the program, and what else the caller knows.
 Json context_json(const Context& context);
@@ -54,7 +57,23 @@ Json plan_json(const Plan& plan);
 Json phases_json(const std::vector<PhaseTimes>& phases, double unit);
 /// The fields of Google Benchmark, phases and verification; number `index` of the document.
 Json benchmark_json(const Measurement& m, const Verification& v, std::size_t index);
+/// The same of a solve of so many seconds, whose operations are not counted.
+Json solve_json(std::string name, double seconds, std::vector<PhaseTimes> phases = {});
 /// The whole document, with the lines of `text` as context.text.
 std::string document(Json context, Json benchmarks, const std::string& text);
+
+/// What is said of the program and of a solve: its matrix, machine, plan and what setting up took, fields of the
+/// report.
+template <class Of>
+Json solve_context_json(const Of& report)
+{
+    Json about = context_json(report.context);
+    about["matrix"] = report.matrix;
+    about["topology"] = report.topology;
+    about["devices"] = device_names(report.plan);
+    about["plan"] = plan_json(report.plan);
+    about["setup_seconds"] = phases_json(report.setup, 1);
+    return about;
+}
 
 }  // namespace rmsp::report

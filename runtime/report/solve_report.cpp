@@ -148,10 +148,7 @@ std::string SolveReport::to_text() const
     if (!choice.reason.empty()) {
         out += text::wrapped("  chosen      ", choice.reason);
     }
-    if (preconditioner.device_bytes > 0) {
-        out += fmt::format("  memory      {} of the preconditioner on the devices\n",
-                           text::bytes(preconditioner.device_bytes));
-    }
+    out += report::memory_text(preconditioner);
     out += hierarchy_text(preconditioner);
     out += text::wrapped("  b           ", rhs);
     out += fmt::format("  asked for   |b - A x| <= {}{}\n",
@@ -166,12 +163,7 @@ std::string SolveReport::to_text() const
 
 std::string SolveReport::to_json() const
 {
-    Json about = report::context_json(context);
-    about["matrix"] = matrix;
-    about["topology"] = topology;
-    about["devices"] = device_names(plan);
-    about["plan"] = report::plan_json(plan);
-    about["setup_seconds"] = report::phases_json(setup, 1);
+    Json about = report::solve_context_json(*this);
     about["solver"] = {{"method", method},
                        {"preconditioner", preconditioner.name},
                        {"preconditioner_seconds", preconditioner.seconds},
@@ -190,14 +182,8 @@ std::string SolveReport::to_json() const
     about["notes"] = notes;
     Json benchmarks = Json::array();
     if (solved) {
-        Measurement m;
-        m.name = fmt::format("solve/{}/{}/{}", method, preconditioner.name, plan.precision);
-        m.iterations = 1;
-        m.median_seconds = m.min_seconds = m.max_seconds = m.wall_seconds = result.seconds;
-        m.phases = result.phases;
-        Json& benchmark = benchmarks.emplace_back(report::benchmark_json(m, {}, 0));
-        // Operations are counted of products alone, not of a method.
-        benchmark.erase("gflops");
+        Json& benchmark = benchmarks.emplace_back(report::solve_json(
+            fmt::format("solve/{}/{}/{}", method, preconditioner.name, plan.precision), result.seconds, result.phases));
         benchmark.update({{"outcome", to_string(result.outcome)},
                           {"reason", result.reason},
                           {"solver_iterations", result.iterations},

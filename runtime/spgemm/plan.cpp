@@ -7,11 +7,9 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "core/first_error.hpp"
+#include "core/team.hpp"
 #include "core/text.hpp"
 #include "runtime/node/node.hpp"
 #include "runtime/spgemm/work.hpp"
@@ -20,15 +18,6 @@
 namespace rmsp {
 namespace spgemm {
 namespace {
-
-int threads_here()
-{
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
-}
 
 /// Rows whose entries are counted to estimate those of C.
 constexpr std::int64_t sampled_rows_each = 128;
@@ -255,7 +244,7 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
         shard.end_row = partition.parts[rank].end_row;
         shard.a_nnz = a.row_ptr[shard.end_row] - a.row_ptr[shard.first_row];
         shard.products = products_of(work, shard.first_row, shard.end_row);
-        chosen.push_back(select_rows(a, shard.first_row, shard.end_row, b, threads_here()));
+        chosen.push_back(select_rows(a, shard.first_row, shard.end_row, b, core::threads_of_team()));
         std::int64_t most = 0;
 #pragma omp parallel for reduction(+ : most) schedule(static)
         for (std::int64_t row = shard.first_row; row < shard.end_row; ++row) {

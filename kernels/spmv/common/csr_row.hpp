@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <type_traits>
+
+#include <kernels/spmv/spmv.hpp>
 
 /// Sums of rows of CSR on the host. V: type that values are stored in.
 namespace rmsp::kernels::csr {
@@ -323,6 +326,16 @@ void multiply_rows(const Product<T, V, Index>& p, std::int64_t row, std::int64_t
                                        : dot_row(p.values + first, p.cols + first, n, p.x);
         write_row(p.alpha, sum, p.beta, p.y[row]);
     }
+}
+
+/// The operator of values as the shard has them: of floats where they are kept so for sums in double.
+template <template <class, class> class Operator, class T>
+std::unique_ptr<SpmvOperator<T>> of_kept_values(const CsrShard<T>& shard, const Context& context)
+{
+    if (std::is_same_v<T, double> && shard.floats) {
+        return std::make_unique<Operator<T, float>>(shard, context);
+    }
+    return std::make_unique<Operator<T, T>>(shard, context);
 }
 
 }  // namespace rmsp::kernels::csr

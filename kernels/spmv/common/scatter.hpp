@@ -10,17 +10,6 @@
 
 namespace rmsp::kernels {
 
-template <class T>
-struct Wider;
-template <>
-struct Wider<float> {
-    using type = double;
-};
-template <>
-struct Wider<double> {
-    using type = long double;
-};
-
 /// Cut k of n items into equal parts.
 constexpr std::int64_t even_cut(std::int64_t n, std::int64_t parts, std::int64_t k)
 {

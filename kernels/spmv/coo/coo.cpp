@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <kernels/spmv/common/reference_sums.hpp>
 #include <kernels/spmv/common/scatter.hpp>
 #include <kernels/spmv/formats.hpp>
 
@@ -9,29 +10,21 @@ namespace {
 
 /// The definition, one entry after the other.
 template <class T>
-class CooReference final : public SpmvOperator<T> {
+class CooReference final : public ReferenceSums<T> {
 public:
-    explicit CooReference(const CooShard<T>& shard) : shard_(shard), sums_(static_cast<std::size_t>(shard.rows)) {}
+    explicit CooReference(const CooShard<T>& shard) : ReferenceSums<T>(shard.rows), shard_(shard) {}
 
-    void apply(T alpha, const T* x, T beta, T* y, const Context& /*context*/) override
+private:
+    using Sum = typename ReferenceSums<T>::Sum;
+
+    void add_entries(const T* x, Sum* sums) const override
     {
-        std::fill(sums_.begin(), sums_.end(), Sum{0});
         for (std::int64_t i = 0; i < shard_.nnz; ++i) {
-            sums_[static_cast<std::size_t>(shard_.row_idx[i] - shard_.first_row)] +=
-                Sum{shard_.values[i]} * Sum{x[shard_.col_idx[i]]};
-        }
-        for (std::int64_t row = 0; row < shard_.rows; ++row) {
-            const Sum sum = Sum{alpha} * sums_[static_cast<std::size_t>(row)];
-            y[row] = static_cast<T>(beta == T{0} ? sum : sum + Sum{beta} * Sum{y[row]});
+            sums[shard_.row_idx[i] - shard_.first_row] += Sum{shard_.values[i]} * Sum{x[shard_.col_idx[i]]};
         }
     }
 
-    std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(sums_.size() * sizeof(Sum)); }
-
-private:
-    using Sum = typename Wider<T>::type;
     CooShard<T> shard_;
-    std::vector<Sum> sums_;
 };
 
 template <class T>

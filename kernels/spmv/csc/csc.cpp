@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <vector>
 
+#include <kernels/spmv/common/reference_sums.hpp>
 #include <kernels/spmv/common/scatter.hpp>
 #include <kernels/spmv/formats.hpp>
 
@@ -9,31 +9,23 @@ namespace {
 
 /// The definition, one column after the other.
 template <class T>
-class CscReference final : public SpmvOperator<T> {
+class CscReference final : public ReferenceSums<T> {
 public:
-    explicit CscReference(const CscShard<T>& shard) : shard_(shard), sums_(static_cast<std::size_t>(shard.rows)) {}
+    explicit CscReference(const CscShard<T>& shard) : ReferenceSums<T>(shard.rows), shard_(shard) {}
 
-    void apply(T alpha, const T* x, T beta, T* y, const Context& /*context*/) override
+private:
+    using Sum = typename ReferenceSums<T>::Sum;
+
+    void add_entries(const T* x, Sum* sums) const override
     {
-        std::fill(sums_.begin(), sums_.end(), Sum{0});
         for (std::int64_t col = 0; col < shard_.cols; ++col) {
             for (std::int64_t i = shard_.col_ptr[col]; i < shard_.col_ptr[col + 1]; ++i) {
-                sums_[static_cast<std::size_t>(shard_.row_idx[i] - shard_.first_row)] +=
-                    Sum{shard_.values[i]} * Sum{x[col]};
+                sums[shard_.row_idx[i] - shard_.first_row] += Sum{shard_.values[i]} * Sum{x[col]};
             }
-        }
-        for (std::int64_t row = 0; row < shard_.rows; ++row) {
-            const Sum sum = Sum{alpha} * sums_[static_cast<std::size_t>(row)];
-            y[row] = static_cast<T>(beta == T{0} ? sum : sum + Sum{beta} * Sum{y[row]});
         }
     }
 
-    std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(sums_.size() * sizeof(Sum)); }
-
-private:
-    using Sum = typename Wider<T>::type;
     CscShard<T> shard_;
-    std::vector<Sum> sums_;
 };
 
 template <class T>

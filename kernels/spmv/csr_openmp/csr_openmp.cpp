@@ -194,10 +194,7 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_openmp(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                                 const Context& context)
 {
-    if (std::is_same_v<T, double> && shard.floats) {
-        return std::make_unique<OpenMp<T, float>>(shard, context);
-    }
-    return std::make_unique<OpenMp<T, T>>(shard, context);
+    return csr::of_kept_values<OpenMp>(shard, context);
 }
 
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_openmp)

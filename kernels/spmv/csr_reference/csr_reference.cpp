@@ -1,18 +1,8 @@
 #include <kernels/spmv/spmv.hpp>
+#include <kernels/wider.hpp>
 
 namespace rmsp::kernels {
 namespace {
-
-template <class T>
-struct Wider;
-template <>
-struct Wider<float> {
-    using type = double;
-};
-template <>
-struct Wider<double> {
-    using type = long double;
-};
 
 /// The definition of the product, one row after the other in the next wider type, so that a difference from it is the
 /// error of the kernel under test.

@@ -358,10 +358,7 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_diagonals(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                                    const Context& context)
 {
-    if (std::is_same_v<T, double> && shard.floats) {
-        return std::make_unique<Diagonals<T, float>>(shard, context);
-    }
-    return std::make_unique<Diagonals<T, T>>(shard, context);
+    return csr::of_kept_values<Diagonals>(shard, context);
 }
 
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_diagonals)

@@ -1,9 +1,6 @@
 #include <array>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
+#include <core/team.hpp>
 #include <kernels/spmv/ehyb/host_layout.hpp>
 #include <kernels/spmv/ehyb/layout.hpp>
 #include <kernels/spmv/spmv.hpp>
@@ -12,15 +9,6 @@ namespace rmsp::kernels {
 namespace {
 
 using namespace ehyb;
-
-int thread_of_team()
-{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
 
 /// Columns of x that a part keeps: what a core's second cache holds beside the matrix that streams through it.
 template <class T>
@@ -61,7 +49,7 @@ public:
         }
 #pragma omp parallel num_threads(threads_)
         {
-            T* const kept = kept_[static_cast<std::size_t>(thread_of_team())].data();
+            T* const kept = kept_[static_cast<std::size_t>(core::thread_of_team())].data();
 #pragma omp for schedule(dynamic, 1)
             for (std::int64_t part = 0; part < layout_.part_count; ++part) {
                 multiply_part(part, alpha, x, beta, y, kept);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
 #include <kernels/spmv/common/csr_row.hpp>
@@ -290,10 +289,7 @@ template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_row_slices(const CsrShard<T>& shard, const RowStatistics& /*rows*/,
                                                     const Context& context)
 {
-    if (std::is_same_v<T, double> && shard.floats) {
-        return std::make_unique<RowSlices<T, float>>(shard, context);
-    }
-    return std::make_unique<RowSlices<T, T>>(shard, context);
+    return csr::of_kept_values<RowSlices>(shard, context);
 }
 
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_CSR_BODY, prepare_row_slices)

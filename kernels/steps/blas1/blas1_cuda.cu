@@ -145,14 +145,6 @@ void dot(const T* x, const T* y, std::int64_t n, void* workspace, double* result
 }  // namespace
 }  // namespace cuda
 
-template <class T>
-const Blas1<T>& Blas1<T>::cuda()
-{
-    static constexpr Blas1 row{
-        .axpy = cuda::axpy<T>, .scal = cuda::scal<T>, .copy = cuda::copy<T>, .dot = cuda::dot<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const Blas1<T>& Blas1<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+RMSP_VALUE_ROW(Blas1, cuda, .axpy = cuda::axpy<T>, .scal = cuda::scal<T>, .copy = cuda::copy<T>, .dot = cuda::dot<T>)
 
 }  // namespace rmsp::kernels

@@ -76,14 +76,6 @@ void dot(const T* x, const T* y, std::int64_t n, void* workspace, double* result
 }  // namespace
 }  // namespace host
 
-template <class T>
-const Blas1<T>& Blas1<T>::host()
-{
-    static constexpr Blas1 row{
-        .axpy = host::axpy<T>, .scal = host::scal<T>, .copy = host::copy<T>, .dot = host::dot<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const Blas1<T>& Blas1<T>::host();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+RMSP_VALUE_ROW(Blas1, host, .axpy = host::axpy<T>, .scal = host::scal<T>, .copy = host::copy<T>, .dot = host::dot<T>)
 
 }  // namespace rmsp::kernels

@@ -322,14 +322,8 @@ RowStatistics statistics_of_rows(std::int64_t rows, IndexView row_ptr, const Con
 }  // namespace
 }  // namespace cuda::coarsening
 
-const Coarsenings& Coarsenings::cuda()
-{
-    static constexpr Coarsenings row{.symmetrise = cuda::coarsening::symmetrise,
-                                     .pmis = cuda::coarsening::pmis,
-                                     .aggregates = cuda::coarsening::aggregates,
-                                     .normalise = cuda::coarsening::normalise,
-                                     .statistics_of_rows = cuda::coarsening::statistics_of_rows};
-    return row;
-}
+RMSP_ROW(Coarsenings, cuda, .symmetrise = cuda::coarsening::symmetrise, .pmis = cuda::coarsening::pmis,
+         .aggregates = cuda::coarsening::aggregates, .normalise = cuda::coarsening::normalise,
+         .statistics_of_rows = cuda::coarsening::statistics_of_rows)
 
 }  // namespace rmsp::kernels

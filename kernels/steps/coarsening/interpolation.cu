@@ -150,17 +150,9 @@ void renew_interpolation(const CsrShard<T>& a, const std::uint8_t* strong, const
 }  // namespace
 }  // namespace cuda::coarsening
 
-template <class T>
-const Prolongations<T>& Prolongations<T>::cuda()
-{
-    static constexpr Prolongations row{.interpolation = cuda::coarsening::interpolation<T>,
-                                       .renew_interpolation = cuda::coarsening::renew_interpolation<T>,
-                                       .smoothed_prolongator = cuda::coarsening::smoothed_prolongator<T>,
-                                       .renew_smoothed = cuda::coarsening::renew_smoothed<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const Prolongations<T>& Prolongations<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(Prolongations, cuda, .interpolation = cuda::coarsening::interpolation<T>,
+               .renew_interpolation = cuda::coarsening::renew_interpolation<T>,
+               .smoothed_prolongator = cuda::coarsening::smoothed_prolongator<T>,
+               .renew_smoothed = cuda::coarsening::renew_smoothed<T>)
 
 }  // namespace rmsp::kernels

@@ -80,15 +80,7 @@ void strong_entries(const CsrShard<T>& a, bool symmetric, double threshold, std:
 }  // namespace
 }  // namespace cuda::coarsening
 
-template <class T>
-const Strengths<T>& Strengths<T>::cuda()
-{
-    static constexpr Strengths row{.is_canonical = cuda::coarsening::is_canonical<T>,
-                                   .strong_entries = cuda::coarsening::strong_entries<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const Strengths<T>& Strengths<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(Strengths, cuda, .is_canonical = cuda::coarsening::is_canonical<T>,
+               .strong_entries = cuda::coarsening::strong_entries<T>)
 
 }  // namespace rmsp::kernels

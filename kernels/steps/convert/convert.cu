@@ -147,16 +147,8 @@ void find_lines(std::int64_t nnz, const Offset* from, std::int64_t lines, IndexV
 }  // namespace
 }  // namespace cuda
 
-template <class Offset>
-const Conversion<Offset>& Conversion<Offset>::cuda()
-{
-    static constexpr Conversion row{.sort_by_line = cuda::sort_by_line<Offset>,
-                                    .point_at_lines = cuda::point_at_lines<Offset>,
-                                    .find_lines = cuda::find_lines<Offset>};
-    return row;
-}
-template const Conversion<std::int32_t>& Conversion<std::int32_t>::cuda();
-template const Conversion<std::int64_t>& Conversion<std::int64_t>::cuda();
+RMSP_INDEX_ROW(Conversion, cuda, .sort_by_line = cuda::sort_by_line<T>, .point_at_lines = cuda::point_at_lines<T>,
+               .find_lines = cuda::find_lines<T>)
 
 template <class Item, class Offset>
 const Taking<Item, Offset>& Taking<Item, Offset>::cuda()

@@ -59,20 +59,8 @@ void load_dense_blocks(const Context& /*context*/)
 }  // namespace
 }  // namespace cuda
 
-const DenseBlockLoading& DenseBlockLoading::cuda()
-{
-    static constexpr DenseBlockLoading row{.load_dense_blocks = cuda::load_dense_blocks};
-    return row;
-}
+RMSP_ROW(DenseBlockLoading, cuda, .load_dense_blocks = cuda::load_dense_blocks)
 
-template <class T>
-const DenseBlocks<T>& DenseBlocks<T>::cuda()
-{
-    static constexpr DenseBlocks row{.multiply_blocks = cuda::multiply_blocks<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const DenseBlocks<T>& DenseBlocks<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(DenseBlocks, cuda, .multiply_blocks = cuda::multiply_blocks<T>)
 
 }  // namespace rmsp::kernels

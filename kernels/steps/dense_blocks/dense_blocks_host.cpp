@@ -34,20 +34,8 @@ void load_dense_blocks(const Context& /*context*/) {}
 }  // namespace
 }  // namespace host
 
-const DenseBlockLoading& DenseBlockLoading::host()
-{
-    static constexpr DenseBlockLoading row{.load_dense_blocks = host::load_dense_blocks};
-    return row;
-}
+RMSP_ROW(DenseBlockLoading, host, .load_dense_blocks = host::load_dense_blocks)
 
-template <class T>
-const DenseBlocks<T>& DenseBlocks<T>::host()
-{
-    static constexpr DenseBlocks row{.multiply_blocks = host::multiply_blocks<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const DenseBlocks<T>& DenseBlocks<T>::host();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(DenseBlocks, host, .multiply_blocks = host::multiply_blocks<T>)
 
 }  // namespace rmsp::kernels

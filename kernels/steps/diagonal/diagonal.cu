@@ -219,17 +219,7 @@ NoDivisors divide_by(double factor, const T* in, std::int64_t n, T* out, const C
 }  // namespace
 }  // namespace cuda
 
-template <class T>
-const Diagonals<T>& Diagonals<T>::cuda()
-{
-    static constexpr Diagonals row{.csr_diagonal = cuda::csr_diagonal<T>,
-                                   .coo_diagonal = cuda::coo_diagonal<T>,
-                                   .csr_row_norms = cuda::csr_row_norms<T>,
-                                   .divide_by = cuda::divide_by<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const Diagonals<T>& Diagonals<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(Diagonals, cuda, .csr_diagonal = cuda::csr_diagonal<T>, .coo_diagonal = cuda::coo_diagonal<T>,
+               .csr_row_norms = cuda::csr_row_norms<T>, .divide_by = cuda::divide_by<T>)
 
 }  // namespace rmsp::kernels

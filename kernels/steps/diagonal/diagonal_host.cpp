@@ -85,17 +85,7 @@ NoDivisors divide_by(double factor, const T* in, std::int64_t n, T* out, const C
 }  // namespace
 }  // namespace host
 
-template <class T>
-const Diagonals<T>& Diagonals<T>::host()
-{
-    static constexpr Diagonals row{.csr_diagonal = host::csr_diagonal<T>,
-                                   .coo_diagonal = host::coo_diagonal<T>,
-                                   .csr_row_norms = host::csr_row_norms<T>,
-                                   .divide_by = host::divide_by<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const Diagonals<T>& Diagonals<T>::host();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(Diagonals, host, .csr_diagonal = host::csr_diagonal<T>, .coo_diagonal = host::coo_diagonal<T>,
+               .csr_row_norms = host::csr_row_norms<T>, .divide_by = host::divide_by<T>)
 
 }  // namespace rmsp::kernels

@@ -257,12 +257,7 @@ void exchange_with_peers(const PeerExchange& exchange, const Context& context)
 }  // namespace
 }  // namespace cuda
 
-const Exchanges& Exchanges::cuda()
-{
-    static constexpr Exchanges row{.load_exchanges = cuda::load_exchanges,
-                                   .exchange_with_peers = cuda::exchange_with_peers,
-                                   .exchange_lines = cuda::exchange_lines};
-    return row;
-}
+RMSP_ROW(Exchanges, cuda, .load_exchanges = cuda::load_exchanges, .exchange_with_peers = cuda::exchange_with_peers,
+         .exchange_lines = cuda::exchange_lines)
 
 }  // namespace rmsp::kernels

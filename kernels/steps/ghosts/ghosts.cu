@@ -291,27 +291,11 @@ void pack(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Co
 }  // namespace
 }  // namespace cuda
 
-const Ghosts& Ghosts::cuda()
-{
-    static constexpr Ghosts row{.clear_words = cuda::clear_words,
-                                .add_outside = cuda::add_outside,
-                                .count_columns = cuda::count_columns,
-                                .add_uses = cuda::add_uses,
-                                .count_buckets = cuda::count_buckets,
-                                .take_columns = cuda::take_columns,
-                                .renumber_columns = cuda::renumber_columns,
-                                .restore_columns = cuda::restore_columns,
-                                .list_columns = cuda::list_columns};
-    return row;
-}
+RMSP_ROW(Ghosts, cuda, .clear_words = cuda::clear_words, .add_outside = cuda::add_outside,
+         .count_columns = cuda::count_columns, .add_uses = cuda::add_uses, .count_buckets = cuda::count_buckets,
+         .take_columns = cuda::take_columns, .renumber_columns = cuda::renumber_columns,
+         .restore_columns = cuda::restore_columns, .list_columns = cuda::list_columns)
 
-template <class T>
-const GhostValues<T>& GhostValues<T>::cuda()
-{
-    static constexpr GhostValues row{.pack = cuda::pack<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const GhostValues<T>& GhostValues<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+RMSP_VALUE_ROW(GhostValues, cuda, .pack = cuda::pack<T>)
 
 }  // namespace rmsp::kernels

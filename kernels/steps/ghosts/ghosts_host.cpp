@@ -134,27 +134,11 @@ void pack(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Co
 }  // namespace
 }  // namespace host
 
-const Ghosts& Ghosts::host()
-{
-    static constexpr Ghosts row{.clear_words = host::clear_words,
-                                .add_outside = host::add_outside,
-                                .count_columns = host::count_columns,
-                                .add_uses = host::add_uses,
-                                .count_buckets = host::count_buckets,
-                                .take_columns = host::take_columns,
-                                .renumber_columns = host::renumber_columns,
-                                .restore_columns = host::restore_columns,
-                                .list_columns = host::list_columns};
-    return row;
-}
+RMSP_ROW(Ghosts, host, .clear_words = host::clear_words, .add_outside = host::add_outside,
+         .count_columns = host::count_columns, .add_uses = host::add_uses, .count_buckets = host::count_buckets,
+         .take_columns = host::take_columns, .renumber_columns = host::renumber_columns,
+         .restore_columns = host::restore_columns, .list_columns = host::list_columns)
 
-template <class T>
-const GhostValues<T>& GhostValues<T>::host()
-{
-    static constexpr GhostValues row{.pack = host::pack<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const GhostValues<T>& GhostValues<T>::host();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+RMSP_VALUE_ROW(GhostValues, host, .pack = host::pack<T>)
 
 }  // namespace rmsp::kernels

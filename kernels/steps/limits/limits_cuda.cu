@@ -224,11 +224,7 @@ bool has_width(Width, const Context&) { return true; }
 }  // namespace
 }  // namespace cuda
 
-const Limits& Limits::cuda()
-{
-    static constexpr Limits row{
-        .limit_fill = cuda::limit_fill, .babel = cuda::babel, .chain = cuda::chain, .has_width = cuda::has_width};
-    return row;
-}
+RMSP_ROW(Limits, cuda, .limit_fill = cuda::limit_fill, .babel = cuda::babel, .chain = cuda::chain,
+         .has_width = cuda::has_width)
 
 }  // namespace rmsp::kernels

@@ -125,11 +125,7 @@ bool has_width(Width width, const Context&) { return has_half || width != Width:
 }  // namespace
 }  // namespace host
 
-const Limits& Limits::host()
-{
-    static constexpr Limits row{
-        .limit_fill = host::limit_fill, .babel = host::babel, .chain = host::chain, .has_width = host::has_width};
-    return row;
-}
+RMSP_ROW(Limits, host, .limit_fill = host::limit_fill, .babel = host::babel, .chain = host::chain,
+         .has_width = host::has_width)
 
 }  // namespace rmsp::kernels

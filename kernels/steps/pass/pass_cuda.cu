@@ -277,26 +277,17 @@ void finish_pass(const Pass<T>& pass, const PassPlace& place, const Context& con
     RMSP_CUDA_CHECK_LAUNCH("finish_pass");
 }
 
+void load_passes(const Context& /*context*/)
+{
+#define RMSP_LOAD(T) load<T>();
+    RMSP_FOR_EACH_VALUE_TYPE(RMSP_LOAD)
+#undef RMSP_LOAD
+}
+
 }  // namespace
 }  // namespace cuda
 
-template <class T>
-const Passes<T>& Passes<T>::cuda()
-{
-    static constexpr Passes row{.run_pass = cuda::run_pass<T>, .finish_pass = cuda::finish_pass<T>};
-    return row;
-}
-const PassLoading& PassLoading::cuda()
-{
-    static constexpr PassLoading row{.load_passes = [](const Context&) {
-#define RMSP_LOAD(T) cuda::load<T>();
-        RMSP_FOR_EACH_VALUE_TYPE(RMSP_LOAD)
-#undef RMSP_LOAD
-    }};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const Passes<T>& Passes<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(Passes, cuda, .run_pass = cuda::run_pass<T>, .finish_pass = cuda::finish_pass<T>)
+RMSP_ROW(PassLoading, cuda, .load_passes = cuda::load_passes)
 
 }  // namespace rmsp::kernels

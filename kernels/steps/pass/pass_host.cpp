@@ -132,22 +132,12 @@ void finish_pass(const Pass<T>& pass, const PassPlace& place, const Context& /*c
     }
 }
 
+void load_passes(const Context& /*context*/) {}
+
 }  // namespace
 }  // namespace host
 
-template <class T>
-const Passes<T>& Passes<T>::host()
-{
-    static constexpr Passes row{.run_pass = host::run_pass<T>, .finish_pass = host::finish_pass<T>};
-    return row;
-}
-const PassLoading& PassLoading::host()
-{
-    static constexpr PassLoading row{.load_passes = [](const Context&) {}};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const Passes<T>& Passes<T>::host();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(Passes, host, .run_pass = host::run_pass<T>, .finish_pass = host::finish_pass<T>)
+RMSP_ROW(PassLoading, host, .load_passes = host::load_passes)
 
 }  // namespace rmsp::kernels

@@ -37,11 +37,6 @@ void convert(const From* from, std::int64_t n, To* to, const Context& context)
 }  // namespace
 }  // namespace cuda
 
-const Rounding& Rounding::cuda()
-{
-    static constexpr Rounding row{.narrow_entries = cuda::convert<double, float>,
-                                  .widen_entries = cuda::convert<float, double>};
-    return row;
-}
+RMSP_ROW(Rounding, cuda, .narrow_entries = cuda::convert<double, float>, .widen_entries = cuda::convert<float, double>)
 
 }  // namespace rmsp::kernels

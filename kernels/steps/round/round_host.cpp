@@ -18,11 +18,6 @@ void convert(const From* from, std::int64_t n, To* to, const Context& context)
 }  // namespace
 }  // namespace host
 
-const Rounding& Rounding::host()
-{
-    static constexpr Rounding row{.narrow_entries = host::convert<double, float>,
-                                  .widen_entries = host::convert<float, double>};
-    return row;
-}
+RMSP_ROW(Rounding, host, .narrow_entries = host::convert<double, float>, .widen_entries = host::convert<float, double>)
 
 }  // namespace rmsp::kernels

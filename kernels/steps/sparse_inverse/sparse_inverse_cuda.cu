@@ -295,15 +295,7 @@ matrix::InverseStatus fill_inverse_rows(const InverseSource<T>& a, matrix::Spars
 }  // namespace
 }  // namespace cuda
 
-template <class T>
-const SparseInverses<T>& SparseInverses<T>::cuda()
-{
-    static constexpr SparseInverses row{.classify_inverse_rows = cuda::classify_inverse_rows<T>,
-                                        .fill_inverse_rows = cuda::fill_inverse_rows<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const SparseInverses<T>& SparseInverses<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(SparseInverses, cuda, .classify_inverse_rows = cuda::classify_inverse_rows<T>,
+               .fill_inverse_rows = cuda::fill_inverse_rows<T>)
 
 }  // namespace rmsp::kernels

@@ -25,15 +25,7 @@ matrix::InverseStatus fill_inverse_rows(const InverseSource<T>& a, matrix::Spars
 }  // namespace
 }  // namespace host
 
-template <class T>
-const SparseInverses<T>& SparseInverses<T>::host()
-{
-    static constexpr SparseInverses row{.classify_inverse_rows = host::classify_inverse_rows<T>,
-                                        .fill_inverse_rows = host::fill_inverse_rows<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const SparseInverses<T>& SparseInverses<T>::host();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(SparseInverses, host, .classify_inverse_rows = host::classify_inverse_rows<T>,
+               .fill_inverse_rows = host::fill_inverse_rows<T>)
 
 }  // namespace rmsp::kernels

@@ -151,13 +151,6 @@ void decode_packet(const PacketLayout& layout, const std::byte* packet, std::int
 }  // namespace
 }  // namespace cuda
 
-template <class T>
-const PacketDecoding<T>& PacketDecoding<T>::cuda()
-{
-    static constexpr PacketDecoding row{.decode_packet = cuda::decode_packet<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const PacketDecoding<T>& PacketDecoding<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+RMSP_VALUE_ROW(PacketDecoding, cuda, .decode_packet = cuda::decode_packet<T>)
 
 }  // namespace rmsp::kernels

@@ -96,13 +96,6 @@ void multiply_packet(const PacketLayout& layout, const std::byte* packet, T alph
 }  // namespace
 }  // namespace cuda
 
-template <class T>
-const PacketProduct<T>& PacketProduct<T>::cuda()
-{
-    static constexpr PacketProduct row{.multiply_packet = cuda::multiply_packet<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const PacketProduct<T>& PacketProduct<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+RMSP_VALUE_ROW(PacketProduct, cuda, .multiply_packet = cuda::multiply_packet<T>)
 
 }  // namespace rmsp::kernels

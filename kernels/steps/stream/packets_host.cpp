@@ -87,24 +87,8 @@ void multiply_packet(const PacketLayout& layout, const std::byte* packet, T alph
 }  // namespace
 }  // namespace host
 
-template <class T>
-const PacketDecoding<T>& PacketDecoding<T>::host()
-{
-    static constexpr PacketDecoding row{.decode_packet = host::decode_packet<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const PacketDecoding<T>& PacketDecoding<T>::host();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(PacketDecoding, host, .decode_packet = host::decode_packet<T>)
 
-template <class T>
-const PacketProduct<T>& PacketProduct<T>::host()
-{
-    static constexpr PacketProduct row{.multiply_packet = host::multiply_packet<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const PacketProduct<T>& PacketProduct<T>::host();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(PacketProduct, host, .multiply_packet = host::multiply_packet<T>)
 
 }  // namespace rmsp::kernels

@@ -292,32 +292,12 @@ void read_all(const double* data, std::int64_t n, double* sink, const Context& c
 }  // namespace
 }  // namespace cuda
 
-const Support& Support::cuda()
-{
-    static constexpr Support row{.narrow_indices = cuda::narrow_indices,
-                                 .copy_parts = cuda::copy_parts,
-                                 .interior_rows = cuda::interior_rows,
-                                 .read_all = cuda::read_all};
-    return row;
-}
+RMSP_ROW(Support, cuda, .narrow_indices = cuda::narrow_indices, .copy_parts = cuda::copy_parts,
+         .interior_rows = cuda::interior_rows, .read_all = cuda::read_all)
 
-template <class Out>
-const IndexSupport<Out>& IndexSupport<Out>::cuda()
-{
-    static constexpr IndexSupport row{.localize_row_ptr = cuda::localize_row_ptr<Out>};
-    return row;
-}
-template const IndexSupport<std::int32_t>& IndexSupport<std::int32_t>::cuda();
-template const IndexSupport<std::int64_t>& IndexSupport<std::int64_t>::cuda();
+RMSP_INDEX_ROW(IndexSupport, cuda, .localize_row_ptr = cuda::localize_row_ptr<T>)
 
-template <class T>
-const ValueSupport<T>& ValueSupport<T>::cuda()
-{
-    static constexpr ValueSupport row{
-        .fill = cuda::fill<T>, .add_carries = cuda::add_carries<T>, .add_partials = cuda::add_partials<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const ValueSupport<T>& ValueSupport<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+RMSP_VALUE_ROW(ValueSupport, cuda, .fill = cuda::fill<T>, .add_carries = cuda::add_carries<T>,
+               .add_partials = cuda::add_partials<T>)
 
 }  // namespace rmsp::kernels

@@ -123,32 +123,12 @@ void read_all(const double* data, std::int64_t n, double* sink, const Context& c
 }  // namespace
 }  // namespace host
 
-const Support& Support::host()
-{
-    static constexpr Support row{.narrow_indices = host::narrow_indices,
-                                 .copy_parts = host::copy_parts,
-                                 .interior_rows = host::interior_rows,
-                                 .read_all = host::read_all};
-    return row;
-}
+RMSP_ROW(Support, host, .narrow_indices = host::narrow_indices, .copy_parts = host::copy_parts,
+         .interior_rows = host::interior_rows, .read_all = host::read_all)
 
-template <class Out>
-const IndexSupport<Out>& IndexSupport<Out>::host()
-{
-    static constexpr IndexSupport row{.localize_row_ptr = host::localize_row_ptr<Out>};
-    return row;
-}
-template const IndexSupport<std::int32_t>& IndexSupport<std::int32_t>::host();
-template const IndexSupport<std::int64_t>& IndexSupport<std::int64_t>::host();
+RMSP_INDEX_ROW(IndexSupport, host, .localize_row_ptr = host::localize_row_ptr<T>)
 
-template <class T>
-const ValueSupport<T>& ValueSupport<T>::host()
-{
-    static constexpr ValueSupport row{
-        .fill = host::fill<T>, .add_carries = host::add_carries<T>, .add_partials = host::add_partials<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const ValueSupport<T>& ValueSupport<T>::host();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+RMSP_VALUE_ROW(ValueSupport, host, .fill = host::fill<T>, .add_carries = host::add_carries<T>,
+               .add_partials = host::add_partials<T>)
 
 }  // namespace rmsp::kernels

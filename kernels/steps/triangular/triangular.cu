@@ -199,20 +199,8 @@ void load_triangular(const Context& /*context*/)
 }  // namespace
 }  // namespace cuda
 
-const TriangularLoading& TriangularLoading::cuda()
-{
-    static constexpr TriangularLoading row{.load_triangular = cuda::load_triangular};
-    return row;
-}
+RMSP_ROW(TriangularLoading, cuda, .load_triangular = cuda::load_triangular)
 
-template <class T>
-const TriangularSolves<T>& TriangularSolves<T>::cuda()
-{
-    static constexpr TriangularSolves row{.solve_levels = cuda::solve_levels<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const TriangularSolves<T>& TriangularSolves<T>::cuda();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(TriangularSolves, cuda, .solve_levels = cuda::solve_levels<T>)
 
 }  // namespace rmsp::kernels

@@ -71,20 +71,8 @@ void load_triangular(const Context& /*context*/) {}
 }  // namespace
 }  // namespace host
 
-const TriangularLoading& TriangularLoading::host()
-{
-    static constexpr TriangularLoading row{.load_triangular = host::load_triangular};
-    return row;
-}
+RMSP_ROW(TriangularLoading, host, .load_triangular = host::load_triangular)
 
-template <class T>
-const TriangularSolves<T>& TriangularSolves<T>::host()
-{
-    static constexpr TriangularSolves row{.solve_levels = host::solve_levels<T>};
-    return row;
-}
-#define RMSP_INSTANTIATE(T) template const TriangularSolves<T>& TriangularSolves<T>::host();
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
+RMSP_VALUE_ROW(TriangularSolves, host, .solve_levels = host::solve_levels<T>)
 
 }  // namespace rmsp::kernels

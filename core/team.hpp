@@ -1,0 +1,30 @@
+#pragma once
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+/// OpenMP's teams, which have one thread where it is not compiled in.
+namespace rmsp::core {
+
+/// The number of the calling thread in the team of a parallel region.
+inline int thread_of_team()
+{
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
+/// How many threads a parallel region has that asks for no number.
+inline int threads_of_team()
+{
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
+}  // namespace rmsp::core
