@@ -7,9 +7,6 @@
 #include "apps/mspmv/options.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/precision.hpp"
-#include "apps/mspmv/print.hpp"
-#include "apps/mspmv/progress.hpp"
-#include "apps/mspmv/signals.hpp"
 
 namespace rmsp::mspmv {
 namespace {
@@ -23,15 +20,7 @@ template <class T>
 int convert(const ConvertArguments& options)
 {
     require_writable(options.output);
-    const ProgressBar bar;
-    const CsrMatrix<T> matrix = load_matrix<T>(options.matrix, bar.callback());
-
-    const PendingOutput pending(options.output);
-    WriteOptions write_options;
-    write_options.progress = bar.callback();
-    write_matrix<T>(options.output, matrix.view(), write_options);
-    clear_progress_line();
-    print(written_text(options.output, matrix));
+    write_loaded<T>(options.matrix, options.output, "");
     return 0;
 }
 

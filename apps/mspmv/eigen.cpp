@@ -24,6 +24,7 @@
 #include "apps/mspmv/progress.hpp"
 #include "apps/mspmv/signals.hpp"
 #include "apps/mspmv/solve_advice.hpp"
+#include "apps/mspmv/solving.hpp"
 #include "apps/mspmv/vectors.hpp"
 
 namespace rmsp::mspmv {
@@ -67,10 +68,7 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
     enter_stage("preparing");
     DistributedMatrix<T> distributed = runtime.distribute(matrix.view(), options);
     EigenOptions eigen_keys = eigen_options(config);
-    eigen_keys.callback = [&bar](const SolverProgress& progress) {
-        bar.solving(progress);
-        return !Cancellation::requested();
-    };
+    eigen_keys.callback = watched_by(bar);
     auto begin = std::chrono::steady_clock::now();
     const auto preconditioner =
         make_preconditioner<T>(distributed, config.eigen.preconditioner, solver_options(config).preconditioner_options);
@@ -91,10 +89,7 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
     enter_stage("reporting");
     report.solved = true;
     report.result = result;
-    Report of_matrix = distributed.report();
-    report.plan = std::move(of_matrix.plan);
-    report.setup.insert(report.setup.begin(), of_matrix.setup.begin(), of_matrix.setup.end());
-    report.notes = std::move(of_matrix.notes);
+    take_report_of_matrix(report, distributed.report());
     if (!is_symmetric(matrix)) {
         report.notes.push_back("the matrix is not symmetric, as " + config.eigen.method +
                                " needs it: what was found is as good as its residuals say, but others may be missing");
@@ -123,12 +118,7 @@ int run_eigen(const Config& config, const ConfigOptions& given)
     EigenReport report;
     if (given.dry_run) {
         enter_stage("planning");
-        report.plan = dry_plan<T>(
-            config, runtime, options,
-            [&](const CsrMatrix<T>& matrix) -> Planner {
-                return [&](const DistributeOptions& o) { return runtime.plan(matrix.view(), o); };
-            },
-            report.notes);
+        report.plan = dry_plan<T>(config, runtime, options, csr_planner<T>(runtime), report.notes);
         load_seconds = seconds_since(begin);
     } else {
         const NumberedMatrix<T> loaded = load_numbered<T>(config.matrix, bar.callback());
@@ -142,28 +132,15 @@ int run_eigen(const Config& config, const ConfigOptions& given)
     report.count = eigen_options(config).count;
     report.preconditioner.name = config.eigen.preconditioner;
     report.tolerance = config.eigen.tolerance;
-    report.setup.insert(report.setup.begin(), PhaseTimes{given.dry_run                ? "plan"
-                                                         : config.matrix.file.empty() ? "generate"
-                                                                                      : "read",
-                                                         {load_seconds},
-                                                         true});
     report.context = run_context();
-    clear_progress_line();
-    write_report(report.to_text(), report.to_json(), config.output.json);
-    if (report.solved && !report.result.converged()) {
-        throw Error(ErrorCode::not_converged,
-                    fmt::format("not converged ({}): {}", to_string(report.result.outcome), report.result.reason));
-    }
+    finish_report(report, config, given.dry_run, load_seconds);
     return 0;
 }
 
 /// What can be said before anything is read.
 void check_eigen(const Config& config)
 {
-    if (config.matrix.format != "csr" && config.matrix.format != "auto") {
-        throw Error(ErrorCode::usage,
-                    fmt::format("matrix.format is \"{}\", but mspmv eigen multiplies csr", config.matrix.format));
-    }
+    require_csr(config, "eigen");
     require_result_name("eigen.output", config.eigen.output, written_vector_endings());
 }
 

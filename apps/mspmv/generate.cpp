@@ -11,9 +11,6 @@
 #include "apps/mspmv/options.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/precision.hpp"
-#include "apps/mspmv/print.hpp"
-#include "apps/mspmv/progress.hpp"
-#include "apps/mspmv/signals.hpp"
 
 namespace rmsp::mspmv {
 namespace {
@@ -36,16 +33,7 @@ int generate_to(const GenerateArguments& options)
         const std::vector<double> coordinates = generated_coordinates(config.generate);
         write_vector<double>(options.coordinates, coordinates);
     }
-    const ProgressBar bar;
-    const CsrMatrix<T> matrix = load_matrix<T>(config, bar.callback());
-
-    const PendingOutput pending(options.output);
-    WriteOptions write_options;
-    write_options.comment = describe(config);
-    write_options.progress = bar.callback();
-    write_matrix<T>(options.output, matrix.view(), write_options);
-    clear_progress_line();
-    print(written_text(options.output, matrix));
+    write_loaded<T>(config, options.output, describe(config));
     return 0;
 }
 

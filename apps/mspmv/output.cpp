@@ -138,14 +138,22 @@ std::string size_text(const CsrMatrix<T>& a)
 }
 
 template <class T>
-std::string written_text(const std::string& path, const CsrMatrix<T>& a)
+void write_loaded(const Config::Matrix& from, const std::string& path, const std::string& comment)
 {
-    return fmt::format("wrote {}: {}\n", path, size_text(a));
+    const ProgressBar bar;
+    const CsrMatrix<T> matrix = load_matrix<T>(from, bar.callback());
+    const PendingOutput pending(path);
+    WriteOptions options;
+    options.comment = comment;
+    options.progress = bar.callback();
+    write_matrix<T>(path, matrix.view(), options);
+    clear_progress_line();
+    print(fmt::format("wrote {}: {}\n", path, size_text(matrix)));
 }
 
 #define RMSP_INSTANTIATE(T)                              \
     template std::string size_text(const CsrMatrix<T>&); \
-    template std::string written_text(const std::string&, const CsrMatrix<T>&);
+    template void write_loaded<T>(const Config::Matrix&, const std::string&, const std::string&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::mspmv

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include <rmsp/config.hpp>
 #include <rmsp/matrix.hpp>
 
 namespace rmsp::mspmv {
@@ -30,8 +31,9 @@ std::string table_cell(std::string_view text);
 template <class T>
 std::string size_text(const CsrMatrix<T>& a);
 
-/// What generate and convert print: "wrote PATH: SIZE".
+/// Reads or generates a matrix in values of T, writes it with a comment, and prints "wrote PATH: SIZE".
+/// \throws as load_matrix() and write_matrix()
 template <class T>
-std::string written_text(const std::string& path, const CsrMatrix<T>& a);
+void write_loaded(const Config::Matrix& from, const std::string& path, const std::string& comment);
 
 }  // namespace rmsp::mspmv

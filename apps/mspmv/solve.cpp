@@ -26,6 +26,7 @@
 #include "apps/mspmv/random_vector.hpp"
 #include "apps/mspmv/signals.hpp"
 #include "apps/mspmv/solve_advice.hpp"
+#include "apps/mspmv/solving.hpp"
 #include "apps/mspmv/vectors.hpp"
 
 namespace rmsp::mspmv {
@@ -140,10 +141,7 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
     enter_stage("preparing");
     System<T> system = make_system(config, distributed, loaded.row_at);
     SolverOptions solver_keys = solver_options(config);
-    solver_keys.callback = [&bar](const SolverProgress& progress) {
-        bar.solving(progress);
-        return !Cancellation::requested();
-    };
+    solver_keys.callback = watched_by(bar);
     auto begin = std::chrono::steady_clock::now();
     const auto preconditioner = make_preconditioner_of<T>(config, matrix, runtime, options, distributed);
     if (preconditioner) {
@@ -162,10 +160,7 @@ void solve(const Config& config, const NumberedMatrix<T>& loaded, Runtime& runti
     }
     enter_stage("reporting");
     report.solved = true;
-    Report of_matrix = distributed.report();
-    report.plan = std::move(of_matrix.plan);
-    report.setup.insert(report.setup.begin(), of_matrix.setup.begin(), of_matrix.setup.end());
-    report.notes = std::move(of_matrix.notes);
+    take_report_of_matrix(report, distributed.report());
     if (!system.solution.empty()) {
         report.solution_error = distance(system.x, system.solution);
     }
@@ -195,12 +190,7 @@ int run_solve(const Config& config, const ConfigOptions& given)
     report.context = run_context();
     if (given.dry_run) {
         enter_stage("planning");
-        report.plan = dry_plan<T>(
-            config, runtime, options,
-            [&](const CsrMatrix<T>& matrix) -> Planner {
-                return [&](const DistributeOptions& o) { return runtime.plan(matrix.view(), o); };
-            },
-            report.notes, &report.choice);
+        report.plan = dry_plan<T>(config, runtime, options, csr_planner<T>(runtime), report.notes, &report.choice);
         if (report.choice.method.empty()) {
             report.choice = choose_method(runtime, report.plan, solver_options(config), options.determinism);
         }
@@ -216,27 +206,14 @@ int run_solve(const Config& config, const ConfigOptions& given)
         config.solver.inner == "none" ? config.solver.preconditioner : config.solver.inner + " in float";
     report.tolerance = config.solver.tolerance;
     report.absolute_tolerance = config.solver.absolute_tolerance;
-    report.setup.insert(report.setup.begin(), PhaseTimes{given.dry_run                ? "plan"
-                                                         : config.matrix.file.empty() ? "generate"
-                                                                                      : "read",
-                                                         {load_seconds},
-                                                         true});
-    clear_progress_line();
-    write_report(report.to_text(), report.to_json(), config.output.json);
-    if (report.solved && !report.result.converged()) {
-        throw Error(ErrorCode::not_converged,
-                    fmt::format("not converged ({}): {}", to_string(report.result.outcome), report.result.reason));
-    }
+    finish_report(report, config, given.dry_run, load_seconds);
     return 0;
 }
 
 /// What can be said before anything is read.
 void check_solve(const Config& config)
 {
-    if (config.matrix.format != "csr" && config.matrix.format != "auto") {
-        throw Error(ErrorCode::usage,
-                    fmt::format("matrix.format is \"{}\", but mspmv solve multiplies csr", config.matrix.format));
-    }
+    require_csr(config, "solve");
     if (config.solver.inner != "none") {
         if (config.solver.method != "ir" && config.solver.method != "fcg") {
             throw Error(ErrorCode::usage,

@@ -16,6 +16,7 @@
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/precision.hpp"
 #include "apps/mspmv/progress.hpp"
+#include "apps/mspmv/second_matrix.hpp"
 #include "apps/mspmv/signals.hpp"
 #include "apps/mspmv/vectors.hpp"
 
@@ -28,22 +29,6 @@ struct SpgemmArguments : ConfigOptions {
     std::string memory_limit;
     std::string output;
 };
-
-/// The second matrix of A B: the file or description of [spgemm] with the values and seed of [matrix].
-Config::Matrix second_matrix(const Config& config)
-{
-    if (config.spgemm.file.empty() == config.spgemm.generate.empty()) {
-        throw Error(ErrorCode::usage, "spgemm.product \"ab\" needs exactly one of spgemm.file and spgemm.generate");
-    }
-    Config::Matrix b = config.matrix;
-    b.file = config.spgemm.file;
-    b.generate = config.spgemm.generate;
-    b.plus_identity = false;
-    b.kron = 1;
-    b.renumber = false;
-    b.permutation.clear();
-    return b;
-}
 
 /// The two factors. B is `other` where that is a matrix of its own.
 template <class T>

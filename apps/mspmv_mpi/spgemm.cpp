@@ -13,6 +13,7 @@
 #include <rmsp/value_types.hpp>
 
 #include "apps/mspmv/random_vector.hpp"
+#include "apps/mspmv/second_matrix.hpp"
 #include "apps/mspmv_mpi/vectors.hpp"
 
 namespace rmsp::mpi {
@@ -36,14 +37,7 @@ Factors<T> load(const Config& config)
     Factors<T> factors{load_matrix<T>(config.matrix), {}};
     const std::string& product = config.spgemm.product;
     if (product == "ab") {
-        Config::Matrix b = config.matrix;
-        b.file = config.spgemm.file;
-        b.generate = config.spgemm.generate;
-        b.plus_identity = false;
-        b.kron = 1;
-        b.renumber = false;
-        b.permutation.clear();
-        factors.b = load_matrix<T>(b);
+        factors.b = load_matrix<T>(mspmv::second_matrix(config));
     } else {
         factors.b = product == "aa" ? factors.a : transposed<T>(factors.a.view());
         if (product == "ata") {
