@@ -14,27 +14,8 @@
 #   RMSP_CORPUS_DEVICE  device set                                              (0; host:1 without a GPU)
 #   RMSP_CORPUS_AGAINST kernels to compare with begin so                        (cusparse; csr-openmp without a GPU)
 #   RMSP_CORPUS_PRODUCTS  most products of A A                                  (2000000000; a tenth without a GPU)
-set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
+source "$(dirname "$0")/corpus_options.sh"
 bench=${BENCH:-$here/../build/bin}
-out=${OUT:-$here/results/tmp}
-seconds=0
-selection=()
-while [ $# -gt 0 ]; do
-    case $1 in
-        --seconds)
-            seconds=${2:?--seconds wants a number}
-            ;;
-        --half | --family | --least | --most)
-            selection+=("$1" "${2:?$1 wants a value}")
-            ;;
-        *)
-            echo "run_corpus.sh: unknown option $1" >&2
-            exit 2
-            ;;
-    esac
-    shift 2
-done
 if command -v nvidia-smi > /dev/null && nvidia-smi -L 2> /dev/null | grep -q '^GPU'; then
     device=${RMSP_CORPUS_DEVICE:-0}
     against=${RMSP_CORPUS_AGAINST:-cusparse}
@@ -44,16 +25,10 @@ else
     against=${RMSP_CORPUS_AGAINST:-csr-openmp}
     products=${RMSP_CORPUS_PRODUCTS:-200000000}
 fi
-mkdir -p "$out"
 if [ -n "${MATRICES:-}" ]; then
     selection+=(--files "$MATRICES")
 fi
-list=$(python3 "$here/corpus.py" arguments "${selection[@]}")
-if [ -z "$list" ]; then
-    echo "run_corpus.sh: the corpus has no such matrices" >&2
-    exit 2
-fi
-mapfile -t matrices <<< "$list"
+choose_matrices
 
 begin=$SECONDS
 failed=0
@@ -84,14 +59,5 @@ for name in ${RMSP_CORPUS_STEPS:-spmv spgemm}; do
             ;;
     esac
 done
-found=()
-for file in "$out"/spmv.jsonl "$out"/spgemm.jsonl; do
-    if [ -s "$file" ]; then
-        found+=("$file")
-    fi
-done
-if [ ${#found[@]} -gt 0 ]; then
-    python3 "$here/corpus.py" report "${found[@]}" --against "$against" --svg "$out/profile.svg" > "$out/report.md"
-    sed -n '1,/^## The choice/p' "$out/report.md"
-fi
+write_report --against "$against" --svg "$out/profile.svg"
 exit $failed

@@ -12,35 +12,9 @@
 #   THREADS            of the host device, and of MKL                            (2)
 #   RMSP_CORPUS_STEPS  spmv, spgemm                                              (spmv spgemm)
 #   MKL_THREADING_LAYER, MKL_ENABLE_INSTRUCTIONS  as MKL reads them: its own threads (INTEL) and all instructions
-set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
+source "$(dirname "$0")/corpus_options.sh"
 bench=${BENCH:-$here/../build-host/bin}
-out=${OUT:-$here/results/tmp}
-seconds=0
-bounds=(--least 1000 --most 3000000)
-selection=()
-while [ $# -gt 0 ]; do
-    case $1 in
-        --seconds)
-            seconds=${2:?--seconds wants a number}
-            ;;
-        --half | --family | --least | --most)
-            selection+=("$1" "${2:?$1 wants a value}")
-            ;;
-        *)
-            echo "run_host_mkl.sh: unknown option $1" >&2
-            exit 2
-            ;;
-    esac
-    shift 2
-done
-mkdir -p "$out"
-list=$(python3 "$here/corpus.py" arguments "${bounds[@]}" "${selection[@]}")
-if [ -z "$list" ]; then
-    echo "run_host_mkl.sh: the corpus has no such matrices" >&2
-    exit 2
-fi
-mapfile -t matrices <<< "$list"
+choose_matrices --least 1000 --most 3000000
 # Threads that wait for more work by spinning take the cores from the other side: not for longer than the pauses.
 export KMP_BLOCKTIME=${KMP_BLOCKTIME:-1}
 export MKL_THREADING_LAYER=${MKL_THREADING_LAYER:-INTEL}
@@ -61,14 +35,5 @@ for name in ${RMSP_CORPUS_STEPS:-spmv spgemm}; do
     "$bench/bench_host_mkl" --product "$name" --precision "$precisions" --threads "${THREADS:-2}" \
         --most-products 100000000 --seconds "$left" --lines "$out/$name.jsonl" "${matrices[@]}" || failed=1
 done
-found=()
-for file in "$out"/spmv.jsonl "$out"/spgemm.jsonl; do
-    if [ -s "$file" ]; then
-        found+=("$file")
-    fi
-done
-if [ ${#found[@]} -gt 0 ]; then
-    python3 "$here/corpus.py" report "${found[@]}" --against mkl > "$out/report.md"
-    sed -n '1,/^## The choice/p' "$out/report.md"
-fi
+write_report --against mkl
 exit $failed

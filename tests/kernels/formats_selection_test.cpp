@@ -7,23 +7,12 @@
 #include <kernels/spmv/formats.hpp>
 #include <rmsp/error.hpp>
 
+#include "usage_message.hpp"
+
 namespace rmsp::kernels::test {
 namespace {
 
 using testing::HasSubstr;
-
-template <class F>
-std::string usage_message(const F& f)
-{
-    try {
-        f();
-    } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::usage);
-        return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return "";
-}
 
 template <class Kernels, class Shard>
 void check_table(const Kernels& kernels, const Shard& shard)

@@ -9,25 +9,14 @@
 #include <kernels/spmv/spmv.hpp>
 #include <rmsp/error.hpp>
 
+#include "usage_message.hpp"
+
 namespace rmsp::kernels::test {
 namespace {
 
 RowStatistics regular(std::int64_t rows, std::int64_t length)
 {
     return {rows, rows * length, 0, length, static_cast<double>(length), 0};
-}
-
-template <class F>
-std::string usage_message(F&& f)
-{
-    try {
-        f();
-    } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::usage);
-        return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return "";
 }
 
 TEST(Registry, NamesAreUniqueForEachKindAndTheSameInBothPrecisions)

@@ -8,6 +8,7 @@
 #include <rmsp/error.hpp>
 
 #include "device_csr.hpp"
+#include "kernel_test.hpp"
 #include "spgemm_matrices.hpp"
 
 namespace rmsp::kernels::test {
@@ -165,28 +166,16 @@ std::vector<std::string> product_names_of_kind()
     return names;
 }
 
-class SpgemmKernels : public DeviceTest<testing::TestWithParam<std::tuple<std::string, bool>>> {
-protected:
-    template <class F>
-    void visit(F&& f)
-    {
-        if (std::get<1>(GetParam())) {
-            f(find<float>());
-        } else {
-            f(find<double>());
-        }
-    }
-
+struct SpgemmFamily {
     template <class T>
-    const SpgemmKernel<T>& find() const
+    static auto kernels()
     {
-        for (const auto& kernel : spgemm_kernels<T>()) {
-            if (kernel.info.name == std::get<0>(GetParam())) {
-                return kernel;
-            }
-        }
-        throw std::logic_error("not in the registry");
+        return spgemm_kernels<T>();
     }
+};
+
+class SpgemmKernels : public KernelTest<SpgemmFamily> {
+protected:
     bool vendor() const { return std::get<0>(GetParam()).starts_with("cusparse"); }
 
     /// The same products with row pointers of each width.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <kernels/spmv/spmv.hpp>
 
+#include "kernel_test.hpp"
 #include "spmv_fixtures.hpp"
 
 namespace rmsp::kernels::test {
@@ -29,30 +30,15 @@ std::vector<std::string> names_of_kind()
     return names;
 }
 
-class SpmvKernels : public DeviceTest<testing::TestWithParam<std::tuple<std::string, bool>>> {
-protected:
-    /// Calls f(kernel) with the kernel in the precision of this test.
-    template <class F>
-    void visit(F&& f)
-    {
-        if (std::get<1>(GetParam())) {
-            f(find<float>());
-        } else {
-            f(find<double>());
-        }
-    }
-
+struct SpmvFamily {
     template <class T>
-    const SpmvKernel<T>& find() const
+    static auto kernels()
     {
-        for (const auto& kernel : spmv_kernels<T>()) {
-            if (kernel.info.device == device_kind() && kernel.info.name == std::get<0>(GetParam())) {
-                return kernel;
-            }
-        }
-        throw std::logic_error("not in the registry");
+        return spmv_kernels<T>();
     }
 };
+
+class SpmvKernels : public KernelTest<SpmvFamily> {};
 
 TEST_P(SpmvKernels, AgreesWithTheReference)
 {

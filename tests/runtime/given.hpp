@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,6 +81,29 @@ std::vector<std::pair<std::string, CsrMatrix<T>>> matrices()
         all.emplace_back(name, std::move(a));
     }
     return all;
+}
+
+/// The entries of each row by column, those at one place by value.
+template <class T>
+std::vector<std::vector<std::pair<std::int64_t, T>>> entries_by_row(const CsrMatrix<T>& a)
+{
+    std::vector<std::vector<std::pair<std::int64_t, T>>> rows(static_cast<std::size_t>(a.rows));
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+        for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
+            rows[row].emplace_back(a.col_idx[k], a.values[static_cast<std::size_t>(k)]);
+        }
+        std::sort(rows[row].begin(), rows[row].end());
+    }
+    return rows;
+}
+
+template <class T>
+void expect_same_entries(const CsrMatrix<T>& got, const CsrMatrix<T>& expected, const std::string& name)
+{
+    validate(got.view());
+    EXPECT_EQ(got.rows, expected.rows) << name;
+    EXPECT_EQ(got.cols, expected.cols) << name;
+    EXPECT_EQ(entries_by_row(got), entries_by_row(expected)) << name;
 }
 
 }  // namespace rmsp::test

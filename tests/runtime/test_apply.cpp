@@ -238,15 +238,7 @@ TEST_P(Apply, RepeatsBitForBitWhereDeterminismIsAsked)
     DistributeOptions options;
     options.determinism = Determinism::run;
     options.alignment = RowAlignment::exact;
-    auto matrix = runtime_->distribute(a.view(), options);
-    const auto x = random_vector<double>(a.cols, 10);
-    std::vector<double> first(static_cast<std::size_t>(a.rows));
-    matrix.apply(1.0, x.data(), 0.0, first.data());
-    for (int i = 0; i < 20; ++i) {
-        std::vector<double> again(first.size());
-        matrix.apply(1.0, x.data(), 0.0, again.data());
-        EXPECT_EQ(first, again);
-    }
+    expect_repeated_bits(runtime_->distribute(a.view(), options));
 }
 
 TEST_P(Apply, TheSameBitsOnAnyNumberOfDevices)

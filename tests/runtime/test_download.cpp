@@ -14,27 +14,10 @@ namespace {
 
 class Downloads : public RuntimeTest {
 protected:
-    /// The entries of each row by column, those at one place as they come.
-    template <class T>
-    static std::vector<std::vector<std::pair<std::int64_t, T>>> rows_of(const CsrMatrix<T>& a)
-    {
-        std::vector<std::vector<std::pair<std::int64_t, T>>> rows(static_cast<std::size_t>(a.rows));
-        for (std::size_t row = 0; row < rows.size(); ++row) {
-            for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
-                rows[row].emplace_back(a.col_idx[k], a.values[static_cast<std::size_t>(k)]);
-            }
-            std::sort(rows[row].begin(), rows[row].end());
-        }
-        return rows;
-    }
     template <class T>
     static void check(const DistributedMatrix<T>& matrix, const CsrMatrix<T>& a, const std::string& name)
     {
-        const CsrMatrix<T> got = distributed::download_matrix(*detail::MatrixAccess::state(matrix));
-        validate(got.view());
-        EXPECT_EQ(got.rows, a.rows) << name;
-        EXPECT_EQ(got.cols, a.cols) << name;
-        EXPECT_EQ(rows_of(got), rows_of(a)) << name;
+        expect_same_entries(distributed::download_matrix(*detail::MatrixAccess::state(matrix)), a, name);
     }
 };
 

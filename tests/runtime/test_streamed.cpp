@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "apply_fixtures.hpp"
 #include "matrices.hpp"
 
 namespace rmsp::test {
@@ -30,17 +31,7 @@ protected:
         SCOPED_TRACE(name);
         auto matrix = runtime_->distribute(a, options);
         EXPECT_EQ(matrix.plan().mode, "streamed");
-        const auto x = random_vector<T>(a.cols, 1);
-        const auto y_in = random_vector<T>(a.rows, 2);
-        for (const T beta : {T{0}, T{1}, T(-0.5)}) {
-            std::vector<T> y = y_in;
-            if (beta == T{0}) {
-                std::fill(y.begin(), y.end(), std::numeric_limits<T>::quiet_NaN());
-            }
-            matrix.apply(T(1.5), x.data(), beta, y.data());
-            const auto v = verify_spmv(a, T(1.5), x.data(), beta, y_in.data(), y.data());
-            EXPECT_TRUE(v.passed) << "beta " << beta << ", row " << v.worst_row << ", error " << v.error;
-        }
+        expect_products<T>(name, std::move(matrix), a);
     }
 };
 
@@ -189,15 +180,7 @@ TEST_P(Streamed, RepeatsBitForBitWhereDeterminismIsAsked)
     const Wide wide(a);
     auto o = options();
     o.determinism = Determinism::run;
-    auto matrix = runtime_->distribute(wide.view(), o);
-    const auto x = random_vector<double>(a.cols, 10);
-    std::vector<double> first(static_cast<std::size_t>(a.rows));
-    matrix.apply(1.0, x.data(), 0.0, first.data());
-    for (int i = 0; i < 20; ++i) {
-        std::vector<double> again(first.size());
-        matrix.apply(1.0, x.data(), 0.0, again.data());
-        EXPECT_EQ(first, again);
-    }
+    expect_repeated_bits(runtime_->distribute(wide.view(), o));
 }
 
 TEST_P(Streamed, TheSameBitsOnAnyNumberOfDevices)

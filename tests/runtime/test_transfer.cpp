@@ -19,28 +19,6 @@ namespace {
 class Transfers : public RuntimeTest {
 protected:
     Runtime host_{RuntimeOptions{.devices = "host:3x1"}};
-
-    /// The entries of each row by column, those at one place by value.
-    template <class T>
-    static std::vector<std::vector<std::pair<std::int64_t, T>>> rows_of(const CsrMatrix<T>& a)
-    {
-        std::vector<std::vector<std::pair<std::int64_t, T>>> rows(static_cast<std::size_t>(a.rows));
-        for (std::size_t row = 0; row < rows.size(); ++row) {
-            for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
-                rows[row].emplace_back(a.col_idx[k], a.values[static_cast<std::size_t>(k)]);
-            }
-            std::sort(rows[row].begin(), rows[row].end());
-        }
-        return rows;
-    }
-    template <class T>
-    static void expect_same(const CsrMatrix<T>& got, const CsrMatrix<T>& expected, const std::string& name)
-    {
-        validate(got.view());
-        EXPECT_EQ(got.rows, expected.rows) << name;
-        EXPECT_EQ(got.cols, expected.cols) << name;
-        EXPECT_EQ(rows_of(got), rows_of(expected)) << name;
-    }
 };
 
 TEST_P(Transfers, MatricesGoThereAndBack)
@@ -55,8 +33,8 @@ TEST_P(Transfers, MatricesGoThereAndBack)
                 const Arrays<double> arrays(a, given);
                 there = transfer(arrays.distribute(host_, options), *runtime_);
             }
-            expect_same(download(there), a, name + ", " + name_of(given));
-            expect_same(download(transfer(there, host_)), a, name + ", back, " + name_of(given));
+            expect_same_entries(download(there), a, name + ", " + name_of(given));
+            expect_same_entries(download(transfer(there, host_)), a, name + ", back, " + name_of(given));
         }
     }
 }
@@ -108,7 +86,7 @@ TEST_P(Transfers, NewValuesAreThoseThatCome)
         value *= 3;
     }
     here.update_values(a.values.data());
-    expect_same(download(transfer(here, *runtime_)), a, "new values");
+    expect_same_entries(download(transfer(here, *runtime_)), a, "new values");
 }
 
 TEST_P(Transfers, WrongUseIsNamed)
