@@ -58,8 +58,8 @@ add_custom_target(rmsp_commit
         "-Dheader=${PROJECT_BINARY_DIR}/generated/rmsp_commit.hpp" -P "${PROJECT_SOURCE_DIR}/cmake/RmspCommit.cmake"
     BYPRODUCTS "${PROJECT_BINARY_DIR}/generated/rmsp_commit.hpp" VERBATIM)
 
-# rmsp_optimise_little(): for directories whose programs leave all work that takes long to librmsp. A release build of
-# them would spend most of its time on the inlined code of other libraries' headers.
+# rmsp_optimise_little(): for directories that leave all work that takes long to others. A release build of them would
+# spend most of its time on the inlined code of other libraries' headers.
 macro(rmsp_optimise_little)
     add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Og>)
 endmacro()
