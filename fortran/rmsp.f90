@@ -129,7 +129,8 @@ contains
         status = c_options_set(options%handle, trim(key)//c_null_char, trim(text)//c_null_char)
     end function
 
-    ! Sets what the environment variables RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT and RMSP_CACHE_DIR give.
+    ! Sets what the environment variables RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR and
+    ! RMSP_IO_MAX_BYTES give.
     function rmsp_options_use_environment(options) result(status)
         type(rmsp_options), intent(inout) :: options
         integer(c_int) :: status

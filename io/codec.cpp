@@ -40,44 +40,39 @@ constexpr std::size_t output_step = std::size_t{1} << 20;
 /// What comes out of a file, which a few bytes can make endless.
 class Output {
 public:
-    explicit Output(const std::string& name) : name_(name) {}
+    explicit Output(core::ReadLimit& limit) : limit_(limit) {}
 
-    char* reserve(std::size_t extra)
-    {
-        core::require_memory(core::uint128{buffer_.size()} + extra, name_ + ": what it decompresses to");
-        try {
-            return buffer_.reserve(extra);
-        } catch (const Error& e) {
-            throw Error(e.code(), fmt::format("{}: {}", name_, e.what()));
-        }
-    }
-    /// \throws Error(io) if what has come does not begin as a file in Matrix Market format does
+    char* reserve(std::size_t extra) { return buffer_.reserve(extra); }
+    /// \throws as ReadLimit::take(), and Error(io) if what has come does not begin as a file in Matrix Market format
+    /// does
     void use(std::size_t n)
     {
+        limit_.take(n, "what it unpacks");
         buffer_.use(n);
         const std::string_view begin = buffer_.view().substr(0, 2);
         if (begin != std::string_view("%%").substr(0, begin.size())) {
             throw Error(ErrorCode::io,
-                        fmt::format("{}: what it decompresses to does not begin with %%MatrixMarket", name_));
+                        fmt::format("{}: what it decompresses to does not begin with %%MatrixMarket", limit_.file()));
         }
     }
     std::size_t free_bytes() const noexcept { return buffer_.free_bytes(); }
     core::GrowingBuffer take() { return std::move(buffer_); }
 
 private:
-    const std::string& name_;
+    core::ReadLimit& limit_;
     core::GrowingBuffer buffer_;
 };
 
-core::GrowingBuffer decompress_gzip(std::string_view data, const std::string& name, const Progress& progress)
+core::GrowingBuffer decompress_gzip(std::string_view data, core::ReadLimit& limit, const Progress& progress)
 {
+    const std::string& name = limit.file();
     z_stream stream{};
     if (inflateInit2(&stream, 15 + 16) != Z_OK) {
         fail_memory(name, "gzip");
     }
     const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
     core::ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
-    Output out(name);
+    Output out(limit);
     std::size_t at = 0;
     int state = Z_OK;
     while (at < data.size()) {
@@ -131,15 +126,16 @@ const char* describe_xz(lzma_ret code) noexcept
     }
 }
 
-core::GrowingBuffer decompress_xz(std::string_view data, const std::string& name, const Progress& progress)
+core::GrowingBuffer decompress_xz(std::string_view data, core::ReadLimit& limit, const Progress& progress)
 {
+    const std::string& name = limit.file();
     lzma_stream stream = LZMA_STREAM_INIT;
     if (lzma_stream_decoder(&stream, UINT64_MAX, LZMA_CONCATENATED) != LZMA_OK) {
         fail_memory(name, "xz");
     }
     const std::unique_ptr<lzma_stream, void (*)(lzma_stream*)> guard(&stream, lzma_end);
     core::ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
-    Output out(name);
+    Output out(limit);
     stream.next_in = reinterpret_cast<const std::uint8_t*>(data.data());
     stream.avail_in = data.size();
     for (;;) {
@@ -165,8 +161,9 @@ core::GrowingBuffer decompress_xz(std::string_view data, const std::string& name
     }
 }
 
-core::GrowingBuffer decompress_zstd(std::string_view data, const std::string& name, const Progress& progress)
+core::GrowingBuffer decompress_zstd(std::string_view data, core::ReadLimit& limit, const Progress& progress)
 {
+    const std::string& name = limit.file();
     const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
     if (!context) {
         fail_memory(name, "zstd");
@@ -174,7 +171,7 @@ core::GrowingBuffer decompress_zstd(std::string_view data, const std::string& na
     // Archives of large matrices are often made with --long, whose window is above the default limit.
     ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
     core::ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
-    Output out(name);
+    Output out(limit);
     ZSTD_inBuffer in{data.data(), data.size(), 0};
     std::size_t expected = 1;
     for (;;) {
@@ -274,19 +271,19 @@ Codec codec_of_name(std::string_view name) noexcept
                                     : Codec::none;
 }
 
-core::GrowingBuffer decompress(Codec codec, std::string_view data, const std::string& name, const Progress& progress)
+core::GrowingBuffer decompress(Codec codec, std::string_view data, core::ReadLimit& limit, const Progress& progress)
 {
     switch (codec) {
         case Codec::gzip:
-            return decompress_gzip(data, name, progress);
+            return decompress_gzip(data, limit, progress);
         case Codec::xz:
-            return decompress_xz(data, name, progress);
+            return decompress_xz(data, limit, progress);
         case Codec::zstd:
-            return decompress_zstd(data, name, progress);
+            return decompress_zstd(data, limit, progress);
         case Codec::none:
             break;
     }
-    throw Error(ErrorCode::internal, name + ": decompress() called for plain data");
+    throw Error(ErrorCode::internal, limit.file() + ": decompress() called for plain data");
 }
 
 std::string compress_member(Codec codec, std::string text)

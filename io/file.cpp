@@ -28,8 +28,9 @@ constexpr std::size_t largest_transfer = std::size_t{1} << 30;
 
 }  // namespace
 
-InputFile::InputFile(const std::string& path, bool (*may_be)(std::string_view)) : path_(path)
+InputFile::InputFile(core::ReadLimit& limit, bool (*may_be)(std::string_view)) : limit_(limit)
 {
+    const std::string& path = limit.file();
     struct Close {
         int& fd;
         bool armed = true;
@@ -67,13 +68,7 @@ InputFile::InputFile(const std::string& path, bool (*may_be)(std::string_view)) 
         constexpr std::size_t block = std::size_t{1} << 20;
         constexpr std::size_t enough_to_tell = 8;
         for (;;) {
-            core::require_memory(core::uint128{piped_.view().size()} + block, path + ": what comes through it");
-            char* to = nullptr;
-            try {
-                to = piped_.reserve(block);
-            } catch (const Error& e) {
-                throw Error(e.code(), fmt::format("{}: {}", path, e.what()));
-            }
+            char* to = piped_.reserve(block);
             const ssize_t got = ::read(fd_, to, piped_.free_bytes());
             if (got < 0 && errno == EINTR) {
                 continue;
@@ -84,6 +79,7 @@ InputFile::InputFile(const std::string& path, bool (*may_be)(std::string_view)) 
             if (got == 0) {
                 break;
             }
+            limit_.take(static_cast<core::uint128>(got), "what comes through it");
             piped_.use(static_cast<std::size_t>(got));
             if (may_be != nullptr && piped_.view().size() >= enough_to_tell && !may_be(piped_.view())) {
                 break;
@@ -108,7 +104,7 @@ void InputFile::read_at(std::uint64_t offset, void* to, std::size_t n) const
 {
     if (offset > size() || n > size() - offset) {
         throw Error(ErrorCode::io, fmt::format("{}: file ends at byte {}, but {} bytes are expected from byte {}",
-                                               path_, size(), n, offset));
+                                               path(), size(), n, offset));
     }
     char* out = static_cast<char*>(to);
     if (!mapped_) {
@@ -121,11 +117,11 @@ void InputFile::read_at(std::uint64_t offset, void* to, std::size_t n) const
             continue;
         }
         if (got < 0) {
-            fail_input(path_, "read", errno);
+            fail_input(path(), "read", errno);
         }
         if (got == 0) {
             throw Error(ErrorCode::io,
-                        fmt::format("{}: file was truncated to {} bytes while it was read", path_, offset));
+                        fmt::format("{}: file was truncated to {} bytes while it was read", path(), offset));
         }
         out += got;
         offset += static_cast<std::uint64_t>(got);

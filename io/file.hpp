@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/memory.hpp"
+#include "core/read_limit.hpp"
 
 namespace rmsp::io {
 
@@ -14,13 +15,15 @@ class InputFile {
 public:
     /// `may_be`, if not null, says of its first bytes whether it may be what is wanted: of a pipe or device of which it
     /// may not, which may have no end, only as much is read as comes at once.
-    /// \throws Error(io) "FILE: cannot open: ...", Error(out_of_memory) where a pipe brings more than the machine holds
-    explicit InputFile(const std::string& path, bool (*may_be)(std::string_view beginning) = nullptr);
+    /// What comes through a pipe is counted by `limit`, whose file is opened. \throws Error(io) "FILE: cannot open:
+    /// ...", and as ReadLimit::take()
+    explicit InputFile(core::ReadLimit& limit, bool (*may_be)(std::string_view beginning) = nullptr);
     ~InputFile();
     InputFile(const InputFile&) = delete;
     InputFile& operator=(const InputFile&) = delete;
 
-    const std::string& path() const noexcept { return path_; }
+    const std::string& path() const noexcept { return limit_.file(); }
+    core::ReadLimit& limit() const noexcept { return limit_; }
     /// The whole content. A mapped file must not be truncated by others meanwhile.
     std::string_view bytes() const noexcept { return bytes_; }
     std::uint64_t size() const noexcept { return bytes_.size(); }
@@ -29,7 +32,7 @@ public:
     void read_at(std::uint64_t offset, void* to, std::size_t n) const;
 
 private:
-    std::string path_;
+    core::ReadLimit& limit_;
     int fd_ = -1;
     bool mapped_ = false;
     std::string_view bytes_;

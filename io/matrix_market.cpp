@@ -103,8 +103,8 @@ private:
 template <class I, class T>
 class BodyParser {
 public:
-    BodyParser(const Source& source, const MatrixMarketHeader& header, T pattern_value)
-        : source_(source), header_(header), pattern_value_(pattern_value)
+    BodyParser(const Source& source, const MatrixMarketHeader& header, T pattern_value, core::ReadLimit& limit)
+        : source_(source), header_(header), pattern_value_(pattern_value), limit_(limit)
     {
     }
 
@@ -114,7 +114,9 @@ public:
     {
         const bool expands = header_.symmetry != Symmetry::general;
         const std::int64_t lines = std::min(std::count(p, end, '\n') + 1, header_.entries);
-        out.resize(static_cast<std::size_t>(lines) * (expands ? 2 : 1));
+        const std::size_t most = static_cast<std::size_t>(lines) * (expands ? 2 : 1);
+        limit_.take(core::uint128{most} * sizeof out[0], "its entries");
+        out.resize(most);
         matrix::Entry<I, T>* to = out.data();
         std::int64_t count = 0;
         ArrayPosition position(header_, header_.layout == Layout::array ? ordinal : 0);
@@ -238,6 +240,7 @@ private:
     const Source& source_;
     const MatrixMarketHeader& header_;
     T pattern_value_;
+    core::ReadLimit& limit_;
 };
 
 /// \throws Error(io) at the end of the text, or at the first line too many
@@ -262,7 +265,7 @@ void check_count(const Source& source, const MatrixMarketHeader& header, const s
 
 template <class I, class T>
 CsrMatrix<T> parse_body(const Source& source, const MatrixMarketHeader& header, const ReadOptions& options,
-                        std::size_t chunk_bytes, int threads)
+                        core::ReadLimit& limit, std::size_t chunk_bytes, int threads)
 {
     const std::vector<const char*> bounds = split_lines(header.body, source.end(), chunk_bytes);
     const std::size_t chunk_count = bounds.size() - 1;
@@ -276,7 +279,7 @@ CsrMatrix<T> parse_body(const Source& source, const MatrixMarketHeader& header, 
             ordinal[c + 1] += ordinal[c];
         }
     }
-    const BodyParser<I, T> parser(source, header, static_cast<T>(options.pattern_value));
+    const BodyParser<I, T> parser(source, header, static_cast<T>(options.pattern_value), limit);
     std::vector<HostVector<matrix::Entry<I, T>>> entries(chunk_count);
     std::vector<std::int64_t> counts(chunk_count);
     core::ProgressMeter meter(options.progress, "read", source.end() - header.body);
@@ -286,19 +289,20 @@ CsrMatrix<T> parse_body(const Source& source, const MatrixMarketHeader& header, 
         meter.advance(bounds[c + 1] - bounds[c]);
     });
     check_count(source, header, bounds, counts);
-    return matrix::build_csr<I, T>(entries, header.rows, header.cols, options.sum_duplicates, threads,
-                                   options.progress);
+    return matrix::build_csr<I, T>(entries, header.rows, header.cols, options.sum_duplicates, threads, options.progress,
+                                   limit);
 }
 
 }  // namespace
 
 template <class T>
-CsrMatrix<T> parse_matrix_market(const Source& source, const ReadOptions& options, std::size_t chunk_bytes)
+CsrMatrix<T> parse_matrix_market(const Source& source, const ReadOptions& options, core::ReadLimit& limit,
+                                 std::size_t chunk_bytes)
 {
     const int threads = core::thread_count(options.threads);
     const MatrixMarketHeader header = parse_matrix_market_header(source);
-    core::require_memory((static_cast<core::uint128>(header.rows) + 1) * 8,
-                         fmt::format("{}: the row pointers of {} rows", source.name, header.rows));
+    limit.require((static_cast<core::uint128>(header.rows) + 1) * 8,
+                  fmt::format("the row pointers of {} rows", header.rows));
     if (chunk_bytes == 0) {
         const auto body = static_cast<std::size_t>(source.end() - header.body);
         chunk_bytes = std::clamp<std::size_t>(body / (static_cast<std::size_t>(threads) * 8), std::size_t{1} << 16,
@@ -306,11 +310,12 @@ CsrMatrix<T> parse_matrix_market(const Source& source, const ReadOptions& option
     }
     constexpr std::int64_t narrow = INT32_MAX;
     return header.rows <= narrow && header.cols <= narrow
-               ? parse_body<std::int32_t, T>(source, header, options, chunk_bytes, threads)
-               : parse_body<std::int64_t, T>(source, header, options, chunk_bytes, threads);
+               ? parse_body<std::int32_t, T>(source, header, options, limit, chunk_bytes, threads)
+               : parse_body<std::int64_t, T>(source, header, options, limit, chunk_bytes, threads);
 }
 
-#define RMSP_INSTANTIATE(T) template CsrMatrix<T> parse_matrix_market(const Source&, const ReadOptions&, std::size_t);
+#define RMSP_INSTANTIATE(T) \
+    template CsrMatrix<T> parse_matrix_market(const Source&, const ReadOptions&, core::ReadLimit&, std::size_t);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::io

@@ -50,7 +50,8 @@ MatrixMarketHeader parse_matrix_market_header(const Source& source);
 /// Parses the text in chunks of about chunk_bytes; 0 chooses by size and threads.
 /// \throws Error(io), Error(out_of_memory)
 template <class T>
-CsrMatrix<T> parse_matrix_market(const Source& source, const ReadOptions& options, std::size_t chunk_bytes);
+CsrMatrix<T> parse_matrix_market(const Source& source, const ReadOptions& options, core::ReadLimit& limit,
+                                 std::size_t chunk_bytes);
 
 /// Writes coordinate real general text with the shortest decimals that read back as the same values.
 template <class T>

@@ -25,6 +25,8 @@ class NpzReader {
 public:
     NpzReader(const InputFile& file, int threads) : archive_(file), threads_(threads) {}
 
+    core::ReadLimit& limit() const noexcept { return archive_.file().limit(); }
+
     NpyArray open(const std::string& name) const
     {
         const ZipMember* member = archive_.find(name + ".npy");
@@ -42,10 +44,12 @@ public:
     template <class I>
     HostVector<I> read(const NpyArray& array) const
     {
+        limit().take(static_cast<core::uint128>(array.size()) * sizeof(I), "its arrays");
         HostVector<I> out(static_cast<std::size_t>(array.size()));
         if constexpr (std::is_same_v<I, std::int32_t>) {
             if (array.element_bytes() > sizeof(I)) {
                 narrow(read<std::int64_t>(array), out, array);
+                limit().give_back(static_cast<std::uint64_t>(array.size()) * sizeof(std::int64_t));
                 return out;
             }
         }
@@ -156,7 +160,7 @@ CsrMatrix<T> read_csr(const NpzReader& reader, const Shape& shape, bool sum_dupl
     // SciPy keeps spare room behind the last entry of a matrix that was pruned.
     a.values.resize(static_cast<std::size_t>(a.row_ptr.back()));
     a.col_idx.visit([&](auto& col) { col.resize(a.values.size()); });
-    matrix::finish_rows(a, sum_duplicates, threads);
+    matrix::finish_rows(a, sum_duplicates, threads, reader.limit());
     return a;
 }
 
@@ -180,6 +184,7 @@ CsrMatrix<T> read_triples(const NpzReader& reader, const Shape& shape, bool by_c
         reader.check_lengths(col_array, data);
         cols = reader.read_indices<I>(col_array, shape.cols);
     }
+    reader.limit().take(static_cast<core::uint128>(nnz) * sizeof(matrix::Entry<I, T>), "its entries");
     std::vector<HostVector<matrix::Entry<I, T>>> chunks(
         static_cast<std::size_t>((nnz + entries_each - 1) / entries_each));
     core::parallel_for(threads, static_cast<std::int64_t>(chunks.size()), [&](std::int64_t b) {
@@ -198,7 +203,8 @@ CsrMatrix<T> read_triples(const NpzReader& reader, const Shape& shape, bool by_c
                                                           values[at]};
         }
     });
-    return matrix::build_csr<I, T>(chunks, shape.rows, shape.cols, options.sum_duplicates, threads, options.progress);
+    return matrix::build_csr<I, T>(chunks, shape.rows, shape.cols, options.sum_duplicates, threads, options.progress,
+                                   reader.limit());
 }
 
 }  // namespace

@@ -13,18 +13,22 @@
 
 namespace rmsp {
 
-HostVector<std::int64_t> read_order(const std::string& path)
+HostVector<std::int64_t> read_order(const std::string& path, const ReadOptions& options)
 {
-    const io::InputFile file(path);
-    if (!io::begins_as_npy(file.bytes())) {
-        throw Error(ErrorCode::io, fmt::format("{}: a numbering is an .npy file of integers; its {} bytes do not begin "
-                                               "as one",
-                                               path, file.size()));
-    }
-    const io::NpyArray array(file);
-    HostVector<std::int64_t> row_at(static_cast<std::size_t>(array.size()));
-    array.read(row_at.data(), core::thread_count(0));
-    return row_at;
+    return core::reading(path, [&] {
+        core::ReadLimit limit(path, options.max_bytes);
+        const io::InputFile file(limit);
+        if (!io::begins_as_npy(file.bytes())) {
+            throw Error(ErrorCode::io, fmt::format("{}: a numbering is an .npy file of integers; its {} bytes do not "
+                                                   "begin as one",
+                                                   path, file.size()));
+        }
+        const io::NpyArray array(file);
+        limit.take(static_cast<core::uint128>(array.size()) * sizeof(std::int64_t), "the numbering");
+        HostVector<std::int64_t> row_at(static_cast<std::size_t>(array.size()));
+        array.read(row_at.data(), core::thread_count(options.threads));
+        return row_at;
+    });
 }
 
 void write_order(const std::string& path, std::span<const std::int64_t> row_at)

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <new>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -43,26 +42,28 @@ CsrMatrix<T> io::read_matrix(const InputFile& file, const ReadOptions& options)
     }
     const Codec codec = detect_codec(bytes);
     if (codec == Codec::none) {
-        return rmsp::parse_matrix_market<T>(bytes, path, options);
+        return parse_matrix_market<T>(Source{bytes, path}, options, file.limit(), 0);
     }
-    const core::GrowingBuffer text = decompress(codec, bytes, path, options.progress);
-    return rmsp::parse_matrix_market<T>(text.view(), path, options);
+    const core::GrowingBuffer text = decompress(codec, bytes, file.limit(), options.progress);
+    return parse_matrix_market<T>(Source{text.view(), path}, options, file.limit(), 0);
 }
 
 template <class T>
 CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options)
 {
-    try {
-        return io::read_matrix<T>(io::InputFile(path, begins_as_matrix), options);
-    } catch (const std::bad_alloc&) {
-        throw Error(ErrorCode::out_of_memory, path + ": out of host memory while it is read");
-    }
+    return core::reading(path, [&] {
+        core::ReadLimit limit(path, options.max_bytes);
+        return io::read_matrix<T>(io::InputFile(limit, begins_as_matrix), options);
+    });
 }
 
 template <class T>
 CsrMatrix<T> parse_matrix_market(std::string_view text, const std::string& name, const ReadOptions& options)
 {
-    return io::parse_matrix_market<T>(io::Source{text, name}, options, 0);
+    return core::reading(name, [&] {
+        core::ReadLimit limit(name, options.max_bytes);
+        return io::parse_matrix_market<T>(io::Source{text, name}, options, limit, 0);
+    });
 }
 
 std::span<const std::string_view> written_endings() noexcept

@@ -23,11 +23,13 @@ namespace {
 
 /// The entries of a matrix of one column, zeros where it stores nothing.
 template <class T>
-HostVector<T> column_of(const CsrMatrix<T>& a, const std::string& path)
+HostVector<T> column_of(const CsrMatrix<T>& a, core::ReadLimit& limit)
 {
     if (a.cols != 1) {
-        throw Error(ErrorCode::io, fmt::format("{}: a vector is one column; this is {} x {}", path, a.rows, a.cols));
+        throw Error(ErrorCode::io,
+                    fmt::format("{}: a vector is one column; this is {} x {}", limit.file(), a.rows, a.cols));
     }
+    limit.take(static_cast<core::uint128>(a.rows) * sizeof(T), "the vector");
     HostVector<T> out(static_cast<std::size_t>(a.rows));
     for (std::size_t row = 0; row < out.size(); ++row) {
         out[row] = T{0};
@@ -85,18 +87,22 @@ void write_dense(const std::string& path, std::span<const T> entries, std::optio
 template <class T>
 HostVector<T> read_vector(const std::string& path, const ReadOptions& options)
 {
-    const io::InputFile file(path);
-    if (!io::begins_as_npy(file.bytes())) {
-        if (path.ends_with(".npy")) {
-            throw Error(ErrorCode::io,
-                        fmt::format("{}: not an .npy file: its {} bytes do not begin as one does", path, file.size()));
+    return core::reading(path, [&]() -> HostVector<T> {
+        core::ReadLimit limit(path, options.max_bytes);
+        const io::InputFile file(limit);
+        if (!io::begins_as_npy(file.bytes())) {
+            if (path.ends_with(".npy")) {
+                throw Error(ErrorCode::io, fmt::format("{}: not an .npy file: its {} bytes do not begin as one does",
+                                                       path, file.size()));
+            }
+            return column_of(io::read_matrix<T>(file, options), limit);
         }
-        return column_of(io::read_matrix<T>(file, options), path);
-    }
-    const io::NpyArray array(file);
-    HostVector<T> out(static_cast<std::size_t>(array.size()));
-    array.read(out.data(), core::thread_count(options.threads));
-    return out;
+        const io::NpyArray array(file);
+        limit.take(static_cast<core::uint128>(array.size()) * sizeof(T), "the vector");
+        HostVector<T> out(static_cast<std::size_t>(array.size()));
+        array.read(out.data(), core::thread_count(options.threads));
+        return out;
+    });
 }
 
 std::span<const std::string_view> written_vector_endings() noexcept

@@ -199,6 +199,7 @@ ZipMemberData::ZipMemberData(const InputFile& file, const ZipMember& member) : f
         throw Error(ErrorCode::out_of_memory, fmt::format("{}: no memory for a deflate stream", describe()));
     }
     const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
+    file.limit().take(member.size, fmt::format("what member '{}' unpacks", member.name));
     constexpr std::uint64_t step = std::uint64_t{1} << 26;  // zlib counts in 32 bits
     const char* from = file.bytes().data() + member.data_offset;
     std::uint64_t left = member.compressed_size;

@@ -14,6 +14,7 @@
 
 #include "core/memory.hpp"
 #include "core/parallel.hpp"
+#include "core/read_limit.hpp"
 
 namespace rmsp::matrix {
 
@@ -137,9 +138,18 @@ void sort_row(C* col, T* value, std::int64_t n, std::vector<std::pair<C, T>>& sc
     }
 }
 
+/// Bytes of the arrays of a matrix.
+template <class T>
+core::uint128 csr_bytes(std::int64_t rows, std::int64_t cols, std::int64_t nnz)
+{
+    const std::size_t index_bytes = index_type_for(cols) == IndexType::i32 ? 4 : 8;
+    return (static_cast<core::uint128>(rows) + 1) * 8 + static_cast<core::uint128>(nnz) * (index_bytes + sizeof(T));
+}
+
 /// Adds up repeated entries of sorted rows, into new arrays.
 template <class C, class T>
-void sum_repeated(CsrMatrix<T>& a, HostVector<C>& col, const std::vector<std::int64_t>& bounds, int threads)
+void sum_repeated(CsrMatrix<T>& a, HostVector<C>& col, const std::vector<std::int64_t>& bounds, int threads,
+                  core::ReadLimit& limit)
 {
     const auto ranges = static_cast<std::int64_t>(bounds.size()) - 1;
     std::vector<std::int64_t> start(bounds.size(), 0);
@@ -161,6 +171,7 @@ void sum_repeated(CsrMatrix<T>& a, HostVector<C>& col, const std::vector<std::in
     for (std::size_t i = 1; i < start.size(); ++i) {
         start[i] += start[i - 1];
     }
+    limit.take(csr_bytes<T>(a.rows, a.cols, start.back()), "the matrix without repeated entries");
     HostVector<C> new_col(static_cast<std::size_t>(start.back()));
     HostVector<T> new_values(new_col.size());
     HostVector<std::int64_t> new_ptr(a.row_ptr.size());
@@ -179,6 +190,7 @@ void sum_repeated(CsrMatrix<T>& a, HostVector<C>& col, const std::vector<std::in
         });
     });
     new_ptr.back() = start.back();
+    limit.give_back(static_cast<std::uint64_t>(csr_bytes<T>(a.rows, a.cols, a.row_ptr.back())));
     col = std::move(new_col);
     a.values = std::move(new_values);
     a.row_ptr = std::move(new_ptr);
@@ -186,7 +198,7 @@ void sum_repeated(CsrMatrix<T>& a, HostVector<C>& col, const std::vector<std::in
 
 /// Sorts the columns of each row and, if asked, adds up repeated entries.
 template <class T>
-void finish_rows(CsrMatrix<T>& a, bool sum_duplicates, int threads)
+void finish_rows(CsrMatrix<T>& a, bool sum_duplicates, int threads, core::ReadLimit& limit)
 {
     const std::vector<std::int64_t> bounds = split_rows(a.row_ptr, threads);
     a.col_idx.visit([&](auto& col) {
@@ -207,7 +219,7 @@ void finish_rows(CsrMatrix<T>& a, bool sum_duplicates, int threads)
             }
         });
         if (sum_duplicates && repeated.load()) {
-            sum_repeated(a, col, bounds, threads);
+            sum_repeated(a, col, bounds, threads, limit);
         }
     });
 }
@@ -217,10 +229,8 @@ template <class T>
 CsrMatrix<T> allocate_csr(std::int64_t rows, std::int64_t cols, std::int64_t nnz)
 {
     const IndexType type = index_type_for(cols);
-    const unsigned index_bytes = type == IndexType::i32 ? 4 : 8;
-    core::require_memory(
-        (static_cast<core::uint128>(rows) + 1) * 8 + static_cast<core::uint128>(nnz) * (index_bytes + sizeof(T)),
-        fmt::format("a {} x {} matrix with {} nonzeros", rows, cols, nnz));
+    core::require_memory(csr_bytes<T>(rows, cols, nnz),
+                         fmt::format("a {} x {} matrix with {} nonzeros", rows, cols, nnz));
     CsrMatrix<T> a;
     a.rows = rows;
     a.cols = cols;
@@ -230,18 +240,24 @@ CsrMatrix<T> allocate_csr(std::int64_t rows, std::int64_t cols, std::int64_t nnz
     return a;
 }
 
-/// CSR of entries in any order; their rows and columns have been checked. Frees the chunks.
+/// CSR of entries in any order; their rows and columns have been checked. Frees the chunks, which `limit` has counted.
 template <class I, class T>
 CsrMatrix<T> build_csr(std::vector<HostVector<Entry<I, T>>>& chunks, std::int64_t rows, std::int64_t cols,
-                       bool sum_duplicates, int threads, const Progress& progress)
+                       bool sum_duplicates, int threads, const Progress& progress, core::ReadLimit& limit)
 {
     std::int64_t nnz = 0;
+    std::uint64_t room = 0;
     for (const auto& chunk : chunks) {
         nnz += static_cast<std::int64_t>(chunk.size());
+        room += chunk.capacity();
     }
+    const auto entry_bytes = static_cast<std::uint64_t>(nnz) * sizeof(Entry<I, T>);
+    limit.take(entry_bytes, "its entries by rows");
     core::ProgressMeter meter(progress, "sort", 2 * nnz);
     RowBlocks<Entry<I, T>> blocks = scatter_by_row(
         chunks, rows, threads, [](const Entry<I, T>& e) { return e.row; }, meter);
+    limit.give_back(room * sizeof(Entry<I, T>));
+    limit.take(csr_bytes<T>(rows, cols, nnz), "the matrix");
     CsrMatrix<T> a = allocate_csr<T>(rows, cols, nnz);
     a.row_ptr.back() = nnz;
     a.col_idx.visit([&](auto& col) {
@@ -269,7 +285,8 @@ CsrMatrix<T> build_csr(std::vector<HostVector<Entry<I, T>>>& chunks, std::int64_
         });
     });
     HostVector<Entry<I, T>>().swap(blocks.items);
-    finish_rows(a, sum_duplicates, threads);
+    limit.give_back(entry_bytes);
+    finish_rows(a, sum_duplicates, threads, limit);
     return a;
 }
 

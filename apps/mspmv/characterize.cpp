@@ -173,6 +173,7 @@ int characterize_with(const Config& config, const CharacterizeArguments& options
         Config::Matrix second;
         second.file = options.b;
         second.precision = config.matrix.precision;
+        second.max_bytes = config.matrix.max_bytes;
         b = load_matrix<T>(second, bar.callback());
         report.b = describe(second);
     }

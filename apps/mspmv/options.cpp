@@ -52,6 +52,13 @@ void add_matrix_options(CLI::App& command, Config::Matrix& matrix, const std::ve
     command.add_flag("--renumber", matrix.renumber, "write rows and columns in the order of Cuthill and McKee");
     add_text(command, "--permutation", matrix.permutation, "FILE",
              "write rows and columns in the order of this .npy, which mspmv characterize saves");
+    command
+        .add_option("--max-bytes", matrix.max_bytes,
+                    "most bytes of host memory that reading one file may hold; 0: as many as the machine has")
+        ->type_name("N")
+        ->check(at_least(0))
+        ->envname("RMSP_IO_MAX_BYTES")
+        ->capture_default_str();
     command.add_option("--precision", matrix.precision, "precision of the values: double or float")
         ->type_name("TYPE")
         ->check(CLI::IsMember({"double", "float"}))

@@ -124,13 +124,15 @@ public:
           row_at_(loaded.row_at),
           alpha_(static_cast<T>(config.run.alpha)),
           beta_(static_cast<T>(config.run.beta)),
-          x_(config.run.x.empty() ? random_vector<T>(matrix_.cols, config.matrix.seed, 1)
-                                  : read_input<T>("run.x", config.run.x, matrix_.cols, "columns", row_at_)),
+          x_(config.run.x.empty()
+                 ? random_vector<T>(matrix_.cols, config.matrix.seed, 1)
+                 : read_input<T>("run.x", config.run.x, read_options(config), matrix_.cols, "columns", row_at_)),
           y_(static_cast<std::size_t>(matrix_.rows))
     {
         if (beta_ != T{0}) {
             y_in_ = config.run.y_in.empty() ? random_vector<T>(matrix_.rows, config.matrix.seed, 2)
-                                            : read_input<T>("run.y_in", config.run.y_in, matrix_.rows, "rows", row_at_);
+                                            : read_input<T>("run.y_in", config.run.y_in, read_options(config),
+                                                            matrix_.rows, "rows", row_at_);
         }
     }
 
@@ -321,7 +323,8 @@ void add_run(CLI::App& app, Action& action)
     CLI::Option* keys = command->add_flag("--help-config", options->help_config, "list every configuration key");
     command->add_flag("--markdown", options->markdown, "list them as a Markdown table")->needs(keys);
     command->footer(
-        "Precedence: command line > RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR > file > default.\n"
+        "Precedence: command line > RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR, RMSP_IO_MAX_BYTES >\n"
+        "file > default.\n"
         "Examples:\n"
         "  mspmv run configs/quickstart.toml\n"
         "  mspmv run configs/quickstart.toml --matrix matrix.mtx.gz --devices 0,1\n"

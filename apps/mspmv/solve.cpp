@@ -69,12 +69,13 @@ System<T> make_system(const Config& config, DistributedMatrix<T>& matrix, std::s
     } else if (rhs == "random") {
         system.b = random_vector<T>(matrix.rows(), config.matrix.seed, 2);
     } else {
-        system.b = read_input<T>("solver.rhs", rhs, matrix.rows(), "rows", row_at);
+        system.b = read_input<T>("solver.rhs", rhs, read_options(config), matrix.rows(), "rows", row_at);
     }
     if (config.solver.guess.empty()) {
         system.x.assign(static_cast<std::size_t>(matrix.cols()), T{0});
     } else {
-        system.x = read_input<T>("solver.guess", config.solver.guess, matrix.cols(), "columns", row_at);
+        system.x =
+            read_input<T>("solver.guess", config.solver.guess, read_options(config), matrix.cols(), "columns", row_at);
     }
     return system;
 }

@@ -22,10 +22,10 @@ NumberedMatrix<T> load_numbered(const Config::Matrix& config, const Progress& pr
 }
 
 template <class T>
-HostVector<T> read_input(const char* key, const std::string& path, std::int64_t size, const char* of_what,
-                         std::span<const std::int64_t> row_at)
+HostVector<T> read_input(const char* key, const std::string& path, const ReadOptions& options, std::int64_t size,
+                         const char* of_what, std::span<const std::int64_t> row_at)
 {
-    HostVector<T> v = read_vector<T>(path);
+    HostVector<T> v = read_vector<T>(path, options);
     if (static_cast<std::int64_t>(v.size()) != size) {
         throw Error(ErrorCode::io,
                     fmt::format("{}: {} has {} entries, but the matrix has {} {}", path, key, v.size(), size, of_what));
@@ -64,10 +64,10 @@ void require_result_name(const char* key, const std::string& path, std::span<con
     require_writable(path);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                       \
-    template NumberedMatrix<T> load_numbered(const Config::Matrix&, const Progress&);             \
-    template HostVector<T> read_input(const char*, const std::string&, std::int64_t, const char*, \
-                                      std::span<const std::int64_t>);                             \
+#define RMSP_INSTANTIATE(T)                                                                                           \
+    template NumberedMatrix<T> load_numbered(const Config::Matrix&, const Progress&);                                 \
+    template HostVector<T> read_input(const char*, const std::string&, const ReadOptions&, std::int64_t, const char*, \
+                                      std::span<const std::int64_t>);                                                 \
     template void write_result(const std::string&, std::span<const T>, std::span<const std::int64_t>);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 

@@ -24,8 +24,8 @@ NumberedMatrix<T> load_numbered(const Config::Matrix& config, const Progress& pr
 /// The vector of a file, in the numbering of the matrix. `key` and `of_what` ("rows") are for messages.
 /// \throws Error(io) if it has not `size` entries, and as read_vector()
 template <class T>
-HostVector<T> read_input(const char* key, const std::string& path, std::int64_t size, const char* of_what,
-                         std::span<const std::int64_t> row_at);
+HostVector<T> read_input(const char* key, const std::string& path, const ReadOptions& options, std::int64_t size,
+                         const char* of_what, std::span<const std::int64_t> row_at);
 
 /// Writes a vector that is in the numbering of the matrix, unless `path` is empty. \throws Error(io)
 template <class T>

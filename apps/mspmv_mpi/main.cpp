@@ -125,13 +125,15 @@ Json run_products(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, c
     const auto beta = static_cast<T>(config.run.beta);
     const mpi::Shares of_x{MPI_COMM_WORLD, a.column_offsets()};
     const mpi::Shares of_y{MPI_COMM_WORLD, a.row_offsets()};
-    const HostVector<T> own = config.run.x.empty()
-                                  ? mspmv::random_vector<T>(of_x.own(), config.matrix.seed, 1, of_x.first())
-                                  : mpi::read_shares<T>(of_x, "run.x", config.run.x, "columns", row_at);
+    const HostVector<T> own =
+        config.run.x.empty()
+            ? mspmv::random_vector<T>(of_x.own(), config.matrix.seed, 1, of_x.first())
+            : mpi::read_shares<T>(of_x, "run.x", config.run.x, read_options(config), "columns", row_at);
     HostVector<T> y_in(static_cast<std::size_t>(of_y.own()), T{0});
     if (beta != T{0}) {
-        y_in = config.run.y_in.empty() ? mspmv::random_vector<T>(of_y.own(), config.matrix.seed, 2, of_y.first())
-                                       : mpi::read_shares<T>(of_y, "run.y_in", config.run.y_in, "rows", row_at);
+        y_in = config.run.y_in.empty()
+                   ? mspmv::random_vector<T>(of_y.own(), config.matrix.seed, 2, of_y.first())
+                   : mpi::read_shares<T>(of_y, "run.y_in", config.run.y_in, read_options(config), "rows", row_at);
     }
     auto x = a.make_x();
     auto y = a.make_y();
@@ -191,11 +193,12 @@ Json run_solve(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, std:
     } else if (rhs == "random") {
         b.upload(mspmv::random_vector<T>(of_b.own(), config.matrix.seed, 2, of_b.first()).data());
     } else {
-        b.upload(mpi::read_shares<T>(of_b, "solver.rhs", rhs, "rows", row_at).data());
+        b.upload(mpi::read_shares<T>(of_b, "solver.rhs", rhs, read_options(config), "rows", row_at).data());
     }
     x.fill(T{0});
     if (!config.solver.guess.empty()) {
-        x.upload(mpi::read_shares<T>(of_x, "solver.guess", config.solver.guess, "columns", row_at).data());
+        x.upload(mpi::read_shares<T>(of_x, "solver.guess", config.solver.guess, read_options(config), "columns", row_at)
+                     .data());
     }
     const auto began = Clock::now();
     ClusterSolver<T> solver(a, solver_options(config));

@@ -124,12 +124,12 @@ HostVector<T> everywhere(const Shares& shares, const HostVector<T>& own)
 }
 
 template <class T>
-HostVector<T> read_shares(const Shares& shares, const char* key, const std::string& path, const char* of_what,
-                          std::span<const std::int64_t> row_at)
+HostVector<T> read_shares(const Shares& shares, const char* key, const std::string& path, const ReadOptions& options,
+                          const char* of_what, std::span<const std::int64_t> row_at)
 {
     HostVector<T> whole;
     on_first(shares.communicator, [&] {
-        whole = read_vector<T>(path);
+        whole = read_vector<T>(path, options);
         if (static_cast<std::int64_t>(whole.size()) != shares.size()) {
             throw Error(ErrorCode::io, fmt::format("{}: {} has {} entries, but the matrix has {} {}", path, key,
                                                    whole.size(), shares.size(), of_what));
@@ -162,13 +162,13 @@ void write_shares(const Shares& shares, const std::string& path, const HostVecto
     on_first(shares.communicator, [&] { write_vector<T>(path, whole); });
 }
 
-#define RMSP_INSTANTIATE(T)                                                                         \
-    template HostVector<T> scatter(const Shares&, const HostVector<T>&);                            \
-    template HostVector<T> in_old_order(HostVector<T>, std::span<const std::int64_t>);              \
-    template HostVector<T> collect(const Shares&, const HostVector<T>&);                            \
-    template HostVector<T> everywhere(const Shares&, const HostVector<T>&);                         \
-    template HostVector<T> read_shares(const Shares&, const char*, const std::string&, const char*, \
-                                       std::span<const std::int64_t>);                              \
+#define RMSP_INSTANTIATE(T)                                                                                \
+    template HostVector<T> scatter(const Shares&, const HostVector<T>&);                                   \
+    template HostVector<T> in_old_order(HostVector<T>, std::span<const std::int64_t>);                     \
+    template HostVector<T> collect(const Shares&, const HostVector<T>&);                                   \
+    template HostVector<T> everywhere(const Shares&, const HostVector<T>&);                                \
+    template HostVector<T> read_shares(const Shares&, const char*, const std::string&, const ReadOptions&, \
+                                       const char*, std::span<const std::int64_t>);                        \
     template void write_shares(const Shares&, const std::string&, const HostVector<T>&, std::span<const std::int64_t>);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE

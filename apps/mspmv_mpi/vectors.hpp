@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include <rmsp/host_vector.hpp>
+#include <rmsp/io.hpp>
 
 /// Vectors of which each process has the entries of its rows or columns, and the first one a file.
 namespace rmsp::mpi {
@@ -43,8 +44,8 @@ HostVector<T> in_old_order(HostVector<T> v, std::span<const std::int64_t> row_at
 /// Each process's entries of the vector of a file, which the first one reads. `row_at`, there: as load_matrix() gives
 /// it. Collective. \throws Error(io) on all if it has not as many entries as `of_what` ("rows") there are
 template <class T>
-HostVector<T> read_shares(const Shares& shares, const char* key, const std::string& path, const char* of_what,
-                          std::span<const std::int64_t> row_at);
+HostVector<T> read_shares(const Shares& shares, const char* key, const std::string& path, const ReadOptions& options,
+                          const char* of_what, std::span<const std::int64_t> row_at);
 /// Writes the vector, on the first process. Collective. \throws Error(io) on all
 template <class T>
 void write_shares(const Shares& shares, const std::string& path, const HostVector<T>& own,

@@ -27,6 +27,7 @@ struct Config {
         bool renumber = false;             ///< matrix.renumber
         std::string permutation;           ///< matrix.permutation: a file of read_order(); empty: none
         std::int64_t seed = 1;             ///< matrix.seed
+        std::int64_t max_bytes = 0;        ///< io.max_bytes: ReadOptions::max_bytes of each file, also of vectors
     } matrix;
     struct RuntimeKeys {
         std::string devices = "auto";         ///< runtime.devices
@@ -167,7 +168,8 @@ RMSP_API Config parse_config(const std::string& text, const std::string& name,
 RMSP_API void set_key(Config& config, const std::string& name, const std::string& value);
 /// The value of a key as set_key() takes it. \throws Error(usage) naming the nearest known key
 RMSP_API std::string key_text(const Config& config, const std::string& name);
-/// Sets what RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT and RMSP_CACHE_DIR give; an empty one counts as not set.
+/// Sets what RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR and RMSP_IO_MAX_BYTES give; an empty one counts as
+/// not set.
 /// \throws Error(usage) naming the variable
 RMSP_API void apply_environment(Config& config);
 
@@ -190,7 +192,8 @@ RMSP_API CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& 
 /// The same in words: what reports call the matrix.
 RMSP_API std::string describe(const Config::Matrix& config);
 
-/// What the runtime and a distribution take from a configuration. \throws Error(usage)
+/// What readers, the runtime and a distribution take from a configuration. \throws Error(usage)
+RMSP_API ReadOptions read_options(const Config& config);
 RMSP_API RuntimeOptions runtime_options(const Config& config);
 RMSP_API DistributeOptions distribute_options(const Config& config);
 RMSP_API SpgemmOptions spgemm_options(const Config& config);

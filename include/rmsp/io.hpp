@@ -21,13 +21,18 @@ struct ReadOptions {
     bool sum_duplicates = true;  ///< add entries at the same place together; false: keep them
     double pattern_value = 1.0;  ///< value of each entry of a pattern file
     Progress progress{};         ///< may be empty
+    /// Most bytes of host memory that reading may hold at a time: what comes through a pipe, what a file unpacks, and
+    /// the arrays that are made of it, working copies included; a plain file itself is mapped, and not counted. At
+    /// least 0; 0: as many as the machine has.
+    std::int64_t max_bytes = 0;
 };
 
 /// Reads a matrix by its content and name: Matrix Market (.mtx, plain or .gz, .xz, .zst), or SciPy's .npz (CSR or COO
 /// or CSC, as save_npz writes it). Symmetric and skew-symmetric files are expanded; rows come out with their columns
 /// sorted. Explicit zeros are kept, but of an array file only the values that are not zero. Numbers too small for T
 /// become zero, those too large are an error. A plain file is mapped: it must not be truncated by others meanwhile.
-/// \throws Error(io) "FILE:LINE:COLUMN: ..." for a bad file; complex files are refused by name
+/// \throws Error(io) "FILE:LINE:COLUMN: ..." for a bad file; complex files are refused by name; what would take more
+///         than max_bytes is refused with these bytes. Error(out_of_memory) naming the file
 template <class T>
 RMSP_API CsrMatrix<T> read_matrix(const std::string& path, const ReadOptions& options = {});
 
@@ -53,7 +58,8 @@ RMSP_API void write_matrix(const std::string& path, const CsrView<T>& a, const W
 
 /// Reads a vector by its content: NumPy's .npy, one-dimensional, of real numbers or integers; or a matrix of one column
 /// in any file that read_matrix() takes, dense or sparse. \throws Error(io) "FILE:LINE:COLUMN: ..." or "FILE: ..." for
-/// a bad file, and for one with several columns
+/// a bad file, for one with several columns, and for one that would take more than max_bytes; Error(out_of_memory)
+/// naming the file
 template <class T>
 RMSP_API HostVector<T> read_vector(const std::string& path, const ReadOptions& options = {});
 

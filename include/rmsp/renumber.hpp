@@ -5,6 +5,7 @@
 #include <string>
 
 #include <rmsp/export.hpp>
+#include <rmsp/io.hpp>
 #include <rmsp/matrix.hpp>
 
 /// Another numbering of a square matrix, its rows and columns alike. A mesh whose numbering is bad has its neighbours
@@ -42,8 +43,9 @@ template <class T>
 RMSP_API void restore(std::span<const std::int64_t> row_at, const T* from, T* to);
 
 /// A numbering in a file of NumPy, .npy, one-dimensional and of integers: numpy.load() reads what is written.
-/// \throws Error(io) naming the file, also for another one; renumbered() says whether it names each row once
-RMSP_API HostVector<std::int64_t> read_order(const std::string& path);
+/// \throws Error(io) naming the file, also for another one; renumbered() says whether it names each row once;
+///         Error(out_of_memory) naming the file
+RMSP_API HostVector<std::int64_t> read_order(const std::string& path, const ReadOptions& options = {});
 /// The file appears under its name only when it is whole.
 RMSP_API void write_order(const std::string& path, std::span<const std::int64_t> row_at);
 

@@ -111,7 +111,8 @@ RMSP_C_API void rmsp_options_destroy(rmsp_options* options);
 RMSP_C_API rmsp_status rmsp_options_set(rmsp_options* options, const char* key, const char* value);
 /* The value of a key, as rmsp_options_set() takes it; to be given to rmsp_free(). */
 RMSP_C_API rmsp_status rmsp_options_get(const rmsp_options* options, const char* key, char** value);
-/* Sets what the environment variables RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT and RMSP_CACHE_DIR give. */
+/* Sets what the environment variables RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR and RMSP_IO_MAX_BYTES
+   give. */
 RMSP_C_API rmsp_status rmsp_options_use_environment(rmsp_options* options);
 
 /* Told of a solve, now and then, on the thread that solves: the newest iteration, its residual |b - A x|, the residual

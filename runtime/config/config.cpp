@@ -318,11 +318,12 @@ void assign_text(const Key& key, std::string_view text, const std::string& origi
 
 void apply_environment(const std::vector<Key>& keys)
 {
-    static constexpr std::array<std::pair<const char*, const char*>, 4> variables{{
+    static constexpr std::array<std::pair<const char*, const char*>, 5> variables{{
         {"RMSP_DEVICES", "runtime.devices"},
         {"RMSP_BIND", "runtime.bind"},
         {"RMSP_TRANSPORT", "runtime.transports"},
         {"RMSP_CACHE_DIR", "runtime.cache"},
+        {"RMSP_IO_MAX_BYTES", "io.max_bytes"},
     }};
     for (const auto& [variable, name] : variables) {
         const char* text = std::getenv(variable);

@@ -83,6 +83,14 @@ std::vector<Key> key_table(Config& c)
          "multiply P A P^T instead: rows and columns in the order of this .npy of integers, the old row at each place"},
         {"matrix.seed", &c.matrix.seed, "seed of the generated matrix and of the random x and y", {}, 0},
 
+        {"io.max_bytes",
+         &c.matrix.max_bytes,
+         "most bytes of host memory that reading one file may hold at a time: what a pipe brings, what is unpacked, "
+         "and "
+         "the arrays that are made of it; 0: as many as the machine has; RMSP_IO_MAX_BYTES",
+         {},
+         0},
+
         {"runtime.devices", &c.runtime.devices,
          "\"auto\" (every GPU, else host devices), CUDA ordinals \"0,1,3\", \"shared:0,0,1\" (GPUs that stand for "
          "several devices, "

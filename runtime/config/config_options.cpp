@@ -72,6 +72,13 @@ DistributeOptions distribute_options(const Config& config)
     return options;
 }
 
+ReadOptions read_options(const Config& config)
+{
+    ReadOptions options;
+    options.max_bytes = config.matrix.max_bytes;
+    return options;
+}
+
 SpgemmOptions spgemm_options(const Config& config)
 {
     SpgemmOptions options;
@@ -124,7 +131,7 @@ SolverOptions solver_options(const Config& config)
     multigrid.unknowns = count(config.solver.amg_unknowns);
     multigrid.aggressive_levels = count(config.solver.amg_aggressive_levels);
     if (!config.solver.amg_coordinates.empty()) {
-        const HostVector<double> coordinates = read_vector<double>(config.solver.amg_coordinates);
+        const HostVector<double> coordinates = read_vector<double>(config.solver.amg_coordinates, read_options(config));
         multigrid.near_nullspace = rigid_body_modes(multigrid.unknowns, {coordinates.data(), coordinates.size()});
         multigrid.near_null_vectors = multigrid.unknowns == 3 ? 6 : 3;
     }

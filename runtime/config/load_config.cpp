@@ -42,10 +42,15 @@ Config load_config(const std::string& given, const std::vector<std::string>& ove
     if (file == nullptr) {
         fail_read();
     }
+    // Far more than any has; what may have no end, /dev/zero for one, is not read to it.
+    constexpr std::size_t most_bytes = std::size_t{16} << 20;
     std::string text;
     std::array<char, 4096> block;
     while (const std::size_t n = std::fread(block.data(), 1, block.size(), file.get())) {
         text.append(block.data(), n);
+        if (text.size() > most_bytes) {
+            throw Error(ErrorCode::io, fmt::format("{}: a configuration of more than {} bytes", path, most_bytes));
+        }
     }
     if (std::ferror(file.get()) != 0) {
         fail_read();

@@ -19,9 +19,11 @@ CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress,
                            : config.values == "poisson" ? ValueKind::poisson
                                                         : ValueKind::random;
     const auto seed = static_cast<std::uint64_t>(config.seed);
+    ReadOptions read_options;
+    read_options.max_bytes = config.max_bytes;
     CsrMatrix<T> matrix;
     if (!config.file.empty()) {
-        ReadOptions options;
+        ReadOptions options = read_options;
         options.progress = progress;
         matrix = read_matrix<T>(config.file, options);
     } else {
@@ -48,7 +50,7 @@ CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress,
     }
     HostVector<std::int64_t> order;
     if (!config.permutation.empty()) {
-        order = read_order(config.permutation);
+        order = read_order(config.permutation, read_options);
         try {
             matrix = renumbered(matrix.view(), order);
         } catch (const Error& e) {

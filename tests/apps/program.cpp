@@ -36,7 +36,8 @@ Outcome mspmv_in(const std::string& folder, const std::vector<std::string>& word
 {
     const Scratch scratch;
     std::string command =
-        "cd " + quoted(folder) + " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT RMSP_CACHE_DIR=off";
+        "cd " + quoted(folder) +
+        " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT -u RMSP_IO_MAX_BYTES RMSP_CACHE_DIR=off";
     for (const std::string& setting : environment) {
         command += ' ' + quoted(setting);
     }

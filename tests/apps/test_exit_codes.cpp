@@ -102,6 +102,30 @@ TEST(ExitCode, HostileFilesAreInputErrors)
     EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
 }
 
+TEST(ExitCode, FilesThatWouldTakeMoreThanAllowedAreInputErrors)
+{
+    const Scratch scratch;
+    const std::string matrix = scratch / "a.npz";
+    const std::string copy = scratch / "b.npz";
+    ASSERT_EQ(mspmv({"generate", "banded", "1000", "3", "-o", matrix}).exit_code, 0);
+    const std::string said = matrix + ": its arrays would take ";
+    expect_failure(3, said, {"convert", matrix, copy, "--max-bytes", "10000"});
+    expect_failure(3, said, {"run", "--matrix", matrix, "--devices", "host:1", "--set", "io.max_bytes=10000"});
+    const std::vector<std::string> few{"RMSP_IO_MAX_BYTES=10000"};
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"convert", matrix, copy},
+          std::vector<std::string>{"run", "--matrix", matrix, "--devices", "host:1"}}) {
+        const Outcome outcome = mspmv(words, few);
+        EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
+        EXPECT_THAT(outcome.err, HasSubstr(said));
+        EXPECT_THAT(outcome.err, HasSubstr("io.max_bytes is 10000"));
+    }
+    EXPECT_FALSE(std::filesystem::exists(copy));
+    // The command line stands over the environment.
+    EXPECT_EQ(mspmv({"convert", matrix, copy, "--max-bytes", "1000000"}, few).exit_code, 0);
+    expect_failure(3, "a configuration of more than 16777216 bytes", {"run", "/dev/zero"});
+}
+
 TEST(ExitCode, AFileThatMayNotGrowIsAnOutputError)
 {
     // Of what the child writes, not of the test's own report.

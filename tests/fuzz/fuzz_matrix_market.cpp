@@ -21,7 +21,8 @@ void parse(std::string_view text, int threads, std::size_t chunk_bytes)
         }
         rmsp::ReadOptions options;
         options.threads = threads;
-        const auto a = rmsp::io::parse_matrix_market<T>(source, options, chunk_bytes);
+        rmsp::core::ReadLimit limit(source.name, options.max_bytes);
+        const auto a = rmsp::io::parse_matrix_market<T>(source, options, limit, chunk_bytes);
         if (a.row_ptr.back() != a.nnz()) {
             std::abort();
         }

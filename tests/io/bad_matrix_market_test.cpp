@@ -22,8 +22,9 @@ TEST_P(BadMatrixMarket, NamesLineAndColumn)
 {
     // Also in chunks of a line each, where lines before a chunk have to be counted.
     for (const std::size_t chunk : {std::size_t{0}, std::size_t{1}}) {
+        core::ReadLimit limit("f", 0);
         const std::string message = message_of(ErrorCode::io, [&] {
-            io::parse_matrix_market<double>({GetParam().text, "f"}, {}, chunk);
+            io::parse_matrix_market<double>({GetParam().text, "f"}, {}, limit, chunk);
         });
         EXPECT_TRUE(message.starts_with(GetParam().message)) << message;
     }
@@ -94,9 +95,10 @@ TEST(BadMatrixMarketText, TheFirstErrorIsReportedOnAnyNumberOfThreads)
     ReadOptions options;
     options.threads = 4;
     for (int repeat = 0; repeat < 10; ++repeat) {
+        core::ReadLimit limit("f", 0);
         EXPECT_EQ(message_of(ErrorCode::io,
                              [&] {
-                                 io::parse_matrix_market<double>({text, "f"}, options, 100);
+                                 io::parse_matrix_market<double>({text, "f"}, options, limit, 100);
                              }),
                   "f:4003:5: expected a value, found \"bad\"");
     }

@@ -124,6 +124,23 @@ TYPED_TEST(Npz, RoundTrip)
     }
 }
 
+TEST(PackedNpz, AMemberUnpacksNoMoreThanTheLimit)
+{
+    const ScratchDirectory scratch;
+    const std::string path = scratch.file("a.npz");
+    Members members = csr_members();
+    members["indices.npy"] = npy("<i4", std::vector<std::int32_t>(1'000'000, 0));
+    members["data.npy"] = npy("<f8", std::vector<double>(1'000'000, 0.0));
+    write_deflated(path, members);
+    ASSERT_LT(read_bytes(path).size(), 50'000U);
+    ReadOptions options;
+    options.max_bytes = 3'000'000;
+    const std::string message = message_of(ErrorCode::io, [&] { read_matrix<double>(path, options); });
+    EXPECT_TRUE(message.starts_with(path + ": what member 'indices.npy' unpacks would take 4000128 bytes")) << message;
+    options.max_bytes = 30'000'000;
+    EXPECT_EQ(read_matrix<double>(path, options).nnz(), 2);  // what is at the same place is added
+}
+
 TYPED_TEST(Npz, CsrCscCooAndOtherTypes)
 {
     const ScratchDirectory scratch;

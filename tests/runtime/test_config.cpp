@@ -42,7 +42,8 @@ class ConfigTest : public testing::Test {
 protected:
     void SetUp() override
     {
-        for (const char* name : {"RMSP_DEVICES", "RMSP_BIND", "RMSP_TRANSPORT", "RMSP_CACHE_DIR"}) {
+        for (const char* name :
+             {"RMSP_DEVICES", "RMSP_BIND", "RMSP_TRANSPORT", "RMSP_CACHE_DIR", "RMSP_IO_MAX_BYTES"}) {
             ::unsetenv(name);
         }
     }
@@ -268,12 +269,15 @@ TEST_F(ConfigTest, CommandLineOverEnvironmentOverFile)
     const Variable bind("RMSP_BIND", "none");
     const Variable transport("RMSP_TRANSPORT", "host,peer");
     const Variable cache("RMSP_CACHE_DIR", "off");
+    const Variable bytes("RMSP_IO_MAX_BYTES", "5000000000");
     const std::string text = with_matrix + "[runtime]\ndevices = \"host:2\"\nbind = \"strict\"\n";
     const Config c = parse_config(text, "a.toml", {"runtime.bind=auto"});
     EXPECT_EQ(c.runtime.devices, "host:3");
     EXPECT_EQ(c.runtime.bind, "auto");
     EXPECT_THAT(c.runtime.transports, ElementsAre("host", "peer"));
     EXPECT_EQ(c.runtime.cache, "off");
+    EXPECT_EQ(read_options(c).max_bytes, 5000000000);
+    EXPECT_EQ(read_options(parse_config("[io]\nmax_bytes = 7\n" + text, "a.toml", {"io.max_bytes=9"})).max_bytes, 9);
 }
 
 TEST_F(ConfigTest, BadEnvironmentIsNamed)
