@@ -10,6 +10,7 @@
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
+#include "core/enumerator.hpp"
 #include "core/parallel.hpp"
 #include "core/wide.hpp"
 #include "io/random.hpp"
@@ -106,8 +107,15 @@ inline bool of_grids(ValueKind kind) { return kind == ValueKind::laplace || kind
 
 inline const char* name_of_grids(ValueKind kind) { return kind == ValueKind::laplace ? "laplace" : "poisson"; }
 
+/// \throws Error(usage) for a kind of values that there is not
+inline void require_values(const GenerateOptions& options)
+{
+    core::require_enumerator("GenerateOptions::values", options.values, ValueKind::poisson);
+}
+
 inline void refuse_values_of_grids(const GenerateOptions& options, const char* generator)
 {
+    require_values(options);
     if (of_grids(options.values)) {
         throw Error(ErrorCode::usage, fmt::format("{}: values \"{}\" are for stencil7 and stencil27 only", generator,
                                                   name_of_grids(options.values)));

@@ -6,6 +6,7 @@
 #include <core/value_types.hpp>
 #include <rmsp/io.hpp>
 
+#include "io/build_rows.hpp"
 #include "io/description.hpp"
 #include "io/structures.hpp"
 
@@ -14,6 +15,7 @@ namespace rmsp {
 template <class T>
 CsrMatrix<T> generate(std::string_view description, const GenerateOptions& options)
 {
+    io::require_values(options);
     const auto [generator, words, arguments, exponent] = io::parse_description(description);
     const auto [a, b, c, unused] = arguments;
     static_cast<void>(unused);

@@ -9,6 +9,7 @@
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
+#include "core/enumerator.hpp"
 #include "core/parallel.hpp"
 #include "core/value_types.hpp"
 #include "io/build_rows.hpp"
@@ -29,6 +30,7 @@ using io::of_grids;
 using io::PowerLawRows;
 using io::refuse_values_of_grids;
 using io::require_at_least;
+using io::require_values;
 using io::rows_each;
 using io::Stencil;
 using io::UniformRows;
@@ -37,6 +39,7 @@ template <class T>
 CsrMatrix<T> stencil(const char* name, bool box, std::int64_t nx, std::int64_t ny, std::int64_t nz,
                      const GenerateOptions& options)
 {
+    require_values(options);
     require_at_least(0, name, {{"nx", nx}, {"ny", ny}, {"nz", nz}});
     if (nx == 0 || ny == 0 || nz == 0) {
         return build_rows<T>(Stencil(0, 0, 0, box), 0, 0, options);
@@ -217,6 +220,7 @@ CsrMatrix<T> power_law(std::int64_t rows, std::int64_t per_row, double exponent,
 template <class T>
 void set_values(CsrMatrix<T>& a, ValueKind kind, std::uint64_t seed)
 {
+    core::require_enumerator("kind", kind, ValueKind::poisson);
     if (of_grids(kind) && a.rows != a.cols) {
         throw Error(ErrorCode::usage, fmt::format("values \"{}\" need a square matrix; this one is {} x {}",
                                                   name_of_grids(kind), a.rows, a.cols));

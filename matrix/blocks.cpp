@@ -9,6 +9,7 @@
 #include <rmsp/convert.hpp>
 #include <rmsp/error.hpp>
 
+#include "core/enumerator.hpp"
 #include "matrix/csr_build.hpp"
 
 namespace rmsp {
@@ -75,6 +76,7 @@ void validate(const BsrView<T>& a)
         throw Error(ErrorCode::usage, fmt::format("invalid BSR matrix of {} x {} blocks of {} x {}, {} stored: {}",
                                                   a.rows, a.cols, a.height, a.width, a.blocks, what));
     };
+    core::require_enumerator("BsrView::order", a.order, BlockOrder::by_column);
     if (a.rows < 0 || a.cols < 0 || a.blocks < 0 || a.height < 1 || a.width < 1) {
         fail("sizes must not be negative, and blocks have at least one row and column");
     }

@@ -6,6 +6,7 @@
 #include <rmsp/error.hpp>
 #include <rmsp/partition.hpp>
 
+#include "core/enumerator.hpp"
 #include "partition/split.hpp"
 
 namespace rmsp {
@@ -55,6 +56,7 @@ CooOrder coo_order(std::int64_t nnz, IndexView row_idx, IndexView col_idx)
 PartitionCoo partition_coo(std::int64_t rows, std::int64_t cols, std::int64_t nnz, IndexView row_idx, IndexView col_idx,
                            int parts, const PartitionOptions& options, UnsortedCoo unsorted)
 {
+    core::require_enumerator("unsorted", unsorted, UnsortedCoo::split);
     partition::check_arguments(rows, cols, parts, options);
     if (nnz < 0 || (nnz > 0 && (rows == 0 || cols == 0))) {
         partition::refuse(rows, cols, parts, fmt::format("it cannot have {} nonzeros", nnz));

@@ -8,6 +8,8 @@
 
 #include <rmsp/error.hpp>
 
+#include "core/enumerator.hpp"
+
 namespace rmsp::partition {
 namespace {
 
@@ -125,6 +127,8 @@ void refuse(std::int64_t rows, std::int64_t cols, int parts, const std::string& 
 
 void check_arguments(std::int64_t rows, std::int64_t cols, int parts, const PartitionOptions& options)
 {
+    core::require_enumerator("PartitionOptions::strategy", options.strategy, PartitionStrategy::rows);
+    core::require_enumerator("PartitionOptions::alignment", options.alignment, RowAlignment::row);
     const auto fail = [&](const std::string& what) { refuse(rows, cols, parts, what); };
     if (parts < 1) {
         fail("at least one part is needed");

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "core/caller_array.hpp"
+#include "core/enumerator.hpp"
 #include "runtime/doctor/doctor_cache.hpp"
 #include "runtime/engine/caller_memory.hpp"
 #include "runtime/matrix/caller_matrix.hpp"
@@ -389,6 +390,8 @@ void DistributedMatrix<T>::update_values(const T* values, StreamRef after)
 template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_x(Layout layout, Order order) const
 {
+    core::require_enumerator("layout", layout, Layout::replicated);
+    core::require_enumerator("order", order, Order::kernel);
     const auto& matrix = detail::checked(state_);
     return DistributedVector<T>(distributed::make_vector(matrix, distributed::x_side(*matrix, false), layout, order));
 }
@@ -396,6 +399,7 @@ DistributedVector<T> DistributedMatrix<T>::make_x(Layout layout, Order order) co
 template <class T>
 DistributedVector<T> DistributedMatrix<T>::make_y(Order order) const
 {
+    core::require_enumerator("order", order, Order::kernel);
     const auto& matrix = detail::checked(state_);
     return DistributedVector<T>(
         distributed::make_vector(matrix, distributed::x_side(*matrix, true), Layout::rows, order));

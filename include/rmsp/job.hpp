@@ -48,7 +48,8 @@ struct JobOptions {
 /// or copies is finished.
 class JobScope {
 public:
-    RMSP_API explicit JobScope(JobOptions options) noexcept;
+    /// \throws Error(usage) for a value that is no enumerator
+    RMSP_API explicit JobScope(JobOptions options);
     RMSP_API ~JobScope();
     JobScope(const JobScope&) = delete;
     JobScope& operator=(const JobScope&) = delete;

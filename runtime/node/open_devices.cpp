@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "core/enumerator.hpp"
 #include "core/log.hpp"
 #include "core/process.hpp"
 #include "runtime/engine/cuda/cuda_backend.hpp"
@@ -161,6 +162,7 @@ namespace node {
 
 detail::OpenRuntime open_devices(const RuntimeOptions& options)
 {
+    core::require_enumerator("RuntimeOptions::bind", options.bind, BindPolicy::strict);
     core::require_own_process();
     detail::OpenRuntime state(new RuntimeState);
     state->process = ::getpid();

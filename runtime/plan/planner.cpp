@@ -13,6 +13,7 @@
 #include <kernels/spmv/formats.hpp>
 
 #include "core/device_kind.hpp"
+#include "core/enumerator.hpp"
 #include "runtime/plan/device_count.hpp"
 #include "runtime/plan/merge.hpp"
 #include "runtime/plan/predict.hpp"
@@ -171,10 +172,29 @@ void number_columns(ShardPlan& shard, const Stored<T>& a, const Range& touched, 
     }
 }
 
+void require_enumerators(const DistributeOptions& options)
+{
+    using core::require_enumerator;
+    require_enumerator("DistributeOptions::strategy", options.strategy, PartitionStrategy::rows);
+    require_enumerator("DistributeOptions::alignment", options.alignment, RowAlignment::row);
+    require_enumerator("DistributeOptions::balance", options.balance, Balance::time);
+    require_enumerator("DistributeOptions::row_pointers", options.row_pointers, RowPointers::host);
+    require_enumerator("DistributeOptions::values", options.values, StoredValues::floats);
+    require_enumerator("DistributeOptions::unsorted", options.unsorted, Unsorted::split);
+    require_enumerator("DistributeOptions::exchange", options.exchange, Exchange::entries);
+    require_enumerator("DistributeOptions::x_layout", options.x_layout, Layout::replicated);
+    require_enumerator("DistributeOptions::determinism", options.determinism, Determinism::device_count);
+    require_enumerator("DistributeOptions::mode", options.mode, Mode::streamed);
+    require_enumerator("DistributeOptions::encoding", options.encoding, StreamEncoding::automatic);
+    require_enumerator("DistributeOptions::coordinates", options.coordinates, StreamCoordinates::indices);
+    require_enumerator("DistributeOptions::placement", options.placement, StreamPlacement::keep);
+}
+
 /// \throws Error(usage) for options that are wrong, or do not fit the matrix
 template <class T>
 void check_options(const detail::RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options)
 {
+    require_enumerators(options);
     const bool streamed = options.mode == Mode::streamed;
     if (streamed && options.chunk_bytes != 0 && options.chunk_bytes < least_chunk_bytes) {
         throw Error(

@@ -7,6 +7,7 @@
 
 #include <rmsp/error.hpp>
 
+#include "core/enumerator.hpp"
 #include "core/text.hpp"
 #include "runtime/plan/device_count.hpp"
 #include "runtime/transport/table.hpp"
@@ -147,6 +148,7 @@ MethodChoice choose_method(std::vector<MethodCandidate> candidates)
 MethodChoice choose_method(const Runtime& runtime, const Plan& plan, const SolverOptions& options,
                            Determinism determinism)
 {
+    core::require_enumerator("determinism", determinism, Determinism::device_count);
     if (options.method != solvers::automatic) {
         return {.method = options.method, .reason = {}, .candidates = {}};
     }

@@ -6,6 +6,7 @@
 #include <rmsp/vector_operations.hpp>
 
 #include "core/edit_distance.hpp"
+#include "core/enumerator.hpp"
 #include "runtime/solvers/lanczos.hpp"
 #include "runtime/solvers/lobpcg.hpp"
 #include "runtime/solvers/solver_state.hpp"
@@ -21,6 +22,7 @@ solvers::EigenMatrix<T> checked_matrix(solvers::EigenMatrix<T> matrix, const Eig
     if (options.method != "lobpcg" && options.method != "lanczos") {
         throw Error(ErrorCode::usage, core::unknown_name("eigensolver", options.method, {"lobpcg", "lanczos"}));
     }
+    core::require_enumerator("EigenOptions::which", options.which, Spectrum::largest);
     if (matrix.here.rows() != matrix.here.cols()) {
         throw Error(ErrorCode::usage, fmt::format("eigenpairs are those of a square matrix; this one is {} x {}",
                                                   matrix.here.rows(), matrix.here.cols()));

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "core/enumerator.hpp"
 #include "core/first_error.hpp"
 #include "core/team.hpp"
 #include "core/text.hpp"
@@ -150,6 +151,7 @@ void check_dimensions(const CsrView<T>& a, const CsrView<T>& b)
 
 void check_options(const SpgemmOptions& options)
 {
+    core::require_enumerator("SpgemmOptions::determinism", options.determinism, Determinism::device_count);
     if (!(options.prune_below >= 0)) {
         throw Error(ErrorCode::usage, fmt::format("a threshold of {} to prune below: it is a magnitude, at least 0",
                                                   options.prune_below));
