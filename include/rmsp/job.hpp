@@ -24,8 +24,9 @@ enum class WhenFull : std::uint8_t {
 /// priorities and the time that each thread has used have it.
 struct JobOptions {
     Priority priority = Priority::normal;
-    /// When the result is no longer wanted: a product that still waits then, or is between two of its steps, ends with
-    /// Error(deadline); a solve ends with Outcome::time.
+    /// When the result is no longer wanted: a product that still waits then, or is between two of its steps (pieces of
+    /// a streamed matrix, runs of rows of a product of matrices), ends with Error(deadline); a solve ends with
+    /// Outcome::time.
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
     /// Once a stop is requested, a product that waits, or is between two of its steps, ends with Error(cancelled); a
     /// solve ends with Outcome::cancelled. y is then unspecified.

@@ -17,6 +17,11 @@ struct StopCondition {
     std::stop_token stop;
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 
+    /// Whether it can ever hold.
+    bool possible() const noexcept
+    {
+        return stop.stop_possible() || deadline != std::chrono::steady_clock::time_point::max();
+    }
     bool holds() const noexcept
     {
         return stop.stop_requested() || (deadline != std::chrono::steady_clock::time_point::max() &&
@@ -62,6 +67,8 @@ public:
     /// One of the workers will not arrive: the others no longer wait for it. Not between two calls of arrive_and_wait()
     /// by that worker.
     void leave() noexcept;
+    /// Whether stop_point() may ever throw.
+    bool may_stop() const noexcept { return condition_ != nullptr && condition_->possible(); }
     /// Between two steps of a long job. \throws Error(cancelled), Error(deadline) if its result is no longer wanted
     void stop_point() const
     {

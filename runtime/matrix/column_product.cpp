@@ -244,7 +244,8 @@ typename ColumnProduct<T>::PlacedX ColumnProduct<T>::place_x(engine::Worker& wor
 }
 
 template <class T>
-void ColumnProduct<T>::multiply(engine::Worker& worker, T alpha, const T* x, T beta, T* y, const transport::Range& kept)
+void ColumnProduct<T>::multiply(engine::Worker& worker, const engine::Rendezvous& meeting, T alpha, const T* x, T beta,
+                                T* y, const transport::Range& kept)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     const auto context = worker.context();
@@ -262,7 +263,7 @@ void ColumnProduct<T>::multiply(engine::Worker& worker, T alpha, const T* x, T b
         kernels::add_partials(y, range.first, range.end, beta, nullptr, 0, context);
     }
     if (adds) {
-        own.streamed->add_columns(worker, alpha, x, y + touched.first);
+        own.streamed->add_columns(worker, meeting, alpha, x, y + touched.first);
         return;
     }
     if (own.owned_operator) {
@@ -308,9 +309,9 @@ void ColumnProduct<T>::apply(engine::Worker& worker, engine::Rendezvous& meeting
     // Pieces are on their way from the start on.
     const std::size_t begin = probe == nullptr || own.streamed != nullptr ? started : probe->last(worker);
     if (shared && !alone) {
-        multiply(worker, alpha, placed.zero, T{0}, own.partial.zero, {});
+        multiply(worker, meeting, alpha, placed.zero, T{0}, own.partial.zero, {});
     } else {
-        multiply(worker, alpha, placed.zero, beta, y_zero, slice);
+        multiply(worker, meeting, alpha, placed.zero, beta, y_zero, slice);
     }
     if (placed.gathered) {
         channel_->settle(worker, worker.stream(), meeting);

@@ -63,7 +63,8 @@ private:
     bool in_own_slices(const std::vector<std::int64_t>& slices) const;
     /// Queues the product for the touched entries of a partial y, of which those in [kept.first, kept.end) hold what is
     /// to be scaled by beta.
-    void multiply(engine::Worker& worker, T alpha, const T* x, T beta, T* y, const transport::Range& kept);
+    void multiply(engine::Worker& worker, const engine::Rendezvous& meeting, T alpha, const T* x, T beta, T* y,
+                  const transport::Range& kept);
 
     MatrixState<T>& matrix_;
     const bool of_transpose_;

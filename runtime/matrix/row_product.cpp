@@ -41,12 +41,13 @@ std::vector<transport::Range> host_stretches(const Shard<T>& shard, const RowSha
 
 /// The whole shard's product on the worker's stream; that of each stretch of rows by itself if there are any.
 template <class T>
-void multiply(Shard<T>& shard, RowShard<T>& own, engine::Worker& worker, T alpha, const T* x, bool x_in_order, T beta,
-              T* y, bool y_in_order, const std::vector<transport::Range>& stretches)
+void multiply(Shard<T>& shard, RowShard<T>& own, engine::Worker& worker, const engine::Rendezvous& meeting, T alpha,
+              const T* x, bool x_in_order, T beta, T* y, bool y_in_order,
+              const std::vector<transport::Range>& stretches)
 {
     const auto context = worker.context();
     if (shard.streamed) {
-        shard.streamed->apply(worker, alpha, x, beta, y, own.carry_out.data());
+        shard.streamed->apply(worker, meeting, alpha, x, beta, y, own.carry_out.data());
         return;
     }
     for (std::size_t i = 0; i < stretches.size(); ++i) {
@@ -200,8 +201,8 @@ void RowProduct<T>::apply(engine::Worker& worker, engine::Rendezvous& meeting, T
         }
         // Pieces are on their way from the start on.
         const std::size_t begin = probe == nullptr || shard.streamed ? started : probe->last(worker);
-        multiply(shard, own, worker, alpha, x_place.data, in_order(x.vector), beta, y_place, in_order(y.vector),
-                 stretches);
+        multiply(shard, own, worker, meeting, alpha, x_place.data, in_order(x.vector), beta, y_place,
+                 in_order(y.vector), stretches);
         if (x_place.gathered) {
             channel_->settle(worker, stream, meeting);
         }

@@ -141,9 +141,25 @@ void StreamedPart<T>::queue(engine::Worker& worker, std::size_t piece_index, T a
 }
 
 template <class T>
-void StreamedPart<T>::add_columns(engine::Worker& worker, T alpha, const T* x, T* y)
+void StreamedPart<T>::heed(const engine::Rendezvous& meeting, std::size_t piece)
+{
+    if (!meeting.may_stop()) {
+        return;
+    }
+    // What is queued cannot be taken back, and all of it would be queued long before it is done: a device has a few
+    // pieces to multiply then, and the copies of as many as there are slots.
+    constexpr std::size_t ahead = 3;
+    if (piece >= ahead && slots_.size() > ahead) {
+        slot_of(piece - ahead).free->synchronize();
+    }
+    meeting.stop_point();
+}
+
+template <class T>
+void StreamedPart<T>::add_columns(engine::Worker& worker, const engine::Rendezvous& meeting, T alpha, const T* x, T* y)
 {
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        heed(meeting, i);
         arrive(worker, i);
         // Coordinates hold entry numbers of x, pointers count from the piece's first row.
         const std::int64_t first = source_.coordinates ? 0 : pieces_[i].first_row;
@@ -193,10 +209,12 @@ void StreamedPart<T>::upload(engine::Worker& worker, T* to, const T* from, std::
 }
 
 template <class T>
-void StreamedPart<T>::apply(engine::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry)
+void StreamedPart<T>::apply(engine::Worker& worker, const engine::Rendezvous& meeting, T alpha, const T* x, T beta,
+                            T* y, T* carry)
 {
     std::size_t stretch = 0;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        heed(meeting, i);
         queue(worker, i, alpha, x, beta, y, carry);
         if (i + 1 == stretches_[stretch].end) {
             worker.stream().record(*stretches_[stretch++].done);

@@ -12,6 +12,7 @@
 #include <kernels/steps/stream/stream.hpp>
 
 #include "runtime/engine/device.hpp"
+#include "runtime/engine/rendezvous.hpp"
 #include "runtime/engine/worker.hpp"
 #include "runtime/matrix/phase_probe.hpp"
 #include "runtime/matrix/stream_pieces.hpp"
@@ -56,9 +57,11 @@ public:
     /// copies.
     void upload(engine::Worker& worker, T* to, const T* from, std::size_t bytes);
     /// Queues y = alpha A x + beta y for the owned rows and, if the part has a shared row, *carry = alpha A x for that.
-    void apply(engine::Worker& worker, T alpha, const T* x, T beta, T* y, T* carry);
+    /// The job may end between two pieces: abandon() is then called for. \throws as Rendezvous::stop_point()
+    void apply(engine::Worker& worker, const engine::Rendezvous& meeting, T alpha, const T* x, T beta, T* y, T* carry);
     /// By columns: queues y += alpha M^T x, with x from entry 0 and y from the first touched entry on.
-    void add_columns(engine::Worker& worker, T alpha, const T* x, T* y);
+    /// \throws as apply()
+    void add_columns(engine::Worker& worker, const engine::Rendezvous& meeting, T alpha, const T* x, T* y);
     /// Behind apply(): copies the owned rows of y to host memory of any kind, each stretch as soon as it is complete,
     /// beside the copies of pieces to come. Pageable: returns when they are there. Pinned: the worker's stream goes on
     /// when they are.
@@ -117,6 +120,8 @@ private:
     void send_indices(engine::Worker& worker, const StreamPiece& piece, IndexView indices,
                       const engine::LockedArray& locked, std::int32_t* to) const;
     void make_stretches(engine::Worker& worker);
+    /// Before a piece is queued, where the job may be stopped. \throws as Rendezvous::stop_point()
+    void heed(const engine::Rendezvous& meeting, std::size_t piece);
     /// Queues the copy of a piece to its slot.
     void send(engine::Worker& worker, std::size_t piece);
     /// Queues what makes a piece's arrays ready in its slot.

@@ -63,6 +63,8 @@ struct Round {
     rmsp::CsrMatrix<double> large;
     rmsp::DistributedMatrix<double> everywhere;    ///< `large`, on all devices
     rmsp::DistributedMatrix<double> on_the_first;  ///< `small`, on one
+    std::vector<std::int64_t> columns;             ///< of `large`: wide ones are streamed in pieces
+    rmsp::DistributedMatrix<double> streamed;      ///< `large`, in pieces between which products may end
     bool loses = false;
 
     Round(const rmsp::RuntimeOptions& options, bool loses_one)
@@ -75,6 +77,20 @@ struct Round {
         rmsp::DistributeOptions first;
         first.devices = 1;
         on_the_first = runtime.distribute(small.view(), first);
+        for (std::int64_t i = 0; i < large.nnz(); ++i) {
+            columns.push_back(large.col_idx[i]);
+        }
+        rmsp::DistributeOptions in_pieces;
+        in_pieces.mode = rmsp::Mode::streamed;
+        in_pieces.chunk_bytes = 4096;
+        streamed = runtime.distribute(wide(), in_pieces);
+    }
+
+    rmsp::CsrView<double> wide() const
+    {
+        rmsp::CsrView<double> view = large.view();
+        view.col_idx = columns.data();
+        return view;
     }
 };
 
@@ -211,7 +227,7 @@ private:
     {
         const bool first = below(2) == 0;
         const auto& a = first ? round_.small : round_.large;
-        auto& matrix = first ? round_.on_the_first : round_.everywhere;
+        auto& matrix = first ? round_.on_the_first : below(4) == 0 ? round_.streamed : round_.everywhere;
         fill_x(a.cols);
         y_.assign(static_cast<std::size_t>(a.rows), 1e300);
         if (kind < 40) {
@@ -224,6 +240,7 @@ private:
             }
             auto done = matrix.apply_async(1.0, x_.data(), 0.0, y_.data(), options);
             if (kind < 60) {
+                std::this_thread::sleep_for(std::chrono::microseconds(below(2) * below(300)));
                 source_->request_stop();
             }
             end(done);
@@ -258,9 +275,10 @@ bool recovers(Round& round)
 {
     const std::size_t before = round.runtime.devices().size();
     round.runtime.redistribute(round.everywhere, round.large.view());
+    round.runtime.redistribute(round.streamed, round.wide());
     bool right = round.runtime.devices().size() + 1 == before;
-    for (auto* const pair : {&round.everywhere, &round.on_the_first}) {
-        const auto& a = pair == &round.everywhere ? round.large : round.small;
+    for (auto* const pair : {&round.everywhere, &round.streamed, &round.on_the_first}) {
+        const auto& a = pair == &round.on_the_first ? round.small : round.large;
         const std::vector<double> x(static_cast<std::size_t>(a.cols), 1.0);
         std::vector<double> y(static_cast<std::size_t>(a.rows));
         pair->apply(1.0, x.data(), 0.0, y.data());
