@@ -1,9 +1,13 @@
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -19,6 +23,7 @@ namespace {
 
 using rmsp::test::mspmv;
 using rmsp::test::Outcome;
+using rmsp::test::read_text;
 using rmsp::test::Scratch;
 using testing::HasSubstr;
 
@@ -127,12 +132,20 @@ TEST(Files, TopologyDescriptionsComeBack)
 }
 
 /// Starts a generate that takes far longer than the test, sends the signal once its output is under way, and returns
-/// the exit code.
-int exit_code_after(int signal, const Scratch& scratch)
+/// the exit code. `prepare` is told the process before it begins, and what the names of its unfinished files begin
+/// with.
+int exit_code_after(
+    int signal, const Scratch& scratch, const std::function<void(const std::string& part)>& prepare = [](auto&) {})
 {
     const std::string path = scratch / "big.mtx";
+    std::array<int, 2> prepared{};
+    EXPECT_EQ(::pipe(prepared.data()), 0);
     const pid_t child = ::fork();
     if (child == 0) {
+        char go = 0;
+        if (::read(prepared[0], &go, 1) != 1) {
+            ::_exit(127);
+        }
         const int null = ::open("/dev/null", O_RDWR);
         ::dup2(null, STDOUT_FILENO);
         ::dup2(null, STDERR_FILENO);
@@ -140,10 +153,16 @@ int exit_code_after(int signal, const Scratch& scratch)
                 path.c_str(), nullptr);
         ::_exit(127);
     }
-    for (int i = 0; i < 3000 && std::filesystem::is_empty(scratch.path()); ++i) {
+    const std::string part = path + ".part-" + std::to_string(child);
+    prepare(part);
+    EXPECT_EQ(::write(prepared[1], "g", 1), 1);
+    ::close(prepared[0]);
+    ::close(prepared[1]);
+    const std::string unfinished = part + "-0";
+    for (int i = 0; i < 3000 && !std::filesystem::exists(unfinished); ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    EXPECT_FALSE(std::filesystem::is_empty(scratch.path())) << "no output was begun";
+    EXPECT_TRUE(std::filesystem::exists(unfinished)) << "no output was begun";
     ::kill(child, signal);
     int status = 0;
     ::waitpid(child, &status, 0);
@@ -157,6 +176,28 @@ TEST(Files, TerminationLeavesNoHalfWrittenFile)
         EXPECT_EQ(exit_code_after(signal, scratch), expected);
         EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
     }
+}
+
+TEST(Files, TerminationLeavesTheUnfinishedFilesOfOtherProcesses)
+{
+    // The name of process 123 is how that of 1234 begins, and 23 how it ends.
+    const Scratch scratch;
+    std::vector<std::string> others;
+    const auto make = [&](const std::string& part) {
+        const std::size_t number = part.rfind('-') + 1;
+        for (const std::string& name : {part + "4", part + "4-0", part + "04-63", part.substr(0, part.size() - 1),
+                                        part.substr(0, number) + "1" + part.substr(number) + "-0",
+                                        part.substr(0, part.size() - 1) + "-0", part + "-00", part + "-0.mtx"}) {
+            std::ofstream(name) << "another's";
+            others.push_back(name);
+        }
+    };
+    EXPECT_EQ(exit_code_after(SIGTERM, scratch, make), 143);
+    for (const std::string& name : others) {
+        EXPECT_EQ(read_text(name), "another's") << name;
+        std::filesystem::remove(name);
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
 }
 
 }  // namespace
