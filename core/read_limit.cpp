@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <rmsp/error.hpp>
+
 #include "core/memory.hpp"
 
 namespace rmsp::core {

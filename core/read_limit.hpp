@@ -2,11 +2,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <new>
 #include <string>
 #include <string_view>
-
-#include <rmsp/error.hpp>
 
 #include "core/wide.hpp"
 
@@ -36,25 +33,5 @@ private:
     std::uint64_t most_;
     std::atomic<std::uint64_t> held_{0};
 };
-
-/// Calls read(), which reads the file, and makes every lack of host memory an Error(out_of_memory) that names the file.
-/// Its message is made beforehand: there may be no memory for one.
-template <class Read>
-auto reading(const std::string& file, const Read& read)
-{
-    const Error lack(ErrorCode::out_of_memory, file + ": out of host memory while it is read");
-    try {
-        try {
-            return read();
-        } catch (const Error& e) {
-            if (e.code() != ErrorCode::out_of_memory || std::string_view(e.what()).starts_with(file)) {
-                throw;
-            }
-            throw Error(e.code(), file + ": " + e.what(), e.where());
-        }
-    } catch (const std::bad_alloc&) {
-        throw lack;
-    }
-}
 
 }  // namespace rmsp::core

@@ -8,6 +8,7 @@
 #include <rmsp/renumber.hpp>
 
 #include "core/parallel.hpp"
+#include "core/reading.hpp"
 #include "io/file.hpp"
 #include "io/npy.hpp"
 

@@ -9,6 +9,7 @@
 #include <rmsp/error.hpp>
 #include <rmsp/io.hpp>
 
+#include "core/reading.hpp"
 #include "io/codec.hpp"
 #include "io/file.hpp"
 #include "io/matrix_market.hpp"

@@ -13,6 +13,7 @@
 #include <rmsp/io.hpp>
 
 #include "core/parallel.hpp"
+#include "core/reading.hpp"
 #include "io/codec.hpp"
 #include "io/file.hpp"
 #include "io/npy.hpp"

@@ -9,6 +9,7 @@
 
 #include <rmsp/error.hpp>
 
+#include "core/reading.hpp"
 #include "numa/description.hpp"
 #include "numa/hwloc_topology.hpp"
 
@@ -36,12 +37,14 @@ Topology Topology::detect() { return numa::live_topology(); }
 
 Topology Topology::load(const std::string& path)
 {
-    const std::string text = read_file(path);
-    const std::size_t first = text.find_first_not_of(" \t\r\n");
-    const bool xml = first != std::string::npos && text[first] == '<';
-    Topology topology = xml ? numa::topology_from_xml(text, path) : numa::parse_description(text, path);
-    topology.source = path;
-    return topology;
+    return core::reading(path, [&] {
+        const std::string text = read_file(path);
+        const std::size_t first = text.find_first_not_of(" \t\r\n");
+        const bool xml = first != std::string::npos && text[first] == '<';
+        Topology topology = xml ? numa::topology_from_xml(text, path) : numa::parse_description(text, path);
+        topology.source = path;
+        return topology;
+    });
 }
 
 }  // namespace rmsp

@@ -139,8 +139,11 @@ int main(int argc, char** argv)
     } catch (const rmsp::Error& e) {
         spdlog::debug("raised at {}:{} in {}", e.where().file_name(), e.where().line(), e.where().function_name());
         return return_of_main(fail(e.code(), e.what()));
-    } catch (const std::bad_alloc&) {
-        return return_of_main(fail(rmsp::ErrorCode::out_of_memory, "out of host memory"));
+    } catch (const std::bad_alloc& e) {
+        // Of a reader it names the file.
+        constexpr std::string_view lack = "out of host memory";
+        const std::string_view what = e.what();
+        return return_of_main(fail(rmsp::ErrorCode::out_of_memory, what.starts_with(lack) ? what : lack));
     } catch (const std::system_error& e) {
         const bool lack =
             e.code() == std::errc::resource_unavailable_try_again || e.code() == std::errc::not_enough_memory;

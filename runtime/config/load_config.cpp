@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "core/data_folder.hpp"
+#include "core/reading.hpp"
 
 namespace rmsp {
 namespace {
@@ -30,11 +31,9 @@ std::string found_configuration(const std::string& path)
     return path;
 }
 
-}  // namespace
-
-Config load_config(const std::string& given, const std::vector<std::string>& overrides)
+/// The text of a configuration. \throws Error(io)
+std::string configuration_text(const std::string& path)
 {
-    const std::string path = found_configuration(given);
     const auto fail_read = [&] {
         throw Error(ErrorCode::io, fmt::format("{}: cannot read the configuration: {}", path, std::strerror(errno)));
     };
@@ -55,7 +54,17 @@ Config load_config(const std::string& given, const std::vector<std::string>& ove
     if (std::ferror(file.get()) != 0) {
         fail_read();
     }
-    return parse_config(text, path, overrides);
+    return text;
+}
+
+}  // namespace
+
+Config load_config(const std::string& given, const std::vector<std::string>& overrides)
+{
+    return core::reading(given, [&] {
+        const std::string path = found_configuration(given);
+        return parse_config(configuration_text(path), path, overrides);
+    });
 }
 
 }  // namespace rmsp
