@@ -33,6 +33,8 @@ public:
     std::vector<std::int64_t> first_rows;  ///< of each device, and the rows at the end
     std::vector<std::int64_t> slices;      ///< entries before those of each device, and all at the end
     std::vector<FactorPart<T>> parts;      ///< of each device
+    /// The matrix's when these rows were made: they may have been made for another product, before newer values.
+    std::int64_t round;
 
 private:
     struct Copy {
@@ -74,6 +76,7 @@ template <class T>
 FactorRows<T>::FactorRows(MatrixState<T>& matrix)
     : slices(matrix.shards.size() + 1),
       parts(matrix.shards.size()),
+      round(matrix.round),
       matrix_(matrix),
       copies_(matrix.shards.size()),
       room_(matrix.shards.size())
@@ -214,8 +217,8 @@ public:
     explicit MatrixFactor(const std::shared_ptr<MatrixState<T>>& matrix)
         : ResidentFactor<T>(matrix->plan.rows, matrix->plan.cols), matrix_(matrix)
     {
-        this->taken = round();
         rows_ = FactorRows<T>::of(*matrix);
+        this->taken = rows_->round;
         this->first_rows = rows_->first_rows;
         this->slices = rows_->slices;
         this->parts = rows_->parts;

@@ -153,6 +153,24 @@ TEST_P(SpgemmResident, SquaresAndHardMatrices)
     }
 }
 
+/// Products of a matrix share what is copied of its rows; one that is made later has the values of its own time.
+TEST_P(SpgemmResident, ProductsMadeAfterNewValues)
+{
+    for (const DistributeOptions& options : ways_to_distribute()) {
+        auto a = stencil27<double>(5, 4, 3);
+        auto there = runtime_->distribute<double>(a.view(), options);
+        SparseProduct<double> before(*runtime_, there, there);
+        for (unsigned round = 0; round < 2; ++round) {
+            renew(a, there, round);
+            SparseProduct<double> after(*runtime_, there, there);
+            after.compute();
+            expect_product("after", after, a, a);
+        }
+        before.compute();
+        expect_product("before", before, a, a);
+    }
+}
+
 /// A row on many devices, some of which have nothing else, between rows without entries.
 TEST_P(SpgemmResident, LongRowsOnSeveralDevices)
 {
