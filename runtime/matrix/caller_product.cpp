@@ -115,11 +115,12 @@ std::array<std::shared_ptr<VectorState<T>>, 2> scratch_of(MatrixState<T>& matrix
 template <class T>
 int gpu_of_operands(const MatrixState<T>& matrix, bool of_transpose, const T* x, const T* y)
 {
-    int gpu = -1;
+    const bool on_host = matrix.runtime->shared_memory();
+    int gpu = on_host ? -1 : matrix.runtime->infos.front().index;  // that of arrays, unless they have no entries
     for (const auto& [name, array, size] : {std::tuple{"x", x, x_side(matrix, of_transpose).size()},
                                             std::tuple{"y", y, x_side(matrix, !of_transpose).size()}}) {
         const int of_array = engine::gpu_of(array);
-        if (size > 0 && (of_array < 0 || matrix.runtime->shared_memory())) {
+        if (on_host || (size > 0 && of_array < 0)) {
             throw Error(ErrorCode::usage,
                         fmt::format("{} {}: streams order products of arrays in the memory of GPUs, on GPUs", name,
                                     of_array < 0 ? "is in host memory" : "is for devices of the host"));

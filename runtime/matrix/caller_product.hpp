@@ -9,7 +9,7 @@
 /// Products with x and y in memory of GPUs that is the caller's.
 namespace rmsp::distributed {
 
-/// The GPU that has y, or else x.
+/// The GPU that has y, or else x; the matrix's first one if neither has entries.
 /// \throws Error(usage) unless both are in the memory of GPUs, and the matrix's devices are such
 template <class T>
 int gpu_of_operands(const MatrixState<T>& matrix, bool of_transpose, const T* x, const T* y);

@@ -162,6 +162,9 @@ TEST_P(CallerArrays, ProductsInTheOrderOfAStream)
         const std::string message =
             usage_message([&] { matrix.apply_async(1.0, x_there, 0.0, y_there, StreamRef{}).get(); });
         EXPECT_NE(message.find("x is in host memory: streams order products"), std::string::npos) << message;
+        const CsrMatrix<double> nothing = banded<double>(0, 0);
+        auto empty = runtime_->distribute(nothing.view());
+        EXPECT_NE(usage_message([&] { empty.apply_async(1.0, x_there, 0.0, y_there, StreamRef{}).get(); }), "");
         EXPECT_NE(usage_message([&] { matrix.update_values(a.values.data(), StreamRef{}); }), "");
         Solver<double> solver(matrix, {.method = "cg", .max_iterations = 3});
         EXPECT_NE(
