@@ -128,8 +128,9 @@ void NpyArray::open()
     offset_ += header_bytes;
     parse_header(header);
     const std::uint64_t left = bytes() - offset_;
+    // Any number of elements without bytes would be in the file; an empty text is one.
     if (element_bytes_ == 0
-            ? size_ != 0 && left != 0
+            ? size_ > 1 || left != 0
             : left % element_bytes_ != 0 || left / element_bytes_ != static_cast<std::uint64_t>(size_)) {
         fail(fmt::format("states {} elements of {} bytes, but has {} bytes", size_, element_bytes_, left));
     }

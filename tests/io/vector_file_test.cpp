@@ -88,6 +88,8 @@ TEST(VectorFiles, SayWhatIsWrong)
     EXPECT_NE(message("text.npy").find("text.npy: not an .npy file"), std::string::npos);
     std::ofstream(folder.file("short.npy"), std::ios::binary) << io::npy_header("<f8", 3) + "12345678";
     EXPECT_NE(message("short.npy").find("states 3 elements of 8 bytes, but has 8 bytes"), std::string::npos);
+    std::ofstream(folder.file("nothing.npy"), std::ios::binary) << io::npy_header("|S0", std::int64_t{1} << 62);
+    EXPECT_NE(message("nothing.npy").find("elements of 0 bytes"), std::string::npos);
     std::ofstream(folder.file("wide.mtx")) << "%%MatrixMarket matrix array real general\n1 2\n1\n2\n";
     EXPECT_NE(message("wide.mtx").find("one column; this is 1 x 2"), std::string::npos);
     std::ofstream(folder.file("bad.mtx")) << "%%MatrixMarket matrix array real general\n2 1\n1\nx\n";
