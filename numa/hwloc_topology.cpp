@@ -4,9 +4,11 @@
 #include <cctype>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -19,6 +21,7 @@
 #include <rmsp/error.hpp>
 
 #include "numa/binding.hpp"
+#include "numa/xml_check.hpp"
 
 namespace rmsp::numa {
 namespace {
@@ -94,7 +97,8 @@ NumaNode read_node(hwloc_topology_t topology, hwloc_obj_t object, hwloc_const_bi
     NumaNode node;
     node.os_index = static_cast<int>(object->os_index);
     if (hwloc_bitmap_isset(hwloc_topology_get_allowed_nodeset(topology), object->os_index)) {
-        node.memory_bytes = static_cast<std::int64_t>(object->attr->numanode.local_memory);
+        node.memory_bytes = static_cast<std::int64_t>(
+            std::min<std::uint64_t>(object->attr->numanode.local_memory, std::numeric_limits<std::int64_t>::max()));
     }
     // Some virtual machines and old kernels tell processors, but no cores.
     std::vector<hwloc_obj_t> cores = objects_inside(topology, object->cpuset, HWLOC_OBJ_CORE);
@@ -311,6 +315,7 @@ Topology live_topology()
 
 Topology topology_from_xml(std::string_view text, const std::string& name)
 {
+    require_sound_xml(text, name);
     const TopologyHandle topology = new_topology();
     const std::string buffer(text);  // hwloc wants the terminating null counted
     if (buffer.size() >= INT_MAX ||

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <set>
+#include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,6 +61,36 @@ TEST(XmlTopology, NamesAFileThatIsNoTopology)
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::io);
         EXPECT_THAT(error.what(), HasSubstr("rmsp_broken.xml:1:"));
+    }
+}
+
+TEST(XmlTopology, RefusesWhatHwlocDoesNotWrite)
+{
+    std::ifstream file(test::source_path("tests/topologies/two-node-pci.xml"));
+    const std::string good((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string path = test::build_path("tests/numa/rmsp_unsound.xml");
+    const std::pair<std::string, std::string> changes[] = {
+        {" complete_cpuset=\"0x0000ffff\"", ""},          // hwloc 2.9 would follow a null pointer
+        {" complete_nodeset=\"0x00000003\"", ""},         // the same
+        {"cpuset=\"0x00000001\"", "cpuset=\"0xf...f\""},  // a loop over it would not end
+        {"cpuset=\"0x00000001\"", "cpuset=\"Core\""},
+        {"type=\"Machine\"", "type=\"Package\""},
+        {" SYSTEM \"hwloc2.dtd\"", ""},
+        {" SYSTEM \"hwloc2.dtd\"", " [<!ENTITY a \"b\">]"},
+        {"\"UTF-8\"", "\"UTF-7\""},
+        {"<topology", std::string("<topology\0", 10)},
+    };
+    for (const auto& [from, to] : changes) {
+        std::string text = good;
+        ASSERT_NE(text.find(from), std::string::npos) << from;
+        std::ofstream(path) << text.replace(text.find(from), from.size(), to);
+        try {
+            Topology::load(path);
+            FAIL() << "no exception for " << from << " as " << to;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::io);
+            EXPECT_THAT(error.what(), HasSubstr("which hwloc's XML of a machine does not have")) << from;
+        }
     }
 }
 
