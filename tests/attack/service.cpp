@@ -1,7 +1,8 @@
 // A program of the library's public API that goes on where a request fails: what fails is tried once more. Exit status
 // 0: every result was right, and each step succeeded at the latest at its second try; the code of the Error if a step
-// failed twice; 9 if a result was wrong.
+// failed twice; 9 if a result was wrong. Arguments: the rows of its matrix (64) and the devices (host:2x1).
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <new>
@@ -34,9 +35,8 @@ int step(const char* name, const std::function<void()>& body)
     return code;
 }
 
-int run()
+int run(std::int64_t rows, const char* devices)
 {
-    constexpr std::int64_t rows = 64;
     std::vector<std::int64_t> row_ptr;
     std::vector<std::int32_t> col_idx;
     std::vector<double> values;
@@ -74,7 +74,7 @@ int run()
     };
     then("open the runtime", [&] {
         rmsp::RuntimeOptions options;
-        options.devices = "host:2x1";
+        options.devices = devices;
         options.cache = "off";
         runtime.emplace(options);
     });
@@ -109,10 +109,10 @@ int run()
 
 }  // namespace
 
-int main()
+int main(int argc, char** argv)
 {
     try {
-        return run();
+        return run(argc > 1 ? std::atoi(argv[1]) : 64, argc > 2 ? argv[2] : "host:2x1");
     } catch (const std::exception& e) {
         std::fprintf(stderr, "service: error: %s\n", e.what());
         return static_cast<int>(rmsp::ErrorCode::out_of_memory);
