@@ -22,6 +22,25 @@ std::string quoted(const std::string& word)
     return out + "'";
 }
 
+/// Runs a command of the shell, whose words are quoted where they have to be.
+Outcome run_in(const std::string& folder, const std::string& program, const std::vector<std::string>& words,
+               const std::vector<std::string>& environment)
+{
+    const Scratch scratch;
+    std::string command =
+        "cd " + quoted(folder) + " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT -u RMSP_IO_MAX_BYTES RMSP_CACHE_DIR=off";
+    for (const std::string& setting : environment) {
+        command += ' ' + quoted(setting);
+    }
+    command += ' ' + program;
+    for (const std::string& word : words) {
+        command += ' ' + quoted(word);
+    }
+    command += " >" + quoted(scratch / "out") + " 2>" + quoted(scratch / "err") + " </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(scratch / "out"), read_text(scratch / "err")};
+}
+
 }  // namespace
 
 const char* const mspmv_path = RMSP_MSPMV;
@@ -34,21 +53,21 @@ Outcome mspmv(const std::vector<std::string>& words, const std::vector<std::stri
 Outcome mspmv_in(const std::string& folder, const std::vector<std::string>& words,
                  const std::vector<std::string>& environment)
 {
-    const Scratch scratch;
-    std::string command =
-        "cd " + quoted(folder) +
-        " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT -u RMSP_IO_MAX_BYTES RMSP_CACHE_DIR=off";
-    for (const std::string& setting : environment) {
-        command += ' ' + quoted(setting);
-    }
-    command += ' ' + quoted(mspmv_path);
-    for (const std::string& word : words) {
-        command += ' ' + quoted(word);
-    }
-    command += " >" + quoted(scratch / "out") + " 2>" + quoted(scratch / "err") + " </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(scratch / "out"), read_text(scratch / "err")};
+    return run_in(folder, quoted(mspmv_path), words, environment);
 }
+
+#ifdef RMSP_MSPMV_MPI
+bool has_mspmv_mpi() { return true; }
+
+Outcome mspmv_mpi_in(const std::string& folder, const std::string& processes, const std::vector<std::string>& words)
+{
+    return run_in(folder, RMSP_MPIRUN " " + processes + ' ' + quoted(RMSP_MSPMV_MPI), words, {RMSP_MPI_ENVIRONMENT});
+}
+#else
+bool has_mspmv_mpi() { return false; }
+
+Outcome mspmv_mpi_in(const std::string&, const std::string&, const std::vector<std::string>&) { return {}; }
+#endif
 
 Scratch::Scratch()
 {

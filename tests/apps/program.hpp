@@ -26,6 +26,12 @@ Outcome mspmv(const std::vector<std::string>& words, const std::vector<std::stri
 Outcome mspmv_in(const std::string& folder, const std::vector<std::string>& words,
                  const std::vector<std::string>& environment = {});
 
+/// Whether this build has mspmv-mpi.
+bool has_mspmv_mpi();
+
+/// Runs mspmv-mpi with the given words by so many processes of this machine, in a folder.
+Outcome mspmv_mpi_in(const std::string& folder, const std::string& processes, const std::vector<std::string>& words);
+
 /// A fresh empty folder of the running test, in the build tree; removed with the object.
 class Scratch {
 public:

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -16,8 +17,10 @@
 /// Every command that README, docs, configurations and help texts show.
 namespace {
 
+using rmsp::test::has_mspmv_mpi;
 using rmsp::test::mspmv;
 using rmsp::test::mspmv_in;
+using rmsp::test::mspmv_mpi_in;
 using rmsp::test::Outcome;
 using rmsp::test::read_text;
 using rmsp::test::Scratch;
@@ -52,7 +55,8 @@ Words words_of(const std::string& line)
     return words;
 }
 
-/// Lines of code that begin with mspmv; those with placeholders say how a command is called, and are none.
+/// Lines of code that begin with mspmv, or start it or mspmv-mpi by srun or mpirun; those with placeholders say how a
+/// command is called, and are none. The first word is "mspmv", or the number of processes of mspmv-mpi.
 void add_commands(const std::string& text, std::set<Words>& commands)
 {
     std::istringstream lines(text);
@@ -60,12 +64,12 @@ void add_commands(const std::string& text, std::set<Words>& commands)
     for (std::string line; std::getline(lines, line);) {
         fenced = fenced != line.starts_with("```");
         std::smatch command;
-        static const std::regex code("^( {2,}|# *|)(mspmv [^\\[]*)$");
+        static const std::regex code("^( {2,}|# *|)(?:srun .*|mpirun -n ([0-9]+) )?mspmv(?:-mpi)?( [^\\[]*)$");
         if (std::regex_match(line, command, code) && (fenced || command.length(1) > 0) &&
             line.find(" KIND ") == std::string::npos && line.find(" IN OUT") == std::string::npos &&
             line.find("mspmv:") == std::string::npos) {
-            Words words = words_of(command[2]);
-            words.erase(words.begin());
+            Words words = words_of(command[3]);
+            words.insert(words.begin(), command.length(2) > 0 ? command[2].str() : "mspmv");
             commands.insert(words);
         }
     }
@@ -98,9 +102,9 @@ void make_files(const Scratch& scratch)
     for (const char* folder : {"configs", "docs"}) {
         std::filesystem::create_directory_symlink(source_path(folder), scratch / folder);
     }
-    const auto a = rmsp::stencil7<double>(4, 4, 3);
+    const auto a = rmsp::stencil7<double>(4, 4, 3, {.values = rmsp::ValueKind::poisson});
     for (const char* name : {"my.mtx", "my.mtx.gz", "matrix.mtx", "matrix.mtx.gz", "matrix.npz", "a.mtx.gz", "a.npz",
-                             "b.npz", "mesh.mtx.xz", "stencil.npz", "cage10.mtx"}) {
+                             "b.npz", "mesh.mtx.xz", "my.npz", "stencil.npz", "cage10.mtx"}) {
         rmsp::write_matrix<double>(scratch / name, a.view());
     }
     for (const char* name : {"x.npy", "b.npy"}) {
@@ -120,11 +124,25 @@ bool has(const Words& words, const std::string& word)
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+bool computes(const Words& words)
+{
+    return words[1] == "run" || words[1] == "spgemm" || words[1] == "solve" || words[1] == "eigen";
+}
+
+std::string line_of(const Words& words)
+{
+    std::string line;
+    for (const std::string& word : words) {
+        line += ' ' + word;
+    }
+    return line;
+}
+
 /// As it is written where it needs no GPU and no long work; else planned only, of smaller matrices, or tested with
 /// shorter copies.
-Words made_short(Words words)
+Words planned(Words words)
 {
-    const std::string command = words.front();
+    const std::string command = words[1];
     if (command == "generate") {
         static const std::regex size("[0-9]{2,}");
         for (std::string& word : words) {
@@ -132,7 +150,7 @@ Words made_short(Words words)
         }
     } else if (command == "doctor") {
         words.insert(words.end(), {has(words, "--limits") ? "--limits-mib" : "--mib", "1"});
-    } else if (command == "run" || command == "spgemm" || command == "solve" || command == "eigen") {
+    } else if (computes(words)) {
         if (!has(words, "--dry-run")) {
             words.emplace_back("--dry-run");
         }
@@ -144,7 +162,26 @@ Words made_short(Words words)
         }
         words.insert(words.end(), {"--set", "runtime.limit_gbs=20"});
     }
-    return words;
+    return {words.begin() + 1, words.end()};
+}
+
+/// The same command with a small matrix, on two host devices where GPUs are named or nothing is, and few repetitions.
+Words computed(Words words)
+{
+    std::replace(words.begin(), words.end(), std::string("0,1"), std::string("host:2x1"));
+    const bool of_processes = words.front() != "mspmv";
+    const auto set = [&](const std::string& setting) { words.insert(words.end(), {"--set", setting}); };
+    if (!has(words, "--devices")) {
+        set(of_processes ? "runtime.devices=host:1x1" : "runtime.devices=host:2x1");
+    }
+    if (!has(words, "--matrix")) {
+        set("matrix.generate=stencil7 6 6 6");
+        set("matrix.values=poisson");
+    }
+    for (const char* setting : {"run.iterations=2", "spgemm.iterations=1", "runtime.limit_gbs=20"}) {
+        set(setting);
+    }
+    return {words.begin() + 1, words.end()};
 }
 
 TEST(Commands, OfDocumentsAndHelpRun)
@@ -154,18 +191,45 @@ TEST(Commands, OfDocumentsAndHelpRun)
     const std::set<Words> commands = all_commands();
     EXPECT_GE(commands.size(), 40U);
     for (const Words& words : commands) {
-        if (has(words, "--json") && words.front() == "run" && !has(words, "--dry-run") && !has(words, "--matrix")) {
-            continue;  // its report is there
+        if (words.front() != "mspmv" ||
+            (has(words, "--json") && words[1] == "run" && !has(words, "--dry-run") && !has(words, "--matrix"))) {
+            continue;  // several processes make no plans; the report is there
         }
-        const Outcome outcome = mspmv_in(scratch.path().string(), made_short(words));
-        std::string line;
-        for (const std::string& word : words) {
-            line += ' ' + word;
-        }
-        EXPECT_EQ(outcome.exit_code, 0) << "mspmv" << line << '\n' << outcome.err;
-        const bool drawn = words.front() == "plot" || (words.front() == "report" && has(words, "--html"));
-        EXPECT_EQ(outcome.out.empty(), drawn) << "mspmv" << line;
+        const Outcome outcome = mspmv_in(scratch.path().string(), planned(words));
+        EXPECT_EQ(outcome.exit_code, 0) << line_of(words) << '\n' << outcome.err;
+        const bool drawn = words[1] == "plot" || (words[1] == "report" && has(words, "--html"));
+        EXPECT_EQ(outcome.out.empty(), drawn) << line_of(words);
     }
+}
+
+TEST(Commands, OfDocumentsAndHelpCompute)
+{
+    const Scratch scratch;
+    make_files(scratch);
+    // What the documents make by the command before.
+    for (const Words& words :
+         {Words{"generate", "elasticity", "3", "3", "3", "-o", "beam.npz", "--coordinates", "beam.npy"},
+          Words{"characterize", "--matrix", "a.mtx.gz", "--save-order", "order.npy", "--iterations", "0"}}) {
+        ASSERT_EQ(mspmv_in(scratch.path().string(), words).exit_code, 0) << words.front();
+    }
+    int of_one = 0;
+    int of_processes = 0;
+    for (const Words& words : all_commands()) {
+        if (!computes(words) || has(words, "--dry-run") || has(words, "--machine")) {
+            continue;
+        }
+        const bool one = words.front() == "mspmv";
+        if (!one && !has_mspmv_mpi()) {
+            continue;
+        }
+        ++(one ? of_one : of_processes);
+        const Outcome outcome = one ? mspmv_in(scratch.path().string(), computed(words))
+                                    : mspmv_mpi_in(scratch.path().string(), words.front(), computed(words));
+        EXPECT_EQ(outcome.exit_code, 0) << line_of(words) << '\n' << outcome.out << outcome.err;
+        EXPECT_FALSE(outcome.out.empty()) << line_of(words);
+    }
+    EXPECT_GE(of_one, 25);
+    EXPECT_GE(of_processes, has_mspmv_mpi() ? 4 : 0);
 }
 
 TEST(Commands, PlansForDescribedMachinesSayTheWholeTime)

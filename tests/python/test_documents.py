@@ -5,11 +5,14 @@ import importlib
 import os
 import pathlib
 import pkgutil
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
+from conftest import close, poisson
 
 import rmsp
 
@@ -36,6 +39,30 @@ def test_public_names_have_docstrings():
 def test_manual():
     result = doctest.testfile(str(SOURCE / "docs/python.md"), module_relative=False)
     assert result.failed == 0 and result.attempted > 10
+
+
+def test_commands_of_documents():
+    """Every line `python -m rmsp ...` of README and docs runs."""
+    documents = [SOURCE / "README.md", *(SOURCE / "docs").glob("*.md"), *(SOURCE / "docs/guide").glob("*.md")]
+    lines = {line.split("#")[0].strip() for document in documents
+             for line in document.read_text().splitlines() if re.match(r" *python3? -m rmsp ", line)}
+    assert len(lines) >= 2
+    for line in lines:
+        output = subprocess.run([sys.executable, *line.split()[1:]], capture_output=True, text=True, timeout=120)
+        assert output.returncode == 0 and output.stdout, (line, output)
+
+
+def test_readme():
+    """The Python of README.md, with a matrix and vectors as it takes them for given."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (SOURCE / "README.md").read_text(), re.M | re.S)
+    assert blocks
+    matrix = poisson(8)
+    ones = np.ones(matrix.shape[0])
+    for block in blocks:
+        names = {"rmsp": rmsp, "scipy": scipy, "scipy_csr": matrix, "x": ones, "b": ones}
+        exec(compile(block, "README.md", "exec"), names)
+        assert close(names["y"], matrix @ ones) and names["info"] == 0
+        assert np.allclose(matrix @ names["x"], ones, atol=1e-6)
 
 
 @pytest.mark.parametrize("example", sorted((SOURCE / "python/examples").glob("*.py")), ids=lambda path: path.name)
