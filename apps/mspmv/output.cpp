@@ -84,7 +84,7 @@ std::size_t next_part(std::string_view text, std::size_t from)
 /// For the terminal of the user, or what stands in its place.
 std::string dressed(std::string_view text, int stream)
 {
-    const std::string shown = fitted(text, terminal_width());
+    const std::string shown = fitted(text, terminal_width(stream));
     return coloured(stream) ? painted(shown) : shown;
 }
 

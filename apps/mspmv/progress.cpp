@@ -40,8 +40,14 @@ void draw()
     }
     last_drawn = now;
     drawn = true;
-    print_error(
-        fmt::format("\r\033[K{:<10} {}{:.1f} s", stage, how_far, std::chrono::duration<double>(now - began).count()));
+    const std::string time = fmt::format("{:.1f} s", std::chrono::duration<double>(now - began).count());
+    std::string line = fmt::format("{:<10} {}{}", stage, how_far, time);
+    // What goes on in the next line could not be drawn over.
+    const std::size_t room = terminal_width(STDERR_FILENO) - 1;
+    if (line.size() > room) {
+        line = fmt::format("{:<10} {}", stage, time).substr(0, room);
+    }
+    print_error("\r\033[K" + line);
 }
 
 /// With the mutex locked.

@@ -72,14 +72,14 @@ Appearance& appearance() noexcept
     return value;
 }
 
-std::size_t terminal_width() noexcept
+std::size_t terminal_width(int stream) noexcept
 {
     std::size_t width = 0;
     if (const char* const columns = std::getenv("COLUMNS"); columns != nullptr) {
         width = std::strtoul(columns, nullptr, 10);
     }
     winsize size{};
-    if (width == 0 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+    if (width == 0 && ::ioctl(stream, TIOCGWINSZ, &size) == 0) {
         width = size.ws_col;
     }
     return width == 0 ? usual_width : std::max(width, least_width);

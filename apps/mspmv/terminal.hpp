@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include <unistd.h>
+
 /// What the terminal of the user is like.
 namespace rmsp::mspmv {
 
@@ -16,8 +18,8 @@ struct Appearance {
 };
 Appearance& appearance() noexcept;
 
-/// Columns of standard output: of the variable COLUMNS, else of the terminal, else 120.
-std::size_t terminal_width() noexcept;
+/// Columns of a stream (STDOUT_FILENO, STDERR_FILENO): of the variable COLUMNS, else of the terminal, else 120.
+std::size_t terminal_width(int stream = STDOUT_FILENO) noexcept;
 
 /// Whether a stream (STDOUT_FILENO, STDERR_FILENO) gets colours: always, never, or where it is a terminal that is not
 /// dumb and NO_COLOR is not set (no-color.org).

@@ -1,9 +1,11 @@
 #include "tests/apps/program.hpp"
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 
+#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +56,51 @@ Outcome mspmv_in(const std::string& folder, const std::vector<std::string>& word
                  const std::vector<std::string>& environment)
 {
     return run_in(folder, quoted(mspmv_path), words, environment);
+}
+
+std::string mspmv_on_terminal(int columns, const std::vector<std::string>& words,
+                              const std::vector<std::string>& environment, int seconds)
+{
+    std::vector<std::string> all{"timeout",
+                                 std::to_string(seconds),
+                                 "env",
+                                 "-u",
+                                 "RMSP_DEVICES",
+                                 "-u",
+                                 "RMSP_BIND",
+                                 "-u",
+                                 "COLUMNS",
+                                 "-u",
+                                 "NO_COLOR",
+                                 "TERM=xterm",
+                                 "RMSP_CACHE_DIR=off"};
+    all.insert(all.end(), environment.begin(), environment.end());
+    all.emplace_back(mspmv_path);
+    all.insert(all.end(), words.begin(), words.end());
+    std::vector<char*> arguments;
+    for (std::string& word : all) {
+        arguments.push_back(word.data());
+    }
+    arguments.push_back(nullptr);
+    winsize size{};
+    size.ws_row = 24;
+    size.ws_col = static_cast<unsigned short>(columns);
+    int terminal = -1;
+    const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
+    if (child == 0) {
+        ::execvp(arguments.front(), arguments.data());
+        ::_exit(127);
+    }
+    EXPECT_GT(child, 0) << "no terminal";
+    std::string out;
+    std::array<char, 4096> buffer{};
+    // The last to close the other side makes this an error.
+    for (ssize_t count = 0; (count = ::read(terminal, buffer.data(), buffer.size())) > 0;) {
+        out.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+    ::close(terminal);
+    ::waitpid(child, nullptr, 0);
+    return out;
 }
 
 #ifdef RMSP_MSPMV_MPI

@@ -26,6 +26,11 @@ Outcome mspmv(const std::vector<std::string>& words, const std::vector<std::stri
 Outcome mspmv_in(const std::string& folder, const std::vector<std::string>& words,
                  const std::vector<std::string>& environment = {});
 
+/// What mspmv writes, to both streams, on a terminal that has so many columns, with the terminal's returns of the
+/// carriage and the program's escape sequences. It is ended after as many seconds, if that is not 0.
+std::string mspmv_on_terminal(int columns, const std::vector<std::string>& words,
+                              const std::vector<std::string>& environment = {}, int seconds = 0);
+
 /// Whether this build has mspmv-mpi.
 bool has_mspmv_mpi();
 
