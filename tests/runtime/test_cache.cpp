@@ -1,11 +1,13 @@
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rmsp/runtime.hpp>
@@ -54,6 +56,34 @@ TEST_F(CacheFiles, HaveTheBandwidthsThatAnotherProcessMeasured)
     const Runtime other(options);
     const auto name = [](const Runtime& r) { return node::limits_cache_name(*detail::RuntimeAccess::state(r)); };
     EXPECT_NE(name(other), name(runtime));
+}
+
+TEST_F(CacheFiles, KeepTheBandwidthsThatWereMeasured)
+{
+    RuntimeOptions options{.devices = "host:2x1"};
+    options.cache = folder_;
+    const auto recalled = [](const Runtime& runtime) {
+        auto& state = *detail::RuntimeAccess::state(runtime);
+        const std::lock_guard lock(state.mutex);
+        return state.limits_recalled;
+    };
+    std::vector<double> measured;
+    {
+        Runtime first(options);
+        measured = first.measure_limits();
+        EXPECT_FALSE(recalled(first));
+        EXPECT_THAT(measured, testing::SizeIs(2));
+        EXPECT_THAT(measured, testing::Each(testing::Gt(0)));
+    }
+    // Two measurements are never the same to the last digit.
+    Runtime second(options);
+    EXPECT_EQ(second.measure_limits(), measured);
+    EXPECT_TRUE(recalled(second));
+    // One number too few is not what was measured.
+    ASSERT_TRUE(Cache(folder_).write(node::limits_cache_name(*detail::RuntimeAccess::state(second)), "20.5\n"));
+    Runtime third(options);
+    EXPECT_THAT(third.measure_limits(), testing::SizeIs(2));
+    EXPECT_FALSE(recalled(third));
 }
 
 TEST_F(CacheFiles, ThatAreDamagedCountAsAbsent)
