@@ -277,6 +277,7 @@ void run_all(const Options& options, const std::vector<std::string>& devices, do
     const auto opt = experiment.config("pstar-opt");
     {
         rmsp::Runtime& machine = experiment.runtime(opt, devices.back());
+        result["schema"] = results_schema;
         result["context"] = run_context("bench_msrep");
         result["context"].update({{"devices", device_names(machine)},
                                   {"device_sets", devices},

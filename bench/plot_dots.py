@@ -20,9 +20,11 @@ COLOURS = ("#08519c", "#d08020", "#2a8f4f", "#a03070", "#777777", "#20a0a0", "#c
 def read_benchmarks(paths):
     for path in paths:
         text = (lzma.open(path, "rt") if str(path).endswith(".xz") else open(path, encoding="utf-8")).read()
-        if text.lstrip().startswith('{"context"') and '"benchmarks": [' in text:
-            yield from json.loads(text)["benchmarks"]
+        try:
+            yield from json.loads(text).get("benchmarks", [])
             continue
+        except json.JSONDecodeError:
+            pass  # a document a line
         for line in text.splitlines():
             try:
                 yield from json.loads(line).get("benchmarks", [])

@@ -78,11 +78,15 @@ inline nlohmann::ordered_json run_context(const char* executable)
             {"versions", rmsp::library_versions()}};
 }
 
+/// The schema of what benchmarks write, schemas/bench-1.json.
+inline constexpr const char* results_schema = "rmsp-bench-1";
+
 /// Results in the form of Google Benchmark's. \param path  empty: standard output
 inline void write_results(const std::string& path, const nlohmann::ordered_json& context,
                           const nlohmann::ordered_json& benchmarks)
 {
-    const std::string text = nlohmann::ordered_json{{"context", context}, {"benchmarks", benchmarks}}.dump(2) + "\n";
+    const nlohmann::ordered_json document{{"schema", results_schema}, {"context", context}, {"benchmarks", benchmarks}};
+    const std::string text = document.dump(2) + "\n";
     if (path.empty()) {
         fmt::print("{}", text);
     } else {

@@ -123,6 +123,7 @@ Json run_all(const Options& options)
         runtimes.emplace_back(wanted);
     }
     Json result;
+    result["schema"] = results_schema;
     result["context"] = run_context("bench_scaling");
     result["context"].update({{"devices", device_names(runtimes.back())},
                               {"scale", options.scale},

@@ -218,9 +218,9 @@ int run(const Settings& settings)
         context["large_clients"] = settings.large_clients;
         context["small"] = fmt::format("stencil7 {0} {0} {0}", settings.small_grid);
         context["large"] = fmt::format("stencil7 {0} {0} {0}", settings.large_grid);
-        write_file(
-            settings.json,
-            nlohmann::ordered_json{{"context", context}, {"alone", single}, {"benchmarks", results}}.dump(2) + "\n");
+        const nlohmann::ordered_json document{
+            {"schema", results_schema}, {"context", context}, {"alone", single}, {"benchmarks", results}};
+        write_file(settings.json, document.dump(2) + "\n");
     }
     return 0;
 }

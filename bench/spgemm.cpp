@@ -114,7 +114,7 @@ public:
                       Json(benchmarks_.begin() + static_cast<std::ptrdiff_t>(before), benchmarks_.end()));
     }
 
-    Json document() const { return {{"context", context()}, {"benchmarks", benchmarks_}}; }
+    Json document() const { return {{"schema", results_schema}, {"context", context()}, {"benchmarks", benchmarks_}}; }
 
 private:
     Json context() const

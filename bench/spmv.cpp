@@ -88,7 +88,8 @@ public:
         for (const Json& entry : benchmarks_) {
             lines += (lines.empty() ? "" : ",\n") + entry.dump();
         }
-        return fmt::format("{{\"context\": {},\n\"benchmarks\": [\n{}\n]}}\n", context().dump(1), lines);
+        return fmt::format("{{\"schema\": \"{}\",\n\"context\": {},\n\"benchmarks\": [\n{}\n]}}\n", results_schema,
+                           context().dump(1), lines);
     }
 
     bool failed() const { return failed_; }

@@ -36,6 +36,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
+constexpr const char* report_schema = "rmsp-cluster-1";
+
 double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
 /// What keys ask for and this program does not do.
@@ -328,7 +330,8 @@ int run(Cluster& cluster, const Config& config, const std::string& command)
     options.x_layout = Layout::rows;
     options.alignment = RowAlignment::row;
     ClusterMatrix<T> a = cluster.distribute(own.rows.view(), own.first_row, options);
-    Json report{{"matrix", describe(config.matrix)},
+    Json report{{"schema", report_schema},
+                {"matrix", describe(config.matrix)},
                 {"rows", a.rows()},
                 {"cols", a.cols()},
                 {"nonzeros", a.nnz()},
@@ -351,7 +354,7 @@ template <class T>
 int run_spgemm(Cluster& cluster, const Config& config)
 {
     Json own{{"process", cluster.rank()}, {"devices", cluster.runtime().devices().size()}};
-    Json report{{"matrix", describe(config.matrix)}, {"librmsp", version()}};
+    Json report{{"schema", report_schema}, {"matrix", describe(config.matrix)}, {"librmsp", version()}};
     report["spgemm"] = mpi::run_spgemm<T>(config, cluster, own);
     report["processes"] = gather(own, MPI_COMM_WORLD);
     if (cluster.rank() == 0) {
