@@ -1,5 +1,7 @@
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,6 +56,31 @@ TEST(Documents, TheReferenceHasEveryOption)
             EXPECT_THAT(document, HasSubstr(option)) << command;
         }
     }
+}
+
+TEST(Documents, DescriptionsOfMachinesLoad)
+{
+    const std::string document = read_text(source_path("docs/topology.md"));
+    std::vector<std::string> blocks;
+    for (std::size_t at = 0; (at = document.find("```toml\n", at)) != std::string::npos;) {
+        at += std::string("```toml\n").size();
+        blocks.push_back(document.substr(at, document.find("```", at) - at));
+    }
+    ASSERT_EQ(blocks.size(), 4U) << "a machine, cores of a node, one in hwloc's notation, a network";
+    const rmsp::test::Scratch scratch;
+    const auto described = [&](const std::string& text) {
+        std::ofstream(scratch / "node.toml") << text;
+        const auto outcome = mspmv({"topo", "--topology", scratch / "node.toml"});
+        EXPECT_EQ(outcome.exit_code, 0) << text << outcome.err;
+        return outcome.out;
+    };
+    EXPECT_THAT(described(blocks[0]), testing::ContainsRegex("\n  1 +8 +22 +88 "));
+    EXPECT_THAT(described("[[node]]\n" + blocks[1]), testing::ContainsRegex("\n  0 +0 +3 +6 "));
+    EXPECT_THAT(described(blocks[2]), testing::ContainsRegex("\n  1 +1 +56 +112 "));
+    described(blocks[0] + blocks[3]);
+    const auto cluster = mspmv(
+        {"run", "--dry-run", "--machine", "4 x " + (scratch / "node.toml"), "--set", "matrix.generate=stencil7 9 9 9"});
+    EXPECT_EQ(cluster.exit_code, 0) << cluster.err;
 }
 
 TEST(Documents, EveryConfigurationOfConfigsLoads)
