@@ -16,6 +16,7 @@
 #include <rmsp/names.hpp>
 #include <rmsp/version.hpp>
 
+#include "apps/mspmv/man_page.hpp"
 #include "apps/mspmv/options.hpp"
 #include "apps/mspmv/print.hpp"
 
@@ -81,53 +82,6 @@ std::map<std::string, std::string> keys_as_options(const CLI::App& command)
     return options;
 }
 
-/// For troff: no dash becomes a hyphen, no line a request.
-std::string roff(std::string_view text)
-{
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if ((c == '.' || c == '\'') && (i == 0 || text[i - 1] == '\n')) {
-            out += "\\&";
-        }
-        out += c == '-' ? "\\-" : c == '\\' ? "\\e" : std::string(1, c);
-    }
-    return out;
-}
-
-std::string roff_options(const CLI::App& app)
-{
-    std::string out;
-    for (const CLI::Option* option : app.get_options()) {
-        const bool place = option->get_positional();
-        std::string type = option->get_type_name();
-        type.resize(std::min(type.find(':'), type.size()));  // without the values that a check allows
-        out += fmt::format(".TP\n.B {}{}{}\n{}\n", roff(option->get_name(place, !place)),
-                           type.empty() || place ? "" : " ", place ? "" : roff(type), roff(option->get_description()));
-    }
-    return out;
-}
-
-std::string roff_footer(const CLI::App& app)
-{
-    return app.get_footer().empty() ? "" : fmt::format(".PP\n.nf\n{}\n.fi\n", roff(app.get_footer()));
-}
-
-std::string man_page(const CLI::App& app)
-{
-    std::string out = fmt::format(
-        ".TH MSPMV 1 \"\" \"librmsp {}\" \"User Commands\"\n.SH NAME\nmspmv \\- sparse matrices on every GPU of a "
-        "node\n"
-        ".SH SYNOPSIS\n.B mspmv\n[OPTIONS] COMMAND [ARGUMENTS]\n.SH DESCRIPTION\n{}.\n.SH OPTIONS\n{}",
-        version(), roff(app.get_description()), roff_options(app));
-    out += ".SH COMMANDS\n";
-    for (const CLI::App* command : commands_of(app)) {
-        out += fmt::format(".SS mspmv {}\n{}.\n{}{}", roff(command->get_name()), roff(command->get_description()),
-                           roff_options(*command), roff_footer(*command));
-    }
-    return out + ".SH NOTES\n" + roff_footer(app);
-}
-
 std::string bash_completion(const CLI::App& app)
 {
     std::string cases;
@@ -164,6 +118,50 @@ std::string bash_completion(const CLI::App& app)
         fmt::join(names_of(commands_of(app)), " "), global, fmt::join(names_of(commands_of(app)), " "), cases, global);
 }
 
+/// A file `_mspmv` for zsh's fpath, or to be sourced.
+std::string zsh_completion(const CLI::App& app)
+{
+    const std::string names = fmt::format("{}", fmt::join(names_of(commands_of(app)), " "));
+    const std::string global = fmt::format("{}", fmt::join(options_of(app), " "));
+    std::string cases;
+    for (const CLI::App* command : commands_of(app)) {
+        const std::string own = command->get_name() == "help" ? names + " --man"
+                                : command->get_name() == "completion"
+                                    ? "bash zsh"
+                                    : fmt::format("{}", fmt::join(options_of(*command), " "));
+        cases += fmt::format("        {}) known=({}) ;;\n", command->get_name(), own);
+    }
+    return fmt::format(
+        "#compdef mspmv\n"
+        "# Completion of mspmv for zsh, printed by `mspmv completion zsh`.\n"
+        "_mspmv() {{\n"
+        "    local command= one\n"
+        "    local -a known\n"
+        "    for one in ${{words[2,CURRENT-1]}}; do\n"
+        "        [[ $one == -* ]] || {{ command=$one; break }}\n"
+        "    done\n"
+        "    if [[ ${{words[CURRENT-1]}} == --machine ]]; then\n"
+        "        compadd -- $(mspmv machines 2>/dev/null | sed -n 's/^\\([a-z0-9-]*\\)  .*/\\1/p')\n"
+        "        return\n"
+        "    fi\n"
+        "    case $command in\n"
+        "        '') known=({}) ;;\n"
+        "{}"
+        "    esac\n"
+        "    if [[ ${{words[CURRENT]}} == -* || -z $command || $command == help || $command == completion ]]; then\n"
+        "        compadd -- $known {}\n"
+        "    else\n"
+        "        _files\n"
+        "    fi\n"
+        "}}\n"
+        "if [[ $funcstack[1] == _mspmv ]]; then\n"
+        "    _mspmv \"$@\"\n"
+        "else\n"
+        "    compdef _mspmv mspmv\n"
+        "fi\n",
+        names, cases, global);
+}
+
 }  // namespace
 
 void add_help(CLI::App& app, Action& action)
@@ -180,7 +178,7 @@ void add_help(CLI::App& app, Action& action)
     command->callback([&app, &action, options] {
         action = [&app, options] {
             if (options->man) {
-                print(man_page(app));
+                print(man_page(app, "sparse matrices on every GPU of a node"));
             } else if (options->command.empty()) {
                 print_fitted(app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal));
             } else {
@@ -203,10 +201,7 @@ void add_completion(CLI::App& app, Action& action)
     // The option writes to `shell`, which has to be there as long as the callback.
     command->callback([&app, &action, shell] {
         action = [&app, shell] {
-            // zsh takes bash's functions once it is told to.
-            print(*shell == "zsh" ? "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
-                                  : "");
-            print(bash_completion(app));
+            print(*shell == "zsh" ? zsh_completion(app) : bash_completion(app));
             return 0;
         };
     });

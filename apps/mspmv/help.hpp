@@ -9,7 +9,7 @@
 /// Texts that are made of the tables of commands and options.
 namespace rmsp::mspmv {
 
-/// `mspmv help [COMMAND] [--man]` and `mspmv completion bash`.
+/// `mspmv help [COMMAND] [--man]` and `mspmv completion SHELL`.
 void add_help(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 

@@ -26,6 +26,8 @@
 
 #include "apps/mspmv/precision.hpp"
 #include "apps/mspmv/random_vector.hpp"
+#include "apps/mspmv/terminal.hpp"
+#include "apps/mspmv_mpi/arguments.hpp"
 #include "apps/mspmv_mpi/doctor.hpp"
 #include "apps/mspmv_mpi/spgemm.hpp"
 #include "apps/mspmv_mpi/vectors.hpp"
@@ -271,7 +273,7 @@ std::string text_of(const Json& report)
 void print(const std::string& text, const Json& report, const std::string& json)
 {
     if (json != "-") {
-        std::fputs(text.c_str(), stdout);
+        std::fputs(mspmv::fitted(text, mspmv::terminal_width()).c_str(), stdout);
     }
     if (json == "-") {
         std::puts(report.dump(2).c_str());
@@ -330,12 +332,9 @@ int run(Cluster& cluster, const Config& config, const std::string& command)
     options.x_layout = Layout::rows;
     options.alignment = RowAlignment::row;
     ClusterMatrix<T> a = cluster.distribute(own.rows.view(), own.first_row, options);
-    Json report{{"schema", report_schema},
-                {"matrix", describe(config.matrix)},
-                {"rows", a.rows()},
-                {"cols", a.cols()},
-                {"nonzeros", a.nnz()},
-                {"librmsp", version()}};
+    Json report{{"schema", report_schema}, {"matrix", describe(config.matrix)},
+                {"rows", a.rows()},        {"cols", a.cols()},
+                {"nonzeros", a.nnz()},     {"librmsp", version()}};
     bool converged = true;
     if (command != "run") {
         report[command] = command == "solve" ? run_solve(config, cluster, a, row_at) : run_eigen(config, a, row_at);
@@ -407,38 +406,24 @@ int examine_links(const mpi::LinkOptions& options, const std::string& json, int 
 
 int start(int argc, char** argv, int rank)
 {
-    CLI::App app(
-        "Products and solves over the processes of MPI: mpirun -n N mspmv-mpi run|solve|eigen|spgemm CONFIG, doctor",
-        "mspmv-mpi");
-    std::string file;
-    std::string json;
-    std::vector<std::string> overrides;
-    app.require_subcommand(1);
-    for (const char* command : {"run", "solve", "eigen", "spgemm"}) {
-        CLI::App* const sub = app.add_subcommand(command, std::string("what mspmv ") + command + " does on one node");
-        sub->add_option("CONFIG", file, "configuration file, as mspmv takes it")->required();
-        sub->add_option("--set", overrides, "section.key=value over the file's");
-        sub->add_option("--json", json, "report as JSON in this file, or - for standard output");
-    }
-    mpi::LinkOptions links;
-    double mib = static_cast<double>(links.bytes) / (1 << 20);
-    CLI::App* const doctor = app.add_subcommand("doctor", "measure messages between each two processes");
-    doctor->add_option("--mib", mib, "size of the large messages in MiB");
-    doctor->add_option("--time-limit", links.time_limit_seconds, "seconds that a pair may take");
-    doctor->add_option("--json", json, "report as JSON in this file, or - for standard output");
+    CLI::App app;
+    mpi::Arguments arguments;
+    mpi::add_arguments(app, arguments);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return rank == 0 ? app.exit(error) : error.get_exit_code() == 0 ? 0 : static_cast<int>(ErrorCode::usage);
     }
-    if (app.got_subcommand(doctor)) {
-        links.bytes = static_cast<std::int64_t>(std::clamp(mib, 0.0, 1e6) * (1 << 20));
-        return examine_links(links, json, rank);
+    if (app.got_subcommand("doctor")) {
+        mpi::LinkOptions links;
+        links.time_limit_seconds = arguments.time_limit_seconds;
+        links.bytes = static_cast<std::int64_t>(std::clamp(arguments.mib, 0.0, 1e6) * (1 << 20));
+        return examine_links(links, arguments.json, rank);
     }
-    Config config = load_config(file, overrides);
+    Config config = load_config(arguments.file, arguments.overrides);
     apply_environment(config);
-    if (!json.empty()) {
-        config.output.json = json;
+    if (!arguments.json.empty()) {
+        config.output.json = arguments.json;
     }
     if (app.got_subcommand("spgemm")) {
         mpi::check_spgemm(config);
@@ -460,6 +445,10 @@ int start(int argc, char** argv, int rank)
 
 int main(int argc, char** argv)
 {
+    if (argc == 2 && std::string_view(argv[1]) == "--man") {  // where MPI may not start
+        std::fputs(rmsp::mpi::manual().c_str(), stdout);
+        return 0;
+    }
     int threads = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &threads);
     int rank = 0;

@@ -119,6 +119,12 @@ TEST(Terminal, TextsAreMadeOfTheSameTables)
     EXPECT_THAT(man, HasSubstr("\n.B \\-h,\\-\\-help\n"));
     EXPECT_THAT(man, HasSubstr("\n.B \\-\\-color WHEN\n"));
     EXPECT_THAT(man, HasSubstr("\n.B CONFIG\n"));
+    if (rmsp::test::has_mspmv_mpi()) {
+        const std::string of_processes = rmsp::test::mspmv_mpi_in(".", "1", {"--man"}).out;
+        EXPECT_THAT(of_processes, StartsWith(".TH MSPMV-MPI 1"));
+        EXPECT_THAT(of_processes, HasSubstr(".SS mspmv\\-mpi spgemm"));
+        EXPECT_THAT(of_processes, HasSubstr("\n.B \\-\\-time\\-limit FLOAT\n"));
+    }
 }
 
 TEST(Terminal, BashCompletes)
@@ -135,8 +141,31 @@ TEST(Terminal, BashCompletes)
     EXPECT_EQ(completed("mspmv so", 1), "solve solvers\n");
     EXPECT_EQ(completed("mspmv solve --prec", 2), "--preconditioner --precision\n");
     EXPECT_EQ(completed("mspmv kernels --j", 2), "--json\n");
-    EXPECT_THAT(mspmv({"completion", "zsh"}).out, HasSubstr("bashcompinit"));
     EXPECT_EQ(mspmv({"completion", "tcsh"}).exit_code, 2);
+}
+
+TEST(Terminal, ZshCompletes)
+{
+    if (std::system("zsh --version > /dev/null 2>&1") != 0) {
+        GTEST_SKIP() << "no zsh";
+    }
+    const Scratch scratch;
+    // zsh loads the function by its file's name, as it does from a folder of fpath; what offers words prints them here.
+    std::ofstream(scratch / "_mspmv") << mspmv({"completion", "zsh"}).out;
+    const auto offered = [&](const std::string& words, int current) {
+        const std::string out = scratch / "out";
+        std::ofstream(scratch / "run.zsh")
+            << "fpath=('" << scratch.path().string() << "' $fpath)\nautoload -Uz _mspmv\n"
+            << "compadd() { shift; print -- $@ }\n_files() { print files }\nwords=(" << words
+            << ")\nCURRENT=" << current << "\n_mspmv\n";
+        EXPECT_EQ(std::system(("zsh -f '" + (scratch / "run.zsh") + "' > '" + out + "' 2>&1").c_str()), 0);
+        return read_text(out);
+    };
+    EXPECT_THAT(offered("mspmv ''", 2), StartsWith("run spgemm solve "));
+    EXPECT_THAT(offered("mspmv solve --pre", 3), HasSubstr(" --preconditioner "));
+    EXPECT_THAT(offered("mspmv --quiet kernels --", 4), HasSubstr(" --json "));
+    EXPECT_THAT(offered("mspmv completion ''", 3), StartsWith("bash zsh"));
+    EXPECT_EQ(offered("mspmv run ''", 3), "files\n");
 }
 
 TEST(Terminal, ListsAreJsonToo)
