@@ -178,7 +178,7 @@ std::string orders_section(const CharacterizeReport& r)
     for (const OrderTraffic& order : r.found.orders) {
         rows.push_back({order.name, order.cache.done ? bytes_text(static_cast<double>(order.cache.bytes())) : "-",
                         bytes_text(static_cast<double>(order.cut.bytes)),
-                        order.seconds > 0 ? fmt::format("{:.4g} ms", order.seconds * 1e3) : "-"});
+                        order.seconds > 0 ? seconds_text(order.seconds) : "-"});
     }
     return html::section("Orders of rows and columns",
                          html::table({"order", "simulated cache", "cut by rows", "measured"}, rows));
@@ -191,13 +191,11 @@ std::string predictions_section(const CharacterizeReport& r)
     }
     std::vector<std::vector<std::string>> rows;
     for (const KernelCandidate& k : r.kernels) {
-        rows.push_back(
-            {"1 device, " + k.kernel, bytes_text(k.bytes), fmt::format("{:.4g} ms", k.predicted_seconds * 1e3)});
+        rows.push_back({"1 device, " + k.kernel, bytes_text(k.bytes), seconds_text(k.predicted_seconds)});
     }
     for (const auto& d : r.devices) {
         if (d.devices > 1) {
-            rows.push_back(
-                {fmt::format("{} devices", d.devices), "", fmt::format("{:.4g} ms", d.predicted_seconds * 1e3)});
+            rows.push_back({fmt::format("{} devices", d.devices), "", seconds_text(d.predicted_seconds)});
         }
     }
     return html::section("Predicted by the planner", html::table({"with", "bytes", "a product"}, rows));

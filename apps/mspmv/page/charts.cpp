@@ -65,13 +65,13 @@ public:
             svg.line(left, y(tick), right, y(tick), "grid");
             // Labels that would touch are left out: those of powers of ten come first.
             if (y_ticks_.size() <= 8 || is_power_of_ten(tick)) {
-                svg.text(left - 5, y(tick) + 4, fmt::format("{:g}", tick), "end", "quiet");
+                svg.text(left - 5, y(tick) + 4, tick_text(tick), "end", "quiet");
             }
         }
         for (const double tick : x_ticks_) {
             svg.line(x(tick), top, x(tick), bottom, "grid");
             if (x_ticks_.size() <= 8 || is_power_of_ten(tick)) {
-                svg.text(x(tick), bottom + 14, fmt::format("{:g}", tick), "middle", "quiet");
+                svg.text(x(tick), bottom + 14, tick_text(tick), tick == x_last() ? "end" : "middle", "quiet");
             }
         }
         svg.line(left, bottom, right, bottom, "axis");
@@ -85,6 +85,11 @@ public:
     static constexpr double bottom = 200;
 
 private:
+    static std::string tick_text(double value)
+    {
+        return value >= 1000 && value < 1e7 ? html::grouped(value) : fmt::format("{:g}", value);
+    }
+
     static bool is_power_of_ten(double value)
     {
         const double e = std::log10(value);
@@ -103,11 +108,27 @@ std::string elided(const std::string& name, std::size_t letters)
     return name.size() <= letters ? name : name.substr(0, letters - 3) + "...";
 }
 
-void draw_legend(Svg& svg, double y, const std::vector<std::string>& names)
+/// How many names stand beside each other.
+std::size_t legend_columns(const std::vector<std::string>& names)
 {
+    const bool all_short = std::ranges::all_of(names, [](const std::string& name) { return name.size() <= 7; });
+    return all_short ? 5 : 1;
+}
+
+double legend_height(const std::vector<std::string>& names)
+{
+    const std::size_t columns = legend_columns(names);
+    return legend_line * static_cast<double>((names.size() + columns - 1) / columns);
+}
+
+void draw_legend(Svg& svg, double top, const std::vector<std::string>& names)
+{
+    const std::size_t columns = legend_columns(names);
     for (std::size_t i = 0; i < names.size(); ++i) {
-        svg.circle(15, y + legend_line * static_cast<double>(i) - 4, 5, colour_of(i));
-        svg.text(26, y + legend_line * static_cast<double>(i), elided(names[i], 52));
+        const double x = Svg::width / static_cast<double>(columns) * static_cast<double>(i % columns);
+        const double y = top + legend_line * static_cast<double>(i / columns);
+        svg.circle(x + 15, y - 4, 5, colour_of(i));
+        svg.text(x + 26, y, elided(names[i], 52));
     }
 }
 
@@ -120,7 +141,8 @@ void draw_curves(Svg& svg, const LogAxes& axes, const std::vector<Curve>& curves
         for (std::size_t p = 0; p < points.size(); ++p) {
             const auto& [x, y] = points[p];
             if (p > 0) {
-                svg.line(axes.x(points[p - 1].first), axes.y(points[p - 1].second), axes.x(x), axes.y(y), "axis");
+                svg.line(axes.x(points[p - 1].first), axes.y(points[p - 1].second), axes.x(x), axes.y(y),
+                         fmt::format("l{}", i % 8));
             }
             svg.circle(axes.x(x), axes.y(y), radius, colour_of(i), fmt::format("{}: {}", curves[i].name, tip(x, y)));
         }
@@ -193,7 +215,9 @@ std::string roofline_chart(const std::vector<RooflinePoint>& points, double limi
     for (std::size_t i = 0; i < points.size(); ++i) {
         const RooflinePoint& p = points[i];
         names.push_back(fmt::format("{}: {:.4g} GFLOP/s", p.name, p.gflops));
-        svg.circle(axes.x(p.intensity), axes.y(p.gflops), 5, colour_of(i), names.back());
+        // Points at one place show as rings.
+        const double radius = 4 + 1.5 * static_cast<double>(std::min<std::size_t>(points.size() - 1 - i, 4));
+        svg.circle(axes.x(p.intensity), axes.y(p.gflops), radius, colour_of(i), names.back());
     }
     draw_legend(svg, below, names);
     if (measured > 0) {
@@ -235,7 +259,7 @@ std::string scaling_chart(const std::vector<Curve>& curves)
     }
     const LogAxes axes(devices, speed_ups);
     const double below = LogAxes::bottom + 50;
-    Svg svg(below + legend_line * static_cast<double>(curves.size()), "speed-up over devices");
+    Svg svg(below + legend_height(names), "speed-up over devices");
     axes.draw(svg, "devices; dashed: as many times as fast", "speed-up");
     const double end = std::min(axes.x_last(), axes.y_last());
     svg.line(axes.x(1), axes.y(1), axes.x(end), axes.y(end), "mark");
@@ -263,7 +287,7 @@ std::string curve_chart(std::string_view title, std::string_view x_title, std::s
     const LogAxes axes(ticks(std::ranges::min(x_values), std::ranges::max(x_values)),
                        ticks(std::ranges::min(y_values), std::ranges::max(y_values)));
     const double below = LogAxes::bottom + 50;
-    Svg svg(below + legend_line * static_cast<double>(curves.size()), title);
+    Svg svg(below + legend_height(names), title);
     axes.draw(svg, x_title, y_title);
     draw_curves(svg, axes, curves, 2.5, [](double x, double y) { return fmt::format("{:.4g} at {:.4g}", y, x); });
     draw_legend(svg, below, names);

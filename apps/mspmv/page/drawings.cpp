@@ -222,7 +222,7 @@ std::string balance_drawing(const Json& context, const Json& benchmarks)
     std::vector<double> times;
     if (!benchmarks.empty()) {
         const Json& phases = child_of(benchmarks.front(), "phases");
-        for (const char* name : {"kernel", "stream", "values", "compute"}) {
+        for (const char* name : {"kernel", "stream", "values", "compute", "numeric"}) {
             if (times.empty() && numbers(child_of(phases, name)).size() == names.size()) {
                 times = numbers(child_of(phases, name));
             }
@@ -261,14 +261,15 @@ std::string balance_drawing(const Json& context, const Json& benchmarks)
         svg.text(left - 6, y + lane / 2 + 1, names[d], "end");
         const auto bar = [&](double share, double top, const char* style) {
             svg.rectangle(left, top, std::max(0.8, scale * share), 11, style);
-            svg.text(left + scale * share + 5, top + 9.5, fmt::format("{:.1f} %", 100 * share), "start", "quiet");
+            // In a column of their own: beside a bar that ends before the mean, the mark would cross it.
+            svg.text(Svg::width - 6, top + 9.5, fmt::format("{:.1f} %", 100 * share), "end", "quiet");
         };
         bar(work[d] / mean(work), y, "c0");
         if (!times.empty() && mean(times) > 0) {
             bar(times[d] / mean(times), y + 13, "c1");
         }
     }
-    svg.line(left + scale, 0, left + scale, height, "mark");
+    svg.line(left + scale, 0, left + scale, height + 2, "mark");
     svg.rectangle(10, height + 9, 10, 10, "c0");
     svg.text(25, height + 18, "work of the mean");
     if (!times.empty()) {

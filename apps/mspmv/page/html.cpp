@@ -24,6 +24,8 @@ svg .grid { stroke: var(--line); stroke-width: .6; }
 svg .mark { stroke: var(--c4); stroke-dasharray: 4 3; }
 svg .roof { stroke: var(--c4); stroke-width: 1.5; }
 svg .curve { fill: none; stroke: var(--c0); stroke-width: 1.5; }
+svg .l0 { stroke: var(--c0); } svg .l1 { stroke: var(--c1); } svg .l2 { stroke: var(--c2); } svg .l3 { stroke: var(--c3); }
+svg .l4 { stroke: var(--c4); } svg .l5 { stroke: var(--c5); } svg .l6 { stroke: var(--c6); } svg .l7 { stroke: var(--c7); }
 svg .c0 { fill: var(--c0); } svg .c1 { fill: var(--c1); } svg .c2 { fill: var(--c2); } svg .c3 { fill: var(--c3); }
 svg .c4 { fill: var(--c4); } svg .c5 { fill: var(--c5); } svg .c6 { fill: var(--c6); } svg .c7 { fill: var(--c7); }
 svg .s1, svg .s2, svg .s3, svg .s4 { fill: var(--c0); }
@@ -33,7 +35,8 @@ svg .s1 { opacity: .3; } svg .s2 { opacity: .55; } svg .s3 { opacity: .8; }
 constexpr std::string_view of_pages = R"(
 :root { color-scheme: light dark; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e9ef; --quiet: #9aa6b4; --paper: #14181d; --tint: #1e252d;
-  --line: #3a4550; --c0: #6aa5e8; --c1: #eba45a; --c2: #6cc08e; --c3: #b894d4; --c4: #e07f79; --c5: #6cc5d2; } }
+  --line: #3a4550; --c0: #6aa5e8; --c1: #eba45a; --c2: #6cc08e; --c3: #b894d4; --c4: #e07f79; --c5: #6cc5d2; --c6: #c9b458;
+  --c7: #9aa6b4; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1rem; max-width: 76rem; font: 16px/1.45 system-ui, sans-serif; color: var(--ink);
   background: var(--paper); }
@@ -41,26 +44,32 @@ h1 { font-size: 1.4rem; margin: 0 0 .2rem; overflow-wrap: anywhere; }
 h2 { font-size: 1rem; margin: 0 0 .5rem; }
 p { margin: .2rem 0; color: var(--quiet); overflow-wrap: anywhere; }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .6rem; margin: 1rem 0; }
-.facts div { background: var(--tint); border-radius: 6px; padding: .5rem .7rem; }
+.facts div { min-width: 0; background: var(--tint); border-radius: 6px; padding: .5rem .7rem; }
 .facts b { display: block; font-size: 1.15rem; overflow-wrap: anywhere; }
-.facts span { font-size: .85rem; color: var(--quiet); }
+.facts span { font-size: .85rem; color: var(--quiet); overflow-wrap: anywhere; }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 1.2rem;
   margin: 1rem 0; }
-section { min-width: 0; break-inside: avoid; overflow-x: auto; }
+section { min-width: 0; margin: 1rem 0; break-inside: avoid; overflow-x: auto; }
+.columns section { margin: 0; }
+.columns p { font-size: .85rem; }
 svg { display: block; width: 100%; max-width: 27rem; height: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; vertical-align: top; padding: .2rem 0 .2rem .7rem; border-bottom: 1px solid var(--line);
   font-weight: normal; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
+td:not(:first-child) { white-space: nowrap; }
 thead th { font-weight: 600; }
 ul { padding-left: 1.2rem; margin: .2rem 0; }
 pre { overflow-x: auto; background: var(--tint); border-radius: 6px; padding: .7rem; font-size: 12px;
   line-height: 1.35; }
 summary { cursor: pointer; font-weight: 600; margin: 1.2rem 0 .4rem; }
 @media print { :root { color-scheme: light; --ink: #000; --quiet: #444; --paper: #fff; --tint: #f4f4f4; --line: #bbb;
-    --c0: #2563a8; --c1: #d9822b; --c2: #3d8f5f; --c3: #8a5aa8; --c4: #b5423c; --c5: #3a9aa8; }
-  body { font-size: 11px; max-width: none; padding: 0; } .columns { grid-template-columns: 1fr 1fr; }
-  pre { font-size: 7.5px; overflow: visible; white-space: pre-wrap; } * { print-color-adjust: exact; } }
+    --c0: #2563a8; --c1: #d9822b; --c2: #3d8f5f; --c3: #8a5aa8; --c4: #b5423c; --c5: #3a9aa8; --c6: #8c7a2e;
+    --c7: #6b7785; }
+  html { font-size: 11.5px; } body { font-size: 1rem; max-width: none; padding: 0; }
+  .columns { grid-template-columns: 1fr 1fr; } section { overflow: visible; }
+  svg { max-width: none; }
+  pre { font-size: 9px; overflow: visible; white-space: pre-wrap; } * { print-color-adjust: exact; } }
 )";
 
 std::string row(const std::vector<std::string>& cells, std::string_view tag)

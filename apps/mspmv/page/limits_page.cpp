@@ -60,7 +60,11 @@ std::string limits_page(const DeviceLimits& limits)
     for (const DeviceLimit& device : limits.devices) {
         body += device_section(device);
     }
-    return html::document("Limits of the devices", {limits.machine, "measured " + limits.date}, body);
+    std::string versions;
+    for (const auto& [name, version] : limits.versions) {
+        versions += fmt::format("{}{} {}", versions.empty() ? "" : ", ", name, version);
+    }
+    return html::document("Limits of the devices", {limits.machine, versions, "measured " + limits.date}, body);
 }
 
 }  // namespace rmsp::mspmv

@@ -55,6 +55,17 @@ html::Facts facts_of(const Json& context, const Json& benchmarks)
     return facts;
 }
 
+/// Of several measurements, which the facts and most drawings are not about.
+std::string measurements_of(const Json& benchmarks)
+{
+    std::vector<std::vector<std::string>> rows;
+    for (const Json& b : benchmarks) {
+        rows.push_back({text_of(b, "name"), seconds_text(number_of(b, "real_time") * 1e-6),
+                        fmt::format("{:.4g}", number_of(b, "gflops"))});
+    }
+    return rows.size() > 1 ? html::table({"name", "median", "GFLOP/s"}, rows) : "";
+}
+
 void require_report(const Json& report, const std::string& name)
 {
     if (!child_of(report, "context").contains("plan") || !child_of(report, "benchmarks").is_array()) {
@@ -119,6 +130,7 @@ std::string report_page(const Json& report, const std::string& name)
                           html::section("Phases of each device", timeline_drawing(context, first)) +
                           html::section("Roofline", roofline_drawing(benchmarks)) +
                           html::section("Balance", balance_drawing(context, benchmarks)) +
+                          html::section("Measurements", measurements_of(benchmarks)) +
                           html::section("Residual, relative to the right-hand side", residual_drawing(first)) +
                           html::section("Predicted time of an apply", prediction_drawing(context))) +
             html::section("Notes", html::list(notes)) +
