@@ -202,41 +202,34 @@ def print_setup(lines):
             print(f"| {matrix} | {precision} | {kernel} | {nonzeros:,} | {products:.0f} | {seconds:.2f} |")
 
 
-def draw_profiles(cases, path):
+def draw_profiles(cases, context, path):
     """For each case, the share of the matrices on which a library takes at most so many times the least time (Dolan,
-    More: "Benchmarking optimization software with performance profiles", 2002)."""
-    width, height, margin, most = 360, 260, 45, 4.0
-    columns = 2
-    out = []
-    for i, (case, rows) in enumerate(cases.items()):
-        left, top = (i % columns) * width + margin, (i // columns) * height + 30
-        w, h = width - margin - 20, height - 75
+    More: "Benchmarking optimization software with performance profiles", 2002). Needs matplotlib."""
+    import pictures
+    from pictures import plt
 
-        def x(t):
-            return left + w * math.log(t) / math.log(most)
-
-        out.append(f'<text x="{left}" y="{top - 8}" font-weight="bold">{case} ({len(rows)})</text>')
-        for share in (0, 0.25, 0.5, 0.75, 1):
-            y = top + h * (1 - share)
-            out.append(f'<path d="M{left} {y:.1f}h{w}" stroke="#ddd"/><text x="{left - 6}" y="{y + 4:.1f}" '
-                       f'text-anchor="end">{share:.2f}</text>')
-        for t in (1, 1.5, 2, 3, 4):
-            out.append(f'<text x="{x(t):.1f}" y="{top + h + 14}" text-anchor="middle">{t}</text>')
-        out.append(f'<text x="{left + w / 2}" y="{top + h + 28}" text-anchor="middle">times the least</text>')
-        for colour, times in (("#08519c", [max(1, 1 / r["ratio"]) for r in rows]),
-                              ("#d08020", [max(1, r["ratio"]) for r in rows])):
-            d = f"M{left} {top + h}"
-            for n, t in enumerate(sorted(t for t in times if t <= most), 1):
-                d += f'H{x(t):.1f}V{top + h * (1 - n / len(rows)):.1f}'
-            out.append(f'<path d="{d}H{left + w}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
-    rows = -(-len(cases) // columns)
-    legend = rows * height + 14
-    out.append(f'<text x="{margin}" y="{legend}" fill="#08519c">librmsp</text>'
-               f'<text x="{margin + 70}" y="{legend}" fill="#d08020">the best of the other</text>')
-    pathlib.Path(path).write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{columns * width}" height="{legend + 10}" '
-        f'font-family="sans-serif" font-size="10"><rect width="100%" height="100%" fill="#fff"/>'
-        + "\n".join(out) + "</svg>\n")
+    most, columns = 4.0, 2
+    lines = -(-len(cases) // columns)
+    figure, panels = plt.subplots(lines, columns, figsize=(5 * columns, 3.2 * lines), squeeze=False)
+    for axes in panels.flat[len(cases):]:
+        axes.remove()
+    for axes, (case, rows) in zip(panels.flat, cases.items()):
+        for label, colour, times in (("librmsp", pictures.OURS, [max(1, 1 / r["ratio"]) for r in rows]),
+                                     ("the best of the other", pictures.THEIRS, [max(1, r["ratio"]) for r in rows])):
+            x, y = [1.0], [0.0]
+            for n, time in enumerate(sorted(t for t in times if t <= most), 1):
+                x += [time, time]
+                y += [y[-1], n / len(rows)]
+            axes.plot(x + [most], y + [y[-1]], color=colour, label=label)
+        axes.set_xscale("log")
+        axes.set_xlim(1, most)
+        pictures.plain_numbers(axes.xaxis, [1, 1.5, 2, 3, 4])
+        axes.set_ylim(0, 1.02)
+        axes.set_title(f"{case} ({len(rows)} matrices)")
+        axes.set_xlabel("times the least")
+        axes.set_ylabel("share of the matrices")
+    panels[0][0].legend(loc="lower right")
+    pictures.save(figure, path, context)
 
 
 def report(options):
@@ -275,7 +268,7 @@ def report(options):
     print_choice(lines, corpus, options.against)
     print_setup(lines)
     if options.svg and cases:
-        draw_profiles(cases, options.svg)
+        draw_profiles(cases, lines[0]["context"], options.svg)
 
 
 def main():

@@ -8,13 +8,11 @@ import json
 import pathlib
 import sys
 
-import matplotlib
+import pictures
+from pictures import plt
 
-matplotlib.use("Agg")
-matplotlib.rcParams["svg.hashsalt"] = "rmsp"  # the same data give the same file
-import matplotlib.pyplot as plt  # noqa: E402
-
-VERSIONS = {"baseline": ("baseline", "#b0b0b0"), "pstar": ("p*", "#6baed6"), "pstar-opt": ("p*-opt", "#08519c")}
+VERSIONS = {"baseline": ("baseline", "#b4bcc6"), "pstar": ("p*", pictures.STEPS[1]),
+            "pstar-opt": ("p*-opt", pictures.OURS)}
 FORMATS = ("csr", "csc", "coo")
 
 
@@ -36,7 +34,7 @@ def grouped(axes, groups, series, value, colours=None):
         axes.bar(at, [value(group, key) for group in groups], width, label=label,
                  color=colours[key] if colours else None)
     axes.set_xticks(range(len(groups)), [str(group) for group in groups])
-    axes.legend(fontsize=8)
+    axes.grid(axis="x", visible=False)
 
 
 class Figures:
@@ -44,17 +42,15 @@ class Figures:
         self.data = data
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        context = data["context"]
-        self.where = (f"{len(context['devices'])} x {context['devices'][0].split(' ', 1)[-1]}, {context['date'][:10]}, "
-                      f"commit {context['commit']}, matrices of {context['scale']:g} times the paper's size")
         self.counts = sorted({run["devices"] for run in data["speed"]})
         self.first = data["matrices"][0]["name"]  # what stands for HV15R
 
-    def save(self, figure, name, title, claim):
+    def save(self, figure, name, title, claim, legend=None):
         figure.suptitle(title, fontsize=11)
-        figure.text(0.5, 0.005, f"Paper: {claim}\nHere: {self.where}", ha="center", va="bottom", fontsize=7)
-        figure.tight_layout(rect=(0, 0.09, 1, 1))
-        figure.savefig(self.folder / f"{name}.svg", metadata={"Date": None})
+        scale = self.data["context"]["scale"]
+        size = "of the paper's size" if scale == 1 else f"of {scale:g} times the paper's size"
+        pictures.save(figure, self.folder / f"{name}.svg", self.data["context"],
+                      f"Paper: {claim}\nHere: matrices {size}", legend)
         plt.close(figure)
 
     def run(self, version, devices, layout="csr", matrix=None):
@@ -71,17 +67,17 @@ class Figures:
 
     def versions(self, name, title, claim, label, value, log=False):
         """A panel for each format: bars of the three versions over the devices."""
-        figure, panels = plt.subplots(1, len(FORMATS), figsize=(11, 4.5))
+        figure, panels = plt.subplots(1, len(FORMATS), figsize=(11, 4.8))
         for axes, layout in zip(panels, FORMATS):
             grouped(axes, self.counts, [(key, text) for key, (text, _) in VERSIONS.items()],
                     lambda n, version, of=layout: value(version, n, of),
                     {key: colour for key, (_, colour) in VERSIONS.items()})
             if log:
-                axes.set_yscale("log")
-            axes.set_title("p" + layout.upper(), fontsize=9)
+                pictures.plain_logarithm(axes, "y")
+            axes.set_title("p" + layout.upper())
             axes.set_xlabel("devices")
         panels[0].set_ylabel(label)
-        self.save(figure, name, title, claim)
+        self.save(figure, name, title, claim, panels[0])
 
     def fig06(self):
         figure, axes = plt.subplots(figsize=(7, 4.5))
@@ -97,7 +93,7 @@ class Figures:
                     ratios = [ratio for ratio, _ in points]
                     axes.plot(ratios, [best * (count - low + low * ratio) / count for ratio in ratios], ":",
                               color=lines[0].get_color(), label="what the largest part allows")
-        axes.axhline(best, color="#d0d0d0", zorder=0, label="all alike")
+        axes.axhline(best, color="#b4bcc6", zorder=0, label="all alike")
         axes.set_ylim(bottom=0)
         axes.set_xlabel("nonzeros in the rows of a low device, as a share of a high one's")
         axes.set_ylabel("GFLOP/s, all devices, resident")
@@ -109,7 +105,7 @@ class Figures:
         self.versions("fig16-partition-cost", "Figure 16: cost of partitioning HV15R's stand-in",
                       "p* costs no more than the baseline and falls with the GPUs; "
                       "p*-opt leaves the pointers to the GPUs",
-                      "ms of the host, and, p*-opt, of the devices' pointers",
+                      "ms; of p*-opt with the devices' pointers",
                       lambda version, n, of: 1e3 * self.partition(version, n, of), log=True)
 
     def fig17(self):
@@ -146,21 +142,21 @@ class Figures:
                   "without it no scaling beyond 3 GPUs on Summit; no consistent effect on DGX-1")
 
     def ideal(self, axes):
-        axes.plot(self.counts, [n / self.counts[0] for n in self.counts], color="#d0d0d0", label="ideal", zorder=0)
+        axes.plot(self.counts, [n / self.counts[0] for n in self.counts], color="#b4bcc6", label="ideal", zorder=0)
         axes.set_xticks(self.counts)
         axes.set_xlabel("devices")
         axes.set_ylabel("speed-up")
-        axes.legend(fontsize=8)
+        axes.legend()
 
     def fig21(self):
-        figure, panels = plt.subplots(1, len(FORMATS), figsize=(11, 4.5))
+        figure, panels = plt.subplots(1, len(FORMATS), figsize=(11, 4.8))
         for axes, layout in zip(panels, FORMATS):
             base = self.run("baseline", self.counts[0], layout)["seconds"]
             for version, (label, colour) in VERSIONS.items():
                 axes.plot(self.counts, [base / self.run(version, n, layout)["seconds"] for n in self.counts], "o-",
                           label=label, color=colour)
             self.ideal(axes)
-            axes.set_title("p" + layout.upper(), fontsize=9)
+            axes.set_title("p" + layout.upper())
             axes.set_ylabel("")
         panels[0].set_ylabel("speed-up over the baseline on one device")
         self.save(figure, "fig21-speed-up", "Figure 21: total speed-up, HV15R's stand-in, streamed",
@@ -200,11 +196,11 @@ class Figures:
 
     def fig22(self):
         figure, axes = plt.subplots(figsize=(8, 4.5))
-        for matrix in self.data["matrices"]:
+        for i, matrix in enumerate(self.data["matrices"]):
             name = matrix["name"]
             base = self.seconds("pstar-opt", self.counts[0], matrix=name)
-            axes.plot(self.counts, [base / self.seconds("pstar-opt", n, matrix=name) for n in self.counts], "o-",
-                      label=name)
+            axes.plot(self.counts, [base / self.seconds("pstar-opt", n, matrix=name) for n in self.counts],
+                      "o-" if i < len(pictures.COLOURS) else "s--", label=name)
         self.ideal(axes)
         self.save(figure, "fig22-matrices", "Figures 22 and 23: speed-up of each matrix, p*-opt, streamed",
                   "all matrices scale, the large ones nearly linearly")

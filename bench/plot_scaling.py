@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 import pictures
-import matplotlib.pyplot as plt
+from pictures import plt
 
 VERSIONS = {"default": "as configured by default", "baseline": "baseline", "pstar": "p*", "pstar-opt": "p*-opt"}
 
@@ -28,17 +28,16 @@ def main(source, out):
         model = sorted((run["devices"], 2e-9 * run["nonzeros"] / run["predicted_seconds"])
                        for run in here if run["version"] == "default" and run["predicted_seconds"] > 0)
         if model:
-            axes.plot(*zip(*model), "--", color="#b0b0b0", label="predicted by the plan")
-        axes.set_title(f"{case}: {here[0]['matrix']}, {here[0]['nonzeros']:,} nonzeros", fontsize=8)
+            axes.plot(*zip(*model), "--", color=pictures.QUIET, label="predicted by the plan")
+        axes.set_title(f"{case}: {here[0]['matrix']},\n{here[0]['nonzeros']:,} nonzeros", fontsize=9)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
         pictures.plain_numbers(axes.xaxis, sorted({run["devices"] for run in here} | {n for n, _ in model}))
         bounds = axes.get_ylim()
         steps = (base * 10**power for power in range(7) for base in (1, 2, 3, 5))
         pictures.plain_numbers(axes.yaxis, [tick for tick in steps if bounds[0] <= tick <= bounds[1]])
-        axes.grid(linewidth=0.3)
         axes.set_xlabel("devices")
-        axes.legend(fontsize=7)
+        axes.legend()
     panels[0][0].set_ylabel("GFLOP/s")
     figure.suptitle("Strong scaling: measured, and predicted by the plan", fontsize=10)
     pictures.save(figure, out, data["context"])

@@ -6,24 +6,33 @@ for each kernel and set of devices; pairs "A * B" as a table of speed-ups of the
 usage: bench/plot_spgemm.py RESULTS.json OUT.svg
 """
 import json
+import math
 import pathlib
 import sys
 
 import matplotlib
-import matplotlib.pyplot as plt
 import pictures
+from pictures import plt
 
 
 def bars(figures, matrices, keys, out, context):
-    figure, axes = plt.subplots(figsize=(max(8, 0.9 * len(matrices)), 5))
-    width = 0.8 / len(keys)
+    """From the bottom up, so that names of matrices can be read; logarithmic, since kernels differ by far more than a
+    picture has room for."""
+    figure, axes = plt.subplots(figsize=(9, 1.2 + 0.13 * len(matrices) * (len(keys) + 1)))
+    width = 0.85 / len(keys)
+    least = min(v for of in figures.values() for v in of.values() if v > 0)
     for i, key in enumerate(keys):
         at = [n + (i - (len(keys) - 1) / 2) * width for n in range(len(matrices))]
-        axes.bar(at, [figures[m].get(key, 0) for m in matrices], width, label=key)
-    axes.set_xticks(range(len(matrices)), matrices, rotation=35, ha="right")
-    axes.set_ylabel("GFLOP/s, whole product")
-    axes.grid(axis="y", linewidth=0.3)
-    axes.legend(fontsize=8)
+        axes.barh(at, [figures[m].get(key, 0) for m in matrices], width, left=0, label=key)
+    axes.set_yticks(range(len(matrices)), matrices)
+    axes.set_ylim(len(matrices) - 0.4, -0.6)
+    axes.set_xscale("log")
+    axes.set_xlim(left=least / 1.5)
+    pictures.plain_numbers(axes.xaxis, [base * 10**e for e in range(-3, 6) for base in (1, 2, 5)
+                                        if least / 1.5 <= base * 10**e <= axes.get_xlim()[1]])
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel("GFLOP/s, whole product")
+    axes.legend(ncol=min(len(keys), 4), loc="lower center", bbox_to_anchor=(0.4, 1))
     pictures.save(figure, out, context)
 
 
@@ -31,14 +40,16 @@ def pairs(figures, keys, out, context):
     left = sorted({name.split(" * ")[0] for name in figures})
     table = [[ratio(figures.get(f"{a} * {b}", {}), keys) for b in left] for a in left]
     figure, axes = plt.subplots(figsize=(1 + 0.8 * len(left), 1 + 0.7 * len(left)))
-    image = axes.imshow(table, cmap="summer_r", norm=matplotlib.colors.LogNorm())
+    image = axes.imshow(table, cmap="Blues", norm=matplotlib.colors.LogNorm())
+    middle = math.sqrt(image.norm.vmin * image.norm.vmax)
     for i, row in enumerate(table):
         for j, value in enumerate(row):
-            axes.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=8)
+            axes.text(j, i, f"{value:.1f}", ha="center", va="center", fontsize=8,
+                      color="white" if value > middle else "black")
+    axes.grid(visible=False)
     axes.set_xticks(range(len(left)), left, rotation=35, ha="right")
     axes.set_yticks(range(len(left)), left)
     axes.set_xlabel(f"rows: A, columns: B; {keys[0]} over\nthe best of: {', '.join(keys[1:])}", fontsize=9)
-    figure.colorbar(image)
     pictures.save(figure, out, context)
 
 
@@ -56,10 +67,9 @@ def bands(benchmarks, kinds, out, context):
             axes[row][column].set_title(kind)
             axes[row][column].set_ylabel(f"GFLOP/s, {label}")
             axes[row][column].set_ylim(bottom=0)
-            axes[row][column].grid(linewidth=0.3)
     for axis in axes[-1]:
         axis.set_xlabel("half-band")
-    axes[0][0].legend(fontsize=8)
+    axes[0][0].legend()
     pictures.save(figure, out, context)
 
 

@@ -7,6 +7,7 @@ experiment of its paper. Without OUT only the tables are printed; drawing needs 
 usage: bench/plot_spmv.py RESULTS.json [OUT]     draws OUT-speedup.svg, OUT-profile.svg, OUT-roofline.svg,
                                                  OUT-scaling.svg, OUT-ehyb.svg
 """
+import itertools
 import json
 import math
 import pathlib
@@ -106,29 +107,36 @@ def print_ehyb(cases):
                       f"{max(found):.2f} | {min(found):.2f} | {sum(found) / len(found):.2f} |")
 
 
-def draw_ehyb(plt, cases, save):
-    figure, axes = plt.subplots(2, len(cases), figsize=(6 * len(cases), 7), squeeze=False)
+def slanted(count):
+    """Of labels below an axis, which would touch where there are many."""
+    return {"rotation": 25, "ha": "right"} if count > 4 else {}
+
+
+def draw_ehyb(pictures, cases, save):
+    figure, axes = pictures.plt.subplots(2, len(cases), figsize=(6 * len(cases), 7), squeeze=False)
     for (top, bottom), ((precision, cache), matrices) in zip(axes.T, sorted(cases.items())):
         rows = {m: row for m, row in matrices.items() if "ehyb" in row}
         kernels = sorted({k for row in rows.values() for k in row}, key=lambda k: (vendor(k), k))
         width = 0.8 / max(len(kernels), 1)
+        others = [k for k in kernels if k != "ehyb"]
+        colours = {"ehyb": pictures.OURS, **dict(zip(others, itertools.cycle(pictures.COLOURS[1:])))}
         for i, kernel in enumerate(kernels):
             top.bar([j + (i - (len(kernels) - 1) / 2) * width for j in range(len(rows))],
                     [row[kernel]["gflops"] if kernel in row else 0 for row in rows.values()], width, label=kernel,
-                    color="#08519c" if kernel == "ehyb" else None)
+                    color=colours[kernel])
         top.set_ylabel("GFLOP/s")
-        top.set_title(f"{precision}, {cache} caches", fontsize=10)
-        top.legend(fontsize=6)
-        bottom.bar(range(len(rows)), [preparation(row["ehyb"]) for row in rows.values()], color="#08519c")
-        bottom.set_yscale("log")
-        bottom.set_ylabel("preparation, in products")
+        top.set_title(f"{precision}, {cache} caches")
+        bottom.bar(range(len(rows)), [preparation(row["ehyb"]) for row in rows.values()], 0.5, color=pictures.OURS)
+        pictures.plain_logarithm(bottom, "y")
+        bottom.set_ylabel("preparation of ehyb, in products")
         for axis in (top, bottom):
-            axis.set_xticks(range(len(rows)), list(rows), rotation=25, ha="right", fontsize=7)
-    save(figure, "-ehyb.svg")
+            axis.grid(axis="x", visible=False)
+            axis.set_xticks(range(len(rows)), list(rows), **slanted(len(rows)))
+    save(figure, "-ehyb.svg", legend=axes[0, 0], columns=4)
 
 
-def draw_speedup(plt, cases, save):
-    figure, axes = plt.subplots(len(cases), 1, figsize=(11, 3.2 * len(cases)), squeeze=False)
+def draw_speedup(pictures, cases, save):
+    figure, axes = pictures.plt.subplots(len(cases), 1, figsize=(11, 3.2 * len(cases)), squeeze=False)
     for axis, ((precision, cache), matrices) in zip(axes[:, 0], sorted(cases.items())):
         rows = []
         for matrix, row in matrices.items():
@@ -137,71 +145,107 @@ def draw_speedup(plt, cases, save):
                 ours = max(b["gflops"] for k, b in row.items() if not vendor(k))
                 rows.append((matrix, ours / theirs, row["auto"]["gflops"] / theirs if "auto" in row else 0))
         at = range(len(rows))
-        axis.bar([i - 0.2 for i in at], [r[1] for r in rows], 0.4, color="#08519c", label="best kernel")
-        axis.bar([i + 0.2 for i in at], [r[2] for r in rows], 0.4, color="#9ecae1", label="auto")
-        axis.axhline(1, color="#b04040", linewidth=1)
-        axis.set_xticks(list(at), [r[0] for r in rows], rotation=25, ha="right", fontsize=8)
+        axis.bar([i - 0.2 for i in at], [r[1] for r in rows], 0.4, color=pictures.OURS, label="best kernel")
+        axis.bar([i + 0.2 for i in at], [r[2] for r in rows], 0.4, color=pictures.STEPS[1], label="auto")
+        axis.axhline(1, color=pictures.LIMIT, linewidth=1)
+        axis.grid(axis="x", visible=False)
+        axis.set_xticks(list(at), [r[0] for r in rows], **slanted(len(rows)))
         axis.set_ylabel("times the best cuSPARSE")
         axis.set_title(f"{precision}, {cache} caches: geometric mean {geometric_mean(r[1] for r in rows):.2f}, "
-                       f"auto {geometric_mean(r[2] for r in rows if r[2]):.2f}", fontsize=10)
-        axis.legend(fontsize=8)
-    save(figure, "-speedup.svg")
+                       f"auto {geometric_mean(r[2] for r in rows if r[2]):.2f}")
+    save(figure, "-speedup.svg", legend=axes[0, 0])
 
 
-def draw_profile(plt, cases, save):
-    figure, axes = plt.subplots(1, len(cases), figsize=(5.5 * len(cases), 4.5), squeeze=False)
-    for axis, ((precision, cache), matrices) in zip(axes[0], sorted(cases.items())):
-        kernels = sorted({k for row in matrices.values() for k in row}, key=lambda k: (vendor(k), k))
+def panels_of(pictures, cases, width, height):
+    """One for each case, two beside each other."""
+    columns = min(2, len(cases))
+    lines = -(-len(cases) // columns)
+    figure, axes = pictures.plt.subplots(lines, columns, figsize=(width * columns, height * lines), squeeze=False)
+    for axis in axes.flat[len(cases):]:
+        axis.remove()
+    for axis, (precision, cache) in zip(axes.flat, sorted(cases)):
+        axis.set_title(f"{precision}, {cache} caches")
+    return figure, list(axes.flat)[:len(cases)]
+
+
+def draw_profile(pictures, cases, save):
+    """"auto" and cuSPARSE's formats are told apart; kernels that "auto" chooses from are the ground before which they
+    stand."""
+    figure, panels = panels_of(pictures, cases, 5.2, 3.8)
+    kernels = sorted({k for matrices in cases.values() for row in matrices.values() for k in row},
+                     key=lambda k: (k == "auto", vendor(k), k))
+    colours = {k: pictures.COLOURS[1 + i % (len(pictures.COLOURS) - 1)] for i, k in enumerate(filter(vendor, kernels))}
+    for axis, (_, matrices) in zip(panels, sorted(cases.items())):
+        named = False
         for kernel in kernels:
-            ratios = []
-            for row in matrices.values():
-                if kernel in row:
-                    fastest = min(b["real_time"] for b in row.values())
-                    ratios.append(row[kernel]["real_time"] / fastest)
-            ratios.sort()
+            ratios = sorted(row[kernel]["real_time"] / min(b["real_time"] for b in row.values())
+                            for row in matrices.values() if kernel in row)
             # A matrix that a kernel refuses counts as never solved.
             x, y = [1.0], [0.0]
             for i, ratio in enumerate(ratios):
                 x += [ratio, ratio]
                 y += [y[-1], (i + 1) / len(matrices)]
-            axis.plot(x + [4.0], y + [y[-1]], label=kernel, linestyle="--" if vendor(kernel) else "-",
-                      linewidth=2.2 if kernel == "auto" else 1.2)
+            x, y = x + [4.0], y + [y[-1]]
+            if kernel == "auto":
+                axis.plot(x, y, color=pictures.OURS, linewidth=2.4, label="librmsp, auto")
+            elif vendor(kernel):
+                axis.plot(x, y, color=colours[kernel], linestyle="--", linewidth=1.3, label=kernel)
+            elif ratios:
+                axis.plot(x, y, color="#c9d1da", linewidth=0.9, zorder=1,
+                          label=None if named else "librmsp, each kernel by itself")
+                named = True
+        axis.set_xscale("log")
         axis.set_xlim(1, 4)
+        pictures.plain_numbers(axis.xaxis, [1, 1.2, 1.5, 2, 3, 4])
         axis.set_ylim(0, 1.02)
         axis.set_xlabel("time over that of the fastest kernel")
         axis.set_ylabel("share of the matrices")
-        axis.set_title(f"{precision}, {cache} caches", fontsize=10)
-        axis.legend(fontsize=6, loc="lower right")
-    save(figure, "-profile.svg")
+    save(figure, "-profile.svg", legend=panels[0])
 
 
-def draw_roofline(plt, cases, save):
-    figure, axes = plt.subplots(1, len(cases), figsize=(5.5 * len(cases), 4.5), squeeze=False)
-    for axis, ((precision, cache), matrices) in zip(axes[0], sorted(cases.items())):
+def draw_roofline(pictures, cases, save):
+    """Numbers stand for matrices; a line joins "auto" and cuSPARSE's best on one, whose least traffic is the same."""
+    cases = {case: rows for case, rows in cases.items() if case[1] == "cold"} or cases
+    figure, panels = panels_of(pictures, cases, 5.6, 5)
+    names = list(dict.fromkeys(m for matrices in cases.values() for m in matrices))
+    for axis, (_, matrices) in zip(panels, sorted(cases.items())):
         limit = max(b["limit_gbs"] for row in matrices.values() for b in row.values())
-        points = {"auto": [], "best cuSPARSE": []}
-        for row in matrices.values():
-            theirs = [b for k, b in row.items() if vendor(k)]
-            if theirs:
-                points["best cuSPARSE"].append(max(theirs, key=lambda b: b["gflops"]))
-            if "auto" in row:
-                points["auto"].append(row["auto"])
-        intensity = {k: [b["gflops"] * 1e9 / b["bytes_per_second"] for b in v] for k, v in points.items()}
-        everything = [i for v in intensity.values() for i in v] or [0.1]
-        line = [min(everything) * 0.8, max(everything) * 1.25]
-        axis.plot(line, [i * limit for i in line], color="#606060", linewidth=1, label=f"{limit:.0f} GB/s")
-        for (name, found), marker, colour in zip(points.items(), "os", ("#08519c", "#d08020")):
-            axis.scatter(intensity[name], [b["gflops"] for b in found], marker=marker, color=colour, s=22, label=name)
-            for x, b in zip(intensity[name], found):
-                if name == "auto":
-                    axis.annotate(b["matrix"], (x, b["gflops"]), fontsize=5, xytext=(3, -3), textcoords="offset points")
-        axis.set_xscale("log")
-        axis.set_yscale("log")
+        intensities = []
+        for matrix, row in matrices.items():
+            theirs = max((b for k, b in row.items() if vendor(k)), key=lambda b: b["gflops"], default=None)
+            if "auto" not in row or theirs is None:
+                continue
+            auto = row["auto"]
+            # Of the CSR arrays, for both: the least traffic that is asked for, not that of a format.
+            intensity = 2 * auto["nonzeros"] / least_traffic(auto)
+            intensities.append(intensity)
+            axis.plot([intensity, intensity], [theirs["gflops"], auto["gflops"]], color="#9aa6b4", linewidth=1,
+                      zorder=1)
+            axis.scatter(intensity, theirs["gflops"], marker="s", color=pictures.THEIRS, s=18, zorder=2)
+            axis.scatter(intensity, auto["gflops"], color=pictures.OURS, s=110, zorder=3)
+            axis.text(intensity, auto["gflops"], str(names.index(matrix) + 1), color="white", fontsize=6.5,
+                      ha="center", va="center", zorder=4)
+        line = [min(intensities) * 0.93, max(intensities) * 1.05]
+        axis.plot(line, [i * limit for i in line], color=pictures.LIMIT, linewidth=1.2)
+        axis.text(line[0], line[0] * limit * 1.06, f"{limit:,.0f} GB/s", color=pictures.LIMIT, fontsize=8, va="bottom")
+        pictures.plain_logarithm(axis, "y")
+        axis.set_xlim(*line)
         axis.set_xlabel("flop a byte of least traffic")
         axis.set_ylabel("GFLOP/s")
-        axis.set_title(f"{precision}, {cache} caches", fontsize=10)
-        axis.legend(fontsize=7)
-    save(figure, "-roofline.svg")
+    key = [f"{i + 1} {name}" for i, name in enumerate(names)]
+    columns = -(-len(key) // 4)
+    text = "\n".join("    ".join(key[i:i + columns]) for i in range(0, len(key), columns))
+    panels[0].scatter([], [], color=pictures.OURS, label="librmsp, auto")
+    panels[0].scatter([], [], color=pictures.THEIRS, marker="s", label="the best of cuSPARSE")
+    save(figure, "-roofline.svg", note="The least traffic is that of the CSR arrays: formats of fewer bytes come above "
+         "the line.\n" + text, legend=panels[0])
+
+
+def least_traffic(benchmark):
+    """Bytes of the CSR arrays, x and y, each once."""
+    value = 8 if benchmark["precision"] == "double" else 4
+    return (benchmark["nonzeros"] * (value + 4) + 4 * (benchmark["rows"] + 1)
+            + value * (benchmark["rows"] + benchmark["cols"]))
 
 
 def scaling_of(benchmarks):
@@ -226,25 +270,25 @@ def print_scaling(speed):
             print(f"| {name} | " + " | ".join(cells) + " |")
 
 
-def draw_scaling(plt, speed, save):
-    colours = {1: "#9ecae1", 2: "#4292c6", 4: "#08519c", 8: "#08306b"}
+def draw_scaling(pictures, speed, save):
+    colours = dict(zip((1, 2, 4, 8), pictures.STEPS))
     counts = sorted({n for sets in speed.values() for n in sets})
     names = list(speed)
-    figure, (top, bottom) = plt.subplots(2, 1, figsize=(11, 8), sharex=True)
+    figure, (top, bottom) = pictures.plt.subplots(2, 1, figsize=(11, 8), sharex=True)
     width = 0.8 / len(counts)
     for i, n in enumerate(counts):
         at = [k + (i - (len(counts) - 1) / 2) * width for k in range(len(names))]
-        style = {"color": colours.get(n, "#606060"), "label": f"{n} device{'s' if n > 1 else ''}"}
+        style = {"color": colours.get(n, pictures.QUIET), "label": f"{n} device{'s' if n > 1 else ''}"}
         top.bar(at, [speed[name].get(n, 0) for name in names], width, **style)
         if n > 1:
             bottom.bar(at, [speed[name].get(n, 0) / speed[name][1] if 1 in speed[name] else 0 for name in names], width,
                        **style)
-            bottom.axhline(n, color="#d0d0d0", linewidth=0.8, zorder=0)
+            bottom.axhline(n, color="#b4bcc6", linewidth=0.8, zorder=0)
     top.set_yscale("log")
     top.set_ylabel("GFLOP/s")
-    top.legend(ncol=len(counts), fontsize=8)
+    top.legend(ncol=len(counts))
     bottom.set_ylabel("speed-up over one device")
-    bottom.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
+    bottom.set_xticks(range(len(names)), names, rotation=30, ha="right")
     save(figure, "-scaling.svg")
 
 
@@ -266,23 +310,22 @@ def main(source, out=None):
             print(f'not measured: {b["name"]}: {b["error_message"]}')
     if out is None:
         return
-    import matplotlib.pyplot as plt
     import pictures
 
-    def save(figure, ending):
-        pictures.save(figure, out + ending, context)
+    def save(figure, ending, **more):
+        pictures.save(figure, out + ending, context, **more)
 
     compared = {case: matrices for case, matrices in cases.items()
                 if any(map(vendor, (k for r in matrices.values() for k in r)))}
     if compared:
-        draw_speedup(plt, compared, save)
-        draw_profile(plt, compared, save)
-        draw_roofline(plt, compared, save)
+        draw_speedup(pictures, compared, save)
+        draw_profile(pictures, compared, save)
+        draw_roofline(pictures, compared, save)
     published = {case: rows for case, rows in cases.items() if any("ehyb" in row for row in rows.values())}
     if published:
-        draw_ehyb(plt, published, save)
+        draw_ehyb(pictures, published, save)
     if speed:
-        draw_scaling(plt, speed, save)
+        draw_scaling(pictures, speed, save)
 
 
 if __name__ == "__main__":

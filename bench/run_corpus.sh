@@ -59,5 +59,9 @@ for name in ${RMSP_CORPUS_STEPS:-spmv spgemm}; do
             ;;
     esac
 done
-write_report --against "$against" --svg "$out/profile.svg"
+drawn=()
+if python3 -c 'import matplotlib' 2> /dev/null; then
+    drawn=(--svg "$out/profile.svg")
+fi
+write_report --against "$against" "${drawn[@]}"
 exit $failed
