@@ -65,7 +65,7 @@ public:
 
     Topology read(const toml::table& root)
     {
-        check_keys(root, "the top level", {"name", "hwloc", "node", "gpu", "network"});
+        check_keys(root, "the top level", {"name", "hwloc", "node", "gpu", "network", "link"});
         const toml::node* const synthetic = root.get("hwloc");
         const toml::node* const nodes = root.get("node");
         if ((synthetic == nullptr) == (nodes == nullptr)) {
@@ -83,6 +83,11 @@ public:
         if (const toml::node* const gpus = root.get("gpu"); gpus != nullptr) {
             for (const toml::table* gpu : tables(*gpus, "gpu")) {
                 topology.gpus.push_back(read_gpu(*gpu, static_cast<int>(topology.gpus.size()), topology.nodes.size()));
+            }
+        }
+        if (const toml::node* const links = root.get("link"); links != nullptr) {
+            for (const toml::table* link : tables(*links, "link")) {
+                topology.links.push_back(read_link(*link, topology));
             }
         }
         if (const toml::node* const network = root.get("network"); network != nullptr) {
@@ -252,6 +257,49 @@ private:
         return gpu;
     }
 
+    /// Different positions below `count`; none if the table does not have the key.
+    std::vector<int> positions(const toml::table& table, std::string_view key, std::size_t count) const
+    {
+        const toml::node* const node = table.get(key);
+        if (node == nullptr) {
+            return {};
+        }
+        std::vector<int> result;
+        const toml::array* const array = node->as_array();
+        if (array == nullptr || array->empty() || count == 0) {
+            fail(*node, fmt::format("`{}` must be a list of positions, of {} that there are", key, count));
+        }
+        for (const toml::node& element : *array) {
+            result.push_back(static_cast<int>(number(element, key, 0, static_cast<std::int64_t>(count) - 1)));
+            if (std::find(result.begin(), result.end() - 1, result.back()) != result.end() - 1) {
+                fail(element, fmt::format("`{}` has {} twice", key, result.back()));
+            }
+        }
+        return result;
+    }
+
+    MachineLink read_link(const toml::table& table, const Topology& topology) const
+    {
+        check_keys(table, "[[link]]", {"kind", "gpus", "nodes", "gbs", "switched", "source"});
+        MachineLink link;
+        link.kind = text(table, "kind", "link");
+        link.gpus = positions(table, "gpus", topology.gpus.size());
+        link.nodes = positions(table, "nodes", topology.nodes.size());
+        link.gbs = real(table, "gbs", max_memory_gbs);
+        link.source = text(table, "source", "description");
+        if (const toml::node* const switched = table.get("switched"); switched != nullptr) {
+            const auto value = switched->value_exact<bool>();
+            if (!value) {
+                fail(*switched, "`switched` must be true or false");
+            }
+            link.switched = *value;
+        }
+        if (link.gpus.size() + link.nodes.size() < 2) {
+            fail(table, "a [[link]] joins two or more of `gpus` and `nodes`");
+        }
+        return link;
+    }
+
     Network read_network(const toml::node& node) const
     {
         const toml::table* const table = node.as_table();
@@ -343,6 +391,22 @@ std::string Topology::to_toml() const
             out += fmt::format("node = {}\n", gpu.numa_node);
         }
         out += fmt::format("node_source = {}\n", numa::quoted(gpu.numa_source));
+    }
+    for (const MachineLink& link : links) {
+        out += fmt::format("\n[[link]]\nkind = {}\n", numa::quoted(link.kind));
+        if (!link.gpus.empty()) {
+            out += fmt::format("gpus = [{}]\n", fmt::join(link.gpus, ", "));
+        }
+        if (!link.nodes.empty()) {
+            out += fmt::format("nodes = [{}]\n", fmt::join(link.nodes, ", "));
+        }
+        if (link.gbs > 0) {
+            out += fmt::format("gbs = {}\n", link.gbs);
+        }
+        if (link.switched) {
+            out += "switched = true\n";
+        }
+        out += fmt::format("source = {}\n", numa::quoted(link.source));
     }
     if (network.adapters > 0) {
         out += fmt::format("\n[network]\nbandwidth_gbs = {}\nadapters = {}\nlatency_us = {}\n", network.bandwidth_gbs,

@@ -9,6 +9,7 @@
 #include "core/caller_array.hpp"
 #include "core/enumerator.hpp"
 #include "runtime/doctor/doctor_cache.hpp"
+#include "runtime/doctor/known_links.hpp"
 #include "runtime/engine/caller_memory.hpp"
 #include "runtime/matrix/caller_matrix.hpp"
 #include "runtime/matrix/caller_product.hpp"
@@ -92,6 +93,7 @@ std::shared_ptr<detail::RuntimeState> open_runtime(const RuntimeOptions& options
         throw Error(ErrorCode::usage, fmt::format("queue_limit {} is below 0", options.queue_limit));
     }
     std::shared_ptr<detail::RuntimeState> state = node::open_devices(options);
+    state->links = doctor::known_links(*state);
     if (state->workers.empty()) {
         return state;
     }

@@ -134,6 +134,9 @@ struct Plan {
     std::int64_t expected_applies = 0;          ///< what the kernels were chosen for; 0: any number
     std::vector<DevicePrediction> predictions;  ///< on other numbers of devices, where a dry run asked for them
     ClusterPlan cluster{};                      ///< where a dry run asked for one; the rest is then of one node
+    /// What joins the devices and their nodes, of a described machine; of GPUs of this one as the self test that is
+    /// kept measured it.
+    std::vector<MachineLink> links{};
 
     /// Of one apply: the slowest device and the merge; 0 where a limit is unknown.
     RMSP_API double predicted_seconds() const;

@@ -75,7 +75,8 @@ struct SpgemmPlan {
     /// How devices get rows of B that others have too: "none" (from the host), "shared", or a transport.
     std::string exchange = "none";
     std::vector<SpgemmShardPlan> shards;
-    double product_imbalance = 0;  ///< largest part over its fair share, minus one
+    double product_imbalance = 0;      ///< largest part over its fair share, minus one
+    std::vector<MachineLink> links{};  ///< as Plan::links
 
     /// Whether a device computes its rows in several runs, because all of them do not fit.
     RMSP_API bool chunked() const;

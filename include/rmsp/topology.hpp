@@ -37,6 +37,18 @@ struct Network {
     bool operator==(const Network&) const = default;
 };
 
+/// What joins GPUs and NUMA nodes: each of `gpus` with each of `nodes`; without nodes the GPUs with each other, without
+/// GPUs the nodes with each other.
+struct MachineLink {
+    std::string kind;        ///< "NVLink 2 x2", "PCIe 5 x16"
+    std::vector<int> gpus;   ///< positions in Topology::gpus; of a plan: among the devices in use
+    std::vector<int> nodes;  ///< positions in Topology::nodes
+    double gbs = 0;          ///< of one direction between two of them, in GB/s; 0: unknown
+    bool switched = false;   ///< by a switch: gbs is what each of the GPUs has for all others together
+    std::string source;      ///< who says so: "description", "self test"
+    bool operator==(const MachineLink&) const = default;
+};
+
 /// NUMA nodes, cores and GPUs of one machine: the live one, an hwloc XML file, or a description (TOML, see
 /// docs/topology.md). A plain value: tests and `--dry-run` plan for a DGX or a Summit node anywhere.
 struct Topology {
@@ -46,6 +58,7 @@ struct Topology {
     std::vector<NumaNode> nodes;
     std::vector<GpuDescription> gpus;
     Network network{};
+    std::vector<MachineLink> links{};  ///< as far as a description has them
 
     /// The machine the process runs on, restricted to the process's own cpuset.
     /// GPUs are those hwloc sees on the PCI bus.

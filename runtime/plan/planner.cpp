@@ -404,6 +404,7 @@ Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const Di
     plan.mode = streamed ? "streamed" : "resident";
     plan.transport = runtime.transport_name();
     plan.transport_reason = runtime.transport_reason();
+    plan.links = runtime.links;
     const auto begin = std::chrono::steady_clock::now();
     plan.partition = split_stored(a, plan.devices, split,
                                   options.unsorted == Unsorted::split ? UnsortedCoo::split : UnsortedCoo::refuse);

@@ -60,6 +60,20 @@ std::vector<std::string> device_names(const Plan& plan)
     return names;
 }
 
+Json links_json(const std::vector<MachineLink>& links)
+{
+    Json all = Json::array();
+    for (const MachineLink& link : links) {
+        all.push_back({{"kind", link.kind},
+                       {"devices", link.gpus},
+                       {"nodes", link.nodes},
+                       {"gbs", link.gbs},
+                       {"switched", link.switched},
+                       {"source", link.source}});
+    }
+    return all;
+}
+
 Json plan_json(const Plan& plan)
 {
     Json predictions = Json::array();
@@ -123,6 +137,7 @@ Json plan_json(const Plan& plan)
               {"expected_applies", plan.expected_applies},
               {"predicted_seconds", plan.predicted_seconds()},
               {"predictions", std::move(predictions)},
+              {"links", links_json(plan.links)},
               {"shards", std::move(shards)}};
     if (plan.cluster.nodes > 0) {
         json["cluster"] = cluster_json(plan.cluster);

@@ -18,6 +18,9 @@ namespace rmsp::report {
 using Json = nlohmann::ordered_json;
 using Context = std::map<std::string, std::string>;
 
+/// Plan::links.
+Json links_json(const std::vector<MachineLink>& links);
+
 /// "librmsp VERSION (commit ...; FEATURES) on HOST, DATE", with its heading.
 std::string library_text(const Context& context);
 

@@ -56,6 +56,7 @@ Json plan_json(const SpgemmPlan& plan)
             {"precision", plan.precision},
             {"exchange", plan.exchange},
             {"product_imbalance", plan.product_imbalance},
+            {"links", report::links_json(plan.links)},
             {"shards", std::move(shards)}};
 }
 

@@ -226,6 +226,7 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
     work = count_work(a, b);
 
     SpgemmPlan plan = plan_of(a, b);
+    plan.links = runtime.links;
     plan.products = products_of(work, 0, a.rows);
     PartitionOptions split;
     split.alignment = RowAlignment::row;

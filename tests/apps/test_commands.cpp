@@ -313,6 +313,15 @@ TEST(Commands, ReportsComeBackFromTheirJson)
     expect_page({"spgemm", "--set", "spgemm.iterations=1"}, {"Machine", "Balance"});
     expect_page({"solve"}, {"Machine", "Residual"});
     expect_page({"run", "--dry-run"}, {"Machine", "Predicted"});
+    // Links of a described machine are drawn, with what they carry.
+    ASSERT_EQ(
+        mspmv({"run", "--dry-run", "--machine", "dgx-1", "--set", "matrix.generate=stencil7 9 9 9", "--json", json})
+            .exit_code,
+        0);
+    ASSERT_EQ(mspmv({"report", json, "--html", scratch / "r.html"}).exit_code, 0);
+    for (const char* link : {"NVLink 2 x2: 50 GB/s", "PCIe 3 x16: 16 GB/s", ">QPI<"}) {
+        EXPECT_THAT(read_text(scratch / "r.html"), HasSubstr(link));
+    }
     std::ofstream(scratch / "bad.json") << "{\"context\": ";
     EXPECT_THAT(mspmv({"report", scratch / "bad.json"}).err, HasSubstr("bad.json: not JSON: byte "));
     std::ofstream(scratch / "other.json") << "{\"context\": {}, \"benchmarks\": []}";

@@ -21,6 +21,7 @@ void expect_equal(const Topology& a, const Topology& b)
     EXPECT_EQ(a.nodes, b.nodes);
     EXPECT_EQ(a.gpus, b.gpus);
     EXPECT_EQ(a.network, b.network);
+    EXPECT_EQ(a.links, b.links);
 }
 
 TEST(Description, FillsInWhatIsLeftOut)
@@ -36,6 +37,20 @@ TEST(Description, FillsInWhatIsLeftOut)
     EXPECT_EQ(t.gpus[0], (GpuDescription{0, "0000:1b:00.0", "", 1, "description"}));
     EXPECT_EQ(t.gpus[1], (GpuDescription{1, "", "", -1, "the description names no node"}));
     EXPECT_FALSE(t.live);
+}
+
+TEST(Description, HasTheLinksOfAMachine)
+{
+    const Topology t = numa::parse_description(
+        "node = [{cores = 1}, {cores = 1}]\ngpu = [{node = 0}, {node = 1}]\n"
+        "[[link]]\nkind = 'NVLink 2 x2'\ngpus = [0, 1]\ngbs = 50\nswitched = true\n[[link]]\nnodes = [1]\ngpus = [1]\n",
+        "m.toml");
+    EXPECT_EQ(t.links, (std::vector<MachineLink>{{"NVLink 2 x2", {0, 1}, {}, 50, true, "description"},
+                                                 {"link", {1}, {1}, 0, false, "description"}}));
+    EXPECT_EQ(numa::parse_description(t.to_toml(), "again.toml").links, t.links);
+    for (const std::string& name : machine_names()) {
+        EXPECT_FALSE(test::machine(name).links.empty()) << name;
+    }
 }
 
 TEST(Description, HasTheNetworkBetweenMachines)
@@ -136,6 +151,11 @@ INSTANTIATE_TEST_SUITE_P(
                        "m.toml:4: [network] needs `bandwidth_gbs`, above 0"},
         BadDescription{"[[node]]\ncores = 1\n[network]\nbandwidth_gbs = 1\nadapters = 0\n",
                        "m.toml:5: `adapters` must be an integer from 1"},
+        BadDescription{"[[node]]\ncores = 1\n[[link]]\nnodes = [0]\n", "m.toml:3: a [[link]] joins two or more"},
+        BadDescription{"[[node]]\ncores = 1\n[[link]]\nnodes = [0, 0]\n", "m.toml:4: `nodes` has 0 twice"},
+        BadDescription{"[[node]]\ncores = 1\n[[link]]\nnodes = [0, 1]\n", "m.toml:4: `nodes` must be an integer"},
+        BadDescription{"[[node]]\ncores = 1\n[[link]]\ngpus = [0, 1]\n", "m.toml:4: `gpus` must be a list of pos"},
+        BadDescription{"[[node]]\ncores = 1\n[[link]]\nnodes = [0]\nswitched = 1\n", "m.toml:5: `switched` must be"},
         BadDescription{"[[node]]\ncores = 1\n[[network]]\nadapters = 1\n", "`network` must be a table"},
         BadDescription{"node = 3\n", "m.toml:1: `node` must be one or more [[node]] tables"},
         BadDescription{"name = 3\n[[node]]\ncores = 1\n", "m.toml:1: `name` must be a string"}));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <runtime/doctor/known_links.hpp>
 #include <runtime/engine/cache.hpp>
 
 #include "matrices.hpp"
@@ -90,6 +91,26 @@ TEST_F(Doctor, KeepsItsResult)
     options_.refresh = false;
     options_.runtime.devices = "host:2x1";  // other devices, another file
     EXPECT_FALSE(diagnose(options_).cached);
+}
+
+TEST(MeasuredLinks, AreOneWhereTheyAreAlike)
+{
+    DoctorReport report;
+    report.to_device = {50, 55, 20};
+    report.from_device = {52, 49, 21};
+    report.read_by_kernel = {{0, 200, 190}, {195, 0, 210}, {205, 200, 0}};
+    report.copy_engine = {{0, 220, 180}, {210, 0, 190}, {185, 200, 0}};
+    const MachineLink all{"device link", {0, 1, 2}, {}, 190, false, "self test"};
+    EXPECT_EQ(
+        doctor::measured_links(report, {0, 0, 1}),
+        (std::vector<MachineLink>{
+            {"host link", {0, 1}, {0}, 49, false, "self test"}, {"host link", {2}, {1}, 20, false, "self test"}, all}));
+    report.read_by_kernel[2][0] = report.copy_engine[2][0] = 20;
+    EXPECT_EQ(doctor::measured_links(report, {-1, -1, -1}),
+              (std::vector<MachineLink>{{"device link", {0, 1}, {}, 210, false, "self test"},
+                                        {"device link", {0, 2}, {}, 20, false, "self test"},
+                                        {"device link", {1, 2}, {}, 200, false, "self test"}}));
+    EXPECT_TRUE(doctor::measured_links(DoctorReport{}, {0, 0}).empty());
 }
 
 TEST_F(Doctor, OffKeepsNothing)

@@ -49,6 +49,22 @@ TEST(Plan, Dgx1HasFourGpusOnEachNode) { expect_plan("dgx-1", 8, 4); }
 TEST(Plan, DgxH200HasFourGpusOnEachNode) { expect_plan("dgx-h200", 8, 4); }
 TEST(Plan, Power8HasTwoGpusOnEachNode) { expect_plan("power8", 4, 2); }
 
+TEST(Plan, HasTheLinksOfTheDevicesInUse)
+{
+    RuntimeOptions options;
+    options.topology_file = machine_file("summit");
+    options.devices = "4,0,5";
+    const auto a = stencil27<double>(30, 20, 10);
+    // By NUMA node: GPUs 0, 4 and 5.
+    EXPECT_EQ(Runtime(options).plan(a.view()).links,
+              (std::vector<MachineLink>{{"NVLink 2 x2", {1, 2}, {}, 50, false, "description"},
+                                        {"NVLink 2 x2", {0}, {0}, 50, false, "description"},
+                                        {"NVLink 2 x2", {1, 2}, {1}, 50, false, "description"},
+                                        {"X bus", {}, {0, 1}, 64, false, "description"}}));
+    options.devices = "host:2";
+    EXPECT_TRUE(Runtime(options).plan(a.view()).links.empty());
+}
+
 TEST(Plan, GpusMayStandForSeveralDevices)
 {
     RuntimeOptions options;

@@ -13,9 +13,6 @@
 namespace rmsp::mspmv {
 namespace {
 
-/// "cuda:0 NVIDIA H200" -> "cuda:0".
-std::string short_name(const std::string& name) { return name.substr(0, name.find(' ')); }
-
 std::vector<std::string> device_names(const Json& context)
 {
     std::vector<std::string> names;
@@ -24,8 +21,6 @@ std::vector<std::string> device_names(const Json& context)
     }
     return names;
 }
-
-double work_of(const Json& shard) { return number_of(shard, shard.contains("products") ? "products" : "nonzeros"); }
 
 std::vector<double> numbers(const Json& list)
 {
@@ -76,6 +71,10 @@ std::vector<Phase> placed_phases(const Json& phases, std::size_t devices)
 
 }  // namespace
 
+std::string short_name(const std::string& name) { return name.substr(0, name.find(' ')); }
+
+double work_of(const Json& shard) { return number_of(shard, shard.contains("products") ? "products" : "nonzeros"); }
+
 double number_of(const Json& object, const char* key, double otherwise)
 {
     const auto it = object.is_object() ? object.find(key) : object.end();
@@ -93,68 +92,6 @@ const Json& child_of(const Json& object, const char* key)
     static const Json none = Json::array();
     const auto it = object.is_object() ? object.find(key) : object.end();
     return it != object.end() && it->is_structured() ? *it : none;
-}
-
-std::string machine_drawing(const Json& context)
-{
-    const Json& plan = child_of(context, "plan");
-    std::map<int, std::vector<const Json*>> nodes;
-    double all = 0;
-    for (const Json& shard : child_of(plan, "shards")) {
-        nodes[static_cast<int>(number_of(shard, "node", -1))].push_back(&shard);
-        all += work_of(shard);
-    }
-    if (nodes.empty()) {
-        return "";
-    }
-    constexpr double left = 8;
-    constexpr double device_width = 78;
-    constexpr double device_height = 40;
-    constexpr int across = 4;
-    const auto node_height = [&](std::size_t devices) {
-        return 26 + 46.0 * static_cast<double>((devices + across - 1) / across);
-    };
-    double height = 6;
-    for (const auto& [node, shards] : nodes) {
-        height += node_height(shards.size()) + 26;
-    }
-    Svg svg(height, "NUMA nodes and devices");
-    std::string transport = text_of(plan, plan.contains("transport") ? "transport" : "exchange");
-    if (transport == "unknown" || transport == "none") {
-        transport.clear();
-    }
-    double y = 6;
-    bool first = true;
-    for (const auto& [node, shards] : nodes) {
-        if (!first) {
-            svg.line(Svg::width / 2, y - 26, Svg::width / 2, y, "link");
-            svg.text(Svg::width / 2 + 6, y - 9, transport);
-        }
-        first = false;
-        const double h = node_height(shards.size());
-        svg.rectangle(left, y, Svg::width - 2 * left, h, "node");
-        svg.text(left + 8, y + 15, node < 0 ? "no NUMA node" : fmt::format("NUMA node {}", node));
-        if (shards.size() > 1) {
-            svg.text(Svg::width - left - 8, y + 15, transport, "end", "quiet");
-        }
-        for (std::size_t i = 0; i < shards.size(); ++i) {
-            const Json& shard = *shards[i];
-            const double dx = left + 8 + static_cast<double>(i % across) * (device_width + 5);
-            const double dy = y + 22 + 46.0 * static_cast<double>(i / across);
-            if (i % across != 0) {
-                svg.line(dx - 5, dy + device_height / 2, dx, dy + device_height / 2, "link");
-            } else if (i > 0) {
-                svg.line(dx + device_width / 2, dy - 6, dx + device_width / 2, dy, "link");
-            }
-            svg.rectangle(dx, dy, device_width, device_height, "device",
-                          fmt::format("{}, kernel {}", text_of(shard, "name"), text_of(shard, "kernel")));
-            svg.text(dx + device_width / 2, dy + 17, short_name(text_of(shard, "name")), "middle");
-            svg.text(dx + device_width / 2, dy + 32,
-                     fmt::format("{:.1f} %", all > 0 ? 100 * work_of(shard) / all : 0.0), "middle", "quiet");
-        }
-        y += h + 26;
-    }
-    return svg.finish();
 }
 
 std::string timeline_drawing(const Json& context, const Json& benchmark)

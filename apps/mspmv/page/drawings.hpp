@@ -10,7 +10,7 @@ namespace rmsp::mspmv {
 
 using Json = nlohmann::ordered_json;
 
-/// NUMA nodes with their devices, each with its share of the nonzeros, and what joins them.
+/// NUMA nodes with their devices, each with its share of the nonzeros, and the links between them.
 std::string machine_drawing(const Json& context);
 /// The phases of one profiled operation on each device.
 std::string timeline_drawing(const Json& context, const Json& benchmark);
@@ -23,6 +23,10 @@ std::string residual_drawing(const Json& benchmark);
 /// Predicted times on other numbers of devices.
 std::string prediction_drawing(const Json& context);
 
+/// "cuda:0 NVIDIA H200" -> "cuda:0".
+std::string short_name(const std::string& name);
+/// Nonzeros, of a product of matrices its products.
+double work_of(const Json& shard);
 /// Fields that may be missing or null.
 double number_of(const Json& object, const char* key, double otherwise = 0);
 std::string text_of(const Json& object, const char* key);

@@ -18,7 +18,7 @@ svg .node { fill: var(--tint); stroke: var(--line); }
 svg .device { fill: var(--paper); stroke: var(--c0); stroke-width: 1.5; }
 svg .sheet { fill: var(--paper); }
 svg .ground { fill: var(--tint); }
-svg .link { stroke: var(--c2); stroke-width: 2; }
+svg .link { fill: none; stroke-width: 2; }
 svg .axis { stroke: var(--quiet); }
 svg .grid { stroke: var(--line); stroke-width: .6; }
 svg .mark { stroke: var(--c4); stroke-dasharray: 4 3; }
