@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -9,11 +10,30 @@
 #include <rmsp/error.hpp>
 
 namespace rmsp::core {
+namespace {
+
+std::atomic<pid_t> own_pid{0};
+
+}  // namespace
+
+int own_process() noexcept
+{
+    pid_t own = own_pid.load(std::memory_order_relaxed);
+    if (own == 0) {
+        own = ::getpid();
+        // A child of fork() has another number.
+        static const bool told = ::pthread_atfork(nullptr, nullptr, [] { own_pid = 0; }) == 0;
+        if (told) {
+            own_pid.store(own, std::memory_order_relaxed);
+        }
+    }
+    return own;
+}
 
 void require_own_process()
 {
     static std::atomic<pid_t> first{0};
-    const pid_t own = ::getpid();
+    const pid_t own = own_process();
     pid_t user = 0;
     if (!first.compare_exchange_strong(user, own) && user != own) {
         throw Error(

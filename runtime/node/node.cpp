@@ -1,7 +1,5 @@
 #include "runtime/node/node.hpp"
 
-#include <unistd.h>
-
 #include <rmsp/error.hpp>
 
 #include "core/process.hpp"
@@ -11,7 +9,7 @@
 namespace rmsp::detail {
 RuntimeState::~RuntimeState() { stop(); }
 
-bool RuntimeState::in_own_process() const noexcept { return process == ::getpid(); }
+bool RuntimeState::in_own_process() const noexcept { return process == core::own_process(); }
 
 std::vector<double> RuntimeState::limits(Mode mode) const
 {

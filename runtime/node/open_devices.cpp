@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include "core/enumerator.hpp"
 #include "core/log.hpp"
@@ -165,7 +164,7 @@ detail::OpenRuntime open_devices(const RuntimeOptions& options)
     core::require_enumerator("RuntimeOptions::bind", options.bind, BindPolicy::strict);
     core::require_own_process();
     detail::OpenRuntime state(new RuntimeState);
-    state->process = ::getpid();
+    state->process = core::own_process();
     state->options = options;
     state->cache = engine::Cache(options.cache);
     const bool live = options.topology_file.empty();
