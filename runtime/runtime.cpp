@@ -66,7 +66,7 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
          target = distributed::Target<T>{nullptr, y}](engine::Worker& worker, engine::Rendezvous& meeting) {
             distributed::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
         },
-        {}, distributed::product_terms(*matrix, false));
+        {}, distributed::device_product_terms(*matrix));
 }
 
 }  // namespace
@@ -266,7 +266,9 @@ Plan Runtime::plan(const BsrView<T>& a, const DistributeOptions& options) const
 
 void Runtime::synchronize()
 {
-    detail::current(state_)->submit([](engine::Worker&, engine::Rendezvous&) {}).get();
+    engine::JobTerms terms;
+    terms.only_queues = true;
+    detail::current(state_)->submit([](engine::Worker&, engine::Rendezvous&) {}, {}, terms).get();
 }
 
 template <class T>
