@@ -1,5 +1,6 @@
 #include "runtime/engine/worker.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <system_error>
@@ -106,7 +107,9 @@ void Worker::loop() noexcept
             return;
         }
         if (one.empty()) {
-            complete();
+            cover();
+            while (complete_oldest(false)) {
+            }
         } else {
             perform(one);
             complete_now_and_then();
@@ -307,26 +310,18 @@ void Worker::complete_now_and_then() noexcept
     // Asking whether work is done takes a microsecond, which tasks that wait to be queued pay now and then only.
     constexpr int most_unasked = 16;
     if (++unasked_ >= most_unasked) {
-        complete();
-    }
-}
-
-void Worker::complete() noexcept
-{
-    unasked_ = 0;
-    cover();
-    while (complete_oldest(false)) {
+        unasked_ = 0;
+        while (complete_oldest(false)) {
+        }
     }
 }
 
 bool Worker::complete_oldest(bool block) noexcept
 {
-    if (pending_.empty()) {
+    const auto last =
+        std::find_if(pending_.begin(), pending_.end(), [](const Task& task) { return task.event != nullptr; });
+    if (last == pending_.end()) {
         return false;
-    }
-    auto last = pending_.begin();
-    while (!last->event) {
-        ++last;
     }
     std::exception_ptr error;
     try {
