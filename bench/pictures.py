@@ -1,5 +1,5 @@
-"""The style of the pictures of benchmarks: their last line says machine, date and commit, colours are those of the pages
-that mspmv writes, and the same data give the same file."""
+"""The style of the pictures of benchmarks: their last line says machine, date and commit, colours are those of the
+pages that mspmv writes, and the same data give the same file."""
 import matplotlib
 
 matplotlib.use("Agg")
@@ -59,7 +59,8 @@ def save(figure, out, context, note="", legend=None, columns=4):
 def plain_numbers(axis, ticks):
     """Ticks of a logarithmic axis (axes.xaxis or axes.yaxis) as people write them."""
     axis.set_major_locator(matplotlib.ticker.FixedLocator(ticks))
-    axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1000 else f"{value:g}"))
+    axis.set_major_formatter(
+        matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1000 else f"{value:g}"))
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
 

@@ -30,7 +30,8 @@ Outcome run_in(const std::string& folder, const std::string& program, const std:
 {
     const Scratch scratch;
     std::string command =
-        "cd " + quoted(folder) + " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT -u RMSP_IO_MAX_BYTES RMSP_CACHE_DIR=off";
+        "cd " + quoted(folder) +
+        " && env -u RMSP_DEVICES -u RMSP_BIND -u RMSP_TRANSPORT -u RMSP_IO_MAX_BYTES RMSP_CACHE_DIR=off";
     for (const std::string& setting : environment) {
         command += ' ' + quoted(setting);
     }

@@ -24,8 +24,10 @@ svg .grid { stroke: var(--line); stroke-width: .6; }
 svg .mark { stroke: var(--c4); stroke-dasharray: 4 3; }
 svg .roof { stroke: var(--c4); stroke-width: 1.5; }
 svg .curve { fill: none; stroke: var(--c0); stroke-width: 1.5; }
-svg .l0 { stroke: var(--c0); } svg .l1 { stroke: var(--c1); } svg .l2 { stroke: var(--c2); } svg .l3 { stroke: var(--c3); }
-svg .l4 { stroke: var(--c4); } svg .l5 { stroke: var(--c5); } svg .l6 { stroke: var(--c6); } svg .l7 { stroke: var(--c7); }
+svg .l0 { stroke: var(--c0); } svg .l1 { stroke: var(--c1); } svg .l2 { stroke: var(--c2); }
+svg .l3 { stroke: var(--c3); }
+svg .l4 { stroke: var(--c4); } svg .l5 { stroke: var(--c5); } svg .l6 { stroke: var(--c6); }
+svg .l7 { stroke: var(--c7); }
 svg .c0 { fill: var(--c0); } svg .c1 { fill: var(--c1); } svg .c2 { fill: var(--c2); } svg .c3 { fill: var(--c3); }
 svg .c4 { fill: var(--c4); } svg .c5 { fill: var(--c5); } svg .c6 { fill: var(--c6); } svg .c7 { fill: var(--c7); }
 svg .s1, svg .s2, svg .s3, svg .s4 { fill: var(--c0); }
@@ -35,7 +37,8 @@ svg .s1 { opacity: .3; } svg .s2 { opacity: .55; } svg .s3 { opacity: .8; }
 constexpr std::string_view of_pages = R"(
 :root { color-scheme: light dark; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e9ef; --quiet: #9aa6b4; --paper: #14181d; --tint: #1e252d;
-  --line: #3a4550; --c0: #6aa5e8; --c1: #eba45a; --c2: #6cc08e; --c3: #b894d4; --c4: #e07f79; --c5: #6cc5d2; --c6: #c9b458;
+  --line: #3a4550; --c0: #6aa5e8; --c1: #eba45a; --c2: #6cc08e; --c3: #b894d4; --c4: #e07f79;
+  --c5: #6cc5d2; --c6: #c9b458;
   --c7: #9aa6b4; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1rem; max-width: 76rem; font: 16px/1.45 system-ui, sans-serif; color: var(--ink);
