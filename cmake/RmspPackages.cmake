@@ -1,5 +1,6 @@
-# Debian packages by CPack, made by scripts/package: the libraries, what programs are built with, and mspmv. Packages of
-# a build with CUDA have the same files at the same places and take the place of those without.
+# Debian packages by CPack, made by scripts/package: the libraries, what programs are built with, mspmv, and, where there
+# is MPI, what is over its processes. Packages of a build with CUDA have the same files at the same places and take the
+# place of those without.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME librmsp)
 set(CPACK_PACKAGE_VENDOR "librmsp developers")
@@ -10,12 +11,16 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_COMPONENTS_ALL library dev tools)
+if(RMSP_HAVE_MPI)
+    list(APPEND CPACK_COMPONENTS_ALL cluster)
+endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 # Where mspmv finds librmsp before that is installed.
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}" "${PROJECT_BINARY_DIR}/capi")
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}" "${PROJECT_BINARY_DIR}/capi"
+    "${PROJECT_BINARY_DIR}/cluster")
 
 set(soversion "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
 set(backend "")
@@ -42,7 +47,12 @@ endfunction()
 rmsp_package(library "librmsp${soversion}" libs "the libraries")
 rmsp_package(dev librmsp-dev libdevel "headers and documents")
 rmsp_package(tools rmsp-tools math "mspmv, machines and configurations")
+rmsp_package(cluster rmsp-cluster math "rmsp::cluster and mspmv-mpi, over MPI processes")
 set(library "${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "${library}")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "${library}")
+set(CPACK_DEBIAN_CLUSTER_PACKAGE_DEPENDS "${library}")
+# mpirun; and for programs of rmsp::cluster, whose headers are in -dev.
+set(CPACK_DEBIAN_CLUSTER_PACKAGE_RECOMMENDS "openmpi-bin")
+set(CPACK_DEBIAN_CLUSTER_PACKAGE_SUGGESTS "${CPACK_DEBIAN_DEV_PACKAGE_NAME} (= ${PROJECT_VERSION}), libopenmpi-dev")
 include(CPack)
