@@ -76,7 +76,7 @@ struct SpgemmPlan {
     std::string exchange = "none";
     std::vector<SpgemmShardPlan> shards;
     double product_imbalance = 0;      ///< largest part over its fair share, minus one
-    std::vector<MachineLink> links{};  ///< as Plan::links
+    std::vector<MachineLink> links{};  ///< what joins the devices and their nodes, as far as known
 
     /// Whether a device computes its rows in several runs, because all of them do not fit.
     RMSP_API bool chunked() const;

@@ -11,7 +11,7 @@ namespace rmsp::doctor {
 
 using detail::RuntimeState;
 
-/// Of the devices in use, as Plan::links.
+/// Of the devices in use: positions among them, not among the GPUs of the machine.
 std::vector<MachineLink> known_links(const RuntimeState& runtime);
 
 /// What the self test measured, of devices that are near these nodes (-1: none is known). Links that are alike within a

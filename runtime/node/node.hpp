@@ -47,7 +47,7 @@ struct RuntimeState {
     numa::MovePages move_pages = numa::system_move_pages;
     std::vector<std::string> notes;
     engine::Cache cache;
-    std::vector<MachineLink> links;  ///< of the devices, as Plan::links
+    std::vector<MachineLink> links;  ///< what joins the devices in use and their nodes, as far as known
     std::vector<double>
         link_gbs;  ///< copies from the host to each device, all at once; empty until measured; under `mutex`
     bool limits_recalled = false;  ///< the read bandwidths are another process's; under `mutex`

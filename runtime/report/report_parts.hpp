@@ -18,7 +18,7 @@ namespace rmsp::report {
 using Json = nlohmann::ordered_json;
 using Context = std::map<std::string, std::string>;
 
-/// Plan::links.
+/// What joins the devices, as a plan has it.
 Json links_json(const std::vector<MachineLink>& links);
 
 /// "librmsp VERSION (commit ...; FEATURES) on HOST, DATE", with its heading.
