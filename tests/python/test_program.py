@@ -200,13 +200,3 @@ def test_doctor(capsys):
     assert json.loads(capsys.readouterr().out)
     output = python(None, "-m", "rmsp", "--help")
     assert output.returncode == 0 and "doctor" in output.stdout
-
-
-def test_stubs_know_the_extension():
-    import rmsp._rmsp
-
-    folder = os.path.dirname(rmsp._rmsp.__file__)
-    assert os.path.exists(os.path.join(folder, "py.typed"))
-    with open(os.path.join(folder, "_rmsp.pyi")) as stub:
-        text = stub.read()
-    assert all(f"class {name}" in text for name in ("Runtime", "Plan", "MatrixFloat64", "Solverfloat32"))
