@@ -112,6 +112,15 @@ rmsp_status rmsp_product_download(const rmsp_product* product, rmsp_host_matrix*
     });
 }
 
+rmsp_status rmsp_product_download_arrays(const rmsp_product* product, int64_t* row_ptr, int32_t* col_idx, void* values)
+{
+    return call(__func__, [&] {
+        std::visit(
+            [&]<class T>(const rmsp::SparseProduct<T>& c) { c.download(row_ptr, col_idx, static_cast<T*>(values)); },
+            required(product, "product").product);
+    });
+}
+
 rmsp_status rmsp_product_renew(const rmsp_product* product, rmsp_matrix* matrix)
 {
     return call(__func__, [&] {

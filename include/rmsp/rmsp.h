@@ -222,9 +222,9 @@ RMSP_C_API rmsp_status rmsp_matrix_create_coo(rmsp_runtime* runtime, int64_t row
                                               rmsp_index_type row_idx_type, rmsp_index_type col_idx_type,
                                               int index_base, rmsp_value_type value_type, const rmsp_options* options,
                                               rmsp_matrix** matrix);
-/* The same of compressed rows of blocks, in host memory: rows, cols and blocks count blocks, which are dense, of height
-   x width values each, by rows or, unless by_column is 0, by columns; all their values become entries.
-   rmsp_matrix_update_values() takes values block after block. Not streamed. */
+/* The same of compressed rows of blocks: rows, cols and blocks count blocks, which are dense, of height x width values
+   each, by rows or, unless by_column is 0, by columns; all their values become entries. rmsp_matrix_update_values()
+   takes values block after block. What is in the memory of GPUs passes through the host each time. Not streamed. */
 RMSP_C_API rmsp_status rmsp_matrix_create_bsr(rmsp_runtime* runtime, int64_t rows, int64_t cols, int64_t blocks,
                                               int64_t height, int64_t width, int by_column, const void* row_ptr,
                                               const void* col_idx, const void* values, rmsp_index_type row_ptr_type,
@@ -356,7 +356,8 @@ RMSP_C_API rmsp_status rmsp_vector_norm2(const rmsp_vector* x, double* norm);
    of how a product is computed, and kernel.determinism. USAGE for matrices or dimensions that do not fit. */
 RMSP_C_API rmsp_status rmsp_product_create(rmsp_runtime* runtime, const rmsp_host_matrix* a, const rmsp_host_matrix* b,
                                            const rmsp_options* options, rmsp_product** product);
-/* The same of matrices on the devices, which stay there: resident, of CSR. */
+/* The same of matrices on the devices, which stay there: resident, of CSR. For factors in arrays of the caller's in the
+   memory of GPUs, rmsp_matrix_create_csr() makes such matrices. */
 RMSP_C_API rmsp_status rmsp_product_create_resident(rmsp_runtime* runtime, const rmsp_matrix* a, const rmsp_matrix* b,
                                                     const rmsp_options* options, rmsp_product** product);
 RMSP_C_API void rmsp_product_destroy(rmsp_product* product);
@@ -369,6 +370,13 @@ RMSP_C_API rmsp_status rmsp_product_update_values(rmsp_product* product, const v
 RMSP_C_API rmsp_status rmsp_product_size(const rmsp_product* product, int64_t* rows, int64_t* cols, int64_t* nnz);
 /* C, once computed, as a new host matrix in CSR, without the entries below spgemm.prune_below. */
 RMSP_C_API rmsp_status rmsp_product_download(const rmsp_product* product, rmsp_host_matrix** c);
+/* C, once computed, into arrays of the caller's: rows + 1 row pointers from 0, and as many columns and values as
+   rmsp_product_size() says; NULL for what is not wanted. Each is in host memory or in the memory of a GPU of the
+   process, where columns and values go from device to device; row pointers pass through the host. What uses the arrays
+   has to have ended before the call, and the call has ended with them when it returns. spgemm.prune_below does not
+   count. USAGE before rmsp_product_compute(), and for memory of a GPU where the runtime's devices are the host's. */
+RMSP_C_API rmsp_status rmsp_product_download_arrays(const rmsp_product* product, int64_t* row_ptr, int32_t* col_idx,
+                                                    void* values);
 /* Gives a matrix of rmsp_matrix_create_product() the values that C has now. */
 RMSP_C_API rmsp_status rmsp_product_renew(const rmsp_product* product, rmsp_matrix* matrix);
 /* The plan, and the times so far. */

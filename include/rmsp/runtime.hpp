@@ -331,7 +331,7 @@ public:
     /// array: once no job uses it, write the new values there and call this. Values in the memory of a GPU go from GPU
     /// to GPU; what writes them has ended.
     /// \throws Error(usage) for another array then, for coordinates that were sorted on the way (Unsorted::sort), and
-    ///         for values in GPU memory of a matrix of blocks or of rounded values
+    ///         for values in GPU memory of rounded values
     RMSP_API void update_values(const T* values);
     /// The same of values in the memory of a GPU, after what is on a stream of it.
     RMSP_API void update_values(const T* values, StreamRef after);
@@ -439,8 +439,8 @@ public:
     /// says.
     template <class T>
     [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const CooView<T>& a, const DistributeOptions& options = {});
-    /// The same for blocks in host memory, as the CSR matrix of all their values; update_values() takes the values
-    /// block after block. Not streamed, and never borrowed.
+    /// The same for blocks, as the CSR matrix of all their values; update_values() takes the values block after block.
+    /// What is in GPU memory passes through the host, now and at each update. Not streamed, and never borrowed.
     template <class T>
     [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const BsrView<T>& a, const DistributeOptions& options = {});
 

@@ -163,6 +163,12 @@ public:
     /// C, once computed.
     /// \throws Error(usage) before compute()
     RMSP_API CsrMatrix<T> download() const;
+    /// C, once computed, into arrays of the caller's: rows() + 1 row pointers from 0, and nnz() columns and values;
+    /// null for what is not wanted. Each is in host memory or in the memory of a GPU of the process, where columns and
+    /// values go from device to device; row pointers pass through the host. What uses the arrays has to have ended
+    /// before the call, and the call has ended with them when it returns. options.prune_below does not count. \throws
+    /// Error(usage) before compute(), and for memory of a GPU where the runtime's devices are the host's
+    RMSP_API void download(std::int64_t* row_ptr, std::int32_t* col_idx, T* values) const;
 
     /// Seconds of what has been done so far, the last time: "plan", "gather" (of B, where devices exchange it),
     /// "upload", "symbolic" (allocation of C included), then "numeric" of the last compute(), and "download".

@@ -104,3 +104,21 @@ def vectors(what: str, x: Any, dtype: np.dtype, size: int) -> tuple[Any, Any]:
     zeros = new(size, x, zeros=True)
     synchronize(x)
     return x, zeros
+
+
+def csr_matrix(product: Any, shape: tuple[int, int], like: Any) -> Any:
+    """A product of sparse matrices as a csr_matrix of cupyx, on the GPU of an array of CuPy's."""
+    from cupyx.scipy import sparse
+
+    cupy = package_of(like)
+    with like.device:
+        indptr = cupy.empty(shape[0] + 1, "int64")
+        indices = cupy.empty(product.nnz, "int32")
+        data = cupy.empty(product.nnz, like.dtype)
+        synchronize(like)  # what used the pool's memory before has ended
+        product.download(indptr, indices, data)
+        if product.nnz <= np.iinfo(np.int32).max:
+            indptr = indptr.astype("int32")  # cupyx's kernels take indices of one type
+        matrix = sparse.csr_matrix((data, indices, indptr), shape=shape)
+        matrix.has_canonical_format = True  # columns rise, each once
+        return matrix

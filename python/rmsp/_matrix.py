@@ -237,6 +237,7 @@ class Matrix(Operator):
     H = T
 
     def _sparse_product(self, other: Any) -> Any:
+        """A csr_array of SciPy, or, where B is cupyx's, a csr_matrix of cupyx on the same GPU."""
         from scipy.sparse import csr_array
 
         if isinstance(other, Transposed):
@@ -246,10 +247,13 @@ class Matrix(Operator):
         if isinstance(other, Matrix):
             if other.dtype != self.dtype:
                 raise ValueError(f"A is of {self.dtype}, B of {other.dtype}; a product has one type")
-            indptr, indices, data = self._handle.multiply_matrix(other._handle, [])
+            product = self._handle.multiply_matrix(other._handle, [])
         else:
             b = _arrays.take(other.tocsr(), dtype=self.dtype)
-            indptr, indices, data = self._handle.multiply_csr(*b.shape, b.pointers, b.indices, b.values, [])
+            product = self._handle.multiply_csr(*b.shape, b.pointers, b.indices, b.values, [])
+            if _gpu.on_gpu(b.values):
+                return _gpu.csr_matrix(product, (self.shape[0], other.shape[1]), b.values)
+        indptr, indices, data = product.arrays()
         product = csr_array((data, indices, indptr), shape=(self.shape[0], other.shape[1]))
         product.has_canonical_format = True  # columns rise, each once
         return product

@@ -107,6 +107,9 @@ Handle<T> distribute_blocks(const nb::object& node, std::int64_t rows, std::int6
 {
     const DistributeOptions options = options_of(overrides, false, transposed);
     Runtime& runtime = nb::cast<Node&>(node).runtime;
+    if (!on_host(row_ptr) || !on_host(col_idx) || !on_host(values)) {
+        nb::cast<Node&>(node).require_gpus("the matrix is");
+    }
     const auto blocks = static_cast<std::int64_t>(col_idx.size());
     check_size("the array of pointers", row_ptr.size(), rows + 1);
     check_size("the array of values", values.size(), blocks * height * width);
@@ -180,30 +183,37 @@ nb::tuple arrays_of(CsrMatrix<T>&& a)
     return nb::make_tuple(to_numpy<std::int64_t>(std::move(a.row_ptr)), columns, to_numpy<T>(std::move(a.values)));
 }
 
+/// A product of sparse matrices as Python holds it, as long as it takes to fetch it.
 template <class T>
-nb::tuple multiplied(Node& node, const SpgemmOperand<T>& a, const SpgemmOperand<T>& b,
-                     const std::vector<std::string>& overrides)
+struct ProductHandle {
+    nb::object node;
+    nb::object factors;  ///< what a product in runs goes on reading
+    SparseProduct<T> product;
+};
+
+template <class T>
+ProductHandle<T> multiplied(const nb::object& node, nb::object factors, const SpgemmOperand<T>& a,
+                            const SpgemmOperand<T>& b, const std::vector<std::string>& overrides)
 {
     const SpgemmOptions options = spgemm_options(config_of(overrides));
-    CsrMatrix<T> c;
-    {
-        const nb::gil_scoped_release released;
-        SparseProduct<T> product(node.runtime, a, b, options);
-        product.compute();
-        c = product.download();
-    }
-    return arrays_of(std::move(c));
+    Runtime& runtime = nb::cast<Node&>(node).runtime;
+    ProductHandle<T> handle{node, std::move(factors), {}};
+    const nb::gil_scoped_release released;
+    handle.product = SparseProduct<T>(runtime, a, b, options);
+    handle.product.compute();
+    return handle;
 }
 
 template <class T>
-nb::tuple multiply_matrix(Handle<T>& self, Handle<T>& other, const std::vector<std::string>& overrides)
+ProductHandle<T> multiply_matrix(Handle<T>& self, const nb::object& other, const std::vector<std::string>& overrides)
 {
-    return multiplied<T>(nb::cast<Node&>(self.node), self.matrix, other.matrix, overrides);
+    return multiplied<T>(self.node, other, self.matrix, nb::cast<Handle<T>&>(other).matrix, overrides);
 }
 
 template <class T>
-nb::tuple multiply_csr(Handle<T>& self, std::int64_t rows, std::int64_t cols, const Indices& row_ptr,
-                       const Indices& col_idx, const Any<const T>& values, const std::vector<std::string>& overrides)
+ProductHandle<T> multiply_csr(Handle<T>& self, std::int64_t rows, std::int64_t cols, const Indices& row_ptr,
+                              const Indices& col_idx, const Any<const T>& values,
+                              const std::vector<std::string>& overrides)
 {
     if (!on_host(row_ptr) || !on_host(col_idx) || !on_host(values)) {
         nb::cast<Node&>(self.node).require_gpus("B is");
@@ -212,7 +222,30 @@ nb::tuple multiply_csr(Handle<T>& self, std::int64_t rows, std::int64_t cols, co
     check_size("the array of indices", col_idx.size(), static_cast<std::int64_t>(values.size()));
     const CsrView<T> view{
         rows, cols, static_cast<std::int64_t>(values.size()), index_view(row_ptr), index_view(col_idx), values.data()};
-    return multiplied<T>(nb::cast<Node&>(self.node), self.matrix, view, overrides);
+    return multiplied<T>(self.node, nb::make_tuple(row_ptr, col_idx, values), self.matrix, view, overrides);
+}
+
+template <class T>
+nb::tuple product_arrays(const ProductHandle<T>& self)
+{
+    CsrMatrix<T> c;
+    {
+        const nb::gil_scoped_release released;
+        c = self.product.download();
+    }
+    return arrays_of(std::move(c));
+}
+
+/// Into arrays of the caller's in any memory.
+template <class T>
+void product_download(const ProductHandle<T>& self, const Any<std::int64_t>& row_ptr, const Any<std::int32_t>& col_idx,
+                      const Any<T>& values)
+{
+    check_size("the array of pointers", row_ptr.size(), self.product.rows() + 1);
+    check_size("the array of indices", col_idx.size(), self.product.nnz());
+    check_size("the array of values", values.size(), self.product.nnz());
+    const nb::gil_scoped_release released;
+    self.product.download(row_ptr.data(), col_idx.data(), values.data());
 }
 
 template <class T>
@@ -285,8 +318,14 @@ std::tuple<std::string, std::string> report(const Handle<T>& self)
 }
 
 template <class T>
-void bind_matrix_of(nb::module_& module, const char* name, const char* distribute_name, const char* blocks_name)
+void bind_matrix_of(nb::module_& module, const char* name, const char* product_name, const char* distribute_name,
+                    const char* blocks_name)
 {
+    nb::class_<ProductHandle<T>>(module, product_name, "A product of sparse matrices, computed.")
+        .def_prop_ro("nnz", [](const ProductHandle<T>& self) { return self.product.nnz(); })
+        .def("arrays", product_arrays<T>)
+        .def("download", product_download<T>, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
+             nb::arg("data").noconvert());
     nb::class_<Handle<T>>(module, name, nb::is_weak_referenceable(), "A matrix on the devices of a runtime.")
         .def_prop_ro("rows", [](const Handle<T>& self) { return self.matrix.rows(); })
         .def_prop_ro("cols", [](const Handle<T>& self) { return self.matrix.cols(); })
@@ -325,8 +364,9 @@ void bind_matrix_of(nb::module_& module, const char* name, const char* distribut
 
 void bind_matrix(nb::module_& module)
 {
-    bind_matrix_of<float>(module, "MatrixFloat32", "distribute_float32", "distribute_blocks_float32");
-    bind_matrix_of<double>(module, "MatrixFloat64", "distribute_float64", "distribute_blocks_float64");
+    bind_matrix_of<float>(module, "MatrixFloat32", "ProductFloat32", "distribute_float32", "distribute_blocks_float32");
+    bind_matrix_of<double>(module, "MatrixFloat64", "ProductFloat64", "distribute_float64",
+                           "distribute_blocks_float64");
 }
 
 }  // namespace rmsp::python

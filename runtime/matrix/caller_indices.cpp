@@ -34,12 +34,34 @@ Arrays arrays_of(CooView<T>& a)
 {
     return {&a.row_idx, &a.col_idx, a.nnz, false};
 }
+template <class T>
+Arrays arrays_of(BsrView<T>& a)
+{
+    return {&a.row_ptr, &a.col_idx, a.rows, true};
+}
 
 }  // namespace
 
 bool in_gpu_memory(const RuntimeState& runtime, const void* array)
 {
     return !runtime.shared_memory() && engine::gpu_of(array) >= 0;
+}
+
+template <class Entry>
+void bring_to_host(RuntimeState& runtime, Entry* to, const Entry* from, std::int64_t count)
+{
+    runtime.require_live();
+    const std::int64_t devices = runtime.devices();
+    runtime
+        .submit(
+            [&](engine::Worker& worker, engine::Rendezvous&) {
+                const std::int64_t first = count / devices * worker.rank();
+                const std::int64_t end = worker.rank() + 1 == devices ? count : first + count / devices;
+                worker.device().download(worker.stream(), to + first, from + first,
+                                         static_cast<std::size_t>(end - first) * sizeof(Entry));
+            },
+            {}, true)
+        .get();
 }
 
 IndexView HostIndices::bring(IndexView given, std::int64_t count, int base)
@@ -53,18 +75,7 @@ IndexView HostIndices::bring(IndexView given, std::int64_t count, int base)
         using Index = typename std::decay_t<decltype(to)>::value_type;
         const auto* const from = static_cast<const Index*>(given.data());
         if (there) {
-            runtime_->require_live();
-            const std::int64_t devices = runtime_->devices();
-            runtime_
-                ->submit(
-                    [&](engine::Worker& worker, engine::Rendezvous&) {
-                        const std::int64_t first = count / devices * worker.rank();
-                        const std::int64_t end = worker.rank() + 1 == devices ? count : first + count / devices;
-                        worker.device().download(worker.stream(), to.data() + first, from + first,
-                                                 static_cast<std::size_t>(end - first) * sizeof(Index));
-                    },
-                    {}, true)
-                .get();
+            bring_to_host(*runtime_, to.data(), from, count);
         } else {
             std::copy_n(from, count, to.data());
         }
@@ -139,7 +150,9 @@ void wait_for_caller(const char* name, const void* array, std::int64_t entries, 
     template CooView<T> HostIndices::operator()<CooView<T>>(const CooView<T>&); \
     template void wait_for_caller(const CsrView<T>&, StreamRef);                \
     template void wait_for_caller(const CscView<T>&, StreamRef);                \
-    template void wait_for_caller(const CooView<T>&, StreamRef);
+    template void wait_for_caller(const CooView<T>&, StreamRef);                \
+    template void wait_for_caller(const BsrView<T>&, StreamRef);                \
+    template void bring_to_host(RuntimeState&, T*, const T*, std::int64_t);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

@@ -47,6 +47,10 @@ private:
 /// Whether an array of the caller's is in the memory of a GPU, which the runtime's devices can reach.
 bool in_gpu_memory(const RuntimeState& runtime, const void* array);
 
+/// Copies such an array to the host, each device some of it; blocks.
+template <class Entry>
+void bring_to_host(RuntimeState& runtime, Entry* to, const Entry* from, std::int64_t count);
+
 /// Waits for a stream of the caller's on the GPU that has any array of the view, if one is there.
 template <class View>
 void wait_for_caller(const View& a, StreamRef after);

@@ -1,6 +1,8 @@
 #include "runtime/matrix/caller_matrix.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -130,21 +132,46 @@ private:
     std::vector<PhaseTimes> setup_;
 };
 
-/// Blocks as a CSR matrix; its arrays are needed until the devices have them.
+/// Blocks where the host reads them: in place, or copies of those arrays that are in the memory of a GPU.
 template <class T>
-CsrMatrix<T> rows_of(RuntimeState& runtime, const BsrView<T>& a, const DistributeOptions& options)
-{
-    if (in_gpu_memory(runtime, a.values) || in_gpu_memory(runtime, a.row_ptr.data()) ||
-        in_gpu_memory(runtime, a.col_idx.data())) {
-        throw Error(
-            ErrorCode::usage,
-            "a matrix of blocks is taken from host memory, and its arrays are in GPU memory: make it CSR there");
+class HostBlocks {
+public:
+    /// \throws Error(usage) for a streamed matrix
+    HostBlocks(RuntimeState& runtime, const BsrView<T>& a, const DistributeOptions& options)
+        : indices_(runtime), view_(a)
+    {
+        if (options.mode == Mode::streamed) {
+            throw Error(ErrorCode::usage, "a matrix of blocks is not streamed: make it CSR with to_csr()");
+        }
+        if (options.after) {
+            wait_for_caller(a, *options.after);
+        }
+        constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() - 1;
+        if (std::min(a.rows, a.blocks) < 0 || std::min(a.height, a.width) < 1 || a.width > most / a.height ||
+            a.rows > most / a.height || a.blocks > most / (a.height * a.width)) {
+            return;  // validate() says what is wrong
+        }
+        if (in_gpu_memory(runtime, a.row_ptr.data()) || in_gpu_memory(runtime, a.col_idx.data())) {
+            const CsrView<T> structure =
+                indices_(CsrView<T>{a.rows, a.cols, a.blocks, a.row_ptr, a.col_idx, nullptr, a.base});
+            view_.row_ptr = structure.row_ptr;
+            view_.col_idx = structure.col_idx;
+            view_.base = structure.base;
+        }
+        if (in_gpu_memory(runtime, a.values)) {
+            const std::int64_t entries = a.blocks * a.height * a.width;
+            values_.resize(static_cast<std::size_t>(entries));
+            bring_to_host(runtime, values_.data(), a.values, entries);
+            view_.values = values_.data();
+        }
     }
-    if (options.mode == Mode::streamed) {
-        throw Error(ErrorCode::usage, "a matrix of blocks is not streamed: make it CSR with to_csr()");
-    }
-    return to_csr(a);
-}
+    const BsrView<T>& view() const { return view_; }
+
+private:
+    HostIndices indices_;
+    HostVector<T> values_;
+    BsrView<T> view_;
+};
 
 DistributeOptions copied(DistributeOptions options)
 {
@@ -161,9 +188,10 @@ auto distribute_view(const std::shared_ptr<RuntimeState>& runtime, const View& a
     using T = ValueOf<View>;
     runtime->require_live();
     if constexpr (std::is_same_v<View, BsrView<T>>) {
-        const CsrMatrix<T> rows = rows_of(*runtime, a, options);
+        const HostBlocks<T> blocks(*runtime, a, options);
+        const CsrMatrix<T> rows = to_csr(blocks.view());
         auto matrix = Prepared<T>(*runtime, rows.view(), copied(options)).distribute(runtime);
-        matrix->origin.blocks = rmsp::matrix::layout_of(a);
+        matrix->origin.blocks = rmsp::matrix::layout_of(blocks.view());
         return matrix;
     } else {
         return Prepared<T>(*runtime, a, options).distribute(runtime);
@@ -175,7 +203,7 @@ Plan plan_view(RuntimeState& runtime, const View& a, const DistributeOptions& op
 {
     using T = ValueOf<View>;
     if constexpr (std::is_same_v<View, BsrView<T>>) {
-        const CsrMatrix<T> rows = rows_of(runtime, a, options);
+        const CsrMatrix<T> rows = to_csr(HostBlocks<T>(runtime, a, options).view());
         return Prepared<T>(runtime, rows.view(), copied(options)).plan(runtime);
     } else {
         return Prepared<T>(runtime, a, options).plan(runtime);

@@ -8,18 +8,21 @@ namespace rmsp::distributed {
 template <class T>
 void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values, plan::ResidentValues<T>* resident)
 {
+    HostVector<T> brought;
     HostVector<T> ordered;
-    if (resident == nullptr && in_gpu_memory(*matrix->runtime, values) &&
-        (matrix->origin.blocks || matrix->options.values == StoredValues::floats)) {
+    const bool there = resident == nullptr && in_gpu_memory(*matrix->runtime, values);
+    if (there && !matrix->origin.blocks && matrix->options.values == StoredValues::floats) {
         throw Error(ErrorCode::usage,
-                    matrix->origin.blocks
-                        ? "new values of a matrix of blocks come from host memory, where they are put "
-                          "in the order of its rows; these are in GPU memory"
-                        : "values are rounded to floats on their way from host memory; these are in "
-                          "GPU memory");
+                    "values are rounded to floats on their way from host memory; these are in GPU memory");
     }
     if (resident == nullptr && matrix->origin.blocks) {
-        ordered.resize(static_cast<std::size_t>(matrix->plan.nnz));
+        const std::int64_t entries = matrix->plan.nnz;
+        if (there) {
+            brought.resize(static_cast<std::size_t>(entries));
+            bring_to_host(*matrix->runtime, brought.data(), values, entries);
+            values = brought.data();
+        }
+        ordered.resize(static_cast<std::size_t>(entries));
         rmsp::matrix::to_rows(*matrix->origin.blocks, values, ordered.data());
         values = ordered.data();
     }

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "runtime/engine/caller_memory.hpp"
 #include "runtime/engine/parallel_copy.hpp"
+#include "runtime/node/node.hpp"
 #include "runtime/spgemm/work.hpp"
 
 namespace rmsp::spgemm {
@@ -23,10 +25,10 @@ std::int64_t entries_before(const ProductState<T>& state, int device)
     return begin;
 }
 
-/// Row pointers of `rows` rows with `begin` entries before them; each row's length is held against its products, where
-/// the host counted them.
+/// Row pointers of `rows` rows with `begin` entries before them, without the first; each row's length is held against
+/// its products, where the host counted them.
 void place_row_pointers(const std::int64_t* local, std::int64_t first_row, std::int64_t rows, std::int64_t begin,
-                        const HostVector<std::int64_t>& work, std::int64_t cols, std::int64_t* row_ptr, int threads)
+                        const HostVector<std::int64_t>& work, std::int64_t cols, std::int64_t* to, int threads)
 {
     std::int64_t wrong = 0;
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : wrong)
@@ -34,7 +36,7 @@ void place_row_pointers(const std::int64_t* local, std::int64_t first_row, std::
         const std::int64_t n = local[i + 1] - local[i];
         const std::int64_t most = work.empty() ? cols : products_of(work, first_row + i, first_row + i + 1);
         wrong += n < 0 || n > std::min(most, cols) ? 1 : 0;
-        row_ptr[first_row + i + 1] = begin + local[i + 1];
+        to[i] = begin + local[i + 1];
     }
     if (wrong > 0) {
         throw Error(ErrorCode::internal,
@@ -42,73 +44,130 @@ void place_row_pointers(const std::int64_t* local, std::int64_t first_row, std::
     }
 }
 
-/// Row pointers of a part of C that is on its device, to their place in those of C.
+/// Copies what one device has of C, on its worker.
 template <class T>
-void download_row_pointers(const ProductState<T>& state, const ProductPart<T>& part, engine::Worker& worker,
-                           std::int64_t begin, std::int64_t* row_ptr)
-{
-    const std::int64_t rows = part.end_row - part.first_row;
-    HostVector<std::int64_t> local(static_cast<std::size_t>(rows) + 1);
-    worker.device().download(worker.stream(), local.data(), part.product->row_ptr(),
-                             local.size() * sizeof(std::int64_t));
-    worker.stream().synchronize();
-    place_row_pointers(local.data(), part.first_row, rows, begin, state.factors.work, state.plan.cols, row_ptr,
-                       worker.context().threads);
-}
+class PartDownload {
+public:
+    PartDownload(const ProductState<T>& state, const CArrays<T>& to, engine::Worker& worker)
+        : state_(state), to_(to), worker_(worker), begin_(entries_before(state, worker.rank()))
+    {
+        // Rows of C begin behind those of the device before; the first of all has none before it.
+        if (worker.rank() == 0 && to.row_ptr != nullptr) {
+            static constexpr std::int64_t zero = 0;
+            put(to.row_ptr, &zero, 1);
+        }
+    }
 
-/// C without entries.
-template <class T>
-CsrMatrix<T> empty_c(const SpgemmPlan& plan)
-{
-    CsrMatrix<T> c;
-    c.rows = plan.rows;
-    c.cols = plan.cols;
-    c.row_ptr.resize(static_cast<std::size_t>(c.rows) + 1);
-    c.row_ptr[0] = 0;
-    return c;
-}
+    void from_device(const ProductPart<T>& part)
+    {
+        engine::Device& device = worker_.device();
+        const auto nnz = static_cast<std::size_t>(part.product->nnz());
+        if (to_.col_idx != nullptr) {
+            device.download(worker_.stream(), to_.col_idx + begin_, part.col_idx.data(), nnz * sizeof(std::int32_t));
+        }
+        if (to_.values != nullptr) {
+            device.download(worker_.stream(), to_.values + begin_, part.values.data(), nnz * sizeof(T));
+        }
+        if (to_.row_ptr != nullptr) {
+            HostVector<std::int64_t> local(static_cast<std::size_t>(part.end_row - part.first_row) + 1);
+            device.download(worker_.stream(), local.data(), part.product->row_ptr(),
+                            local.size() * sizeof(std::int64_t));
+            worker_.stream().synchronize();
+            place(local, part.first_row);
+        }
+    }
+
+    void from_host(const HostRows<T>& chunk)
+    {
+        if (to_.row_ptr != nullptr) {
+            place(chunk.row_ptr, chunk.first_row);
+        }
+        if (to_.col_idx != nullptr) {
+            put(to_.col_idx + begin_, chunk.col_idx.data(), chunk.col_idx.size());
+        }
+        if (to_.values != nullptr) {
+            put(to_.values + begin_, chunk.values.data(), chunk.values.size());
+        }
+        begin_ += static_cast<std::int64_t>(chunk.values.size());
+    }
+
+private:
+    void place(const HostVector<std::int64_t>& local, std::int64_t first_row)
+    {
+        const std::int64_t rows = static_cast<std::int64_t>(local.size()) - 1;
+        std::int64_t* const to = to_.row_ptr + first_row + 1;
+        const bool there = engine::gpu_of(to_.row_ptr) >= 0;
+        HostVector<std::int64_t> placed(static_cast<std::size_t>(there ? rows : 0));
+        place_row_pointers(local.data(), first_row, rows, begin_, state_.factors.work, state_.plan.cols,
+                           there ? placed.data() : to, worker_.context().threads);
+        if (there) {
+            put(to, placed.data(), placed.size());
+        }
+    }
+
+    /// What the host has, to memory of any kind. It may be reused when this returns.
+    template <class Item>
+    void put(Item* to, const Item* from, std::size_t n)
+    {
+        if (engine::gpu_of(to) >= 0) {
+            worker_.device().upload(worker_.stream(), to, from, n * sizeof(Item));
+            worker_.stream().synchronize();
+            return;
+        }
+        engine::parallel_ranges(worker_.context().threads, n * sizeof(Item), [&](std::size_t first, std::size_t bytes) {
+            std::memcpy(reinterpret_cast<std::byte*>(to) + first, reinterpret_cast<const std::byte*>(from) + first,
+                        bytes);
+        });
+    }
+
+    const ProductState<T>& state_;
+    const CArrays<T>& to_;
+    engine::Worker& worker_;
+    std::int64_t begin_;  ///< entries of C before those that come next
+};
 
 }  // namespace
 
 template <class T>
-CsrMatrix<T> download(ProductState<T>& state)
+void download(ProductState<T>& state, const CArrays<T>& to)
 {
-    CsrMatrix<T> c = empty_c<T>(state.plan);
-    HostVector<std::int32_t> col_idx(static_cast<std::size_t>(state.plan.c_nnz));
-    c.values.resize(static_cast<std::size_t>(state.plan.c_nnz));
+    for (const auto& [name, array] :
+         {std::pair<const char*, const void*>{"row_ptr", to.row_ptr}, {"col_idx", to.col_idx}, {"values", to.values}}) {
+        if (state.runtime->shared_memory() && engine::gpu_of(array) >= 0) {
+            throw Error(ErrorCode::usage, fmt::format("{} of a {} x {} product is in GPU memory, and the runtime's "
+                                                      "devices are the host's",
+                                                      name, state.plan.rows, state.plan.cols));
+        }
+    }
     const auto seconds = on_devices<T>(state, [&](engine::Worker& worker, ProductPart<T>& part, engine::Rendezvous&) {
-        std::int64_t begin = entries_before(state, worker.rank());
-        const int threads = worker.context().threads;
+        PartDownload<T> copies(state, to, worker);
         if (part.product) {
-            engine::Device& device = worker.device();
-            const auto nnz = static_cast<std::size_t>(part.product->nnz());
-            device.download(worker.stream(), col_idx.data() + begin, part.col_idx.data(), nnz * sizeof(std::int32_t));
-            device.download(worker.stream(), c.values.data() + begin, part.values.data(), nnz * sizeof(T));
-            download_row_pointers(state, part, worker, begin, c.row_ptr.data());
-            return;
+            copies.from_device(part);
         }
         for (const HostRows<T>& chunk : part.chunks) {
-            const auto rows = static_cast<std::int64_t>(chunk.row_ptr.size()) - 1;
-            place_row_pointers(chunk.row_ptr.data(), chunk.first_row, rows, begin, state.factors.work, c.cols,
-                               c.row_ptr.data(), threads);
-            engine::parallel_ranges(threads, chunk.values.size() * sizeof(T), [&](std::size_t first, std::size_t n) {
-                std::memcpy(reinterpret_cast<std::byte*>(c.values.data() + begin) + first,
-                            reinterpret_cast<const std::byte*>(chunk.values.data()) + first, n);
-            });
-            engine::parallel_ranges(
-                threads, chunk.col_idx.size() * sizeof(std::int32_t), [&](std::size_t first, std::size_t n) {
-                    std::memcpy(reinterpret_cast<std::byte*>(col_idx.data() + begin) + first,
-                                reinterpret_cast<const std::byte*>(chunk.col_idx.data()) + first, n);
-                });
-            begin += static_cast<std::int64_t>(chunk.values.size());
+            copies.from_host(chunk);
         }
     });
     state.set_phase("download", seconds);
+}
+
+template <class T>
+CsrMatrix<T> download(ProductState<T>& state)
+{
+    CsrMatrix<T> c;
+    c.rows = state.plan.rows;
+    c.cols = state.plan.cols;
+    c.row_ptr.resize(static_cast<std::size_t>(c.rows) + 1);
+    HostVector<std::int32_t> col_idx(static_cast<std::size_t>(state.plan.c_nnz));
+    c.values.resize(static_cast<std::size_t>(state.plan.c_nnz));
+    download(state, CArrays<T>{c.row_ptr.data(), col_idx.data(), c.values.data()});
     c.col_idx = std::move(col_idx);
     return c;
 }
 
-#define RMSP_INSTANTIATE(T) template CsrMatrix<T> download(ProductState<T>&);
+#define RMSP_INSTANTIATE(T)                                      \
+    template void download(ProductState<T>&, const CArrays<T>&); \
+    template CsrMatrix<T> download(ProductState<T>&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::spgemm

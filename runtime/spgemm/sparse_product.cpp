@@ -15,6 +15,19 @@
 #include "runtime/spgemm/product_factor.hpp"
 
 namespace rmsp {
+namespace {
+
+template <class T>
+detail::ProductState<T>& computed(const std::shared_ptr<detail::ProductState<T>>& product)
+{
+    detail::ProductState<T>& state = spgemm::checked(product);
+    if (!state.computed) {
+        throw Error(ErrorCode::usage, "SparseProduct::download() before compute(): C has no values yet");
+    }
+    return state;
+}
+
+}  // namespace
 
 template <class T>
 SpgemmOperand<T>::SpgemmOperand(const DistributedMatrix<T>& matrix)
@@ -154,13 +167,16 @@ void SparseProduct<T>::update_values(const T* a_values, const T* b_values, Strea
 template <class T>
 CsrMatrix<T> SparseProduct<T>::download() const
 {
-    detail::ProductState<T>& state = spgemm::checked(state_);
-    if (!state.computed) {
-        throw Error(ErrorCode::usage, "SparseProduct::download() before compute(): C has no values yet");
-    }
+    detail::ProductState<T>& state = computed(state_);
     CsrMatrix<T> c = spgemm::download(state);
     const double threshold = state.factors.options.prune_below;
     return threshold > 0 ? pruned<T>(c.view(), threshold) : std::move(c);
+}
+
+template <class T>
+void SparseProduct<T>::download(std::int64_t* row_ptr, std::int32_t* col_idx, T* values) const
+{
+    spgemm::download(computed(state_), spgemm::CArrays<T>{row_ptr, col_idx, values});
 }
 
 template <class T>

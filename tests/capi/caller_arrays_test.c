@@ -1,4 +1,5 @@
 #include <stddef.h>
+#include <string.h>
 
 #include "check.h"
 #include "tests.h"
@@ -47,6 +48,31 @@ void matrix_of_blocks(void)
     rmsp_runtime_destroy(runtime);
 }
 
+/* The square of a diagonal matrix, which is on the GPU, into arrays there and here. */
+static void square_of(rmsp_runtime* runtime, const rmsp_matrix* diagonal, rmsp_vector* const* vectors,
+                      void* const* there, int n, const double* d)
+{
+    rmsp_product* product = NULL;
+    int64_t row_ptr[121];
+    double values[120], columns[120];
+    int32_t column;
+    int i;
+    if (!CHECK(n == 120) || !CHECK_OK(rmsp_product_create_resident(runtime, diagonal, diagonal, NULL, &product))) {
+        return;
+    }
+    CHECK_OK(rmsp_product_compute(product, 1));
+    CHECK_OK(rmsp_product_download_arrays(product, row_ptr, (int32_t*)there[2], there[1]));
+    CHECK_OK(rmsp_vector_download(vectors[1], values));
+    CHECK_OK(rmsp_vector_download(vectors[2], columns));
+    for (i = 0; i < n; ++i) {
+        memcpy(&column, (const char*)columns + 4 * i, 4);
+        CHECK(row_ptr[i] == i && column == i);
+        CHECK(values[i] - d[i] * d[i] < 1e-9 && d[i] * d[i] - values[i] < 1e-9);
+    }
+    CHECK(row_ptr[n] == n);
+    rmsp_product_destroy(product);
+}
+
 /* y = A x and z = A y in the order of the default stream, in arrays that vectors have on the GPU. */
 static void on_a_gpu(rmsp_runtime* runtime)
 {
@@ -57,6 +83,7 @@ static void on_a_gpu(rmsp_runtime* runtime)
     double x[unknowns], y[unknowns], z[unknowns], expected[unknowns];
     int64_t ones[unknowns + 1];
     rmsp_matrix* diagonal = NULL;
+    rmsp_matrix* blocks = NULL;
     rmsp_solver* solver = NULL;
     rmsp_options* options = NULL;
     int i;
@@ -106,7 +133,24 @@ static void on_a_gpu(rmsp_runtime* runtime)
         for (i = 0; i < unknowns; ++i) {
             CHECK(y[i] - expected[i] * x[i] < 1e-9 && expected[i] * x[i] - y[i] < 1e-9);
         }
+        square_of(runtime, diagonal, vectors, there, unknowns, expected);
     }
+    /* Blocks of 1 x 1, whose values are there. */
+    CHECK_OK(rmsp_vector_upload(vectors[0], x));
+    if (CHECK_OK(rmsp_matrix_create_bsr(runtime, unknowns, unknowns, unknowns, 1, 1, 0, ones, ones, there[0],
+                                        RMSP_INT64, RMSP_INT64, 0, RMSP_DOUBLE, options, &blocks))) {
+        CHECK_OK(rmsp_matrix_apply(blocks, 2, x, 0, y));
+        for (i = 0; i < unknowns; ++i) {
+            CHECK(y[i] == 2 * x[i] * x[i]);
+        }
+        CHECK_OK(rmsp_vector_upload(vectors[0], y));
+        CHECK_OK(rmsp_matrix_update_values(blocks, there[0]));
+        CHECK_OK(rmsp_matrix_apply(blocks, 1, x, 0, z));
+        for (i = 0; i < unknowns; ++i) {
+            CHECK(z[i] == y[i] * x[i]);
+        }
+    }
+    rmsp_matrix_destroy(blocks);
     rmsp_matrix_destroy(diagonal);
     rmsp_options_destroy(options);
     rmsp_solver_destroy(solver);

@@ -38,6 +38,22 @@ static void check_product(const rmsp_product* product, rmsp_value_type type, con
     }
 }
 
+/* The same in arrays of ours, all of them or some. */
+static void check_arrays(const rmsp_product* product, rmsp_value_type type, const double* expected)
+{
+    int64_t pointers[3] = {-1, -1, -1};
+    int32_t columns[3] = {-1, -1, -1};
+    double entries[3] = {0, 0, 0};
+    CHECK_OK(rmsp_product_download_arrays(product, pointers, columns, entries));
+    CHECK(pointers[0] == 0 && pointers[1] == 2 && pointers[2] == 3);
+    CHECK(columns[0] == 0 && columns[1] == 1 && columns[2] == 1);
+    CHECK_VALUES(type, entries, expected, 3);
+    entries[0] = entries[1] = entries[2] = 0;
+    CHECK_OK(rmsp_product_download_arrays(product, NULL, NULL, entries));
+    CHECK_VALUES(type, entries, expected, 3);
+    CHECK_OK(rmsp_product_download_arrays(product, NULL, NULL, NULL));
+}
+
 void product_is_computed(void)
 {
     const double expected[3] = {2, 16, 18};
@@ -56,6 +72,7 @@ void product_is_computed(void)
             CHECK_OK(rmsp_product_size(product, NULL, NULL, NULL));
             CHECK_OK(rmsp_product_compute(product, 2));
             check_product(product, (rmsp_value_type)type, expected);
+            check_arrays(product, (rmsp_value_type)type, expected);
             if (type == RMSP_DOUBLE) {
                 CHECK_OK(rmsp_product_update_values(product, left, NULL));
                 CHECK_OK(rmsp_product_compute(product, 1));
@@ -149,8 +166,10 @@ void product_misuse(void)
     CHECK_USAGE(rmsp_product_renew(NULL, matrix), "product is null");
     CHECK_USAGE(rmsp_product_report(NULL, RMSP_TEXT, &text), "product is null");
     CHECK_USAGE(rmsp_matrix_create_product(NULL, NULL, &none), "product is null");
+    CHECK_USAGE(rmsp_product_download_arrays(NULL, NULL, NULL, NULL), "product is null");
     if (CHECK_OK(rmsp_product_create(runtime, a, a, NULL, &product))) {
         CHECK_USAGE(rmsp_product_download(product, &c), "comput");
+        CHECK_USAGE(rmsp_product_download_arrays(product, NULL, NULL, NULL), "comput");
         CHECK_USAGE(rmsp_product_download(product, NULL), "c is null");
         CHECK_USAGE(rmsp_matrix_create_product(product, NULL, &none), "comput");
         CHECK_OK(rmsp_product_compute(product, 1));

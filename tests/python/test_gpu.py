@@ -189,7 +189,24 @@ def test_matrices_solve_and_multiply(runtime, kind):
     result = linalg.solve(A, there.arrays.to(b), method="cg", preconditioner="jacobi")
     assert result.converged and np.allclose(a @ there.arrays.back(result.x), b, atol=1e-5)
     if kind is CupyMatrices:
-        assert close((A @ there.all(a)[0]).toarray(), (a @ a).toarray())
+        for matrix in there.all(a):  # of columns and coordinates, too
+            product = A @ matrix
+            assert isinstance(product, there.sparse.csr_matrix) and product.indices.device == matrix.data.device
+            assert close(product.get().toarray(), (a @ a).toarray())
+            assert close((product @ there.arrays.to(b)).get(), a @ (a @ b))  # cupyx goes on with it
+            # and so do we, with what never was on the host
+            assert close(rmsp.Matrix(product, runtime=runtime) @ b, a @ (a @ b))
+        nothing = A @ there.sparse.csr_matrix((400, 7))
+        assert nothing.shape == (400, 7) and nothing.nnz == 0
+
+
+@pytest.mark.parametrize("blocksize", [(1, 1), (2, 3)])
+def test_values_of_blocks(runtime, arrays, blocksize):
+    a = random_matrix(12, 18, density=0.3)
+    blocks = sp.bsr_array(a, blocksize=blocksize)
+    A = rmsp.Matrix(blocks, runtime=runtime)
+    A.update_values(arrays.to(2 * blocks.data.reshape(-1)))
+    assert close(A @ np.arange(18.0), 2 * (a @ np.arange(18.0)))
 
 
 def test_matrices_of_several_gpus():

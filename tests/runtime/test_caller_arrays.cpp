@@ -1,4 +1,4 @@
-// Matrices and vectors in arrays of the caller's of every kind: in the memory of GPUs, counting from 1, in blocks.
+// Matrices and vectors in arrays of the caller's that are in the memory of GPUs.
 
 #include <algorithm>
 #include <cstdint>
@@ -11,83 +11,10 @@
 #include <runtime/matrix/caller_product.hpp>
 #include <runtime/matrix/distribute.hpp>
 
-#include "matrices.hpp"
+#include "caller_arrays.hpp"
 
 namespace rmsp::test {
 namespace {
-
-/// Arrays in the memory of a runtime's last device.
-class There {
-public:
-    explicit There(Runtime& runtime) : runtime_(detail::RuntimeAccess::state(runtime)) {}
-    There(const There&) = delete;
-    There& operator=(const There&) = delete;
-    ~There()
-    {
-        on_last([&](engine::Worker&) { arrays_.clear(); });
-    }
-    template <class U>
-    U* put(const U* entries, std::int64_t n)
-    {
-        const auto bytes = static_cast<std::size_t>(n) * sizeof(U);
-        void* place = nullptr;
-        on_last([&](engine::Worker& worker) {
-            place = arrays_.emplace_back(worker.device(), std::max<std::size_t>(bytes, 1)).data();
-            worker.device().upload(worker.stream(), place, entries, bytes);
-        });
-        return static_cast<U*>(place);
-    }
-    template <class U>
-    std::vector<U> get(const U* array, std::int64_t n)
-    {
-        std::vector<U> entries(static_cast<std::size_t>(n));
-        on_last([&](engine::Worker& worker) {
-            worker.device().download(worker.stream(), entries.data(), array, entries.size() * sizeof(U));
-        });
-        return entries;
-    }
-    IndexView put(IndexView indices, std::int64_t n)
-    {
-        return indices.visit([&](const auto* from) { return IndexView(put(from, n)); });
-    }
-
-private:
-    template <class F>
-    void on_last(const F& f)
-    {
-        runtime_
-            ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
-                if (worker.rank() + 1 == runtime_->devices()) {
-                    f(worker);
-                    worker.stream().synchronize();
-                }
-            })
-            .get();
-    }
-
-    std::shared_ptr<detail::RuntimeState> runtime_;
-    std::vector<kernels::DeviceArray<std::byte>> arrays_;
-};
-
-/// The indices of a matrix, from 1 on.
-template <class I>
-std::vector<I> from_one(IndexView indices, std::int64_t n)
-{
-    std::vector<I> out;
-    for (std::int64_t i = 0; i < n; ++i) {
-        out.push_back(static_cast<I>(indices[i] + 1));
-    }
-    return out;
-}
-
-template <class T>
-void check_product(DistributedMatrix<T>& matrix, const CsrMatrix<T>& a, const char* name)
-{
-    const auto x = random_vector<T>(a.cols, 1);
-    std::vector<T> y(static_cast<std::size_t>(a.rows));
-    matrix.apply(T{1}, x.data(), T{0}, y.data());
-    EXPECT_TRUE(verify_spmv<T>(a.view(), T{1}, x.data(), T{0}, nullptr, y.data()).passed) << name;
-}
 
 class CallerArrays : public RuntimeTest {};
 
@@ -248,6 +175,116 @@ TEST_P(CallerArrays, FactorsOfProductsWhereTheyAre)
     EXPECT_TRUE(verify_spgemm<double>(twice.view(), a.view(), 1.0, product.download().view()).passed);
 }
 
+TEST_P(CallerArrays, BlocksWhereTheyAre)
+{
+    const Blocks blocks;
+    for (const BlockOrder order : {BlockOrder::by_row, BlockOrder::by_column}) {
+        There there(*runtime_);
+        const BsrView<double> view = blocks.view(order);
+        BsrView<double> given = view;
+        given.row_ptr = there.put(view.row_ptr, 4);
+        given.col_idx = there.put(view.col_idx, 3);
+        given.values = there.put(view.values, 18);
+        EXPECT_EQ(runtime_->plan(given).nnz, 18);
+        auto matrix = runtime_->distribute(given, {.after = StreamRef{}});
+        auto a = to_csr(view);
+        check_product(matrix, a, "blocks");
+        std::vector<double> twice(view.values, view.values + 18);
+        for (double& value : twice) {
+            value *= 2;
+        }
+        matrix.update_values(there.put(twice.data(), 18));
+        for (double& value : a.values) {
+            value *= 2;
+        }
+        check_product(matrix, a, "new values of blocks");
+        // Structure in host memory, values there.
+        given.row_ptr = view.row_ptr;
+        given.col_idx = view.col_idx;
+        auto mixed = runtime_->distribute(given);
+        mixed.update_values(twice.data());
+        check_product(mixed, a, "blocks whose values are there");
+    }
+}
+
+/// What a download into the caller's arrays finds, of a product that has been computed.
+template <class T>
+CsrMatrix<T> downloaded_there(There& there, const SparseProduct<T>& product)
+{
+    const std::int64_t nnz = product.nnz();
+    std::vector<std::int64_t> row_ptr(static_cast<std::size_t>(product.rows()) + 1, -1);
+    std::vector<std::int32_t> col_idx(static_cast<std::size_t>(nnz), -1);
+    std::vector<T> values(static_cast<std::size_t>(nnz), T{-1});
+    std::int64_t* const p = there.put(row_ptr.data(), product.rows() + 1);
+    std::int32_t* const c = there.put(col_idx.data(), nnz);
+    T* const v = there.put(values.data(), nnz);
+    product.download(p, c, v);
+    row_ptr = there.get(p, product.rows() + 1);
+    col_idx = there.get(c, nnz);
+    values = there.get(v, nnz);
+    CsrMatrix<T> out;
+    out.rows = product.rows();
+    out.cols = product.cols();
+    out.row_ptr.assign(row_ptr.begin(), row_ptr.end());
+    out.col_idx = HostVector<std::int32_t>(col_idx.begin(), col_idx.end());
+    out.values.assign(values.begin(), values.end());
+    return out;
+}
+
+template <class T>
+void expect_entries(const CsrMatrix<T>& found, const CsrMatrix<T>& expected, const char* name)
+{
+    EXPECT_TRUE(
+        std::equal(found.row_ptr.begin(), found.row_ptr.end(), expected.row_ptr.begin(), expected.row_ptr.end()))
+        << name;
+    ASSERT_EQ(found.nnz(), expected.nnz()) << name;
+    for (std::int64_t i = 0; i < found.nnz(); ++i) {
+        ASSERT_EQ(found.col_idx[i], expected.col_idx[i]) << name << " " << i;
+        ASSERT_EQ(found.values[static_cast<std::size_t>(i)], expected.values[static_cast<std::size_t>(i)]) << name;
+    }
+}
+
+TEST_P(CallerArrays, ProductsAreDownloadedThere)
+{
+    const auto a = stencil27<double>(12, 11, 10);
+    int in_runs = 0;
+    // All of C on the devices, and, where memory is short, in runs of rows that are on the host.
+    for (const double limit : {0.9, 1e6, 6e5, 4e5, 2e5}) {
+        There there(*runtime_);
+        SparseProduct<double> product;
+        try {
+            product = SparseProduct<double>(*runtime_, a.view(), a.view(), {.memory_limit = limit});
+            EXPECT_NE(usage_message([&] { product.download(nullptr, nullptr, nullptr); }).find("before compute()"),
+                      std::string::npos);
+            product.compute(2.0);
+        } catch (const Error& e) {
+            ASSERT_EQ(e.code(), ErrorCode::out_of_memory) << e.what();  // a kernel may need more for itself
+            continue;
+        }
+        in_runs += product.plan().chunked() ? 1 : 0;
+        const CsrMatrix<double> expected = product.download();
+        EXPECT_TRUE(verify_spgemm<double>(a.view(), a.view(), 2.0, expected.view()).passed);
+        expect_entries(downloaded_there(there, product), expected, "there");
+        // Into host memory, and not all of it.
+        std::vector<std::int64_t> row_ptr(static_cast<std::size_t>(a.rows) + 1, -1);
+        std::vector<double> values(static_cast<std::size_t>(product.nnz()));
+        product.download(row_ptr.data(), nullptr, nullptr);
+        product.download(nullptr, nullptr, values.data());
+        EXPECT_TRUE(std::equal(row_ptr.begin(), row_ptr.end(), expected.row_ptr.begin(), expected.row_ptr.end()));
+        EXPECT_TRUE(std::equal(values.begin(), values.end(), expected.values.begin(), expected.values.end()));
+    }
+    EXPECT_GE(in_runs, 1);
+    There there(*runtime_);
+    const CsrMatrix<double> without_rows{0, a.rows, HostVector<std::int64_t>{0}, IndexArray(IndexType::i32, 0), {}};
+    SparseProduct<double> empty(*runtime_, without_rows.view(), a.view());
+    empty.compute();
+    EXPECT_EQ(downloaded_there(there, empty).row_ptr, HostVector<std::int64_t>{0});
+    SparseProduct<double> pruned_product(*runtime_, a.view(), a.view(), {.prune_below = 1e300});
+    pruned_product.compute();
+    EXPECT_EQ(pruned_product.download().nnz(), 0);
+    EXPECT_EQ(downloaded_there(there, pruned_product).nnz(), pruned_product.nnz());
+}
+
 TEST_P(CallerArrays, ValuesThatOnlyDevicesRead)
 {
     // What a matrix in GPU memory is once its structure is on the host; host devices reach these values as well.
@@ -264,151 +301,6 @@ TEST_P(CallerArrays, ValuesThatOnlyDevicesRead)
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, CallerArrays, testing::ValuesIn(machines()), machine_name);
-
-TEST(Base, IndicesFromOne)
-{
-    Runtime runtime({.devices = "host:2x1"});
-    for (const auto& [name, a] : hard_matrices<double>()) {
-        const std::int64_t nnz = a.nnz();
-        const auto row_ptr = from_one<std::int32_t>(IndexView(a.row_ptr.data()), a.rows + 1);
-        const auto col_idx = from_one<std::int64_t>(a.col_idx.view(), nnz);
-        const CsrView<double> csr{a.rows, a.cols, nnz, row_ptr.data(), col_idx.data(), a.values.data(), 1};
-        for (const DistributeOptions& options :
-             {DistributeOptions{}, DistributeOptions{.borrow = true}, DistributeOptions{.mode = Mode::streamed}}) {
-            auto matrix = runtime.distribute(csr, options);
-            check_product(matrix, a, name);
-        }
-        EXPECT_EQ(runtime.plan(csr).nnz, nnz);
-        const auto c = to_csc(a.view());
-        const auto col_ptr = from_one<std::int64_t>(IndexView(c.col_ptr.data()), a.cols + 1);
-        const auto row_idx = from_one<std::int32_t>(c.row_idx.view(), nnz);
-        auto csc = runtime.distribute(
-            CscView<double>{a.rows, a.cols, nnz, col_ptr.data(), row_idx.data(), c.values.data(), 1});
-        check_product(csc, a, name);
-        const auto coo = to_coo(a.view());
-        const auto rows = from_one<std::int32_t>(coo.row_idx.view(), nnz);
-        const auto columns = from_one<std::int32_t>(coo.col_idx.view(), nnz);
-        auto coordinates =
-            runtime.distribute(CooView<double>{a.rows, a.cols, nnz, rows.data(), columns.data(), coo.values.data(), 1});
-        check_product(coordinates, a, name);
-    }
-}
-
-TEST(Base, WrongOnes)
-{
-    Runtime runtime({.devices = "host:1"});
-    const std::vector<int> row_ptr{1, 2, 3};
-    const std::vector<int> col_idx{1, 2};
-    const std::vector<double> values{1, 2};
-    CsrView<double> a{2, 2, 2, row_ptr.data(), col_idx.data(), values.data(), 2};
-    EXPECT_EQ(usage_message([&] { static_cast<void>(runtime.distribute(a)); }),
-              "base of a 2 x 2 matrix is 2; indices count from 0 or 1");
-    a.base = 1;
-    EXPECT_EQ(
-        usage_message([&] { static_cast<void>(to_csc(a)); }),
-        "invalid 2 x 2 CSR matrix with 2 nonzeros: its indices count from 1 (base); only Runtime and SparseProduct "
-        "take those that count from 1");
-    EXPECT_EQ(transpose(a).base, 1);
-    a.base = 0;
-    EXPECT_NE(usage_message([&] { static_cast<void>(runtime.distribute(a)); }).find("row_ptr[0] is 1"),
-              std::string::npos);
-    const std::vector<int> below{0, 2};
-    a = {2, 2, 2, row_ptr.data(), below.data(), values.data(), 1};
-    EXPECT_NE(usage_message([&] { static_cast<void>(runtime.distribute(a)); }).find("entry 0"), std::string::npos);
-}
-
-/// A matrix of 3 x 2 blocks, of height 2 and width 3, and its values by rows and by columns of blocks.
-struct Blocks {
-    std::vector<int> row_ptr{1, 3, 3, 4};
-    std::vector<std::int64_t> col_idx{2, 1, 2};
-    std::vector<double> by_row;
-    std::vector<double> by_column;
-
-    Blocks() : by_row(18), by_column(18)
-    {
-        for (std::size_t k = 0; k < 3; ++k) {
-            for (std::size_t r = 0; r < 2; ++r) {
-                for (std::size_t c = 0; c < 3; ++c) {
-                    by_row[6 * k + 3 * r + c] = by_column[6 * k + 2 * c + r] =
-                        static_cast<double>(100 * k + 10 * r + c);
-                }
-            }
-        }
-    }
-    BsrView<double> view(BlockOrder order) const
-    {
-        const auto& values = order == BlockOrder::by_row ? by_row : by_column;
-        return {3, 2, 3, row_ptr.data(), col_idx.data(), values.data(), 2, 3, order, 1};
-    }
-};
-
-TEST(BlockRows, AreAllTheirValues)
-{
-    const Blocks blocks;
-    for (const BlockOrder order : {BlockOrder::by_row, BlockOrder::by_column}) {
-        const auto a = to_csr(blocks.view(order));
-        EXPECT_EQ(a.rows, 6);
-        EXPECT_EQ(a.cols, 6);
-        EXPECT_EQ((std::vector<std::int64_t>(a.row_ptr.begin(), a.row_ptr.end())),
-                  (std::vector<std::int64_t>{0, 6, 12, 12, 12, 15, 18}));
-        const std::vector<std::int64_t> columns{3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 3, 4, 5};
-        const std::vector<double> values{0,   1,   2,   100, 101, 102, 10,  11,  12,
-                                         110, 111, 112, 200, 201, 202, 210, 211, 212};
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            EXPECT_EQ(a.col_idx[static_cast<std::int64_t>(i)], columns[i]) << i;
-            EXPECT_EQ(a.values[i], values[i]) << i;
-        }
-    }
-}
-
-TEST(BlockRows, OnDevices)
-{
-    Runtime runtime({.devices = "host:2x1"});
-    const Blocks blocks;
-    for (const BlockOrder order : {BlockOrder::by_row, BlockOrder::by_column}) {
-        const BsrView<double> view = blocks.view(order);
-        auto matrix = runtime.distribute(view, {.borrow = true});
-        EXPECT_EQ(runtime.plan(view).rows, 6);
-        auto a = to_csr(view);
-        check_product(matrix, a, "blocks");
-        std::vector<double> twice(view.values, view.values + 18);
-        for (double& value : twice) {
-            value *= 2;
-        }
-        matrix.update_values(twice.data());
-        for (double& value : a.values) {
-            value *= 2;
-        }
-        check_product(matrix, a, "new values of blocks");
-    }
-}
-
-TEST(BlockRows, WrongOnes)
-{
-    Runtime runtime({.devices = "host:1"});
-    const Blocks blocks;
-    const auto message = [&](auto change) {
-        BsrView<double> view = blocks.view(BlockOrder::by_row);
-        change(view);
-        return usage_message([&] { static_cast<void>(runtime.distribute(view)); });
-    };
-    const std::string begin = "invalid BSR matrix of 3 x 2 blocks of 2 x 3, 3 stored: ";
-    EXPECT_EQ(message([](auto& a) { a.base = -1; }), begin + "base is -1; indices count from 0 or 1");
-    EXPECT_EQ(message([](auto& a) { a.base = 0; }), begin + "row_ptr[0] is 1, not 0");
-    EXPECT_EQ(message([](auto& a) { a.values = nullptr; }), begin + "the values are null");
-    const std::vector<std::int64_t> beyond{2, 3, 2};
-    EXPECT_EQ(message([&](auto& a) { a.col_idx = beyond.data(); }), begin + "block 1 has column 3");
-    const std::vector<int> falling{1, 3, 2, 4};
-    EXPECT_EQ(message([&](auto& a) { a.row_ptr = falling.data(); }),
-              begin + "row 1 of blocks starts at block 3 and ends at block 2");
-    EXPECT_NE(message([](auto& a) { a.width = 0; }).find("at least one row and column"), std::string::npos);
-    EXPECT_NE(message([](auto& a) { a.height = std::int64_t{1} << 62; }).find("too large"), std::string::npos);
-    BsrView<double> view = blocks.view(BlockOrder::by_row);
-    EXPECT_NE(usage_message([&] {
-                  static_cast<void>(runtime.distribute(view, {.mode = Mode::streamed}));
-              }).find("not streamed"),
-              std::string::npos);
-}
 
 }  // namespace
 }  // namespace rmsp::test
