@@ -72,8 +72,8 @@ class Operator:
             raise ValueError(f"x has {x.shape[0]} rows where {self.shape[1]} are needed")
         columns = _gpu.contiguous(x.T, self.dtype.name)
         y = _gpu.new((x.shape[1], self.shape[0]), columns)
-        for j in range(x.shape[1]):
-            self._multiply_on_gpu(columns[j], y[j], 1.0, 0.0)
+        self._handle.apply_block_on_gpu(x.shape[1], _gpu.address_of(columns), x.shape[0], _gpu.address_of(y),
+                                        self.shape[0], self._transposed, _gpu.stream_of(y))
         return y.T
 
     def __matmul__(self, x: Any) -> Any:
@@ -107,11 +107,9 @@ class Operator:
             return self._product(x.real) + 1j * self._product(x.imag)
         if x.ndim == 1:
             return self.multiply(x)
-        columns = np.asfortranarray(x, self.dtype)
-        y = empty((self.shape[0], x.shape[1]), self.dtype, order="F")
-        for j in range(x.shape[1]):
-            self._handle.apply(1.0, columns[:, j], 0.0, y[:, j], self._transposed)
-        return y
+        y = empty((x.shape[1], self.shape[0]), self.dtype)
+        self._handle.apply_block(np.ascontiguousarray(x.T, self.dtype), y, self._transposed)
+        return y.T
 
     def _sparse_product(self, other: Any) -> Any:
         raise ValueError("the product of a transposed matrix with a sparse one: make rmsp.Matrix of the transpose")

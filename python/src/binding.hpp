@@ -30,6 +30,10 @@ using Indices = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig>;
 /// \throws Error(usage) for arrays of other types
 IndexView index_view(const Indices& array);
 
+/// Vectors one behind the other, in host memory.
+template <class T>
+using Vectors = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
 template <class Array>
 bool on_host(const Array& array)
 {

@@ -172,6 +172,59 @@ void apply_on_gpu(Handle<T>& self, double alpha, std::uintptr_t x, std::size_t x
     }
 }
 
+/// Lets Control-C end a loop of products without the interpreter's lock, which it takes now and then.
+class Interruptions {
+public:
+    void look()
+    {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - last_ < std::chrono::milliseconds(50)) {
+            return;
+        }
+        last_ = now;
+        const nb::gil_scoped_acquire acquired;
+        if (PyErr_CheckSignals() != 0) {
+            nb::raise_python_error();
+        }
+    }
+
+private:
+    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+/// Row i of Y is A times row i of X, or A^T times it: the vectors of a block in host memory, in one call.
+template <class T>
+void apply_block(Handle<T>& self, const Vectors<const T>& x, const Vectors<T>& y, bool transposed)
+{
+    check_size("out", y.shape(0), static_cast<std::int64_t>(x.shape(0)));
+    check_size("a vector of x", x.shape(1), transposed ? self.matrix.rows() : self.matrix.cols());
+    check_size("a vector of out", y.shape(1), transposed ? self.matrix.cols() : self.matrix.rows());
+    T none{};  // the library takes no null arrays
+    const nb::gil_scoped_release released;
+    Interruptions interruptions;
+    for (std::size_t i = 0; i < x.shape(0); ++i) {
+        const T* const from = x.shape(1) == 0 ? &none : x.data() + i * x.shape(1);
+        T* const to = y.shape(1) == 0 ? &none : y.data() + i * y.shape(1);
+        if (transposed) {
+            self.matrix.apply_transposed(T{1}, from, T{0}, to);
+        } else {
+            self.matrix.apply(T{1}, from, T{0}, to);
+        }
+        interruptions.look();
+    }
+}
+
+/// The same in GPU memory, by addresses as apply_on_gpu().
+template <class T>
+void apply_block_on_gpu(Handle<T>& self, std::size_t vectors, std::uintptr_t x, std::size_t x_size, std::uintptr_t y,
+                        std::size_t y_size, bool transposed, std::uintptr_t stream)
+{
+    for (std::size_t i = 0; i < vectors; ++i) {
+        apply_on_gpu(self, 1, x + i * x_size * sizeof(T), x_size, 0, y + i * y_size * sizeof(T), y_size, transposed,
+                     stream);
+    }
+}
+
 /// Row pointers, columns and values, as NumPy arrays.
 template <class T>
 nb::tuple arrays_of(CsrMatrix<T>&& a)
@@ -334,6 +387,9 @@ void bind_matrix_of(nb::module_& module, const char* name, const char* product_n
         .def("apply", apply<T>, nb::arg("alpha"), nb::arg("x").noconvert(), nb::arg("beta"), nb::arg("y").noconvert(),
              nb::arg("transposed"))
         .def("apply_on_gpu", apply_on_gpu<T>, nb::arg("alpha"), nb::arg("x"), nb::arg("x_size"), nb::arg("beta"),
+             nb::arg("y"), nb::arg("y_size"), nb::arg("transposed"), nb::arg("stream"))
+        .def("apply_block", apply_block<T>, nb::arg("x").noconvert(), nb::arg("y").noconvert(), nb::arg("transposed"))
+        .def("apply_block_on_gpu", apply_block_on_gpu<T>, nb::arg("vectors"), nb::arg("x"), nb::arg("x_size"),
              nb::arg("y"), nb::arg("y_size"), nb::arg("transposed"), nb::arg("stream"))
         .def("multiply_matrix", multiply_matrix<T>, nb::arg("other"), nb::arg("overrides"))
         .def("multiply_csr", multiply_csr<T>, nb::arg("rows"), nb::arg("cols"), nb::arg("indptr").noconvert(),

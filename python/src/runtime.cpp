@@ -32,6 +32,15 @@ nb::dict describe(const DeviceInfo& device)
     return facts;
 }
 
+double peak_gflops(const Node& self, const std::string& precision)
+{
+    double sum = 0;
+    for (const DeviceLimit& device : kept_device_limits(self.runtime).devices) {
+        sum += device.peak_gflops(precision);
+    }
+    return sum;
+}
+
 nb::list kernels()
 {
     nb::list all;
@@ -101,7 +110,11 @@ void bind_runtime(nb::module_& module)
             "Waits until the devices have done what was asked of them before.")
         .def(
             "measure_limits", [](Node& self) { return self.runtime.measure_limits(); },
-            nb::call_guard<nb::gil_scoped_release>(), "Measures the read bandwidth of each device, once: GB/s.");
+            nb::call_guard<nb::gil_scoped_release>(), "Measures the read bandwidth of each device, once: GB/s.")
+        .def("peak_gflops", peak_gflops, nb::arg("precision"), nb::call_guard<nb::gil_scoped_release>(),
+             "What the arithmetic of all devices reaches together, of values that are \"single\" or \"double\": "
+             "GFLOP/s, as "
+             "`mspmv doctor --limits` measured and kept it; 0: not known.");
     module.def("kernels", kernels, "Every kernel of this build, as dictionaries.");
     module.def("keys", keys, "Every key of configurations: (name, type, default, meaning).");
     module.def("doctor", doctor, nb::arg("overrides"), nb::arg("refresh"),

@@ -1,6 +1,7 @@
 """Products equal those of SciPy, for each format, type and kind of operand."""
 
 import itertools
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import scipy.sparse as sp
 from conftest import close, poisson, random_matrix
 
 import rmsp
+from rmsp import _html
 
 FORMATS = ["csr", "csc", "coo", "bsr", "dia", "lil"]
 
@@ -143,7 +145,8 @@ def test_plan_and_report():
     report = A.measure(iterations=2, warmup=1)
     assert report["benchmarks"][0]["iterations"] == 2 and report == A.report()
     shown = A._repr_html_()
-    assert "<table>" in shown and "of the bandwidth limit" in shown
+    assert "<table>" in shown and "of the bandwidth limit" in shown and shown.count("<circle") == 1
+    assert A.runtime.peak_gflops("double") == 0  # nothing is kept, so the roof is the bandwidth alone
     for vectors in ("host", "rows"):
         A.measure(np.ones(64), vectors=vectors, iterations=1, warmup=0)
     with pytest.raises(ValueError, match='vectors is "gpu"'):
@@ -160,6 +163,39 @@ def test_options(options, attribute):
     a = poisson(8)
     A = rmsp.Matrix(a, **options)
     assert attribute(A.plan()) and close(A @ np.ones(64), a @ np.ones(64))
+
+
+@pytest.mark.parametrize("peak", [0, 200, 1e9])
+def test_roofline(peak):
+    points = [("a <name>", 0.1, 3.0), ("b", 0.2, 15.0)]
+    svg = ElementTree.fromstring(_html.roofline(points, 100, peak))
+    roof = [tuple(map(float, p.split(","))) for p in svg.find("{*}polyline").get("points").split()]
+    dots = [(float(c.get("cx")), float(c.get("cy"))) for c in svg.findall("{*}circle")]
+    assert len(dots) == 2
+    (x0, y0), (x1, y1) = roof[:2]
+    assert y1 < y0  # y grows downwards
+    octave = dots[1][0] - dots[0][0]  # along x; the roof rises by as many octaves as it is long
+    octaves = np.log2((2 if peak == 200 else 0.8) / 0.025)
+    assert abs((x1 - x0) / octave - octaves) < 0.01
+    for (x, y), (_, intensity, gflops) in zip(dots, points):
+        above = y - (y0 + (x - x0) * (y1 - y0) / (x1 - x0))
+        assert abs(above * octaves / (y0 - y1) - np.log2(100 * intensity / gflops)) < 0.01
+    assert len(roof) == (3 if peak == 200 else 2)  # a peak that is far away is not shown
+    assert peak != 200 or roof[2][1] == roof[1][1]
+
+
+def test_blocks_of_vectors_of_any_order():
+    a = random_matrix(60, 48)
+    A = rmsp.Matrix(a)
+    x = np.arange(48.0 * 7).reshape(48, 7)
+    for operand in (x, np.asfortranarray(x), x[::-1], x[:, ::2], x.astype(np.float32), x[:, :0], 1j * x):
+        y = A @ operand
+        assert close(y, a @ operand) and y.shape == (60, operand.shape[1])
+    assert close(A.T @ np.ones((60, 3)), a.T @ np.ones((60, 3)))
+    nothing = rmsp.Matrix(sp.csr_array((0, 5)))
+    assert (nothing @ np.ones((5, 2))).shape == (0, 2) and close(nothing.T @ np.ones((0, 2)), np.zeros((5, 2)))
+    with pytest.raises(ValueError, match="47 rows where 48 are needed"):
+        A @ x[:-1]
 
 
 def test_runtimes():

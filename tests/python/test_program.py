@@ -74,6 +74,18 @@ def test_control_c():
     assert (A @ np.zeros(200) == 0).all()  # and everything stays usable
 
 
+def test_control_c_ends_a_block_of_vectors():
+    entries = 2_000_000  # that repeat in one row, so that a product takes milliseconds, and a million of them forever
+    A = rmsp.Matrix((np.ones(entries), np.zeros(entries, np.int32), np.array([0, entries])), shape=(1, 1))
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        A @ np.ones((1, 1_000_000))
+    assert 0.2 < time.monotonic() - began < 30
+    assert A @ np.ones(1) == [entries]
+
+
 @pytest.mark.parametrize("options", [{"borrow": True}, {"mode": "streamed"}, {"borrow": True, "mode": "streamed"}])
 def test_arrays_in_use_stay(options):
     a = random_matrix(50, 50)
