@@ -1,4 +1,4 @@
-"""What type checkers are told is what there is: the stubs of the extension, and annotations of the modules in Python."""
+"""What type checkers are told is what there is: the stubs of the extension, and annotations of the Python modules."""
 
 import ast
 import inspect
