@@ -81,8 +81,7 @@ bool runs_here(JobQueue& jobs, const JobTerms& terms)
 {
     const auto own = std::this_thread::get_id();
     std::atomic<int> here{0};
-    for (int tries = 0; tries < 100 && here == 0; ++tries) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(tries > 0 ? 1 : 0));
+    for (int tries = 0; tries < 200 && here == 0; ++tries) {
         jobs.submit([&](Worker&, Rendezvous&) { here += std::this_thread::get_id() == own ? 1 : 0; }, {}, terms).get();
     }
     return here > 0;
