@@ -1,6 +1,5 @@
 #include "runtime/engine/worker.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <system_error>
@@ -107,9 +106,7 @@ void Worker::loop() noexcept
             return;
         }
         if (one.empty()) {
-            cover();
-            while (complete_oldest(false)) {
-            }
+            complete();
         } else {
             perform(one);
             complete_now_and_then();
@@ -310,18 +307,26 @@ void Worker::complete_now_and_then() noexcept
     // Asking whether work is done takes a microsecond, which tasks that wait to be queued pay now and then only.
     constexpr int most_unasked = 16;
     if (++unasked_ >= most_unasked) {
-        unasked_ = 0;
-        while (complete_oldest(false)) {
-        }
+        complete();
+    }
+}
+
+void Worker::complete() noexcept
+{
+    unasked_ = 0;
+    cover();
+    while (complete_oldest(false)) {
     }
 }
 
 bool Worker::complete_oldest(bool block) noexcept
 {
-    const auto last =
-        std::find_if(pending_.begin(), pending_.end(), [](const Task& task) { return task.event != nullptr; });
-    if (last == pending_.end()) {
+    if (pending_.empty()) {
         return false;
+    }
+    auto last = pending_.begin();
+    while (!last->event) {
+        ++last;
     }
     std::exception_ptr error;
     try {

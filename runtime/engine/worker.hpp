@@ -84,10 +84,11 @@ private:
     void perform(Tasks& one) noexcept;
     /// Records an event behind the tasks that have none. Where that fails they end with the error.
     void cover() noexcept;
-    /// Now and then, where tasks follow each other: complete_oldest() as long as it finds some that are done.
+    /// Now and then, where tasks follow each other: what complete() does.
     void complete_now_and_then() noexcept;
-    /// Calls Task::done of the first event's tasks; false if they are not done, or if there is no event. `block`: waits
-    /// for them.
+    /// Calls Task::done of the tasks that are done.
+    void complete() noexcept;
+    /// The same of the first event's tasks; false if they are not done. `block`: waits for them.
     bool complete_oldest(bool block) noexcept;
     void take_done(Tasks::iterator last, const std::exception_ptr& error) noexcept;
 
