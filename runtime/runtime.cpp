@@ -66,7 +66,7 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
          target = distributed::Target<T>{nullptr, y}](engine::Worker& worker, engine::Rendezvous& meeting) {
             distributed::apply_on(*matrix, worker, meeting, alpha, source, beta, target, nullptr, of_transpose);
         },
-        {}, distributed::device_product_terms(*matrix));
+        {}, distributed::product_terms(*matrix, false));
 }
 
 }  // namespace
@@ -266,9 +266,7 @@ Plan Runtime::plan(const BsrView<T>& a, const DistributeOptions& options) const
 
 void Runtime::synchronize()
 {
-    engine::JobTerms terms;
-    terms.only_queues = true;
-    detail::current(state_)->submit([](engine::Worker&, engine::Rendezvous&) {}, {}, terms).get();
+    detail::current(state_)->submit([](engine::Worker&, engine::Rendezvous&) {}).get();
 }
 
 template <class T>

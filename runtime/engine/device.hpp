@@ -120,16 +120,8 @@ struct Download {
     const Event* after = nullptr;  ///< has been recorded; null: after what is in the stream
 };
 
-/// What a thread that is not the device's worker had before Device::enter().
-struct Visit {
-    bool pushed = false;   ///< another context was current, or none
-    int capture_mode = 0;  ///< of the thread, on GPUs
-};
-
 /// Memory, streams and events of one place. A device belongs to one Worker, whose thread calls everything here, except
-/// that deallocate() and make_current() may also be called by another thread once the worker has stopped, and that a
-/// caller's thread which has the worker's place (Worker::take_place()) does what a job's body does, between enter()
-/// and leave().
+/// that deallocate() and make_current() may also be called by another thread once the worker has stopped.
 class Device : public kernels::Memory {
 public:
     explicit Device(DeviceInfo info) : info_(std::move(info)) {}
@@ -168,15 +160,6 @@ public:
 
     /// Makes this device the calling thread's current one.
     virtual void make_current() = 0;
-    /// Whether any thread can queue work on it, between enter() and leave(): threads of a host device compute
-    /// themselves, with a team that is bound to the device's cores. Asked once, on the worker's thread.
-    virtual bool open_to_callers() { return false; }
-    /// Whether the calling thread may, as far as it is known now.
-    virtual bool admits_this_thread() const noexcept { return true; }
-    /// Makes the device current as the worker has it; for as short as a job takes to be queued. \throws Error(device)
-    virtual Visit enter() { return {}; }
-    /// Gives the thread back what it had.
-    virtual void leave(const Visit& /*visit*/) noexcept {}
     virtual std::unique_ptr<Stream> make_stream(StreamPriority priority) = 0;
     virtual std::unique_ptr<Event> make_event(bool timing) = 0;
 

@@ -27,10 +27,6 @@ struct JobTerms {
     /// The job reads or writes caller's host memory: such jobs run one after the other, complete, so that one may use
     /// what the one before produced.
     bool host_data = false;
-    /// The body does nothing but queue work on the device, so that it may be run by the thread that asks for it.
-    bool only_queues = false;
-    /// What the work takes a device, roughly, where it is little: see Task. 0: not known, or long.
-    double brief_seconds = 0;
     /// JobOptions::deadline and stop end it: its results are then unspecified, and everything else is as it was.
     bool may_end_early = false;
     /// The first so many devices have a part in it. A lost one behind them does not hinder it.

@@ -97,28 +97,21 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
         ++rank;
     }
     const JobOptions* const options = JobScope::current();
-    bool runs_here = false;
-    bool accepted = false;
     if (options == nullptr) {
         // One lock over all queues: every worker sees the jobs in the same order, so meetings inside them cannot
         // deadlock.
         std::lock_guard lock(mutex_);
         if (!has_lanes()) {
             job->id = ++metrics_.accepted;
-            runs_here = begin(*job, parts, true);
-            accepted = true;
+            post(*job, parts);
+            return future;
         }
     }
-    if (!accepted) {
-        runs_here = accept(job, parts, options);
-    }
-    if (runs_here) {
-        workers_.front()->run_in_place(parts);
-    }
+    accept(job, parts, options);
     return future;
 }
 
-bool JobQueue::accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOptions* options)
+void JobQueue::accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOptions* options)
 {
     const bool may_end = options != nullptr && job->terms().may_end_early;
     const auto deadline = may_end ? options->deadline : never;
@@ -155,9 +148,8 @@ bool JobQueue::accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOp
         throw job->condition()->error();
     }
     job->id = metrics_.accepted + 1;
-    bool runs_here = false;
     if (schedule_.empty() && takes_more(job->accepted)) {
-        runs_here = give(*job, parts, job->accepted, true);
+        give(*job, parts, job->accepted);
     } else {
         WaitingList one(1);
         watch(deadline);
@@ -169,7 +161,6 @@ bool JobQueue::accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOp
         dispatch(job->accepted);
     }
     ++metrics_.accepted;
-    return runs_here;
 }
 
 void JobQueue::begin_lanes(Clock::time_point now) noexcept
@@ -199,37 +190,27 @@ void JobQueue::dispatch(Clock::time_point now) noexcept
     while (takes_more(now) && schedule_.next(gone)) {
         Waiting& waiting = gone.back();
         waiting.job->turn = waiting.turn;
-        give(*waiting.job, waiting.parts, now, false);
+        give(*waiting.job, waiting.parts, now);
         changed_.notify_all();
     }
 }
 
-bool JobQueue::give(Job& job, Tasks& parts, Clock::time_point now, bool by_caller) noexcept
+void JobQueue::give(Job& job, Tasks& parts, Clock::time_point now) noexcept
 {
     job.given = now;
     note(metrics_.wait, now - job.accepted);
     if (running() == 0) {
         progress_ = std::max(progress_, now);
     }
-    return begin(job, parts, by_caller);
+    post(job, parts);
 }
 
-bool JobQueue::begin(Job& job, Tasks& parts, bool by_caller) noexcept
+void JobQueue::post(Job& job, Tasks& parts) noexcept
 {
     job.begin(++jobs_, job.terms().host_data ? ++host_tickets_ : 0);
-    // Lanes are charged what each job took.
-    if (!has_lanes()) {
-        for (Task& part : parts) {
-            part.brief_seconds = job.terms().brief_seconds;
-        }
-    }
-    if (by_caller && job.terms().only_queues && workers_.size() == 1 && workers_.front()->take_place()) {
-        return true;
-    }
     for (const auto& worker : workers_) {
         worker->post(parts);
     }
-    return false;
 }
 
 void JobQueue::run(Job& job, Worker& worker) noexcept

@@ -20,11 +20,10 @@
 
 namespace rmsp::engine {
 
-/// Hands jobs to a group of workers, in one order for all of them. One that only queues work on the only device is run
-/// by the calling thread, in the worker's place, where no other is before it. As long as there are no lanes, jobs are
-/// given to the workers as they come, and no clock is read. Lanes begin with the first job with options or call of
-/// metrics(), or from the start where there is a limit: then few jobs are with the workers at a time, and the others
-/// wait in a Schedule, where those of other lanes may go before them, and where they can be cancelled.
+/// Hands jobs to a group of workers, in one order for all of them. As long as there are no lanes, jobs are given to the
+/// workers as they come, and no clock is read. Lanes begin with the first job with options or call of metrics(), or
+/// from the start where there is a limit: then few jobs are with the workers at a time, and the others wait in a
+/// Schedule, where those of other lanes may go before them, and where they can be cancelled.
 class JobQueue {
 public:
     /// `shared_memory`: the devices have no streams that order their accesses to each other's memory, so each job
@@ -72,8 +71,8 @@ private:
     bool count_as_ended() noexcept;
     void account(const Job& job, const std::exception_ptr& error, Clock::time_point now) noexcept;
     /// Accepts a job where there are lanes, or begins them. The caller holds the job: it is not freed under the lock,
-    /// which its stop callback takes. True: as begin(). \throws as submit()
-    bool accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOptions* options);
+    /// which its stop callback takes. \throws as submit()
+    void accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOptions* options);
     bool has_lanes() const noexcept { return (ended_.load(std::memory_order_relaxed) & with_lanes) != 0; }
     /// Once; under the lock.
     void begin_lanes(Clock::time_point now) noexcept;
@@ -84,11 +83,9 @@ private:
     }
     /// Gives jobs to the workers while these have little to do; under the lock.
     void dispatch(Clock::time_point now) noexcept;
-    /// `by_caller`: the calling thread asked for it. True: as begin().
-    bool give(Job& job, Tasks& parts, Clock::time_point now, bool by_caller) noexcept;
-    /// Gives it its number and the workers their parts, or returns true: the calling thread has the only worker's
-    /// place, and is to run the part there once it has left the lock. Under the lock.
-    bool begin(Job& job, Tasks& parts, bool by_caller) noexcept;
+    void give(Job& job, Tasks& parts, Clock::time_point now) noexcept;
+    /// Under the lock.
+    void post(Job& job, Tasks& parts) noexcept;
     /// Whether one more job may wait; under the lock.
     bool has_room() const noexcept;
     /// Whether the workers are to have one more job; under the lock.

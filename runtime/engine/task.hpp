@@ -53,9 +53,6 @@ struct Task {
     /// Called when everything that `run` queued on the worker's stream has finished, with the error if it failed; may
     /// be empty.
     InPlace<std::exception_ptr> done;
-    /// What it takes the device, roughly, where that is little: its end may then be found together with that of the
-    /// next ones. 0: is told as soon as it is there.
-    double brief_seconds = 0;
     std::unique_ptr<Event> event;  ///< the worker's own
 };
 

@@ -1,7 +1,6 @@
 #include "runtime/engine/worker.hpp"
 
 #include <chrono>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -83,7 +82,6 @@ void Worker::run(const Placement& placement, const DeviceFactory& factory)
         device_->make_current();
         stream_ = device_->make_stream(StreamPriority::normal);
         pool_ = device_->make_pool(*stream_);
-        open_to_callers_ = device_->open_to_callers();
     } catch (...) {
         {
             std::lock_guard lock(mutex_);
@@ -100,139 +98,48 @@ void Worker::loop() noexcept
 {
     // While a GPU works on what was queued, this thread polls: a new task then starts without the cost of a wake-up,
     // and futures resolve when the device is done. With nothing under way it sleeps, after a while.
+    int unasked = 0;
     while (true) {
         Tasks one;
-        if (!wait_for_place(one)) {
-            return;
+        if (pending_.empty()) {
+            stay_awake();
         }
-        if (one.empty()) {
-            complete();
-        } else {
-            perform(one);
-            complete_now_and_then();
-        }
-        leave_place();
-    }
-}
-
-bool Worker::wait_for_place(Tasks& one) noexcept
-{
-    using Clock = std::chrono::steady_clock;
-    // Whoever waits for each of his calls comes back within microseconds, while a wake-up costs tens of them. Threads
-    // of host devices would take cores from each other.
-    const std::chrono::microseconds awake{device_->shares_host_memory() ? 0 : 50};
-    constexpr std::chrono::nanoseconds one_look{500};
-    const auto is_free = [this] { return place_.load(std::memory_order_relaxed) == Place::free; };
-    const auto in_flight = [this] { return in_flight_.load(std::memory_order_relaxed) > 0; };
-    const auto has_work = [&] { return is_free() && (!tasks_.empty() || stopping_ || in_flight()); };
-    std::uint32_t visits = visits_.load(std::memory_order_relaxed);
-    // A caller that queues one task after the other asks himself now and then how far the device is: two threads would
-    // be in each other's way, also in the driver.
-    const auto is_quiet = [&] {
-        return visits_.load(std::memory_order_relaxed) == visits && wanted_.load(std::memory_order_relaxed) == 0;
-    };
-    const auto may_go = [&] {
-        return is_free() && (waiting_.load(std::memory_order_relaxed) || (in_flight() && is_quiet()));
-    };
-    // No clock is read where there is something to do at once.
-    auto awake_until = may_go() ? Clock::time_point::max() : Clock::now() + awake;
-    while (true) {
-        const bool sleeps = awake_until != Clock::time_point::max() && Clock::now() >= awake_until;
-        if (sleeps || may_go()) {
+        {
             std::unique_lock lock(mutex_);
-            if (sleeps && !has_work()) {
-                asleep_ = true;
-                changed_.wait(lock, has_work);
-                asleep_ = false;
+            if (tasks_.empty() && pending_.empty()) {
+                changed_.wait(lock, [this] { return !tasks_.empty() || stopping_; });
             }
-            if (is_free() && !tasks_.empty()) {
+            if (!tasks_.empty()) {
                 one.splice(one.begin(), tasks_, tasks_.begin());
                 waiting_.store(!tasks_.empty(), std::memory_order_relaxed);
-                place_.store(Place::taken, std::memory_order_relaxed);
-                return true;
-            }
-            if (is_free() && in_flight() && is_quiet()) {
-                place_.store(Place::asked, std::memory_order_relaxed);
-                return true;
-            }
-            if (is_free() && stopping_ && !in_flight()) {
-                return false;
+            } else if (stopping_ && pending_.empty()) {
+                return;
             }
         }
-        const auto now = Clock::now();
-        const auto latest = visits_.load(std::memory_order_relaxed);
-        if (latest != visits || awake_until == Clock::time_point::max()) {
-            visits = latest;
-            awake_until = now + awake;
+        if (!one.empty()) {
+            perform(one);
         }
-        while (Clock::now() < now + one_look && !(waiting_.load(std::memory_order_relaxed) && is_free())) {
+        // Asking whether work is done takes a microsecond, which tasks that wait to be queued pay now and then only.
+        constexpr int most_unasked = 16;
+        if (waiting_.load(std::memory_order_relaxed) && ++unasked < most_unasked) {
+            continue;
+        }
+        unasked = 0;
+        while (complete_oldest(false)) {
         }
     }
 }
 
-bool Worker::take_place() noexcept
+void Worker::stay_awake() const
 {
-    // Beyond this many the device is far behind, and a call would wait for it sooner or later: a stream takes about a
-    // thousand kernels. The worker's thread may wait, callers do not.
-    constexpr std::int64_t most_in_flight = 128;
-    constexpr int most_looks = 1 << 14;
-    if (!open_to_callers_ || !device_->admits_this_thread()) {
-        return false;
+    // Whoever waits for each of his calls comes back within microseconds, while a wake-up costs tens of them. Threads
+    // of host devices would take cores from each other.
+    constexpr std::chrono::microseconds at_most{50};
+    if (device_->shares_host_memory()) {
+        return;
     }
-    bool waits = false;
-    bool taken = false;
-    for (int looks = 0; looks < most_looks; ++looks) {
-        if (place_.load(std::memory_order_relaxed) != Place::asked) {
-            const std::lock_guard lock(mutex_);
-            const Place place = place_.load(std::memory_order_relaxed);
-            if (stopping_ || place == Place::taken || !tasks_.empty() ||
-                in_flight_.load(std::memory_order_relaxed) >= most_in_flight) {
-                break;
-            }
-            if (place == Place::free) {
-                place_.store(Place::taken, std::memory_order_relaxed);
-                taken = true;
-                break;
-            }
-        }
-        if (!waits) {
-            waits = true;
-            wanted_.fetch_add(1, std::memory_order_relaxed);
-        }
-    }
-    if (waits) {
-        wanted_.fetch_sub(1, std::memory_order_relaxed);
-    }
-    return taken;
-}
-
-void Worker::run_in_place(Tasks& tasks) noexcept
-{
-    Tasks one;
-    one.splice(one.begin(), tasks, tasks.begin());
-    try {
-        const Visit visit = device_->enter();
-        perform(one);
-        complete_now_and_then();
-        device_->leave(visit);
-    } catch (...) {
-        // Nothing was queued.
-        one.front().done(std::current_exception());
-    }
-    visits_.fetch_add(1, std::memory_order_relaxed);
-    leave_place();
-}
-
-void Worker::leave_place() noexcept
-{
-    bool wake = false;
-    {
-        const std::lock_guard lock(mutex_);
-        place_.store(Place::free, std::memory_order_relaxed);
-        wake = asleep_ && (!tasks_.empty() || stopping_ || in_flight_.load(std::memory_order_relaxed) > 0);
-    }
-    if (wake) {
-        changed_.notify_one();
+    const auto end = std::chrono::steady_clock::now() + at_most;
+    while (!waiting_.load(std::memory_order_relaxed) && std::chrono::steady_clock::now() < end) {
     }
 }
 
@@ -246,13 +153,7 @@ Stream& Worker::side_stream()
 
 void Worker::perform(Tasks& one) noexcept
 {
-    // What may end late waits for others that are brief, for so long and for so many.
-    constexpr double most_seconds = 20e-6;
-    constexpr int most_uncovered = 16;
     Task& task = one.front();
-    if (task.brief_seconds <= 0) {
-        cover();
-    }
     task.run(*this);
     if (!task.done) {
         return;
@@ -261,24 +162,6 @@ void Worker::perform(Tasks& one) noexcept
         task.done(nullptr);
         return;
     }
-    ++uncovered_;
-    uncovered_seconds_ += task.brief_seconds;
-    const bool covers = task.brief_seconds <= 0 || uncovered_seconds_ > most_seconds || uncovered_ >= most_uncovered;
-    pending_.splice(pending_.end(), one);
-    in_flight_.store(in_flight_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    if (covers) {
-        cover();
-    }
-}
-
-void Worker::cover() noexcept
-{
-    if (uncovered_ == 0) {
-        return;
-    }
-    const auto first = std::prev(pending_.end(), uncovered_);
-    uncovered_ = 0;
-    uncovered_seconds_ = 0;
     try {
         if (events_.empty()) {
             events_.reserve(events_made_ + 1);
@@ -286,37 +169,21 @@ void Worker::cover() noexcept
             ++events_made_;
         }
         stream_->record(*events_.back());
-        pending_.back().event = std::move(events_.back());
+        task.event = std::move(events_.back());
         events_.pop_back();
     } catch (...) {
         const std::exception_ptr error = std::current_exception();
         // What was queued may still use what the caller takes back once he is told.
-        while (pending_.begin() != first && complete_oldest(true)) {
-        }
+        drain();
         try {
             stream_->synchronize();
         } catch (...) {
             // The first error is the one to tell.
         }
-        take_done(pending_.end(), error);
+        task.done(error);
+        return;
     }
-}
-
-void Worker::complete_now_and_then() noexcept
-{
-    // Asking whether work is done takes a microsecond, which tasks that wait to be queued pay now and then only.
-    constexpr int most_unasked = 16;
-    if (++unasked_ >= most_unasked) {
-        complete();
-    }
-}
-
-void Worker::complete() noexcept
-{
-    unasked_ = 0;
-    cover();
-    while (complete_oldest(false)) {
-    }
+    pending_.splice(pending_.end(), one);
 }
 
 bool Worker::complete_oldest(bool block) noexcept
@@ -324,41 +191,25 @@ bool Worker::complete_oldest(bool block) noexcept
     if (pending_.empty()) {
         return false;
     }
-    auto last = pending_.begin();
-    while (!last->event) {
-        ++last;
-    }
     std::exception_ptr error;
     try {
         if (block) {
-            last->event->synchronize();
-        } else if (!last->event->ready()) {
+            pending_.front().event->synchronize();
+        } else if (!pending_.front().event->ready()) {
             return false;
         }
     } catch (...) {
         error = std::current_exception();
     }
-    events_.push_back(std::move(last->event));
-    take_done(std::next(last), error);
+    Tasks one;
+    one.splice(one.begin(), pending_, pending_.begin());
+    events_.push_back(std::move(one.front().event));
+    one.front().done(std::move(error));
     return true;
-}
-
-void Worker::take_done(Tasks::iterator end, const std::exception_ptr& error) noexcept
-{
-    // What ends with a task may take long: whoever only wants to ask does not wait for it.
-    place_.store(Place::taken, std::memory_order_relaxed);
-    Tasks done;
-    done.splice(done.begin(), pending_, pending_.begin(), end);
-    in_flight_.store(static_cast<std::int64_t>(pending_.size()), std::memory_order_relaxed);
-    while (!done.empty()) {
-        done.front().done(error);
-        done.pop_front();
-    }
 }
 
 void Worker::drain() noexcept
 {
-    cover();
     while (complete_oldest(true)) {
     }
 }

@@ -162,8 +162,6 @@ DotResult<T> start_dot(const std::shared_ptr<VectorState<T>>& x, const std::shar
     const auto numbers = DotSlots::take(slots);
     auto sum = std::make_shared<double>(0.0);
     const int devices = x->runtime->devices();
-    engine::JobTerms terms;
-    terms.only_queues = true;
     auto done = x->runtime->submit(
         [x, y, numbers, workspaces = slots.get()](engine::Worker& worker, engine::Rendezvous&) {
             const auto a = slice_of(*x, worker.rank());
@@ -175,8 +173,7 @@ DotResult<T> start_dot(const std::shared_ptr<VectorState<T>>& x, const std::shar
             for (int rank = 0; rank < devices; ++rank) {
                 *sum += numbers.get()[rank];
             }
-        },
-        terms);
+        });
     return {std::move(done), std::move(sum)};
 }
 
@@ -194,7 +191,7 @@ void axpy(T alpha, const DistributedVector<T>& x, DistributedVector<T>& y)
             const auto a = distributed::held_by(*from, worker.rank());
             kernels::axpy(alpha, a.place, distributed::held_by(*to, worker.rank()).place, a.count, worker.context());
         },
-        {}, from->operation_terms());
+        {}, from->terms());
 }
 
 template <class T>
@@ -206,7 +203,7 @@ void scal(T alpha, DistributedVector<T>& x)
             const auto a = distributed::held_by(*vector, worker.rank());
             kernels::scal(alpha, a.place, a.count, worker.context());
         },
-        {}, vector->operation_terms());
+        {}, vector->terms());
 }
 
 template <class T>
@@ -221,7 +218,7 @@ void copy(const DistributedVector<T>& x, DistributedVector<T>& y)
             kernels::copy(static_cast<const T*>(a.place), distributed::held_by(*to, worker.rank()).place, a.count,
                           worker.context());
         },
-        {}, from->operation_terms());
+        {}, from->terms());
 }
 
 template <class T>

@@ -151,9 +151,8 @@ std::future<void> apply_through_vectors(const std::shared_ptr<MatrixState<T>>& m
     const Target<T> target{nullptr, std::move(own_y)};
     const auto queued = std::make_shared<Queued>(matrix->runtime->devices());
     // Once queued, what the caller's stream waits for cannot be taken back.
-    engine::JobTerms terms = order == nullptr ? product_terms(*matrix, true) : device_product_terms(*matrix);
+    engine::JobTerms terms = product_terms(*matrix, order == nullptr);
     terms.may_end_early = order == nullptr;
-    terms.only_queues = terms.only_queues && !copies_x && !copies_y;
     auto done = matrix->runtime->submit(
         [=, by_job = std::make_shared<QueuedByJob>(queued)](engine::Worker& worker, engine::Rendezvous& meeting) {
             const auto part = [&] {

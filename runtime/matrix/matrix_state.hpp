@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -146,22 +145,6 @@ engine::JobTerms product_terms(const MatrixState<T>& matrix, bool host_data)
         for (const ShardPlan& shard : matrix.plan.shards) {
             terms.streamed_bytes += shard.matrix_bytes;
         }
-    }
-    return terms;
-}
-
-/// The same with vectors on the devices.
-template <class T>
-engine::JobTerms device_product_terms(const MatrixState<T>& matrix)
-{
-    engine::JobTerms terms = product_terms(matrix, false);
-    if (matrix.options.mode == Mode::resident) {
-        terms.only_queues = true;
-        std::int64_t most = 0;
-        for (const ShardPlan& shard : matrix.plan.shards) {
-            most = std::max(most, shard.matrix_bytes);
-        }
-        terms.brief_seconds = brief_seconds(most);
     }
     return terms;
 }

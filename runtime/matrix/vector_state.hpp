@@ -20,16 +20,6 @@ struct VectorOrder {
     std::shared_ptr<const void> matrix;  ///< whose kernel's it is
 };
 
-/// JobTerms::brief_seconds of a job that moves so many bytes of a device's memory: a kernel's start, and these at what
-/// a slower GPU of a server has.
-inline double brief_seconds(std::int64_t bytes)
-{
-    constexpr double start = 2e-6;
-    constexpr double bytes_per_second = 1e12;
-    constexpr std::int64_t most = std::int64_t{8} << 20;
-    return bytes <= most ? start + static_cast<double>(bytes) / bytes_per_second : 0;
-}
-
 }  // namespace rmsp::distributed
 
 namespace rmsp::detail {
@@ -71,15 +61,6 @@ struct VectorState {
         terms.host_data = host_data;
         terms.devices = devices();
         return terms;
-    }
-
-    /// Of a job that only queues an operation on it, and on others alike.
-    engine::JobTerms operation_terms() const
-    {
-        engine::JobTerms of_operation = terms();
-        of_operation.only_queues = true;
-        of_operation.brief_seconds = distributed::brief_seconds(3 * size * static_cast<std::int64_t>(sizeof(T)));
-        return of_operation;
     }
 
     /// Whether every device has room for the entries that it needs.

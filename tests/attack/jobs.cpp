@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include <rmsp/rmsp.hpp>
-#include <runtime/engine/host/host_device.hpp>
 #include <runtime/matrix/matrix_state.hpp>
 #include <runtime/node/node.hpp>
 
@@ -67,9 +66,6 @@ struct Round {
     std::vector<std::int64_t> columns;             ///< of `large`: wide ones are streamed in pieces
     rmsp::DistributedMatrix<double> streamed;      ///< `large`, in pieces between which products may end
     bool loses = false;
-    /// Share of what clients ask for, from 8 of a hundred on: on one device products with vectors there are run by the
-    /// clients themselves.
-    int vectors_until = 9;
 
     Round(const rmsp::RuntimeOptions& options, bool loses_one)
         : runtime(options),
@@ -88,9 +84,6 @@ struct Round {
         in_pieces.mode = rmsp::Mode::streamed;
         in_pieces.chunk_bytes = 4096;
         streamed = runtime.distribute(wide(), in_pieces);
-        if (runtime.devices().size() == 1) {
-            vectors_until = 60;
-        }
     }
 
     rmsp::CsrView<double> wide() const
@@ -135,9 +128,9 @@ private:
         try {
             if (kind < 8) {
                 throws();
-            } else if (kind < round_.vectors_until) {
+            } else if (kind < 9) {
                 on_vectors();
-            } else if (kind < round_.vectors_until + 1) {
+            } else if (kind < 10) {
                 (void)round_.runtime.metrics().to_prometheus();
                 ++tally_.right;
             } else {
@@ -263,16 +256,7 @@ private:
         auto x = round_.on_the_first.make_x(rmsp::Layout::rows);
         auto y = round_.on_the_first.make_y();
         x.upload(x_.data());
-        const auto options = some_options();
-        const int ahead = round_.vectors_until > 9 ? below(40) : 0;
-        for (int i = 0; i < ahead; ++i) {
-            static_cast<void>(round_.on_the_first.apply_async(0.5, x, 0.0, y));
-        }
-        if (below(8) == 0) {
-            source_->request_stop();
-        }
-        auto done = below(2) == 0 ? round_.on_the_first.apply_async(1.0, x, 0.0, y, options)
-                                  : round_.on_the_first.apply_async(1.0, x, 0.0, y);
+        auto done = round_.on_the_first.apply_async(1.0, x, 0.0, y, some_options());
         end(done);
         y.download(y_.data());
         judge(a);
@@ -307,8 +291,6 @@ int attack(const Settings& settings)
 {
     Tally tally;
     bool recovered = true;
-    // As GPUs are.
-    rmsp::engine::open_serial_devices_to_callers(settings.devices == 1);
     double first_mib = 0;
     double last_mib = 0;
     const std::int64_t each = settings.jobs / settings.rounds / settings.threads;

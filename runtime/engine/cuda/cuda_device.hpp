@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <span>
@@ -31,10 +30,6 @@ public:
     void share_pool(std::span<const int> ordinals);
 
     void make_current() override;
-    bool open_to_callers() override;
-    bool admits_this_thread() const noexcept override;
-    Visit enter() override;
-    void leave(const Visit& visit) noexcept override;
     std::unique_ptr<Stream> make_stream(StreamPriority priority) override;
     std::unique_ptr<Event> make_event(bool timing) override;
 
@@ -66,8 +61,7 @@ private:
 
     int ordinal_;
     int sharers_;
-    CUcontext context_ = nullptr;  // the worker's
-    std::vector<Slot> ring_;       // made at the first pageable copy
+    std::vector<Slot> ring_;  // made at the first pageable copy
     std::unique_ptr<CopyTeam> team_;
     cudaMemPool_t pool_ = nullptr;
     bool pool_shared_ = false;

@@ -1,6 +1,5 @@
 #include "runtime/engine/host/host_device.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <cstring>
 
@@ -53,8 +52,6 @@ private:
     int threads_;
 };
 
-std::atomic<bool> serial_are_open{false};
-
 /// \throws Error(out_of_memory) naming bytes and device
 void* allocate_for(const DeviceInfo& info, std::size_t bytes)
 {
@@ -89,7 +86,6 @@ public:
     explicit HostDevice(DeviceInfo device_info) : Device(std::move(device_info)) { bind_team(); }
 
     void make_current() override {}
-    bool open_to_callers() override { return info().compute_units == 1 && serial_are_open.load(); }
     std::unique_ptr<Stream> make_stream(StreamPriority) override
     {
         return std::make_unique<HostStream>(info().compute_units);
@@ -167,8 +163,6 @@ private:
 };
 
 }  // namespace
-
-void open_serial_devices_to_callers(bool open) noexcept { serial_are_open = open; }
 
 std::unique_ptr<Device> make_host_device(DeviceInfo info)
 {

@@ -11,8 +11,4 @@ namespace rmsp::engine {
 /// events are times. \throws Error(usage) without threads
 std::unique_ptr<Device> make_host_device(DeviceInfo info);
 
-/// Whether host devices of one thread that are opened from now on are Device::open_to_callers(): for tests, which so
-/// have on any machine what GPUs do. At first they are not.
-void open_serial_devices_to_callers(bool open) noexcept;
-
 }  // namespace rmsp::engine
