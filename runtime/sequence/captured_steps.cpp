@@ -24,18 +24,18 @@ bool CapturedSteps::look(const Cycle& cycle, const engine::Worker& worker)
     return !refused_;
 }
 
-void CapturedSteps::queue(const Cycle& cycle, std::int64_t first, std::int64_t end, engine::Worker& worker,
+void CapturedSteps::queue(const Cycle& cycle, std::int64_t first, std::int64_t end, bool alone, engine::Worker& worker,
                           engine::Rendezvous& meeting)
 {
     const auto length = static_cast<std::int64_t>(cycle.size());
     const auto step = [&](std::int64_t i) { cycle[static_cast<std::size_t>(i % length)]->queue(worker, meeting); };
-    used_ = false;
-    if (worker.device().shares_host_memory() || !look(cycle, worker)) {
+    if (!alone || worker.device().shares_host_memory() || !look(cycle, worker)) {
         for (std::int64_t i = first; i < end; ++i) {
             step(i);
         }
         return;
     }
+    used_ = false;
     const auto captured = [&](std::unique_ptr<engine::Captured>& piece, std::int64_t steps) -> engine::Captured* {
         if (!piece && !refused_) {
             piece = worker.stream().capture([&] {

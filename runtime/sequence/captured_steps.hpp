@@ -30,8 +30,9 @@ class CapturedSteps {
 public:
     using Cycle = std::vector<const Step*>;
 
-    /// Queues steps `first` to `end` of a cycle, whose first step has this.
-    void queue(const Cycle& cycle, std::int64_t first, std::int64_t end, engine::Worker& worker,
+    /// Queues steps `first` to `end` of a cycle, whose first step has this. \param alone  the runtime has one device;
+    /// with several each worker calls this at the same time, and nothing is captured
+    void queue(const Cycle& cycle, std::int64_t first, std::int64_t end, bool alone, engine::Worker& worker,
                engine::Rendezvous& meeting);
     /// Whether the last call queued captured steps; for tests.
     bool used() const noexcept { return used_; }

@@ -62,7 +62,8 @@ std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_
         std::future<void> job = scalars->runtime->submit(
             [cycle, steps, first, job_end](engine::Worker& worker, engine::Rendezvous& meeting) {
                 try {
-                    cycle->front()->captured->queue(steps, first, job_end, worker, meeting);
+                    const bool alone = cycle->front()->scalars->runtime->devices() == 1;
+                    cycle->front()->captured->queue(steps, first, job_end, alone, worker, meeting);
                 } catch (...) {
                     cycle->front()->scalars->failed = true;
                     throw;

@@ -62,6 +62,9 @@ void add_commands(const std::string& text, std::set<Words>& commands)
     std::istringstream lines(text);
     bool fenced = false;
     for (std::string line; std::getline(lines, line);) {
+        for (std::string more; line.ends_with('\\') && std::getline(lines, more);) {
+            line.replace(line.size() - 1, 1, more);
+        }
         fenced = fenced != line.starts_with("```");
         std::smatch command;
         static const std::regex code("^( {2,}|# *|)(?:srun .*|mpirun -n ([0-9]+) )?mspmv(?:-mpi)?( [^\\[]*)$");

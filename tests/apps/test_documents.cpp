@@ -66,7 +66,7 @@ TEST(Documents, DescriptionsOfMachinesLoad)
         at += std::string("```toml\n").size();
         blocks.push_back(document.substr(at, document.find("```", at) - at));
     }
-    ASSERT_EQ(blocks.size(), 4U) << "a machine, cores of a node, one in hwloc's notation, a network";
+    ASSERT_EQ(blocks.size(), 5U) << "a machine, cores of a node, one in hwloc's notation, links, a network";
     const rmsp::test::Scratch scratch;
     const auto described = [&](const std::string& text) {
         std::ofstream(scratch / "node.toml") << text;
@@ -78,6 +78,7 @@ TEST(Documents, DescriptionsOfMachinesLoad)
     EXPECT_THAT(described("[[node]]\n" + blocks[1]), testing::ContainsRegex("\n  0 +0 +3 +6 "));
     EXPECT_THAT(described(blocks[2]), testing::ContainsRegex("\n  1 +1 +56 +112 "));
     described(blocks[0] + blocks[3]);
+    described(blocks[0] + blocks[4]);
     const auto cluster = mspmv(
         {"run", "--dry-run", "--machine", "4 x " + (scratch / "node.toml"), "--set", "matrix.generate=stencil7 9 9 9"});
     EXPECT_EQ(cluster.exit_code, 0) << cluster.err;
