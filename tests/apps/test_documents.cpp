@@ -77,7 +77,7 @@ TEST(Documents, DescriptionsOfMachinesLoad)
     EXPECT_THAT(described(blocks[0]), testing::ContainsRegex("\n  1 +8 +22 +88 "));
     EXPECT_THAT(described("[[node]]\n" + blocks[1]), testing::ContainsRegex("\n  0 +0 +3 +6 "));
     EXPECT_THAT(described(blocks[2]), testing::ContainsRegex("\n  1 +1 +56 +112 "));
-    described(blocks[0] + blocks[3]);
+    described(blocks[0] + "[[gpu]]\nnode = 0\n[[gpu]]\nnode = 0\n" + blocks[3]);
     described(blocks[0] + blocks[4]);
     const auto cluster = mspmv(
         {"run", "--dry-run", "--machine", "4 x " + (scratch / "node.toml"), "--set", "matrix.generate=stencil7 9 9 9"});
