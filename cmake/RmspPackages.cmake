@@ -1,6 +1,6 @@
 # Debian packages by CPack, made by scripts/package: the libraries, what programs are built with, mspmv, and, where
-# there is MPI, what is over its processes. Packages of a build with CUDA have the same files at the same places and take the
-# place of those without.
+# there is MPI, what is over its processes. Packages of a build with CUDA have the same files at the same places and
+# take the place of those without.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME librmsp)
 set(CPACK_PACKAGE_VENDOR "librmsp developers")

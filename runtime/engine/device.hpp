@@ -33,16 +33,6 @@ public:
     virtual double seconds_since(const Event& earlier) const = 0;
 };
 
-class Stream;
-
-/// Work that is queued as one, again and again. Made by Stream::capture().
-class Captured {
-public:
-    virtual ~Captured() = default;
-    /// Queues it once. On the device that it was captured of.
-    virtual void queue(Stream& stream) = 0;
-};
-
 /// An in-order queue of work on one device. Every function returns at once on a GPU; on a host device the work has then
 /// been done.
 class Stream {
@@ -55,10 +45,6 @@ public:
     /// recorded before this call (see HandOver).
     virtual void wait(const Event& event) = 0;
     virtual void synchronize() = 0;
-    /// What `work` queues in this stream, and in no other: none of it is done yet. Null: the device cannot, or `work`
-    /// does what cannot be kept, such as to wait or to throw; some of it may have been done, but none of it on the
-    /// device.
-    virtual std::unique_ptr<Captured> capture(const std::function<void()>& /*work*/) { return nullptr; }
     /// cudaStream_t of a GPU, null on host devices.
     virtual void* native() const = 0;
 };

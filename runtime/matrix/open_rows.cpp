@@ -227,7 +227,6 @@ template <class T>
 void RowProduct<T>::update_values(engine::Worker& worker)
 {
     RowShard<T>& own = *shards_[static_cast<std::size_t>(worker.rank())];
-    ++own.renewals;
     if (own.owned_operator) {
         kernels::SpmvOperator<T>& op = *own.owned_operator;
         const std::int64_t read = op.format_bytes();

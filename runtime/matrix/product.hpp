@@ -33,11 +33,6 @@ public:
     /// the devices hold by rows. Returns how many, at most
     /// one for 32 rows of the device, and one; 0: none, this product cannot.
     virtual std::int64_t leave_sums(int /*rank*/, double* /*sums*/) { return 0; }
-    /// Whether each apply of the worker's, to vectors that the devices hold by rows, queues the same in the worker's
-    /// stream and nothing else; until changes() is another number.
-    virtual bool repeats(int /*rank*/) const { return false; }
-    /// How often what it queues on that worker has changed.
-    virtual std::int64_t changes(int /*rank*/) const { return 0; }
     /// What is left to do with a host y when all devices are done.
     virtual void finish_host_y(T* y) const = 0;
     /// Puts into the plan of the matrix what races of kernels have found so far. By any thread.

@@ -237,19 +237,6 @@ void RowProduct<T>::apply(engine::Worker& worker, engine::Rendezvous& meeting, T
 }
 
 template <class T>
-bool RowProduct<T>::repeats(int rank) const
-{
-    const auto index = static_cast<std::size_t>(rank);
-    return shards_.size() == 1 && !matrix_.shards[index]->streamed && !is_racing(*shards_[index]) && !any_carry_;
-}
-
-template <class T>
-std::int64_t RowProduct<T>::changes(int rank) const
-{
-    return shards_[static_cast<std::size_t>(rank)]->renewals;
-}
-
-template <class T>
 std::int64_t RowProduct<T>::leave_sums(int rank, double* sums)
 {
     Shard<T>& shard = *matrix_.shards[static_cast<std::size_t>(rank)];

@@ -29,8 +29,6 @@ public:
     void apply(engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const Source<T>& x, T beta,
                const Target<T>& y, PhaseProbe* probe) override;
     std::int64_t leave_sums(int rank, double* sums) override;
-    bool repeats(int rank) const override;
-    std::int64_t changes(int rank) const override;
     /// Adds the shared rows' carries to a host y, in device order.
     void finish_host_y(T* y) const override;
     void note_races(Plan& plan) const override;

@@ -39,7 +39,6 @@ struct RowShard {
     /// otherwise.
     std::atomic<std::int64_t> more_read{0};
     std::atomic<std::int64_t> more_kept{0};
-    std::int64_t renewals = 0;  ///< of the operators, for other values
     std::unique_ptr<kernels::SpmvOperator<T>> carry_operator;
     /// Owned rows that need no entry of x of another device and are multiplied while those come, if the operator can
     /// multiply some rows alone; empty: there are too few.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -17,10 +16,6 @@
 
 namespace rmsp {
 namespace sequence {
-
-bool InsertStage::repeats(const engine::Worker& worker) const { return other_->repeats(worker); }
-
-std::int64_t InsertStage::changes(const engine::Worker& worker) const { return other_->changes(worker); }
 
 void InsertStage::get_ready() { other_->get_ready(); }
 
@@ -51,19 +46,18 @@ std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_
         throw Error(ErrorCode::usage, fmt::format("a sequence of {} passes and products; at most {} can run as one",
                                                   waits, transport::most_waits));
     }
-    sequence::CapturedSteps::Cycle steps;
-    std::transform(cycle->begin(), cycle->end(), std::back_inserter(steps),
-                   [](const auto& step) { return step.get(); });
     const std::int64_t most = transport::most_waits / waits;
     const std::int64_t end = first + count;
     std::vector<std::future<void>> jobs;
     do {
         const std::int64_t job_end = std::min(end, first + most);
-        std::future<void> job = scalars->runtime->submit(
-            [cycle, steps, first, job_end](engine::Worker& worker, engine::Rendezvous& meeting) {
+        std::future<void> job =
+            scalars->runtime->submit([cycle, first, job_end](engine::Worker& worker, engine::Rendezvous& meeting) {
                 try {
-                    const bool alone = cycle->front()->scalars->runtime->devices() == 1;
-                    cycle->front()->captured->queue(steps, first, job_end, alone, worker, meeting);
+                    const auto length = static_cast<std::int64_t>(cycle->size());
+                    for (std::int64_t i = first; i < job_end; ++i) {
+                        (*cycle)[static_cast<std::size_t>(i % length)]->queue(worker, meeting);
+                    }
                 } catch (...) {
                     cycle->front()->scalars->failed = true;
                     throw;
@@ -96,10 +90,7 @@ SequenceState::~SequenceState()
 {
     for (std::size_t rank = 0; rank < programs.size(); ++rank) {
         scalars->runtime->release(static_cast<int>(rank), room,
-                                  [array = std::move(programs[rank]), steps = std::move(captured)]() mutable {
-                                      array.reset();
-                                      steps.reset();
-                                  });
+                                  [array = std::move(programs[rank])]() mutable { array.reset(); });
     }
 }
 
@@ -136,21 +127,6 @@ void SequenceState::send_programs()
         })
         .get();
     sent = true;
-    ++programs_sent;
-}
-
-bool SequenceState::repeats(const engine::Worker& worker) const
-{
-    return std::all_of(stages.begin(), stages.end(), [&](const auto& stage) { return stage->repeats(worker); });
-}
-
-std::int64_t SequenceState::changes(const engine::Worker& worker) const
-{
-    std::int64_t sum = programs_sent + static_cast<std::int64_t>(stages.size());
-    for (const auto& stage : stages) {
-        sum += stage->changes(worker);
-    }
-    return sum;
 }
 
 std::int64_t SequenceState::waits() const

@@ -6,24 +6,24 @@
 #include <span>
 #include <vector>
 
-#include "runtime/sequence/captured_steps.hpp"
 #include "runtime/sequence/stage.hpp"
 
 namespace rmsp::detail {
 
 /// What a sequence's handle points to, and what its jobs share.
-struct SequenceState final : sequence::Step {
+struct SequenceState {
     explicit SequenceState(std::shared_ptr<ScalarsState> s)
         : scalars(std::move(s)), room(static_cast<std::size_t>(scalars->runtime->devices()))
     {
     }
-    ~SequenceState() override;
+    ~SequenceState();
+    SequenceState(const SequenceState&) = delete;
+    SequenceState& operator=(const SequenceState&) = delete;
 
     /// Makes all ready for queue(): brings the passes' programs to the devices, unless they are there; blocks.
     void get_ready();
-    void queue(engine::Worker& worker, engine::Rendezvous& meeting) const override;
-    bool repeats(const engine::Worker& worker) const override;
-    std::int64_t changes(const engine::Worker& worker) const override;
+    /// Queues one worker's part, once.
+    void queue(engine::Worker& worker, engine::Rendezvous& meeting) const;
     /// The sum of Stage::waits().
     std::int64_t waits() const;
     /// The sum of Stage::bytes().
@@ -35,11 +35,8 @@ struct SequenceState final : sequence::Step {
     std::vector<std::unique_ptr<sequence::Stage>> stages;
     sequence::Stage* begun = nullptr;                               ///< the pass that is to end
     std::vector<kernels::DeviceArray<kernels::ScalarOp>> programs;  ///< of each device
-    engine::Tasks room;                                             ///< to free them, and `captured`
+    engine::Tasks room;                                             ///< to free them
     bool sent = false;
-    std::int64_t programs_sent = 0;  ///< how often
-    /// Of the cycles that begin with this sequence; the worker's.
-    std::unique_ptr<sequence::CapturedSteps> captured = std::make_unique<sequence::CapturedSteps>();
 };
 
 /// What handles point to.

@@ -61,18 +61,6 @@ std::shared_ptr<ProductSums> MultiplyStage<T>::sums_of(const void* a, const void
 }
 
 template <class T>
-bool MultiplyStage<T>::repeats(const engine::Worker& worker) const
-{
-    return matrix_->runtime->devices() == 1 && matrix_->products[of_transpose_ ? 1 : 0]->repeats(worker.rank());
-}
-
-template <class T>
-std::int64_t MultiplyStage<T>::changes(const engine::Worker& worker) const
-{
-    return matrix_->products[of_transpose_ ? 1 : 0]->changes(worker.rank());
-}
-
-template <class T>
 std::int64_t MultiplyStage<T>::bytes() const
 {
     std::int64_t sum = 0;

@@ -45,10 +45,6 @@ public:
     virtual void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) = 0;
     /// Queues one worker's part of what a pass that has begun has left to do.
     virtual void end(engine::Worker& /*worker*/, engine::Rendezvous& /*meeting*/) {}
-    /// Whether queue() queues the same each time, in the worker's stream and nothing else, until changes() is another
-    /// number. On the worker, as are queue() and changes().
-    virtual bool repeats(const engine::Worker& /*worker*/) const { return false; }
-    virtual std::int64_t changes(const engine::Worker& /*worker*/) const { return 0; }
     /// Called before its sequence is queued, on the thread that queues it.
     virtual void get_ready() {}
     /// Adds this one to the pass before it, if both can be one; which then splits, if this one is to.
@@ -75,10 +71,6 @@ public:
 
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
     void end(engine::Worker& worker, engine::Rendezvous& meeting) override;
-    bool repeats(const engine::Worker& /*worker*/) const override
-    {
-        return scalars_->devices == 1 && !scalars_->outside;
-    }
     bool join(const std::vector<Statement>& statements, bool always, bool splits) override;
     std::int64_t waits() const override { return 1; }
     std::int64_t bytes() const override;
@@ -146,7 +138,6 @@ public:
     {
         begun_.end(worker, meeting);
     }
-    bool repeats(const engine::Worker& worker) const override { return begun_.repeats(worker); }
 
 private:
     Stage& begun_;  ///< of the same sequence
@@ -167,8 +158,6 @@ public:
     {
     }
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
-    bool repeats(const engine::Worker& worker) const override;
-    std::int64_t changes(const engine::Worker& worker) const override;
     std::shared_ptr<ProductSums> sums_of(const void* a, const void* b) override;
     std::int64_t waits() const override { return distributed::ghost_messages; }
     std::int64_t bytes() const override;
@@ -192,7 +181,6 @@ public:
     {
     }
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* programs) override;
-    bool repeats(const engine::Worker& /*worker*/) const override { return true; }
     std::int64_t bytes() const override { return from_->size * static_cast<std::int64_t>(sizeof(To) + sizeof(From)); }
 
 private:
@@ -204,8 +192,6 @@ private:
 class InsertStage final : public Stage {
 public:
     explicit InsertStage(std::shared_ptr<detail::SequenceState> other) : other_(std::move(other)) {}
-    bool repeats(const engine::Worker& worker) const override;
-    std::int64_t changes(const engine::Worker& worker) const override;
     void get_ready() override;
     std::int64_t waits() const override;
     std::int64_t bytes() const override;

@@ -32,6 +32,7 @@ Connection connect(std::span<const std::unique_ptr<engine::Worker>> workers, con
         return {nullptr, "shared", "host devices read each other's memory"};
     }
     std::string failures;
+    ErrorCode code = ErrorCode::device;
     for (const auto& name : candidates) {
         try {
             const auto known =
@@ -48,10 +49,12 @@ Connection connect(std::span<const std::unique_ptr<engine::Worker>> workers, con
                     failures + (known != tested.end() ? known->detail : "moved test data between all devices")};
         } catch (const Error& e) {
             failures += fmt::format("{}: {}; ", name, e.what());
+            // Who has no memory is told so, as of all reasons that is the one that he can mend.
+            code = e.code() == ErrorCode::out_of_memory ? e.code() : code;
             core::log_info(fmt::format("transport {} not used: {}", name, e.what()));
         }
     }
-    throw Error(ErrorCode::device, "no transport connects the devices: " + failures);
+    throw Error(code, "no transport connects the devices: " + failures);
 }
 
 }  // namespace rmsp::transport

@@ -29,7 +29,8 @@ std::vector<std::string> names_behind(const std::vector<std::string>& names, con
 
 /// Tries the transports in order (empty: that of the table); each must pass a test with data, on every pair of devices,
 /// before it is trusted. One that `tested` says has passed is not tested again, and one that has not is not tried.
-/// \throws Error(usage) for an unknown name, Error(device) if none of them works
+/// \throws Error(usage) for an unknown name, Error(device) if none of them works, Error(out_of_memory) if one of them
+/// would have had there been room
 Connection connect(std::span<const std::unique_ptr<engine::Worker>> workers, const std::vector<std::string>& order,
                    std::span<const TestedTransport> tested = {});
 

@@ -62,55 +62,6 @@ void CudaStream::wait(const Event& event)
     cuda_check(cudaStreamWaitEvent(stream_, dynamic_cast<const CudaEvent&>(event).get(), 0), "cudaStreamWaitEvent");
 }
 
-namespace {
-
-/// A graph whose nodes are on the device, so that the host asks for all of them at once.
-class CudaGraph final : public Captured {
-public:
-    explicit CudaGraph(cudaGraphExec_t graph) : graph_(graph) {}
-    /// One that is under way ends first.
-    ~CudaGraph() override { (void)cudaGraphExecDestroy(graph_); }
-    CudaGraph(const CudaGraph&) = delete;
-    CudaGraph& operator=(const CudaGraph&) = delete;
-
-    void queue(Stream& stream) override
-    {
-        cuda_check(cudaGraphLaunch(graph_, static_cast<cudaStream_t>(stream.native())), "cudaGraphLaunch");
-    }
-
-private:
-    cudaGraphExec_t graph_;
-};
-
-}  // namespace
-
-std::unique_ptr<Captured> CudaStream::capture(const std::function<void()>& work)
-{
-    // Other threads' calls are their own affair.
-    if (cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return nullptr;
-    }
-    bool whole = true;
-    try {
-        work();
-    } catch (...) {
-        whole = false;  // what is queued as usual next throws it again, if it is not of the capture
-    }
-    cudaGraph_t graph = nullptr;
-    whole = cudaStreamEndCapture(stream_, &graph) == cudaSuccess && whole;
-    cudaGraphExec_t ready = nullptr;
-    whole = whole && cudaGraphInstantiate(&ready, graph, 0) == cudaSuccess;
-    if (graph != nullptr) {
-        (void)cudaGraphDestroy(graph);
-    }
-    if (!whole) {
-        (void)cudaGetLastError();
-        return nullptr;
-    }
-    return std::make_unique<CudaGraph>(ready);
-}
-
 void CudaStream::synchronize() { cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
 }  // namespace rmsp::engine

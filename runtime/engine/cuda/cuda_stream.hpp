@@ -36,7 +36,6 @@ public:
     void record(Event& event) override;
     void wait(const Event& event) override;
     void synchronize() override;
-    std::unique_ptr<Captured> capture(const std::function<void()>& work) override;
     void* native() const override { return stream_; }
 
 private:
