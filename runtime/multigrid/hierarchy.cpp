@@ -16,6 +16,7 @@
 #include "runtime/matrix/update.hpp"
 #include "runtime/matrix/vector.hpp"
 #include "runtime/multigrid/options.hpp"
+#include "runtime/multigrid/smoothing.hpp"
 #include "runtime/sequence/sequence_state.hpp"
 #include "runtime/spgemm/distribute.hpp"
 

@@ -16,6 +16,7 @@
 #include "runtime/matrix/vector.hpp"
 #include "runtime/multigrid/linked_transfer.hpp"
 #include "runtime/multigrid/options.hpp"
+#include "runtime/multigrid/smoothing.hpp"
 #include "runtime/spgemm/product.hpp"
 
 namespace rmsp::multigrid {
