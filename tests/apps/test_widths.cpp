@@ -125,7 +125,8 @@ TEST(Widths, TheLineOfProgressFits)
     const auto expect_drawn = [](const Words& words, int width) {
         const std::string text = mspmv_on_terminal(width, words, {}, 3);
         EXPECT_THAT(text, ContainsRegex("(starting|preparing|timing|solving) .*[0-9][.][0-9] s")) << words[0];
-        static const std::regex drawn("\r\033\\[K([^\r\n]*)");
+        // What follows the last erased line is the report.
+        static const std::regex drawn("\r\033\\[K((?:starting|preparing|timing|solving) [^\r\n]*)");
         for (std::sregex_iterator line(text.begin(), text.end(), drawn), end; line != end; ++line) {
             EXPECT_LT(widest((*line)[1]), static_cast<std::size_t>(width)) << text;
         }
