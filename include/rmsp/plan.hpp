@@ -56,9 +56,9 @@ struct ShardPlan {
     std::int64_t halo_entries = 0;
     double limit_gbs = 0;         ///< bandwidth limit of the memory or the link, measured or assumed; 0: unknown
     double exchange_seconds = 0;  ///< predicted, of an x by rows if DistributeOptions::x_layout says so
-    /// Of one apply; 0: the limit is unknown. The kernel takes what its model says
-    /// (KernelCandidate::predicted_seconds), one that was not weighed apply_bytes over limit_gbs; of the exchange
-    /// counts what is not hidden behind it. A merge comes on top (Plan::merge_seconds).
+    /// Of one apply; 0: not measured, and the limit is unknown. The kernel takes what it took in a race, else what its
+    /// model says (KernelCandidate::predicted_seconds), one that was not weighed apply_bytes over limit_gbs; of the
+    /// exchange counts what is not hidden behind it. A merge comes on top (Plan::merge_seconds).
     double predicted_seconds = 0;
 };
 

@@ -14,12 +14,22 @@ namespace {
 /// Of one device, by itself.
 double kernel_seconds(const ShardPlan& shard)
 {
-    if (!(shard.limit_gbs > 0) || shard.part.rows() == 0) {
+    if (shard.part.rows() == 0) {
         return 0;
     }
-    return !shard.candidates.empty() && shard.candidates.front().kernel == shard.kernel
-               ? shard.candidates.front().predicted_seconds
-               : static_cast<double>(shard.apply_bytes) / (shard.limit_gbs * 1e9);
+    const KernelCandidate* const chosen = !shard.candidates.empty() && shard.candidates.front().kernel == shard.kernel
+                                              ? &shard.candidates.front()
+                                              : nullptr;
+    if (chosen != nullptr && chosen->measured_seconds > 0) {
+        return chosen->measured_seconds;
+    }
+    if (!(shard.limit_gbs > 0)) {
+        return 0;
+    }
+    const double bytes_per_second = shard.limit_gbs * 1e9;
+    // The candidate may have been weighed before the limit was known.
+    return chosen != nullptr ? std::max(chosen->predicted_seconds, chosen->bytes / bytes_per_second)
+                             : static_cast<double>(shard.apply_bytes) / bytes_per_second;
 }
 
 }  // namespace

@@ -75,6 +75,9 @@ bool recall(ShardPlan& shard, const engine::Cache& cache)
     return true;
 }
 
+/// What a thread of a server reads, while the limit of its device has not been measured.
+constexpr double host_thread_bytes_per_second = 1e10;
+
 /// Names of the kernels that read 4 bytes a value of such matrices of doubles.
 std::string that_keep_floats(DeviceKind kind)
 {
@@ -148,6 +151,8 @@ void rank_kernels(ShardPlan& shard, const detail::RuntimeState& runtime, const C
     kernels::DeviceModel device;
     if (shard.limit_gbs > 0) {
         device.bytes_per_second = shard.limit_gbs * 1e9;
+    } else if (info.kind == DeviceKind::host) {
+        device.bytes_per_second = host_thread_bytes_per_second * std::max(1, info.compute_units);
     }
     for (const auto* kernel : eligible) {
         if (!kernel->suits(features)) {

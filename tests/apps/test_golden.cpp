@@ -180,9 +180,11 @@ TEST(Golden, Solvers)
 
 TEST(Golden, SolveOnHostDevices)
 {
-    const std::vector<std::string> words{
-        "solve", "configs/solve.toml",        "--devices", "host:2x1", "--set", "matrix.generate=stencil7 9 9 9",
-        "--set", "kernel.expected_applies=50"};
+    const std::vector<std::string> words{"solve",     "configs/solve.toml",
+                                         "--devices", "host:2x1",
+                                         "--set",     "matrix.generate=stencil7 9 9 9",
+                                         "--set",     "kernel.expected_applies=50",
+                                         "--set",     "runtime.limit_gbs=20"};
     const Outcome outcome = mspmv(words);
     expect_success(outcome);
     // The picture of the residual is as wide as there are iterations, which may differ by one between compilers.
