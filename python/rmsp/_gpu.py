@@ -1,4 +1,4 @@
-"""Arrays in the memory of a GPU: those of CuPy and torch, which are handed over by DLPack."""
+"""Arrays in the memory of a GPU: those of CuPy and torch, which are handed over by their addresses."""
 
 from __future__ import annotations
 
@@ -10,41 +10,133 @@ import numpy as np
 _CUDA, _CUDA_MANAGED = 2, 13  # of DLPack
 
 
-def on_gpu(x: Any) -> bool:
-    """Whether an array is in the memory of a GPU."""
-    if isinstance(x, np.ndarray) or not hasattr(x, "__dlpack_device__"):
-        return False
-    return x.__dlpack_device__()[0] in (_CUDA, _CUDA_MANAGED)
+class _Torch:
+    """Tensors of torch."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._names = {torch.float64: "float64", torch.float32: "float32"}
+        # The handle alone, where torch has it: a torch.cuda.Stream made for each product costs more than the rest.
+        self._raw_stream = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+
+    def on_gpu(self, x: Any) -> bool:
+        return x.is_cuda
+
+    def dtype_of(self, x: Any) -> str:
+        return self._names.get(x.dtype) or str(x.dtype).removeprefix("torch.")
+
+    def contiguous(self, x: Any, dtype: str) -> Any:
+        return x.detach().to(getattr(self._torch, dtype)).contiguous()
+
+    def is_contiguous(self, x: Any) -> bool:
+        return x.is_contiguous()
+
+    def address_of(self, x: Any) -> int:
+        return x.data_ptr()
+
+    def stream_of(self, x: Any) -> int:
+        if self._raw_stream is not None:
+            return self._raw_stream(x.get_device())
+        return self._torch.cuda.current_stream(x.device).cuda_stream
+
+    def synchronize(self, x: Any) -> None:
+        self._torch.cuda.current_stream(x.device).synchronize()
+
+    def new(self, size: int | tuple[int, int], like: Any, zeros: bool = False) -> Any:
+        return like.new_zeros(size) if zeros else like.new_empty(size)
+
+    def from_dlpack(self, y: np.ndarray) -> Any:
+        return self._torch.from_dlpack(y)
+
+
+class _CuPy:
+    """Arrays of CuPy."""
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+
+    def on_gpu(self, x: Any) -> bool:
+        return True
+
+    def dtype_of(self, x: Any) -> str:
+        return x.dtype.name
+
+    def contiguous(self, x: Any, dtype: str) -> Any:
+        with x.device:
+            return self._cupy.ascontiguousarray(x, dtype)
+
+    def is_contiguous(self, x: Any) -> bool:
+        return x.flags.c_contiguous
+
+    def address_of(self, x: Any) -> int:
+        return x.data.ptr
+
+    def stream_of(self, x: Any) -> int:
+        return self._cupy.cuda.get_current_stream(x.device.id).ptr
+
+    def synchronize(self, x: Any) -> None:
+        with x.device:
+            self._cupy.cuda.get_current_stream().synchronize()
+
+    def new(self, size: int | tuple[int, int], like: Any, zeros: bool = False) -> Any:
+        with like.device:
+            return (self._cupy.zeros if zeros else self._cupy.empty)(size, like.dtype)
+
+
+class _Other:
+    """Arrays of other packages: taken from host memory, refused in that of a GPU."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._package = sys.modules.get(name)
+
+    def on_gpu(self, x: Any) -> bool:
+        if not hasattr(x, "__dlpack_device__") or x.__dlpack_device__()[0] not in (_CUDA, _CUDA_MANAGED):
+            return False
+        raise ValueError(f"an array of {self._name} in GPU memory, neither of cupy nor of torch")
+
+    def dtype_of(self, x: Any) -> str:
+        return str(x.dtype)
+
+    def from_dlpack(self, y: np.ndarray) -> Any:
+        return self._package.from_dlpack(y) if hasattr(self._package, "from_dlpack") else y
+
+
+_packages: dict[type, Any] = {}
 
 
 def package_of(x: Any) -> Any:
-    """The module that the array's type is of."""
-    return sys.modules[type(x).__module__.partition(".")[0]]
+    """How arrays of that type are used: found once a type."""
+    kind = type(x)
+    package = _packages.get(kind)
+    if package is None:
+        names = [base.__module__.partition(".")[0] for base in kind.__mro__]
+        if "torch" in names:
+            package = _Torch(sys.modules["torch"])
+        elif "cupy" in names:
+            package = _CuPy(sys.modules["cupy"])
+        else:
+            package = _Other(names[0])
+        _packages[kind] = package
+    return package
 
 
-def _is_torch(package: Any) -> bool:
-    if package.__name__ not in ("torch", "cupy"):
-        raise ValueError(f"an array of {package.__name__} in GPU memory, neither of cupy nor of torch")
-    return package.__name__ == "torch"
+def on_gpu(x: Any) -> bool:
+    """Whether an array is in the memory of a GPU.
+
+    Raises ValueError if it is, and of another package than CuPy and torch.
+    """
+    return not isinstance(x, np.ndarray) and package_of(x).on_gpu(x)
 
 
 def dtype_of(x: Any) -> str:
     """The type of the entries, as NumPy calls it."""
-    return str(x.dtype).removeprefix("torch.")
+    return package_of(x).dtype_of(x)
 
 
 def contiguous(x: Any, dtype: str) -> Any:
     """x, contiguous and of that type; the same array where it is."""
-    package = package_of(x)
-    if _is_torch(package):
-        return x.detach().to(getattr(package, dtype)).contiguous()
-    with x.device:
-        return package.ascontiguousarray(x, dtype)
-
-
-def is_contiguous(x: Any) -> bool:
-    """Whether the entries stand one behind the other."""
-    return x.is_contiguous() if _is_torch(package_of(x)) else x.flags.c_contiguous
+    return package_of(x).contiguous(x, dtype)
 
 
 def indices(x: Any) -> Any:
@@ -53,64 +145,36 @@ def indices(x: Any) -> Any:
     return contiguous(x, name if name in ("int32", "int64") else "int64")
 
 
-def address_of(x: Any) -> int:
-    """Where the entries are."""
-    return x.data_ptr() if _is_torch(package_of(x)) else x.data.ptr
-
-
-def stream_of(x: Any) -> int:
-    """The handle of the current stream of the array's GPU."""
-    package = package_of(x)
-    if _is_torch(package):
-        return package.cuda.current_stream(x.device).cuda_stream
-    return package.cuda.get_current_stream(x.device.id).ptr
-
-
 def synchronize(x: Any) -> None:
     """Waits for the current stream of the array's GPU."""
-    package = package_of(x)
-    if _is_torch(package):
-        package.cuda.current_stream(x.device).synchronize()
-    else:
-        with x.device:
-            package.cuda.get_current_stream().synchronize()
+    package_of(x).synchronize(x)
 
 
 def vector(what: str, x: Any, dtype: np.dtype) -> Any:
     """x, contiguous.
 
-    Raises ValueError for blocks of vectors, other types than the matrix's, and other packages.
+    Raises ValueError for blocks of vectors, and for other types than the matrix's.
     """
-    same = x.dtype == dtype if isinstance(x.dtype, np.dtype) else dtype_of(x) == dtype.name
-    if x.ndim != 1 or not same:
-        raise ValueError(f"{what} has {x.ndim} dimensions and type {dtype_of(x)}; in GPU memory librmsp takes vectors "
-                         f"of the matrix's type, {dtype.name}")
-    return x if is_contiguous(x) else contiguous(x, dtype.name)
-
-
-def new(size: int | tuple[int, int], like: Any, zeros: bool = False) -> Any:
-    """An array beside another one, of its type."""
-    package = package_of(like)
-    make = package.zeros if zeros else package.empty
-    if _is_torch(package):
-        return make(size, dtype=like.dtype, device=like.device)
-    with like.device:
-        return make(size, like.dtype)
+    package = package_of(x)
+    if x.ndim != 1 or package.dtype_of(x) != dtype.name:
+        raise ValueError(f"{what} has {x.ndim} dimensions and type {package.dtype_of(x)}; in GPU memory librmsp takes "
+                         f"vectors of the matrix's type, {dtype.name}")
+    return x if package.is_contiguous(x) else package.contiguous(x, dtype.name)
 
 
 def vectors(what: str, x: Any, dtype: np.dtype, size: int) -> tuple[Any, Any]:
     """x, contiguous, and zeros of so many entries beside it. Waits for the current stream, so that both are there."""
     x = vector(what, x, dtype)
-    zeros = new(size, x, zeros=True)
+    zeros = package_of(x).new(size, x, zeros=True)
     synchronize(x)
     return x, zeros
 
 
 def csr_matrix(product: Any, shape: tuple[int, int], like: Any) -> Any:
     """A product of sparse matrices as a csr_matrix of cupyx, on the GPU of an array of CuPy's."""
+    import cupy
     from cupyx.scipy import sparse
 
-    cupy = package_of(like)
     with like.device:
         indptr = cupy.empty(shape[0] + 1, "int64")
         indices = cupy.empty(product.nnz, "int32")

@@ -56,24 +56,27 @@ class Operator:
     def _multiply_on_gpu(self, x: Any, out: Any, alpha: float, beta: float) -> Any:
         """In the order of the current stream of the GPU that has the result, without waiting."""
         x = _gpu.vector("x", x, self.dtype)
+        package = _gpu.package_of(x)
         if out is None:
-            out = _gpu.new(self.shape[0], x)
-        elif not _gpu.on_gpu(out) or not _gpu.is_contiguous(out):
-            raise ValueError("x is in GPU memory; out has to be a contiguous vector there, too")
+            out = package.new(self.shape[0], x)
         else:
+            if not _gpu.on_gpu(out) or not _gpu.package_of(out).is_contiguous(out):
+                raise ValueError("x is in GPU memory; out has to be a contiguous vector there, too")
             _gpu.vector("out", out, self.dtype)
-        self._handle.apply_on_gpu(alpha, _gpu.address_of(x), x.shape[0], beta, _gpu.address_of(out), out.shape[0],
-                                  self._transposed, _gpu.stream_of(out))
+        to = _gpu.package_of(out)
+        self._handle.apply_on_gpu(alpha, package.address_of(x), x.shape[0], beta, to.address_of(out), out.shape[0],
+                                  self._transposed, to.stream_of(out))
         return out
 
     def _block_on_gpu(self, x: Any) -> Any:
         """A X for X of shape (columns, k), one column after the other, in the order of the current stream."""
         if x.shape[0] != self.shape[1]:
             raise ValueError(f"x has {x.shape[0]} rows where {self.shape[1]} are needed")
-        columns = _gpu.contiguous(x.T, self.dtype.name)
-        y = _gpu.new((x.shape[1], self.shape[0]), columns)
-        self._handle.apply_block_on_gpu(x.shape[1], _gpu.address_of(columns), x.shape[0], _gpu.address_of(y),
-                                        self.shape[0], self._transposed, _gpu.stream_of(y))
+        package = _gpu.package_of(x)
+        columns = package.contiguous(x.T, self.dtype.name)
+        y = package.new((x.shape[1], self.shape[0]), columns)
+        self._handle.apply_block_on_gpu(x.shape[1], package.address_of(columns), x.shape[0], package.address_of(y),
+                                        self.shape[0], self._transposed, package.stream_of(y))
         return y.T
 
     def __matmul__(self, x: Any) -> Any:
@@ -119,8 +122,7 @@ class Operator:
         if _gpu.on_gpu(x):
             return self._block_on_gpu(x) if x.ndim == 2 else self._multiply_on_gpu(x, None, 1.0, 0.0)
         y = self._product(np.from_dlpack(x.detach() if hasattr(x, "detach") else x))
-        package = _gpu.package_of(x)
-        return package.from_dlpack(y) if hasattr(package, "from_dlpack") else y
+        return _gpu.package_of(x).from_dlpack(y)
 
     def matvec(self, x: Any) -> ndarray:
         """A x for x of shape (columns,) or (columns, 1), whose result has the same number of dimensions."""

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -84,3 +85,56 @@ def test_matrices_outlive_nothing_they_need():
     A = rmsp.Matrix(poisson(4), runtime=runtime)
     del runtime
     assert (A @ np.zeros(16) == 0).all()
+
+
+class _Tensor:
+    """What torch says of a vector in the memory of a GPU."""
+
+    __module__ = "torch"
+    is_cuda, ndim = True, 1
+
+    def __init__(self, array, dtype):
+        self._array, self.dtype, self.shape = array, dtype, array.shape
+
+    def is_contiguous(self):
+        return True
+
+    def data_ptr(self):
+        return self._array.ctypes.data
+
+    def get_device(self):
+        return 3
+
+    def new_empty(self, size):
+        return _Tensor(np.empty(size), self.dtype)
+
+    __dlpack__ = None
+
+
+@pytest.fixture
+def torch(monkeypatch):
+    asked = []
+    streams = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: asked.append(device) or 0)
+    module = types.SimpleNamespace(float64="torch.float64", float32="torch.float32", _C=streams, asked=asked)
+    monkeypatch.setitem(sys.modules, "torch", module)
+    monkeypatch.setattr("rmsp._gpu._packages", {})
+    return module
+
+
+def test_vectors_of_gpus_are_refused_by_host_devices(torch):
+    A = rmsp.Matrix(poisson(3), runtime=rmsp.Runtime(devices="host:1"))
+    x = _Tensor(np.ones(9), torch.float64)
+    for product in (lambda: A @ x, lambda: A.multiply(x), lambda: A.multiply(x, out=x.new_empty(9))):
+        with pytest.raises(ValueError, match="x and out are"):
+            product()
+    assert torch.asked == [3, 3, 3], "the streams of the results"
+
+
+def test_vectors_of_gpus_have_the_type_of_the_matrix(torch):
+    A = rmsp.Matrix(poisson(3), runtime=rmsp.Runtime(devices="host:1"))
+    for dtype, words in ((torch.float32, "type float32"), ("torch.int8", "type int8")):
+        with pytest.raises(ValueError, match=words):
+            A @ _Tensor(np.ones(9), dtype)
+    with pytest.raises(ValueError, match="out has to be a contiguous vector there"):
+        A.multiply(_Tensor(np.ones(9), torch.float64), out=np.ones(9))
+    assert torch.asked == []
