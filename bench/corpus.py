@@ -16,6 +16,7 @@ import tomllib
 
 HANDS = 61  # that a bad numbering deals rows to
 CLOSE = 1.05  # a choice within this factor of the best kernel is right
+NEAR = 1.2  # and a prediction within this one of what was measured
 
 
 def name_of(matrix):
@@ -186,20 +187,56 @@ def print_choice(lines, corpus, against):
             print(f"| {matrix} | {precision} | {chosen} | {best} | {cost:.2f} |")
 
 
+def print_model(lines, corpus):
+    """What the model of each kernel said beside what the kernel took, flushed."""
+    errors = {}
+    for line in lines:
+        cold = {b["kernel"]: b for b in line["benchmarks"]
+                if not b.get("error_occurred") and b.get("cache") == "cold"}
+        for candidate in cold.get("auto", {}).get("kernel_candidates", []):
+            took = cold.get(candidate["kernel"], {}).get("real_time", 0)
+            if took > 0 and candidate["predicted_seconds"] > 0:
+                half = corpus.get(line["matrix"], {}).get("half", "-")
+                errors.setdefault((candidate["kernel"], half), []).append(
+                    (candidate["predicted_seconds"] * 1e6 / took, line["matrix"]))
+    if not errors:
+        return
+    print(f"\n## The model: predicted over measured\n\n| kernel | half | matrices | geometric mean | within "
+          f"{100 * (NEAR - 1):.0f} % | least | of | most | of |\n|---|---|--:|--:|--:|--:|---|--:|---|")
+    for (kernel, half), those in sorted(errors.items()):
+        near = sum(1 / NEAR <= ratio <= NEAR for ratio, _ in those) / len(those)
+        least, most = min(those), max(those)
+        print(f"| {kernel} | {half} | {len(those)} | {geometric_mean(r for r, _ in those):.2f} | {100 * near:.0f} % | "
+              f"{least[0]:.2f} | {least[1]} | {most[0]:.2f} | {most[1]} |")
+
+
 def print_setup(lines):
-    """Outliers of the set-up: distribution in nanoseconds a nonzero, preparation in products."""
+    """What the set-up takes: the preparation in products, all of it in uploads of its bytes."""
     rows = []
     for line in lines:
         for b in line["benchmarks"]:
             if b.get("kernel") == "auto" and b.get("cache") == "cold" and "setup_seconds" in b:
-                seconds = sum(max(times, default=0) for times in b["setup_seconds"].values() if isinstance(times, list))
-                rows.append((b["prepare_seconds"] / (b["real_time"] * 1e-6), seconds * 1e3, line["matrix"],
-                             line["precision"], b["chosen"], b["nonzeros"]))
-    if rows:
-        print("\n## Preparation\n\n| matrix | precision | kernel | nonzeros | products | all of the set-up, ms |\n"
-              "|---|---|---|--:|--:|--:|")
-        for products, seconds, matrix, precision, kernel, nonzeros in sorted(rows, reverse=True)[:20]:
-            print(f"| {matrix} | {precision} | {kernel} | {nonzeros:,} | {products:.0f} | {seconds:.2f} |")
+                parts = {part: max(times, default=0) for part, times in b["setup_seconds"].items()
+                         if isinstance(times, list)}
+                seconds, upload = sum(parts.values()), parts.get("upload", 0)
+                rows.append({"products": b["prepare_seconds"] / (b["real_time"] * 1e-6), "ms": seconds * 1e3,
+                             "uploads": seconds / upload if upload > 0 else 0,
+                             "slowest": max(parts, key=parts.get), "kernel": b["chosen"], "nonzeros": b["nonzeros"],
+                             "matrix": line["matrix"], "precision": line["precision"]})
+    if not rows:
+        return
+    print("\n## Set-up")
+    for title, field, most in (("Preparation, in products", "products", 30),
+                               ("All of the set-up, in times of its upload", "uploads", 3)):
+        values = [r[field] for r in rows if r[field] > 0]
+        if not values:
+            continue
+        print(f"\n{title}: geometric mean {geometric_mean(values):.1f}, {sum(v <= most for v in values)} of "
+              f"{len(values)} at most {most}; the most:\n\n| matrix | precision | kernel | nonzeros | {field} | all, ms "
+              f"| most of it |\n|---|---|---|--:|--:|--:|---|")
+        for r in sorted(rows, key=lambda r: -r[field])[:20]:
+            print(f'| {r["matrix"]} | {r["precision"]} | {r["kernel"]} | {r["nonzeros"]:,} | {r[field]:.1f} | '
+                  f'{r["ms"]:.2f} | {r["slowest"]} |')
 
 
 def draw_profiles(cases, context, path):
@@ -266,6 +303,7 @@ def report(options):
     for case, rows in cases.items():
         print_case(case, rows)
     print_choice(lines, corpus, options.against)
+    print_model(lines, corpus)
     print_setup(lines)
     if options.svg and cases:
         draw_profiles(cases, lines[0]["context"], options.svg)
