@@ -21,6 +21,9 @@ namespace rmsp::core {
 /// OpenMP's runtime ends the process where it cannot start a thread, so what no machine has is refused before.
 inline constexpr int most_threads = 4096;
 
+/// Steps of a loop over entries, from which a team of threads makes up for the time that it takes to wake (some 50 us).
+inline constexpr std::int64_t least_parallel = 65536;
+
 /// Threads that a request means: 0 is every thread that OpenMP would use, which is the process's cpuset.
 /// \throws Error(usage) for a negative number, or more than most_threads, and as require_own_process()
 inline int thread_count(int requested)

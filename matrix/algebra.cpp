@@ -25,7 +25,7 @@ CsrMatrix<T> by_rows(std::int64_t rows, std::int64_t cols, const Count& count, c
     out.row_ptr.resize(static_cast<std::size_t>(rows) + 1);
     out.row_ptr[0] = 0;
     core::FirstError error;
-#pragma omp parallel for schedule(dynamic, 1024)
+#pragma omp parallel for schedule(dynamic, 1024) if (rows > 1024)
     for (std::int64_t row = 0; row < rows; ++row) {
         error.guard([&] { out.row_ptr[static_cast<std::size_t>(row) + 1] = count(row); });
     }
@@ -35,7 +35,7 @@ CsrMatrix<T> by_rows(std::int64_t rows, std::int64_t cols, const Count& count, c
     out.values.resize(nnz);
     out.col_idx = IndexArray(index_type_for(cols), nnz);
     out.col_idx.visit([&](auto& columns) {
-#pragma omp parallel for schedule(dynamic, 1024)
+#pragma omp parallel for schedule(dynamic, 1024) if (rows > 1024)
         for (std::int64_t row = 0; row < rows; ++row) {
             const std::int64_t begin = out.row_ptr[static_cast<std::size_t>(row)];
             error.guard([&] { fill(row, columns.data() + begin, out.values.data() + begin); });

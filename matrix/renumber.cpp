@@ -10,12 +10,10 @@
 #include <rmsp/error.hpp>
 
 #include "core/first_error.hpp"
+#include "core/parallel.hpp"
 
 namespace rmsp {
 namespace {
-
-// Fewer entries than this are not worth a second thread.
-constexpr std::int64_t least_parallel = 32768;
 
 template <class T>
 void require_square(const CsrView<T>& a)
@@ -42,7 +40,7 @@ public:
         : rows_(rows), row_ptr_(row_ptr), col_idx_(col_idx), seen_(static_cast<std::size_t>(rows)), marks_(seen_.size())
     {
         order_.reserve(seen_.size());
-#pragma omp parallel for schedule(static) if (entries(rows) > least_parallel)
+#pragma omp parallel for schedule(static) if (entries(rows) > core::least_parallel)
         for (std::int64_t row = 0; row < rows; ++row) {
             std::uint64_t mark = 0;
             for (P i = row_ptr[row]; i < row_ptr[row + 1]; ++i) {
@@ -164,7 +162,7 @@ CsrMatrix<T> renumbered(const CsrView<T>& a, std::span<const std::int64_t> row_a
     const auto fill = [&](const auto* row_ptr, const auto* col_idx, auto* columns) {
         using Column = std::remove_pointer_t<decltype(columns)>;
         core::FirstError error;
-#pragma omp parallel if (a.nnz > least_parallel)
+#pragma omp parallel if (a.nnz > core::least_parallel)
         {
             std::vector<std::pair<Column, std::int64_t>> entries;  // new column, old place
 #pragma omp for schedule(dynamic, 4096)
@@ -202,7 +200,7 @@ template <class T>
 void renumber(std::span<const std::int64_t> row_at, const T* from, T* to)
 {
     const auto n = static_cast<std::int64_t>(row_at.size());
-#pragma omp parallel for schedule(static) if (n > least_parallel)
+#pragma omp parallel for schedule(static) if (n > core::least_parallel)
     for (std::int64_t i = 0; i < n; ++i) {
         to[i] = from[row_at[static_cast<std::size_t>(i)]];
     }
@@ -212,7 +210,7 @@ template <class T>
 void restore(std::span<const std::int64_t> row_at, const T* from, T* to)
 {
     const auto n = static_cast<std::int64_t>(row_at.size());
-#pragma omp parallel for schedule(static) if (n > least_parallel)
+#pragma omp parallel for schedule(static) if (n > core::least_parallel)
     for (std::int64_t i = 0; i < n; ++i) {
         to[row_at[static_cast<std::size_t>(i)]] = from[i];
     }

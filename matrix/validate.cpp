@@ -9,6 +9,8 @@
 #include <core/value_types.hpp>
 #include <rmsp/error.hpp>
 
+#include "core/parallel.hpp"
+
 namespace rmsp {
 namespace {
 
@@ -19,7 +21,7 @@ std::int64_t first_falling_line(std::int64_t lines, IndexView pointers)
 {
     std::int64_t first = none;
     pointers.visit([&](const auto* p) {
-#pragma omp parallel for schedule(static) reduction(min : first) if (lines > 65536)
+#pragma omp parallel for schedule(static) reduction(min : first) if (lines > core::least_parallel)
         for (std::int64_t i = 0; i < lines; ++i) {
             if (p[i + 1] < p[i] && i < first) {
                 first = i;
@@ -34,7 +36,7 @@ std::int64_t first_bad_index(std::int64_t nnz, std::int64_t bound, IndexView ind
 {
     std::int64_t first = none;
     indices.visit([&](const auto* p) {
-#pragma omp parallel for schedule(static) reduction(min : first) if (nnz > 65536)
+#pragma omp parallel for schedule(static) reduction(min : first) if (nnz > core::least_parallel)
         for (std::int64_t i = 0; i < nnz; ++i) {
             const std::int64_t index = p[i];
             if ((index < 0 || index >= bound) && i < first) {

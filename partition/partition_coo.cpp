@@ -7,6 +7,7 @@
 #include <rmsp/partition.hpp>
 
 #include "core/enumerator.hpp"
+#include "core/parallel.hpp"
 #include "partition/split.hpp"
 
 namespace rmsp {
@@ -17,7 +18,7 @@ std::int64_t first_falling(std::int64_t nnz, IndexView indices)
 {
     std::int64_t first = nnz;
     indices.visit([&](const auto* p) {
-#pragma omp parallel for schedule(static) reduction(min : first) if (nnz > 65536)
+#pragma omp parallel for schedule(static) reduction(min : first) if (nnz > core::least_parallel)
         for (std::int64_t i = 1; i < nnz; ++i) {
             if (p[i] < p[i - 1] && i < first) {
                 first = i;
@@ -119,7 +120,7 @@ void local_indices(IndexView indices, const PartialCoo& part, std::int64_t first
     }
     const std::int64_t n = part.nnz();
     indices.visit([&](const auto* global) {
-#pragma omp parallel for schedule(static) if (n > 65536)
+#pragma omp parallel for schedule(static) if (n > core::least_parallel)
         for (std::int64_t i = 0; i < n; ++i) {
             out[i] = static_cast<std::int32_t>(global[part.start_idx + i] - first);
         }

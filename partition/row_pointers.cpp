@@ -6,6 +6,8 @@
 #include <rmsp/error.hpp>
 #include <rmsp/partition.hpp>
 
+#include "core/parallel.hpp"
+
 namespace rmsp {
 namespace {
 
@@ -23,7 +25,7 @@ void write_local_pointers(IndexView pointers, const char* line, std::int64_t fir
     out[lines] = static_cast<Local>(nnz);
     // Both ends may lie inside a line; in between every pointer is inside the part.
     pointers.visit([&](const auto* global) {
-#pragma omp parallel for schedule(static) if (lines > 65536)
+#pragma omp parallel for schedule(static) if (lines > core::least_parallel)
         for (std::int64_t i = 1; i < lines; ++i) {
             out[i] = static_cast<Local>(global[first + i] - start);
         }
@@ -70,7 +72,7 @@ RowStatistics row_statistics(std::int64_t rows, IndexView row_ptr)
     double squares = 0;
     const double mean = result.mean;
     row_ptr.visit([&](const auto* p) {
-#pragma omp parallel for schedule(static) reduction(+ : empty, squares) reduction(max : longest) if (rows > 65536)
+#pragma omp parallel for schedule(static) reduction(+ : empty, squares) reduction(max : longest) if (rows > core::least_parallel)
         for (std::int64_t i = 0; i < rows; ++i) {
             const std::int64_t length = static_cast<std::int64_t>(p[i + 1]) - static_cast<std::int64_t>(p[i]);
             const double difference = static_cast<double>(length) - mean;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/parallel.hpp"
 #include "core/value_types.hpp"
 #include "runtime/matrix/distribute.hpp"
 #include "runtime/plan/plan_exchange.hpp"
@@ -20,7 +21,7 @@ HostVector<std::int64_t> row_pointers(const plan::Stored<T>& a)
 {
     HostVector<std::int64_t> row_ptr(static_cast<std::size_t>(a.rows) + 1);
     a.row_idx.visit([&](const auto* row) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (a.nnz > core::least_parallel)
         for (std::int64_t i = 0; i <= a.nnz; ++i) {
             const std::int64_t end = i == a.nnz ? a.rows : std::int64_t{row[i]};
             for (std::int64_t r = i == 0 ? 0 : std::int64_t{row[i - 1]} + 1; r <= end; ++r) {

@@ -6,6 +6,7 @@
 
 #include <kernels/steps/convert/convert.hpp>
 
+#include "core/parallel.hpp"
 #include "runtime/node/node.hpp"
 
 namespace rmsp {
@@ -160,7 +161,7 @@ IndexArray copied(std::int64_t n, IndexView in)
 {
     HostVector<std::int32_t> out(static_cast<std::size_t>(n));
     in.visit([&](const auto* p) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (n > core::least_parallel)
         for (std::int64_t i = 0; i < n; ++i) {
             out[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(p[i]);
         }
@@ -172,7 +173,7 @@ template <class T>
 HostVector<T> copied_values(std::int64_t n, const T* in)
 {
     HostVector<T> out(static_cast<std::size_t>(n));
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (n > core::least_parallel)
     for (std::int64_t i = 0; i < n; ++i) {
         out[static_cast<std::size_t>(i)] = in[i];
     }

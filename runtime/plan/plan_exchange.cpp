@@ -5,6 +5,7 @@
 #include <bit>
 #include <limits>
 
+#include "core/parallel.hpp"
 #include "core/value_types.hpp"
 #include "runtime/plan/predict.hpp"
 #include "runtime/plan/sides.hpp"
@@ -20,7 +21,7 @@ std::int64_t count_outside(IndexView col_idx, const PartialCsr& part, std::int64
     constexpr std::int64_t word_bits = 64;
     std::vector<std::uint64_t> met(static_cast<std::size_t>((cols + word_bits - 1) / word_bits));
     col_idx.visit([&](const auto* column) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (part.nnz() > core::least_parallel)
         for (std::int64_t i = part.start_idx; i < part.end_idx; ++i) {
             const std::int64_t c = column[i];
             if (c < first || c >= end) {

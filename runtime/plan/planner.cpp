@@ -14,6 +14,7 @@
 
 #include "core/device_kind.hpp"
 #include "core/enumerator.hpp"
+#include "core/parallel.hpp"
 #include "runtime/plan/device_count.hpp"
 #include "runtime/plan/merge.hpp"
 #include "runtime/plan/predict.hpp"
@@ -32,8 +33,9 @@ Range index_range(IndexView indices, const PartialCsr& part)
 {
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     std::int64_t last = -1;
+    [[maybe_unused]] const bool shared = part.nnz() > core::least_parallel;
     indices.visit([&](const auto* index) {
-#pragma omp parallel for reduction(min : first) reduction(max : last) schedule(static)
+#pragma omp parallel for reduction(min : first) reduction(max : last) schedule(static) if (shared)
         for (std::int64_t i = part.start_idx; i < part.end_idx; ++i) {
             const std::int64_t c = index[i];
             first = std::min(first, c);

@@ -310,8 +310,10 @@ Looks looks(const Features& f, const P* row_ptr, const FeatureSample& sample)
     }
     // At equal distances among the entries, not the rows: the few long rows of a graph have most of its entries.
     const std::int64_t count = std::min(f.rows.nnz, stretch_entries);
-    for (int i = 0; i < sample.slices; ++i) {
-        const auto first = static_cast<std::int64_t>(static_cast<double>(f.rows.nnz - count) * i / sample.slices);
+    const std::int64_t stretches = std::min<std::int64_t>(sample.slices, (f.rows.nnz + count - 1) / count);
+    for (std::int64_t i = 0; i < stretches; ++i) {
+        const auto first = static_cast<std::int64_t>(static_cast<double>(f.rows.nnz - count) * static_cast<double>(i) /
+                                                     static_cast<double>(stretches));
         out.ranges.push_back({static_cast<std::int64_t>(row_ptr[0]) + first, count});
     }
     return out;
@@ -346,11 +348,11 @@ void look(Features& f, const P* row_ptr, const Looks& where, const std::vector<I
         }
     }
     const std::int64_t count = std::min(f.rows.nnz, stretch_entries);
-    std::vector<StretchSample> stretches(static_cast<std::size_t>(sample.slices));
+    std::vector<StretchSample> stretches(where.ranges.size() - where.runs.size());
 #pragma omp parallel for schedule(dynamic, 1) if (f.rows.nnz > 100000)
-    for (int i = 0; i < sample.slices; ++i) {
-        error.guard(
-            [&] { stretches[static_cast<std::size_t>(i)] = sample_stretch(columns_of(runs + i), count, value_bytes); });
+    for (std::size_t i = 0; i < stretches.size(); ++i) {
+        const std::int64_t range = runs + static_cast<std::int64_t>(i);
+        error.guard([&] { stretches[i] = sample_stretch(columns_of(range), count, value_bytes); });
     }
     error.rethrow();
     std::int64_t narrow = 0;
@@ -367,8 +369,9 @@ void look(Features& f, const P* row_ptr, const Looks& where, const std::vector<I
         f.stored_value_bytes = ratio(total.slice.value_bytes, total.slice.stored);
     }
     f.padding = ratio(total.slice.stored - total.slice.entries, total.slice.entries);
-    f.narrow = ratio(narrow, sample.slices);
-    f.sectors = ratio(sectors, sample.slices * count);
+    const auto looked_at = static_cast<std::int64_t>(stretches.size());
+    f.narrow = ratio(narrow, looked_at);
+    f.sectors = ratio(sectors, looked_at * count);
     double best = value_bytes + static_cast<double>(sizeof(std::int32_t));
     for (std::size_t s = 0; s < shapes; ++s) {
         const double each = ratio(total.blocks[s], total.block_entries[s]);

@@ -15,7 +15,8 @@ namespace rmsp::kernels {
 /// Rows and entries that are looked at: enough for shares of a few per cent, and less work than the kernels' own first
 /// look.
 struct FeatureSample {
-    int slices = 32;  ///< runs of sort_rows rows, of each of which one slice is looked at; as many stretches of entries
+    /// Runs of sort_rows rows, of each of which one slice is looked at, and stretches of entries, at most.
+    int slices = 32;
     int entries = 1 << 13;  ///< whose columns are counted, to find the hubs
     int values = 1 << 10;   ///< that are compared
     bool operator==(const FeatureSample&) const = default;
