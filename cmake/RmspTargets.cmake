@@ -114,6 +114,27 @@ function(rmsp_folder name)
     set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
+# rmsp_cuda_together(TARGET NAME PATTERN...): a build that puts several sources into one puts these CUDA sources of the
+# target into one too, but for those that an earlier call has, which CMake itself does from 3.31 on: most of what a
+# small one takes is headers, read by four tools in turn. Names of their own, of kernels too, differ.
+function(rmsp_cuda_together target name)
+    if(NOT CMAKE_UNITY_BUILD OR NOT RMSP_HAVE_CUDA)
+        return()
+    endif()
+    set(text "")
+    file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+    foreach(source IN LISTS sources)
+        get_source_file_property(taken "${source}" HEADER_FILE_ONLY)
+        if(NOT taken)
+            set_source_files_properties("${source}" PROPERTIES HEADER_FILE_ONLY ON)
+            string(APPEND text "#include \"${source}\"\n#undef RMSP_INSTANTIATE\n")
+        endif()
+    endforeach()
+    set(unity "${CMAKE_CURRENT_BINARY_DIR}/together_${name}.cu")
+    file(CONFIGURE OUTPUT "${unity}" CONTENT "${text}" @ONLY)
+    target_sources(${target} PRIVATE "${unity}")
+endfunction()
+
 # Makes two libraries of the folders added so far: rmsp::rmsp, which exports the public API, and rmsp_internal, a static
 # one for tests of what rmsp::rmsp hides. A program links one of them: each has the static state of librmsp.
 function(rmsp_finish_library)
