@@ -67,8 +67,9 @@ endmacro()
 # Libraries whose code is all in their headers: needed to compile librmsp, never to link it.
 set(RMSP_HEADER_ONLY nlohmann_json::nlohmann_json)
 
-# rmsp_objects(TARGET): an object library of librmsp, with the LINK and INCLUDE of the rmsp_folder() that calls it.
-macro(rmsp_objects target)
+# rmsp_objects(TARGET LIST): an object library of librmsp in one of its lists, with the LINK and INCLUDE of the
+# rmsp_folder() that calls it.
+macro(rmsp_objects target list)
     add_library(${target} OBJECT)
     set_target_properties(${target} PROPERTIES UNITY_BUILD_CODE_AFTER_INCLUDE "#undef RMSP_INSTANTIATE")
     add_dependencies(${target} rmsp_commit)
@@ -76,15 +77,17 @@ macro(rmsp_objects target)
     target_link_libraries(${target} PRIVATE rmsp_options ${arg_LINK} Threads::Threads)
     set_target_properties(${target} PROPERTIES
         CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-    set_property(GLOBAL APPEND PROPERTY RMSP_FOLDERS ${target})
+    set_property(GLOBAL APPEND PROPERTY ${list} ${target})
     set_property(GLOBAL APPEND PROPERTY RMSP_FOLDER_LINKS ${arg_LINK})
 endmacro()
 
 # rmsp_folder(NAME [LINK ...] [INCLUDE ...] [LIGHT ...]): the object library rmsp_NAME of every source in the current
 # folder and below. Sources named *.cu, and those in folders called cuda, are of the CUDA backend; what stands in for
 # them in a build without is called *_none.cpp. Headers of the folders are found as "NAME/...", from the root. LIGHT:
-# folders in it that leave all work that takes long to others. Optimised, the inlined code of JSON and TOML takes
-# longer to compile than any kernel, and methods of solvers, which only say what devices do, half as long again.
+# what of it leaves all work that takes long to others, as folders, sources without their suffix or regular expressions:
+# no loop over rows, entries or bytes is in it or in a header that it includes. Optimised, the inlined code of JSON and
+# TOML takes longer to compile than any kernel, and methods of solvers, which only say what devices do, half as long
+# again.
 function(rmsp_folder name)
     cmake_parse_arguments(arg "" "" "LINK;INCLUDE;LIGHT" ${ARGN})
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
@@ -98,13 +101,16 @@ function(rmsp_folder name)
     if(arg_LIGHT)
         set(light ${sources})
         list(JOIN arg_LIGHT "|" folders)
-        list(FILTER light INCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/(${folders})/")
+        list(FILTER light INCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/(${folders})(/|\\.cpp$)")
         list(REMOVE_ITEM sources ${light})
-        rmsp_objects(rmsp_${name}_light)
+        rmsp_objects(rmsp_${name}_light RMSP_LIGHT_FOLDERS)
         target_sources(rmsp_${name}_light PRIVATE ${light})
         target_compile_options(rmsp_${name}_light PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Og>)
     endif()
-    rmsp_objects(rmsp_${name})
+    if(NOT sources)
+        return()
+    endif()
+    rmsp_objects(rmsp_${name} RMSP_FOLDERS)
     target_sources(rmsp_${name} PRIVATE ${sources})
     # A build that puts several sources into one (CMAKE_UNITY_BUILD) compiles the same text of headers less often.
     # Bodies of SpMV's kernels call alike what is alike in each, and stay apart.
@@ -112,6 +118,27 @@ function(rmsp_folder name)
     list(FILTER apart INCLUDE REGEX "/kernels/spmv/|\\.cu$")
     list(FILTER apart EXCLUDE REGEX "/entry\\.cpp$|/kernels/spmv/(choose/|table)")
     set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+# rmsp_cuda_together(TARGET NAME PATTERN...): a build that puts several sources into one puts these CUDA sources of the
+# target into one too, but for those that an earlier call has, which CMake itself does from 3.31 on: most of what a
+# small one takes is headers, read by four tools in turn. Names of their own, of kernels too, differ.
+function(rmsp_cuda_together target name)
+    if(NOT CMAKE_UNITY_BUILD OR NOT RMSP_HAVE_CUDA)
+        return()
+    endif()
+    set(text "")
+    file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+    foreach(source IN LISTS sources)
+        get_source_file_property(taken "${source}" HEADER_FILE_ONLY)
+        if(NOT taken)
+            set_source_files_properties("${source}" PROPERTIES HEADER_FILE_ONLY ON)
+            string(APPEND text "#include \"${source}\"\n#undef RMSP_INSTANTIATE\n")
+        endif()
+    endforeach()
+    set(unity "${CMAKE_CURRENT_BINARY_DIR}/together_${name}.cu")
+    file(CONFIGURE OUTPUT "${unity}" CONTENT "${text}" @ONLY)
+    target_sources(${target} PRIVATE "${unity}")
 endfunction()
 
 # Makes two libraries of the folders added so far: rmsp::rmsp, which exports the public API, and rmsp_internal, a static
@@ -135,7 +162,10 @@ endfunction()
 
 # The objects of all folders, and what they need.
 function(rmsp_fill library)
+    # Of equal functions of headers the linker takes the first: optimised ones.
     get_property(folders GLOBAL PROPERTY RMSP_FOLDERS)
+    get_property(light GLOBAL PROPERTY RMSP_LIGHT_FOLDERS)
+    list(APPEND folders ${light})
     get_property(links GLOBAL PROPERTY RMSP_FOLDER_LINKS)
     list(REMOVE_DUPLICATES links)
     list(REMOVE_ITEM links ${RMSP_HEADER_ONLY})

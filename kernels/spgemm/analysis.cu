@@ -10,7 +10,7 @@ namespace rmsp::kernels {
 namespace spgemm {
 namespace {
 
-constexpr int threads = 256;
+constexpr int analysis_threads = 256;
 constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
 
 /// Lanes of this thread's group of a warp.
@@ -37,10 +37,10 @@ __device__ __forceinline__ void count_twins(bool twin, Counters* counters)
 }
 
 template <int Lanes>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(analysis_threads)
     find_twins_kernel(Pattern a, std::uint8_t* __restrict__ twins, Counters* counters)
 {
-    const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const std::int64_t row = std::int64_t{blockIdx.x} * (analysis_threads / Lanes) + threadIdx.x / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     const bool active = row < a.rows;
     const std::int64_t begin = active ? a.row_ptr[row] : 0;
@@ -146,10 +146,11 @@ __device__ __forceinline__ bool analyze_row_of_b(const Pattern& b, const OfB& to
 
 /// Groups of `Lanes` threads a row; long rows have the whole warp, one after the other.
 template <int Lanes>
-__global__ void __launch_bounds__(threads) analyze_b_kernel(Pattern b, RowRange touched, RowRange of_a, OfB to)
+__global__ void __launch_bounds__(analysis_threads) analyze_b_kernel(Pattern b, RowRange touched, RowRange of_a, OfB to)
 {
     constexpr std::int64_t longest = 16 * Lanes;
-    const std::int64_t row = touched.first + std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const std::int64_t row =
+        touched.first + std::int64_t{blockIdx.x} * (analysis_threads / Lanes) + threadIdx.x / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     const bool active = row < touched.end;
     const bool is_long = Lanes < 32 && active && b.row_ptr[row + 1] - b.row_ptr[row] > longest;
@@ -229,12 +230,12 @@ __device__ __forceinline__ RowSums sum_long_row(const std::int32_t* columns, con
 {
     constexpr int in_flight = 4;
     RowSums sums = RowSums::none();
-    for (std::int64_t i = begin + threadIdx.x; i < end; i += in_flight * threads) {
+    for (std::int64_t i = begin + threadIdx.x; i < end; i += in_flight * analysis_threads) {
         std::int32_t k[in_flight];
         int4 row[in_flight];
 #pragma unroll
         for (int u = 0; u < in_flight; ++u) {
-            k[u] = i + u * threads < end ? __ldg(columns + i + u * threads) : -1;
+            k[u] = i + u * analysis_threads < end ? __ldg(columns + i + u * analysis_threads) : -1;
         }
 #pragma unroll
         for (int u = 0; u < in_flight; ++u) {
@@ -250,19 +251,19 @@ __device__ __forceinline__ RowSums sum_long_row(const std::int32_t* columns, con
 
 /// Groups of `Lanes` threads a row; the whole block takes long rows one after the other, at last.
 template <int Lanes>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(analysis_threads)
     analyze_a_kernel(Pattern a, const RowOfB* __restrict__ b_rows, const std::uint8_t* __restrict__ twins,
                      std::int64_t shared_limit, int few, RowBounds* __restrict__ bounds,
                      std::uint8_t* __restrict__ groups, std::int32_t* __restrict__ row_nnz, Counters* counters)
 {
     __shared__ unsigned histogram[classes];
     __shared__ int widest[classes];
-    __shared__ long long sums[threads / 32];
+    __shared__ long long sums[analysis_threads / 32];
     constexpr std::int64_t longest_row = 64 * Lanes;
     constexpr int most_long = 64;
     __shared__ std::int64_t long_rows[most_long];
     __shared__ int long_count;
-    __shared__ RowSums of_warps[threads / 32];
+    __shared__ RowSums of_warps[analysis_threads / 32];
     if (threadIdx.x == 0) {
         long_count = 0;
     }
@@ -302,8 +303,8 @@ __global__ void __launch_bounds__(threads)
         }
     };
     // The same number of steps for all threads of a warp.
-    for (std::int64_t tile = std::int64_t{blockIdx.x} * (threads / Lanes); tile < a.rows;
-         tile += std::int64_t{gridDim.x} * (threads / Lanes)) {
+    for (std::int64_t tile = std::int64_t{blockIdx.x} * (analysis_threads / Lanes); tile < a.rows;
+         tile += std::int64_t{gridDim.x} * (analysis_threads / Lanes)) {
         const std::int64_t row = tile + threadIdx.x / Lanes;
         bool active = row < a.rows;
         const std::int64_t begin = active ? a.row_ptr[row] : 0;
@@ -343,18 +344,18 @@ __global__ void __launch_bounds__(threads)
         }
         __syncthreads();
         if (threadIdx.x == 0) {
-            for (int warp = 1; warp < threads / 32; ++warp) {
+            for (int warp = 1; warp < analysis_threads / 32; ++warp) {
                 of_row.add(of_warps[warp]);
             }
             finish(row, of_row);
         }
         __syncthreads();
     }
-    all_products = cuda::block_sum<threads>(all_products, sums);
+    all_products = cuda::block_sum<analysis_threads>(all_products, sums);
     __syncthreads();
-    all_bounds = cuda::block_sum<threads>(all_bounds, sums);
+    all_bounds = cuda::block_sum<analysis_threads>(all_bounds, sums);
     __syncthreads();
-    all_longest = cuda::block_sum<threads>(all_longest, sums);
+    all_longest = cuda::block_sum<analysis_threads>(all_longest, sums);
     if (threadIdx.x == 0) {
         atomicAdd(reinterpret_cast<unsigned long long*>(&counters->least),
                   static_cast<unsigned long long>(all_longest));
@@ -377,10 +378,10 @@ __global__ void __launch_bounds__(threads)
 }
 
 template <int Lanes>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(analysis_threads)
     count_products_kernel(Pattern a, RowPtr b_ptr, std::int64_t* __restrict__ out)
 {
-    const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const std::int64_t row = std::int64_t{blockIdx.x} * (analysis_threads / Lanes) + threadIdx.x / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     const bool active = row < a.rows;
     const std::int64_t begin = active ? a.row_ptr[row] : 0;
@@ -424,10 +425,10 @@ void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, W
         return;
     }
     if (mean > mean_for_a_warp_of_b) {
-        analyze_b_kernel<32><<<blocks_for(count, threads / 32), threads, 0, stream>>>(
+        analyze_b_kernel<32><<<blocks_for(count, analysis_threads / 32), analysis_threads, 0, stream>>>(
             b, touched, of_a, {words, row_words, row_entries, rows, twins, counters});
     } else {
-        analyze_b_kernel<8><<<blocks_for(count, threads / 8), threads, 0, stream>>>(
+        analyze_b_kernel<8><<<blocks_for(count, analysis_threads / 8), analysis_threads, 0, stream>>>(
             b, touched, of_a, {words, row_words, row_entries, rows, twins, counters});
     }
     RMSP_CUDA_CHECK_LAUNCH("analyze_b_kernel");
@@ -436,9 +437,11 @@ void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, W
 void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* counters, cudaStream_t stream)
 {
     if (mean > mean_for_a_warp) {
-        find_twins_kernel<32><<<blocks_for(a.rows, threads / 32), threads, 0, stream>>>(a, twins, counters);
+        find_twins_kernel<32>
+            <<<blocks_for(a.rows, analysis_threads / 32), analysis_threads, 0, stream>>>(a, twins, counters);
     } else {
-        find_twins_kernel<8><<<blocks_for(a.rows, threads / 8), threads, 0, stream>>>(a, twins, counters);
+        find_twins_kernel<8>
+            <<<blocks_for(a.rows, analysis_threads / 8), analysis_threads, 0, stream>>>(a, twins, counters);
     }
     RMSP_CUDA_CHECK_LAUNCH("find_twins_kernel");
 }
@@ -450,14 +453,14 @@ void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::u
     // What a block counts is added to the counters once.
     const std::int64_t most_blocks = std::int64_t{8} * std::max(units, 1);
     const auto blocks = [&](int lanes) {
-        return static_cast<unsigned>(std::min<std::int64_t>(blocks_for(a.rows, threads / lanes), most_blocks));
+        return static_cast<unsigned>(std::min<std::int64_t>(blocks_for(a.rows, analysis_threads / lanes), most_blocks));
     };
     if (mean > mean_for_a_warp) {
-        analyze_a_kernel<32><<<blocks(32), threads, 0, stream>>>(a, b_rows, twins, shared_limit, few, bounds, groups,
-                                                                 row_nnz, counters);
+        analyze_a_kernel<32><<<blocks(32), analysis_threads, 0, stream>>>(a, b_rows, twins, shared_limit, few, bounds,
+                                                                          groups, row_nnz, counters);
     } else {
-        analyze_a_kernel<8>
-            <<<blocks(8), threads, 0, stream>>>(a, b_rows, twins, shared_limit, few, bounds, groups, row_nnz, counters);
+        analyze_a_kernel<8><<<blocks(8), analysis_threads, 0, stream>>>(a, b_rows, twins, shared_limit, few, bounds,
+                                                                        groups, row_nnz, counters);
     }
     RMSP_CUDA_CHECK_LAUNCH("analyze_a_kernel");
 }
@@ -476,7 +479,8 @@ void count(const CsrShard<T>& a, const CsrShard<T>& b, std::int64_t* out, const 
     const spgemm::RowPtr b_ptr(b.row_ptr);
     const auto stream = static_cast<cudaStream_t>(context.stream);
     spgemm::count_products_kernel<8>
-        <<<spgemm::blocks_for(a.rows, spgemm::threads / 8), spgemm::threads, 0, stream>>>(pattern, b_ptr, out);
+        <<<spgemm::blocks_for(a.rows, spgemm::analysis_threads / 8), spgemm::analysis_threads, 0, stream>>>(pattern,
+                                                                                                            b_ptr, out);
     RMSP_CUDA_CHECK_LAUNCH("count_products_kernel");
 }
 

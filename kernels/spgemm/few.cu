@@ -7,7 +7,7 @@ namespace {
 /// Rows of C with few products, in both phases: each product has a place in a group of lanes, where they are sorted by
 /// column.
 
-constexpr int threads = 128;
+constexpr int few_threads = 128;
 
 /// What the lanes of a group tell each other of the entries of a row of A whose rows of B are not empty.
 template <int Capacity>
@@ -67,10 +67,10 @@ __device__ __forceinline__ int deal_products(const Pattern& a, const Extent* b_e
 }
 
 template <int Lanes, int Keys>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(few_threads)
     count_kernel(const __grid_constant__ StructureJob job, const std::int32_t* __restrict__ list, std::int64_t count)
 {
-    constexpr int groups = threads / Lanes;
+    constexpr int groups = few_threads / Lanes;
     constexpr std::uint32_t capacity = Lanes * Keys;
     __shared__ Entries<capacity> shared[groups];
     let_next_begin();
@@ -108,10 +108,10 @@ __global__ void __launch_bounds__(threads)
 }
 
 template <Work Of, int Lanes, int Keys, class T>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(few_threads)
     sum_kernel(const __grid_constant__ NumericJob<T> job, const std::int32_t* __restrict__ list, std::int64_t count)
 {
-    constexpr int groups = threads / Lanes;
+    constexpr int groups = few_threads / Lanes;
     constexpr std::uint32_t capacity = Lanes * Keys;
     constexpr bool lists = Of == Work::list;
     __shared__ Entries<capacity> shared[groups];
@@ -196,19 +196,19 @@ template <int Lanes, int Keys>
 void launch_count(const StructureJob& job, const std::int32_t* list, std::int64_t count, Overlap overlap,
                   cudaStream_t stream)
 {
-    constexpr int groups = threads / Lanes;
-    launch_overlapping(count_kernel<Lanes, Keys>, (count + groups - 1) / groups, threads, 0, overlap, stream, job, list,
-                       count);
+    constexpr int groups = few_threads / Lanes;
+    launch_overlapping(count_kernel<Lanes, Keys>, (count + groups - 1) / groups, few_threads, 0, overlap, stream, job,
+                       list, count);
 }
 
 template <int Lanes, int Keys, class T>
 void launch_sum(const NumericJob<T>& job, Work work, const std::int32_t* list, std::int64_t count, Overlap overlap,
                 cudaStream_t stream)
 {
-    constexpr int groups = threads / Lanes;
+    constexpr int groups = few_threads / Lanes;
     launch_overlapping(
         work == Work::list ? sum_kernel<Work::list, Lanes, Keys, T> : sum_kernel<Work::sum, Lanes, Keys, T>,
-        (count + groups - 1) / groups, threads, 0, overlap, stream, job, list, count);
+        (count + groups - 1) / groups, few_threads, 0, overlap, stream, job, list, count);
 }
 
 }  // namespace

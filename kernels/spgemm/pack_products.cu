@@ -1,38 +1,37 @@
 #include <algorithm>
 
 #include <cub/block/block_radix_sort.cuh>
-#include <cub/device/device_radix_sort.cuh>
-#include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_primitives.cuh>
 #include <kernels/spgemm/products.cuh>
 #include <kernels/spgemm/sort.cuh>
 
 namespace rmsp::kernels::spgemm {
 namespace {
 
-constexpr int threads = 256;
+constexpr int pack_threads = 256;
 
 constexpr unsigned pieces_beyond(unsigned products, unsigned most)
 {
     return products <= most ? 0 : (products - most + products_a_piece - 1) / products_a_piece;
 }
 
-unsigned blocks_for(std::int64_t work) { return static_cast<unsigned>((work + threads - 1) / threads); }
+unsigned blocks_for(std::int64_t work) { return static_cast<unsigned>((work + pack_threads - 1) / pack_threads); }
 
 template <class T>
-__global__ void __launch_bounds__(threads) ones_kernel(T* __restrict__ to, std::int64_t n)
+__global__ void __launch_bounds__(pack_threads) ones_kernel(T* __restrict__ to, std::int64_t n)
 {
-    const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const std::int64_t i = std::int64_t{blockIdx.x} * pack_threads + threadIdx.x;
     if (i < n) {
         to[i] = T{1};
     }
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(pack_threads)
     round_kernel(const T* __restrict__ counts, std::int64_t n, std::uint32_t* __restrict__ to)
 {
-    const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const std::int64_t i = std::int64_t{blockIdx.x} * pack_threads + threadIdx.x;
     if (i <= n) {
         to[i] = i < n ? static_cast<std::uint32_t>(counts[i]) : 0u;
     }
@@ -64,11 +63,11 @@ constexpr int weight_bits = 4;
 
 /// A block for each window: how much it has beyond slices, in a few classes, so that most windows stay beside their
 /// neighbours, and its number.
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(pack_threads)
     weigh_windows_kernel(const std::uint32_t* __restrict__ offsets, std::int64_t entries, std::uint32_t* weights,
                          std::uint32_t* numbers)
 {
-    constexpr unsigned a_class = threads;  // pieces: one for each thread
+    constexpr unsigned a_class = pack_threads;  // pieces: one for each thread
     __shared__ unsigned all_pieces;
     if (threadIdx.x == 0) {
         all_pieces = 0;
@@ -78,7 +77,7 @@ __global__ void __launch_bounds__(threads)
     const std::int64_t end = min(entries, window + products_window);
     const unsigned most = most_in_slice(offsets[end] - offsets[window], end - window);
     unsigned pieces = 0;
-    for (std::int64_t entry = window + threadIdx.x; entry < end; entry += threads) {
+    for (std::int64_t entry = window + threadIdx.x; entry < end; entry += pack_threads) {
         pieces += pieces_beyond(offsets[entry + 1] - offsets[entry], most);
     }
     pieces = __reduce_add_sync(whole_warp, pieces);
@@ -94,14 +93,14 @@ __global__ void __launch_bounds__(threads)
 
 /// A block for each window, in the order of `numbers`: orders its entries, the ones with the most products first, and
 /// says how each bundle is packed; rows[i]: what bundle i takes.
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(pack_threads)
     plan_bundles_kernel(const std::uint32_t* __restrict__ offsets, const ProductRef* __restrict__ products,
                         std::int64_t entries, const std::uint32_t* __restrict__ numbers, PackedProducts to,
                         std::uint32_t* __restrict__ rows)
 {
-    constexpr int each = products_window / threads;
+    constexpr int each = products_window / pack_threads;
     constexpr int key_bits = 5;  // of most_in_slice()
-    using Sort = cub::BlockRadixSort<std::uint32_t, threads, each, std::uint16_t>;
+    using Sort = cub::BlockRadixSort<std::uint32_t, pack_threads, each, std::uint16_t>;
     __shared__ typename Sort::TempStorage storage;
     __shared__ std::uint16_t sorted[products_window];
     __shared__ unsigned greatest;
@@ -139,7 +138,7 @@ __global__ void __launch_bounds__(threads)
     unsigned last_b = 0;
     unsigned before_a = 0;  // top - least
     unsigned before_b = 0;
-    for (std::uint32_t at = offsets[window] + threadIdx.x; at < offsets[window + here]; at += threads) {
+    for (std::uint32_t at = offsets[window] + threadIdx.x; at < offsets[window + here]; at += pack_threads) {
         const ProductRef ref = products[at];
         last_a = max(last_a, static_cast<unsigned>(ref.a));
         last_b = max(last_b, static_cast<unsigned>(ref.b));
@@ -178,7 +177,7 @@ __global__ void __launch_bounds__(threads)
         rows[first_bundle + i] = static_cast<std::uint32_t>(all_steps * planes) +
                                  found.pieces * static_cast<std::uint32_t>(rows_of_pieces(planes));
     }
-    for (int i = static_cast<int>(threadIdx.x); i < products_window; i += threads) {
+    for (int i = static_cast<int>(threadIdx.x); i < products_window; i += pack_threads) {
         // Slice e of a bundle, lane l: side by side are the entries of a lane.
         const int bundle = i / (32 * slices_a_bundle);
         const int lane = i / slices_a_bundle % 32;
@@ -188,11 +187,11 @@ __global__ void __launch_bounds__(threads)
 }
 
 /// A warp for each bundle.
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(pack_threads)
     pack_kernel(const std::uint32_t* __restrict__ offsets, const ProductRef* __restrict__ products,
                 std::int64_t entries, const std::uint32_t* __restrict__ begins, std::int64_t count, PackedProducts to)
 {
-    const std::int64_t index = std::int64_t{blockIdx.x} * (threads / 32) + threadIdx.x / 32;
+    const std::int64_t index = std::int64_t{blockIdx.x} * (pack_threads / 32) + threadIdx.x / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     if (index >= count) {
         return;
@@ -283,24 +282,6 @@ std::int64_t product_bundles(std::int64_t entries) { return product_windows(entr
 
 namespace {
 
-/// Bytes of work space that a running sum of n numbers needs.
-std::size_t scan_bytes(std::int64_t n)
-{
-    std::size_t bytes = 0;
-    auto* const none = static_cast<std::uint32_t*>(nullptr);
-    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, none, none, n));
-    return bytes;
-}
-
-std::size_t sort_bytes(std::int64_t windows)
-{
-    std::size_t bytes = 0;
-    auto* const none = static_cast<std::uint32_t*>(nullptr);
-    RMSP_CUDA_CHECK(
-        cub::DeviceRadixSort::SortPairsDescending(nullptr, bytes, none, none, none, none, windows, 0, weight_bits));
-    return bytes;
-}
-
 /// Weights and numbers of the windows, then both in order; the work space of the sort follows.
 std::size_t bytes_of_numbers(std::int64_t windows)
 {
@@ -309,20 +290,21 @@ std::size_t bytes_of_numbers(std::int64_t windows)
 
 }  // namespace
 
-std::size_t begin_bytes(std::int64_t entries) { return scan_bytes(entries + 1); }
+std::size_t begin_bytes(std::int64_t entries) { return cuda::exclusive_sum_bytes<std::uint32_t>(entries + 1); }
 std::size_t plan_bytes(std::int64_t entries)
 {
     const std::int64_t windows = product_windows(entries);
-    return std::max(scan_bytes(product_bundles(entries) + 1), bytes_of_numbers(windows) + sort_bytes(windows));
+    return std::max(cuda::exclusive_sum_bytes<std::uint32_t>(product_bundles(entries) + 1),
+                    bytes_of_numbers(windows) + cuda::sort_pairs_descending_bytes(windows, weight_bits));
 }
 
 template <class T>
 void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offsets, void* work, std::size_t work_bytes,
                     cudaStream_t stream)
 {
-    round_kernel<<<blocks_for(entries + 1), threads, 0, stream>>>(counts, entries, offsets);
+    round_kernel<<<blocks_for(entries + 1), pack_threads, 0, stream>>>(counts, entries, offsets);
     RMSP_CUDA_CHECK_LAUNCH("round_kernel");
-    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(work, work_bytes, offsets, offsets, entries + 1, stream));
+    cuda::exclusive_sum(offsets, entries + 1, work, work_bytes, stream);
 }
 
 void plan_bundles(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
@@ -336,31 +318,31 @@ void plan_bundles(const std::uint32_t* offsets, const ProductRef* products, std:
     std::uint32_t* const weights_in_order = numbers + windows;
     std::uint32_t* const numbers_in_order = weights_in_order + windows;
     const std::size_t before = bytes_of_numbers(windows);
-    std::size_t left = work_bytes - before;
-    weigh_windows_kernel<<<static_cast<unsigned>(windows), threads, 0, stream>>>(offsets, entries, weights, numbers);
+    weigh_windows_kernel<<<static_cast<unsigned>(windows), pack_threads, 0, stream>>>(offsets, entries, weights,
+                                                                                      numbers);
     RMSP_CUDA_CHECK_LAUNCH("weigh_windows_kernel");
-    RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairsDescending(static_cast<std::byte*>(work) + before, left, weights,
-                                                              weights_in_order, numbers, numbers_in_order, windows, 0,
-                                                              weight_bits, stream));
+    cuda::sort_pairs_descending(weights, weights_in_order, numbers, numbers_in_order, windows, weight_bits,
+                                static_cast<std::byte*>(work) + before, work_bytes - before, stream);
     RMSP_CUDA_CHECK(cudaMemsetAsync(begins + bundles, 0, sizeof(std::uint32_t), stream));
-    plan_bundles_kernel<<<static_cast<unsigned>(windows), threads, 0, stream>>>(offsets, products, entries,
-                                                                                numbers_in_order, packed, begins);
+    plan_bundles_kernel<<<static_cast<unsigned>(windows), pack_threads, 0, stream>>>(offsets, products, entries,
+                                                                                     numbers_in_order, packed, begins);
     RMSP_CUDA_CHECK_LAUNCH("plan_bundles_kernel");
-    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(work, work_bytes, begins, begins, bundles + 1, stream));
+    cuda::exclusive_sum(begins, bundles + 1, work, work_bytes, stream);
 }
 
 void pack_products(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
                    const std::uint32_t* begins, const PackedProducts& packed, cudaStream_t stream)
 {
     const std::int64_t bundles = product_bundles(entries);
-    pack_kernel<<<blocks_for(bundles * 32), threads, 0, stream>>>(offsets, products, entries, begins, bundles, packed);
+    pack_kernel<<<blocks_for(bundles * 32), pack_threads, 0, stream>>>(offsets, products, entries, begins, bundles,
+                                                                       packed);
     RMSP_CUDA_CHECK_LAUNCH("pack_kernel");
 }
 
 template <class T>
 void fill_ones(T* to, std::int64_t n, cudaStream_t stream)
 {
-    ones_kernel<<<blocks_for(n), threads, 0, stream>>>(to, n);
+    ones_kernel<<<blocks_for(n), pack_threads, 0, stream>>>(to, n);
     RMSP_CUDA_CHECK_LAUNCH("ones_kernel");
 }
 

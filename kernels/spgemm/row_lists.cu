@@ -5,7 +5,7 @@
 namespace rmsp::kernels::spgemm {
 namespace {
 
-constexpr int threads = 256;
+constexpr int list_threads = 256;
 
 /// Adds the rows of each class of this block to `total`. All threads take part; c < 0: none.
 __device__ __forceinline__ void count_classes(int c, unsigned* shared, unsigned* total)
@@ -50,13 +50,13 @@ __device__ __forceinline__ void list_row(int c, std::int32_t row, const unsigned
     }
 }
 
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(list_threads)
     list_structure_kernel(const RowBounds* __restrict__ bounds, const std::uint8_t* __restrict__ groups,
                           std::int64_t rows, std::int64_t shared_limit, int few, Counters* counters,
                           std::int32_t* __restrict__ list)
 {
     __shared__ unsigned places[classes];
-    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const std::int64_t row = std::int64_t{blockIdx.x} * list_threads + threadIdx.x;
     few = few_products(counters->twins, rows, few);
     const int c =
         row < rows && groups[row] > 0 ? static_cast<int>(structure_class(bounds[row], shared_limit, few)) : -1;
@@ -76,11 +76,11 @@ __device__ __forceinline__ int numeric_class_of(const ScanJob& job, std::int64_t
 constexpr unsigned tiles_a_group = 256;
 
 /// Entries of each tile of rows, and rows in each class.
-__global__ void __launch_bounds__(threads) tile_totals_kernel(ScanJob job)
+__global__ void __launch_bounds__(list_threads) tile_totals_kernel(ScanJob job)
 {
     __shared__ unsigned histogram[classes];
-    __shared__ long long sums[threads / 32];
-    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    __shared__ long long sums[list_threads / 32];
+    const std::int64_t row = std::int64_t{blockIdx.x} * list_threads + threadIdx.x;
     const long long own = row < job.rows ? job.row_nnz[row] : 0;
     const int c = numeric_class_of(job, row);
     __shared__ unsigned work[2][classes];
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(threads) tile_totals_kernel(ScanJob job)
         atomicAdd(job.counters->products_of + threadIdx.x, static_cast<unsigned long long>(work[0][threadIdx.x]));
         atomicAdd(job.counters->a_entries_of + threadIdx.x, static_cast<unsigned long long>(work[1][threadIdx.x]));
     }
-    const long long total = cuda::block_sum<threads>(own, sums);
+    const long long total = cuda::block_sum<list_threads>(own, sums);
     if (threadIdx.x == 0) {
         job.tiles[blockIdx.x] = total;
         atomicAdd(reinterpret_cast<unsigned long long*>(job.tile_groups + blockIdx.x / tiles_a_group),
@@ -112,27 +112,27 @@ __global__ void __launch_bounds__(threads) tile_totals_kernel(ScanJob job)
 
 /// row_ptr, and the lists of rows. Each block adds the totals before it itself: of groups of tiles, and of tiles of its
 /// group.
-__global__ void __launch_bounds__(threads) scan_kernel(ScanJob job)
+__global__ void __launch_bounds__(list_threads) scan_kernel(ScanJob job)
 {
     __shared__ unsigned places[classes];
-    __shared__ long long sums[threads / 32];
+    __shared__ long long sums[list_threads / 32];
     __shared__ long long start;
     long long before = 0;
     const unsigned group = blockIdx.x / tiles_a_group;
-    for (unsigned i = threadIdx.x; i < group; i += threads) {
+    for (unsigned i = threadIdx.x; i < group; i += list_threads) {
         before += job.tile_groups[i];
     }
-    for (unsigned i = group * tiles_a_group + threadIdx.x; i < blockIdx.x; i += threads) {
+    for (unsigned i = group * tiles_a_group + threadIdx.x; i < blockIdx.x; i += list_threads) {
         before += job.tiles[i];
     }
-    before = cuda::block_sum<threads>(before, sums);
+    before = cuda::block_sum<list_threads>(before, sums);
     if (threadIdx.x == 0) {
         start = before;
     }
     __syncthreads();
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const std::int64_t row = std::int64_t{blockIdx.x} * list_threads + threadIdx.x;
     const long long own = row < job.rows ? job.row_nnz[row] : 0;
     long long through = own;
 #pragma unroll
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(threads) scan_kernel(ScanJob job)
     }
     __syncthreads();
     long long total = 0;
-    for (int w = 0; w < threads / 32; ++w) {
+    for (int w = 0; w < list_threads / 32; ++w) {
         through += w < warp ? sums[w] : 0;
         total += sums[w];
     }
@@ -169,20 +169,20 @@ __global__ void __launch_bounds__(threads) scan_kernel(ScanJob job)
 void list_structure(const RowBounds* bounds, const std::uint8_t* groups, std::int64_t rows, std::int64_t shared_limit,
                     int few, Counters* counters, std::int32_t* list, cudaStream_t stream)
 {
-    list_structure_kernel<<<blocks_for(rows, threads), threads, 0, stream>>>(bounds, groups, rows, shared_limit, few,
-                                                                             counters, list);
+    list_structure_kernel<<<blocks_for(rows, list_threads), list_threads, 0, stream>>>(
+        bounds, groups, rows, shared_limit, few, counters, list);
     RMSP_CUDA_CHECK_LAUNCH("list_structure_kernel");
 }
 
-std::int64_t scan_tiles(std::int64_t rows) { return (rows + threads - 1) / threads; }
+std::int64_t scan_tiles(std::int64_t rows) { return (rows + list_threads - 1) / list_threads; }
 std::int64_t scan_groups(std::int64_t rows) { return (scan_tiles(rows) + tiles_a_group - 1) / tiles_a_group; }
 
 void scan_rows(const ScanJob& job, cudaStream_t stream)
 {
     const auto tiles = static_cast<unsigned>(scan_tiles(job.rows));
-    tile_totals_kernel<<<tiles, threads, 0, stream>>>(job);
+    tile_totals_kernel<<<tiles, list_threads, 0, stream>>>(job);
     RMSP_CUDA_CHECK_LAUNCH("tile_totals_kernel");
-    scan_kernel<<<tiles, threads, 0, stream>>>(job);
+    scan_kernel<<<tiles, list_threads, 0, stream>>>(job);
     RMSP_CUDA_CHECK_LAUNCH("scan_kernel");
 }
 

@@ -8,7 +8,7 @@
 namespace rmsp::kernels::spgemm {
 namespace {
 
-constexpr int threads = 512;
+constexpr int spread_threads = 512;
 constexpr int rank_threads = 1024;
 constexpr int tile = 256;  // entries of A that a block takes at a time
 
@@ -32,7 +32,7 @@ template <class F>
 __device__ __forceinline__ void for_each_place(const Pattern& a, const Share& share, const Extent* extents,
                                                std::int64_t work, const F& f)
 {
-    constexpr std::int32_t longest = 2 * threads;
+    constexpr std::int32_t longest = 2 * spread_threads;
     __shared__ Extent of_tile[tile];
     const int thread = static_cast<int>(threadIdx.x);
     const std::int64_t begin = a.row_ptr[share.row];
@@ -43,7 +43,7 @@ __device__ __forceinline__ void for_each_place(const Pattern& a, const Share& sh
          first += std::int64_t{share.parts} * tile) {
         const int entries = static_cast<int>(min(static_cast<long long>(end - first), static_cast<long long>(tile)));
         bool is_long = false;
-        for (int i = thread; i < entries; i += threads) {
+        for (int i = thread; i < entries; i += spread_threads) {
             const Extent its = load(extents + __ldg(a.col_idx + first + i));
             of_tile[i] = its;
             is_long = is_long || its.count() > longest;
@@ -51,12 +51,12 @@ __device__ __forceinline__ void for_each_place(const Pattern& a, const Share& sh
         if (__syncthreads_or(is_long) != 0) {
             for (int i = 0; i < entries; ++i) {
                 const Extent its = of_tile[i];
-                for (std::int32_t j = thread; its.count() > longest && j < its.count(); j += threads) {
+                for (std::int32_t j = thread; its.count() > longest && j < its.count(); j += spread_threads) {
                     f(first + i, its.place() + j);
                 }
             }
         }
-        for (int i = thread / lanes; i < entries; i += threads / lanes) {
+        for (int i = thread / lanes; i < entries; i += spread_threads / lanes) {
             const Extent its = of_tile[i];
             for (std::int32_t j = lane; its.count() <= longest && j < its.count(); j += lanes) {
                 f(first + i, its.place() + j);
@@ -66,11 +66,11 @@ __device__ __forceinline__ void for_each_place(const Pattern& a, const Share& sh
     }
 }
 
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(spread_threads)
     find_kernel(const RowBounds* __restrict__ bounds, std::int64_t rows, std::int32_t above, Counters* counters,
                 std::int32_t* __restrict__ list, unsigned room)
 {
-    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const std::int64_t row = std::int64_t{blockIdx.x} * spread_threads + threadIdx.x;
     if (row < rows && is_spread(bounds[row], above)) {
         const unsigned place = atomicAdd(&counters->spread, 1u);
         atomicMax(&counters->spread_words, static_cast<int>(bounds[row].span_words()));
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(threads)
 }
 
 /// The bits of all words of a row.
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(spread_threads)
     bits_kernel(const __grid_constant__ StructureJob job, const std::int32_t* __restrict__ list, int rows,
                 uint2* __restrict__ ranks, std::int64_t words)
 {
@@ -135,15 +135,15 @@ __global__ void __launch_bounds__(rank_threads)
 
 /// Columns, if they are wanted, and what the sums begin with.
 template <Work Of, class T>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(spread_threads)
     begin_kernel(const __grid_constant__ NumericJob<T> job, const std::int32_t* __restrict__ list, int rows,
                  uint2* __restrict__ ranks, std::int64_t words)
 {
     const Share share = share_of(list, rows, ranks, words);
     const std::int64_t c_begin = job.row_ptr[share.row];
     const std::int64_t entries = job.row_ptr[share.row + 1] - c_begin;
-    const std::int64_t thread = std::int64_t{share.part} * threads + threadIdx.x;
-    const std::int64_t step = std::int64_t{share.parts} * threads;
+    const std::int64_t thread = std::int64_t{share.part} * spread_threads + threadIdx.x;
+    const std::int64_t step = std::int64_t{share.parts} * spread_threads;
     if (job.fills) {
         const RowBounds bounds = job.bounds[share.row];
         for (std::int64_t i = thread; i < bounds.span_words(); i += step) {
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(threads)
 }
 
 template <Work Of, class T>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(spread_threads)
     sum_kernel(const __grid_constant__ NumericJob<T> job, const std::int32_t* __restrict__ list, int rows,
                uint2* __restrict__ ranks, std::int64_t words)
 {
@@ -198,16 +198,16 @@ bool SpreadRows::make_room(const Counters& found, std::int64_t most_bytes, int u
 void find_spread(const RowBounds* bounds, std::int64_t rows, std::int32_t above, Counters* counters,
                  const DeviceArray<std::int32_t>& list, cudaStream_t stream)
 {
-    find_kernel<<<blocks_for(rows, threads), threads, 0, stream>>>(bounds, rows, above, counters, list.data(),
-                                                                   static_cast<unsigned>(list.size()));
+    find_kernel<<<blocks_for(rows, spread_threads), spread_threads, 0, stream>>>(
+        bounds, rows, above, counters, list.data(), static_cast<unsigned>(list.size()));
     RMSP_CUDA_CHECK_LAUNCH("find_kernel");
 }
 
 void count_spread(const StructureJob& job, const SpreadRows& rows, cudaStream_t stream)
 {
     RMSP_CUDA_CHECK(cudaMemsetAsync(rows.ranks.data(), 0, rows.ranks.size() * sizeof(uint2), stream));
-    bits_kernel<<<rows.count * rows.blocks, threads, 0, stream>>>(job, rows.list.data(), rows.count, rows.ranks.data(),
-                                                                  rows.words);
+    bits_kernel<<<rows.count * rows.blocks, spread_threads, 0, stream>>>(job, rows.list.data(), rows.count,
+                                                                         rows.ranks.data(), rows.words);
     RMSP_CUDA_CHECK_LAUNCH("bits_kernel");
     rank_kernel<<<rows.count, rank_threads, 0, stream>>>(job, rows.list.data(), rows.ranks.data(), rows.words);
     RMSP_CUDA_CHECK_LAUNCH("rank_kernel");
@@ -219,8 +219,8 @@ void run_numeric_spread(const NumericJob<T>& job, Work work, const SpreadRows& r
     const auto begin = work == Work::list ? begin_kernel<Work::list, T> : begin_kernel<Work::sum, T>;
     const auto sum = work == Work::list ? sum_kernel<Work::list, T> : sum_kernel<Work::sum, T>;
     for (const auto kernel : {begin, sum}) {
-        kernel<<<rows.count * rows.blocks, threads, 0, stream>>>(job, rows.list.data(), rows.count, rows.ranks.data(),
-                                                                 rows.words);
+        kernel<<<rows.count * rows.blocks, spread_threads, 0, stream>>>(job, rows.list.data(), rows.count,
+                                                                        rows.ranks.data(), rows.words);
         RMSP_CUDA_CHECK_LAUNCH("rows spread over blocks");
     }
 }

@@ -165,8 +165,8 @@ __global__ void __launch_bounds__(Group)
 }
 
 template <bool Write>
-void launch(StructureJob job, StructureClass c, const std::int32_t* list, std::int64_t count, Overlap overlap,
-            cudaStream_t stream)
+void launch_hash(StructureJob job, StructureClass c, const std::int32_t* list, std::int64_t count, Overlap overlap,
+                 cudaStream_t stream)
 {
     const int capacity = structure_capacity(c);
     const Shape shape = structure_shape(c, capacity);
@@ -184,13 +184,13 @@ void launch(StructureJob job, StructureClass c, const std::int32_t* list, std::i
 void count_structure_hash(StructureJob job, StructureClass c, const std::int32_t* list, std::int64_t count,
                           Overlap overlap, cudaStream_t stream)
 {
-    launch<false>(job, c, list, count, overlap, stream);
+    launch_hash<false>(job, c, list, count, overlap, stream);
 }
 
 void write_structure_hash(StructureJob job, StructureClass c, const std::int32_t* list, std::int64_t count,
                           Overlap overlap, cudaStream_t stream)
 {
-    launch<true>(job, c, list, count, overlap, stream);
+    launch_hash<true>(job, c, list, count, overlap, stream);
 }
 
 }  // namespace rmsp::kernels::spgemm

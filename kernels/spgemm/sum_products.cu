@@ -4,7 +4,7 @@
 namespace rmsp::kernels::spgemm {
 namespace {
 
-constexpr int threads = 256;
+constexpr int sum_threads = 256;
 
 __device__ __forceinline__ ProductBundle load(const ProductBundle* bundle)
 {
@@ -49,11 +49,11 @@ struct Carry {
 /// first products of the next step, or of the next bundle, are loaded while a step's values are on their way. The list
 /// of the window `ahead` of this one is asked for, so that it is in the L2 when it is read.
 template <class T>
-__global__ void __launch_bounds__(threads, 4)
+__global__ void __launch_bounds__(sum_threads, 4)
     sum_products_kernel(const PackedProducts packed, std::int64_t entries, std::int64_t windows, int ahead, T alpha,
                         const T* __restrict__ a_values, const T* __restrict__ b_values, T* __restrict__ values)
 {
-    constexpr int warps = threads / 32;
+    constexpr int warps = sum_threads / 32;
     constexpr int rounds = slice_bundles / warps;
     constexpr int slices = slices_a_bundle;
     __shared__ T sums[products_window];
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(threads, 4)
     }
     T* const to = values + std::int64_t{raw.w} * products_window;
     const std::int64_t here = entries - std::int64_t{raw.w} * products_window;
-    for (int i = static_cast<int>(threadIdx.x); i < min(here, std::int64_t{products_window}); i += threads) {
+    for (int i = static_cast<int>(threadIdx.x); i < min(here, std::int64_t{products_window}); i += sum_threads) {
         __stcs(to + i, alpha * sums[i]);
     }
 }
@@ -205,8 +205,8 @@ void sum_products(const PackedProducts& packed, std::int64_t entries, int units,
     // Half of those that run at a time: farther ahead, lists leave the L2 again.
     const int ahead = 2 * units;
     const std::int64_t windows = product_windows(entries);
-    sum_products_kernel<<<static_cast<unsigned>(windows), threads, 0, stream>>>(packed, entries, windows, ahead, alpha,
-                                                                                a_values, b_values, values);
+    sum_products_kernel<<<static_cast<unsigned>(windows), sum_threads, 0, stream>>>(packed, entries, windows, ahead,
+                                                                                    alpha, a_values, b_values, values);
     RMSP_CUDA_CHECK_LAUNCH("sum_products_kernel");
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_primitives.cuh>
 #include <kernels/spmv/column_blocks/column_blocks_build.cuh>
 #include <kernels/spmv/column_blocks/column_blocks_product.cuh>
 #include <kernels/spmv/column_blocks/layout.hpp>
@@ -182,8 +183,8 @@ private:
                     shard_.col_idx, nnz, rank.data(), static_cast<std::uint32_t>(tuning_.columns), block.data(),
                     index.data());
                 RMSP_CUDA_CHECK_LAUNCH("entry_blocks_kernel");
-                sort_pairs(block.data(), sorted_block.data(), index.data(), entry.data(), nnz, bits_of(blocks_ - 1),
-                           context);
+                cuda::sort_pairs(block.data(), sorted_block.data(), index.data(), entry.data(), nnz,
+                                 bits_of(blocks_ - 1), context);
                 block_starts_kernel<<<build_blocks(nnz + 1), build_threads, 0, stream>>>(sorted_block.data(), nnz,
                                                                                          first_entry.data(), blocks_);
                 RMSP_CUDA_CHECK_LAUNCH("block_starts_kernel");
@@ -215,7 +216,7 @@ private:
             codes_kernel<<<build_blocks(tiles_ * 32), build_threads, 0, stream>>>(
                 sorted, tiles_, blocks_, codes_.data(), entry_of_slot_.data(), first_stretch_.data());
             RMSP_CUDA_CHECK_LAUNCH("codes_kernel");
-            exclusive_sum(first_stretch_.data(), tiles_ + 1, context);
+            cuda::exclusive_sum(first_stretch_.data(), tiles_ + 1, context);
             const int parts = std::max(1, context.compute_units * tuning_.blocks_per_multiprocessor);
             for (Columns& columns : columns_) {
                 if (columns.used > 0) {
@@ -236,14 +237,14 @@ private:
                 tiles_, codes_.data(), entry_of_slot_.data(), entry_row.data(), first_stretch_.data(), row_of.data(),
                 row_ptr_.data());
             RMSP_CUDA_CHECK_LAUNCH("stretch_rows_kernel");
-            exclusive_sum(row_ptr_.data(), shard_.rows + 1, context);
+            cuda::exclusive_sum(row_ptr_.data(), shard_.rows + 1, context);
             const DeviceArray<std::uint32_t> index(memory, static_cast<std::size_t>(stretches));
             const DeviceArray<std::uint32_t> sorted_rows(memory, static_cast<std::size_t>(stretches));
             refs_ = DeviceArray<std::uint32_t>(memory, static_cast<std::size_t>(stretches));
             iota_kernel<<<build_blocks(stretches), build_threads, 0, stream>>>(index.data(), stretches);
             RMSP_CUDA_CHECK_LAUNCH("iota_kernel");
-            sort_pairs(row_of.data(), sorted_rows.data(), index.data(), refs_.data(), stretches,
-                       bits_of(shard_.rows - 1), context);
+            cuda::sort_pairs(row_of.data(), sorted_rows.data(), index.data(), refs_.data(), stretches,
+                             bits_of(shard_.rows - 1), context);
             sums_ = DeviceArray<T>(memory, static_cast<std::size_t>(stretches));
             update_values(context);
         }
@@ -289,8 +290,8 @@ private:
             if (first == end) {
                 return;
             }
-            sort_pairs(keys.data() + first, sorted_keys.data() + first, index.data() + first,
-                       order_.data() + columns.first, end - first, 32, context);
+            cuda::sort_pairs(keys.data() + first, sorted_keys.data() + first, index.data() + first,
+                             order_.data() + columns.first, end - first, 32, context);
             RMSP_CUDA_CHECK(cudaMemsetAsync(used.data(), 0, sizeof(std::uint32_t), stream));
             rank_columns_kernel<<<build_blocks(end - first), build_threads, 0, stream>>>(
                 sorted_keys.data() + first, order_.data() + columns.first, end - first,

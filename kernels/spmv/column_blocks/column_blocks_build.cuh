@@ -2,8 +2,6 @@
 
 #include <cstdint>
 
-#include <cub/device/device_radix_sort.cuh>
-#include <cub/device/device_scan.cuh>
 #include <kernels/context.hpp>
 #include <kernels/cuda_check.cuh>
 #include <kernels/spmv/column_blocks/layout.hpp>
@@ -187,30 +185,6 @@ __global__ void tile_values_kernel(const T* entries, const std::uint32_t* entry_
                tile_value_place(static_cast<int>(slot % block_tile_entries), 16 / static_cast<int>(sizeof(V)))] =
             entry == ~0u ? V{0} : static_cast<V>(entries[entry]);
     }
-}
-
-/// Sorts pairs by the lowest `bits` bits of their keys, keeping the order of equal ones; the results are in the second
-/// arrays.
-inline void sort_pairs(const std::uint32_t* keys, std::uint32_t* sorted_keys, const std::uint32_t* values,
-                       std::uint32_t* sorted_values, std::int64_t n, int bits, const Context& context)
-{
-    const auto stream = static_cast<cudaStream_t>(context.stream);
-    std::size_t bytes = 0;
-    RMSP_CUDA_CHECK(
-        cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, sorted_keys, values, sorted_values, n, 0, bits, stream));
-    const DeviceArray<std::byte> space(*context.memory, bytes);
-    RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(space.data(), bytes, keys, sorted_keys, values, sorted_values, n, 0,
-                                                    bits, stream));
-}
-
-/// Sums of all before, in place.
-inline void exclusive_sum(std::uint32_t* data, std::int64_t n, const Context& context)
-{
-    const auto stream = static_cast<cudaStream_t>(context.stream);
-    std::size_t bytes = 0;
-    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, data, data, n, stream));
-    const DeviceArray<std::byte> space(*context.memory, bytes);
-    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(space.data(), bytes, data, data, n, stream));
 }
 
 }  // namespace rmsp::kernels::column_blocks

@@ -9,11 +9,11 @@
 namespace rmsp::kernels {
 namespace {
 
-constexpr int threads = 256;
+constexpr int value_threads = 256;
 constexpr int blocks_per_multiprocessor = 8;
 
 template <class T>
-__global__ void __launch_bounds__(threads) examine_kernel(const T* values, std::int64_t n, FoundValues<T>* found)
+__global__ void __launch_bounds__(value_threads) examine_kernel(const T* values, std::int64_t n, FoundValues<T>* found)
 {
     const BitsOf<T> first = bits_of(__ldg(values));
     if (blockIdx.x == 0 && threadIdx.x == 0) {
@@ -22,8 +22,8 @@ __global__ void __launch_bounds__(threads) examine_kernel(const T* values, std::
     }
     bool no_float = sizeof(T) == sizeof(float);  // not asked
     bool not_as_first = false;
-    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n && !(no_float && not_as_first);
-         i += std::int64_t{gridDim.x} * threads) {
+    for (std::int64_t i = std::int64_t{blockIdx.x} * value_threads + threadIdx.x; i < n && !(no_float && not_as_first);
+         i += std::int64_t{gridDim.x} * value_threads) {
         const T value = __ldg(values + i);
         no_float = no_float || !is_float(value);
         not_as_first = not_as_first || bits_of(value) != first;
@@ -43,8 +43,8 @@ void find_common_values(const CsrShard<T>& shard, FoundValues<T>* found, const C
 {
     const auto stream = static_cast<cudaStream_t>(context.stream);
     if (shard.nnz > 0) {
-        examine_kernel<<<static_cast<unsigned>(blocks_per_multiprocessor * std::max(context.compute_units, 1)), threads,
-                         0, stream>>>(shard.values, shard.nnz, found);
+        examine_kernel<<<static_cast<unsigned>(blocks_per_multiprocessor * std::max(context.compute_units, 1)),
+                         value_threads, 0, stream>>>(shard.values, shard.nnz, found);
         RMSP_CUDA_CHECK_LAUNCH("examine_kernel");
     }
 }

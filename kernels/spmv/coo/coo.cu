@@ -8,9 +8,9 @@
 namespace rmsp::kernels {
 namespace {
 
-constexpr int threads = 256;
-constexpr int items = 8;                   ///< entries of a thread
-constexpr int capacity = threads * items;  ///< entries of a tile
+constexpr int coo_threads = 256;
+constexpr int items = 8;                       ///< entries of a thread
+constexpr int capacity = coo_threads * items;  ///< entries of a tile
 
 std::int64_t tiles_of(std::int64_t nnz)
 {
@@ -23,7 +23,7 @@ std::int64_t tiles_of(std::int64_t nnz)
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(coo_threads)
     coo_atomic_kernel(std::int64_t nnz, std::int64_t first_row, const std::int32_t* __restrict__ row_idx,
                       const std::int32_t* __restrict__ col_idx, const T* __restrict__ values, T alpha,
                       const T* __restrict__ x, T* __restrict__ y)
@@ -34,14 +34,14 @@ __global__ void __launch_bounds__(threads)
     T value[items];
 #pragma unroll
     for (int k = 0; k < items; ++k) {
-        const std::int64_t i = first + k * threads;
+        const std::int64_t i = first + k * coo_threads;
         row[k] = i < nnz ? __ldcs(row_idx + i) : 0;
         column[k] = i < nnz ? __ldcs(col_idx + i) : 0;
         value[k] = i < nnz ? __ldcs(values + i) : T{0};
     }
 #pragma unroll
     for (int k = 0; k < items; ++k) {
-        if (first + k * threads < nnz) {
+        if (first + k * coo_threads < nnz) {
             atomicAdd(y + (row[k] - first_row), alpha * (value[k] * __ldg(x + column[k])));
         }
     }
@@ -59,7 +59,7 @@ public:
         if (tiles_ == 0) {
             return;
         }
-        coo_atomic_kernel<<<static_cast<unsigned>(tiles_), threads, 0, stream>>>(
+        coo_atomic_kernel<<<static_cast<unsigned>(tiles_), coo_threads, 0, stream>>>(
             shard_.nnz, shard_.first_row, shard_.row_idx, shard_.col_idx, shard_.values, alpha, x, y);
         RMSP_CUDA_CHECK_LAUNCH("coo-atomic");
     }

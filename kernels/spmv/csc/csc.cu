@@ -9,7 +9,7 @@
 namespace rmsp::kernels {
 namespace {
 
-constexpr int threads = 256;
+constexpr int csc_threads = 256;
 constexpr int items_per_lane = 8;
 constexpr int chunk = 32 * items_per_lane;  ///< nonzeros of a warp
 
@@ -27,12 +27,12 @@ __global__ void first_columns_kernel(std::int64_t chunks, std::int64_t cols, std
 /// One warp a chunk of consecutive nonzeros, whatever the lengths of the columns. Neighbouring lanes take neighbouring
 /// nonzeros, so what they load is contiguous, and most of them share their entry of x.
 template <class T, class Offset>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(csc_threads)
     csc_atomic_kernel(std::int64_t nnz, std::int64_t first_row, const std::int64_t* __restrict__ first_columns,
                       const Offset* __restrict__ col_ptr, const std::int32_t* __restrict__ row_idx,
                       const T* __restrict__ values, T alpha, const T* __restrict__ x, T* __restrict__ y)
 {
-    const std::int64_t warp = std::int64_t{blockIdx.x} * (threads / 32) + threadIdx.x / 32;
+    const std::int64_t warp = std::int64_t{blockIdx.x} * (csc_threads / 32) + threadIdx.x / 32;
     const std::int64_t first = warp * chunk + threadIdx.x % 32;
     if (first >= nnz) {
         return;
@@ -63,7 +63,7 @@ public:
     CscAtomic(const CscShard<T>& shard, const Offset* col_ptr, const Context& context)
         : shard_(shard), col_ptr_(col_ptr), chunks_((shard.nnz + chunk - 1) / chunk)
     {
-        if (chunks_ / (threads / 32) >= std::numeric_limits<std::int32_t>::max()) {
+        if (chunks_ / (csc_threads / 32) >= std::numeric_limits<std::int32_t>::max()) {
             throw Error(ErrorCode::usage,
                         "csc-atomic: " + std::to_string(shard.nnz) + " nonzeros are more than one launch takes");
         }
@@ -71,7 +71,7 @@ public:
             return;
         }
         first_columns_ = DeviceArray<std::int64_t>(*context.memory, static_cast<std::size_t>(chunks_) + 1);
-        first_columns_kernel<<<static_cast<unsigned>(chunks_ / threads + 1), threads, 0,
+        first_columns_kernel<<<static_cast<unsigned>(chunks_ / csc_threads + 1), csc_threads, 0,
                                static_cast<cudaStream_t>(context.stream)>>>(chunks_, shard.cols, shard.nnz, col_ptr_,
                                                                             first_columns_.data());
         RMSP_CUDA_CHECK_LAUNCH("first_columns_kernel");
@@ -84,8 +84,8 @@ public:
         if (shard_.nnz == 0) {
             return;
         }
-        constexpr int warps = threads / 32;
-        csc_atomic_kernel<<<static_cast<unsigned>((chunks_ + warps - 1) / warps), threads, 0, stream>>>(
+        constexpr int warps = csc_threads / 32;
+        csc_atomic_kernel<<<static_cast<unsigned>((chunks_ + warps - 1) / warps), csc_threads, 0, stream>>>(
             shard_.nnz, shard_.first_row, first_columns_.data(), col_ptr_, shard_.row_idx, shard_.values, alpha, x, y);
         RMSP_CUDA_CHECK_LAUNCH("csc-atomic");
     }

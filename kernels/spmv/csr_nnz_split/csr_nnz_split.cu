@@ -1,11 +1,9 @@
 #include <limits>
 #include <string>
 
-#include <thrust/iterator/counting_iterator.h>
-#include <thrust/iterator/transform_iterator.h>
-#include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
+#include <kernels/cuda_primitives.cuh>
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/common/scale.cuh>
 #include <kernels/spmv/csr_nnz_split/gathered_sums.hpp>
@@ -297,32 +295,28 @@ __global__ void tiles_kernel(std::int64_t rows, std::int64_t nnz, const Offset* 
     }
 }
 
-/// Whether a row has nonzeros; none behind the last.
+/// Whether each row has nonzeros; 0 behind the last.
 template <class Offset>
-struct Filled {
-    const Offset* row_ptr;
-    std::int64_t rows;
-    __host__ __device__ std::int32_t operator()(std::int64_t row) const
-    {
-        return row < rows && row_ptr[row] < row_ptr[row + 1] ? 1 : 0;
+__global__ void __launch_bounds__(threads) filled_kernel(const Offset* row_ptr, std::int64_t rows, std::int32_t* filled)
+{
+    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    if (row <= rows) {
+        filled[row] = row < rows && row_ptr[row] < row_ptr[row + 1] ? 1 : 0;
     }
-};
+}
+
+unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
 
 template <class Offset>
 DeviceArray<std::int32_t> ranks(const Offset* row_ptr, std::int64_t rows, const Context& context)
 {
     const auto stream = static_cast<cudaStream_t>(context.stream);
     DeviceArray<std::int32_t> rank(*context.memory, static_cast<std::size_t>(rows) + 1);
-    const auto filled =
-        thrust::make_transform_iterator(thrust::counting_iterator<std::int64_t>(0), Filled<Offset>{row_ptr, rows});
-    std::size_t bytes = 0;
-    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, filled, rank.data(), rows + 1, stream));
-    const DeviceArray<std::byte> workspace(*context.memory, bytes);
-    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(workspace.data(), bytes, filled, rank.data(), rows + 1, stream));
+    filled_kernel<<<blocks_for(rows + 1), threads, 0, stream>>>(row_ptr, rows, rank.data());
+    RMSP_CUDA_CHECK_LAUNCH("filled_kernel");
+    cuda::exclusive_sum(rank.data(), rows + 1, context);
     return rank;
 }
-
-unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
 
 template <bool Ones, class T>
 class NnzSplit final : public SpmvOperator<T> {

@@ -13,17 +13,17 @@
 namespace rmsp::kernels {
 namespace {
 
-constexpr int threads = 128;
+constexpr int vector_threads = 128;
 
 /// A group of `Lanes` threads a row (Bell and Garland, "Implementing sparse matrix-vector multiplication on
 /// throughput-oriented processors", SC 2009).
 template <int Lanes, int Unroll, class T, class Offset>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(vector_threads)
     row_vector_kernel(std::int64_t rows, const Offset* __restrict__ row_ptr, const std::int32_t* __restrict__ col_idx,
                       const T* __restrict__ values, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
 {
     cuda::wait_for_kernel_before();
-    const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const std::int64_t row = std::int64_t{blockIdx.x} * (vector_threads / Lanes) + threadIdx.x / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     const bool active = row < rows;
     const Offset begin = active ? __ldg(row_ptr + row) : 0;
@@ -75,14 +75,14 @@ __device__ __forceinline__ void load_if(bool there, const E* from, E* to)
 /// row may have an entry of another row.
 /// \param odd_end  nonzeros, if their number is odd: the last one has no neighbour
 template <int Lanes, class T, class Offset>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(vector_threads)
     row_pairs_kernel(std::int64_t rows, const Offset* __restrict__ row_ptr, const std::int32_t* __restrict__ col_idx,
                      const T* __restrict__ values, Offset odd_end, T alpha, const T* __restrict__ x, T beta,
                      T* __restrict__ y)
 {
     constexpr int unroll = 2 * row_vector_unroll;
     cuda::wait_for_kernel_before();
-    const std::int64_t row = std::int64_t{blockIdx.x} * (threads / Lanes) + threadIdx.x / Lanes;
+    const std::int64_t row = std::int64_t{blockIdx.x} * (vector_threads / Lanes) + threadIdx.x / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     const bool active = row < rows;
     const Offset begin = active ? __ldg(row_ptr + row) : 0;
@@ -172,7 +172,7 @@ public:
 private:
     std::int64_t blocks_for(std::int64_t rows) const
     {
-        const std::int64_t rows_per_block = threads / shape_.lanes;
+        const std::int64_t rows_per_block = vector_threads / shape_.lanes;
         return (rows + rows_per_block - 1) / rows_per_block;
     }
 
@@ -197,13 +197,13 @@ private:
         const dim3 blocks(static_cast<unsigned>(blocks_for(rows)));
         if constexpr (Width == 2) {
             const auto odd_end = static_cast<Offset>(shard_.nnz % 2 != 0 ? shard_.nnz : -1);
-            cuda::launch_early("launch of csr-row-vector", row_pairs_kernel<Lanes, T, Offset>, blocks, threads, stream,
-                               rows, row_ptr_ + first, shard_.col_idx, shard_.values, odd_end, alpha, x, beta,
+            cuda::launch_early("launch of csr-row-vector", row_pairs_kernel<Lanes, T, Offset>, blocks, vector_threads,
+                               stream, rows, row_ptr_ + first, shard_.col_idx, shard_.values, odd_end, alpha, x, beta,
                                y + first);
         } else {
-            cuda::launch_early("launch of csr-row-vector", row_vector_kernel<Lanes, Unroll, T, Offset>, blocks, threads,
-                               stream, rows, row_ptr_ + first, shard_.col_idx, shard_.values, alpha, x, beta,
-                               y + first);
+            cuda::launch_early("launch of csr-row-vector", row_vector_kernel<Lanes, Unroll, T, Offset>, blocks,
+                               vector_threads, stream, rows, row_ptr_ + first, shard_.col_idx, shard_.values, alpha, x,
+                               beta, y + first);
         }
     }
 

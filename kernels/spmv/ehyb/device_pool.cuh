@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <cub/cub.cuh>
 #include <kernels/context.hpp>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_primitives.cuh>
 #include <kernels/spmv/ehyb/pool.hpp>
 
 namespace rmsp::kernels::ehyb {
@@ -43,20 +43,19 @@ public:
     template <class T>
     using Array = DeviceArray<T>;
 
-    explicit DevicePool(const Context& context)
-        : memory_(*context.memory), stream_(static_cast<cudaStream_t>(context.stream))
+    explicit DevicePool(const Context& context) : context_(context), stream_(static_cast<cudaStream_t>(context.stream))
     {
     }
 
     template <class T>
     DeviceArray<T> array(std::int64_t n) const
     {
-        return DeviceArray<T>(memory_, static_cast<std::size_t>(n));
+        return DeviceArray<T>(*context_.memory, static_cast<std::size_t>(n));
     }
     template <class T>
     DeviceArray<T> copy(const std::vector<T>& host) const
     {
-        DeviceArray<T> device(memory_, host.size());
+        DeviceArray<T> device(*context_.memory, host.size());
         if (!host.empty()) {
             RMSP_CUDA_CHECK(
                 cudaMemcpyAsync(device.data(), host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice, stream_));
@@ -90,18 +89,12 @@ public:
     template <class I>
     void sum_before(I* numbers, std::int64_t n) const
     {
-        std::size_t bytes = 0;
-        RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, numbers, numbers, n, stream_));
-        const DeviceArray<std::byte> space(memory_, bytes);
-        RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(space.data(), bytes, numbers, numbers, n, stream_));
+        cuda::exclusive_sum(numbers, n, context_);
     }
     std::uint64_t most(const std::uint64_t* numbers, std::int64_t n) const
     {
-        const DeviceArray<std::uint64_t> found(memory_, 1);
-        std::size_t bytes = 0;
-        RMSP_CUDA_CHECK(cub::DeviceReduce::Max(nullptr, bytes, numbers, found.data(), n, stream_));
-        const DeviceArray<std::byte> space(memory_, bytes);
-        RMSP_CUDA_CHECK(cub::DeviceReduce::Max(space.data(), bytes, numbers, found.data(), n, stream_));
+        const DeviceArray<std::uint64_t> found(*context_.memory, 1);
+        cuda::largest(numbers, n, found.data(), context_);
         return read(found.data(), 1)[0];
     }
     void sort(DeviceArray<std::uint64_t>& keys, DeviceArray<std::int32_t>& values, std::int64_t n, int bits) const
@@ -109,19 +102,17 @@ public:
         if (n == 0 || bits == 0) {
             return;
         }
-        DeviceArray<std::uint64_t> other_keys(memory_, keys.size());
-        DeviceArray<std::int32_t> other_values(memory_, values.size());
-        cub::DoubleBuffer<std::uint64_t> both_keys(keys.data(), other_keys.data());
-        cub::DoubleBuffer<std::int32_t> both_values(values.data(), other_values.data());
-        std::size_t bytes = 0;
-        RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, both_keys, both_values, n, 0, bits, stream_));
-        const DeviceArray<std::byte> space(memory_, bytes);
-        RMSP_CUDA_CHECK(
-            cub::DeviceRadixSort::SortPairs(space.data(), bytes, both_keys, both_values, n, 0, bits, stream_));
-        if (both_keys.Current() != keys.data()) {
+        DeviceArray<std::uint64_t> other_keys(*context_.memory, keys.size());
+        DeviceArray<std::int32_t> other_values(*context_.memory, values.size());
+        std::uint64_t* key = keys.data();
+        std::uint64_t* other_key = other_keys.data();
+        std::int32_t* value = values.data();
+        std::int32_t* other_value = other_values.data();
+        cuda::sort_pairs_in_turn(key, other_key, value, other_value, n, bits, context_);
+        if (key != keys.data()) {
             std::swap(keys, other_keys);
         }
-        if (both_values.Current() != values.data()) {
+        if (value != values.data()) {
             std::swap(values, other_values);
         }
     }
@@ -131,7 +122,7 @@ public:
 private:
     static unsigned blocks(std::int64_t n) { return static_cast<unsigned>((n + step_threads - 1) / step_threads); }
 
-    Memory& memory_;
+    const Context& context_;
     cudaStream_t stream_;
 };
 

@@ -3,11 +3,9 @@
 #include <cstdint>
 #include <limits>
 
-#include <thrust/iterator/counting_iterator.h>
-#include <thrust/iterator/transform_iterator.h>
-#include <cub/device/device_scan.cuh>
 #include <kernels/context.hpp>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_primitives.cuh>
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/common/pieces.cuh>
 #include <kernels/spmv/common/stored_values.cuh>
@@ -169,17 +167,17 @@ __device__ __forceinline__ void gather(const Codes<high_bits>& codes, const T* _
     }
 }
 
-/// Entries of a row; none behind the last.
+/// Entries of each row, one of an empty one; none behind the last.
 template <class Offset>
-struct RowEntries {
-    const Offset* row_ptr;
-    std::int64_t rows;
-    __host__ __device__ std::int64_t operator()(std::int64_t row) const
-    {
+__global__ void __launch_bounds__(threads)
+    entries_kernel(const Offset* row_ptr, std::int64_t rows, std::int64_t* entries)
+{
+    const std::int64_t row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    if (row <= rows) {
         const std::int64_t length = row < rows ? row_ptr[row + 1] - row_ptr[row] : 0;
-        return length == 0 && row < rows ? 1 : length;
+        entries[row] = length == 0 && row < rows ? 1 : length;
     }
-};
+}
 
 /// The first entry of each row of a matrix without empty ones.
 template <class Offset>
@@ -197,19 +195,16 @@ DeviceArray<std::int64_t> first_entries(const Offset* row_ptr, const RowStatisti
 {
     const auto stream = static_cast<cudaStream_t>(context.stream);
     const std::int64_t n = rows.rows + 1;
+    const auto blocks = static_cast<unsigned>((n + threads - 1) / threads);
     DeviceArray<std::int64_t> first(*context.memory, static_cast<std::size_t>(n));
     if (rows.empty_rows == 0) {
-        widen_kernel<<<static_cast<unsigned>((n + threads - 1) / threads), threads, 0, stream>>>(row_ptr, n,
-                                                                                                 first.data());
+        widen_kernel<<<blocks, threads, 0, stream>>>(row_ptr, n, first.data());
         RMSP_CUDA_CHECK_LAUNCH("widen_kernel");
         return first;
     }
-    const auto lengths = thrust::make_transform_iterator(thrust::counting_iterator<std::int64_t>(0),
-                                                         RowEntries<Offset>{row_ptr, rows.rows});
-    std::size_t bytes = 0;
-    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, lengths, first.data(), n, stream));
-    const DeviceArray<std::byte> workspace(*context.memory, bytes);
-    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(workspace.data(), bytes, lengths, first.data(), n, stream));
+    entries_kernel<<<blocks, threads, 0, stream>>>(row_ptr, rows.rows, first.data());
+    RMSP_CUDA_CHECK_LAUNCH("entries_kernel");
+    cuda::exclusive_sum(first.data(), n, context);
     return first;
 }
 

@@ -4,8 +4,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_primitives.cuh>
 #include <kernels/spmv/sell/layout.hpp>
 #include <kernels/spmv/sell/sell_build.cuh>
 #include <kernels/spmv/sell/sell_product.cuh>
@@ -208,13 +208,8 @@ private:
         compare_kernel<<<static_cast<unsigned>(blocks()), threads, 0, stream>>>(slices_.data(), slices_count_,
                                                                                 bases_.data(), positions.data());
         RMSP_CUDA_CHECK_LAUNCH("compare_kernel");
-        std::size_t bytes = 0;
-        RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, positions.data(), positions.data(),
-                                                      slices_count_ + 1, stream));
-        const DeviceArray<std::byte> space(memory, bytes);
         RMSP_CUDA_CHECK(cudaMemsetAsync(positions.data() + slices_count_, 0, sizeof(std::uint32_t), stream));
-        RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(space.data(), bytes, positions.data(), positions.data(),
-                                                      slices_count_ + 1, stream));
+        cuda::exclusive_sum(positions.data(), slices_count_ + 1, context);
         std::uint32_t left = 0;
         RMSP_CUDA_CHECK(
             cudaMemcpyAsync(&left, positions.data() + slices_count_, sizeof left, cudaMemcpyDeviceToHost, stream));

@@ -1,25 +1,25 @@
-#include <cub/device/device_radix_sort.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_primitives.cuh>
 #include <kernels/spmv/sell_reordered/reorder.hpp>
 
 namespace rmsp::kernels {
 namespace {
 
-constexpr int threads = 256;
+constexpr int number_threads = 256;
 constexpr int row_lanes = 8;
 constexpr std::uint32_t untouched = 0xffffffffu;
 
-unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
+unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + number_threads - 1) / number_threads); }
 
 /// The place of each column with entries: of the row that it belongs to, else the first one where a row has an entry in
 /// it.
 template <class Offset>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(number_threads)
     place_columns_kernel(std::int64_t rows, std::int64_t diagonal, const std::int32_t* __restrict__ row_place,
                          const Offset* __restrict__ row_ptr, const std::int32_t* __restrict__ col_idx,
                          std::uint32_t* place)
 {
-    const std::int64_t row = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / row_lanes;
+    const std::int64_t row = (std::int64_t{blockIdx.x} * number_threads + threadIdx.x) / row_lanes;
     if (row >= rows) {
         return;
     }
@@ -37,21 +37,21 @@ __global__ void __launch_bounds__(threads)
 }
 
 /// Keys of a sort by place, then by column.
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(number_threads)
     keys_kernel(std::int64_t cols, const std::uint32_t* __restrict__ place, std::uint64_t* __restrict__ keys)
 {
-    const std::int64_t column = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const std::int64_t column = std::int64_t{blockIdx.x} * number_threads + threadIdx.x;
     if (column < cols) {
         keys[column] = std::uint64_t{place[column]} << 32 | static_cast<std::uint64_t>(column);
     }
 }
 
 /// What the sorted keys say; *touched is 0 before.
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(number_threads)
     numbers_kernel(std::int64_t cols, const std::uint64_t* __restrict__ keys, std::int32_t* __restrict__ column,
                    std::int32_t* __restrict__ number, std::int64_t* touched)
 {
-    const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+    const std::int64_t i = std::int64_t{blockIdx.x} * number_threads + threadIdx.x;
     if (i >= cols || keys[i] >> 32 == untouched) {
         return;
     }
@@ -75,24 +75,19 @@ ColumnNumbers number_columns(const CsrShard<T>& shard, const Ordering& order, co
     const DeviceArray<std::uint32_t> place(*context.memory, cols);
     RMSP_CUDA_CHECK(cudaMemsetAsync(place.data(), 0xff, cols * sizeof(std::uint32_t), stream));
     shard.row_ptr.visit([&](const auto* row_ptr) {
-        place_columns_kernel<<<blocks_for(shard.rows * row_lanes), threads, 0, stream>>>(
+        place_columns_kernel<<<blocks_for(shard.rows * row_lanes), number_threads, 0, stream>>>(
             shard.rows, shard.diagonal, order.place.data(), row_ptr, shard.col_idx, place.data());
     });
     RMSP_CUDA_CHECK_LAUNCH("place_columns_kernel");
     const DeviceArray<std::uint64_t> keys(*context.memory, cols);
     const DeviceArray<std::uint64_t> sorted(*context.memory, cols);
-    keys_kernel<<<blocks_for(shard.cols), threads, 0, stream>>>(shard.cols, place.data(), keys.data());
+    keys_kernel<<<blocks_for(shard.cols), number_threads, 0, stream>>>(shard.cols, place.data(), keys.data());
     RMSP_CUDA_CHECK_LAUNCH("keys_kernel");
-    std::size_t bytes = 0;
-    RMSP_CUDA_CHECK(
-        cub::DeviceRadixSort::SortKeys(nullptr, bytes, keys.data(), sorted.data(), shard.cols, 0, 64, stream));
-    const DeviceArray<std::byte> space(*context.memory, bytes);
-    RMSP_CUDA_CHECK(
-        cub::DeviceRadixSort::SortKeys(space.data(), bytes, keys.data(), sorted.data(), shard.cols, 0, 64, stream));
+    cuda::sort_keys(keys.data(), sorted.data(), shard.cols, context);
     const DeviceArray<std::int64_t> touched(*context.memory, 1);
     RMSP_CUDA_CHECK(cudaMemsetAsync(touched.data(), 0, sizeof(std::int64_t), stream));
-    numbers_kernel<<<blocks_for(shard.cols), threads, 0, stream>>>(shard.cols, sorted.data(), numbers.column.data(),
-                                                                   numbers.number.data(), touched.data());
+    numbers_kernel<<<blocks_for(shard.cols), number_threads, 0, stream>>>(
+        shard.cols, sorted.data(), numbers.column.data(), numbers.number.data(), touched.data());
     RMSP_CUDA_CHECK_LAUNCH("numbers_kernel");
     RMSP_CUDA_CHECK(
         cudaMemcpyAsync(&numbers.touched, touched.data(), sizeof numbers.touched, cudaMemcpyDeviceToHost, stream));

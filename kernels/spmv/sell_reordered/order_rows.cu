@@ -26,16 +26,16 @@ Ordering order_rows(const CsrShard<T>& shard, const Context& context, const Reor
     RMSP_CUDA_CHECK(cudaMemsetAsync(parent.data(), 0xff, rows * sizeof(Key), stream));
     RMSP_CUDA_CHECK(cudaMemsetAsync(search.data(), 0, sizeof(Search), stream));
     const int units = std::max(context.compute_units, 1);
-    const auto blocks = static_cast<unsigned>((shard.rows + threads - 1) / threads);
+    const auto blocks = static_cast<unsigned>((shard.rows + reorder_threads - 1) / reorder_threads);
     const std::int64_t mean = shard.nnz / shard.rows;
     const auto weigh = mean <= 8 ? weigh_kernel<8> : mean <= 16 ? weigh_kernel<16> : weigh_kernel<32>;
-    weigh<<<std::min(blocks, 2 * static_cast<unsigned>(units)), threads, 0, stream>>>(graph, weight.data(),
-                                                                                      search.data());
+    weigh<<<std::min(blocks, 2 * static_cast<unsigned>(units)), reorder_threads, 0, stream>>>(graph, weight.data(),
+                                                                                              search.data());
     RMSP_CUDA_CHECK_LAUNCH("weigh_kernel");
 
     const auto kernel = mean <= 8 ? order_kernel<8> : mean <= 16 ? order_kernel<16> : order_kernel<32>;
     int per_unit = 0;
-    RMSP_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_unit, kernel, threads, 0));
+    RMSP_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_unit, kernel, reorder_threads, 0));
     // One warp for each row is more than there is to do.
     const auto grid = static_cast<unsigned>(
         std::min<std::int64_t>((shard.rows + warps - 1) / warps, std::int64_t{std::max(per_unit, 1)} * units));
@@ -45,9 +45,10 @@ Ordering order_rows(const CsrShard<T>& shard, const Context& context, const Reor
     ReorderTuning limits = tuning;
     void* arguments[] = {&arrays, &limits};
     // Cooperative: either all blocks run at once, which the barrier needs, or the launch fails.
-    RMSP_CUDA_CHECK(
-        cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), grid, threads, arguments, 0, stream));
-    count_twins_kernel<<<blocks, threads, 0, stream>>>(shard.rows, ordering.row.data(), weight.data(), search.data());
+    RMSP_CUDA_CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), grid, reorder_threads, arguments,
+                                                0, stream));
+    count_twins_kernel<<<blocks, reorder_threads, 0, stream>>>(shard.rows, ordering.row.data(), weight.data(),
+                                                               search.data());
     RMSP_CUDA_CHECK_LAUNCH("count_twins_kernel");
     Search found{};
     RMSP_CUDA_CHECK(cudaMemcpyAsync(&found, search.data(), sizeof found, cudaMemcpyDeviceToHost, stream));

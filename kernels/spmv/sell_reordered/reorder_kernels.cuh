@@ -11,8 +11,8 @@
 namespace rmsp::kernels {
 namespace {
 
-constexpr int threads = reorder_tuning.threads;
-constexpr int warps = threads / 32;
+constexpr int reorder_threads = reorder_tuning.threads;
+constexpr int warps = reorder_threads / 32;
 constexpr unsigned whole_warp = 0xffffffffu;
 using Key = unsigned long long;
 constexpr Key no_key = ~Key{0};
@@ -132,8 +132,8 @@ __device__ void find_farthest(const Arrays& a, const ReorderTuning& tuning, Grid
 {
     const Group<Lanes> group;
     Search& search = *a.search;
-    const std::int64_t groups = std::int64_t{gridDim.x} * threads / Lanes;
-    const std::int64_t own = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / Lanes;
+    const std::int64_t groups = std::int64_t{gridDim.x} * reorder_threads / Lanes;
+    const std::int64_t own = (std::int64_t{blockIdx.x} * reorder_threads + threadIdx.x) / Lanes;
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         const auto start = static_cast<std::int32_t>(search.farthest & 0xffffffffu);
         a.row[0] = start;
@@ -177,8 +177,8 @@ __device__ void find_farthest(const Arrays& a, const ReorderTuning& tuning, Grid
         begin = end;
         end += found;
     }
-    for (std::int64_t i = begin + std::int64_t{blockIdx.x} * threads + threadIdx.x; i < end;
-         i += std::int64_t{gridDim.x} * threads) {
+    for (std::int64_t i = begin + std::int64_t{blockIdx.x} * reorder_threads + threadIdx.x; i < end;
+         i += std::int64_t{gridDim.x} * reorder_threads) {
         const std::int32_t v = a.row[i];
         atomicMin(&search.farthest, (a.weight[v] >> 32 << 32) | static_cast<unsigned>(v));
     }
@@ -198,7 +198,7 @@ __device__ void place_first(const Arrays& a)
 {
     const std::int64_t starts = a.search->starts;
     const auto farthest = static_cast<std::int64_t>(a.search->farthest & 0xffffffffu);
-    for (std::int64_t i = threadIdx.x; i < starts; i += threads) {
+    for (std::int64_t i = threadIdx.x; i < starts; i += reorder_threads) {
         const std::int64_t v = starts == 1 ? farthest : a.graph.rows * i / starts;
         a.row[i] = static_cast<std::int32_t>(v);
         a.place[v] = static_cast<std::int32_t>(i);
@@ -237,7 +237,7 @@ __device__ void place_starts(const Arrays& a, std::int64_t& cursor, std::int64_t
             a.place[v] = static_cast<std::int32_t>(at + place);
         }
         __syncthreads();
-        cursor += taken + all <= wanted ? threads : 0;
+        cursor += taken + all <= wanted ? reorder_threads : 0;
         taken = min(taken + all, wanted);
     }
     if (threadIdx.x == 0) {
@@ -305,7 +305,7 @@ __device__ void place_children(const Arrays& a, const Group<Lanes>& group, std::
 
 /// The search, then the order, by one wave of blocks.
 template <int Lanes>
-__global__ void __launch_bounds__(threads, reorder_tuning.blocks_per_multiprocessor)
+__global__ void __launch_bounds__(reorder_threads, reorder_tuning.blocks_per_multiprocessor)
     order_kernel(const Arrays a, const ReorderTuning tuning)
 {
     __shared__ unsigned warp_totals[warps];
@@ -390,7 +390,7 @@ __global__ void __launch_bounds__(threads, reorder_tuning.blocks_per_multiproces
             }
         }
         barrier.wait();
-        for (unsigned block = threadIdx.x; block < (gridDim.x + 31) / 32 * 32; block += threads) {
+        for (unsigned block = threadIdx.x; block < (gridDim.x + 31) / 32 * 32; block += reorder_threads) {
             const unsigned total = block < gridDim.x ? a.block_totals[block] : 0;
             const unsigned before = __reduce_add_sync(whole_warp, block < blockIdx.x ? total : 0);
             const unsigned all = __reduce_add_sync(whole_warp, total);
@@ -435,12 +435,12 @@ __global__ void __launch_bounds__(threads, reorder_tuning.blocks_per_multiproces
 /// Weighs the rows, a group of lanes each, and finds one of most neighbours, as one that belongs to most of the graph:
 /// `farthest` of the search has it in its lower half.
 template <int Lanes>
-__global__ void __launch_bounds__(threads) weigh_kernel(const Graph graph, Key* weight, Search* search)
+__global__ void __launch_bounds__(reorder_threads) weigh_kernel(const Graph graph, Key* weight, Search* search)
 {
     const Group<Lanes> group;
     Key best = 0;
-    for (std::int64_t v = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / Lanes; v < graph.rows;
-         v += std::int64_t{gridDim.x} * threads / Lanes) {
+    for (std::int64_t v = (std::int64_t{blockIdx.x} * reorder_threads + threadIdx.x) / Lanes; v < graph.rows;
+         v += std::int64_t{gridDim.x} * reorder_threads / Lanes) {
         const std::int64_t begin = fetch(graph.row_ptr, v);
         const std::int64_t length = fetch(graph.row_ptr, v + 1) - begin;
         std::uint32_t marks = 0;
@@ -466,13 +466,13 @@ __global__ void __launch_bounds__(threads) weigh_kernel(const Graph graph, Key* 
 }
 
 /// Counts the rows that follow one of the same weight.
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(reorder_threads)
     count_twins_kernel(std::int64_t rows, const std::int32_t* row, const Key* weight, Search* search)
 {
     if (search->stopped != 0) {
         return;
     }
-    const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x + 1;
+    const std::int64_t i = std::int64_t{blockIdx.x} * reorder_threads + threadIdx.x + 1;
     const int count = __syncthreads_count(i < rows && weight[row[i]] == weight[row[i - 1]] ? 1 : 0);
     if (threadIdx.x == 0) {
         atomicAdd(&search->twins, static_cast<unsigned>(count));

@@ -1,11 +1,8 @@
 #include <algorithm>
 #include <limits>
 
-#include <thrust/iterator/counting_iterator.h>
-#include <thrust/iterator/transform_iterator.h>
-#include <cub/device/device_reduce.cuh>
-#include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_primitives.cuh>
 #include <kernels/spmv/common/slices.hpp>
 #include <kernels/spmv/sell_blocks/prepare.hpp>
 #include <kernels/spmv/sell_reordered/reorder.hpp>
@@ -14,20 +11,18 @@
 namespace rmsp::kernels {
 namespace {
 
-constexpr int threads = 256;
+constexpr int permute_threads = 256;
 
-/// Entries of the row at each place.
+/// Entries of the row at each place; none behind the last.
 template <class Offset>
-struct LengthAt {
-    const Offset* row_ptr;
-    const std::int32_t* row;
-    std::int64_t rows;
-
-    __device__ Offset operator()(std::int64_t place) const
-    {
-        return place < rows ? row_ptr[row[place] + 1] - row_ptr[row[place]] : Offset{0};
+__global__ void __launch_bounds__(permute_threads)
+    lengths_kernel(const Offset* row_ptr, const std::int32_t* row, std::int64_t rows, Offset* lengths)
+{
+    const std::int64_t place = std::int64_t{blockIdx.x} * permute_threads + threadIdx.x;
+    if (place <= rows) {
+        lengths[place] = place < rows ? row_ptr[row[place] + 1] - row_ptr[row[place]] : Offset{0};
     }
-};
+}
 
 template <class T, class Offset>
 struct Rows {
@@ -39,12 +34,12 @@ struct Rows {
 /// Copies each row to its place, with the columns' new numbers, ascending; several lanes a row. Rows that "sell" leaves
 /// in CSR keep the order of their entries.
 template <int Lanes, class T, class Offset>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(permute_threads)
     permute_kernel(std::int64_t rows, const std::int32_t* __restrict__ row, const std::int32_t* __restrict__ number,
                    const Rows<T, Offset> from, const Offset* __restrict__ to_ptr, std::int32_t* __restrict__ to_columns,
                    T* __restrict__ to_values)
 {
-    const std::int64_t at = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / Lanes;
+    const std::int64_t at = (std::int64_t{blockIdx.x} * permute_threads + threadIdx.x) / Lanes;
     if (at >= rows) {
         return;
     }
@@ -90,16 +85,16 @@ struct Columns {
 
 /// out[i] = alpha in[index[i]] + beta out[i] for those of i < n whose index is in `there`, which begins at 0 or later.
 template <class T>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(permute_threads)
     gather_kernel(std::int64_t n, const std::int32_t* __restrict__ index, Columns there, T alpha,
                   const T* __restrict__ in, T beta, T* __restrict__ out)
 {
-    const std::int64_t first = std::int64_t{blockIdx.x} * threads * gathers + threadIdx.x;
+    const std::int64_t first = std::int64_t{blockIdx.x} * permute_threads * gathers + threadIdx.x;
     std::int32_t from[gathers];
     T value[gathers];
 #pragma unroll
     for (int k = 0; k < gathers; ++k) {
-        from[k] = first + k * threads < n ? __ldcs(index + first + k * threads) : -1;
+        from[k] = first + k * permute_threads < n ? __ldcs(index + first + k * permute_threads) : -1;
     }
     const auto takes = [&](int k) { return from[k] >= there.first && from[k] < there.end; };
 #pragma unroll
@@ -109,7 +104,7 @@ __global__ void __launch_bounds__(threads)
 #pragma unroll
     for (int k = 0; k < gathers; ++k) {
         if (takes(k)) {
-            T* const to = out + first + k * threads;
+            T* const to = out + first + k * permute_threads;
             *to = beta == T{0} ? value[k] : value[k] + beta * *to;
         }
     }
@@ -121,19 +116,15 @@ Columns touched_columns(const CsrShard<T>& shard, const Context& context)
 {
     const auto stream = static_cast<cudaStream_t>(context.stream);
     const DeviceArray<std::int32_t> found(*context.memory, 2);
-    std::size_t bytes[2] = {0, 0};
-    RMSP_CUDA_CHECK(cub::DeviceReduce::Min(nullptr, bytes[0], shard.col_idx, found.data(), shard.nnz, stream));
-    RMSP_CUDA_CHECK(cub::DeviceReduce::Max(nullptr, bytes[1], shard.col_idx, found.data() + 1, shard.nnz, stream));
-    const DeviceArray<std::byte> space(*context.memory, std::max(bytes[0], bytes[1]));
-    RMSP_CUDA_CHECK(cub::DeviceReduce::Min(space.data(), bytes[0], shard.col_idx, found.data(), shard.nnz, stream));
-    RMSP_CUDA_CHECK(cub::DeviceReduce::Max(space.data(), bytes[1], shard.col_idx, found.data() + 1, shard.nnz, stream));
+    cuda::least(shard.col_idx, shard.nnz, found.data(), context);
+    cuda::largest(shard.col_idx, shard.nnz, found.data() + 1, context);
     std::int32_t columns[2] = {0, -1};
     RMSP_CUDA_CHECK(cudaMemcpyAsync(columns, found.data(), sizeof columns, cudaMemcpyDeviceToHost, stream));
     RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
     return {columns[0], std::int64_t{columns[1]} + 1};
 }
 
-unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
+unsigned permute_blocks(std::int64_t n) { return static_cast<unsigned>((n + permute_threads - 1) / permute_threads); }
 
 /// A copy of the shard in the order of order_rows(), a part of a matrix with the columns of number_columns(),
 /// multiplied by "sell-blocks" where blocks fill, else by "sell". Where there is no order, the shard as it comes by
@@ -162,14 +153,10 @@ public:
         values_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(shard.nnz));
         x_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(shard.cols));
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        const auto lengths = thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}),
-                                                             LengthAt<Offset>{row_ptr, order_.row.data(), shard.rows});
-        std::size_t bytes = 0;
-        RMSP_CUDA_CHECK(
-            cub::DeviceScan::ExclusiveSum(nullptr, bytes, lengths, permuted_ptr_.data(), shard.rows + 1, stream));
-        const DeviceArray<std::byte> space(*context.memory, bytes);
-        RMSP_CUDA_CHECK(
-            cub::DeviceScan::ExclusiveSum(space.data(), bytes, lengths, permuted_ptr_.data(), shard.rows + 1, stream));
+        lengths_kernel<<<permute_blocks(shard.rows + 1), permute_threads, 0, stream>>>(row_ptr, order_.row.data(),
+                                                                                   shard.rows, permuted_ptr_.data());
+        RMSP_CUDA_CHECK_LAUNCH("lengths_kernel");
+        cuda::exclusive_sum(permuted_ptr_.data(), shard.rows + 1, context);
         permute(context);
         CsrShard<T> permuted = shard;
         permuted.row_ptr = IndexView(permuted_ptr_.data());
@@ -252,7 +239,7 @@ private:
                        const Context& context)
     {
         if (n > 0) {
-            gather_kernel<<<blocks_for((n + gathers - 1) / gathers), threads, 0,
+            gather_kernel<<<permute_blocks((n + gathers - 1) / gathers), permute_threads, 0,
                             static_cast<cudaStream_t>(context.stream)>>>(n, index, there, alpha, in, beta, out);
             RMSP_CUDA_CHECK_LAUNCH("gather_kernel");
         }
@@ -284,7 +271,7 @@ private:
     void permute_by(const Context& context)
     {
         permute_kernel<Lanes>
-            <<<blocks_for(shard_.rows * Lanes), threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
+            <<<permute_blocks(shard_.rows * Lanes), permute_threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
                 shard_.rows, order_.row.data(), is_whole() ? order_.place.data() : numbers_.number.data(),
                 Rows<T, Offset>{row_ptr_, shard_.col_idx, shard_.values}, permuted_ptr_.data(), columns_.data(),
                 values_.data());

@@ -6,7 +6,7 @@
 #include <kernels/steps/blas1/blas1.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::blas1 {
 namespace {
 
 constexpr int threads = 256;
@@ -143,8 +143,9 @@ void dot(const T* x, const T* y, std::int64_t n, void* workspace, double* result
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::blas1
 
-RMSP_VALUE_ROW(Blas1, cuda, .axpy = cuda::axpy<T>, .scal = cuda::scal<T>, .copy = cuda::copy<T>, .dot = cuda::dot<T>)
+RMSP_VALUE_ROW(Blas1, cuda, .axpy = cuda::blas1::axpy<T>, .scal = cuda::blas1::scal<T>, .copy = cuda::blas1::copy<T>,
+               .dot = cuda::blas1::dot<T>)
 
 }  // namespace rmsp::kernels

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <utility>
 
-#include <cub/device/device_radix_sort.cuh>
 #include <kernels/steps/coarsening/roots.cuh>
 
 namespace rmsp::kernels {
@@ -223,16 +222,11 @@ void normalise(std::int64_t rows, const std::int32_t* number, std::int64_t count
                  places[row] = static_cast<std::int32_t>(row);
                  values[row] = number[row] < 0 ? 0.0 : values[row];
              });
-    std::size_t bytes = 0;
     int bits = 1;
     while (count >> bits != 0) {
         ++bits;
     }
-    RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data(), sorted.data(), places.data(),
-                                                    members.data(), rows, 0, bits, stream_of(context)));
-    const DeviceArray<std::byte> workspace(*context.memory, bytes);
-    RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(workspace.data(), bytes, keys.data(), sorted.data(), places.data(),
-                                                    members.data(), rows, 0, bits, stream_of(context)));
+    sort_pairs(keys.data(), sorted.data(), places.data(), members.data(), rows, bits, context);
     const DeviceArray<std::int32_t> first(*context.memory, static_cast<std::size_t>(count) + 1);
     for_each(count + 1, context, [rows, sorted = sorted.data(), first = first.data()] __device__(std::int64_t key) {
         std::int64_t begin = 0;

@@ -54,7 +54,7 @@ struct Order {
 
 /// `Lanes` threads of a warp that do something together; of all threads of a grid there are `count` such groups.
 template <int Lanes>
-struct Group {
+struct LaneGroup {
     static constexpr int in_block = root_threads / Lanes;
 
     int lane = static_cast<int>(threadIdx.x) % Lanes;
@@ -103,7 +103,7 @@ template <int Lanes>
 __device__ void close_around(const Order& order, BlockList& list, unsigned long long begin, unsigned long long end)
 {
     const Edges& edges = order.edges;
-    const Group<Lanes> group;
+    const LaneGroup<Lanes> group;
     for (unsigned long long i = begin * Lanes + group.number; i < end * Lanes; i += group.count) {
         const std::int32_t root = __ldcg(order.queue + i / Lanes);
         if (i % Lanes == 0 && group.lane == 0) {
@@ -141,7 +141,7 @@ __device__ void close_around(const Order& order, BlockList& list, unsigned long 
 
 /// Of a row and its neighbours, the first after row `last` that is open; -1: none.
 template <int Lanes>
-__device__ std::int32_t next_open(const Order& order, const Group<Lanes>& group, std::int32_t row, std::int32_t last)
+__device__ std::int32_t next_open(const Order& order, const LaneGroup<Lanes>& group, std::int32_t row, std::int32_t last)
 {
     constexpr std::int64_t few = 4 * Lanes;
     const Edges& edges = order.edges;
@@ -169,8 +169,8 @@ __device__ std::int32_t next_open(const Order& order, const Group<Lanes>& group,
 template <int Lanes>
 __device__ void advance_pairs(const Order& order, const BlockList& list)
 {
-    const Group<Lanes> group;
-    for (int i = static_cast<int>(threadIdx.x) / Lanes; i < list.size; i += Group<Lanes>::in_block) {
+    const LaneGroup<Lanes> group;
+    for (int i = static_cast<int>(threadIdx.x) / Lanes; i < list.size; i += LaneGroup<Lanes>::in_block) {
         const BlockList::Pair pair = list.pairs[i];
         const std::int32_t next = next_open(order, group, pair.middle, pair.row);
         if (group.lane == 0) {
@@ -188,7 +188,7 @@ template <int Lanes>
 __device__ void advance_from(const Order& order, BlockList& list, unsigned long long begin, unsigned long long end)
 {
     const Edges& edges = order.edges;
-    const Group<Lanes> group;
+    const LaneGroup<Lanes> group;
     unsigned long long i = begin + group.number;
     std::int32_t row = -1;
     std::int64_t k = 0;

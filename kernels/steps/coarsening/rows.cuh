@@ -5,9 +5,8 @@
 #include <limits>
 #include <string>
 
-#include <cub/device/device_reduce.cuh>
-#include <cub/device/device_scan.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_primitives.cuh>
 #include <kernels/steps/coarsening/coarsening.hpp>
 
 /// What the steps of coarsening share: a thread a row, and scans.
@@ -130,38 +129,27 @@ X fetch(const X* from, const Context& context)
 /// The largest of n > 0 numbers; waits.
 inline std::int32_t largest_of(const std::int32_t* numbers, std::int64_t n, const Context& context)
 {
-    const DeviceArray<std::int32_t> largest(*context.memory, 1);
-    std::size_t bytes = 0;
-    RMSP_CUDA_CHECK(cub::DeviceReduce::Max(nullptr, bytes, numbers, largest.data(), n, stream_of(context)));
-    const DeviceArray<std::byte> workspace(*context.memory, bytes);
-    RMSP_CUDA_CHECK(cub::DeviceReduce::Max(workspace.data(), bytes, numbers, largest.data(), n, stream_of(context)));
-    return fetch(largest.data(), context);
+    const DeviceArray<std::int32_t> found(*context.memory, 1);
+    cuda::largest(numbers, n, found.data(), context);
+    return fetch(found.data(), context);
 }
 
 /// The sum of n > 0 numbers; waits.
 template <class X>
 X sum_of(const X* numbers, std::int64_t n, const Context& context)
 {
-    const DeviceArray<X> sum(*context.memory, 1);
-    std::size_t bytes = 0;
-    RMSP_CUDA_CHECK(cub::DeviceReduce::Sum(nullptr, bytes, numbers, sum.data(), n, stream_of(context)));
-    const DeviceArray<std::byte> workspace(*context.memory, bytes);
-    RMSP_CUDA_CHECK(cub::DeviceReduce::Sum(workspace.data(), bytes, numbers, sum.data(), n, stream_of(context)));
-    return fetch(sum.data(), context);
+    const DeviceArray<X> found(*context.memory, 1);
+    cuda::sum(numbers, n, found.data(), context);
+    return fetch(found.data(), context);
 }
 
 /// Sums of the numbers before each of n counts, and of all: n + 1 of them.
 inline DeviceArray<std::int64_t> sums_before(const std::int32_t* counts, std::int64_t n, const Context& context)
 {
     DeviceArray<std::int64_t> sums(*context.memory, static_cast<std::size_t>(n) + 1);
-    RMSP_CUDA_CHECK(cudaMemsetAsync(sums.data(), 0, sizeof(std::int64_t), stream_of(context)));
-    if (n > 0) {
-        std::size_t bytes = 0;
-        RMSP_CUDA_CHECK(cub::DeviceScan::InclusiveSum(nullptr, bytes, counts, sums.data() + 1, n, stream_of(context)));
-        const DeviceArray<std::byte> workspace(*context.memory, bytes);
-        RMSP_CUDA_CHECK(
-            cub::DeviceScan::InclusiveSum(workspace.data(), bytes, counts, sums.data() + 1, n, stream_of(context)));
-    }
+    for_each(n + 1, context,
+             [n, counts, out = sums.data()] __device__(std::int64_t i) { out[i] = i < n ? counts[i] : 0; });
+    exclusive_sum(sums.data(), n + 1, context);
     return sums;
 }
 

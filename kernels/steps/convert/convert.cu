@@ -4,12 +4,12 @@
 #include <limits>
 #include <string>
 
-#include <cub/device/device_radix_sort.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_primitives.cuh>
 #include <kernels/spmv/common/search.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::conversion {
 namespace {
 
 constexpr int threads = 256;
@@ -106,12 +106,7 @@ LineOrder<Offset> sort_by_line(std::int64_t nnz, const std::int32_t* line_of, st
         iota_kernel<<<blocks_for(nnz), threads, 0, stream>>>(nnz, positions.data());
         RMSP_CUDA_CHECK_LAUNCH("iota_kernel");
         const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(first_line + lines - 1) | 1));
-        std::size_t bytes = 0;
-        RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, line_of, sorted.data(), positions.data(),
-                                                        order.from.data(), nnz, 0, bits, stream));
-        const DeviceArray<std::byte> workspace(*context.memory, bytes);
-        RMSP_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(workspace.data(), bytes, line_of, sorted.data(),
-                                                        positions.data(), order.from.data(), nnz, 0, bits, stream));
+        sort_pairs(line_of, sorted.data(), positions.data(), order.from.data(), nnz, bits, context);
     }
     point_at_lines(nnz, sorted.data(), first_line, lines, order.pointers.data(), context);
     return order;
@@ -145,15 +140,15 @@ void find_lines(std::int64_t nnz, const Offset* from, std::int64_t lines, IndexV
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::conversion
 
-RMSP_INDEX_ROW(Conversion, cuda, .sort_by_line = cuda::sort_by_line<T>, .point_at_lines = cuda::point_at_lines<T>,
-               .find_lines = cuda::find_lines<T>)
+RMSP_INDEX_ROW(Conversion, cuda, .sort_by_line = cuda::conversion::sort_by_line<T>,
+               .point_at_lines = cuda::conversion::point_at_lines<T>, .find_lines = cuda::conversion::find_lines<T>)
 
 template <class Item, class Offset>
 const Taking<Item, Offset>& Taking<Item, Offset>::cuda()
 {
-    static constexpr Taking row{.take_from = cuda::take_from<Item, Offset>};
+    static constexpr Taking row{.take_from = cuda::conversion::take_from<Item, Offset>};
     return row;
 }
 #define RMSP_INSTANTIATE(Item)                                                     \

@@ -5,7 +5,7 @@
 #include <kernels/steps/dense_blocks/dense_blocks.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::dense_blocks {
 namespace {
 
 constexpr int threads = 256;
@@ -57,10 +57,10 @@ void load_dense_blocks(const Context& /*context*/)
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::dense_blocks
 
-RMSP_ROW(DenseBlockLoading, cuda, .load_dense_blocks = cuda::load_dense_blocks)
+RMSP_ROW(DenseBlockLoading, cuda, .load_dense_blocks = cuda::dense_blocks::load_dense_blocks)
 
-RMSP_VALUE_ROW(DenseBlocks, cuda, .multiply_blocks = cuda::multiply_blocks<T>)
+RMSP_VALUE_ROW(DenseBlocks, cuda, .multiply_blocks = cuda::dense_blocks::multiply_blocks<T>)
 
 }  // namespace rmsp::kernels

@@ -6,7 +6,7 @@
 #include <kernels/steps/diagonal/diagonal.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::diagonal {
 namespace {
 
 constexpr int threads = 256;
@@ -217,9 +217,10 @@ NoDivisors divide_by(double factor, const T* in, std::int64_t n, T* out, const C
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::diagonal
 
-RMSP_VALUE_ROW(Diagonals, cuda, .csr_diagonal = cuda::csr_diagonal<T>, .coo_diagonal = cuda::coo_diagonal<T>,
-               .csr_row_norms = cuda::csr_row_norms<T>, .divide_by = cuda::divide_by<T>)
+RMSP_VALUE_ROW(Diagonals, cuda, .csr_diagonal = cuda::diagonal::csr_diagonal<T>,
+               .coo_diagonal = cuda::diagonal::coo_diagonal<T>, .csr_row_norms = cuda::diagonal::csr_row_norms<T>,
+               .divide_by = cuda::diagonal::divide_by<T>)
 
 }  // namespace rmsp::kernels

@@ -10,7 +10,7 @@
 #include <rmsp/error.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::exchange {
 namespace {
 
 constexpr int threads = 256;
@@ -255,9 +255,9 @@ void exchange_with_peers(const PeerExchange& exchange, const Context& context)
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::exchange
 
-RMSP_ROW(Exchanges, cuda, .load_exchanges = cuda::load_exchanges, .exchange_with_peers = cuda::exchange_with_peers,
-         .exchange_lines = cuda::exchange_lines)
+RMSP_ROW(Exchanges, cuda, .load_exchanges = cuda::exchange::load_exchanges,
+         .exchange_with_peers = cuda::exchange::exchange_with_peers, .exchange_lines = cuda::exchange::exchange_lines)
 
 }  // namespace rmsp::kernels

@@ -2,13 +2,12 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <cub/device/device_scan.cuh>
-
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_primitives.cuh>
 #include <kernels/steps/ghosts/ghosts.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::ghosts {
 namespace {
 
 constexpr int threads = 256;
@@ -199,12 +198,7 @@ std::int64_t count_columns(ColumnSet& set, const Context& context)
     const cudaStream_t stream = stream_of(context);
     count_kernel<<<grid_for(words + 1, context), threads, 0, stream>>>(set.bits.data(), words, set.before.data());
     RMSP_CUDA_CHECK_LAUNCH("count_columns");
-    std::size_t bytes = 0;
-    RMSP_CUDA_CHECK(
-        cub::DeviceScan::ExclusiveSum(nullptr, bytes, set.before.data(), set.before.data(), words + 1, stream));
-    const DeviceArray<std::byte> workspace(*context.memory, bytes);
-    RMSP_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(workspace.data(), bytes, set.before.data(), set.before.data(),
-                                                  words + 1, stream));
+    exclusive_sum(set.before.data(), words + 1, context);
     std::int32_t sum = 0;
     RMSP_CUDA_CHECK(cudaMemcpyAsync(&sum, set.before.data() + words, sizeof(sum), cudaMemcpyDeviceToHost, stream));
     RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
@@ -289,13 +283,14 @@ void pack(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Co
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::ghosts
 
-RMSP_ROW(Ghosts, cuda, .clear_words = cuda::clear_words, .add_outside = cuda::add_outside,
-         .count_columns = cuda::count_columns, .add_uses = cuda::add_uses, .count_buckets = cuda::count_buckets,
-         .take_columns = cuda::take_columns, .renumber_columns = cuda::renumber_columns,
-         .restore_columns = cuda::restore_columns, .list_columns = cuda::list_columns)
+RMSP_ROW(Ghosts, cuda, .clear_words = cuda::ghosts::clear_words, .add_outside = cuda::ghosts::add_outside,
+         .count_columns = cuda::ghosts::count_columns, .add_uses = cuda::ghosts::add_uses,
+         .count_buckets = cuda::ghosts::count_buckets, .take_columns = cuda::ghosts::take_columns,
+         .renumber_columns = cuda::ghosts::renumber_columns, .restore_columns = cuda::ghosts::restore_columns,
+         .list_columns = cuda::ghosts::list_columns)
 
-RMSP_VALUE_ROW(GhostValues, cuda, .pack = cuda::pack<T>)
+RMSP_VALUE_ROW(GhostValues, cuda, .pack = cuda::ghosts::pack<T>)
 
 }  // namespace rmsp::kernels

@@ -8,7 +8,7 @@
 #include <kernels/steps/limits/limits.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::limits {
 namespace {
 
 constexpr int threads = 256;
@@ -222,9 +222,9 @@ void chain(int length, const LimitArrays& arrays, const Context& context)
 bool has_width(Width, const Context&) { return true; }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::limits
 
-RMSP_ROW(Limits, cuda, .limit_fill = cuda::limit_fill, .babel = cuda::babel, .chain = cuda::chain,
-         .has_width = cuda::has_width)
+RMSP_ROW(Limits, cuda, .limit_fill = cuda::limits::limit_fill, .babel = cuda::limits::babel,
+         .chain = cuda::limits::chain, .has_width = cuda::limits::has_width)
 
 }  // namespace rmsp::kernels

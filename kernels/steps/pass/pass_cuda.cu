@@ -9,7 +9,7 @@
 #include <kernels/steps/pass/pass.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::passes {
 namespace {
 
 constexpr int threads = pass_threads;
@@ -285,9 +285,9 @@ void load_passes(const Context& /*context*/)
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::passes
 
-RMSP_VALUE_ROW(Passes, cuda, .run_pass = cuda::run_pass<T>, .finish_pass = cuda::finish_pass<T>)
-RMSP_ROW(PassLoading, cuda, .load_passes = cuda::load_passes)
+RMSP_VALUE_ROW(Passes, cuda, .run_pass = cuda::passes::run_pass<T>, .finish_pass = cuda::passes::finish_pass<T>)
+RMSP_ROW(PassLoading, cuda, .load_passes = cuda::passes::load_passes)
 
 }  // namespace rmsp::kernels

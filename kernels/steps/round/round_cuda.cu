@@ -6,7 +6,7 @@
 #include <kernels/steps/round/round.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::rounding {
 namespace {
 
 constexpr int threads = 256;
@@ -35,8 +35,9 @@ void convert(const From* from, std::int64_t n, To* to, const Context& context)
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::rounding
 
-RMSP_ROW(Rounding, cuda, .narrow_entries = cuda::convert<double, float>, .widen_entries = cuda::convert<float, double>)
+RMSP_ROW(Rounding, cuda, .narrow_entries = cuda::rounding::convert<double, float>,
+         .widen_entries = cuda::rounding::convert<float, double>)
 
 }  // namespace rmsp::kernels

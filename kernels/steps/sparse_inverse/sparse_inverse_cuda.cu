@@ -8,7 +8,7 @@
 #include <kernels/steps/sparse_inverse/sparse_inverse.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::sparse_inverse {
 namespace {
 
 using inverse::no_column;
@@ -293,9 +293,9 @@ matrix::InverseStatus fill_inverse_rows(const InverseSource<T>& a, matrix::Spars
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::sparse_inverse
 
-RMSP_VALUE_ROW(SparseInverses, cuda, .classify_inverse_rows = cuda::classify_inverse_rows<T>,
-               .fill_inverse_rows = cuda::fill_inverse_rows<T>)
+RMSP_VALUE_ROW(SparseInverses, cuda, .classify_inverse_rows = cuda::sparse_inverse::classify_inverse_rows<T>,
+               .fill_inverse_rows = cuda::sparse_inverse::fill_inverse_rows<T>)
 
 }  // namespace rmsp::kernels

@@ -5,7 +5,7 @@
 #include <kernels/steps/stream/stream.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::decoding {
 namespace {
 
 constexpr int threads = 256;
@@ -149,8 +149,8 @@ void decode_packet(const PacketLayout& layout, const std::byte* packet, std::int
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::decoding
 
-RMSP_VALUE_ROW(PacketDecoding, cuda, .decode_packet = cuda::decode_packet<T>)
+RMSP_VALUE_ROW(PacketDecoding, cuda, .decode_packet = cuda::decoding::decode_packet<T>)
 
 }  // namespace rmsp::kernels

@@ -4,7 +4,7 @@
 #include <kernels/steps/stream/stream.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::packets {
 namespace {
 
 constexpr int threads = 256;
@@ -94,8 +94,8 @@ void multiply_packet(const PacketLayout& layout, const std::byte* packet, T alph
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::packets
 
-RMSP_VALUE_ROW(PacketProduct, cuda, .multiply_packet = cuda::multiply_packet<T>)
+RMSP_VALUE_ROW(PacketProduct, cuda, .multiply_packet = cuda::packets::multiply_packet<T>)
 
 }  // namespace rmsp::kernels

@@ -8,7 +8,7 @@
 #include <rmsp/error.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::support {
 namespace {
 
 constexpr int threads = 256;
@@ -290,14 +290,14 @@ void read_all(const double* data, std::int64_t n, double* sink, const Context& c
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::support
 
-RMSP_ROW(Support, cuda, .narrow_indices = cuda::narrow_indices, .copy_parts = cuda::copy_parts,
-         .interior_rows = cuda::interior_rows, .read_all = cuda::read_all)
+RMSP_ROW(Support, cuda, .narrow_indices = cuda::support::narrow_indices, .copy_parts = cuda::support::copy_parts,
+         .interior_rows = cuda::support::interior_rows, .read_all = cuda::support::read_all)
 
-RMSP_INDEX_ROW(IndexSupport, cuda, .localize_row_ptr = cuda::localize_row_ptr<T>)
+RMSP_INDEX_ROW(IndexSupport, cuda, .localize_row_ptr = cuda::support::localize_row_ptr<T>)
 
-RMSP_VALUE_ROW(ValueSupport, cuda, .fill = cuda::fill<T>, .add_carries = cuda::add_carries<T>,
-               .add_partials = cuda::add_partials<T>)
+RMSP_VALUE_ROW(ValueSupport, cuda, .fill = cuda::support::fill<T>, .add_carries = cuda::support::add_carries<T>,
+               .add_partials = cuda::support::add_partials<T>)
 
 }  // namespace rmsp::kernels

@@ -8,7 +8,7 @@
 #include <kernels/steps/triangular/triangular.hpp>
 
 namespace rmsp::kernels {
-namespace cuda {
+namespace cuda::triangular {
 namespace {
 
 constexpr int threads = 256;
@@ -197,10 +197,10 @@ void load_triangular(const Context& /*context*/)
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace cuda::triangular
 
-RMSP_ROW(TriangularLoading, cuda, .load_triangular = cuda::load_triangular)
+RMSP_ROW(TriangularLoading, cuda, .load_triangular = cuda::triangular::load_triangular)
 
-RMSP_VALUE_ROW(TriangularSolves, cuda, .solve_levels = cuda::solve_levels<T>)
+RMSP_VALUE_ROW(TriangularSolves, cuda, .solve_levels = cuda::triangular::solve_levels<T>)
 
 }  // namespace rmsp::kernels
