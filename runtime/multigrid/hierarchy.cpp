@@ -15,6 +15,7 @@
 #include "runtime/matrix/distribute_like.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/matrix/vector.hpp"
+#include "runtime/multigrid/cycle.hpp"
 #include "runtime/multigrid/options.hpp"
 #include "runtime/multigrid/smoothing.hpp"
 #include "runtime/sequence/sequence_state.hpp"
@@ -251,12 +252,7 @@ void Hierarchy<T>::make_vectors()
             level.correction.emplace(level.a.make_y());
         }
         if (varies() && i > 0 && i <= most_doubled && !(last && inverse_)) {
-            for (int k = 0; k < 4; ++k) {
-                level.krylov.emplace_back(level.a.make_y());
-            }
-            for (int k = 0; k < 5; ++k) {
-                level.krylov_scalars.push_back(scalars_->make());
-            }
+            make_krylov(level, level.a, *scalars_);
         }
     }
 }
