@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "cluster/node_messages.hpp"
 #include "cluster/transfer.hpp"
 
 namespace rmsp::cluster {
@@ -136,12 +135,6 @@ std::vector<std::vector<std::byte>> Communicator::bring(std::vector<std::vector<
         throw;
     }
     return came;
-}
-
-std::shared_ptr<GhostExchange> Communicator::exchange(const std::vector<GhostNeighbour>& receives,
-                                                      const std::vector<GhostNeighbour>& sends, std::size_t entry_bytes)
-{
-    return make_exchange(shared_from_this(), receives, sends, {}, entry_bytes);
 }
 
 Messages::Messages(std::shared_ptr<Communicator> processes, std::vector<Neighbour> receives,

@@ -471,4 +471,10 @@ std::shared_ptr<HaloExchange> make_exchange(std::shared_ptr<Communicator> proces
     return exchange;
 }
 
+std::shared_ptr<GhostExchange> Communicator::exchange(const std::vector<GhostNeighbour>& receives,
+                                                      const std::vector<GhostNeighbour>& sends, std::size_t entry_bytes)
+{
+    return make_exchange(shared_from_this(), receives, sends, {}, entry_bytes);
+}
+
 }  // namespace rmsp::cluster

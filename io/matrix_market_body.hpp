@@ -11,7 +11,7 @@
 
 #include "core/parallel.hpp"
 #include "core/read_limit.hpp"
-#include "io/matrix_market.hpp"
+#include "io/matrix_market_header.hpp"
 #include "io/number.hpp"
 #include "io/part_reader.hpp"
 #include "matrix/csr_build.hpp"

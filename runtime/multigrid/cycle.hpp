@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
+#include <rmsp/preconditioner.hpp>
+#include <rmsp/runtime.hpp>
 #include <rmsp/sequence.hpp>
 
-#include "runtime/multigrid/hierarchy.hpp"
 #include "runtime/multigrid/options.hpp"
 #include "runtime/multigrid/smoothing.hpp"
 #include "runtime/sequence/sequence_state.hpp"

@@ -52,6 +52,24 @@ std::int64_t bytes_of(const SpgemmPlan& plan)
 }  // namespace
 
 template <class T>
+void append_product(Sequence& sequence, const Level<T>& level, const Vec<T>& x, const Vec<T>& y, T alpha, T beta)
+{
+    sequence.multiply(level.a, x, y, alpha, beta);
+}
+
+template <class T>
+void append_restriction(Sequence& sequence, const Level<T>& level, const Vec<T>& residual, const Vec<T>& b)
+{
+    sequence.multiply(level.r, residual, b);
+}
+
+template <class T>
+void append_prolongation(Sequence& sequence, const Level<T>& level, const Vec<T>& coarse, const Vec<T>& x, T beta)
+{
+    sequence.multiply(level.p, coarse, x, T{1}, beta);
+}
+
+template <class T>
 template <class F>
 decltype(auto) Hierarchy<T>::timed(const char* phase, const F& f)
 {
@@ -255,6 +273,13 @@ void Hierarchy<T>::make_vectors()
             make_krylov(level, level.a, *scalars_);
         }
     }
+}
+
+template <class T>
+void Hierarchy<T>::append(Sequence& sequence, const Vec<T>& x, const Vec<T>& b)
+{
+    CycleOverLevels<T, Level<T>>(levels_, inverse_, options_.sweeps)
+        .append(sequence, x, b, cycle_of(options_), scalars_);
 }
 
 template <class T>

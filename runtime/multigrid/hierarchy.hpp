@@ -22,9 +22,6 @@ namespace rmsp::multigrid {
 template <class T>
 using MakeSmoother = std::function<std::shared_ptr<Preconditioner<T>>(const DistributedMatrix<T>& matrix)>;
 
-/// Levels that may be visited twice: each doubles what is queued.
-inline constexpr std::size_t most_doubled = 8;
-
 /// A matrix, and what leads to the next one. On the devices.
 template <class T>
 struct Level {
