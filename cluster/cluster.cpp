@@ -10,6 +10,8 @@
 #include <rmsp/version.hpp>
 
 #include "cluster/cluster_state.hpp"
+#include "cluster/node_messages.hpp"
+#include "cluster/read.hpp"
 #include "cluster/scatter.hpp"
 
 namespace rmsp {
@@ -17,7 +19,6 @@ namespace {
 
 using cluster::checked;
 using cluster::Communicator;
-using cluster::Messages;
 
 /// The first one of each process and their number, of the counts in one place of eight.
 std::vector<std::int64_t> offsets_of(const std::vector<std::int64_t>& numbers, std::size_t place)
@@ -67,7 +68,7 @@ double seconds_since(std::chrono::steady_clock::time_point began)
 Cluster::Cluster(MPI_Comm communicator, const RuntimeOptions& runtime, const ClusterOptions& options)
     : state_(std::make_shared<detail::ClusterState>())
 {
-    state_->processes = std::make_shared<Communicator>(communicator, options.timeout_seconds);
+    state_->processes = std::make_shared<Communicator>(communicator, options);
     Communicator& processes = *state_->processes;
     std::int64_t built[4] = {RMSP_VERSION_MAJOR, RMSP_VERSION_MINOR, RMSP_VERSION_PATCH, 0};
     std::strncpy(reinterpret_cast<char*>(&built[3]), commit(), sizeof(built[3]));
@@ -114,7 +115,7 @@ ClusterMatrix<T> Cluster::distribute(const CsrView<T>& rows, std::int64_t first_
         const cluster::Halo halo = rows.col_idx.visit([&](const auto* col_idx) {
             return cluster::find_halo(processes, state.columns, col_idx, rows.nnz, columns);
         });
-        state.messages = std::make_shared<Messages>(state_->processes, halo, sizeof(T));
+        state.exchange = cluster::make_exchange(state_->processes, halo.receives, halo.sends, halo.sent, sizeof(T));
         state.halo.find_seconds = seconds_since(began);
 
         const auto found = std::chrono::steady_clock::now();
@@ -127,7 +128,7 @@ ClusterMatrix<T> Cluster::distribute(const CsrView<T>& rows, std::int64_t first_
         local.own_cols = own_cols;
         local.first_row = first_row;
         local.sent = halo.sent;
-        local.exchange = state.messages;
+        local.exchange = state.exchange;
         local.processes = state_->processes;
         state.local = GhostedMatrix<T>(*state_->runtime, local, options);
         state.ghosts = halo.ghosts;
@@ -142,6 +143,19 @@ ClusterRows<T> Cluster::scatter(const CsrMatrix<T>& whole)
     ClusterRows<T> own;
     Communicator& processes = *checked(state_).processes;
     processes.together([&] { own = cluster::scatter_rows(processes, whole); });
+    return own;
+}
+
+template <class T>
+ClusterRows<T> Cluster::read(const std::string& path, const ReadOptions& options, ReadReport* report)
+{
+    ClusterRows<T> own;
+    ReadReport how;
+    Communicator& processes = *checked(state_).processes;
+    processes.together([&] { own = cluster::read_rows<T>(processes, path, options, how); });
+    if (report != nullptr) {
+        *report = how;
+    }
     return own;
 }
 
@@ -175,6 +189,7 @@ void Cluster::sum(std::span<double> numbers) const
 #define RMSP_INSTANTIATE(T)                                                                                   \
     template ClusterMatrix<T> Cluster::distribute(const CsrView<T>&, std::int64_t, const DistributeOptions&); \
     template ClusterRows<T> Cluster::scatter(const CsrMatrix<T>&);                                            \
+    template ClusterRows<T> Cluster::read(const std::string&, const ReadOptions&, ReadReport*);               \
     template double Cluster::dot(const DistributedVector<T>&, const DistributedVector<T>&) const;             \
     template double Cluster::norm2(const DistributedVector<T>&) const;
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)

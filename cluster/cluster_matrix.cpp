@@ -57,9 +57,14 @@ HaloReport ClusterMatrix<T>::halo() const
     HaloReport report = state.halo;
     report.ghosts = state.local.ghosts();
     report.sent = state.local.sent();
-    report.receives_from = state.messages->receives_from();
-    report.sends_to = state.messages->sends_to();
-    report.bytes_sent = state.messages->bytes_sent();
+    const cluster::HaloExchange::Traffic& traffic = state.exchange->traffic();
+    report.receives_from = traffic.receives_from;
+    report.sends_to = traffic.sends_to;
+    report.gathered = traffic.gathered;
+    report.node_reason = traffic.reason;
+    report.messages_between_nodes = traffic.messages_between_nodes;
+    report.entries_between_nodes = traffic.entries_between_nodes;
+    report.bytes_sent = state.exchange->bytes_sent();
     return report;
 }
 

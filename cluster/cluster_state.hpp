@@ -24,7 +24,7 @@ struct ClusterMatrixState {
     std::vector<std::int64_t> columns;
     std::vector<std::int64_t> ghosts;  ///< columns, rising
     std::int64_t nnz = 0;
-    std::shared_ptr<cluster::Messages> messages;
+    std::shared_ptr<cluster::HaloExchange> exchange;
     GhostedMatrix<T> local;
     HaloReport halo;
 };

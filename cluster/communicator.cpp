@@ -71,15 +71,33 @@ struct Failure {
     char text[500] = {};
 };
 
+NodeMessagesChoice choice_of(const std::string& name)
+{
+    if (name == "auto") {
+        return NodeMessagesChoice::automatic;
+    }
+    if (name != "direct" && name != "gathered") {
+        throw Error(ErrorCode::usage,
+                    fmt::format("node_messages is \"{}\", it must be auto, direct or gathered", name));
+    }
+    return name == "direct" ? NodeMessagesChoice::direct : NodeMessagesChoice::gathered;
+}
+
 /// Beside a round that has begun a process may be so many exchanges ahead of one that is in another call.
 constexpr std::uint64_t most_exchanges_ahead = 16;
 
 }  // namespace
 
-Communicator::Communicator(MPI_Comm communicator, double timeout_seconds) : timeout_(timeout_seconds)
+Communicator::Communicator(MPI_Comm communicator, const ClusterOptions& options)
+    : timeout_(options.timeout_seconds), node_messages_(choice_of(options.node_messages))
 {
-    if (!(timeout_seconds > 0)) {
-        throw Error(ErrorCode::usage, fmt::format("timeout_seconds is {}, it must be above 0", timeout_seconds));
+    if (!(timeout_ > 0)) {
+        throw Error(ErrorCode::usage, fmt::format("timeout_seconds is {}, it must be above 0", timeout_));
+    }
+    if (options.node < -1) {
+        throw Error(ErrorCode::usage, fmt::format("the node of a process is {}, it must be 0 or more, or -1 for the "
+                                                  "machine that it is on",
+                                                  options.node));
     }
     int initialised = 0;
     int finalised = 0;
@@ -110,6 +128,7 @@ Communicator::Communicator(MPI_Comm communicator, double timeout_seconds) : time
     lines_.resize(static_cast<std::size_t>(size_));
     on_workers_ = threads >= MPI_THREAD_SERIALIZED;
     node_.emplace(communicator_);
+    number_nodes(options.node);
 }
 
 Communicator::~Communicator()
@@ -403,6 +422,17 @@ bool Communicator::others_failed()
     return found != 0;
 }
 
+void Communicator::give_up(std::vector<MPI_Request>& requests) noexcept
+{
+    for (MPI_Request& request : requests) {
+        if (request != MPI_REQUEST_NULL) {
+            MPI_Cancel(&request);
+            MPI_Request_free(&request);
+        }
+    }
+    requests.clear();
+}
+
 bool Communicator::test(std::vector<MPI_Request>& requests)
 {
     int done = 0;
@@ -413,21 +443,12 @@ bool Communicator::test(std::vector<MPI_Request>& requests)
 void Communicator::wait(std::vector<MPI_Request>& requests)
 {
     Deadline deadline(timeout_);
-    const auto give_up = [&] {
-        for (MPI_Request& request : requests) {
-            if (request != MPI_REQUEST_NULL) {
-                MPI_Cancel(&request);
-                MPI_Request_free(&request);
-            }
-        }
-        requests.clear();
-    };
     for (int turn = 0; !test(requests); ++turn) {
         if (turn < soon) {
             continue;
         }
         if (turn % 64 == 0 && others_failed()) {
-            give_up();
+            give_up(requests);
             if (!failed_in_sum()) {
                 exchange_lines({.round = Round::agree, .failed = 2, .exchanges = exchanges_, .numbers = {}});
             }
@@ -438,7 +459,7 @@ void Communicator::wait(std::vector<MPI_Request>& requests)
                 checked_lines();
             } catch (...) {
                 begun_sum_.reset();
-                give_up();
+                give_up(requests);
                 throw;
             }
         }
@@ -446,12 +467,12 @@ void Communicator::wait(std::vector<MPI_Request>& requests)
             try {
                 require_others("entries of x");
             } catch (...) {
-                give_up();
+                give_up(requests);
                 throw;
             }
         }
         if (turn % 64 == 0 && deadline.over()) {
-            give_up();
+            give_up(requests);
             lost_ =
                 fmt::format("process {} of {} waited {:g} s for entries of x from the others", rank_, size_, timeout_);
             throw Agreed(ErrorCode::device, lost_);

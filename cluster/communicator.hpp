@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include <rmsp/cluster.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/ghosted.hpp>
 
@@ -26,6 +27,9 @@ public:
     using Error::Error;
 };
 
+/// ClusterOptions::node_messages.
+enum class NodeMessagesChoice : std::uint8_t { automatic, direct, gathered };
+
 /// What a round of the processes is for: in each round all are for the same.
 enum class Round : std::uint32_t { agree, sum, first, sizes };
 
@@ -36,7 +40,7 @@ enum class Round : std::uint32_t { agree, sum, first, sizes };
 class Communicator final : public LinkedProcesses, public std::enable_shared_from_this<Communicator> {
 public:
     /// Collective. \throws Error
-    Communicator(MPI_Comm communicator, double timeout_seconds);
+    Communicator(MPI_Comm communicator, const ClusterOptions& options);
     ~Communicator() override;
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
@@ -57,6 +61,9 @@ public:
     std::shared_ptr<GhostExchange> exchange(const std::vector<GhostNeighbour>& receives,
                                             const std::vector<GhostNeighbour>& sends, std::size_t entry_bytes) override;
     const Node& node() const noexcept { return *node_; }
+    /// The number of each process's node, from 0 in the order of the processes.
+    const std::vector<int>& node_of() const noexcept { return node_of_; }
+    NodeMessagesChoice node_messages() const noexcept { return node_messages_; }
 
     /// f() on each process, after which all know that none has failed. \throws what one has thrown
     void together(const std::function<void()>& f);
@@ -72,6 +79,8 @@ public:
     MPI_Comm handle() const noexcept { return communicator_; }
     /// Waits for messages; those left where it throws are given up.
     void wait(std::vector<MPI_Request>& requests);
+    /// Of messages that nobody waits for any more.
+    static void give_up(std::vector<MPI_Request>& requests) noexcept;
     /// Whether all is there.
     bool test(std::vector<MPI_Request>& requests);
     void check(int status, const char* what) const;
@@ -107,11 +116,15 @@ private:
     /// Lets others have the core between two looks.
     void rest();
     void require_usable() const;
+    /// \param given  ClusterOptions::node
+    void number_nodes(int given);
 
     MPI_Comm communicator_ = MPI_COMM_NULL;
     const double timeout_;
     bool on_workers_ = false;
     std::optional<Node> node_;
+    std::vector<int> node_of_;
+    const NodeMessagesChoice node_messages_;
     std::chrono::steady_clock::time_point cores_shared_until_{};
     int rank_ = 0;
     int size_ = 1;

@@ -11,15 +11,6 @@
 namespace rmsp::cluster {
 namespace {
 
-int count_of(std::int64_t bytes)
-{
-    if (bytes > INT_MAX) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("a message of {} bytes between two processes; MPI takes at most {}", bytes, INT_MAX));
-    }
-    return static_cast<int>(bytes);
-}
-
 /// Which runs of ascending columns belong to which process.
 std::vector<Neighbour> runs_of(const std::vector<std::int64_t>& ghosts, const std::vector<std::int64_t>& columns)
 {
@@ -34,6 +25,15 @@ std::vector<Neighbour> runs_of(const std::vector<std::int64_t>& ghosts, const st
 }
 
 }  // namespace
+
+int message_bytes(std::int64_t bytes)
+{
+    if (bytes > INT_MAX) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("a message of {} bytes between two processes; MPI takes at most {}", bytes, INT_MAX));
+    }
+    return static_cast<int>(bytes);
+}
 
 template <class I>
 Halo find_halo(Communicator& processes, const std::vector<std::int64_t>& columns, const I* col_idx, std::int64_t nnz,
@@ -80,13 +80,13 @@ Halo find_halo(Communicator& processes, const std::vector<std::int64_t>& columns
     std::vector<MPI_Request> requests;
     const int tag = processes.next_tag();
     for (const Neighbour& to : halo.sends) {
-        processes.check(MPI_Irecv(halo.sent.data() + to.first, count_of(to.count), MPI_INT64_T, to.process, tag,
+        processes.check(MPI_Irecv(halo.sent.data() + to.first, message_bytes(to.count), MPI_INT64_T, to.process, tag,
                                   processes.handle(), &requests.emplace_back(MPI_REQUEST_NULL)),
                         "MPI_Irecv");
     }
     for (const Neighbour& from : halo.receives) {
-        processes.check(MPI_Isend(halo.ghosts.data() + from.first, count_of(from.count), MPI_INT64_T, from.process, tag,
-                                  processes.handle(), &requests.emplace_back(MPI_REQUEST_NULL)),
+        processes.check(MPI_Isend(halo.ghosts.data() + from.first, message_bytes(from.count), MPI_INT64_T, from.process,
+                                  tag, processes.handle(), &requests.emplace_back(MPI_REQUEST_NULL)),
                         "MPI_Isend");
     }
     processes.wait(requests);
@@ -137,10 +137,20 @@ std::vector<std::vector<std::byte>> Communicator::bring(std::vector<std::vector<
     return came;
 }
 
-std::shared_ptr<GhostExchange> Communicator::exchange(const std::vector<GhostNeighbour>& receives,
-                                                      const std::vector<GhostNeighbour>& sends, std::size_t entry_bytes)
+Messages::Messages(std::shared_ptr<Communicator> processes, std::vector<Neighbour> receives,
+                   std::vector<Neighbour> sends, std::size_t entry_bytes)
+    : HaloExchange(std::move(processes), static_cast<int>(receives.size()), static_cast<int>(sends.size())),
+      receives_(std::move(receives)),
+      sends_(std::move(sends)),
+      entry_bytes_(entry_bytes)
 {
-    return std::make_shared<Messages>(shared_from_this(), receives, sends, entry_bytes);
+    const std::vector<int>& node_of = processes_->node_of();
+    for (const Neighbour& to : sends_) {
+        if (node_of[static_cast<std::size_t>(to.process)] != node_of[static_cast<std::size_t>(processes_->rank())]) {
+            ++traffic_.messages_between_nodes;
+            traffic_.entries_between_nodes += to.count;
+        }
+    }
 }
 
 void Messages::begin(const void* send, void* receive, bool backwards)
@@ -151,8 +161,8 @@ void Messages::begin(const void* send, void* receive, bool backwards)
     const auto bytes = [&](std::int64_t entries) { return entries * static_cast<std::int64_t>(entry_bytes_); };
     for (const Neighbour& other : from) {
         processes_->check(
-            MPI_Irecv(static_cast<std::byte*>(receive) + bytes(other.first), count_of(bytes(other.count)), MPI_BYTE,
-                      other.process, tag, processes_->handle(), &requests_.emplace_back(MPI_REQUEST_NULL)),
+            MPI_Irecv(static_cast<std::byte*>(receive) + bytes(other.first), message_bytes(bytes(other.count)),
+                      MPI_BYTE, other.process, tag, processes_->handle(), &requests_.emplace_back(MPI_REQUEST_NULL)),
             "MPI_Irecv");
     }
     const std::int64_t size = to.empty() ? 0 : bytes(to.back().first + to.back().count);
@@ -162,7 +172,7 @@ void Messages::begin(const void* send, void* receive, bool backwards)
     }
     for (const Neighbour& other : to) {
         processes_->check(
-            MPI_Isend(out_.data() + bytes(other.first), count_of(bytes(other.count)), MPI_BYTE, other.process, tag,
+            MPI_Isend(out_.data() + bytes(other.first), message_bytes(bytes(other.count)), MPI_BYTE, other.process, tag,
                       processes_->handle(), &requests_.emplace_back(MPI_REQUEST_NULL)),
             "MPI_Isend");
         bytes_sent_ += bytes(other.count);

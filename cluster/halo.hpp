@@ -1,8 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <rmsp/cluster.hpp>
@@ -30,35 +33,57 @@ template <class I>
 Halo find_halo(Communicator& processes, const std::vector<std::int64_t>& columns, const I* col_idx, std::int64_t nnz,
                IndexArray& out);
 
+/// An exchange that counts.
+class HaloExchange : public GhostExchange {
+public:
+    /// What each exchange takes, of this process.
+    struct Traffic {
+        int receives_from = 0;
+        int sends_to = 0;
+        bool gathered = false;
+        int messages_between_nodes = 0;
+        std::int64_t entries_between_nodes = 0;
+        std::string reason;
+    };
+
+    const Traffic& traffic() const noexcept { return traffic_; }
+    std::int64_t bytes_sent() const noexcept { return bytes_sent_; }
+    void set_reason(std::string reason) { traffic_.reason = std::move(reason); }
+
+protected:
+    HaloExchange(std::shared_ptr<Communicator> processes, int receives_from, int sends_to)
+        : processes_(std::move(processes))
+    {
+        traffic_.receives_from = receives_from;
+        traffic_.sends_to = sends_to;
+    }
+
+    const std::shared_ptr<Communicator> processes_;
+    Traffic traffic_;
+    std::atomic<std::int64_t> bytes_sent_{0};
+};
+
+/// \throws Error(usage) for more bytes than MPI counts
+int message_bytes(std::int64_t bytes);
+
 /// Brings entries by messages, one to each neighbour.
-class Messages final : public GhostExchange {
+class Messages final : public HaloExchange {
 public:
     Messages(std::shared_ptr<Communicator> processes, const Halo& halo, std::size_t entry_bytes)
         : Messages(std::move(processes), halo.receives, halo.sends, entry_bytes)
     {
     }
     Messages(std::shared_ptr<Communicator> processes, std::vector<Neighbour> receives, std::vector<Neighbour> sends,
-             std::size_t entry_bytes)
-        : processes_(std::move(processes)),
-          receives_(std::move(receives)),
-          sends_(std::move(sends)),
-          entry_bytes_(entry_bytes)
-    {
-    }
+             std::size_t entry_bytes);
     void begin(const void* send, void* receive, bool backwards) override;
     void end() override;
-    std::int64_t bytes_sent() const noexcept { return bytes_sent_; }
-    int receives_from() const noexcept { return static_cast<int>(receives_.size()); }
-    int sends_to() const noexcept { return static_cast<int>(sends_.size()); }
 
 private:
-    const std::shared_ptr<Communicator> processes_;
     const std::vector<Neighbour> receives_;
     const std::vector<Neighbour> sends_;
     const std::size_t entry_bytes_;
     std::vector<std::byte> out_;  ///< of the messages: outlives a call that fails
     std::vector<MPI_Request> requests_;
-    std::atomic<std::int64_t> bytes_sent_{0};
 };
 
 }  // namespace rmsp::cluster

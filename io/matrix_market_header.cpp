@@ -1,3 +1,5 @@
+#include "io/matrix_market_header.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -7,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "core/wide.hpp"
-#include "io/matrix_market.hpp"
 #include "io/number.hpp"
 
 #include <rmsp/error.hpp>

@@ -202,7 +202,7 @@ void NpyArray::parse_header(const std::string& header)
 }
 
 template <class T>
-void NpyArray::read(T* to, int threads) const
+std::uint32_t NpyArray::read_range(std::int64_t first, std::int64_t count, T* to, int threads) const
 {
     const bool straight = kind_ == kind_of<T> && element_bytes_ == sizeof(T);
     const Converter<T> converter = find_converter<T>(kind_, element_bytes_);
@@ -211,13 +211,13 @@ void NpyArray::read(T* to, int threads) const
                          std::is_floating_point_v<T> ? "real numbers" : "indices"));
     }
     constexpr std::int64_t block = std::int64_t{1} << 19;
-    const std::int64_t blocks = (size_ + block - 1) / block;
-    const auto length = [&](std::int64_t b) { return static_cast<std::size_t>(std::min(block, size_ - b * block)); };
+    const std::int64_t blocks = (count + block - 1) / block;
+    const auto length = [&](std::int64_t b) { return static_cast<std::size_t>(std::min(block, count - b * block)); };
     std::vector<std::uint32_t> crcs(static_cast<std::size_t>(blocks));
     core::parallel_for(threads, blocks, [&](std::int64_t b) {
         const std::size_t n = length(b);
         const std::size_t bytes = n * element_bytes_;
-        const std::uint64_t from = offset_ + static_cast<std::uint64_t>(b * block) * element_bytes_;
+        const std::uint64_t from = offset_ + static_cast<std::uint64_t>(first + b * block) * element_bytes_;
         std::string buffer(straight ? 0 : bytes, '\0');
         char* raw = straight ? reinterpret_cast<char*>(to + b * block) : buffer.data();
         read_at(from, raw, bytes);
@@ -227,21 +227,40 @@ void NpyArray::read(T* to, int threads) const
             converter(raw, to + b * block, n);
         }
     });
+    uLong crc = 0;
+    for (std::int64_t b = 0; b < blocks; ++b) {
+        crc = crc32_combine(crc, crcs[static_cast<std::size_t>(b)], static_cast<z_off_t>(length(b) * element_bytes_));
+    }
+    return static_cast<std::uint32_t>(crc);
+}
+
+void NpyArray::check_ranges(const std::vector<ArrayRange>& ranges) const
+{
     if (!member_) {
         return;
     }
     std::string header(static_cast<std::size_t>(offset_), '\0');
     read_at(0, header.data(), header.size());
     uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(header.data()), header.size());
-    for (std::int64_t b = 0; b < blocks; ++b) {
-        crc = crc32_combine(crc, crcs[static_cast<std::size_t>(b)], static_cast<z_off_t>(length(b) * element_bytes_));
+    for (const ArrayRange& range : ranges) {
+        crc =
+            crc32_combine(crc, range.crc, static_cast<z_off_t>(static_cast<std::size_t>(range.count) * element_bytes_));
     }
     member_->check_crc(static_cast<std::uint32_t>(crc));
 }
 
+template <class T>
+void NpyArray::read(T* to, int threads) const
+{
+    check_ranges({{size_, read_range(0, size_, to, threads)}});
+}
+
 template void NpyArray::read(std::int32_t*, int) const;
 template void NpyArray::read(std::int64_t*, int) const;
-#define RMSP_INSTANTIATE(T) template void NpyArray::read(T*, int) const;
+template std::uint32_t NpyArray::read_range(std::int64_t, std::int64_t, std::int64_t*, int) const;
+#define RMSP_INSTANTIATE(T)                      \
+    template void NpyArray::read(T*, int) const; \
+    template std::uint32_t NpyArray::read_range(std::int64_t, std::int64_t, T*, int) const;
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

@@ -12,6 +12,12 @@
 /// NumPy's array files (NEP 1), by themselves or as members of an .npz file.
 namespace rmsp::io {
 
+/// So many elements of an array, and the checksum of their bytes.
+struct ArrayRange {
+    std::int64_t count = 0;
+    std::uint32_t crc = 0;
+};
+
 /// A one-dimensional array or a scalar in a file or in a member of an .npz file: header parsed, elements read on
 /// demand.
 class NpyArray {
@@ -31,6 +37,11 @@ public:
     /// hold, where T is an integer
     template <class T>
     void read(T* to, int threads) const;
+    /// Reads elements [first, first + count), converted in the same way. Returns the checksum of their bytes.
+    template <class T>
+    std::uint32_t read_range(std::int64_t first, std::int64_t count, T* to, int threads) const;
+    /// \throws Error(io) if the checksums of the ranges, which are all elements in turn, are not those of the member
+    void check_ranges(const std::vector<ArrayRange>& ranges) const;
     /// The text of a scalar of kind S or U. \throws Error(io)
     std::string read_text() const;
 

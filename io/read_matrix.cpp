@@ -15,6 +15,7 @@
 #include "io/matrix_market.hpp"
 #include "io/npz.hpp"
 #include "io/read_matrix.hpp"
+#include "io/zip.hpp"
 
 namespace rmsp {
 namespace {
@@ -33,8 +34,7 @@ CsrMatrix<T> io::read_matrix(const InputFile& file, const ReadOptions& options)
     using namespace std::string_view_literals;
     const std::string& path = file.path();
     const std::string_view bytes = file.bytes();
-    // "PK" begins a member, or the end record of an archive without members.
-    if (bytes.starts_with("PK\3\4"sv) || bytes.starts_with("PK\5\6"sv)) {
+    if (begins_as_zip(bytes)) {
         return read_npz<T>(file, options);
     }
     if (path.ends_with(".npz") && !bytes.starts_with("%%"sv)) {

@@ -13,6 +13,13 @@
 /// By hand, because stored members are read in place by all threads; libzip and libarchive give a stream.
 namespace rmsp::io {
 
+/// As a member begins, or the end record of an archive without members.
+constexpr bool begins_as_zip(std::string_view bytes) noexcept
+{
+    using namespace std::string_view_literals;
+    return bytes.starts_with("PK\3\4"sv) || bytes.starts_with("PK\5\6"sv);
+}
+
 struct ZipMember {
     std::string name;
     std::uint16_t method = 0;  ///< 0 stored, 8 deflated

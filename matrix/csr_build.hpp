@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <rmsp/matrix.hpp>
+#include <rmsp/matrix_part.hpp>
 
 #include "core/memory.hpp"
 #include "core/parallel.hpp"
@@ -19,11 +20,14 @@
 namespace rmsp::matrix {
 
 template <class I, class T>
-struct Entry {
+struct NarrowEntry {
     I row;
     I col;
     T value;
 };
+
+template <class I, class T>
+using Entry = std::conditional_t<std::is_same_v<I, std::int64_t>, MatrixEntry<T>, NarrowEntry<I, T>>;
 
 /// Items ordered by blocks of 2^shift consecutive rows; inside a block they keep the order that they had.
 template <class Item>

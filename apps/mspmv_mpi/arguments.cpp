@@ -18,9 +18,17 @@ void add_arguments(CLI::App& app, Arguments& arguments)
     app.add_flag("--man", arguments.manual, "print the man page instead, for troff; alone, and without mpirun");
     for (const char* command : {"run", "solve", "eigen", "spgemm"}) {
         CLI::App* const sub = app.add_subcommand(command, std::string("What mspmv ") + command + " does on one node");
-        sub->add_option("CONFIG", arguments.file, "configuration file, as mspmv takes it")->required();
+        sub->add_option("CONFIG", arguments.file,
+                        "configuration file, as mspmv takes it; a plain .mtx and an .npz that is not compressed are "
+                        "read in parts by all processes")
+            ->required();
         sub->add_option("--set", arguments.overrides, "section.key=value over the file's");
         sub->add_option("--json", arguments.json, "report as JSON in this file, or - for standard output");
+        sub->add_option(
+               "--node-messages", arguments.node_messages,
+               "entries between nodes of several processes: direct, gathered (one message for each two nodes), "
+               "or auto, as a model expects to be faster")
+            ->check(CLI::IsMember({"auto", "direct", "gathered"}));
     }
     CLI::App* const doctor = app.add_subcommand("doctor", "Measure messages between each two processes");
     doctor->add_option("--mib", arguments.mib, "size of the large messages in MiB");

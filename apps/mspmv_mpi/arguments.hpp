@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <rmsp/cluster.hpp>
+
 #include "apps/mspmv_mpi/doctor.hpp"
 
 /// The command line of mspmv-mpi.
@@ -13,6 +15,7 @@ namespace rmsp::mpi {
 struct Arguments {
     std::string file;
     std::string json;  ///< empty: none; "-": standard output
+    std::string node_messages = ClusterOptions().node_messages;
     std::vector<std::string> overrides;
     double mib = static_cast<double>(LinkOptions().bytes) / (1 << 20);
     double time_limit_seconds = LinkOptions().time_limit_seconds;

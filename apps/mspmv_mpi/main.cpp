@@ -29,6 +29,7 @@
 #include "apps/mspmv/terminal.hpp"
 #include "apps/mspmv_mpi/arguments.hpp"
 #include "apps/mspmv_mpi/doctor.hpp"
+#include "apps/mspmv_mpi/load.hpp"
 #include "apps/mspmv_mpi/spgemm.hpp"
 #include "apps/mspmv_mpi/vectors.hpp"
 
@@ -115,6 +116,8 @@ Json describe_process(const Cluster& cluster, const ClusterMatrix<T>& a, const C
             {"sent", halo.sent},
             {"receives_from", halo.receives_from},
             {"sends_to", halo.sends_to},
+            {"messages_between_nodes", halo.messages_between_nodes},
+            {"entries_between_nodes", halo.entries_between_nodes},
             {"find_seconds", halo.find_seconds},
             {"distribute_seconds", halo.distribute_seconds}};
 }
@@ -250,11 +253,23 @@ std::string part_text(const Json& report, const char* part)
     return text + '\n';
 }
 
+/// How a file was read; nothing of other matrices.
+std::string read_text(const Json& report)
+{
+    if (!report.contains("read")) {
+        return {};
+    }
+    return report["read"]["in_parts"].get<bool>()
+               ? fmt::format("read       in {} parts, by all processes\n", report["processes"].size())
+               : fmt::format("read       by the first process: {}\n", report["read"]["reason"].get<std::string>());
+}
+
 std::string text_of(const Json& report)
 {
     std::string text = fmt::format("matrix     {}: {} x {}, {} nonzeros\n", report["matrix"].get<std::string>(),
                                    report["rows"].get<std::int64_t>(), report["cols"].get<std::int64_t>(),
                                    report["nonzeros"].get<std::int64_t>());
+    text += read_text(report);
     for (const Json& p : report["processes"]) {
         text +=
             fmt::format("process {}  {}, {} devices ({}): {} rows, {} nonzeros; {} ghosts of {} processes, {} sent\n",
@@ -263,6 +278,9 @@ std::string text_of(const Json& report)
                         p["nonzeros"].get<std::int64_t>(), p["ghosts"].get<std::int64_t>(),
                         p["receives_from"].get<int>(), p["sent"].get<std::int64_t>());
     }
+    text += fmt::format("messages   {}: {}\n",
+                        report["between_nodes"]["gathered"].get<bool>() ? "gathered by nodes" : "direct",
+                        report["between_nodes"]["reason"].get<std::string>());
     for (const char* part : {"product", "solve", "eigen"}) {
         text += part_text(report, part);
     }
@@ -323,11 +341,10 @@ Json run_eigen(const Config& config, const ClusterMatrix<T>& a, std::span<const 
 template <class T>
 int run(Cluster& cluster, const Config& config, const std::string& command)
 {
-    CsrMatrix<T> whole;
     HostVector<std::int64_t> row_at;
-    mpi::on_first(MPI_COMM_WORLD, [&] { whole = load_matrix<T>(config.matrix, {}, &row_at); });
-    const ClusterRows<T> own = cluster.scatter(whole);
-    whole = {};
+    Json how = Json::object();
+    Json read_here = Json::object();
+    const ClusterRows<T> own = mpi::load_rows<T>(cluster, config.matrix, &row_at, how, read_here);
     DistributeOptions options = distribute_options(config);
     options.x_layout = Layout::rows;
     options.alignment = RowAlignment::row;
@@ -335,6 +352,9 @@ int run(Cluster& cluster, const Config& config, const std::string& command)
     Json report{{"schema", report_schema}, {"matrix", describe(config.matrix)},
                 {"rows", a.rows()},        {"cols", a.cols()},
                 {"nonzeros", a.nnz()},     {"librmsp", version()}};
+    report.update(how);
+    const HaloReport halo = a.halo();
+    report["between_nodes"] = {{"gathered", halo.gathered}, {"reason", halo.node_reason}};
     bool converged = true;
     if (command != "run") {
         report[command] = command == "solve" ? run_solve(config, cluster, a, row_at) : run_eigen(config, a, row_at);
@@ -342,7 +362,9 @@ int run(Cluster& cluster, const Config& config, const std::string& command)
     } else {
         report["product"] = run_products(config, cluster, a, own, row_at);
     }
-    report["processes"] = gather(describe_process(cluster, a, own.rows), MPI_COMM_WORLD);
+    Json process = describe_process(cluster, a, own.rows);
+    process.update(read_here);
+    report["processes"] = gather(process, MPI_COMM_WORLD);
     if (cluster.rank() == 0) {
         print(text_of(report), report, config.output.json);
     }
@@ -354,10 +376,10 @@ int run_spgemm(Cluster& cluster, const Config& config)
 {
     Json own{{"process", cluster.rank()}, {"devices", cluster.runtime().devices().size()}};
     Json report{{"schema", report_schema}, {"matrix", describe(config.matrix)}, {"librmsp", version()}};
-    report["spgemm"] = mpi::run_spgemm<T>(config, cluster, own);
+    report["spgemm"] = mpi::run_spgemm<T>(config, cluster, report, own);
     report["processes"] = gather(own, MPI_COMM_WORLD);
     if (cluster.rank() == 0) {
-        std::string text = "matrix     " + describe(config.matrix) + '\n';
+        std::string text = "matrix     " + describe(config.matrix) + '\n' + read_text(report);
         for (const Json& p : report["processes"]) {
             text += fmt::format("process {}  {} devices: {} rows of A, {} of B and {} more fetched; {} nonzeros of C\n",
                                 p["process"].get<int>(), p["devices"].get<int>(), p["rows"].get<std::int64_t>(),
@@ -371,9 +393,11 @@ int run_spgemm(Cluster& cluster, const Config& config)
 
 /// What a command does on a cluster of all processes.
 template <class F>
-int on_cluster(const Config& config, const F& f)
+int on_cluster(const Config& config, const std::string& node_messages, const F& f)
 {
-    Cluster cluster(MPI_COMM_WORLD, runtime_options(config));
+    ClusterOptions options;
+    options.node_messages = node_messages;
+    Cluster cluster(MPI_COMM_WORLD, runtime_options(config), options);
     try {
         return f(cluster);
     } catch (const Error& error) {
@@ -427,14 +451,14 @@ int start(int argc, char** argv, int rank)
     }
     if (app.got_subcommand("spgemm")) {
         mpi::check_spgemm(config);
-        return on_cluster(config, [&](Cluster& cluster) {
+        return on_cluster(config, arguments.node_messages, [&](Cluster& cluster) {
             return mspmv::with_precision(config.matrix.precision,
                                          [&]<class T>() { return run_spgemm<T>(cluster, config); });
         });
     }
     const std::string command = app.get_subcommands().front()->get_name();
     check(config, command == "solve");
-    return on_cluster(config, [&](Cluster& cluster) {
+    return on_cluster(config, arguments.node_messages, [&](Cluster& cluster) {
         return mspmv::with_precision(config.matrix.precision,
                                      [&]<class T>() { return run<T>(cluster, config, command); });
     });

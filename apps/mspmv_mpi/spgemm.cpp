@@ -14,6 +14,7 @@
 
 #include "apps/mspmv/random_vector.hpp"
 #include "apps/mspmv/second_matrix.hpp"
+#include "apps/mspmv_mpi/load.hpp"
 #include "apps/mspmv_mpi/vectors.hpp"
 
 namespace rmsp::mpi {
@@ -24,27 +25,51 @@ using Json = nlohmann::ordered_json;
 
 double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
-/// Both factors, on the first process.
+/// This process's rows of both factors.
 template <class T>
 struct Factors {
-    CsrMatrix<T> a;
-    CsrMatrix<T> b;
+    ClusterRows<T> a;
+    ClusterRows<T> b;
 };
 
 template <class T>
-Factors<T> load(const Config& config)
+Factors<T> load(const Config& config, Cluster& cluster, Json& report, Json& own)
 {
-    Factors<T> factors{load_matrix<T>(config.matrix), {}};
     const std::string& product = config.spgemm.product;
-    if (product == "ab") {
-        factors.b = load_matrix<T>(mspmv::second_matrix(config));
-    } else {
-        factors.b = product == "aa" ? factors.a : transposed<T>(factors.a.view());
-        if (product == "ata") {
-            std::swap(factors.a, factors.b);
+    if (product == "aat" || product == "ata") {
+        CsrMatrix<T> a;
+        CsrMatrix<T> b;
+        on_first(MPI_COMM_WORLD, [&] {
+            a = load_matrix<T>(config.matrix);
+            b = transposed<T>(a.view());
+            if (product == "ata") {
+                std::swap(a, b);
+            }
+        });
+        if (!config.matrix.file.empty()) {
+            report["read"] = {{"in_parts", false}, {"reason", "spgemm.product needs the transposed matrix"}};
         }
+        return {cluster.scatter(a), cluster.scatter(b)};
+    }
+    Factors<T> factors{load_rows<T>(cluster, config.matrix, nullptr, report, own), {}};
+    if (product == "ab") {
+        Json of_b = Json::object();
+        Json read_here = Json::object();
+        factors.b = load_rows<T>(cluster, mspmv::second_matrix(config), nullptr, of_b, read_here);
+        if (of_b.contains("read")) {
+            report["read_b"] = of_b["read"];
+        }
+    } else {
+        factors.b = factors.a;
     }
     return factors;
+}
+
+std::int64_t rows_of_all(std::int64_t own)
+{
+    std::int64_t all = 0;
+    MPI_Allreduce(&own, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    return all;
 }
 
 /// Of a column's entries on all processes: each process's share of y = A x with x known everywhere.
@@ -140,19 +165,15 @@ void check_spgemm(const Config& config)
 }
 
 template <class T>
-Json run_spgemm(const Config& config, Cluster& cluster, Json& own)
+Json run_spgemm(const Config& config, Cluster& cluster, Json& report, Json& own)
 {
-    Factors<T> whole;
-    on_first(MPI_COMM_WORLD, [&] {
-        whole = load<T>(config);
-        if (whole.a.cols != whole.b.rows) {
-            throw Error(ErrorCode::usage, fmt::format("A is {} x {} and B {} x {}: B needs as many rows as A columns",
-                                                      whole.a.rows, whole.a.cols, whole.b.rows, whole.b.cols));
-        }
-    });
-    const ClusterRows<T> a = cluster.scatter(whole.a);
-    const ClusterRows<T> b = cluster.scatter(whole.b);
-    whole = {};
+    const auto [a, b] = load<T>(config, cluster, report, own);
+    const std::int64_t a_rows = rows_of_all(a.rows.rows);
+    const std::int64_t b_rows = rows_of_all(b.rows.rows);
+    if (a.rows.cols != b_rows) {
+        throw Error(ErrorCode::usage, fmt::format("A is {} x {} and B {} x {}: B needs as many rows as A columns",
+                                                  a_rows, a.rows.cols, b_rows, b.rows.cols));
+    }
     std::vector<std::int64_t> b_offsets(static_cast<std::size_t>(cluster.size()) + 1);
     MPI_Allgather(&b.first_row, 1, MPI_INT64_T, b_offsets.data(), 1, MPI_INT64_T, MPI_COMM_WORLD);
     b_offsets.back() = a.rows.cols;
@@ -182,27 +203,27 @@ Json run_spgemm(const Config& config, Cluster& cluster, Json& own)
     own["fetched_rows"] = product.fetched_rows();
     own["fetched_nonzeros"] = product.fetched_nonzeros();
     own["nonzeros_of_c"] = c.rows.nnz();
-    Json report{{"product", config.spgemm.product},
-                {"nonzeros", std::llround(counts[0])},
-                {"multiplications", std::llround(counts[1])},
-                {"fetched_nonzeros", std::llround(counts[2])},
-                {"setup_seconds", prepared},
-                {"median_seconds", seconds[seconds.size() / 2]},
-                {"min_seconds", seconds.front()}};
+    Json found{{"product", config.spgemm.product},
+               {"nonzeros", std::llround(counts[0])},
+               {"multiplications", std::llround(counts[1])},
+               {"fetched_nonzeros", std::llround(counts[2])},
+               {"setup_seconds", prepared},
+               {"median_seconds", seconds[seconds.size() / 2]},
+               {"min_seconds", seconds.front()}};
     if (config.run.verify) {
         const double worst = largest_error(cluster, a, b, c, config.run.alpha, config.matrix.seed, b_offsets);
         double wrong = worst > 1 ? 1 : 0;
         cluster.sum({&wrong, 1});
-        report["verified"] = wrong == 0;
+        found["verified"] = wrong == 0;
         if (wrong != 0) {
             throw Error(ErrorCode::verification,
                         fmt::format("C v differs from A (B v) on {} of {} processes", wrong, cluster.size()));
         }
     }
-    return report;
+    return found;
 }
 
-#define RMSP_INSTANTIATE(T) template Json run_spgemm<T>(const Config&, Cluster&, Json&);
+#define RMSP_INSTANTIATE(T) template Json run_spgemm<T>(const Config&, Cluster&, Json&, Json&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

@@ -37,17 +37,27 @@ struct ClusterProductState;
 struct ClusterOptions {
     /// How long a process waits for the others in a collective call before it throws Error(device).
     double timeout_seconds = 60;
+    /// How entries travel between nodes that have several processes: "direct", a message for each two processes;
+    /// "gathered", one for each two nodes, which processes of a node gather and hand out; "auto", as a model expects to
+    /// be faster (HaloReport::node_reason). The same on all processes.
+    std::string node_messages = "auto";
+    /// The number of the node that this process is on, for the messages; -1, on all processes: that of its machine.
+    int node = -1;
 };
 
 /// What one process exchanges of a matrix.
 struct HaloReport {
-    std::int64_t ghosts = 0;        ///< entries of x that each product receives: each ghost once
-    std::int64_t sent = 0;          ///< entries of x that each product sends, once to each process that needs them
-    int receives_from = 0;          ///< processes from which each product receives a message
-    int sends_to = 0;               ///< processes to which each product sends a message
-    std::int64_t bytes_sent = 0;    ///< counted, in all products so far, A^T's included
-    double find_seconds = 0;        ///< of the set-up: columns numbered anew, lists exchanged
-    double distribute_seconds = 0;  ///< of the set-up: split, copied to the devices
+    std::int64_t ghosts = 0;         ///< entries of x that each product receives: each ghost once
+    std::int64_t sent = 0;           ///< entries of x that each product sends, once to each process that needs them
+    int receives_from = 0;           ///< processes from which each product receives a message
+    int sends_to = 0;                ///< processes to which each product sends a message
+    std::int64_t bytes_sent = 0;     ///< counted, in all products so far, A^T's included
+    bool gathered = false;           ///< messages to other nodes are gathered (ClusterOptions::node_messages)
+    std::string node_reason;         ///< why, or why not
+    int messages_between_nodes = 0;  ///< that this process sends to other nodes in each product,
+    std::int64_t entries_between_nodes = 0;  ///< and what is in them; with A^T gathered messages may have more
+    double find_seconds = 0;                 ///< of the set-up: columns numbered anew, lists exchanged
+    double distribute_seconds = 0;           ///< of the set-up: split, copied to the devices
 };
 
 /// The rows that one process has of a matrix, and what it knows of all. A handle, whose copies are the same matrix.
@@ -102,6 +112,14 @@ struct ClusterRows {
     std::int64_t first_row = 0;
 };
 
+/// How Cluster::read() has read a file.
+struct ReadReport {
+    bool in_parts = false;     ///< each process some bytes of it; else the first process all of it
+    std::string reason;        ///< why not in parts
+    std::int64_t entries = 0;  ///< that this process has read, mirrored ones included
+    std::int64_t sent = 0;     ///< of those, to processes that have their rows
+};
+
 /// The processes of a communicator, and this one's runtime. A handle.
 class Cluster {
 public:
@@ -134,6 +152,17 @@ public:
     /// pass is not looked at. Rows in turn, of about equally many nonzeros. Collective. Blocks.
     template <class T>
     [[nodiscard]] ClusterRows<T> scatter(const CsrMatrix<T>& whole);
+
+    /// Reads a matrix as read_matrix() does, with the same bits, and gives each process rows in turn with about equally
+    /// many entries of the file each. Plain Matrix Market files, and .npz files that are not compressed, are read in
+    /// parts, for which all processes have to see the file: each reads an equal share of its bytes and sends entries to
+    /// the processes that have their rows, so that none has the whole matrix. Other files are read by the first
+    /// process. ReadOptions::max_bytes is of each process; its progress is not called by those that read nothing.
+    /// Collective. Blocks, as long as reading takes: the time limit is for processes that do not answer.
+    /// \throws what read_matrix() does on any process; Error(usage) for other options on one of them
+    template <class T>
+    [[nodiscard]] ClusterRows<T> read(const std::string& path, const ReadOptions& options = {},
+                                      ReadReport* report = nullptr);
 
     /// Inner product and norm over all processes, the same bits on each. Collective.
     template <class T>

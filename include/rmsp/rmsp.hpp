@@ -17,6 +17,7 @@
 #include <rmsp/kernel_info.hpp>
 #include <rmsp/limits.hpp>
 #include <rmsp/matrix.hpp>
+#include <rmsp/matrix_part.hpp>
 #include <rmsp/metrics.hpp>
 #include <rmsp/partition.hpp>
 #include <rmsp/plan.hpp>

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <core/value_types.hpp>
+#include <kernels/spmv/spmv.hpp>
 #include <rmsp/error.hpp>
 
 #include "core/caller_array.hpp"
@@ -29,50 +31,80 @@ struct Split {
     CsrMatrix<T> own;
     CsrMatrix<T> rest;
     std::vector<std::int64_t> in_rest;
+    // Where rows with ghosts are whole, in `rest`:
+    CsrMatrix<T> interior;
+    std::vector<std::int64_t> copied;  ///< own columns of rows with ghosts
+    std::vector<std::int64_t> outside_own;
 };
 
+/// The entries that are not in a list of them, which rises, or those that are, with columns numbered anew.
+template <class T, class F>
+CsrMatrix<T> some_entries(const CsrView<T>& a, const std::vector<std::int64_t>& list, bool listed, std::int64_t cols,
+                          const F& number)
+{
+    const auto nnz = listed ? list.size() : static_cast<std::size_t>(a.nnz) - list.size();
+    CsrMatrix<T> out{a.rows, cols, HostVector<std::int64_t>(static_cast<std::size_t>(a.rows) + 1),
+                     IndexArray(index_type_for(cols), nnz), HostVector<T>(nnz)};
+    a.col_idx.visit([&](const auto* columns) {
+        out.col_idx.visit([&](auto& to) {
+            using Index = typename std::decay_t<decltype(to)>::value_type;
+            std::size_t next = 0;
+            std::size_t at = 0;
+            for (std::int64_t row = 0; row < a.rows; ++row) {
+                out.row_ptr[static_cast<std::size_t>(row)] = static_cast<std::int64_t>(at);
+                for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
+                    const bool is_listed = next < list.size() && list[next] == i;
+                    next += is_listed ? 1 : 0;
+                    if (is_listed == listed) {
+                        out.values[at] = a.values[i];
+                        to[at++] = static_cast<Index>(number(columns[i]));
+                    }
+                }
+            }
+            out.row_ptr.back() = static_cast<std::int64_t>(at);
+        });
+    });
+    return out;
+}
+
+/// \param whole_rows  rows with ghosts are not split: own columns that they touch have numbers behind the ghosts
 template <class T>
-Split<T> split_columns(const CsrView<T>& a, std::int64_t own_cols)
+Split<T> split_columns(const CsrView<T>& a, std::int64_t own_cols, bool whole_rows)
 {
     const std::int64_t ghosts = a.cols - own_cols;
     Split<T> split;
     a.col_idx.visit([&](const auto* columns) {
-        for (std::int64_t i = 0; i < a.nnz; ++i) {
-            if (columns[i] >= own_cols) {
-                split.in_rest.push_back(i);
+        for (std::int64_t row = 0; row < a.rows; ++row) {
+            const std::int64_t begin = a.row_ptr[row];
+            const std::int64_t end = a.row_ptr[row + 1];
+            const bool has_ghosts = whole_rows && std::any_of(columns + begin, columns + end,
+                                                              [&](auto column) { return column >= own_cols; });
+            for (std::int64_t i = begin; i < end; ++i) {
+                if (columns[i] >= own_cols || has_ghosts) {
+                    split.in_rest.push_back(i);
+                }
+                if (columns[i] >= own_cols && whole_rows) {
+                    split.outside_own.push_back(i);
+                }
+                if (columns[i] < own_cols && has_ghosts) {
+                    split.copied.push_back(columns[i]);
+                }
             }
         }
-        const auto rest = split.in_rest.size();
-        const auto make = [&](std::int64_t cols, std::size_t nnz) {
-            return CsrMatrix<T>{a.rows, cols, HostVector<std::int64_t>(static_cast<std::size_t>(a.rows) + 1),
-                                IndexArray(index_type_for(cols), nnz), HostVector<T>(nnz)};
-        };
-        split.own = make(own_cols, static_cast<std::size_t>(a.nnz) - rest);
-        split.rest = make(ghosts, rest);
-        split.own.col_idx.visit([&](auto& own) {
-            split.rest.col_idx.visit([&](auto& other) {
-                using Own = typename std::decay_t<decltype(own)>::value_type;
-                using Other = typename std::decay_t<decltype(other)>::value_type;
-                std::size_t to_own = 0;
-                std::size_t to_rest = 0;
-                for (std::int64_t row = 0; row <= a.rows; ++row) {
-                    const auto at = static_cast<std::size_t>(row);
-                    split.own.row_ptr[at] = static_cast<std::int64_t>(to_own);
-                    split.rest.row_ptr[at] = static_cast<std::int64_t>(to_rest);
-                    for (std::int64_t i = row < a.rows ? a.row_ptr[row] : a.nnz; row < a.rows && i < a.row_ptr[row + 1];
-                         ++i) {
-                        if (columns[i] < own_cols) {
-                            split.own.values[to_own] = a.values[i];
-                            own[to_own++] = static_cast<Own>(columns[i]);
-                        } else {
-                            split.rest.values[to_rest] = a.values[i];
-                            other[to_rest++] = static_cast<Other>(columns[i] - own_cols);
-                        }
-                    }
-                }
-            });
-        });
     });
+    std::sort(split.copied.begin(), split.copied.end());
+    split.copied.erase(std::unique(split.copied.begin(), split.copied.end()), split.copied.end());
+    const auto same = [](std::int64_t column) { return column; };
+    split.own = some_entries(a, whole_rows ? split.outside_own : split.in_rest, false, own_cols, same);
+    split.rest = some_entries(
+        a, split.in_rest, true, ghosts + static_cast<std::int64_t>(split.copied.size()), [&](std::int64_t column) {
+            return column >= own_cols ? column - own_cols
+                                      : ghosts + (std::lower_bound(split.copied.begin(), split.copied.end(), column) -
+                                                  split.copied.begin());
+        });
+    if (whole_rows) {
+        split.interior = some_entries(a, split.in_rest, false, own_cols, same);
+    }
     return split;
 }
 
@@ -113,24 +145,32 @@ void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T
     const auto& column_slices = distributed::x_side(own, false).slices;
     state.nnz = rows.rows.nnz;
     state.first_row = rows.first_row;
-    state.ghosts.resize(static_cast<std::size_t>(rows.rows.cols - rows.own_cols));
-    state.sent.resize(rows.sent.size());
+    std::vector<std::int64_t> picked = rows.sent;
+    picked.insert(picked.end(), split.copied.begin(), split.copied.end());
+    state.ghosts.resize(static_cast<std::size_t>(split.rest.cols));
+    state.sent.resize(picked.size());
     if (!state.ghosts.empty()) {
         state.rest = distributed::distribute_cut(own, split.rest.view(), {row_slices, {}, own.plan.devices},
                                                  own.options.transposed);
     }
     if (!state.sent.empty()) {
-        std::vector<std::int64_t> row_ptr(rows.sent.size() + 1);
+        std::vector<std::int64_t> row_ptr(picked.size() + 1);
         for (std::size_t i = 0; i < row_ptr.size(); ++i) {
             row_ptr[i] = static_cast<std::int64_t>(i);
         }
-        const std::vector<T> ones(rows.sent.size(), T{1});
-        const auto count = static_cast<std::int64_t>(rows.sent.size());
-        const CsrView<T> pick{count, rows.own_cols, count, row_ptr.data(), rows.sent.data(), ones.data()};
+        const std::vector<T> ones(picked.size(), T{1});
+        const auto count = static_cast<std::int64_t>(picked.size());
+        const CsrView<T> pick{count, rows.own_cols, count, row_ptr.data(), picked.data(), ones.data()};
         state.pick =
             distributed::distribute_cut(own, pick, {{}, column_slices, own.plan.devices}, own.options.transposed);
     }
     state.in_rest = std::move(split.in_rest);
+    state.copied = std::move(split.copied);
+    state.outside_own = std::move(split.outside_own);
+    if (own.options.determinism == Determinism::device_count && !state.in_rest.empty()) {
+        state.interior = distributed::distribute_cut(
+            own, split.interior.view(), {row_slices, column_slices, own.plan.devices}, own.options.transposed);
+    }
     state.exchange = rows.exchange;
 }
 
@@ -165,7 +205,7 @@ namespace detail {
 template <class T>
 void GhostedState<T>::prepare_transposed()
 {
-    distributed::prepare_apply(*MatrixAccess::state(own), true);
+    distributed::prepare_apply(*MatrixAccess::state(multiplied()), true);
     if (!ghosts.empty()) {
         distributed::prepare_apply(*MatrixAccess::state(rest), true);
     }
@@ -197,9 +237,11 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
         if (!out.empty()) {
             distributed::finish_host_y(*sender, out.data(), of_transpose);
         }
+        std::copy_n(out.end() - static_cast<std::ptrdiff_t>(copied.size()), copied.size(),
+                    in.end() - static_cast<std::ptrdiff_t>(copied.size()));
         outside->post([this, &out, &in, of_transpose] { exchange->begin(out.data(), in.data(), of_transpose); });
     }
-    distributed::apply_on(*MatrixAccess::state(own), worker, meeting, alpha, Source<T>{nullptr, x}, beta,
+    distributed::apply_on(*MatrixAccess::state(multiplied()), worker, meeting, alpha, Source<T>{nullptr, x}, beta,
                           Target<T>{nullptr, y}, nullptr, of_transpose);
     if (speaks) {
         outside->ask([this] { exchange->end(); });
@@ -239,11 +281,17 @@ GhostedMatrix<T>::GhostedMatrix(Runtime& runtime, const GhostedRows<T>& rows, co
     : state_(std::make_shared<GhostedState<T>>())
 {
     check_rows(rows, options);
-    Split<T> split = split_columns(rows.rows, rows.own_cols);
+    const bool same_bits = options.determinism == Determinism::device_count;
+    Split<T> split = split_columns(rows.rows, rows.own_cols, same_bits);
     // Whole rows, so that the ghosts' part is cut where this one is.
     DistributeOptions whole = options;
     whole.alignment = RowAlignment::row;
     whole.balance = Balance::nonzeros;
+    if (same_bits && whole.kernel == "auto") {
+        // What suits the rows of a process depends on how many processes there are.
+        whole.kernel =
+            kernels::choose_spmv<T>(runtime.devices().front().kind, whole.kernel, whole.determinism, {}, 0).info.name;
+    }
     state_->own = runtime.distribute(split.own.view(), whole);
     state_->outside = std::make_shared<sequence::Outside>(rows.processes);
     distribute_rest(*state_, rows, std::move(split));
@@ -253,7 +301,8 @@ template <class T>
 GhostedMatrix<T> ghosted::distribute_beside(const GhostedState<T>& other, const GhostedRows<T>& rows,
                                             const distributed::Cut& cut, bool transposed)
 {
-    Split<T> split = split_columns(rows.rows, rows.own_cols);
+    Split<T> split = split_columns(rows.rows, rows.own_cols,
+                                   MatrixAccess::state(other.own)->options.determinism == Determinism::device_count);
     auto state = std::make_shared<GhostedState<T>>();
     state->own = distributed::distribute_cut(*MatrixAccess::state(other.own), split.own.view(), cut, transposed);
     state->outside = other.outside;
@@ -270,13 +319,15 @@ const DistributedMatrix<T>& GhostedMatrix<T>::own() const
 template <class T>
 std::int64_t GhostedMatrix<T>::ghosts() const
 {
-    return static_cast<std::int64_t>(GhostedAccess::state(*this)->ghosts.size());
+    const auto& state = *GhostedAccess::state(*this);
+    return static_cast<std::int64_t>(state.ghosts.size() - state.copied.size());
 }
 
 template <class T>
 std::int64_t GhostedMatrix<T>::sent() const
 {
-    return static_cast<std::int64_t>(GhostedAccess::state(*this)->sent.size());
+    const auto& state = *GhostedAccess::state(*this);
+    return static_cast<std::int64_t>(state.sent.size() - state.copied.size());
 }
 
 template <class T>
@@ -296,20 +347,28 @@ void GhostedMatrix<T>::update_values(const T* values)
 {
     GhostedState<T>& state = *GhostedAccess::state(*this);
     core::require_array("values", values, state.nnz);
-    HostVector<T> rest(state.in_rest.size());
-    HostVector<T> own(static_cast<std::size_t>(state.nnz) - rest.size());
-    std::size_t next = 0;
-    for (std::int64_t i = 0; i < state.nnz; ++i) {
-        if (next < rest.size() && state.in_rest[next] == i) {
-            rest[next++] = values[i];
-        } else {
-            own[static_cast<std::size_t>(i) - next] = values[i];
+    // The values that are listed, or those that are not.
+    const auto some = [&](const std::vector<std::int64_t>& list, bool listed) {
+        HostVector<T> out;
+        out.reserve(listed ? list.size() : static_cast<std::size_t>(state.nnz) - list.size());
+        std::size_t next = 0;
+        for (std::int64_t i = 0; i < state.nnz; ++i) {
+            const bool is_listed = next < list.size() && list[next] == i;
+            next += is_listed ? 1 : 0;
+            if (is_listed == listed) {
+                out.push_back(values[i]);
+            }
         }
-    }
+        return out;
+    };
+    const bool whole_rows = MatrixAccess::state(state.interior) != nullptr;
     std::lock_guard lock(state.using_);
-    state.own.update_values(own.data());
+    state.own.update_values(some(whole_rows ? state.outside_own : state.in_rest, false).data());
+    if (whole_rows) {
+        state.interior.update_values(some(state.in_rest, false).data());
+    }
     if (!state.ghosts.empty()) {
-        state.rest.update_values(rest.data());
+        state.rest.update_values(some(state.in_rest, true).data());
     }
 }
 

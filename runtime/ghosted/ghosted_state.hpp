@@ -23,15 +23,24 @@ struct GhostedState {
     /// A row for each entry that is sent, with a 1 in its column: packs what is sent, and its transpose adds what comes
     /// back. Empty: nothing is sent.
     DistributedMatrix<T> pick;
-    std::vector<T> sent;  ///< or what comes back
+    std::vector<T> sent;  ///< or what comes back; then the entries that are copied
     std::vector<T> ghosts;
-    std::vector<std::int64_t> in_rest;  ///< which of the caller's nonzeros, in their order, are of ghosts
+    // With determinism "device_count" each row is summed in its own order: rows with ghosts are in `rest` with all
+    // their columns. Own columns that they touch have numbers behind the ghosts; their entries are copied instead of
+    // sent.
+    DistributedMatrix<T> interior;          ///< the other rows, for products; empty: `own` is multiplied
+    std::vector<std::int64_t> copied;       ///< own columns of rows with ghosts
+    std::vector<std::int64_t> outside_own;  ///< which of the caller's nonzeros are not in `own`
+
+    std::vector<std::int64_t> in_rest;  ///< which of the caller's nonzeros, in their order, are in `rest`
     std::int64_t nnz = 0;
     std::int64_t first_row = 0;
     std::shared_ptr<GhostExchange> exchange;
     std::shared_ptr<sequence::Outside> outside;
     std::mutex using_;  ///< the buffers, and who serves
 
+    /// What products multiply besides `rest`.
+    const DistributedMatrix<T>& multiplied() const { return MatrixAccess::state(interior) ? interior : own; }
     /// Makes products with A^T ready. \throws as distributed::prepare_apply()
     void prepare_transposed();
     /// Queues one worker's part of y = alpha A x + beta y, or with A^T; every worker calls it, and the thread that
@@ -92,8 +101,8 @@ public:
     std::int64_t bytes() const override
     {
         std::int64_t sum = 0;
-        for (const auto* const part : {&matrix_->own, &matrix_->rest}) {
-            const auto& state = detail::MatrixAccess::state(*part);
+        for (const DistributedMatrix<T>& part : {matrix_->multiplied(), matrix_->rest}) {
+            const auto& state = detail::MatrixAccess::state(part);
             for (std::size_t rank = 0; state && rank < state->plan.shards.size(); ++rank) {
                 sum += state->plan.shards[rank].apply_bytes;
             }

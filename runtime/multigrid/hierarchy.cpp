@@ -15,6 +15,7 @@
 #include "runtime/matrix/distribute_like.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/matrix/vector.hpp"
+#include "runtime/multigrid/cycle.hpp"
 #include "runtime/multigrid/options.hpp"
 #include "runtime/multigrid/smoothing.hpp"
 #include "runtime/sequence/sequence_state.hpp"
@@ -49,6 +50,24 @@ std::int64_t bytes_of(const SpgemmPlan& plan)
 }
 
 }  // namespace
+
+template <class T>
+void append_product(Sequence& sequence, const Level<T>& level, const Vec<T>& x, const Vec<T>& y, T alpha, T beta)
+{
+    sequence.multiply(level.a, x, y, alpha, beta);
+}
+
+template <class T>
+void append_restriction(Sequence& sequence, const Level<T>& level, const Vec<T>& residual, const Vec<T>& b)
+{
+    sequence.multiply(level.r, residual, b);
+}
+
+template <class T>
+void append_prolongation(Sequence& sequence, const Level<T>& level, const Vec<T>& coarse, const Vec<T>& x, T beta)
+{
+    sequence.multiply(level.p, coarse, x, T{1}, beta);
+}
 
 template <class T>
 template <class F>
@@ -251,14 +270,16 @@ void Hierarchy<T>::make_vectors()
             level.correction.emplace(level.a.make_y());
         }
         if (varies() && i > 0 && i <= most_doubled && !(last && inverse_)) {
-            for (int k = 0; k < 4; ++k) {
-                level.krylov.emplace_back(level.a.make_y());
-            }
-            for (int k = 0; k < 5; ++k) {
-                level.krylov_scalars.push_back(scalars_->make());
-            }
+            make_krylov(level, level.a, *scalars_);
         }
     }
+}
+
+template <class T>
+void Hierarchy<T>::append(Sequence& sequence, const Vec<T>& x, const Vec<T>& b)
+{
+    CycleOverLevels<T, Level<T>>(levels_, inverse_, options_.sweeps)
+        .append(sequence, x, b, cycle_of(options_), scalars_);
 }
 
 template <class T>

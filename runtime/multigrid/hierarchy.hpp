@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,9 +22,6 @@ namespace rmsp::multigrid {
 template <class T>
 using MakeSmoother = std::function<std::shared_ptr<Preconditioner<T>>(const DistributedMatrix<T>& matrix)>;
 
-/// Levels that may be visited twice: each doubles what is queued.
-inline constexpr std::size_t most_doubled = 8;
-
 /// A matrix, and what leads to the next one. On the devices.
 template <class T>
 struct Level {
@@ -41,6 +39,7 @@ struct Level {
     std::unique_ptr<Transfer<T>> transfer;
     DistributedMatrix<T> p;
     DistributedMatrix<T> r;
+    static constexpr bool gathers = false;  ///< as LinkedLevel's may
     /// R A P for other values; made by the first renewal, since its intermediate results take as much memory as all
     /// else of the level.
     std::optional<TripleProduct<T>> galerkin;
@@ -69,8 +68,6 @@ public:
     const PreconditionerReport& report() const { return report_; }
 
 private:
-    enum class Cycle : std::uint8_t { v, w, f, k };
-
     CsrMatrix<T> download(const DistributedMatrix<T>& matrix);
     bool coarsen(std::size_t number);
     std::unique_ptr<Transfer<T>> make_transfer(std::size_t number);
@@ -81,13 +78,6 @@ private:
     double sign_before_last() const;
     void make_vectors();
     void describe(double seconds);
-
-    void append_cycle(Sequence& sequence, std::size_t number, const Vec<T>& x, const Vec<T>& b, bool from_zero,
-                      Cycle cycle);
-    void append_krylov(Sequence& sequence, std::size_t number);
-    void append_smoothing(Sequence& sequence, const Level<T>& level, const Vec<T>& x, const Vec<T>& b, bool from_zero,
-                          int sweeps);
-    void append_residual(Sequence& sequence, const Level<T>& level, const Vec<T>& x, const Vec<T>& b);
 
     /// Adds the seconds of f to a phase.
     template <class F>

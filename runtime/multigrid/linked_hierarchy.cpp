@@ -12,12 +12,13 @@
 #include "core/clock.hpp"
 #include "core/value_types.hpp"
 #include "matrix/coarse_inverse.hpp"
+#include "runtime/matrix/distribute_like.hpp"
 #include "runtime/matrix/download.hpp"
 #include "runtime/matrix/vector.hpp"
-#include "runtime/multigrid/linked_transfer.hpp"
+#include "runtime/multigrid/cycle.hpp"
 #include "runtime/multigrid/options.hpp"
 #include "runtime/multigrid/smoothing.hpp"
-#include "runtime/spgemm/product.hpp"
+#include "runtime/sequence/sequence_state.hpp"
 
 namespace rmsp::multigrid {
 namespace {
@@ -59,7 +60,7 @@ std::int64_t device_bytes(const GhostedMatrix<T>& matrix)
 {
     const auto& state = *GhostedAccess::state(matrix);
     std::int64_t bytes = 0;
-    for (const auto* const part : {&state.own, &state.rest, &state.pick}) {
+    for (const auto* const part : {&state.own, &state.rest, &state.pick, &state.interior}) {
         bytes += MatrixAccess::state(*part) ? distributed::device_bytes(*part) : 0;
     }
     return bytes;
@@ -71,15 +72,18 @@ template <class T>
 LinkedHierarchy<T>::LinkedHierarchy(const GhostedMatrix<T>& matrix, const GhostedNumbers& numbers,
                                     std::shared_ptr<LinkedProcesses> processes, Method method,
                                     const MultigridOptions& options, MakeSmoother<T> make_smoother)
-    : links_(std::move(processes)), method_(method), options_(options), make_smoother_(std::move(make_smoother))
+    : links_(std::move(processes)),
+      numbers_(numbers),
+      method_(method),
+      options_(options),
+      make_smoother_(std::move(make_smoother))
 {
     const auto began = core::Clock::now();
     check_options(method_, options_);
-    if (options_.cycle == "k" || options_.aggressive_levels > 0) {
+    if (options_.aggressive_levels > 0) {
         throw Error(ErrorCode::usage,
-                    fmt::format("multigrid option {}: multigrid over several processes has cycles v, w and f, and no "
-                                "aggressive levels",
-                                options_.cycle == "k" ? "cycle is k" : "aggressive_levels is above 0"));
+                    "multigrid option aggressive_levels is above 0: multigrid over several processes has no aggressive "
+                    "levels");
     }
     if (method_ == Method::classical) {
         options_.unknowns = 1;
@@ -88,7 +92,7 @@ LinkedHierarchy<T>::LinkedHierarchy(const GhostedMatrix<T>& matrix, const Ghoste
     levels_.back().a = matrix;
     levels_.back().first_rows = numbers.first_rows;
     begin_near_nullspace();
-    WholeColumns<T> rows = download_first(numbers);
+    WholeColumns<T> rows = download_first();
     levels_.back().nonzeros = std::llround(links_.total(static_cast<double>(rows.columns.size())));
     const auto last_rows = [&] { return levels_.back().first_rows.back(); };
     while (last_rows() > options_.coarse_rows && static_cast<int>(levels_.size()) < options_.levels && coarsen(rows)) {
@@ -99,7 +103,7 @@ LinkedHierarchy<T>::LinkedHierarchy(const GhostedMatrix<T>& matrix, const Ghoste
         smooth(levels_.back(), rows);
     } else {
         gather(rows);
-        invert(rows);
+        inverse_ = distributed::distribute_like(own_state(levels_.back().a), inverse_of(rows).view());
     }
     make_vectors();
     describe(core::seconds_since(began));
@@ -134,13 +138,13 @@ void LinkedHierarchy<T>::begin_near_nullspace()
 
 /// The values that the devices have, columns rising in each row, each once.
 template <class T>
-WholeColumns<T> LinkedHierarchy<T>::download_first(const GhostedNumbers& numbers) const
+WholeColumns<T> LinkedHierarchy<T>::download_first() const
 {
     const auto& state = *GhostedAccess::state(levels_.front().a);
-    const CsrMatrix<T> own = distributed::download_matrix(*MatrixAccess::state(state.own));
+    const CsrMatrix<T> own = distributed::download_matrix(*MatrixAccess::state(state.multiplied()));
     const CsrMatrix<T> rest =
         state.ghosts.empty() ? CsrMatrix<T>{} : distributed::download_matrix(*MatrixAccess::state(state.rest));
-    const std::int64_t first = numbers.first_rows[links_.rank()];
+    const std::int64_t first = numbers_.first_rows[links_.rank()];
     WholeColumns<T> rows;
     std::vector<std::pair<std::int64_t, T>> row;
     for (std::size_t i = 0; i < static_cast<std::size_t>(own.rows); ++i) {
@@ -149,7 +153,9 @@ WholeColumns<T> LinkedHierarchy<T>::download_first(const GhostedNumbers& numbers
             row.emplace_back(first + own.col_idx[k], own.values[static_cast<std::size_t>(k)]);
         }
         for (std::int64_t k = rest.rows > 0 ? rest.row_ptr[i] : 0; rest.rows > 0 && k < rest.row_ptr[i + 1]; ++k) {
-            row.emplace_back(numbers.ghosts[static_cast<std::size_t>(rest.col_idx[k])],
+            const std::size_t column = static_cast<std::size_t>(rest.col_idx[k]);
+            const std::size_t ghosts = numbers_.ghosts.size();
+            row.emplace_back(column < ghosts ? numbers_.ghosts[column] : first + state.copied[column - ghosts],
                              rest.values[static_cast<std::size_t>(k)]);
         }
         std::stable_sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -200,22 +206,22 @@ bool LinkedHierarchy<T>::coarsen(WholeColumns<T>& rows)
 {
     const LinkedLevel<T>& fine = levels_.back();
     const std::size_t number = levels_.size() - 1;
-    LinkedTransfer<T> transfer =
+    std::unique_ptr<LinkedTransfer<T>> transfer =
         linked_transfer(links_, fine.first_rows, rows, near_, coarsener(method_, options_, near_.count, number));
-    const std::int64_t coarse = transfer.first_rows.back();
+    const std::int64_t coarse = transfer->first_rows.back();
     if (is_stalled(coarse, fine.first_rows.back())) {
         stalled_ = fmt::format("coarsening stalled at level {}: of {} rows {} would be left", number,
                                fine.first_rows.back(), coarse);
         return false;
     }
-    std::vector<std::int64_t> first_rows = on_fewer(transfer.first_rows);
+    std::vector<std::int64_t> first_rows = on_fewer(transfer->first_rows);
     if (method_ == Method::aggregation) {
         // To where the coarse rows go.
         std::vector<std::vector<double>> to(links_.size());
-        const std::int64_t first = transfer.first_rows[links_.rank()];
-        if (first < transfer.first_rows[links_.rank() + 1]) {
+        const std::int64_t first = transfer->first_rows[links_.rank()];
+        if (first < transfer->first_rows[links_.rank() + 1]) {
             const auto owner = std::upper_bound(first_rows.begin(), first_rows.end(), first) - first_rows.begin() - 1;
-            to[static_cast<std::size_t>(owner)].assign(transfer.near.values.begin(), transfer.near.values.end());
+            to[static_cast<std::size_t>(owner)].assign(transfer->near.values.begin(), transfer->near.values.end());
         }
         near_.values.clear();
         for (const std::vector<double>& came : links_.bring(to)) {
@@ -223,7 +229,9 @@ bool LinkedHierarchy<T>::coarsen(WholeColumns<T>& rows)
         }
     }
     smooth(levels_.back(), rows);
-    add_level(rows, transfer.p, std::move(first_rows));
+    const std::size_t fine_number = levels_.size() - 1;
+    add_level(rows, transfer->p, std::move(first_rows));
+    levels_[fine_number].transfer = std::move(transfer);
     return true;
 }
 
@@ -244,11 +252,6 @@ void LinkedHierarchy<T>::gather(WholeColumns<T>& rows)
         return;
     }
     last.gathers = true;
-    WholeColumns<T> identity;
-    for (std::int64_t row = 0; row < rows.rows(); ++row) {
-        identity.add(first_rows[links_.rank()] + row, T{1});
-        identity.close();
-    }
     std::vector<std::int64_t> on_one(first_rows.size());
     std::fill(on_one.begin() + static_cast<std::ptrdiff_t>(first) + 1, on_one.end(), first_rows.back());
     if (method_ == Method::aggregation && links_.total(near_.values.empty() ? 0 : 1) > 0) {
@@ -259,17 +262,24 @@ void LinkedHierarchy<T>::gather(WholeColumns<T>& rows)
             near_.values.insert(near_.values.end(), came.begin(), came.end());
         }
     }
-    add_level(rows, identity, std::move(on_one));
+    add_level(rows, identity(last), std::move(on_one));
 }
 
-/// Of a P whose rows are here, columns being those of the whole; `rows` become those of the new level.
 template <class T>
-void LinkedHierarchy<T>::add_level(WholeColumns<T>& rows, const WholeColumns<T>& p,
-                                   std::vector<std::int64_t> first_rows)
+WholeColumns<T> LinkedHierarchy<T>::identity(const LinkedLevel<T>& level) const
 {
-    LinkedLevel<T>& fine = levels_.back();
-    const std::int64_t first = fine.first_rows[links_.rank()];
-    const Known known = ask(links_, fine.first_rows, others(rows, first, first + rows.rows()));
+    WholeColumns<T> identity;
+    for (std::int64_t row = level.first_rows[links_.rank()]; row < level.first_rows[links_.rank() + 1]; ++row) {
+        identity.add(row, T{1});
+        identity.close();
+    }
+    return identity;
+}
+
+template <class T>
+void LinkedHierarchy<T>::find_sign(const LinkedLevel<T>& level, const WholeColumns<T>& rows)
+{
+    const std::int64_t first = level.first_rows[links_.rank()];
     double sign = 0;
     for (std::int64_t row = 0; row < rows.rows(); ++row) {
         for (std::int64_t k = rows.begin(row); k < rows.end(row); ++k) {
@@ -280,8 +290,28 @@ void LinkedHierarchy<T>::add_level(WholeColumns<T>& rows, const WholeColumns<T>&
         }
     }
     sign_ = links_.total(sign);
+}
+
+template <class T>
+std::unique_ptr<LinkedGalerkin<T>> LinkedHierarchy<T>::make_galerkin(
+    const LinkedLevel<T>& level, const WholeColumns<T>& rows, const WholeColumns<T>& p,
+    const std::vector<std::int64_t>& coarse_first_rows) const
+{
+    const auto& state = own_state(level.a);
+    return std::make_unique<LinkedGalerkin<T>>(links_, state.runtime, level.first_rows, coarse_first_rows, rows, p,
+                                               state.options.determinism);
+}
+
+/// Of a P whose rows are here, columns being those of the whole; `rows` become those of the new level.
+template <class T>
+void LinkedHierarchy<T>::add_level(WholeColumns<T>& rows, const WholeColumns<T>& p,
+                                   std::vector<std::int64_t> first_rows)
+{
+    LinkedLevel<T>& fine = levels_.back();
+    const std::int64_t first = fine.first_rows[links_.rank()];
+    find_sign(fine, rows);
     fine.p_nonzeros = std::llround(links_.total(static_cast<double>(p.columns.size())));
-    WholeColumns<T> coarse = galerkin(rows, p, known, first_rows);
+    WholeColumns<T> coarse = make_galerkin(fine, rows, p, first_rows)->coarse();
     LinkedLevel<T> next;
     next.a = distribute(coarse, first_rows);
     next.nonzeros = std::llround(links_.total(static_cast<double>(coarse.columns.size())));
@@ -300,43 +330,6 @@ void LinkedHierarchy<T>::add_level(WholeColumns<T>& rows, const WholeColumns<T>&
     rows = std::move(coarse);
 }
 
-/// P^T A P: A P on the own rows, with the rows of P that others have; then what these rows add to each coarse row,
-/// which goes to the process that has it.
-template <class T>
-WholeColumns<T> LinkedHierarchy<T>::galerkin(const WholeColumns<T>& rows, const WholeColumns<T>& p, const Known& known,
-                                             const std::vector<std::int64_t>& first_rows) const
-{
-    const WholeColumns<T> far = rows_of(links_, known, p);
-    std::vector<std::int64_t> coarse = others(p, 0, 0);
-    const std::vector<std::int64_t> of_far = others(far, 0, 0);
-    std::vector<std::int64_t> all;
-    std::set_union(coarse.begin(), coarse.end(), of_far.begin(), of_far.end(), std::back_inserter(all));
-    WholeColumns<T> p_here = p;
-    for (std::int64_t row = 0; row < far.rows(); ++row) {
-        for (std::int64_t k = far.begin(row); k < far.end(row); ++k) {
-            p_here.add(far.columns[static_cast<std::size_t>(k)], far.values[static_cast<std::size_t>(k)]);
-        }
-        p_here.close();
-    }
-    const std::int64_t first = levels_.back().first_rows[links_.rank()];
-    const CsrMatrix<T> a = numbered(rows, first, rows.rows(), known.numbers);
-    const CsrMatrix<T> b = numbered(p_here, 0, 0, all);
-    const CsrMatrix<T> own_p = numbered(p, 0, 0, coarse);
-    const CsrMatrix<T> r = transposed<T>(own_p.view());
-    const auto& state = own_state(levels_.back().a);
-    SpgemmOptions options;
-    options.determinism = state.options.determinism;
-    const CsrMatrix<T> part =
-        detail::ProductAccess::triple(state.runtime, r.view(), a.view(), b.view(), options).compute();
-    WholeColumns<T> to_add;
-    to_add.row_ptr.assign(part.row_ptr.begin(), part.row_ptr.end());
-    to_add.values.assign(part.values.begin(), part.values.end());
-    for (std::int64_t k = 0; k < part.nnz(); ++k) {
-        to_add.columns.push_back(all[static_cast<std::size_t>(part.col_idx[k])]);
-    }
-    return added(links_, first_rows, coarse, to_add);
-}
-
 template <class T>
 GhostedMatrix<T> LinkedHierarchy<T>::distribute(const WholeColumns<T>& rows,
                                                 const std::vector<std::int64_t>& first_rows) const
@@ -353,23 +346,21 @@ GhostedMatrix<T> LinkedHierarchy<T>::distribute(const WholeColumns<T>& rows,
     return own_state(matrix).plan.devices > most ? ghosted::distribute_beside(finest, ghosted, {{}, {}, most}) : matrix;
 }
 
+/// Of the last level's own rows, which one process has.
 template <class T>
-void LinkedHierarchy<T>::invert(const WholeColumns<T>& rows)
+CsrMatrix<T> LinkedHierarchy<T>::inverse_of(const WholeColumns<T>& rows)
 {
-    const auto& state = own_state(levels_.back().a);
     CsrMatrix<T> last = numbered(rows, levels_.back().first_rows[links_.rank()], rows.rows(), {});
     if (near_.values.empty()) {
         near_ = matrix::constants(last.rows, near_.count);
     }
-    const CsrMatrix<T> inverse =
-        last.rows > 0 ? matrix::coarse_inverse(last.view(), near_, sign_, inverse_note_) : std::move(last);
-    inverse_ = distributed::distribute_like(state, inverse.view());
+    return last.rows > 0 ? matrix::coarse_inverse(last.view(), near_, sign_, inverse_note_) : std::move(last);
 }
 
 /// Smoothers see the own rows and columns. What couples them to others is added to the diagonal, with its sign, so that
 /// what is smoothed by is no less than the matrix: methods that converge for each process then do for all.
 template <class T>
-void LinkedHierarchy<T>::smooth(LinkedLevel<T>& level, const WholeColumns<T>& rows)
+CsrMatrix<T> LinkedHierarchy<T>::smoothed_part(const LinkedLevel<T>& level, const WholeColumns<T>& rows) const
 {
     const bool diagonal_only = options_.smoother == "l1-jacobi";
     const std::int64_t first = level.first_rows[links_.rank()];
@@ -405,12 +396,28 @@ void LinkedHierarchy<T>::smooth(LinkedLevel<T>& level, const WholeColumns<T>& ro
         own.row_ptr.push_back(static_cast<std::int64_t>(own.values.size()));
     }
     own.col_idx = std::move(columns);
-    level.smoother = make_smoother_(distributed::distribute_like(own_state(level.a), own.view()));
+    return own;
+}
+
+template <class T>
+void LinkedHierarchy<T>::smooth(LinkedLevel<T>& level, const WholeColumns<T>& rows)
+{
+    level.smoothed = distributed::distribute_like(own_state(level.a), smoothed_part(level, rows).view());
+    level.smoother = make_smoother_(level.smoothed);
 }
 
 template <class T>
 void LinkedHierarchy<T>::make_vectors()
 {
+    if (varies()) {
+        const auto& finest = own_state(levels_.front().a);
+        auto bank = std::make_shared<detail::ScalarsState>(finest.runtime, 256, finest.plan.devices);
+        bank->outside = GhostedAccess::state(levels_.front().a)->outside;
+        if (finest.options.determinism == Determinism::device_count) {
+            bank->sum_exactly();
+        }
+        scalars_.emplace(detail::SequenceAccess::handle(std::move(bank)));
+    }
     for (std::size_t i = 0; i < levels_.size(); ++i) {
         LinkedLevel<T>& level = levels_[i];
         const DistributedMatrix<T>& own = level.a.own();
@@ -423,6 +430,9 @@ void LinkedHierarchy<T>::make_vectors()
             level.residual.emplace(own.make_y());
             level.correction.emplace(own.make_y());
         }
+        if (varies() && i > 0 && i <= most_doubled && level.smoother) {
+            make_krylov(level, own, *scalars_);
+        }
     }
 }
 
@@ -430,6 +440,9 @@ template <class T>
 void LinkedHierarchy<T>::describe(double seconds)
 {
     report_.seconds = seconds;
+    report_.levels.clear();
+    report_.notes.clear();
+    report_.host_bytes = 0;
     report_.device_bytes = inverse_ ? distributed::device_bytes(*inverse_) : 0;
     std::vector<std::int64_t> processes;
     for (std::size_t i = 0; i < levels_.size(); ++i) {
@@ -442,6 +455,8 @@ void LinkedHierarchy<T>::describe(double seconds)
         row.device_bytes = i > 0 ? device_bytes(level.a) : 0;
         row.device_bytes += i + 1 < levels_.size() ? device_bytes(level.p) : 0;
         report_.device_bytes += row.device_bytes;
+        report_.host_bytes += level.transfer ? level.transfer->host_bytes() : 0;
+        report_.host_bytes += level.galerkin ? level.galerkin->host_bytes() : 0;
         report_.levels.push_back(row);
         std::int64_t having = 0;
         for (std::size_t p = 0; p + 1 < level.first_rows.size(); ++p) {

@@ -65,6 +65,26 @@ WholeColumns<T> rows_of(const Links& links, const Known& known, const WholeColum
 }
 
 template <class T>
+std::vector<T> values_of_rows(const Links& links, const Known& known, const WholeColumns<T>& own)
+{
+    std::vector<std::vector<T>> to(links.size());
+    for (const GhostNeighbour& part : known.sends) {
+        std::vector<T>& out = to[static_cast<std::size_t>(part.process)];
+        for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
+            const std::int64_t row = known.sent[static_cast<std::size_t>(i)];
+            out.insert(out.end(), own.values.begin() + own.begin(row), own.values.begin() + own.end(row));
+        }
+    }
+    to = links.bring(to);
+    std::vector<T> all;
+    for (const GhostNeighbour& part : known.receives) {
+        const std::vector<T>& of = to[static_cast<std::size_t>(part.process)];
+        all.insert(all.end(), of.begin(), of.end());
+    }
+    return all;
+}
+
+template <class T>
 std::vector<std::int64_t> others(const WholeColumns<T>& rows, std::int64_t first, std::int64_t end)
 {
     std::vector<std::int64_t> out;
@@ -98,12 +118,13 @@ CsrMatrix<T> numbered(const WholeColumns<T>& rows, std::int64_t first, std::int6
 }
 
 template <class T>
-WholeColumns<T> added(const Links& links, const std::vector<std::int64_t>& first_rows,
-                      const std::vector<std::int64_t>& numbers, const WholeColumns<T>& rows)
+AddedRows<T>::AddedRows(const Links& links, const std::vector<std::int64_t>& first_rows,
+                        const std::vector<std::int64_t>& numbers, const WholeColumns<T>& rows)
+    : links_(links)
 {
     // A row is its number, its length, its columns.
     std::vector<std::vector<std::int64_t>> structure(links.size());
-    std::vector<std::vector<T>> values(links.size());
+    std::vector<std::size_t> counts(links.size());
     for (std::int64_t row = 0; row < rows.rows(); ++row) {
         const std::int64_t number = numbers[static_cast<std::size_t>(row)];
         const auto p = static_cast<std::size_t>(std::upper_bound(first_rows.begin(), first_rows.end(), number) -
@@ -112,58 +133,69 @@ WholeColumns<T> added(const Links& links, const std::vector<std::int64_t>& first
         const std::int64_t end = rows.end(row);
         structure[p].insert(structure[p].end(), {number, end - begin});
         structure[p].insert(structure[p].end(), rows.columns.begin() + begin, rows.columns.begin() + end);
-        values[p].insert(values[p].end(), rows.values.begin() + begin, rows.values.begin() + end);
+        counts[p] += static_cast<std::size_t>(end - begin);
+    }
+    begins_.push_back(0);
+    for (const std::size_t count : counts) {
+        begins_.push_back(begins_.back() + count);
     }
     structure = links.bring(structure);
-    values = links.bring(values);
 
+    /// A column that a row has of one process, and which of all that come that is.
     struct Piece {
-        const std::int64_t* columns;
-        const T* values;
-        std::int64_t count;
+        std::int64_t column;
+        std::size_t place;
     };
     const std::int64_t first = first_rows[links.rank()];
     std::vector<std::vector<Piece>> pieces(static_cast<std::size_t>(first_rows[links.rank() + 1] - first));
-    for (std::size_t p = 0; p < structure.size(); ++p) {
-        const T* next = values[p].data();
-        for (std::size_t at = 0; at < structure[p].size();) {
-            const std::int64_t count = structure[p][at + 1];
-            pieces[static_cast<std::size_t>(structure[p][at] - first)].push_back(
-                {structure[p].data() + at + 2, next, count});
-            next += count;
-            at += 2 + static_cast<std::size_t>(count);
+    std::size_t place = 0;
+    for (const std::vector<std::int64_t>& came : structure) {
+        for (std::size_t at = 0; at < came.size();) {
+            const auto count = static_cast<std::size_t>(came[at + 1]);
+            for (std::size_t i = 0; i < count; ++i) {
+                pieces[static_cast<std::size_t>(came[at] - first)].push_back({came[at + 2 + i], place++});
+            }
+            at += 2 + count;
         }
     }
-    WholeColumns<T> out;
-    std::vector<std::pair<std::int64_t, T>> sum;
-    for (const std::vector<Piece>& row : pieces) {
-        sum.clear();
-        for (const Piece& piece : row) {
-            for (std::int64_t i = 0; i < piece.count; ++i) {
-                sum.emplace_back(piece.columns[i], piece.values[i]);
+    places_.resize(place);
+    for (std::vector<Piece>& row : pieces) {
+        std::sort(row.begin(), row.end(), [](const Piece& a, const Piece& b) { return a.column < b.column; });
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            if (i == 0 || row[i].column != row[i - 1].column) {
+                sums_.add(row[i].column, T{0});
             }
+            places_[row[i].place] = sums_.columns.size() - 1;
         }
-        // In the order of the processes, whatever the sort: the same bits each time.
-        std::stable_sort(sum.begin(), sum.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-        for (std::size_t i = 0; i < sum.size(); ++i) {
-            if (i > 0 && sum[i].first == sum[i - 1].first) {
-                out.values.back() += sum[i].second;
-            } else {
-                out.add(sum[i].first, sum[i].second);
-            }
-        }
-        out.close();
+        sums_.close();
     }
-    return out;
+    add(rows.values);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                          \
-    template WholeColumns<T> rows_of(const Links&, const Known&, const WholeColumns<T>&);                            \
-    template std::vector<std::int64_t> others(const WholeColumns<T>&, std::int64_t, std::int64_t);                   \
-    template CsrMatrix<T> numbered(const WholeColumns<T>&, std::int64_t, std::int64_t,                               \
-                                   const std::vector<std::int64_t>&);                                                \
-    template WholeColumns<T> added(const Links&, const std::vector<std::int64_t>&, const std::vector<std::int64_t>&, \
-                                   const WholeColumns<T>&);
+template <class T>
+void AddedRows<T>::add(const std::vector<T>& values)
+{
+    std::vector<std::vector<T>> to;
+    for (std::size_t p = 0; p + 1 < begins_.size(); ++p) {
+        to.emplace_back(values.begin() + static_cast<std::ptrdiff_t>(begins_[p]),
+                        values.begin() + static_cast<std::ptrdiff_t>(begins_[p + 1]));
+    }
+    std::fill(sums_.values.begin(), sums_.values.end(), T{0});
+    auto place = places_.begin();
+    for (const std::vector<T>& came : links_.bring(to)) {
+        for (const T value : came) {
+            sums_.values[*place++] += value;
+        }
+    }
+}
+
+#define RMSP_INSTANTIATE(T)                                                                        \
+    template WholeColumns<T> rows_of(const Links&, const Known&, const WholeColumns<T>&);          \
+    template std::vector<T> values_of_rows(const Links&, const Known&, const WholeColumns<T>&);    \
+    template std::vector<std::int64_t> others(const WholeColumns<T>&, std::int64_t, std::int64_t); \
+    template CsrMatrix<T> numbered(const WholeColumns<T>&, std::int64_t, std::int64_t,             \
+                                   const std::vector<std::int64_t>&);                              \
+    template class AddedRows<T>;
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

@@ -127,6 +127,10 @@ std::vector<X> values_of(const Links& links, const Known& known, std::span<const
 template <class T>
 WholeColumns<T> rows_of(const Links& links, const Known& known, const WholeColumns<T>& own);
 
+/// The values of these rows alone, one row after the other. Collective.
+template <class T>
+std::vector<T> values_of_rows(const Links& links, const Known& known, const WholeColumns<T>& own);
+
 /// Columns of rows that are not in [first, end), rising, each once.
 template <class T>
 std::vector<std::int64_t> others(const WholeColumns<T>& rows, std::int64_t first, std::int64_t end);
@@ -136,10 +140,23 @@ template <class T>
 CsrMatrix<T> numbered(const WholeColumns<T>& rows, std::int64_t first, std::int64_t own,
                       const std::vector<std::int64_t>& known);
 
-/// Adds rows together that processes have of the same matrix: [first, end) of them goes to process p. Collective.
-/// \param numbers  of the rows, in the whole matrix, rising
+/// Adds rows together that processes have of the same matrix: [first, end) of them goes to process p.
 template <class T>
-WholeColumns<T> added(const Links& links, const std::vector<std::int64_t>& first_rows,
-                      const std::vector<std::int64_t>& numbers, const WholeColumns<T>& rows);
+class AddedRows {
+public:
+    /// Collective. \param numbers  of the rows, in the whole matrix, rising
+    AddedRows(const Links& links, const std::vector<std::int64_t>& first_rows, const std::vector<std::int64_t>& numbers,
+              const WholeColumns<T>& rows);
+    /// The sums for these values of the rows, added in the order of the processes. Collective.
+    void add(const std::vector<T>& values);
+    /// The sums that this process has.
+    const WholeColumns<T>& sums() const { return sums_; }
+
+private:
+    const Links links_;
+    std::vector<std::size_t> begins_;  ///< of the values for each process, and their number
+    std::vector<std::size_t> places_;  ///< among the sums, of what comes, process after process
+    WholeColumns<T> sums_;
+};
 
 }  // namespace rmsp::multigrid

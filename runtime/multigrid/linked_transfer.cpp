@@ -1,6 +1,7 @@
 #include "runtime/multigrid/linked_transfer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/value_types.hpp"
 #include "matrix/coarsening.hpp"
@@ -36,11 +37,11 @@ public:
         : links_(links), number_(first_rows[links.rank()]), own_(rows.rows())
     {
         const std::int64_t last = number_ + own_;
-        const Known near = ask(links, first_rows, whole_nodes(others(rows, number_, last), unknowns));
-        const WholeColumns<T> near_rows = rows_of(links, near, rows);
+        near_ = ask(links, first_rows, whole_nodes(others(rows, number_, last), unknowns));
+        const WholeColumns<T> near_rows = rows_of(links, near_, rows);
         std::vector<std::int64_t> all;
         const std::vector<std::int64_t> far = whole_nodes(others(near_rows, number_, last), unknowns);
-        std::set_union(near.numbers.begin(), near.numbers.end(), far.begin(), far.end(), std::back_inserter(all));
+        std::set_union(near_.numbers.begin(), near_.numbers.end(), far.begin(), far.end(), std::back_inserter(all));
         known_ = ask(links, first_rows, std::move(all));
         const auto& others_here = known_.numbers;
         first_ = std::lower_bound(others_here.begin(), others_here.end(), number_) - others_here.begin();
@@ -60,8 +61,8 @@ public:
         std::size_t next = 0;
         for (std::int64_t row = 0; row < size; ++row) {
             const bool is_own = row >= first_ && row < first_ + own_;
-            const bool is_near =
-                !is_own && next < near.numbers.size() && near.numbers[next] == numbers_[static_cast<std::size_t>(row)];
+            const bool is_near = !is_own && next < near_.numbers.size() &&
+                                 near_.numbers[next] == numbers_[static_cast<std::size_t>(row)];
             const WholeColumns<T>& from = is_own ? rows : near_rows;
             const std::int64_t at = is_own ? row - first_ : static_cast<std::int64_t>(next);
             if (is_own || is_near) {
@@ -74,6 +75,27 @@ public:
             a.row_ptr.push_back(static_cast<std::int64_t>(a.values.size()));
         }
         a.col_idx = std::move(columns);
+    }
+
+    /// Other values of the own rows, and of those one step away. Collective.
+    void renew(const WholeColumns<T>& rows)
+    {
+        const std::vector<T> near_values = values_of_rows(links_, near_, rows);
+        // Rows one step away that come before the own ones stand before them.
+        const auto own_begin = static_cast<std::size_t>(a.row_ptr[static_cast<std::size_t>(first_)]);
+        a.values.resize(static_cast<std::size_t>(a.row_ptr.back()));
+        std::copy_n(near_values.begin(), own_begin, a.values.begin());
+        std::copy(rows.values.begin(), rows.values.end(), a.values.begin() + static_cast<std::ptrdiff_t>(own_begin));
+        std::copy(near_values.begin() + static_cast<std::ptrdiff_t>(own_begin), near_values.end(),
+                  a.values.begin() + static_cast<std::ptrdiff_t>(own_begin + rows.values.size()));
+    }
+    /// Gives up the values, until renew().
+    void forget_values() { HostVector<T>().swap(a.values); }
+    std::int64_t host_bytes() const
+    {
+        return static_cast<std::int64_t>(a.row_ptr.size() * sizeof(std::int64_t) +
+                                         a.col_idx.size() * sizeof(std::int32_t) +
+                                         numbers_.size() * sizeof(std::int64_t));
     }
 
     /// Where the rows of others are here, overwrites `width` entries of each by what those have. Collective.
@@ -104,10 +126,11 @@ private:
                                                    numbers_.begin());
     }
 
-    const Links& links_;
+    const Links links_;
     std::int64_t number_;  ///< of the first own row
     std::int64_t own_;
     std::int64_t first_ = 0;  ///< own row, here
+    Known near_;              ///< rows one step away
     Known known_;
     std::vector<std::int64_t> numbers_;
 };
@@ -156,37 +179,61 @@ WholeColumns<T> own_rows(const CsrMatrix<T>& p, std::int64_t first, std::int64_t
 }
 
 template <class T>
-LinkedTransfer<T> classical(const Links& links, const Around<T>& around, std::int64_t rows, const Coarsener& how)
-{
-    const HostVector<std::uint8_t> strong =
-        matrix::strong_entries(around.a.view(), matrix::Strength::classical, how.threshold);
-    matrix::PartOfRows part;
-    part.first = around.first();
-    part.end = around.first() + around.own();
-    part.numbers = around.numbers();
-    part.share_counts = [&](std::span<std::int32_t> counts) { around.share(counts); };
-    part.share_states = [&](std::span<std::uint8_t> states) { around.share(states); };
-    part.any = [&](bool own) { return links.total(own ? 1.0 : 0.0) > 0; };
-    const matrix::Coarsening own = matrix::pmis(matrix::strong_graph(around.a.view(), strong), part);
-    LinkedTransfer<T> out;
-    out.first_rows = links.offsets(own.count);
-    if (is_stalled(out.first_rows.back(), rows)) {
-        return out;
+class LinkedClassical final : public LinkedTransfer<T> {
+public:
+    LinkedClassical(const Links& links, Around<T> around, std::int64_t rows, const Coarsener& how)
+        : around_(std::move(around)),
+          kind_(how.direct ? matrix::Interpolation::direct : matrix::Interpolation::extended),
+          strong_(matrix::strong_entries(around_.a.view(), matrix::Strength::classical, how.threshold))
+    {
+        matrix::PartOfRows part;
+        part.first = around_.first();
+        part.end = around_.first() + around_.own();
+        part.numbers = around_.numbers();
+        part.share_counts = [&](std::span<std::int32_t> counts) { around_.share(counts); };
+        part.share_states = [&](std::span<std::uint8_t> states) { around_.share(states); };
+        part.any = [&](bool own) { return links.total(own ? 1.0 : 0.0) > 0; };
+        const matrix::Coarsening own = matrix::pmis(matrix::strong_graph(around_.a.view(), strong_), part);
+        this->first_rows = links.offsets(own.count);
+        if (is_stalled(this->first_rows.back(), rows)) {
+            return;
+        }
+        std::vector<std::int64_t> number(around_.size(), -1);
+        for (std::int64_t row = part.first; row < part.end; ++row) {
+            const std::int32_t found = own.number[static_cast<std::size_t>(row)];
+            number[static_cast<std::size_t>(row)] = found < 0 ? -1 : this->first_rows[links.rank()] + found;
+        }
+        around_.share(std::span(number));
+        coarse_ = numbered_here(number);
+        p_here_ = matrix::interpolation(around_.a.view(), strong_, coarse_.here,
+                                        {kind_, how.truncation, how.interpolation_entries});
+        take_p();
     }
-    std::vector<std::int64_t> number(around.size(), -1);
-    for (std::int64_t row = part.first; row < part.end; ++row) {
-        const std::int32_t found = own.number[static_cast<std::size_t>(row)];
-        number[static_cast<std::size_t>(row)] = found < 0 ? -1 : out.first_rows[links.rank()] + found;
+    void renew(const WholeColumns<T>& rows) override
+    {
+        around_.renew(rows);
+        matrix::renew_interpolation(around_.a.view(), strong_, coarse_.here, kind_, p_here_);
+        take_p();
     }
-    around.share(std::span(number));
-    const Numbered coarse = numbered_here(number);
-    const matrix::InterpolationOptions options{
-        how.direct ? matrix::Interpolation::direct : matrix::Interpolation::extended, how.truncation,
-        how.interpolation_entries};
-    out.p = own_rows(matrix::interpolation(around.a.view(), strong, coarse.here, options), around.first(), around.own(),
-                     coarse.whole, 1);
-    return out;
-}
+    std::int64_t host_bytes() const override
+    {
+        return around_.host_bytes() + static_cast<std::int64_t>(strong_.size() + p_here_.values.size() * sizeof(T) +
+                                                                p_here_.col_idx.size() * sizeof(std::int32_t));
+    }
+
+private:
+    void take_p()
+    {
+        this->p = own_rows(p_here_, around_.first(), around_.own(), coarse_.whole, 1);
+        around_.forget_values();
+    }
+
+    Around<T> around_;
+    matrix::Interpolation kind_;
+    HostVector<std::uint8_t> strong_;
+    Numbered coarse_;
+    CsrMatrix<T> p_here_;  ///< of all rows here
+};
 
 /// The edges between nodes of the own rows.
 matrix::Graph own_graph(const matrix::Graph& graph, std::int64_t first, std::int64_t own)
@@ -205,93 +252,122 @@ matrix::Graph own_graph(const matrix::Graph& graph, std::int64_t first, std::int
 }
 
 template <class T>
-LinkedTransfer<T> aggregation(const Links& links, const Around<T>& around, std::int64_t rows,
-                              const matrix::NearNullspace& near, const Coarsener& how)
-{
-    const auto unknowns = static_cast<std::int64_t>(how.unknowns);
-    const std::int64_t first_node = around.first() / unknowns;
-    const std::int64_t own_nodes = around.own() / unknowns;
-    HostVector<std::uint8_t> strong;
-    matrix::Graph graph;
-    if (how.unknowns == 1) {
-        strong = matrix::strong_entries(around.a.view(), matrix::Strength::symmetric, how.threshold);
-        graph = matrix::strong_graph(around.a.view(), strong);
-    } else {
-        const CsrMatrix<double> norms = matrix::block_norms(around.a.view(), how.unknowns);
-        const auto of_nodes = matrix::strong_entries(norms.view(), matrix::Strength::symmetric, how.threshold);
-        graph = matrix::strong_graph(norms.view(), of_nodes);
-        strong = matrix::of_blocks(around.a.view(), how.unknowns, norms.view(), of_nodes);
+class LinkedAggregation final : public LinkedTransfer<T> {
+public:
+    LinkedAggregation(const Links& links, Around<T> around, std::int64_t rows, const matrix::NearNullspace& given,
+                      const Coarsener& how)
+        : links_(links), around_(std::move(around)), smooth_(how.smooth)
+    {
+        const auto unknowns = static_cast<std::int64_t>(how.unknowns);
+        const std::int64_t first_node = around_.first() / unknowns;
+        const std::int64_t own_nodes = around_.own() / unknowns;
+        matrix::Graph graph;
+        if (how.unknowns == 1) {
+            strong_ = matrix::strong_entries(around_.a.view(), matrix::Strength::symmetric, how.threshold);
+            graph = matrix::strong_graph(around_.a.view(), strong_);
+        } else {
+            const CsrMatrix<double> norms = matrix::block_norms(around_.a.view(), how.unknowns);
+            const auto of_nodes = matrix::strong_entries(norms.view(), matrix::Strength::symmetric, how.threshold);
+            graph = matrix::strong_graph(norms.view(), of_nodes);
+            strong_ = matrix::of_blocks(around_.a.view(), how.unknowns, norms.view(), of_nodes);
+        }
+        matrix::Coarsening nodes = matrix::aggregates(matrix::symmetrised(own_graph(graph, first_node, own_nodes)));
+        const matrix::Tentative own = matrix::tentative(
+            std::move(nodes), how.unknowns,
+            given.values.empty() && around_.own() > 0 ? matrix::constants(around_.own(), given.count) : given);
+        this->first_rows = links.offsets(own.columns());
+        this->near = own.coarse;
+        if (is_stalled(this->first_rows.back(), rows)) {
+            return;
+        }
+
+        // The same of the rows around: the aggregate, what T has, and for one vector its length on the aggregate.
+        const auto count = static_cast<std::size_t>(own.count);
+        std::vector<std::int64_t> number(around_.size(), -1);
+        std::vector<double> values(around_.size() * count);
+        std::vector<double> lengths(around_.size());
+        for (std::int64_t i = 0; i < around_.own(); ++i) {
+            const auto row = static_cast<std::size_t>(around_.first() + i);
+            const std::int32_t aggregate = own.nodes.number[static_cast<std::size_t>(i / unknowns)];
+            std::copy_n(own.values.begin() + i * own.count, count,
+                        values.begin() + static_cast<std::ptrdiff_t>(row * count));
+            if (aggregate >= 0) {
+                number[row] = this->first_rows[links.rank()] / own.count + aggregate;
+                lengths[row] = own.coarse.values[static_cast<std::size_t>(aggregate) * count * count];
+            }
+        }
+        around_.share(std::span(number));
+        around_.share(std::span(values), count);
+        around_.share(std::span(lengths));
+        std::vector<std::int64_t> number_of_node;
+        for (std::size_t row = 0; row < number.size(); row += static_cast<std::size_t>(unknowns)) {
+            number_of_node.push_back(number[row]);
+        }
+        Numbered here = numbered_here(number_of_node);
+        t_.count = own.count;
+        t_.unknowns = how.unknowns;
+        t_.values.assign(values.begin(), values.end());
+        t_.coarse.count = own.count;
+        t_.coarse.values.assign(here.whole.size() * count * count, 0.0);
+        for (std::size_t row = 0; row < number.size(); ++row) {
+            const std::int32_t aggregate = here.here.number[row / static_cast<std::size_t>(unknowns)];
+            if (aggregate >= 0) {
+                t_.coarse.values[static_cast<std::size_t>(aggregate) * count * count] = lengths[row];
+            }
+        }
+        t_.nodes = std::move(here.here);
+        whole_ = std::move(here.whole);
+        take_p();
     }
-    matrix::Coarsening nodes = matrix::aggregates(matrix::symmetrised(own_graph(graph, first_node, own_nodes)));
-    const matrix::Tentative own =
-        matrix::tentative(std::move(nodes), how.unknowns,
-                          near.values.empty() && around.own() > 0 ? matrix::constants(around.own(), near.count) : near);
-    LinkedTransfer<T> out;
-    out.first_rows = links.offsets(own.columns());
-    out.near = own.coarse;
-    if (is_stalled(out.first_rows.back(), rows)) {
-        return out;
+    void renew(const WholeColumns<T>& rows) override
+    {
+        around_.renew(rows);
+        take_p();
+    }
+    std::int64_t host_bytes() const override
+    {
+        return around_.host_bytes() + static_cast<std::int64_t>(strong_.size() + t_.values.size() * sizeof(double) +
+                                                                t_.nodes.number.size() * sizeof(std::int32_t));
     }
 
-    // The same of the rows around: the aggregate, what T has, and for one vector its length on the aggregate.
-    const auto count = static_cast<std::size_t>(own.count);
-    std::vector<std::int64_t> number(around.size(), -1);
-    std::vector<double> values(around.size() * count);
-    std::vector<double> lengths(around.size());
-    for (std::int64_t i = 0; i < around.own(); ++i) {
-        const auto row = static_cast<std::size_t>(around.first() + i);
-        const std::int32_t aggregate = own.nodes.number[static_cast<std::size_t>(i / unknowns)];
-        std::copy_n(own.values.begin() + i * own.count, count,
-                    values.begin() + static_cast<std::ptrdiff_t>(row * count));
-        if (aggregate >= 0) {
-            number[row] = out.first_rows[links.rank()] / own.count + aggregate;
-            lengths[row] = own.coarse.values[static_cast<std::size_t>(aggregate) * count * count];
-        }
+private:
+    void take_p()
+    {
+        const auto most_of_all = [&](double found) {
+            const std::vector<double> all = links_.of_all(found);
+            return *std::max_element(all.begin(), all.end());
+        };
+        this->p = own_rows(matrix::smoothed_prolongator(around_.a.view(), strong_, t_, smooth_, most_of_all),
+                           around_.first(), around_.own(), whole_, t_.count);
+        around_.forget_values();
     }
-    around.share(std::span(number));
-    around.share(std::span(values), count);
-    around.share(std::span(lengths));
-    std::vector<std::int64_t> number_of_node;
-    for (std::size_t row = 0; row < number.size(); row += static_cast<std::size_t>(unknowns)) {
-        number_of_node.push_back(number[row]);
-    }
-    Numbered here = numbered_here(number_of_node);
-    matrix::Tentative t;
-    t.count = own.count;
-    t.unknowns = how.unknowns;
-    t.values.assign(values.begin(), values.end());
-    t.coarse.count = own.count;
-    t.coarse.values.assign(here.whole.size() * count * count, 0.0);
-    for (std::size_t row = 0; row < number.size(); ++row) {
-        const std::int32_t aggregate = here.here.number[row / static_cast<std::size_t>(unknowns)];
-        if (aggregate >= 0) {
-            t.coarse.values[static_cast<std::size_t>(aggregate) * count * count] = lengths[row];
-        }
-    }
-    t.nodes = std::move(here.here);
-    const auto most_of_all = [&](double found) {
-        const std::vector<double> all = links.of_all(found);
-        return *std::max_element(all.begin(), all.end());
-    };
-    out.p = own_rows(matrix::smoothed_prolongator(around.a.view(), strong, t, how.smooth, most_of_all), around.first(),
-                     around.own(), here.whole, own.count);
-    return out;
-}
+
+    const Links links_;
+    Around<T> around_;
+    bool smooth_;
+    HostVector<std::uint8_t> strong_;
+    matrix::Tentative t_;  ///< of all rows here
+    std::vector<std::int64_t> whole_;
+};
 
 }  // namespace
 
 template <class T>
-LinkedTransfer<T> linked_transfer(const Links& links, const std::vector<std::int64_t>& first_rows,
-                                  const WholeColumns<T>& rows, const matrix::NearNullspace& near, const Coarsener& how)
+std::unique_ptr<LinkedTransfer<T>> linked_transfer(const Links& links, const std::vector<std::int64_t>& first_rows,
+                                                   const WholeColumns<T>& rows, const matrix::NearNullspace& near,
+                                                   const Coarsener& how)
 {
-    const Around<T> around(links, first_rows, rows, how.unknowns);
-    return how.method == Method::classical ? classical(links, around, first_rows.back(), how)
-                                           : aggregation(links, around, first_rows.back(), near, how);
+    Around<T> around(links, first_rows, rows, how.unknowns);
+    if (how.method == Method::classical) {
+        return std::make_unique<LinkedClassical<T>>(links, std::move(around), first_rows.back(), how);
+    }
+    return std::make_unique<LinkedAggregation<T>>(links, std::move(around), first_rows.back(), near, how);
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                            \
-    template LinkedTransfer<T> linked_transfer(const Links&, const std::vector<std::int64_t>&, const WholeColumns<T>&, \
-                                               const matrix::NearNullspace&, const Coarsener&);
+#define RMSP_INSTANTIATE(T)                                                                                           \
+    template std::unique_ptr<LinkedTransfer<T>> linked_transfer(const Links&, const std::vector<std::int64_t>&,       \
+                                                                const WholeColumns<T>&, const matrix::NearNullspace&, \
+                                                                const Coarsener&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <rmsp/preconditioner.hpp>
@@ -13,6 +14,8 @@ inline constexpr std::int64_t most_inverted = 4096;
 /// Applies that P and R are distributed for: so few that they are multiplied from the CSR arrays that products of
 /// matrices take. Another format would double what they take, for a small part of a cycle.
 inline constexpr std::int64_t from_csr = 1;
+/// Levels that may be visited twice: each doubles what is queued.
+inline constexpr std::size_t most_doubled = 8;
 /// Sweeps on a last level that is not inverted.
 inline constexpr int last_sweeps = 8;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,15 +14,14 @@
 
 namespace rmsp::preconditioners {
 
-/// A cycle of algebraic multigrid. Unlike others, one whose renew() throws must be renewed, or made, again.
-template <class T>
+/// A cycle of algebraic multigrid, of the levels of one process or of several: H is Hierarchy<T> or LinkedHierarchy<T>.
+/// Unlike others, one whose renew() throws must be renewed, or made, again.
+template <class T, class H>
 class Multigrid final : public Base<T> {
 public:
-    Multigrid(const DistributedMatrix<T>& matrix, std::string name, multigrid::Method method,
-              const MultigridOptions& options, multigrid::MakeSmoother<T> make_smoother)
-        : Base<T>(matrix, std::move(name)),
-          hierarchy_(matrix, method, options, std::move(make_smoother)),
-          rebuild_factor_(options.rebuild_factor)
+    /// \param matrix  own rows of what the levels were made of
+    Multigrid(const DistributedMatrix<T>& matrix, std::string name, H hierarchy, double rebuild_factor)
+        : Base<T>(matrix, std::move(name)), hierarchy_(std::move(hierarchy)), rebuild_factor_(rebuild_factor)
     {
         describe();
     }
@@ -44,7 +44,9 @@ public:
             note.empty() ? hierarchy_.renew() : hierarchy_.rebuild();
             generation_ += note.empty() ? 0 : 1;
         } catch (const Error& error) {
-            if (note.empty() || error.code() != ErrorCode::out_of_memory) {
+            // Of several processes the others have gone on.
+            if (note.empty() || error.code() != ErrorCode::out_of_memory ||
+                !std::is_same_v<H, multigrid::Hierarchy<T>>) {
                 throw;
             }
             // Both hierarchies are there for a while.
@@ -84,7 +86,7 @@ private:
     /// Iterations that a first solve counts as at least: of one that began at its solution nothing can be said.
     static constexpr std::int64_t fewest = 5;
 
-    multigrid::Hierarchy<T> hierarchy_;
+    H hierarchy_;
     double rebuild_factor_;
     std::int64_t generation_ = 0;
     // Iterations of solves, since all levels were made.

@@ -9,10 +9,10 @@
 #include <rmsp/preconditioner.hpp>
 
 #include "core/edit_distance.hpp"
+#include "runtime/multigrid/linked_hierarchy.hpp"
 #include "runtime/preconditioners/block_jacobi.hpp"
 #include "runtime/preconditioners/fsai.hpp"
 #include "runtime/preconditioners/jacobi.hpp"
-#include "runtime/preconditioners/linked_multigrid.hpp"
 #include "runtime/preconditioners/multigrid.hpp"
 #include "runtime/preconditioners/polynomial.hpp"
 #include "runtime/preconditioners/schwarz.hpp"
@@ -76,8 +76,10 @@ Pointer<T> make_multigrid(const DistributedMatrix<T>& matrix, const Precondition
 {
     auto make_smoother = smoother_of<T>(options);
     const engine::Placing placing = admit_multigrid(matrix);
-    return std::make_shared<Multigrid<T>>(matrix, method == multigrid::Method::classical ? "amg" : "sa-amg", method,
-                                          options.multigrid, std::move(make_smoother));
+    using Levels = multigrid::Hierarchy<T>;
+    return std::make_shared<Multigrid<T, Levels>>(matrix, method == multigrid::Method::classical ? "amg" : "sa-amg",
+                                                  Levels(matrix, method, options.multigrid, std::move(make_smoother)),
+                                                  options.multigrid.rebuild_factor);
 }
 
 template <class T>
@@ -264,10 +266,13 @@ std::shared_ptr<Preconditioner<T>> make_preconditioner(const GhostedMatrix<T>& m
     }
     auto make_smoother = preconditioners::smoother_of<T>(options);
     const engine::Placing placing = preconditioners::admit_multigrid(matrix.own());
-    return std::make_shared<preconditioners::LinkedMultigrid<T>>(
-        matrix, numbers, std::move(processes), name,
-        name == "amg" ? multigrid::Method::classical : multigrid::Method::aggregation, options.multigrid,
-        std::move(make_smoother));
+    using Levels = multigrid::LinkedHierarchy<T>;
+    return std::make_shared<preconditioners::Multigrid<T, Levels>>(
+        matrix.own(), name,
+        Levels(matrix, numbers, std::move(processes),
+               name == "amg" ? multigrid::Method::classical : multigrid::Method::aggregation, options.multigrid,
+               std::move(make_smoother)),
+        options.multigrid.rebuild_factor);
 }
 
 template <class T>

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <new>
 #include <span>
 #include <utility>
@@ -9,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <core/value_types.hpp>
+#include <kernels/steps/pass/exact_sum.hpp>
 #include <kernels/steps/support/support.hpp>
 #include <rmsp/error.hpp>
 
@@ -215,6 +218,8 @@ kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>& pass, const seque
     place.program = program.program;
     place.ops = program.ops;
     place.numbers = program.numbers;
+    constexpr std::int64_t of_device = std::int64_t{kernels::most_pass_dots} * kernels::exact::words;
+    place.exact = exact_.empty() ? nullptr : exact_.data();
     if (pass.dots == 0 || (devices == 1 && !outside)) {
         place.sums = PassSums::alone;
     } else {
@@ -235,18 +240,86 @@ kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>& pass, const seque
             place.sums = PassSums::left;
             place.left = static_cast<double*>(bank->left.data()) +
                          set * static_cast<std::uint64_t>(devices) * kernels::most_pass_dots;
+            place.exact += exact_.empty() ? 0 : static_cast<std::int64_t>(set) * devices * of_device;
         }
     }
     if (takes_part(rank)) {
         kernels::run_pass(pass, place, worker.context());
     }
     if (outside && place.sums == PassSums::left) {
-        begin_outside(pass.dots, place.left, splits, worker, meeting);
+        begin_outside(pass.dots, place, splits, worker, meeting);
     }
     return place;
 }
 
-void ScalarsState::begin_outside(int dots, double* left, bool splits, engine::Worker& worker,
+void ScalarsState::sum_exactly()
+{
+    if (runtime->shared_memory()) {
+        exact_.assign(2 * static_cast<std::size_t>(devices) * kernels::most_pass_dots * kernels::exact::words, 0);
+    }
+}
+
+void ScalarsState::add_exactly(int dots, std::int64_t* sums)
+{
+    using namespace kernels::exact;
+    constexpr std::size_t most_at_once = 8;  // as Processes::sum() takes them
+    const auto sum_all = [&](std::vector<double>& numbers) {
+        for (std::size_t first = 0; first < numbers.size(); first += most_at_once) {
+            outside->sum(std::span(numbers).subspan(first, std::min(most_at_once, numbers.size() - first)));
+        }
+    };
+    std::vector<std::int64_t> own(static_cast<std::size_t>(dots) * words);
+    for (int d = 0; d < dots; ++d) {
+        std::int64_t* const sum = own.data() + static_cast<std::ptrdiff_t>(d) * words;
+        for (int device = 0; device < devices; ++device) {
+            merge(sum, sums + (static_cast<std::ptrdiff_t>(device) * kernels::most_pass_dots + d) * words);
+        }
+        sign_digits(sum);
+    }
+    if (processes_ == 0) {
+        std::vector<double> one{1};
+        sum_all(one);
+        processes_ = one.front();
+    }
+    // Which words somebody has: of several in one double, counts of the processes that do.
+    const int bits = 1 + std::ilogb(processes_);
+    const int of_number = std::numeric_limits<double>::digits / bits;
+    std::vector<double> counts(static_cast<std::size_t>((words + of_number - 1) / of_number));
+    for (int w = 0; w < words; ++w) {
+        bool used = false;
+        for (int d = 0; d < dots; ++d) {
+            used = used || own[static_cast<std::size_t>(d * words + w)] != 0;
+        }
+        counts[static_cast<std::size_t>(w / of_number)] += used ? std::ldexp(1.0, w % of_number * bits) : 0;
+    }
+    sum_all(counts);
+    std::vector<int> used;
+    for (int w = 0; w < words; ++w) {
+        const auto all = static_cast<std::uint64_t>(counts[static_cast<std::size_t>(w / of_number)]);
+        if ((all >> (w % of_number * bits) & ((std::uint64_t{1} << bits) - 1)) != 0) {
+            used.push_back(w);
+        }
+    }
+    std::vector<double> numbers;
+    for (int d = 0; d < dots; ++d) {
+        for (const int w : used) {
+            const std::int64_t word = own[static_cast<std::size_t>(d * words + w)];
+            numbers.push_back(w == digits ? std::bit_cast<double>(word) : static_cast<double>(word));
+        }
+    }
+    sum_all(numbers);
+    auto next = numbers.begin();
+    for (int d = 0; d < dots; ++d) {
+        std::int64_t sum[words] = {};
+        for (const int w : used) {
+            sum[w] = w == digits ? std::bit_cast<std::int64_t>(*next) : static_cast<std::int64_t>(*next);
+            ++next;
+        }
+        outside_sums_[d] = value(sum);
+    }
+}
+
+void ScalarsState::begin_outside(int dots, const kernels::PassPlace& place, bool splits, engine::Worker& worker,
                                  engine::Rendezvous& meeting)
 {
     if (takes_part(worker.rank())) {
@@ -256,6 +329,11 @@ void ScalarsState::begin_outside(int dots, double* left, bool splits, engine::Wo
     if (worker.rank() != 0) {
         return;
     }
+    if (place.exact != nullptr) {
+        add_exactly(dots, place.exact);
+        return;
+    }
+    double* const left = place.left;
     std::fill_n(outside_sums_, dots, 0.0);
     for (int device = 0; device < devices; ++device) {
         for (int d = 0; d < dots; ++d) {
@@ -275,33 +353,35 @@ void ScalarsState::end(const kernels::Pass<T>& pass, const kernels::PassPlace& p
                        engine::Worker& worker, engine::Rendezvous& meeting)
 {
     const int rank = worker.rank();
-    const auto finish = [&] {
+    const auto finish = [&](const kernels::PassPlace& at) {
         if (takes_part(rank)) {
-            kernels::finish_pass(pass, place, worker.context());
+            kernels::finish_pass(pass, at, worker.context());
         }
     };
     if (place.sums == PassSums::alone || place.sums == PassSums::lines) {
         return;
     }
     if (place.sums == PassSums::sent) {
-        finish();
+        finish(place);
         return;
     }
     // All workers meet, also those whose devices have no part.
     if (outside) {
         if (rank == 0) {
-            if (splits) {
+            if (splits && place.exact == nullptr) {
                 outside->end_sum();
             }
             std::copy_n(outside_sums_, pass.dots, place.left);
         }
         meeting.arrive_and_wait();
-        finish();
+        kernels::PassPlace rounded = place;
+        rounded.exact = nullptr;
+        finish(rounded);
         return;
     }
     if (runtime->shared_memory()) {
         meeting.arrive_and_wait();
-        finish();
+        finish(place);
         return;
     }
     if (!takes_part(rank)) {
@@ -310,7 +390,7 @@ void ScalarsState::end(const kernels::Pass<T>& pass, const kernels::PassPlace& p
         return;
     }
     bank->hand_over.publish(rank, worker.stream(), meeting);
-    finish();
+    finish(place);
     bank->hand_over.end(rank, worker.stream());
     bank->hand_over.settle(rank, worker.stream(), meeting);
 }

@@ -78,6 +78,9 @@ struct ScalarsState {
     template <class T>
     void end(const kernels::Pass<T>& pass, const kernels::PassPlace& place, bool splits, engine::Worker& worker,
              engine::Rendezvous& meeting);
+    /// From now on inner products of host devices are summed without rounding, so that they do not depend on where
+    /// vectors are cut; of GPUs nothing changes. Before the first pass.
+    void sum_exactly();
     bool takes_part(int rank) const noexcept { return rank < devices; }
 
     std::shared_ptr<RuntimeState> runtime;
@@ -96,9 +99,15 @@ struct ScalarsState {
 
 private:
     /// Adds the sums that the devices have left, and begins to add those of other processes.
-    void begin_outside(int dots, double* left, bool splits, engine::Worker& worker, engine::Rendezvous& meeting);
+    void begin_outside(int dots, const kernels::PassPlace& place, bool splits, engine::Worker& worker,
+                       engine::Rendezvous& meeting);
 
-    bool lines_ = false;  ///< sums are added inside the kernels, through lines in each other's memory
+    /// The first worker's: adds the exact sums of all devices and processes.
+    void add_exactly(int dots, std::int64_t* sums);
+
+    std::vector<std::int64_t> exact_;  ///< two sets of the devices' exact sums; empty: sums are rounded
+    double processes_ = 0;             ///< how many there are; 0: nobody has asked
+    bool lines_ = false;               ///< sums are added inside the kernels, through lines in each other's memory
     double outside_sums_[kernels::most_pass_dots] = {};  ///< the first worker's, of this process, then of all
     std::mutex mutex_;
     std::vector<double> values_;  ///< what numbers were made with

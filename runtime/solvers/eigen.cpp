@@ -80,6 +80,9 @@ struct EigenState {
         auto bank = std::make_shared<ScalarsState>(checked(MatrixAccess::state(matrix.here))->runtime,
                                                    kernels::most_scalars, solvers::devices_with_parts(matrix.here));
         bank->outside = matrix.ghosted ? matrix.ghosted->outside : nullptr;
+        if (checked(MatrixAccess::state(matrix.here))->options.determinism == Determinism::device_count) {
+            bank->sum_exactly();
+        }
         return SequenceAccess::handle(std::move(bank));
     }
 

@@ -195,6 +195,9 @@ struct SolverState {
         auto bank = std::make_shared<ScalarsState>(checked(MatrixAccess::state(matrix))->runtime,
                                                    method.scalars(options), solvers::devices_with_parts(matrix));
         bank->outside = ghosted ? ghosted->outside : nullptr;
+        if (checked(MatrixAccess::state(matrix))->options.determinism == Determinism::device_count) {
+            bank->sum_exactly();
+        }
         return SequenceAccess::handle(std::move(bank));
     }
 

@@ -45,14 +45,12 @@ struct ProductAccess {
     {
         return product.state_;
     }
-    /// As TripleProduct's constructor, without a handle of the runtime.
+    /// As SparseProduct's constructor, without a handle of the runtime.
     template <class T>
-    static TripleProduct<T> triple(const std::shared_ptr<RuntimeState>& runtime, const CsrView<T>& r,
-                                   const CsrView<T>& a, const CsrView<T>& p, const SpgemmOptions& options)
+    static SparseProduct<T> product(const std::shared_ptr<RuntimeState>& runtime, const SpgemmOperand<T>& a,
+                                    const SpgemmOperand<T>& b, const SpgemmOptions& options)
     {
-        TripleProduct<T> product;
-        product.open(runtime, r, a, p, options);
-        return product;
+        return SparseProduct<T>(runtime, a, b, options);
     }
 };
 

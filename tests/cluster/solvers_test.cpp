@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
+#include <string>
 
 #include "tests/cluster/matrices.hpp"
 
@@ -178,6 +180,139 @@ TEST(ClusterSolvers, GiveAllProcessesTheSameResult)
     cluster.sum(numbers);
     EXPECT_EQ(numbers[0], result.true_residual * cluster.size());
     EXPECT_EQ(numbers[1], 9.0 * cluster.size());
+}
+
+/// What a solve leaves, bit for bit.
+struct Bits {
+    std::vector<double> x;
+    SolveResult result;
+};
+
+DistributeOptions of_any_count()
+{
+    DistributeOptions options;
+    options.determinism = Determinism::device_count;
+    return options;
+}
+
+/// Rows whose sums and inner products depend on their order.
+Whole<double> uneven_values()
+{
+    auto whole = grid<double>(23, 31, 0);
+    for (std::int64_t row = 0; row < whole.rows; ++row) {
+        for (std::int64_t k = whole.row_ptr[static_cast<std::size_t>(row)];
+             k < whole.row_ptr[static_cast<std::size_t>(row) + 1]; ++k) {
+            const std::int64_t column = whole.col_idx[static_cast<std::size_t>(k)];
+            whole.values[static_cast<std::size_t>(k)] *=
+                column == row ? 1.7 + 0.01 * static_cast<double>(row % 13)
+                              : 0.6 + 0.1 * std::sin(0.7 * static_cast<double>(row * column + row + column));
+        }
+    }
+    return whole;
+}
+
+Bits solve_on(Cluster& cluster, const Whole<double>& whole, const SolverOptions& options)
+{
+    const auto part = part_of(whole, uneven(whole.rows, cluster.size()), cluster.rank());
+    const auto b = entries<double>(whole.rows, 3);
+    const auto a = cluster.distribute(part.view, part.first, of_any_count());
+    Bits bits;
+    bits.x.resize(static_cast<std::size_t>(part.end - part.first));
+    bits.result = ClusterSolver<double>(a, options).solve(slice(b, part.first, part.end).data(), bits.x.data());
+    return bits;
+}
+
+void expect_same_bits(const Bits& found, const Bits& alone, std::int64_t first)
+{
+    EXPECT_EQ(found.result.iterations, alone.result.iterations);
+    EXPECT_EQ(found.result.history, alone.result.history);
+    for (std::size_t i = 0; i < found.x.size(); ++i) {
+        ASSERT_EQ(found.x[i], alone.x[static_cast<std::size_t>(first) + i]) << "entry " << i;
+    }
+}
+
+TEST(ClusterSolvers, DeviceCountGivesTheBitsOfOneProcessAndDevice)
+{
+    const auto whole = uneven_values();
+    for (const char* const method : {"cg", "cg_single", "cg_pipelined", "bicgstab"}) {
+        for (const char* const preconditioner : {"none", "jacobi"}) {
+            SCOPED_TRACE(std::string(method) + ", " + preconditioner);
+            SolverOptions options;
+            options.method = method;
+            options.preconditioner = preconditioner;
+            options.tolerance = 1e-10;
+            Cluster one(MPI_COMM_SELF, {.devices = "host:1x1", .bind = BindPolicy::none});
+            const Bits alone = solve_on(one, whole, options);
+            EXPECT_TRUE(alone.result.converged()) << alone.result.reason;
+            EXPECT_GT(alone.result.history.size(), 3u);
+            for (const char* const devices : {"host:1x1", "host:3x1", "host:1x2"}) {
+                SCOPED_TRACE(devices);
+                Cluster cluster = make_cluster(devices);
+                const Bits found = solve_on(cluster, whole, options);
+                expect_same_bits(found, alone,
+                                 uneven(whole.rows, cluster.size())[static_cast<std::size_t>(cluster.rank())]);
+            }
+        }
+    }
+}
+
+/// The same of a matrix without ghosts.
+TEST(ClusterSolvers, DeviceCountGivesTheSameBitsOnAnyDevicesOfANode)
+{
+    const auto whole = uneven_values();
+    const auto b = entries<double>(whole.rows, 3);
+    SolverOptions options;
+    options.preconditioner = "jacobi";
+    std::optional<Bits> alone;
+    std::string kernel = "auto";
+    for (const char* const devices : {"host:1x1", "host:2x1", "host:4x1"}) {
+        SCOPED_TRACE(devices);
+        Runtime runtime({.devices = devices, .bind = BindPolicy::none});
+        DistributeOptions distribute = of_any_count();
+        distribute.kernel = kernel;
+        const auto a = runtime.distribute(whole.view(), distribute);
+        kernel = a.plan().shards.front().kernel;
+        Bits found;
+        found.x.resize(b.size());
+        found.result = Solver<double>(a, options).solve(b.data(), found.x.data());
+        EXPECT_TRUE(found.result.converged());
+        alone = alone ? alone : found;
+        expect_same_bits(found, *alone, 0);
+    }
+}
+
+/// Products of new values, and with A^T, of rows that are not split.
+TEST(ClusterSolvers, DeviceCountMultipliesAsOneProcessDoes)
+{
+    Cluster cluster = make_cluster("host:2x1");
+    auto whole = random<double>(83, 83, 7);
+    const auto offsets = uneven(whole.rows, cluster.size());
+    const auto first = static_cast<std::size_t>(offsets[static_cast<std::size_t>(cluster.rank())]);
+    Cluster one(MPI_COMM_SELF, {.devices = "host:1x1", .bind = BindPolicy::none});
+    auto a = cluster.distribute(part_of(whole, offsets, cluster.rank()).view, static_cast<std::int64_t>(first),
+                                of_any_count());
+    auto all = one.distribute(whole.view(), 0, of_any_count());
+    EXPECT_LE(a.halo().ghosts, whole.rows);
+    const auto x = entries<double>(whole.cols, 1);
+    for (int turn = 0; turn < 2; ++turn) {
+        std::vector<double> y(static_cast<std::size_t>(offsets[static_cast<std::size_t>(cluster.rank()) + 1]) - first);
+        std::vector<double> expected(static_cast<std::size_t>(whole.rows));
+        a.apply(1, x.data() + first, 0, y.data());
+        all.apply(1, x.data(), 0, expected.data());
+        for (std::size_t i = 0; i < y.size(); ++i) {
+            EXPECT_EQ(y[i], expected[first + i]) << i;
+        }
+        a.apply_transposed(1, x.data() + first, 0, y.data());
+        const auto transposed = whole.product(1, x, 0, std::vector<double>(x.size()), true);
+        for (std::size_t i = 0; i < y.size(); ++i) {
+            EXPECT_NEAR(y[i], transposed[first + i], 1e-12) << i;
+        }
+        for (double& value : whole.values) {
+            value = 0.3 - value;
+        }
+        a.update_values(part_of(whole, offsets, cluster.rank()).view.values);
+        all.update_values(whole.values.data());
+    }
 }
 
 }  // namespace

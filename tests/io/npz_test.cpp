@@ -15,6 +15,7 @@
 #include "io/npz.hpp"
 #include "io/zip.hpp"
 #include "tests/io/helpers.hpp"
+#include "tests/io/parts.hpp"
 #include "tests/paths.hpp"
 
 namespace {
@@ -151,8 +152,14 @@ TYPED_TEST(Npz, CsrCscCooAndOtherTypes)
         const auto a = read_matrix<TypeParam>(path);
         expect_canonical(a);
         EXPECT_EQ(dense(a), expected);
+        for (const int parts : {1, 2, 3, 9}) {
+            expect_equal(read_in_parts<TypeParam>(path, parts), a);
+        }
         write_deflated(path, members);
         EXPECT_EQ(dense(read_matrix<TypeParam>(path)), expected);
+        const MatrixFile file = MatrixPart<TypeParam>(path, 0, 2).file();
+        EXPECT_FALSE(file.in_parts);
+        EXPECT_NE(file.reason.find(".npy' is compressed"), std::string::npos) << file.reason;
     };
     Members members = csr_members();
     check(members);
@@ -221,6 +228,12 @@ TEST(BadNpz, MembersAreChecked)
             if (std::string(bad.message) != "states" && std::string(bad.message) != "is not a NumPy array") {
                 EXPECT_NE(message.find(bad.message), std::string::npos) << message;
             }
+            if (!deflated) {
+                // Indices are read as 64-bit ones there.
+                const bool wide = message.find("outside of the matrix") != std::string::npos;
+                EXPECT_EQ(message_of(ErrorCode::io, [&] { read_in_parts<double>(path, 3); }),
+                          wide ? message.substr(0, message.find("outside")) + "outside of [0, 3)" : message);
+            }
         }
     }
     for (const auto& [name, bytes] : csr_members()) {
@@ -267,6 +280,11 @@ TEST(BadNpz, DamagedValuesAreNoticed)
     const std::size_t at = bytes.find("data.npy") + 2000;
     bytes[at] = static_cast<char>(bytes[at] ^ 1);
     write_bytes(path, bytes);
+    for (const int parts : {1, 3}) {
+        EXPECT_NE(
+            message_of(ErrorCode::io, [&] { read_in_parts<double>(path, parts); }).find("member 'data.npy': checksum"),
+            std::string::npos);
+    }
     EXPECT_NE(message_of(ErrorCode::io, [&] { read_matrix<double>(path); }).find("member 'data.npy': checksum"),
               std::string::npos);
     write_bytes(path, "neither zip nor text");

@@ -85,6 +85,9 @@ struct PassPlace {
     int devices = 1;
     /// Where each device leaves its sums, most_pass_dots of each: host memory that all can read.
     double* left = nullptr;
+    /// Host devices, not null: inner products are summed without rounding (exact_sum.hpp). Where each device leaves its
+    /// sums, most_pass_dots of each.
+    std::int64_t* exact = nullptr;
     // `lines` only:
     void* lines_in = nullptr;                 ///< one set here
     void* lines_out[most_pass_devices] = {};  ///< the same set there, of each device

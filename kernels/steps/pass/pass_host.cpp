@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <kernels/steps/pass/exact_sum.hpp>
 #include <kernels/steps/pass/pass.hpp>
 
 namespace rmsp::kernels {
@@ -42,9 +43,13 @@ void add_term(T scalar, const T* v, const T* times, bool first, T* to, std::int6
     }
 }
 
-/// Updates and inner products of the entries [begin, end) of the slices.
+/// Where the sums of an inner product are, of the first one's.
+std::int64_t* exact_sum(std::int64_t* sums, std::int64_t which) { return sums + which * exact::words; }
+
+/// Updates and inner products of the entries [begin, end) of the slices. \param exact_sums  null: rounded ones, in sums
 template <class T>
-void pass_range(const Pass<T>& pass, const double* bank, std::int64_t begin, std::int64_t end, double* sums)
+void pass_range(const Pass<T>& pass, const double* bank, std::int64_t begin, std::int64_t end, double* sums,
+                std::int64_t* exact_sums)
 {
     T result[most_pass_updates][chunk];
     for (std::int64_t at = begin; at < end; at += chunk) {
@@ -72,7 +77,44 @@ void pass_range(const Pass<T>& pass, const double* bank, std::int64_t begin, std
             if (dot.parts != nullptr) {
                 continue;
             }
-            sums[d] += dot_chunk(place(dot.a, dot.a_from), place(dot.b, dot.b_from), n);
+            const T* const a = place(dot.a, dot.a_from);
+            const T* const b = place(dot.b, dot.b_from);
+            if (exact_sums == nullptr) {
+                sums[d] += dot_chunk(a, b, n);
+                continue;
+            }
+            std::int64_t* const sum = exact_sum(exact_sums, d);
+            for (std::int64_t i = 0; i < n; ++i) {
+                exact::add(sum, static_cast<double>(a[i]) * static_cast<double>(b[i]));
+            }
+            if ((at - begin) / chunk % (exact::most_between_carries / chunk) == 0) {
+                exact::carry(sum);
+            }
+        }
+    }
+}
+
+/// A pass whose inner products are summed without rounding: by parts, then those of all devices, in any order.
+template <class T>
+void run_exact_pass(const Pass<T>& pass, const PassPlace& place, std::int64_t most_parts)
+{
+    constexpr std::int64_t of_part = std::int64_t{most_pass_dots} * exact::words;
+    constexpr std::int64_t room = (pass_workspace_bytes - 128) / std::int64_t{8} / of_part;
+    const std::int64_t parts = std::min(most_parts, room);
+    auto* const partial = reinterpret_cast<std::int64_t*>(static_cast<char*>(place.workspace) + 128);
+    std::fill_n(partial, parts * of_part, std::int64_t{0});
+    const auto cut = [&](std::int64_t p) { return pass.n / parts * p + std::min(p, pass.n % parts); };
+#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1) if (parts > 1)
+    for (std::int64_t p = 0; p < parts; ++p) {
+        pass_range(pass, place.bank, cut(p), cut(p + 1), nullptr, partial + p * of_part);
+    }
+    std::int64_t* const own = place.exact + place.device * of_part;
+    std::fill_n(own, of_part, std::int64_t{0});
+    for (int d = 0; d < pass.dots; ++d) {
+        for (std::int64_t p = 0; p < parts; ++p) {
+            std::int64_t* const sum = exact_sum(partial + p * of_part, d);
+            exact::carry(sum);
+            exact::merge(exact_sum(own, d), sum);
         }
     }
 }
@@ -90,6 +132,21 @@ void add_sums_and_run(const Pass<T>& pass, const PassPlace& place, const double*
     run_program(place.bank, place.progress, place.program, place.ops);
 }
 
+/// Of the devices' exact sums.
+template <class T>
+void round_sums_and_run(const Pass<T>& pass, const PassPlace& place, int devices)
+{
+    double sums[most_pass_dots] = {};
+    for (int d = 0; d < pass.dots; ++d) {
+        std::int64_t sum[exact::words] = {};
+        for (int device = 0; device < devices; ++device) {
+            exact::merge(sum, exact_sum(place.exact, std::int64_t{device} * most_pass_dots + d));
+        }
+        sums[d] = exact::value(sum);
+    }
+    add_sums_and_run(pass, place, sums, 1);
+}
+
 template <class T>
 void run_pass(const Pass<T>& pass, const PassPlace& place, const Context& context)
 {
@@ -99,12 +156,21 @@ void run_pass(const Pass<T>& pass, const PassPlace& place, const Context& contex
     // A part for each thread, and the parts in order: sums do not depend on which thread comes first.
     const std::int64_t least = 4 * chunk;
     const std::int64_t parts = std::clamp<std::int64_t>(pass.n / least, 1, std::clamp(context.threads, 1, 2048));
+    if (place.exact != nullptr && pass.dots > 0) {
+        run_exact_pass(pass, place, parts);
+        if (place.sums == PassSums::left) {
+            std::fill_n(place.left + place.device * most_pass_dots, most_pass_dots, 0.0);
+        } else {
+            round_sums_and_run(pass, place, 1);
+        }
+        return;
+    }
     auto* const partial = reinterpret_cast<double*>(static_cast<char*>(place.workspace) + 128);
     std::fill_n(partial, parts * most_pass_dots, 0.0);
     const auto cut = [&](std::int64_t p) { return pass.n / parts * p + std::min(p, pass.n % parts); };
 #pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1) if (parts > 1)
     for (std::int64_t p = 0; p < parts; ++p) {
-        pass_range(pass, place.bank, cut(p), cut(p + 1), partial + p * most_pass_dots);
+        pass_range(pass, place.bank, cut(p), cut(p + 1), partial + p * most_pass_dots, nullptr);
     }
     double sums[most_pass_dots] = {};
     for (int d = 0; d < pass.dots; ++d) {
@@ -127,7 +193,12 @@ void run_pass(const Pass<T>& pass, const PassPlace& place, const Context& contex
 template <class T>
 void finish_pass(const Pass<T>& pass, const PassPlace& place, const Context& /*context*/)
 {
-    if (place.bank[scalar_stopped] == 0 || pass.always) {
+    if (place.bank[scalar_stopped] != 0 && !pass.always) {
+        return;
+    }
+    if (place.exact != nullptr && pass.dots > 0) {
+        round_sums_and_run(pass, place, place.devices);
+    } else {
         add_sums_and_run(pass, place, place.left, place.devices);
     }
 }

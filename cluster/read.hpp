@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include <rmsp/cluster.hpp>
+
+#include "cluster/communicator.hpp"
+
+namespace rmsp::cluster {
+
+/// Cluster::read(). Collective.
+template <class T>
+ClusterRows<T> read_rows(Communicator& processes, const std::string& path, const ReadOptions& options,
+                         ReadReport& report);
+
+}  // namespace rmsp::cluster
