@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@
 #include <runtime/engine/refusals.hpp>
 #include <runtime/matrix/matrix_state.hpp>
 #include <runtime/node/node.hpp>
+#include <runtime/transport/given_up.hpp>
 #include <runtime/transport/link.hpp>
 #include <runtime/transport/table.hpp>
 
@@ -282,6 +284,27 @@ TEST_F(LinkedRuntime, ThreadsGoOn)
     EXPECT_GE(named, 1);
     EXPECT_EQ(right + named, 80);
     EXPECT_EQ(runtime.metrics().transports_replaced, 1u);
+}
+
+TEST(GivenUp, ConcernsTheJobThatFailedAndNoOther)
+{
+    const auto workers = engine::test::host_workers(1);
+    GivenUp given_up(engine::PinnedBuffer(workers.front()->device(), GivenUp::bytes));
+    const auto is_given_up = [&](std::uint64_t job, std::uint64_t wait) {
+        return *given_up.word(epoch_of(job, wait)) >= epoch_of(job, wait);
+    };
+    given_up.note(7);
+    given_up.note(5);
+    EXPECT_TRUE(is_given_up(7, 1));
+    EXPECT_TRUE(is_given_up(7, static_cast<std::uint64_t>(most_waits)));
+    EXPECT_TRUE(is_given_up(5, 1));
+    for (const std::uint64_t job : {1U, 4U, 6U, 8U}) {
+        EXPECT_FALSE(is_given_up(job, 1)) << job;
+        EXPECT_FALSE(is_given_up(job, static_cast<std::uint64_t>(most_waits))) << job;
+    }
+    EXPECT_FALSE(is_given_up(7 + given_up_words, 1));
+    EXPECT_GE(given_up.last(), epoch_of(7, static_cast<std::uint64_t>(most_waits)));
+    EXPECT_LT(given_up.last(), epoch_of(8, 0));
 }
 
 }  // namespace
