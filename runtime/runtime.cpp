@@ -1,6 +1,7 @@
 #include <rmsp/runtime.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -92,6 +93,9 @@ std::shared_ptr<detail::RuntimeState> open_runtime(const RuntimeOptions& options
     if (options.queue_limit < 0) {
         throw Error(ErrorCode::usage, fmt::format("queue_limit {} is below 0", options.queue_limit));
     }
+    if (!(options.stall_seconds >= 0)) {
+        throw Error(ErrorCode::usage, fmt::format("stall_seconds {} is not 0 or more", options.stall_seconds));
+    }
     std::shared_ptr<detail::RuntimeState> state = node::open_devices(options);
     state->links = doctor::known_links(*state);
     if (state->workers.empty()) {
@@ -113,6 +117,12 @@ std::shared_ptr<detail::RuntimeState> open_runtime(const RuntimeOptions& options
     state->jobs = std::make_unique<engine::JobQueue>(
         state->workers, state->shared_memory(), [s = state.get()](std::uint64_t job) { s->give_up(job); },
         options.one_thread, options.queue_limit);
+    if (options.stall_seconds > 0) {
+        constexpr double longest = 1e9;
+        const std::chrono::duration<double> limit(std::min(options.stall_seconds, longest));
+        state->jobs->watch_for_stalls(std::chrono::ceil<engine::Clock::duration>(limit),
+                                      [s = state.get()](const void* carrier) { return s->stalled(carrier); });
+    }
     return state;
 }
 
