@@ -17,6 +17,7 @@
 #include "runtime/matrix/diagonal.hpp"
 #include "runtime/matrix/measure.hpp"
 #include "runtime/matrix/products.hpp"
+#include "runtime/matrix/redistribute.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/matrix/vector.hpp"
 #include "runtime/transport/table.hpp"
@@ -153,10 +154,7 @@ std::shared_ptr<detail::MatrixState<T>> redistribute_view(const std::shared_ptr<
                                 plan.rows, plan.cols, a.rows, a.cols));
     }
     const auto target = healthy(runtime);
-    DistributeOptions options = matrix.options;
-    options.devices = std::min(options.devices, target->devices());
-    options.after.reset();
-    return distributed::distribute_view(target, a, options);
+    return distributed::distribute_view(target, a, distributed::options_for(*target, matrix));
 }
 
 }  // namespace
@@ -224,6 +222,13 @@ template <class T>
 DistributedMatrix<T> Runtime::distribute(const BsrView<T>& a, const DistributeOptions& options)
 {
     return DistributedMatrix<T>(distributed::distribute_view(detail::current(state_), a, options));
+}
+
+template <class T>
+void Runtime::redistribute(DistributedMatrix<T>& matrix)
+{
+    const auto& state = detail::checked(matrix.state_);
+    matrix.state_ = distributed::redistribute<T>(healthy(state_), state);
 }
 
 template <class T>
@@ -433,7 +438,9 @@ Measurement DistributedMatrix<T>::measure(Vectors vectors, std::int64_t warmup, 
                                        caches == Caches::cold);
 }
 
-#define RMSP_INSTANTIATE(T) template class DistributedMatrix<T>;
+#define RMSP_INSTANTIATE(T)              \
+    template class DistributedMatrix<T>; \
+    template void Runtime::redistribute(DistributedMatrix<T>&);
 #define RMSP_INSTANTIATE_FOR(T, View)                                                            \
     template DistributedMatrix<T> Runtime::distribute(const View<T>&, const DistributeOptions&); \
     template void Runtime::redistribute(DistributedMatrix<T>&, const View<T>&);                  \

@@ -426,6 +426,12 @@ public:
     RMSP_API void redistribute(DistributedMatrix<T>& matrix, const CooView<T>& a);
     template <class T>
     RMSP_API void redistribute(DistributedMatrix<T>& matrix, const BsrView<T>& a);
+    /// The same without the caller's arrays: a resident matrix from the devices, which have to be healthy where it has
+    /// a part; a streamed one from the arrays that it is streamed from, whose copies librmsp keeps where it made some.
+    /// \throws Error(device) that names the rows (of a matrix by columns: columns; of unsorted coordinates: entries)
+    ///         that were on lost devices, else as above; the matrix is then as it was
+    template <class T>
+    RMSP_API void redistribute(DistributedMatrix<T>& matrix);
 
     /// What distribute() would do; touches no device, but to read arrays in GPU memory. Works on described machines.
     /// \throws Error(usage) as distribute()

@@ -38,7 +38,8 @@ struct MatrixOrigin {
     std::optional<matrix::BlockLayout> blocks;
     /// Of a streamed matrix whose parts were copied to the devices' nodes: rows, columns, values; else empty.
     std::vector<std::shared_ptr<std::byte>> copies;
-    const T* copied_values = nullptr;  ///< the caller's, of which there is a copy
+    const T* copied_values = nullptr;    ///< the caller's, of which there is a copy
+    std::shared_ptr<const void> before;  ///< of a streamed matrix that was redistributed: the one that has the arrays
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right
     /// then.
     std::unique_ptr<StreamSource<T>> source;
