@@ -1,6 +1,7 @@
 #include <rmsp/runtime.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "runtime/matrix/diagonal.hpp"
 #include "runtime/matrix/measure.hpp"
 #include "runtime/matrix/products.hpp"
+#include "runtime/matrix/redistribute.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/matrix/vector.hpp"
 #include "runtime/transport/table.hpp"
@@ -92,6 +94,9 @@ std::shared_ptr<detail::RuntimeState> open_runtime(const RuntimeOptions& options
     if (options.queue_limit < 0) {
         throw Error(ErrorCode::usage, fmt::format("queue_limit {} is below 0", options.queue_limit));
     }
+    if (!(options.stall_seconds >= 0)) {
+        throw Error(ErrorCode::usage, fmt::format("stall_seconds {} is not 0 or more", options.stall_seconds));
+    }
     std::shared_ptr<detail::RuntimeState> state = node::open_devices(options);
     state->links = doctor::known_links(*state);
     if (state->workers.empty()) {
@@ -113,6 +118,12 @@ std::shared_ptr<detail::RuntimeState> open_runtime(const RuntimeOptions& options
     state->jobs = std::make_unique<engine::JobQueue>(
         state->workers, state->shared_memory(), [s = state.get()](std::uint64_t job) { s->give_up(job); },
         options.one_thread, options.queue_limit);
+    if (options.stall_seconds > 0) {
+        constexpr double longest = 1e9;
+        const std::chrono::duration<double> limit(std::min(options.stall_seconds, longest));
+        state->jobs->watch_for_stalls(std::chrono::ceil<engine::Clock::duration>(limit),
+                                      [s = state.get()](const void* carrier) { return s->stalled(carrier); });
+    }
     return state;
 }
 
@@ -143,10 +154,7 @@ std::shared_ptr<detail::MatrixState<T>> redistribute_view(const std::shared_ptr<
                                 plan.rows, plan.cols, a.rows, a.cols));
     }
     const auto target = healthy(runtime);
-    DistributeOptions options = matrix.options;
-    options.devices = std::min(options.devices, target->devices());
-    options.after.reset();
-    return distributed::distribute_view(target, a, options);
+    return distributed::distribute_view(target, a, distributed::options_for(*target, matrix));
 }
 
 }  // namespace
@@ -214,6 +222,13 @@ template <class T>
 DistributedMatrix<T> Runtime::distribute(const BsrView<T>& a, const DistributeOptions& options)
 {
     return DistributedMatrix<T>(distributed::distribute_view(detail::current(state_), a, options));
+}
+
+template <class T>
+void Runtime::redistribute(DistributedMatrix<T>& matrix)
+{
+    const auto& state = detail::checked(matrix.state_);
+    matrix.state_ = distributed::redistribute<T>(healthy(state_), state);
 }
 
 template <class T>
@@ -423,7 +438,9 @@ Measurement DistributedMatrix<T>::measure(Vectors vectors, std::int64_t warmup, 
                                        caches == Caches::cold);
 }
 
-#define RMSP_INSTANTIATE(T) template class DistributedMatrix<T>;
+#define RMSP_INSTANTIATE(T)              \
+    template class DistributedMatrix<T>; \
+    template void Runtime::redistribute(DistributedMatrix<T>&);
 #define RMSP_INSTANTIATE_FOR(T, View)                                                            \
     template DistributedMatrix<T> Runtime::distribute(const View<T>&, const DistributeOptions&); \
     template void Runtime::redistribute(DistributedMatrix<T>&, const View<T>&);                  \

@@ -37,6 +37,7 @@ struct Config {
         std::vector<std::string> transports;  ///< runtime.transports
         double limit_gbs = 0;                 ///< runtime.limit_gbs
         std::int64_t memory_limit = 0;        ///< runtime.memory_limit
+        double stall_seconds = 0;             ///< runtime.stall_seconds
         std::string topology;                 ///< runtime.topology: plan for a described machine (needs --dry-run)
         std::string machine;                  ///< runtime.machine: the same by a name of machine_names()
         std::string cache = "auto";           ///< runtime.cache: auto, off, or a folder

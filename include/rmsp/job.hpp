@@ -26,7 +26,8 @@ struct JobOptions {
     Priority priority = Priority::normal;
     /// When the result is no longer wanted: a product that still waits then, or is between two of its steps (pieces of
     /// a streamed matrix, runs of rows of a product of matrices), ends with Error(deadline); a solve ends with
-    /// Outcome::time.
+    /// Outcome::time. A product that the devices are at is given a second more: then it fails as well, and what waits
+    /// for it in vain is let go (docs/service.md).
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
     /// Once a stop is requested, a product that waits, or is between two of its steps, ends with Error(cancelled); a
     /// solve ends with Outcome::cancelled. y is then unspecified.

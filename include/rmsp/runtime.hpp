@@ -17,44 +17,10 @@
 #include <rmsp/metrics.hpp>
 #include <rmsp/plan.hpp>
 #include <rmsp/report.hpp>
+#include <rmsp/runtime_options.hpp>
 #include <rmsp/topology.hpp>
 
 namespace rmsp {
-
-/// How a node-wide runtime is set up.
-struct RuntimeOptions {
-    /// Which devices: "auto" (every GPU, else two or more host devices), "0,1,3" (CUDA ordinals), "shared:0,0,1" (two
-    /// devices on a GPU, for tests), "host:4" (four host devices), "host:4x2" (four of two threads each).
-    std::string devices = "auto";
-    BindPolicy bind = BindPolicy::automatic;
-    /// Relative speed of each device; empty: all equal.
-    std::vector<double> weights{};
-    /// Transports in the order in which they are tried: of "nccl", "peer", "host". Empty: the default order.
-    std::vector<std::string> transports{};
-    /// Bandwidth limit of one device in GB/s for the report; 0: measured when first needed.
-    double limit_gbs = 0;
-    /// One thread drives all devices, as a simple program would: each job is done for one device after the other, and
-    /// only what a GPU was given meanwhile goes on by itself; data move between GPUs through the host. For comparisons.
-    /// (MSREP, section 5.3: baseline)
-    bool one_thread = false;
-    /// Described machine to plan for; only plan() works then, nothing is run. Empty: the live machine.
-    std::string topology_file{};
-    /// Where findings are kept for later processes: a folder, "auto" ($XDG_CACHE_HOME/rmsp, else ~/.cache/rmsp), or
-    /// "off".
-    std::string cache = "off";
-    /// Bytes of each device's memory that may be taken; 0: as many as it has, of GPUs those that are free.
-    std::int64_t memory_limit = 0;
-    /// Most jobs that may wait for their turn; 0: any number. What a call does then: JobOptions::when_full.
-    std::int64_t queue_limit = 0;
-
-    /// Options with RMSP_DEVICES, RMSP_BIND, RMSP_TRANSPORT, RMSP_CACHE_DIR applied over `base`; an empty one counts as
-    /// not set.
-    /// \throws Error(usage) naming the variable
-    RMSP_API static RuntimeOptions from_environment(RuntimeOptions base);
-};
-
-/// Parses "auto", "none", "strict". \throws Error(usage)
-RMSP_API BindPolicy parse_bind_policy(const std::string& text);
 
 /// Where a matrix is between applies.
 enum class Mode : std::uint8_t {
@@ -409,7 +375,8 @@ public:
     /// \throws Error(usage) for options that are wrong, Error(io) for a topology_file that is, Error(device) if a
     ///         device is not there or cannot be opened; threads already started are joined first
     RMSP_API explicit Runtime(const RuntimeOptions& options = {});
-    /// Finishes the jobs accepted so far, then stops the workers. Matrices and vectors may outlive the runtime: their
+    /// Finishes the jobs accepted so far, then stops the workers; but those that are at jobs that stood still
+    /// (RuntimeOptions::stall_seconds) are left to themselves. Matrices and vectors may outlive the runtime: their
     /// functions then throw Error(usage).
     RMSP_API ~Runtime();
     /// One that was moved from is empty, as handles of matrices and vectors are that were: it can be destroyed or
@@ -459,6 +426,12 @@ public:
     RMSP_API void redistribute(DistributedMatrix<T>& matrix, const CooView<T>& a);
     template <class T>
     RMSP_API void redistribute(DistributedMatrix<T>& matrix, const BsrView<T>& a);
+    /// The same without the caller's arrays: a resident matrix from the devices, which have to be healthy where it has
+    /// a part; a streamed one from the arrays that it is streamed from, whose copies librmsp keeps where it made some.
+    /// \throws Error(device) that names the rows (of a matrix by columns: columns; of unsorted coordinates: entries)
+    ///         that were on lost devices, else as above; the matrix is then as it was
+    template <class T>
+    RMSP_API void redistribute(DistributedMatrix<T>& matrix);
 
     /// What distribute() would do; touches no device, but to read arrays in GPU memory. Works on described machines.
     /// \throws Error(usage) as distribute()

@@ -26,6 +26,7 @@ RuntimeOptions runtime_options(const Config& config)
     options.transports = config.runtime.transports;
     options.limit_gbs = config.runtime.limit_gbs;
     options.memory_limit = config.runtime.memory_limit;
+    options.stall_seconds = config.runtime.stall_seconds;
     options.topology_file = config.runtime.topology;
     options.cache = config.runtime.cache;
     return options;

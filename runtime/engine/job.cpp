@@ -36,6 +36,15 @@ std::string error_fields(const std::exception_ptr& error)
 
 }  // namespace
 
+std::exception_ptr ended_early_ptr(ErrorCode why) noexcept
+{
+    try {
+        throw ended_early(why);
+    } catch (...) {
+        return std::current_exception();
+    }
+}
+
 void Job::heed(const JobOptions& options, std::function<void()> stopped)
 {
     condition_.emplace(StopCondition{options.stop, options.deadline});
@@ -135,8 +144,19 @@ void Job::let_go() noexcept
     finish_ = nullptr;
 }
 
+void Job::leave(const std::exception_ptr& error) noexcept
+{
+    fail(error);
+    if (terms_.owns_all) {
+        settle(error);
+    }
+}
+
 void Job::settle(std::exception_ptr error) noexcept
 {
+    if (settled_.exchange(true, std::memory_order_acq_rel)) {
+        return;
+    }
     if (error) {
         promise_.set_exception(std::move(error));
     } else {

@@ -20,6 +20,9 @@
 
 namespace rmsp::engine {
 
+/// ended_early() of the caller's JobOptions, as a job's error.
+std::exception_ptr ended_early_ptr(ErrorCode why) noexcept;
+
 /// What a job is, beside its body. JobOptions are those of the calling thread's JobScope.
 struct JobTerms {
     const char* kind = "job";             ///< for logs and traces; a literal
@@ -31,6 +34,9 @@ struct JobTerms {
     bool may_end_early = false;
     /// The first so many devices have a part in it. A lost one behind them does not hinder it.
     int devices = std::numeric_limits<int>::max();
+    /// The body uses nothing of the caller's but what its closures keep alive: where it does not end in time, the
+    /// caller is told so while workers are still at it.
+    bool owns_all = false;
     /// What it copies to the devices, for the metrics.
     std::int64_t streamed_bytes = 0;
     /// Of whose promised memory its body allocates; null: nobody's.
@@ -75,6 +81,9 @@ public:
     void fail(std::exception_ptr error) noexcept;
     /// One worker is done; true for the last one.
     bool complete_one() noexcept { return remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+    /// That worker is about to call complete_one(); is_done() then knows, of the first 64.
+    void note_done(int rank) noexcept { done_.fetch_or(bit_of(rank), std::memory_order_relaxed); }
+    bool is_done(int rank) const noexcept { return (done_.load(std::memory_order_relaxed) & bit_of(rank)) != 0; }
     /// After the last one: runs `finish` if nothing failed. Returns the error.
     std::exception_ptr finish() noexcept;
     /// One line about its end, `job=7 kind=product matrix="A" outcome=finished`, if spdlog's level is debug; before
@@ -84,7 +93,10 @@ public:
     void log_failure(const DeviceInfo& device, const std::exception_ptr& error) const noexcept;
     /// Whatever the closures hold (matrices, vectors) is let go before the caller sees the job as done.
     void let_go() noexcept;
+    /// Tells the caller; only the first call does.
     void settle(std::exception_ptr error) noexcept;
+    /// It does not end in time: fails it, and tells the caller if JobTerms::owns_all. Workers may still be at it.
+    void leave(const std::exception_ptr& error) noexcept;
 
     std::uint64_t id = 0;        ///< its place among those that were accepted, from 1 on; the queue's, under its lock
     Turn turn;                   ///< the queue's, under its lock
@@ -93,6 +105,7 @@ public:
 
 private:
     void log(const std::string& what, const std::exception_ptr& error) const noexcept;
+    static std::uint64_t bit_of(int rank) noexcept { return rank < 64 ? std::uint64_t{1} << rank : 0; }
 
     const JobTerms terms_;
     Body body_;
@@ -101,11 +114,13 @@ private:
     std::uint64_t ticket_ = 0;
     Rendezvous meeting_;
     std::atomic<int> remaining_;
+    std::atomic<std::uint64_t> done_{0};
     std::atomic<int> verdict_{0};  // 1: goes on, -1: does not
     std::optional<StopCondition> condition_;
     std::mutex mutex_;
     std::exception_ptr error_;
     std::promise<void> promise_;
+    std::atomic<bool> settled_{false};
     std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 

@@ -38,15 +38,6 @@ std::uint64_t& counter_of(Metrics& metrics, const std::exception_ptr& error)
     }
 }
 
-std::exception_ptr ended_early_ptr(ErrorCode why) noexcept
-{
-    try {
-        throw ended_early(why);
-    } catch (...) {
-        return std::current_exception();
-    }
-}
-
 }  // namespace
 
 JobQueue::JobQueue(std::span<const std::unique_ptr<Worker>> workers, bool shared_memory,
@@ -116,17 +107,20 @@ void JobQueue::accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOp
     const bool may_end = options != nullptr && job->terms().may_end_early;
     const auto deadline = may_end ? options->deadline : never;
     if (may_end) {
-        job->heed(*options, [this, which = job.get()] {
-            end_waiting([which](const Waiting& other) { return other.job.get() == which; }, ErrorCode::cancelled);
-        });
+        job->heed(*options, [this, which = job.get()] { stop(*which); });
     }
     job->turn = turn_of(options);
     job->accepted = Clock::now();
+    WaitingList one(1);
+    one.front().deadline = deadline;
+    one.front().turn = job->turn;
+    one.front().parts = std::move(parts);
+    one.front().job = job;
 
     std::unique_lock lock(mutex_);
     begin_lanes(job->accepted);
     const auto unwanted = [&] { return may_end && job->condition()->holds(); };
-    const auto goes_on = [&] { return closed_ || has_room() || unwanted(); };
+    const auto goes_on = [&] { return closed_ || has_room() || unwanted() || !stands_still_.empty(); };
     if (!goes_on()) {
         if (options != nullptr && options->when_full == WhenFull::refuse) {
             ++metrics_.refused;
@@ -147,16 +141,18 @@ void JobQueue::accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOp
         ++metrics_.refused;
         throw job->condition()->error();
     }
+    if (!stands_still_.empty()) {
+        ++metrics_.refused;
+        throw Error(ErrorCode::device, stands_still_);
+    }
+    if (may_end && job->condition()->possible()) {
+        start_watch();
+    }
     job->id = metrics_.accepted + 1;
     if (schedule_.empty() && takes_more(job->accepted)) {
-        give(*job, parts, job->accepted);
+        give(one, job->accepted);
     } else {
-        WaitingList one(1);
         watch(deadline);
-        one.front().deadline = deadline;
-        one.front().turn = job->turn;
-        one.front().parts = std::move(parts);
-        one.front().job = job;
         schedule_.add(one);
         dispatch(job->accepted);
     }
@@ -186,23 +182,29 @@ bool JobQueue::takes_more(Clock::time_point now) const noexcept
 
 void JobQueue::dispatch(Clock::time_point now) noexcept
 {
-    WaitingList gone;
-    while (takes_more(now) && schedule_.next(gone)) {
-        Waiting& waiting = gone.back();
-        waiting.job->turn = waiting.turn;
-        give(*waiting.job, waiting.parts, now);
+    WaitingList next;
+    while (takes_more(now) && schedule_.next(next)) {
+        next.front().job->turn = next.front().turn;
+        give(next, now);
         changed_.notify_all();
     }
 }
 
-void JobQueue::give(Job& job, Tasks& parts, Clock::time_point now) noexcept
+void JobQueue::give(WaitingList& one, Clock::time_point now) noexcept
 {
+    Waiting& waiting = one.front();
+    Job& job = *waiting.job;
     job.given = now;
     note(metrics_.wait, now - job.accepted);
     if (running() == 0) {
         progress_ = std::max(progress_, now);
     }
-    post(job, parts);
+    // What may have ended a job that waits gives one that runs some more time.
+    waiting.deadline = waiting.deadline < never - end_patience ? waiting.deadline + end_patience : never;
+    watch(waiting.deadline);
+    running_.splice(running_.end(), one);
+    watch(next_look());
+    post(job, waiting.parts);
 }
 
 void JobQueue::post(Job& job, Tasks& parts) noexcept
@@ -268,6 +270,7 @@ void JobQueue::complete(Job& job, Worker& worker) noexcept
         busy.nanoseconds.fetch_add(std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count(),
                                    std::memory_order_relaxed);
         busy.until = now;
+        job.note_done(worker.rank());
     }
     if (!job.complete_one()) {
         return;
@@ -313,6 +316,12 @@ void JobQueue::account(const Job& job, const std::exception_ptr& error, Clock::t
     if (!has_lanes()) {
         return;
     }
+    const auto is_it = [&](const Waiting& other) { return other.job.get() == &job; };
+    if (const auto at = std::find_if(running_.begin(), running_.end(), is_it); at != running_.end()) {
+        running_.erase(at);  // who calls this holds the job
+    }
+    stands_still_.clear();
+    abandoned_ = false;
     if (job.given != Clock::time_point{}) {
         const auto took = now - std::max(last_done_, job.given);
         note(metrics_.run, took);
@@ -327,61 +336,23 @@ void JobQueue::account(const Job& job, const std::exception_ptr& error, Clock::t
     }
 }
 
-std::int64_t JobQueue::end_waiting(const std::function<bool(const Waiting&)>& is_it, ErrorCode why) noexcept
+std::int64_t JobQueue::end_waiting(const std::function<bool(const Waiting&)>& is_it,
+                                   const std::exception_ptr& error) noexcept
 {
     WaitingList ended;
     {
         std::lock_guard lock(mutex_);
         schedule_.take_if(ended, is_it);
-        (why == ErrorCode::deadline ? metrics_.expired : metrics_.cancelled) += ended.size();
+        counter_of(metrics_, error) += ended.size();
         changed_.notify_all();
     }
     for (const Waiting& waiting : ended) {
         waiting.job->heed_no_more();
-        const std::exception_ptr error = ended_early_ptr(why);
         waiting.job->log_end(error);
         waiting.job->let_go();
         waiting.job->settle(error);
     }
     return static_cast<std::int64_t>(ended.size());
-}
-
-void JobQueue::watch(Clock::time_point deadline)
-{
-    if (deadline == never) {
-        return;
-    }
-    if (!watch_.joinable()) {
-        try {
-            watch_ = std::thread([this] { end_expired(); });
-        } catch (const std::system_error& e) {
-            throw Error(ErrorCode::out_of_memory,
-                        fmt::format("cannot start the thread that watches the deadlines of jobs: {}", e.what()));
-        }
-    }
-    if (deadline < watched_) {
-        watched_ = deadline;
-        deadline_set_.notify_all();
-    }
-}
-
-void JobQueue::end_expired() noexcept
-{
-    std::unique_lock lock(mutex_);
-    while (watching_) {
-        watched_ = schedule_.first_deadline();
-        if (watched_ == never) {
-            deadline_set_.wait(lock);
-        } else if (Clock::now() < watched_) {
-            const auto until = watched_;
-            deadline_set_.wait_until(lock, until);
-        } else {
-            lock.unlock();
-            const auto now = Clock::now();
-            end_waiting([now](const Waiting& waiting) { return waiting.deadline <= now; }, ErrorCode::deadline);
-            lock.lock();
-        }
-    }
 }
 
 void JobQueue::close() noexcept
@@ -395,17 +366,24 @@ void JobQueue::close() noexcept
 std::int64_t JobQueue::drain(Clock::time_point until) noexcept
 {
     close();
-    const auto idle = [this] { return running() == 0 && schedule_.empty(); };
+    const auto ended = [this] { return abandoned_ || (running() == 0 && schedule_.empty()); };
     std::unique_lock lock(mutex_);
-    if (until != never && !changed_.wait_until(lock, until, idle)) {
+    if (until != never && !changed_.wait_until(lock, until, ended)) {
         lock.unlock();
-        const std::int64_t ended = end_waiting([](const Waiting&) { return true; }, ErrorCode::cancelled);
+        const std::int64_t cancelled =
+            end_waiting([](const Waiting&) { return true; }, ended_early_ptr(ErrorCode::cancelled));
         lock.lock();
-        changed_.wait(lock, idle);
-        return ended;
+        changed_.wait(lock, ended);
+        return cancelled;
     }
-    changed_.wait(lock, idle);
+    changed_.wait(lock, ended);
     return 0;
+}
+
+bool JobQueue::idle()
+{
+    std::lock_guard lock(mutex_);
+    return running() == 0 && schedule_.empty();
 }
 
 Metrics JobQueue::metrics()

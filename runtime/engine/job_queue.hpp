@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -19,6 +21,9 @@
 #include "runtime/engine/worker.hpp"
 
 namespace rmsp::engine {
+
+/// How long the workers may go on with a job that is no longer wanted, and with one that was told to have failed.
+inline constexpr std::chrono::seconds end_patience{1};
 
 /// Hands jobs to a group of workers, in one order for all of them. As long as there are no lanes, jobs are given to the
 /// workers as they come, and no clock is read. Lanes begin with the first job with options or call of metrics(), or
@@ -55,8 +60,21 @@ public:
     /// No jobs are accepted afterwards.
     void close() noexcept;
     /// close(), then waits for the jobs accepted before, but cancels those that still wait for their turn at `until`.
-    /// Returns how many that were.
+    /// Returns how many that were. Does not wait for what is abandoned().
     std::int64_t drain(Clock::time_point until = Clock::time_point::max()) noexcept;
+    /// From now on a job fails where the workers have made no progress for so long, or up to twice as long: no job has
+    /// ended, and they did not meet in the oldest one. `found` is told what carries data in that job (see
+    /// Rendezvous::carrier()); it makes the workers stop waiting if it can, and returns what failed, or nothing. It may
+    /// be called by another thread, and throws std::bad_alloc alone. Until there is progress other jobs are refused;
+    /// where there is none all have failed before long. Lanes begin.
+    /// \throws Error(out_of_memory) if the thread that watches cannot be started
+    void watch_for_stalls(Clock::duration limit, std::function<std::string(const void* carrier)> found);
+    /// Whether jobs are refused for want of progress. By any thread.
+    bool stands_still();
+    /// Whether workers are at jobs that were told to have failed, and may never end. By any thread.
+    bool abandoned();
+    /// Whether all jobs that were accepted have ended.
+    bool idle();
     /// Counts from the start; times, and how long each device was busy, from the first call or lane on. What else
     /// Metrics has is left empty.
     Metrics metrics();
@@ -83,20 +101,35 @@ private:
     }
     /// Gives jobs to the workers while these have little to do; under the lock.
     void dispatch(Clock::time_point now) noexcept;
-    void give(Job& job, Tasks& parts, Clock::time_point now) noexcept;
+    /// Gives them the one job of the list, which it then keeps.
+    void give(WaitingList& one, Clock::time_point now) noexcept;
     /// Under the lock.
     void post(Job& job, Tasks& parts) noexcept;
     /// Whether one more job may wait; under the lock.
     bool has_room() const noexcept;
     /// Whether the workers are to have one more job; under the lock.
     bool takes_more(Clock::time_point now) const noexcept;
-    /// Ends jobs that wait and meet the condition, and tells their futures `why`. Returns how many.
-    std::int64_t end_waiting(const std::function<bool(const Waiting&)>& is_it, ErrorCode why) noexcept;
-    /// A job with that deadline is going to wait; under the lock. \throws Error(out_of_memory) if the thread that
-    /// watches cannot be started
-    void watch(Clock::time_point deadline);
+    /// Ends jobs that wait and meet the condition, and tells their futures. Returns how many.
+    std::int64_t end_waiting(const std::function<bool(const Waiting&)>& is_it,
+                             const std::exception_ptr& error) noexcept;
+    /// A stop was requested for that job.
+    void stop(const Job& job) noexcept;
+    /// Starts the thread that watches, if it is not there; under the lock.
+    /// \throws Error(out_of_memory) if it cannot be started
+    void start_watch();
+    /// Something is to be done then; under the lock.
+    void watch(Clock::time_point then) noexcept;
     /// That thread.
-    void end_expired() noexcept;
+    void keep_watch() noexcept;
+    /// A job that the workers should have ended by now, once; null: there is none.
+    std::shared_ptr<Job> next_overdue(Clock::time_point now) noexcept;
+    /// When the workers will have made no progress for too long; under the lock.
+    Clock::time_point next_look() const noexcept;
+    void look_for_stall(Clock::time_point now);
+    /// What is told of a stall in that job. \throws std::bad_alloc
+    std::string describe_stall(Job& job);
+    /// Fails all jobs that were accepted. \throws std::bad_alloc
+    void abandon(const std::string& why);
 
     std::span<const std::unique_ptr<Worker>> workers_;
     const bool shared_memory_;
@@ -110,6 +143,7 @@ private:
     bool closed_ = false;
     bool watching_ = true;
     Schedule schedule_;
+    WaitingList running_;  ///< what the workers have, of what was given since lanes began; oldest first
     std::uint64_t jobs_ = 0;
     std::uint64_t host_tickets_ = 0;
     /// Jobs that the workers had and have ended, in steps of one_ended; with_lanes: there are lanes, and these jobs are
@@ -124,8 +158,15 @@ private:
     Clock::time_point lanes_begin_ = opened_;  ///< before with_lanes is set
     Clock::time_point last_done_ = opened_;
     Clock::time_point progress_ = opened_;                  ///< the workers were idle, or done with a job
-    Clock::time_point watched_ = Clock::time_point::max();  ///< the deadline that the watch sleeps for
-    Metrics metrics_;                                       ///< without `finished`
+    Clock::time_point watched_ = Clock::time_point::max();  ///< what the watch sleeps for
+    Clock::duration stall_limit_{0};
+    std::function<std::string(const void*)> stall_found_;
+    Clock::time_point looked_{};    ///< when the watch last saw progress in a job
+    std::uint64_t seen_job_ = 0;    ///< the oldest job then,
+    std::uint32_t seen_round_ = 0;  ///< and its meeting's round
+    std::string stands_still_;      ///< why jobs are refused; empty: they are not
+    bool abandoned_ = false;
+    Metrics metrics_;  ///< without `finished`
     struct Busy {
         Clock::time_point until;
         std::atomic<std::int64_t> nanoseconds{0};

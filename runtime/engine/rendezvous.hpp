@@ -56,6 +56,11 @@ public:
         job_ = job;
         condition_ = condition;
     }
+    /// How often all have arrived, modulo 2^32. By any thread.
+    std::uint32_t round() const noexcept { return round_.now(); }
+    /// What brings data from device to device in this job; null: nothing so far. By any thread.
+    const void* carrier() const noexcept { return carrier_.load(std::memory_order_relaxed); }
+    void note_carrier(const void* carrier) noexcept { carrier_.store(carrier, std::memory_order_relaxed); }
     /// Whether workers give each other the turn only here.
     bool in_turns() const noexcept { return turn_ != nullptr; }
 
@@ -89,6 +94,7 @@ private:
     std::atomic<std::uint32_t> arrived_{0};
     core::Epoch round_;
     std::atomic<bool> failed_{false};
+    std::atomic<const void*> carrier_{nullptr};
 };
 
 }  // namespace rmsp::engine

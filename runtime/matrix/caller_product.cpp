@@ -153,6 +153,7 @@ std::future<void> apply_through_vectors(const std::shared_ptr<MatrixState<T>>& m
     // Once queued, what the caller's stream waits for cannot be taken back.
     engine::JobTerms terms = product_terms(*matrix, order == nullptr);
     terms.may_end_early = order == nullptr;
+    terms.owns_all = false;
     auto done = matrix->runtime->submit(
         [=, by_job = std::make_shared<QueuedByJob>(queued)](engine::Worker& worker, engine::Rendezvous& meeting) {
             const auto part = [&] {

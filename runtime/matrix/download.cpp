@@ -51,45 +51,59 @@ void fetch_columns(const MatrixState<T>& matrix, engine::Worker& worker, const k
     });
 }
 
-/// The parts of M, one behind the other as they were cut.
+}  // namespace
+
 template <class T>
-CsrMatrix<T> stored_rows(const MatrixState<T>& matrix)
+StoredEntries<T> download_entries(const MatrixState<T>& matrix)
 {
     const Partition& partition = matrix.plan.partition;
     const bool coordinates = matrix.origin.coordinates;
     CsrMatrix<T> m = rmsp::matrix::allocate_csr<T>(partition.rows, partition.cols, matrix.plan.nnz);
     HostVector<std::int32_t> row_idx(coordinates ? m.values.size() : 0);
     std::fill(m.row_ptr.begin(), m.row_ptr.end(), matrix.plan.nnz);
+    engine::JobTerms terms;
+    terms.kind = "download of a matrix";
+    terms.matrix = &matrix.options.name;
+    terms.devices = matrix.plan.devices;
+    // The parts of M, one behind the other as they were cut.
     matrix.runtime
-        ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
-            const Shard<T>& shard = *matrix.shards[at(worker.rank())];
-            const std::int64_t first_owned = shard.part.start_idx + shard.carry_nnz;
-            if (shard.carry_nnz > 0) {
-                fetch(worker, m.values.data() + shard.part.start_idx, shard.carry.values, shard.carry_nnz);
-                fetch_columns(matrix, worker, shard.carry, shard.part.start_idx, m.col_idx);
-                if (coordinates) {
-                    std::fill_n(row_idx.begin() + shard.part.start_idx, shard.carry_nnz,
-                                static_cast<std::int32_t>(shard.part.start_row));
+        ->submit(
+            [&](engine::Worker& worker, engine::Rendezvous&) {
+                const Shard<T>& shard = *matrix.shards[at(worker.rank())];
+                const std::int64_t first_owned = shard.part.start_idx + shard.carry_nnz;
+                if (shard.carry_nnz > 0) {
+                    fetch(worker, m.values.data() + shard.part.start_idx, shard.carry.values, shard.carry_nnz);
+                    fetch_columns(matrix, worker, shard.carry, shard.part.start_idx, m.col_idx);
+                    if (coordinates) {
+                        std::fill_n(row_idx.begin() + shard.part.start_idx, shard.carry_nnz,
+                                    static_cast<std::int32_t>(shard.part.start_row));
+                    }
                 }
-            }
-            fetch(worker, m.values.data() + first_owned, shard.owned.values, shard.owned.nnz);
-            fetch_columns(matrix, worker, shard.owned, first_owned, m.col_idx);
-            if (coordinates) {
-                fetch(worker, row_idx.data() + first_owned, shard.owned_rows, shard.owned.nnz);
-                return;
-            }
-            shard.owned.row_ptr.visit([&](const auto* row_ptr) {
-                HostVector<std::remove_cvref_t<decltype(*row_ptr)>> local(at(shard.owned.rows));
-                fetch(worker, local.data(), row_ptr, shard.owned.rows);
-                std::transform(local.begin(), local.end(), m.row_ptr.begin() + shard.part.first_owned_row(),
-                               [&](std::int64_t begin) { return first_owned + begin; });
-            });
-        })
+                fetch(worker, m.values.data() + first_owned, shard.owned.values, shard.owned.nnz);
+                fetch_columns(matrix, worker, shard.owned, first_owned, m.col_idx);
+                if (coordinates) {
+                    fetch(worker, row_idx.data() + first_owned, shard.owned_rows, shard.owned.nnz);
+                    return;
+                }
+                shard.owned.row_ptr.visit([&](const auto* row_ptr) {
+                    HostVector<std::remove_cvref_t<decltype(*row_ptr)>> local(at(shard.owned.rows));
+                    fetch(worker, local.data(), row_ptr, shard.owned.rows);
+                    std::transform(local.begin(), local.end(), m.row_ptr.begin() + shard.part.first_owned_row(),
+                                   [&](std::int64_t begin) { return first_owned + begin; });
+                });
+            },
+            {}, terms)
         .get();
-    if (coordinates) {
-        return to_csr(CooView<T>{m.rows, m.cols, m.nnz(), row_idx.data(), m.col_idx.view(), m.values.data()});
-    }
-    return m;
+    return {std::move(m), std::move(row_idx), coordinates};
+}
+
+namespace {
+
+template <class T>
+CsrMatrix<T> stored_rows(const MatrixState<T>& matrix)
+{
+    StoredEntries<T> stored = download_entries(matrix);
+    return stored.coordinates ? to_csr(stored.as_coordinates()) : std::move(stored.rows);
 }
 
 template <class T>
@@ -123,7 +137,9 @@ CsrMatrix<T> download_matrix(const MatrixState<T>& matrix)
     return to_csr(transpose(m.view()));
 }
 
-#define RMSP_INSTANTIATE(T) template CsrMatrix<T> download_matrix(const MatrixState<T>&);
+#define RMSP_INSTANTIATE(T)                                            \
+    template StoredEntries<T> download_entries(const MatrixState<T>&); \
+    template CsrMatrix<T> download_matrix(const MatrixState<T>&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

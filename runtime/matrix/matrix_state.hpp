@@ -38,7 +38,8 @@ struct MatrixOrigin {
     std::optional<matrix::BlockLayout> blocks;
     /// Of a streamed matrix whose parts were copied to the devices' nodes: rows, columns, values; else empty.
     std::vector<std::shared_ptr<std::byte>> copies;
-    const T* copied_values = nullptr;  ///< the caller's, of which there is a copy
+    const T* copied_values = nullptr;    ///< the caller's, of which there is a copy
+    std::shared_ptr<const void> before;  ///< of a streamed matrix that was redistributed: the one that has the arrays
     /// Of a streamed matrix. Freed with the matrix and not behind it on a worker: the caller's arrays may go right
     /// then.
     std::unique_ptr<StreamSource<T>> source;
@@ -131,7 +132,7 @@ const plan::Side& x_side(const MatrixState<T>& matrix, bool of_transpose)
 template <class T>
 Plan current_plan(const MatrixState<T>& matrix);
 
-/// Of a job that is a product with the matrix.
+/// Of a job that is a product with the matrix. With vectors in the caller's memory: `host_data`.
 template <class T>
 engine::JobTerms product_terms(const MatrixState<T>& matrix, bool host_data)
 {
@@ -141,6 +142,8 @@ engine::JobTerms product_terms(const MatrixState<T>& matrix, bool host_data)
     terms.host_data = host_data;
     terms.may_end_early = true;
     terms.devices = matrix.plan.devices;
+    // What is streamed or borrowed is the caller's too.
+    terms.owns_all = !host_data && matrix.options.mode == Mode::resident && !matrix.options.borrow;
     if (matrix.options.mode == Mode::streamed) {
         for (const ShardPlan& shard : matrix.plan.shards) {
             terms.streamed_bytes += shard.matrix_bytes;

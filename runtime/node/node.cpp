@@ -7,7 +7,7 @@
 #include "runtime/transport/test.hpp"
 
 namespace rmsp::detail {
-RuntimeState::~RuntimeState() { stop(); }
+RuntimeState::~RuntimeState() { (void)stop(); }
 
 bool RuntimeState::in_own_process() const noexcept { return process == core::own_process(); }
 
@@ -78,6 +78,24 @@ void RuntimeState::give_up(std::uint64_t job) noexcept
     }
 }
 
+std::string RuntimeState::stalled(const void* carrier)
+{
+    const auto failed = [&](transport::Link& link) {
+        link_failed.store(true, std::memory_order_relaxed);
+        return link.stall(workers);
+    };
+    if (connection.transport && connection.transport.get() == carrier) {
+        return failed(*connection.transport);
+    }
+    std::lock_guard list(mutex);
+    for (const auto& other : others) {
+        if (other.get() == carrier) {
+            return failed(*other);
+        }
+    }
+    return {};
+}
+
 std::string RuntimeState::transport_name() const
 {
     return connection.transport ? connection.transport->name() : connection.name;
@@ -91,7 +109,8 @@ std::string RuntimeState::transport_reason() const
 
 void RuntimeState::replace_failed_links()
 {
-    if (!link_failed.exchange(false, std::memory_order_relaxed)) {
+    // Which takes jobs, and these are refused while workers stand still.
+    if (jobs->stands_still() || !link_failed.exchange(false, std::memory_order_relaxed)) {
         return;
     }
     std::lock_guard lock(connecting);
@@ -186,11 +205,11 @@ void RuntimeState::catch_up()
     }
 }
 
-void RuntimeState::stop() noexcept
+bool RuntimeState::stop() noexcept
 {
     // The jobs that were under way when fork() made this process never end in it.
     if (!in_own_process()) {
-        return;
+        return true;
     }
     if (memory) {
         memory->close();
@@ -198,17 +217,18 @@ void RuntimeState::stop() noexcept
     if (jobs) {
         jobs->drain();
     }
-    for (const auto& worker : workers) {
-        worker->stop();
+    const bool ended = !jobs || jobs->idle();
+    if (ended) {
+        for (const auto& worker : workers) {
+            worker->stop();
+        }
     }
     std::shared_ptr<RuntimeState> next;
     {
         std::lock_guard lock(mutex);
         next = successor;
     }
-    if (next) {
-        next->stop();
-    }
+    return (!next || next->stop()) && ended;
 }
 
 std::shared_ptr<RuntimeState> current(const std::shared_ptr<RuntimeState>& state)

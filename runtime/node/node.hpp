@@ -76,6 +76,9 @@ struct RuntimeState {
     std::string transport_reason() const;
     /// A job failed: devices that wait for others in it stop waiting.
     void give_up(std::uint64_t job) noexcept;
+    /// A job stands still: where it is for want of data, what carries them is given up. Returns what is told of that.
+    /// \throws std::bad_alloc
+    std::string stalled(const void* carrier);
     /// As JobQueue::submit(). What the body allocates is taken from what the calling thread's Placing was promised.
     std::future<void> submit(engine::Job::Body body, std::function<void()> finish = {}, bool host_data = false);
     std::future<void> submit(engine::Job::Body body, std::function<void()> finish, const engine::JobTerms& terms);
@@ -92,8 +95,9 @@ struct RuntimeState {
         room.front().run.set([f = std::move(f)](engine::Worker&) mutable { f(); });
         post_or_run(rank, room);
     }
-    /// Finishes the accepted jobs and ends the threads.
-    void stop() noexcept;
+    /// Finishes the accepted jobs and ends the threads; false, and these stay, where workers may never end what they
+    /// are at (JobQueue::abandoned()).
+    bool stop() noexcept;
     /// Waits until what was let go before, by any thread that has told this one, is free.
     void catch_up();
 
@@ -104,11 +108,12 @@ private:
 };
 
 /// Ends a runtime in the process that opened it. In one that fork() made it is left where it is: what it holds waits
-/// for threads that are not there, and CUDA's own locks may be held for ever.
+/// for threads that are not there, and CUDA's own locks may be held for ever. Left as well is one whose workers do not
+/// end: they use it.
 struct CloseRuntime {
     void operator()(RuntimeState* state) const noexcept
     {
-        if (state->in_own_process()) {
+        if (state->in_own_process() && state->stop()) {
             delete state;
         }
     }

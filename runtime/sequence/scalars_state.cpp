@@ -74,7 +74,7 @@ ScalarsState::ScalarsState(std::shared_ptr<RuntimeState> runtime_, int most_, in
                 end.place.sums = devices == 1 ? PassSums::alone : lines_ ? PassSums::lines : PassSums::left;
                 end.place.device = rank;
                 end.place.devices = devices;
-                end.place.given_up = given_up;
+                end.given_up = given_up;
             }
         })
         .get();
@@ -231,6 +231,7 @@ kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>& pass, const seque
                 end.waits = 0;
             }
             place.epoch = transport::epoch_of(end.job, ++end.waits);
+            place.given_up = end.given_up + transport::given_up_word(place.epoch);
             for (int other = 0; other < devices; ++other) {
                 std::byte* const lines = bank->ends[static_cast<std::size_t>(other)].lines.data() +
                                          set * static_cast<std::uint64_t>(kernels::pass_line_bytes(devices));

@@ -22,9 +22,10 @@ struct BankEnd {
     kernels::DeviceArray<std::byte> workspace;
     kernels::DeviceArray<std::byte> lines;  ///< two sets of what the others leave here
     kernels::PassPlace place;
-    std::uint64_t job = 0;    ///< the last one with sums over the devices,
-    std::uint64_t waits = 0;  ///< and how many it had so far
-    std::uint64_t sums = 0;   ///< since the bank was made, or a job failed: which set is used next
+    const volatile std::uint64_t* given_up = nullptr;  ///< Transport::given_up(); null: `lines` are not used
+    std::uint64_t job = 0;                             ///< the last one with sums over the devices,
+    std::uint64_t waits = 0;                           ///< and how many it had so far
+    std::uint64_t sums = 0;  ///< since the bank was made, or a job failed: which set is used next
 };
 
 /// A pass's program of scalars.

@@ -66,6 +66,7 @@ public:
             if (engine::is_refused(engine::Request::transfer)) {
                 throw Error(ErrorCode::device, "a test refuses the transfer");
             }
+            meeting.note_carrier(&link_);
             channel.gather(worker, stream, meeting, gather, watched);
         });
     }
@@ -79,6 +80,7 @@ public:
             if (engine::is_refused(engine::Request::transfer)) {
                 throw Error(ErrorCode::device, "a test refuses the transfer");
             }
+            meeting.note_carrier(&link_);
             channel.reduce_scatter(worker, meeting, reduce);
         });
     }
@@ -201,6 +203,22 @@ std::string Link::describe(const Carrier& carrier) const
 {
     std::lock_guard lock(telling_);
     return fmt::format("transport {} failed between {}: {}", carrier.name, fmt::join(devices_, ", "), carrier.failure);
+}
+
+std::string Link::stall(std::span<const std::unique_ptr<engine::Worker>> workers)
+{
+    Carrier& carrier = in_use();
+    {
+        std::lock_guard lock(telling_);
+        if (carrier.failure.empty()) {
+            carrier.failure = "data did not arrive";
+        }
+    }
+    carrier.failed.store(true, std::memory_order_release);
+    for (const auto& worker : workers) {
+        worker->post([&carrier](engine::Worker& self) { carrier.transport->abort(self.rank()); });
+    }
+    return describe(carrier);
 }
 
 bool Link::wants_replacement() const noexcept

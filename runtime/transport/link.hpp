@@ -43,6 +43,9 @@ public:
     void abort(int rank) noexcept override;
     void give_up(std::uint64_t job) noexcept override;
 
+    /// A job stands still that used this: the transport in use counts as failed, and each worker gives up what it has
+    /// under way in it, as soon as it comes to that. Returns what is told. By any thread. \throws std::bad_alloc
+    std::string stall(std::span<const std::unique_ptr<engine::Worker>> workers);
     /// Whether the transport in use failed and may be replaced. By any thread.
     bool wants_replacement() const noexcept;
     /// Connects and tests the next transports until one works, which then takes over; if none does, the link stays as

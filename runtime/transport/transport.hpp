@@ -193,6 +193,12 @@ constexpr std::uint64_t epoch_of(std::uint64_t job, std::uint64_t wait) { return
 /// Waits of one job in which a device's kernels may wait for those of others, for each of the things that count them.
 inline constexpr std::int64_t most_waits = (std::int64_t{1} << epoch_bits) - 2;
 
+/// Words that say which jobs failed: kernels stop waiting where the one of their own job has reached their epoch. Those
+/// of other jobs go on, since what they wait for is still to come. So many jobs later a word is used again: no device
+/// is ever so far behind another, which could not have that many kernels and events queued.
+inline constexpr std::uint64_t given_up_words = 4096;
+constexpr std::uint64_t given_up_word(std::uint64_t epoch) { return (epoch >> epoch_bits) % given_up_words; }
+
 /// A way to move data between the devices of a runtime.
 class Transport {
 public:
@@ -207,15 +213,15 @@ public:
     virtual void open(Channel& channel, engine::Worker& worker) = 0;
     /// Lets channels move what the worker's device has in pools (Device::make_pool), from now on; on the worker.
     virtual void open_pool(engine::Worker&) {}
-    /// Host memory that all devices read: kernels that wait for those of other devices, through words in memory that
-    /// peers write, stop waiting in epochs up to this one. Null: kernels cannot wait for each other, or cannot write
-    /// each other's memory.
+    /// Host memory that all devices read, given_up_words words: kernels that wait for those of other devices, through
+    /// words in memory that peers write, stop waiting in epochs up to what given_up_word() has of theirs. Null: kernels
+    /// cannot wait for each other, or cannot write each other's memory.
     virtual const volatile std::uint64_t* given_up() const noexcept { return nullptr; }
     /// Gives up what one device has under way, so that its stream does not wait for the others any more; the transport
     /// is of no further use. On the device's worker.
     virtual void abort(int rank) noexcept { (void)rank; }
-    /// A device failed in that job of the queue that uses the channels: devices that wait for it stop waiting. Any
-    /// thread.
+    /// A device failed in that job of the queue that uses the channels: devices that wait for it in that job stop
+    /// waiting. Any thread.
     virtual void give_up(std::uint64_t /*job*/) noexcept {}
 };
 

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -9,12 +10,11 @@
 
 #include <runtime/engine/job_queue.hpp>
 #include <runtime/engine/refusals.hpp>
-#include <runtime/matrix/matrix_state.hpp>
-#include <runtime/node/node.hpp>
+#include <runtime/transport/given_up.hpp>
 #include <runtime/transport/link.hpp>
 #include <runtime/transport/table.hpp>
 
-#include "matrices.hpp"
+#include "link_fixtures.hpp"
 #include "workers.hpp"
 
 /// Transports that fail in use, on host devices that are connected by copies all the same.
@@ -40,17 +40,6 @@ public:
 private:
     std::unique_ptr<Transport> copies_ = make_transport("host", {});
 };
-
-std::string error_of(const std::function<void()>& f)
-{
-    try {
-        f();
-    } catch (const Error& e) {
-        EXPECT_EQ(e.code(), ErrorCode::device);
-        return e.what();
-    }
-    return "no error";
-}
 
 /// Three host devices, their queue, and a channel of a link between them.
 class Links : public testing::Test {
@@ -201,37 +190,6 @@ TEST_F(Links, WhereNothingTakesItsPlaceJobsFailByName)
     EXPECT_NE(error_of([&] { gather().get(); }).find("; nothing takes its place"), std::string::npos);
 }
 
-/// A runtime of host devices that exchange x by entries through copies.
-class LinkedRuntime : public testing::Test {
-protected:
-    LinkedRuntime()
-    {
-        RuntimeOptions options;
-        options.devices = "host:3x1";
-        options.bind = BindPolicy::none;
-        runtime = Runtime(options);
-        const auto state = detail::RuntimeAccess::state(runtime);
-        state->connection = {std::make_unique<Link>(make_transport("host", state->workers),
-                                                    std::vector<std::string>{"host"}, state->workers),
-                             "host", "a test"};
-        DistributeOptions by_entries;
-        by_entries.exchange = Exchange::entries;
-        matrix = runtime.distribute(a.view(), by_entries);
-    }
-    bool multiplies(DistributedVector<double>& x, DistributedVector<double>& y)
-    {
-        std::vector<double> result(static_cast<std::size_t>(a.rows), 1e300);
-        matrix.apply(1.0, x, 0.0, y);
-        y.download(result.data());
-        return verify_spmv<double>(a.view(), 1.0, entries.data(), 0.0, nullptr, result.data()).passed;
-    }
-
-    const CsrMatrix<double> a = generate<double>("stencil7 8 8 8");
-    const std::vector<double> entries = rmsp::test::random_vector<double>(a.cols, 3);
-    Runtime runtime;
-    DistributedMatrix<double> matrix;
-};
-
 TEST_F(LinkedRuntime, TheJobFailsByNameAndLaterOnesAreRight)
 {
     auto x = matrix.make_x(Layout::rows);
@@ -282,6 +240,27 @@ TEST_F(LinkedRuntime, ThreadsGoOn)
     EXPECT_GE(named, 1);
     EXPECT_EQ(right + named, 80);
     EXPECT_EQ(runtime.metrics().transports_replaced, 1u);
+}
+
+TEST(GivenUp, ConcernsTheJobThatFailedAndNoOther)
+{
+    const auto workers = engine::test::host_workers(1);
+    GivenUp given_up(engine::PinnedBuffer(workers.front()->device(), GivenUp::bytes));
+    const auto is_given_up = [&](std::uint64_t job, std::uint64_t wait) {
+        return *given_up.word(epoch_of(job, wait)) >= epoch_of(job, wait);
+    };
+    given_up.note(7);
+    given_up.note(5);
+    EXPECT_TRUE(is_given_up(7, 1));
+    EXPECT_TRUE(is_given_up(7, static_cast<std::uint64_t>(most_waits)));
+    EXPECT_TRUE(is_given_up(5, 1));
+    for (const std::uint64_t job : {1U, 4U, 6U, 8U}) {
+        EXPECT_FALSE(is_given_up(job, 1)) << job;
+        EXPECT_FALSE(is_given_up(job, static_cast<std::uint64_t>(most_waits))) << job;
+    }
+    EXPECT_FALSE(is_given_up(7 + given_up_words, 1));
+    EXPECT_GE(given_up.last(), epoch_of(7, static_cast<std::uint64_t>(most_waits)));
+    EXPECT_LT(given_up.last(), epoch_of(8, 0));
 }
 
 }  // namespace

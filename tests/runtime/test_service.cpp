@@ -1,16 +1,22 @@
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <sstream>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <rmsp/convert.hpp>
 #include <runtime/matrix/matrix_state.hpp>
 #include <runtime/node/node.hpp>
 
@@ -297,6 +303,76 @@ TEST(Service, ALostDeviceCostsItsMatricesOnly)
     expect_product(another, a);
     EXPECT_EQ(code_of([&] { runtime.redistribute(another, stencil7<double>(2, 2, 2).view()); }), ErrorCode::usage);
     runtime.synchronize();
+}
+
+TEST(Service, WhatSurvivesIsRedistributedWithoutTheCallersArrays)
+{
+    Runtime runtime = host_runtime(3);
+    const auto a = stencil7<double>(6, 5, 4);
+    const auto by_columns = to_csc(a.view());
+    const auto entries = to_coo(a.view());
+    DistributeOptions on_two;
+    on_two.devices = 2;
+    on_two.name = "two";
+    DistributeOptions streamed;
+    streamed.mode = Mode::streamed;
+    DistributeOptions split = on_two;
+    split.unsorted = Unsorted::split;
+    std::vector<DistributedMatrix<double>> whole;
+    auto shuffled = entries;
+    shuffled.row_idx.visit([](auto& v) { std::reverse(v.begin(), v.end()); });
+    shuffled.col_idx.visit([](auto& v) { std::reverse(v.begin(), v.end()); });
+    std::reverse(shuffled.values.begin(), shuffled.values.end());
+    std::swap(shuffled.values.front(), shuffled.values.back());
+    shuffled.row_idx.visit([](auto& v) { std::swap(v.front(), v.back()); });
+    shuffled.col_idx.visit([](auto& v) { std::swap(v.front(), v.back()); });
+    {
+        // Arrays that are gone afterwards.
+        const auto copy = a;
+        whole.push_back(runtime.distribute(copy.view(), on_two));
+    }
+    whole.push_back(runtime.distribute(by_columns.view(), on_two));
+    whole.push_back(runtime.distribute(entries.view(), on_two));
+    whole.push_back(runtime.distribute(shuffled.view(), split));
+    whole.push_back(runtime.distribute(a.view(), streamed));
+    whole.push_back(runtime.distribute(entries.view(), streamed));
+    auto everywhere = runtime.distribute(a.view());
+    auto columns = runtime.distribute(by_columns.view());
+    const std::int64_t gone = everywhere.report().plan.partition.parts[2].start_row;
+    std::vector<Plan> before;
+    for (const auto& matrix : whole) {
+        before.push_back(matrix.report().plan);
+    }
+    detail::RuntimeAccess::state(runtime)->workers[2]->device().lose("injected");
+
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        runtime.redistribute(whole[i]);
+        const Plan after = whole[i].report().plan;
+        EXPECT_EQ(after.format, before[i].format);
+        EXPECT_EQ(after.order, before[i].order);
+        EXPECT_EQ(after.mode, before[i].mode);
+        EXPECT_EQ(after.devices, 2);
+        expect_product(whole[i], a);
+    }
+    // New values come in the order of the arrays that were distributed.
+    CooMatrix<double> other = shuffled;
+    for (double& value : other.values) {
+        value = 2.0 * value + 1.0;
+    }
+    whole[3].update_values(other.values.data());
+    expect_product(whole[3], to_csr(other.view()));
+
+    std::string message;
+    EXPECT_EQ(code_of([&] { runtime.redistribute(everywhere); }, &message), ErrorCode::device);
+    EXPECT_NE(message.find("rows " + std::to_string(gone) + " to 119 were on host:2 (1 thread)"), std::string::npos)
+        << message;
+    EXPECT_EQ(code_of([&] { runtime.redistribute(columns); }, &message), ErrorCode::device);
+    EXPECT_NE(message.find(" to 119 were on host:2 (1 thread)"), std::string::npos) << message;
+    EXPECT_NE(message.find("columns "), std::string::npos) << message;
+    runtime.redistribute(everywhere, a.view());
+    expect_product(everywhere, a);
+    runtime.redistribute(columns, by_columns.view());
+    expect_product(columns, a);
 }
 
 TEST(Service, ARuntimeWithoutHealthyDevicesSaysSoAndEnds)

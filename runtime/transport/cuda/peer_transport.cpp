@@ -15,6 +15,7 @@
 #include "runtime/engine/hand_over.hpp"
 #include "runtime/engine/job_queue.hpp"
 #include "runtime/transport/cuda/cuda_transports.hpp"
+#include "runtime/transport/given_up.hpp"
 
 namespace rmsp::transport {
 namespace {
@@ -29,7 +30,7 @@ constexpr std::int64_t most_by_lines = std::int64_t{2} << 20;
 /// whole lines.
 class PeerChannel final : public Channel {
 public:
-    PeerChannel(int devices, std::int64_t bytes, bool share_gpus, bool kernels_wait, std::uint64_t* given_up)
+    PeerChannel(int devices, std::int64_t bytes, bool share_gpus, bool kernels_wait, const GivenUp& given_up)
         : ends_(devices),
           by_lines_(std::min(bytes, most_by_lines / std::max(devices - 1, 1))),
           share_gpus_(share_gpus),
@@ -85,7 +86,7 @@ public:
         }
         kernels::PeerExchange exchange;
         exchange.terms.epoch = next_epoch(rank, meeting);
-        exchange.terms.given_up = given_up_;
+        exchange.terms.given_up = given_up_.word(exchange.terms.epoch);
         exchange.terms.arrived = end.arrived.data();
         exchange.terms.slice = gather.slice;
         exchange.terms.entry_bytes = static_cast<int>(gather.entry_bytes);
@@ -198,7 +199,7 @@ private:
     {
         const int rank = worker.rank();
         End& end = ends_[rank];
-        if (end.by_lines != 0 && std::atomic_ref(*given_up_).load() >= end.by_lines) {
+        if (end.by_lines != 0 && given_up_.last() >= end.by_lines) {
             // A peer may have given up its last exchange, and then does not know what this device has taken of its
             // lines.
             worker.stream().synchronize();
@@ -206,7 +207,7 @@ private:
         }
         kernels::LineExchange exchange;
         exchange.terms.epoch = next_epoch(rank, meeting);
-        exchange.terms.given_up = given_up_;
+        exchange.terms.given_up = given_up_.word(exchange.terms.epoch);
         exchange.terms.entry_bytes = static_cast<int>(gather.entry_bytes);
         std::array<int, kernels::most_peer_links> written{};
         each_peer(gather, rank, [&](int other, const Transfer& in, const Transfer& out) {
@@ -240,7 +241,7 @@ private:
     const bool share_gpus_;
     const bool kernels_wait_;
     engine::HandOver hand_over_;  ///< of reductions, and of what is large
-    std::uint64_t* given_up_;
+    const GivenUp& given_up_;
 };
 
 class PeerTransport final : public Transport {
@@ -251,33 +252,26 @@ public:
           share_gpus_(engine::share_gpus(ordinals_)),
           kernels_wait_(!share_gpus_ || waits_on_shared)
     {
-        word() = 0;
     }
 
     std::string name() const override { return "peer"; }
     std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes, std::vector<std::int64_t>) override
     {
-        return std::make_unique<PeerChannel>(devices, bytes, share_gpus_, kernels_wait_, &word());
+        return std::make_unique<PeerChannel>(devices, bytes, share_gpus_, kernels_wait_, given_up_);
     }
     void open(Channel& channel, engine::Worker& worker) override { dynamic_cast<PeerChannel&>(channel).open(worker); }
     void open_pool(engine::Worker& worker) override
     {
         dynamic_cast<engine::CudaDevice&>(worker.device()).share_pool(ordinals_);
     }
-    const volatile std::uint64_t* given_up() const noexcept override { return kernels_wait_ ? &word() : nullptr; }
-    void give_up(std::uint64_t job) noexcept override
+    const volatile std::uint64_t* given_up() const noexcept override
     {
-        const std::atomic_ref<std::uint64_t> last(word());
-        const std::uint64_t epoch = epoch_of(job + 1, 0) - 1;
-        std::uint64_t before = last.load();
-        while (before < epoch && !last.compare_exchange_weak(before, epoch)) {
-        }
+        return kernels_wait_ ? given_up_.word(0) : nullptr;
     }
+    void give_up(std::uint64_t job) noexcept override { given_up_.note(job); }
 
 private:
-    std::uint64_t& word() const noexcept { return *static_cast<std::uint64_t*>(given_up_.data()); }
-
-    engine::PinnedBuffer given_up_;
+    GivenUp given_up_;
     std::vector<int> ordinals_;
     const bool share_gpus_;
     const bool kernels_wait_;
@@ -295,7 +289,7 @@ std::unique_ptr<Transport> connect_peer_transport(std::span<const std::unique_pt
     engine::JobQueue jobs(workers, false);
     jobs.submit([&](engine::Worker& worker, engine::Rendezvous&) {
             if (worker.rank() == 0) {
-                given_up = engine::PinnedBuffer(worker.device(), sizeof(std::uint64_t));
+                given_up = engine::PinnedBuffer(worker.device(), GivenUp::bytes);
             }
             for (const auto& other : workers) {
                 if (other->rank() != worker.rank() && !engine::enable_peer_access(worker, *other)) {
