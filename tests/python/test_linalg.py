@@ -58,6 +58,14 @@ def test_lsqr():
         linalg.lsqr(a, b, damp=1.0)
 
 
+def test_lsqr_takes_the_iterations_of_scipy():
+    # To the residual alone: SciPy's test of A^T r takes the Frobenius norm for |A|, which is larger.
+    for a in (nonsymmetric(), poisson(12), random_matrix(60, 40, density=0.2)):
+        b = a @ np.sin(np.arange(1.0, a.shape[1] + 1))
+        ours, theirs = (f(a, b, atol=0, btol=1e-8)[2] for f in (linalg.lsqr, spla.lsqr))
+        assert abs(ours - theirs) <= 1
+
+
 @pytest.mark.parametrize("method", [m["name"] for m in linalg.methods()])
 def test_every_method(method):
     a = poisson(8)
@@ -111,6 +119,27 @@ def test_eigsh(which, method):
     expected = spla.eigsh(a, 3, which=which, return_eigenvectors=False)
     assert np.allclose(w, np.sort(expected)) and v.shape == (81, 3)
     assert np.allclose(a @ v, v * w, atol=1e-6) and np.allclose(v.T @ v, np.eye(3), atol=1e-6)
+
+
+@pytest.mark.parametrize("which", ["LA", "SA"])
+@pytest.mark.parametrize("k", [1, 4, 6])
+def test_eigsh_takes_the_iterations_of_scipy(which, k):
+    # Of a rectangle no eigenvalue is multiple: ours begins anew for each that is, ARPACK waits for rounding errors.
+    lines = [sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n)) for n in (31, 26)]
+    a = sp.csr_array(sp.kron(lines[0], sp.eye_array(26)) + 0.7 * sp.kron(sp.eye_array(31), lines[1]))
+    norm = spla.eigsh(a, 1, which="LA", return_eigenvectors=False)[0]
+    # As many vectors, to the same residuals: ARPACK's are relative to each eigenvalue, ours to |A|.
+    ncv = max(20, 2 * k + 10)
+    nearest_zero = np.abs(spla.eigsh(a, k, which=which, return_eigenvectors=False)).max()
+    products = []
+    operator = spla.LinearOperator(a.shape, matvec=lambda x: products.append(1) or a @ x, dtype=float)
+    spla.eigsh(operator, k, which=which, ncv=ncv, tol=1e-8 * norm / nearest_zero, return_eigenvectors=False)
+    # Another basis at most begins beside what has converged, to see whether an eigenvalue is multiple.
+    linalg.eigsh(a, k, which=which, ncv=ncv, tol=1e-8, method="lanczos", maxiter=len(products) + ncv)
+    start = np.random.default_rng(1).uniform(-1, 1, (a.shape[0], k))
+    residuals = spla.lobpcg(a, start, tol=1e-6 * norm, largest=which == "LA", maxiter=1000,
+                            retResidualNormsHistory=True)[2]
+    linalg.eigsh(a, k, which=which, tol=1e-6, method="lobpcg", maxiter=len(residuals))
 
 
 def test_eigsh_options():
