@@ -153,8 +153,8 @@ public:
         values_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(shard.nnz));
         x_ = DeviceArray<T>(*context.memory, static_cast<std::size_t>(shard.cols));
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        lengths_kernel<<<permute_blocks(shard.rows + 1), permute_threads, 0, stream>>>(row_ptr, order_.row.data(),
-                                                                                   shard.rows, permuted_ptr_.data());
+        lengths_kernel<<<permute_blocks(shard.rows + 1), permute_threads, 0, stream>>>(
+            row_ptr, order_.row.data(), shard.rows, permuted_ptr_.data());
         RMSP_CUDA_CHECK_LAUNCH("lengths_kernel");
         cuda::exclusive_sum(permuted_ptr_.data(), shard.rows + 1, context);
         permute(context);

@@ -141,7 +141,8 @@ __device__ void close_around(const Order& order, BlockList& list, unsigned long 
 
 /// Of a row and its neighbours, the first after row `last` that is open; -1: none.
 template <int Lanes>
-__device__ std::int32_t next_open(const Order& order, const LaneGroup<Lanes>& group, std::int32_t row, std::int32_t last)
+__device__ std::int32_t next_open(const Order& order, const LaneGroup<Lanes>& group, std::int32_t row,
+                                  std::int32_t last)
 {
     constexpr std::int64_t few = 4 * Lanes;
     const Edges& edges = order.edges;
