@@ -4,7 +4,11 @@
 #include <atomic>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <limits>
+#include <queue>
+#include <utility>
 #include <vector>
 
 #include "core/parallel.hpp"
@@ -116,6 +120,62 @@ FactorStatus with_shifts(SquareBlock<T>& block, const Attempt& attempt)
 }  // namespace
 
 template <class T>
+void add_fill(SquareBlock<T>& block, int level)
+{
+    if (level <= 0) {
+        return;
+    }
+    constexpr std::int32_t absent = std::numeric_limits<std::int32_t>::max();
+    SquareBlock<T> filled;
+    filled.rows = block.rows;
+    filled.row_ptr.push_back(0);
+    std::vector<std::int32_t> levels;                            // of the entries so far
+    std::vector<std::int32_t> level_of(at(block.rows), absent);  // of those of the row, by column
+    std::vector<T> value_of(at(block.rows));                     // 0 where the row has none
+    std::vector<std::int32_t> columns;
+    std::priority_queue<std::int32_t, std::vector<std::int32_t>, std::greater<>> left;  // of the diagonal, to do
+    for (std::int64_t row = 0; row < block.rows; ++row) {
+        columns.clear();
+        const auto put = [&](std::int32_t column, std::int32_t of_entry) {
+            if (level_of[at(column)] == absent) {
+                columns.push_back(column);
+                if (column < row) {
+                    left.push(column);
+                }
+            }
+            level_of[at(column)] = std::min(level_of[at(column)], of_entry);
+        };
+        for (std::int64_t k = block.row_ptr[at(row)]; k < block.row_ptr[at(row) + 1]; ++k) {
+            put(block.col_idx[at(k)], 0);
+            value_of[at(block.col_idx[at(k)])] = block.values[at(k)];
+        }
+        while (!left.empty()) {
+            const std::int32_t through = left.top();
+            left.pop();
+            for (std::int64_t k = filled.diagonal[at(through)] + 1; k < filled.row_ptr[at(through) + 1]; ++k) {
+                const std::int32_t made = level_of[at(through)] + levels[at(k)] + 1;
+                if (made <= level) {
+                    put(filled.col_idx[at(k)], made);
+                }
+            }
+        }
+        std::sort(columns.begin(), columns.end());
+        for (const std::int32_t column : columns) {
+            if (column == row) {
+                filled.diagonal.push_back(static_cast<std::int64_t>(filled.col_idx.size()));
+            }
+            filled.col_idx.push_back(column);
+            filled.values.push_back(value_of[at(column)]);
+            levels.push_back(level_of[at(column)]);
+            level_of[at(column)] = absent;
+            value_of[at(column)] = T{0};
+        }
+        filled.row_ptr.push_back(static_cast<std::int64_t>(filled.col_idx.size()));
+    }
+    block = std::move(filled);
+}
+
+template <class T>
 FactorStatus factor_ilu0(SquareBlock<T>& block, int threads)
 {
     const Schedule schedule(block);
@@ -222,6 +282,7 @@ FactorStatus factor_gauss_seidel(SquareBlock<T>& block, int threads)
 }
 
 #define RMSP_INSTANTIATE(T)                                  \
+    template void add_fill(SquareBlock<T>&, int);            \
     template FactorStatus factor_ilu0(SquareBlock<T>&, int); \
     template FactorStatus factor_ic0(SquareBlock<T>&, int);  \
     template FactorStatus factor_gauss_seidel(SquareBlock<T>&, int);

@@ -4,9 +4,9 @@
 
 #include "matrix/square_block.hpp"
 
-/// Incomplete factorisations without fill: factors that have entries only where the matrix has. (Meijerink, van der
-/// Vorst: An iterative solution method for linear systems of which the coefficient matrix is a symmetric M-matrix,
-/// Math. Comput. 31, 1977; Saad: Iterative methods for sparse linear systems, section 10.3)
+/// Incomplete factorisations: factors that have entries only where the matrix has, or where levels of fill put some.
+/// (Meijerink, van der Vorst: An iterative solution method for linear systems of which the coefficient matrix is a
+/// symmetric M-matrix, Math. Comput. 31, 1977; Saad: Iterative methods for sparse linear systems, section 10.3)
 namespace rmsp::matrix {
 
 /// How a factorisation ended.
@@ -22,6 +22,13 @@ struct FactorStatus {
     std::int64_t row = -1;
     std::int64_t replaced = 0;  ///< of Gauss-Seidel: diagonal entries that were 0, and count as 1
 };
+
+/// Enlarges the pattern of a block, with zeros, by the entries that elimination makes up to a level of fill: those of A
+/// are of level 0, and one that comes of entries of levels p and q is of level p + q + 1. factor_ilu0() of the block
+/// is ILU(level) then, and renew() keeps the pattern. A level of 0 or below adds nothing. Serial.
+/// (Saad, section 10.3.3)
+template <class T>
+void add_fill(SquareBlock<T>& block, int level);
 
 /// Factors A = L U in place on the pattern of the block: L below the diagonal, with a unit diagonal that is not stored,
 /// U from the diagonal on. A pivot that is smaller than the largest entry of its row by the precision of T counts as

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,6 +21,7 @@ struct Rows {
     bool sum_to_zero = true;
     std::int64_t not_positive = 0;  ///< entries of the diagonal that are not above 0
     std::int64_t not_finite = 0;    ///< entries
+    std::int64_t weak = 0;          ///< entries of the diagonal below a tenth of the magnitudes beside them
 };
 
 template <class T>
@@ -44,6 +46,7 @@ Rows look_at(const CsrMatrix<T>& a)
             (static_cast<double>(end - begin) + 4) * double{std::numeric_limits<T>::epsilon()} * magnitude;
         rows.sum_to_zero = rows.sum_to_zero && std::abs(sum) <= bound;
         rows.not_positive += diagonal > 0 ? 0 : 1;
+        rows.weak += std::abs(diagonal) < 0.1 * (magnitude - std::abs(diagonal)) ? 1 : 0;
     }
     return rows;
 }
@@ -123,11 +126,23 @@ std::vector<std::string> solve_advice(const CsrMatrix<T>& a, std::span<const T> 
             fmt::format("{} needs a positive definite matrix, but {} entries of the diagonal are not above 0{}", method,
                         rows.not_positive, methods_where([](const SolverInfo& solver) { return !solver.definite; })));
     }
-    const bool robust = method == "idr" && options.preconditioner == "spai";
-    if (!symmetric && a.rows == a.cols && !robust) {
-        notes.emplace_back(
-            "for a square matrix that is not symmetric, idr with spai, and idr with schwarz-ilu0, converge where other "
-            "pairs do not: --method idr --preconditioner spai");
+    if (!symmetric && a.rows == a.cols) {
+        std::string note = "the matrix is not symmetric";
+        // From a hundredth of the rows on they are more than a boundary.
+        if (100 * rows.weak >= a.rows) {
+            note += fmt::format(
+                ", and {} of {} entries of its diagonal are below a tenth of what is beside them, as those of the "
+                "pressure in a flow: jacobi, block-jacobi and schwarz-ilu0 are not for such rows",
+                rows.weak, a.rows);
+        }
+        std::vector<std::string_view> left;
+        if (options.preconditioner != "schwarz-iluk") {
+            left.emplace_back("--preconditioner schwarz-iluk, with gmres, bicgstab or idr, on few devices");
+        }
+        if (method != "idr" || options.preconditioner != "spai") {
+            left.emplace_back("--method idr --preconditioner spai, where incomplete factors are unstable");
+        }
+        notes.push_back(fmt::format("{}. Try {}", note, fmt::join(left, "; then ")));
     }
     const auto kinds = list_preconditioners();
     const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const PreconditionerInfo& preconditioner) {

@@ -121,6 +121,7 @@ struct Config {
         std::int64_t most_entries = 128;      ///< solver.most_entries, at least 1
         std::int64_t degree = 4;              ///< solver.degree
         double eigenvalue_ratio = 30;         ///< solver.eigenvalue_ratio, above 1
+        std::int64_t fill_level = 1;          ///< solver.fill_level, 0 to 16
 
         // Of amg and sa-amg (MultigridOptions).
         double amg_threshold = -1;                   ///< solver.amg_threshold, at least -1; below 0: by the method

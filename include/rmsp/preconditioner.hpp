@@ -118,6 +118,7 @@ struct PreconditionerOptions {
     int degree = 4;  ///< polynomial: products with A, 0 to 64
     /// polynomial: the largest eigenvalue over the smallest one that it is made for; above 1.
     double eigenvalue_ratio = 30;
+    int fill_level = 1;  ///< schwarz-iluk: levels of fill of its factors, 0 to 16
     MultigridOptions multigrid{};
 };
 
@@ -135,8 +136,8 @@ RMSP_API std::span<const PreconditionerInfo> list_preconditioners();
 /// A preconditioner for a matrix, which it shares; made from the values that the devices hold, on the host by all
 /// threads, or, of amg and sa-amg, where one GPU has all rows; spai and isai on the devices. Null for "none". Blocks.
 /// \throws Error(usage) for an unknown name or option, a matrix that is not square, and factors that do not exist: a
-///         pivot of schwarz-ilu0 is zero, or one of schwarz-ic0 not positive, with the largest shift too;
-///         Error(out_of_memory)
+///         pivot of schwarz-ilu0 or schwarz-iluk is zero, or one of schwarz-ic0 not positive, with the largest shift
+///         too; Error(out_of_memory)
 template <class T>
 [[nodiscard]] RMSP_API std::shared_ptr<Preconditioner<T>> make_preconditioner(
     const DistributedMatrix<T>& matrix, const std::string& name, const PreconditionerOptions& options = {});

@@ -370,6 +370,13 @@ std::vector<Key> key_table(Config& c)
          {},
          1,
          true},
+        {"solver.fill_level",
+         &c.solver.fill_level,
+         "schwarz-iluk: levels of fill of its factors, at most 16",
+         {},
+         0,
+         false,
+         16},
         {"solver.amg_threshold", &c.solver.amg_threshold,
          "multigrid: the share from which on an entry is strong, at most 1; below 0: 0.25, of sa-amg 0.08 and half of "
          "that on each further level"},

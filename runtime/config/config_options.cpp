@@ -117,6 +117,7 @@ SolverOptions solver_options(const Config& config)
     options.preconditioner_options.most_entries = config.solver.most_entries;
     options.preconditioner_options.degree = count(config.solver.degree);
     options.preconditioner_options.eigenvalue_ratio = config.solver.eigenvalue_ratio;
+    options.preconditioner_options.fill_level = count(config.solver.fill_level);
     MultigridOptions& multigrid = options.preconditioner_options.multigrid;
     multigrid.threshold = config.solver.amg_threshold;
     multigrid.interpolation = config.solver.amg_interpolation;

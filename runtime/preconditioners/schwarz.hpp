@@ -22,10 +22,14 @@ struct Factors {
     matrix::Triangle backward;
     bool symmetric;            ///< M is, whatever A is
     bool outside_on_diagonal;  ///< matrix::add_outside_norms() before they are made
+    bool fills = false;        ///< takes levels of fill
 };
 template <class T>
 inline constexpr Factors<T> ilu0{
     "schwarz-ilu0", matrix::factor_ilu0<T>, matrix::Triangle::unit_lower, matrix::Triangle::upper, false, false};
+template <class T>
+inline constexpr Factors<T> iluk{
+    "schwarz-iluk", matrix::factor_ilu0<T>, matrix::Triangle::unit_lower, matrix::Triangle::upper, false, false, true};
 template <class T>
 inline constexpr Factors<T> ic0{
     "schwarz-ic0", matrix::factor_ic0<T>, matrix::Triangle::lower, matrix::Triangle::transposed_lower, true, false};
@@ -40,9 +44,12 @@ inline constexpr Factors<T> gauss_seidel{
 template <class T>
 class Schwarz final : public Base<T> {
 public:
-    Schwarz(const DistributedMatrix<T>& matrix, const Factors<T>& factors)
+    /// \param fill_level  of factors that take one
+    /// \throws Error(usage) if that is not 0 to 16, and as make_preconditioner()
+    Schwarz(const DistributedMatrix<T>& matrix, const Factors<T>& factors, int fill_level)
         : Base<T>(matrix, factors.name),
           factors_(factors),
+          fill_level_(factors.fills ? checked(fill_level) : 0),
           blocks_(this->slices().size() - 1),
           there_(std::make_shared<PerDevice<Pair>>(this->state_->runtime))
     {
@@ -98,6 +105,15 @@ private:
         kernels::DeviceArray<double> workspace;
     };
 
+    static int checked(int fill_level)
+    {
+        if (fill_level < 0 || fill_level > 16) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("preconditioner option fill_level is {}, it must be 0 to 16", fill_level));
+        }
+        return fill_level;
+    }
+
     /// From the values that the devices hold; patterns and levels the first time only. \throws before anything on the
     /// devices changes
     void make(bool first)
@@ -111,6 +127,7 @@ private:
             const std::int64_t first_row = this->slices()[rank];
             if (first) {
                 own.factors = matrix::square_block(a.view(), first_row, this->slices()[rank + 1]);
+                matrix::add_fill(own.factors, fill_level_);
             } else {
                 matrix::renew(a.view(), first_row, own.factors);
             }
@@ -224,6 +241,7 @@ private:
     }
 
     const Factors<T>& factors_;
+    const int fill_level_;
     std::vector<Block> blocks_;
     std::shared_ptr<PerDevice<Pair>> there_;
 };

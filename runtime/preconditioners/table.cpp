@@ -102,9 +102,9 @@ Pointer<T> make_isai(const DistributedMatrix<T>& matrix, const PreconditionerOpt
 }
 
 template <class T, const Factors<T>& factors>
-Pointer<T> make_schwarz(const DistributedMatrix<T>& matrix, const PreconditionerOptions&)
+Pointer<T> make_schwarz(const DistributedMatrix<T>& matrix, const PreconditionerOptions& options)
 {
-    return std::make_shared<Schwarz<T>>(matrix, factors);
+    return std::make_shared<Schwarz<T>>(matrix, factors, options.fill_level);
 }
 
 /// Every preconditioner; the order is that of lists.
@@ -158,6 +158,10 @@ const auto& kinds()
                  .description = "each device solves with incomplete factors L U of its rows; more devices take more "
                                 "iterations"},
                 make_schwarz<T, ilu0<T>>},
+        Kind<T>{{.name = "schwarz-iluk",
+                 .description = "the same with what elimination adds up to fill_level: fewer iterations for more "
+                                "memory; flows whose pressure has small entries on the diagonal"},
+                make_schwarz<T, iluk<T>>},
         Kind<T>{{.name = "schwarz-ic0",
                  .description = "each device solves with incomplete factors L L^T of its rows of a symmetric positive "
                                 "definite A; more devices take more iterations",

@@ -265,6 +265,47 @@ TEST(Solve, SaysWhatTheMethodNeeds)
     EXPECT_THAT(nan.out, HasSubstr("1 of b are NaN or infinite"));
 }
 
+TEST(Solve, SaysWhatHelpsWithFlows)
+{
+    // Velocities u and a pressure p, in turns: of p the diagonal is small.
+    const Scratch scratch;
+    constexpr int points = 40;
+    std::string entries;
+    int count = 0;
+    const auto put = [&](int row, int column, double value) {
+        if (column >= 0 && column < 2 * points) {
+            entries += std::to_string(row + 1) + " " + std::to_string(column + 1) + " " + std::to_string(value) + "\n";
+            ++count;
+        }
+    };
+    for (int i = 0; i < points; ++i) {
+        for (const int side : {-1, 1}) {
+            put(2 * i, 2 * (i + side), side * 3 - 1);
+            put(2 * i, 2 * (i + side) + 1, side);
+            put(2 * i + 1, 2 * (i + side), side);
+        }
+        put(2 * i, 2 * i, 2);
+        put(2 * i + 1, 2 * i + 1, 0.001);
+    }
+    const std::string size = std::to_string(2 * points);
+    std::ofstream(scratch / "flow.mtx") << "%%MatrixMarket matrix coordinate real general\n"
+                                        << size << " " << size << " " << count << "\n"
+                                        << entries;
+    const auto advice = [&](const char* method, const char* preconditioner) {
+        const Outcome outcome =
+            solve({"--matrix", scratch / "flow.mtx", "--set", "matrix.values=auto", "--set", "solver.max_iterations=2",
+                   "--method", method, "--preconditioner", preconditioner});
+        EXPECT_EQ(outcome.exit_code, 6) << outcome.out << outcome.err;
+        return std::regex_replace(outcome.out, std::regex("\n +"), " ");
+    };
+    const std::string words = advice("gmres", "none");
+    EXPECT_THAT(words, HasSubstr("40 of 80 entries of its diagonal are below a tenth"));
+    EXPECT_THAT(words, HasSubstr("Try --preconditioner schwarz-iluk"));
+    EXPECT_THAT(words, HasSubstr("then --method idr --preconditioner spai"));
+    EXPECT_THAT(advice("gmres", "spai"), HasSubstr("Try --preconditioner schwarz-iluk"));
+    EXPECT_THAT(advice("idr", "schwarz-iluk"), HasSubstr("Try --method idr --preconditioner spai"));
+}
+
 TEST(Solve, InterruptionIsAnOutcome)
 {
     // A line of points takes about as many iterations as it has points.

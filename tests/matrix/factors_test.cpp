@@ -102,6 +102,86 @@ TEST(IncompleteLu, ByHand)
     EXPECT_THAT(block.values, ElementsAre(2, 1, 1, 2, 1, 1, 4, 5));
 }
 
+TEST(Fill, ByHand)
+{
+    // Through row 0 there come (1, 2) and (2, 1), of level 1; through (1, 2) then (3, 2), and (2, 3), of level 2.
+    const auto a = sparse<double>(4, 4,
+                                  {2, 1, 1, 0,  //
+                                   4, 3, 0, 1,  //
+                                   8, 0, 9, 0,  //
+                                   0, 1, 0, 5});
+    auto block = whole(a);
+    add_fill(block, 0);
+    EXPECT_EQ(block.col_idx.size(), 10U);
+    add_fill(block, 1);
+    EXPECT_THAT(block.row_ptr, ElementsAre(0, 3, 7, 10, 12));
+    EXPECT_THAT(block.col_idx, ElementsAre(0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 1, 3));
+    EXPECT_THAT(block.diagonal, ElementsAre(0, 4, 9, 11));
+    EXPECT_THAT(block.values, ElementsAre(2, 1, 1, 4, 3, 0, 1, 8, 0, 9, 1, 5));
+    block = whole(a);
+    add_fill(block, 2);
+    EXPECT_THAT(block.row_ptr, ElementsAre(0, 3, 7, 11, 14));
+    // renew() of what was enlarged.
+    renew(a.view(), 0, block);
+    EXPECT_THAT(block.values, ElementsAre(2, 1, 1, 4, 3, 0, 1, 8, 0, 9, 0, 1, 0, 5));
+}
+
+TEST(Fill, IsOfPathsThroughEarlierRows)
+{
+    // An entry of level p is a path of p + 1 entries, or fewer, whose inner rows all come before both its ends.
+    // (Saad, section 10.3.3)
+    constexpr std::int64_t n = 40;
+    const auto a = random_dominant<double>(n, 2, false, 5);
+    const auto pattern = dense(whole(a), [](auto, auto) { return true; });
+    for (const int level : {1, 2, 3, 40}) {
+        auto block = whole(a);
+        add_fill(block, level);
+        std::vector<bool> has(at(n * n));
+        for (std::int64_t row = 0; row < n; ++row) {
+            for (std::int64_t k = block.row_ptr[at(row)]; k < block.row_ptr[at(row) + 1]; ++k) {
+                has[at(row * n + block.col_idx[at(k)])] = true;
+            }
+        }
+        for (std::int64_t i = 0; i < n; ++i) {
+            for (std::int64_t j = 0; j < n; ++j) {
+                std::vector<std::int64_t> reached{i};
+                std::vector<bool> seen(at(n));
+                bool path = i == j;
+                for (int steps = 1; steps <= level + 1 && !path; ++steps) {
+                    std::vector<std::int64_t> next;
+                    for (const std::int64_t from : reached) {
+                        path = path || pattern[at(from * n + j)] != 0;
+                        for (std::int64_t to = 0; to < std::min(i, j); ++to) {
+                            if (pattern[at(from * n + to)] != 0 && !seen[at(to)]) {
+                                seen[at(to)] = true;
+                                next.push_back(to);
+                            }
+                        }
+                    }
+                    reached = std::move(next);
+                }
+                EXPECT_EQ(has[at(i * n + j)], path) << level << ": " << i << ", " << j;
+            }
+        }
+        if (level == 40) {
+            // Nothing is left out: L U = A.
+            EXPECT_TRUE(factor_ilu0(block).complete);
+            auto l = dense(block, [](std::int64_t row, std::int64_t column) { return column < row; });
+            const auto u = dense(block, [](std::int64_t row, std::int64_t column) { return column >= row; });
+            for (std::size_t i = 0; i < at(n); ++i) {
+                l[i * at(n) + i] = 1;
+                for (std::size_t j = 0; j < at(n); ++j) {
+                    double sum = 0;
+                    for (std::size_t k = 0; k < at(n); ++k) {
+                        sum += (k == i ? 1.0 : l[i * at(n) + k]) * u[k * at(n) + j];
+                    }
+                    EXPECT_NEAR(sum, pattern[i * at(n) + j], 1e-12);
+                }
+            }
+        }
+    }
+}
+
 TEST(IncompleteCholesky, ByHand)
 {
     // L = (2; 1 3; 0 1 2), of which nothing is left out.

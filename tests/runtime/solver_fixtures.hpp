@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,55 @@ template <class T>
 CsrMatrix<T> shifted_laplacian(std::int64_t n)
 {
     return seven_points<T>(n, 6 - 1.3, -1, -1);
+}
+
+/// Oseen's equations on n x n points of a square, by central differences: two velocities and the pressure of a point
+/// are successive rows. The wind turns; the pressure is stabilised by a small multiple of its Laplacian, so that its
+/// diagonal is small beside its couplings with the velocities.
+template <class T>
+CsrMatrix<T> oseen(std::int64_t n, double viscosity, double stabilisation)
+{
+    const double h = 1.0 / static_cast<double>(n + 1);
+    CsrMatrix<T> a;
+    HostVector<std::int32_t> columns;
+    a.rows = a.cols = 3 * n * n;
+    a.row_ptr.push_back(0);
+    for (std::int64_t point = 0; point < n * n; ++point) {
+        const double x = 2 * h * static_cast<double>(point % n + 1) - 1;
+        const double y = 2 * h * static_cast<double>(point / n + 1) - 1;
+        const double wind[2] = {2 * y * (1 - x * x), -2 * x * (1 - y * y)};
+        for (int unknown = 0; unknown < 3; ++unknown) {
+            std::map<std::int64_t, double> row;
+            double diagonal = unknown < 2 ? 4 * viscosity : 1e-8 * h * h;
+            for (const int axis : {0, 1}) {
+                for (const int side : {-1, 1}) {
+                    const std::int64_t at = (axis == 0 ? point % n : point / n) + side;
+                    if (at < 0 || at >= n) {
+                        continue;
+                    }
+                    const std::int64_t other = point + side * (axis == 0 ? 1 : n);
+                    const double gradient = side * h / 2;
+                    if (unknown < 2) {
+                        row[3 * other + unknown] = wind[axis] * gradient - viscosity;
+                    } else {
+                        row[3 * other + 2] = -stabilisation * h * h;
+                        diagonal += stabilisation * h * h;
+                    }
+                    if (unknown == axis || unknown == 2) {
+                        row[3 * other + (unknown == 2 ? axis : 2)] = gradient;
+                    }
+                }
+            }
+            row[3 * point + unknown] = diagonal;
+            for (const auto& [column, value] : row) {
+                columns.push_back(static_cast<std::int32_t>(column));
+                a.values.push_back(static_cast<T>(value));
+            }
+            a.row_ptr.push_back(static_cast<std::int64_t>(columns.size()));
+        }
+    }
+    a.col_idx = IndexArray(std::move(columns));
+    return a;
 }
 
 /// y = A x

@@ -39,10 +39,10 @@ void expect_few_iterations(Runtime& runtime)
     for (const char* const method : {"bicgstab", "gmres", "idr", "bicg"}) {
         const SolveResult without = solve(matrix, b, method, "none");
         for (const char* const name :
-             {"jacobi", "block-jacobi", "spai-0", "spai", "isai", "polynomial", "schwarz-ilu0"}) {
+             {"jacobi", "block-jacobi", "spai-0", "spai", "isai", "polynomial", "schwarz-ilu0", "schwarz-iluk"}) {
             const std::string preconditioner = name;
             if (std::string(method) == "bicg" &&
-                (preconditioner == "block-jacobi" || preconditioner == "schwarz-ilu0")) {
+                (preconditioner == "block-jacobi" || preconditioner.starts_with("schwarz"))) {
                 continue;  // no transpose
             }
             const SolveResult with = solve(matrix, b, method, preconditioner);
@@ -56,6 +56,20 @@ TEST_P(PreconditionedSolves, OfNonsymmetricMatricesTakeFewerIterations)
 {
     expect_few_iterations<double>(*runtime_);
     expect_few_iterations<float>(*runtime_);
+}
+
+/// What factors without fill do not help with.
+TEST_P(PreconditionedSolves, OfFlowsConvergeWithFill)
+{
+    const auto a = oseen<double>(24, 0.01, 0.1);
+    const auto matrix = runtime_->distribute(a.view());
+    const auto b = random_vector<double>(a.rows, 4);
+    for (const char* const method : {"gmres", "bicgstab", "idr", "cgs"}) {
+        const SolveResult result = solve(matrix, b, method, "schwarz-iluk");
+        EXPECT_TRUE(result.converged()) << method << ": " << result.reason;
+    }
+    EXPECT_LT(2 * solve(matrix, b, "gmres", "schwarz-iluk").iterations,
+              solve(matrix, b, "gmres", "schwarz-ilu0").iterations);
 }
 
 TEST_P(PreconditionedSolves, TakePolynomialsOfTheHighestDegree)

@@ -86,11 +86,12 @@ void expect_near(const std::vector<T>& got, const std::vector<double>& expected,
 /// z of the solves with the factors of each device's block, one after the other on the host.
 template <class T>
 std::vector<double> schwarz_reference(const CsrMatrix<T>& a, std::span<const std::int64_t> slices, bool symmetric,
-                                      const std::vector<T>& r)
+                                      const std::vector<T>& r, int fill_level = 0)
 {
     std::vector<T> z(r);
     for (std::size_t rank = 0; rank + 1 < slices.size(); ++rank) {
         auto block = matrix::square_block(a.view(), slices[rank], slices[rank + 1]);
+        matrix::add_fill(block, fill_level);
         const auto status = symmetric ? matrix::factor_ic0(block) : matrix::factor_ilu0(block);
         EXPECT_TRUE(status.complete);
         using matrix::Triangle;
@@ -178,6 +179,10 @@ void compare_with_references(Runtime& runtime)
             }
         }
         expect_near(of("schwarz-ilu0"), schwarz_reference(a, slices.offsets(), false, r), factor, "schwarz-ilu0");
+        for (const int level : {0, 1, 3}) {
+            expect_near(of("schwarz-iluk", false, {.fill_level = level}),
+                        schwarz_reference(a, slices.offsets(), false, r, level), factor, "schwarz-iluk");
+        }
         if (symmetric) {
             expect_near(of("fsai"), inverse_reference(a, SparseInverse::fsai, 1, r, false), factor, "fsai");
             expect_near(of("schwarz-ic0"), schwarz_reference(a, slices.offsets(), true, r), factor, "schwarz-ic0");
@@ -392,6 +397,7 @@ TEST_P(Preconditioners, RefuseByName)
     EXPECT_THAT(message("fsai", {.most_entries = 0}), HasSubstr("most_entries is 0"));
     EXPECT_THAT(message("polynomial", {.degree = 65}), HasSubstr("degree is 65"));
     EXPECT_THAT(message("polynomial", {.eigenvalue_ratio = 1}), HasSubstr("eigenvalue_ratio is 1"));
+    EXPECT_THAT(message("schwarz-iluk", {.fill_level = 17}), HasSubstr("fill_level is 17"));
     EXPECT_EQ(make_preconditioner(matrix, "none"), nullptr);
 
     const auto wide = with_row_lengths<double>({2, 1, 2}, 4);
