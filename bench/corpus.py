@@ -232,8 +232,8 @@ def print_setup(lines):
         if not values:
             continue
         print(f"\n{title}: geometric mean {geometric_mean(values):.1f}, {sum(v <= most for v in values)} of "
-              f"{len(values)} at most {most}; the most:\n\n| matrix | precision | kernel | nonzeros | {field} | all, ms "
-              f"| most of it |\n|---|---|---|--:|--:|--:|---|")
+              f"{len(values)} at most {most}; the most:\n\n| matrix | precision | kernel | nonzeros | {field} "
+              f"| all, ms | most of it |\n|---|---|---|--:|--:|--:|---|")
         for r in sorted(rows, key=lambda r: -r[field])[:20]:
             print(f'| {r["matrix"]} | {r["precision"]} | {r["kernel"]} | {r["nonzeros"]:,} | {r[field]:.1f} | '
                   f'{r["ms"]:.2f} | {r["slowest"]} |')

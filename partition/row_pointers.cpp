@@ -71,8 +71,9 @@ RowStatistics row_statistics(std::int64_t rows, IndexView row_ptr)
     std::int64_t longest = 0;
     double squares = 0;
     const double mean = result.mean;
+    [[maybe_unused]] const bool shared = rows > core::least_parallel;
     row_ptr.visit([&](const auto* p) {
-#pragma omp parallel for schedule(static) reduction(+ : empty, squares) reduction(max : longest) if (rows > core::least_parallel)
+#pragma omp parallel for schedule(static) reduction(+ : empty, squares) reduction(max : longest) if (shared)
         for (std::int64_t i = 0; i < rows; ++i) {
             const std::int64_t length = static_cast<std::int64_t>(p[i + 1]) - static_cast<std::int64_t>(p[i]);
             const double difference = static_cast<double>(length) - mean;
