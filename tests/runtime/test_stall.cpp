@@ -211,8 +211,18 @@ TEST_F(SilentRuntime, EndsAlthoughDataNeverArrive)
     matrix = DistributedMatrix<double>();
     x = DistributedVector<double>();
     y = DistributedVector<double>();
-    // Left to the worker that is still at it.
-    const Runtime gone = std::move(runtime);
+    detail::RuntimeState* const left = detail::RuntimeAccess::state(runtime).get();
+    {
+        const Runtime gone = std::move(runtime);
+    }
+    // It was left to the worker that is still at it. What else nobody does: to clean up behind that one.
+    EXPECT_FALSE(left->jobs->idle());
+    gate().open();
+    while (!left->jobs->idle()) {
+        std::this_thread::yield();
+    }
+    EXPECT_TRUE(left->stop());
+    delete left;
 }
 
 TEST(Stalls, AJobThatUsesTheCallersMemoryIsWaitedForHoweverLongItStandsStill)
