@@ -60,6 +60,8 @@ const char* name_of(Round round)
             return "a decision of the first process";
         case Round::sizes:
             return "sizes of a matrix";
+        case Round::lengths:
+            return "lengths of messages";
     }
     return "unknown";
 }
@@ -406,6 +408,8 @@ std::vector<std::int64_t> Communicator::numbers_of_all(std::span<const std::int6
 
 std::vector<std::int64_t> Communicator::exchange_counts(const std::vector<std::int64_t>& counts)
 {
+    // Who has failed meanwhile says so in a round, and would not take part in anything else.
+    round({.round = Round::lengths});
     std::vector<std::int64_t> others(counts.size());
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Ialltoall(counts.data(), 1, MPI_INT64_T, others.data(), 1, MPI_INT64_T, communicator_, &request),

@@ -31,7 +31,7 @@ public:
 enum class NodeMessagesChoice : std::uint8_t { automatic, direct, gathered };
 
 /// What a round of the processes is for: in each round all are for the same.
-enum class Round : std::uint32_t { agree, sum, first, sizes };
+enum class Round : std::uint32_t { agree, sum, first, sizes, lengths };
 
 /// A copy of the caller's communicator, whose every wait ends: with what was waited for, with the error of another
 /// process, or with the time. Everything is said in rounds, in which each process hears a line of each other, and in

@@ -136,6 +136,20 @@ void check_rows(const GhostedRows<T>& rows, const DistributeOptions& options)
     }
 }
 
+/// As distribute_cut(), by the kernel that the own columns were given, since each sums a row in its own way.
+template <class T>
+DistributedMatrix<T> distribute_by_same_kernel(const detail::MatrixState<T>& own, const CsrView<T>& m,
+                                               const std::vector<std::int64_t>& row_slices,
+                                               const std::vector<std::int64_t>& column_slices)
+{
+    plan::Stored<T> stored = plan::stored(m);
+    stored.first_rows = row_slices;
+    stored.column_slices = column_slices;
+    DistributeOptions options = own.options;
+    options.devices = own.plan.devices;
+    return MatrixAccess::handle(distributed::distribute(own.runtime, stored, options));
+}
+
 /// All but the own columns, cut where these are.
 template <class T>
 void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T>&& split)
@@ -149,16 +163,18 @@ void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T
     picked.insert(picked.end(), split.copied.begin(), split.copied.end());
     state.ghosts.resize(static_cast<std::size_t>(split.rest.cols));
     state.sent.resize(picked.size());
+    const bool same_bits = own.options.determinism == Determinism::device_count;
     if (!state.ghosts.empty()) {
-        state.rest = distributed::distribute_cut(own, split.rest.view(), {row_slices, {}, own.plan.devices},
-                                                 own.options.transposed);
+        state.rest = same_bits ? distribute_by_same_kernel(own, split.rest.view(), row_slices, {})
+                               : distributed::distribute_cut(own, split.rest.view(), {row_slices, {}, own.plan.devices},
+                                                             own.options.transposed);
     }
     if (!state.sent.empty()) {
         std::vector<std::int64_t> row_ptr(picked.size() + 1);
         for (std::size_t i = 0; i < row_ptr.size(); ++i) {
             row_ptr[i] = static_cast<std::int64_t>(i);
         }
-        const std::vector<T> ones(picked.size(), T{1});
+        const HostVector<T> ones(picked.size(), T{1});
         const auto count = static_cast<std::int64_t>(picked.size());
         const CsrView<T> pick{count, rows.own_cols, count, row_ptr.data(), picked.data(), ones.data()};
         state.pick =
@@ -167,9 +183,8 @@ void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T
     state.in_rest = std::move(split.in_rest);
     state.copied = std::move(split.copied);
     state.outside_own = std::move(split.outside_own);
-    if (own.options.determinism == Determinism::device_count && !state.in_rest.empty()) {
-        state.interior = distributed::distribute_cut(
-            own, split.interior.view(), {row_slices, column_slices, own.plan.devices}, own.options.transposed);
+    if (same_bits && !state.in_rest.empty()) {
+        state.interior = distribute_by_same_kernel(own, split.interior.view(), row_slices, column_slices);
     }
     state.exchange = rows.exchange;
 }

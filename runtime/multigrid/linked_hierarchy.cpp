@@ -60,7 +60,7 @@ std::int64_t device_bytes(const GhostedMatrix<T>& matrix)
 {
     const auto& state = *GhostedAccess::state(matrix);
     std::int64_t bytes = 0;
-    for (const auto* const part : {&state.own, &state.rest, &state.pick, &state.interior}) {
+    for (const auto* const part : {&state.own, &state.rest, &state.pick}) {
         bytes += MatrixAccess::state(*part) ? distributed::device_bytes(*part) : 0;
     }
     return bytes;
@@ -84,6 +84,11 @@ LinkedHierarchy<T>::LinkedHierarchy(const GhostedMatrix<T>& matrix, const Ghoste
         throw Error(ErrorCode::usage,
                     "multigrid option aggressive_levels is above 0: multigrid over several processes has no aggressive "
                     "levels");
+    }
+    if (own_state(matrix).options.determinism == Determinism::device_count) {
+        throw Error(ErrorCode::usage,
+                    "multigrid over several processes does not keep determinism \"device_count\": products with the "
+                    "transpose of P, and R A P, add what processes have in their order");
     }
     if (method_ == Method::classical) {
         options_.unknowns = 1;
@@ -141,7 +146,7 @@ template <class T>
 WholeColumns<T> LinkedHierarchy<T>::download_first() const
 {
     const auto& state = *GhostedAccess::state(levels_.front().a);
-    const CsrMatrix<T> own = distributed::download_matrix(*MatrixAccess::state(state.multiplied()));
+    const CsrMatrix<T> own = distributed::download_matrix(*MatrixAccess::state(state.own));
     const CsrMatrix<T> rest =
         state.ghosts.empty() ? CsrMatrix<T>{} : distributed::download_matrix(*MatrixAccess::state(state.rest));
     const std::int64_t first = numbers_.first_rows[links_.rank()];
@@ -153,9 +158,7 @@ WholeColumns<T> LinkedHierarchy<T>::download_first() const
             row.emplace_back(first + own.col_idx[k], own.values[static_cast<std::size_t>(k)]);
         }
         for (std::int64_t k = rest.rows > 0 ? rest.row_ptr[i] : 0; rest.rows > 0 && k < rest.row_ptr[i + 1]; ++k) {
-            const std::size_t column = static_cast<std::size_t>(rest.col_idx[k]);
-            const std::size_t ghosts = numbers_.ghosts.size();
-            row.emplace_back(column < ghosts ? numbers_.ghosts[column] : first + state.copied[column - ghosts],
+            row.emplace_back(numbers_.ghosts[static_cast<std::size_t>(rest.col_idx[k])],
                              rest.values[static_cast<std::size_t>(k)]);
         }
         std::stable_sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -413,9 +416,6 @@ void LinkedHierarchy<T>::make_vectors()
         const auto& finest = own_state(levels_.front().a);
         auto bank = std::make_shared<detail::ScalarsState>(finest.runtime, 256, finest.plan.devices);
         bank->outside = GhostedAccess::state(levels_.front().a)->outside;
-        if (finest.options.determinism == Determinism::device_count) {
-            bank->sum_exactly();
-        }
         scalars_.emplace(detail::SequenceAccess::handle(std::move(bank)));
     }
     for (std::size_t i = 0; i < levels_.size(); ++i) {
