@@ -1,0 +1,1 @@
+list(APPEND small spmv/csr_row_vector/*.cu)
