@@ -127,10 +127,12 @@ TEST(Widths, TheLineOfProgressFits)
         EXPECT_THAT(text, ContainsRegex("(starting|preparing|timing|solving) .*[0-9][.][0-9] s")) << words[0];
         // What follows the last erased line is the report.
         static const std::regex drawn("\r\033\\[K((?:starting|preparing|timing|solving) [^\r\n]*)");
+        std::string lines;
         for (std::sregex_iterator line(text.begin(), text.end(), drawn), end; line != end; ++line) {
             EXPECT_LT(widest((*line)[1]), static_cast<std::size_t>(width)) << text;
+            lines += (*line)[1].str() + '\n';
         }
-        return text;
+        return lines;
     };
     expect_drawn(timed, 40);
     EXPECT_THAT(expect_drawn(solve, 40), Not(HasSubstr("iteration "))) << "for which there is no room";
