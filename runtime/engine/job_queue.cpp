@@ -337,20 +337,21 @@ void JobQueue::account(const Job& job, const std::exception_ptr& error, Clock::t
 }
 
 std::int64_t JobQueue::end_waiting(const std::function<bool(const Waiting&)>& is_it,
-                                   const std::exception_ptr& error) noexcept
+                                   const std::function<std::exception_ptr()>& error) noexcept
 {
     WaitingList ended;
     {
         std::lock_guard lock(mutex_);
         schedule_.take_if(ended, is_it);
-        counter_of(metrics_, error) += ended.size();
+        counter_of(metrics_, error()) += ended.size();
         changed_.notify_all();
     }
     for (const Waiting& waiting : ended) {
         waiting.job->heed_no_more();
-        waiting.job->log_end(error);
+        const std::exception_ptr own = error();
+        waiting.job->log_end(own);
         waiting.job->let_go();
-        waiting.job->settle(error);
+        waiting.job->settle(own);
     }
     return static_cast<std::int64_t>(ended.size());
 }
@@ -371,7 +372,7 @@ std::int64_t JobQueue::drain(Clock::time_point until) noexcept
     if (until != never && !changed_.wait_until(lock, until, ended)) {
         lock.unlock();
         const std::int64_t cancelled =
-            end_waiting([](const Waiting&) { return true; }, ended_early_ptr(ErrorCode::cancelled));
+            end_waiting([](const Waiting&) { return true; }, [] { return ended_early_ptr(ErrorCode::cancelled); });
         lock.lock();
         changed_.wait(lock, ended);
         return cancelled;

@@ -109,9 +109,9 @@ private:
     bool has_room() const noexcept;
     /// Whether the workers are to have one more job; under the lock.
     bool takes_more(Clock::time_point now) const noexcept;
-    /// Ends jobs that wait and meet the condition, and tells their futures. Returns how many.
+    /// Ends jobs that wait and meet the condition, and tells each future an error of its own. Returns how many.
     std::int64_t end_waiting(const std::function<bool(const Waiting&)>& is_it,
-                             const std::exception_ptr& error) noexcept;
+                             const std::function<std::exception_ptr()>& error) noexcept;
     /// A stop was requested for that job.
     void stop(const Job& job) noexcept;
     /// Starts the thread that watches, if it is not there; under the lock.

@@ -81,7 +81,7 @@ void JobQueue::keep_watch() noexcept
             lock.unlock();
             const auto now = Clock::now();
             end_waiting([now](const Waiting& waiting) { return waiting.deadline <= now; },
-                        ended_early_ptr(ErrorCode::deadline));
+                        [] { return ended_early_ptr(ErrorCode::deadline); });
             while (const std::shared_ptr<Job> job = next_overdue(now)) {
                 job->leave(late(*job));
             }
@@ -98,7 +98,7 @@ void JobQueue::keep_watch() noexcept
 void JobQueue::stop(const Job& job) noexcept
 {
     const auto is_it = [&](const Waiting& other) { return other.job.get() == &job; };
-    if (end_waiting(is_it, ended_early_ptr(ErrorCode::cancelled)) != 0) {
+    if (end_waiting(is_it, [] { return ended_early_ptr(ErrorCode::cancelled); }) != 0) {
         return;
     }
     std::lock_guard lock(mutex_);
@@ -212,7 +212,7 @@ void JobQueue::abandon(const std::string& why)
         }
     }
     const std::exception_ptr error = stalled(why);
-    end_waiting([](const Waiting&) { return true; }, error);
+    end_waiting([](const Waiting&) { return true; }, [&] { return error; });
     for (const auto& job : all) {
         job->leave(error);
     }
