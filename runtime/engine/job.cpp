@@ -36,15 +36,6 @@ std::string error_fields(const std::exception_ptr& error)
 
 }  // namespace
 
-std::exception_ptr ended_early_ptr(ErrorCode why) noexcept
-{
-    try {
-        throw ended_early(why);
-    } catch (...) {
-        return std::current_exception();
-    }
-}
-
 void Job::heed(const JobOptions& options, std::function<void()> stopped)
 {
     condition_.emplace(StopCondition{options.stop, options.deadline});

@@ -20,8 +20,16 @@
 
 namespace rmsp::engine {
 
-/// ended_early() of the caller's JobOptions, as a job's error.
-std::exception_ptr ended_early_ptr(ErrorCode why) noexcept;
+/// What make() returns, as the error of a job; what it throws, where there is no memory for that.
+template <class Make>
+std::exception_ptr error_ptr(const Make& make) noexcept
+{
+    try {
+        throw make();
+    } catch (...) {
+        return std::current_exception();
+    }
+}
 
 /// What a job is, beside its body. JobOptions are those of the calling thread's JobScope.
 struct JobTerms {

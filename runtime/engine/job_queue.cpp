@@ -11,8 +11,6 @@
 namespace rmsp::engine {
 namespace {
 
-constexpr auto never = Clock::time_point::max();
-
 double seconds_of(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
 void note(TimeHistogram& histogram, Clock::duration time)
@@ -24,18 +22,23 @@ void note(TimeHistogram& histogram, Clock::duration time)
     histogram.sum_seconds += static_cast<double>(ns) * 1e-9;
 }
 
-/// Its number among the counters of how jobs ended.
-std::uint64_t& counter_of(Metrics& metrics, const std::exception_ptr& error)
+ErrorCode code_of(const std::exception_ptr& error)
 {
     try {
         std::rethrow_exception(error);
     } catch (const Error& e) {
-        return e.code() == ErrorCode::cancelled  ? metrics.cancelled
-               : e.code() == ErrorCode::deadline ? metrics.expired
-                                                 : metrics.failed;
+        return e.code();
     } catch (...) {
-        return metrics.failed;
+        return ErrorCode::internal;
     }
+}
+
+/// The counter of jobs that ended so.
+std::uint64_t& counter_of(Metrics& metrics, ErrorCode why)
+{
+    return why == ErrorCode::cancelled  ? metrics.cancelled
+           : why == ErrorCode::deadline ? metrics.expired
+                                        : metrics.failed;
 }
 
 }  // namespace
@@ -307,7 +310,7 @@ void JobQueue::account(const Job& job, const std::exception_ptr& error, Clock::t
 {
     std::lock_guard lock(mutex_);
     if (error) {
-        ++counter_of(metrics_, error);
+        ++counter_of(metrics_, code_of(error));
         ++failed_jobs_;
     } else {
         metrics_.streamed_bytes += static_cast<std::uint64_t>(job.terms().streamed_bytes);
@@ -336,19 +339,19 @@ void JobQueue::account(const Job& job, const std::exception_ptr& error, Clock::t
     }
 }
 
-std::int64_t JobQueue::end_waiting(const std::function<bool(const Waiting&)>& is_it,
-                                   const std::function<std::exception_ptr()>& error) noexcept
+std::int64_t JobQueue::end_waiting(const std::function<bool(const Waiting&)>& is_it, ErrorCode why,
+                                   const std::string& words) noexcept
 {
     WaitingList ended;
     {
         std::lock_guard lock(mutex_);
         schedule_.take_if(ended, is_it);
-        counter_of(metrics_, error()) += ended.size();
+        counter_of(metrics_, why) += ended.size();
         changed_.notify_all();
     }
     for (const Waiting& waiting : ended) {
         waiting.job->heed_no_more();
-        const std::exception_ptr own = error();
+        const std::exception_ptr own = error_ptr([&] { return words.empty() ? ended_early(why) : Error(why, words); });
         waiting.job->log_end(own);
         waiting.job->let_go();
         waiting.job->settle(own);
@@ -371,8 +374,7 @@ std::int64_t JobQueue::drain(Clock::time_point until) noexcept
     std::unique_lock lock(mutex_);
     if (until != never && !changed_.wait_until(lock, until, ended)) {
         lock.unlock();
-        const std::int64_t cancelled =
-            end_waiting([](const Waiting&) { return true; }, [] { return ended_early_ptr(ErrorCode::cancelled); });
+        const std::int64_t cancelled = end_waiting([](const Waiting&) { return true; }, ErrorCode::cancelled);
         lock.lock();
         changed_.wait(lock, ended);
         return cancelled;

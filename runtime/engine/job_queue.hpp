@@ -22,6 +22,8 @@
 
 namespace rmsp::engine {
 
+/// A deadline that does not come.
+inline constexpr auto never = Clock::time_point::max();
 /// How long the workers may go on with a job that is no longer wanted, and with one that was told to have failed.
 inline constexpr std::chrono::seconds end_patience{1};
 
@@ -61,7 +63,7 @@ public:
     void close() noexcept;
     /// close(), then waits for the jobs accepted before, but cancels those that still wait for their turn at `until`.
     /// Returns how many that were. Does not wait for what is abandoned().
-    std::int64_t drain(Clock::time_point until = Clock::time_point::max()) noexcept;
+    std::int64_t drain(Clock::time_point until = never) noexcept;
     /// From now on a job fails where the workers have made no progress for so long, or up to twice as long: no job has
     /// ended, and they did not meet in the oldest one. `found` is told what carries data in that job (see
     /// Rendezvous::carrier()); it makes the workers stop waiting if it can, and returns what failed, or nothing. It may
@@ -109,9 +111,10 @@ private:
     bool has_room() const noexcept;
     /// Whether the workers are to have one more job; under the lock.
     bool takes_more(Clock::time_point now) const noexcept;
-    /// Ends jobs that wait and meet the condition, and tells each future an error of its own. Returns how many.
-    std::int64_t end_waiting(const std::function<bool(const Waiting&)>& is_it,
-                             const std::function<std::exception_ptr()>& error) noexcept;
+    /// Ends jobs that wait and meet the condition, and tells each future an error of its own: of those words, without
+    /// any ended_early(why). Returns how many.
+    std::int64_t end_waiting(const std::function<bool(const Waiting&)>& is_it, ErrorCode why,
+                             const std::string& words = {}) noexcept;
     /// A stop was requested for that job.
     void stop(const Job& job) noexcept;
     /// Starts the thread that watches, if it is not there; under the lock.
@@ -157,8 +160,8 @@ private:
     const Clock::time_point opened_ = Clock::now();
     Clock::time_point lanes_begin_ = opened_;  ///< before with_lanes is set
     Clock::time_point last_done_ = opened_;
-    Clock::time_point progress_ = opened_;                  ///< the workers were idle, or done with a job
-    Clock::time_point watched_ = Clock::time_point::max();  ///< what the watch sleeps for
+    Clock::time_point progress_ = opened_;  ///< the workers were idle, or done with a job
+    Clock::time_point watched_ = never;     ///< what the watch sleeps for
     Clock::duration stall_limit_{0};
     std::function<std::string(const void*)> stall_found_;
     Clock::time_point looked_{};    ///< when the watch last saw progress in a job

@@ -20,29 +20,6 @@
 
 /// What a JobQueue does of its own accord: it ends jobs that are late, and finds out that workers stand still.
 namespace rmsp::engine {
-namespace {
-
-constexpr auto no_time = Clock::time_point::max();
-
-std::exception_ptr late(const Job& job) noexcept
-{
-    try {
-        throw job.condition()->error();
-    } catch (...) {
-        return std::current_exception();
-    }
-}
-
-std::exception_ptr stalled(const std::string& why) noexcept
-{
-    try {
-        throw Error(ErrorCode::device, why);
-    } catch (...) {
-        return std::current_exception();
-    }
-}
-
-}  // namespace
 
 void JobQueue::start_watch()
 {
@@ -72,7 +49,7 @@ void JobQueue::keep_watch() noexcept
         for (const Waiting& running : running_) {
             watched_ = std::min(watched_, running.deadline);
         }
-        if (watched_ == no_time) {
+        if (watched_ == never) {
             deadline_set_.wait(lock);
         } else if (Clock::now() < watched_) {
             const auto until = watched_;
@@ -80,10 +57,9 @@ void JobQueue::keep_watch() noexcept
         } else {
             lock.unlock();
             const auto now = Clock::now();
-            end_waiting([now](const Waiting& waiting) { return waiting.deadline <= now; },
-                        [] { return ended_early_ptr(ErrorCode::deadline); });
+            end_waiting([now](const Waiting& waiting) { return waiting.deadline <= now; }, ErrorCode::deadline);
             while (const std::shared_ptr<Job> job = next_overdue(now)) {
-                job->leave(late(*job));
+                job->leave(error_ptr([&] { return job->condition()->error(); }));
             }
             try {
                 look_for_stall(now);
@@ -98,7 +74,7 @@ void JobQueue::keep_watch() noexcept
 void JobQueue::stop(const Job& job) noexcept
 {
     const auto is_it = [&](const Waiting& other) { return other.job.get() == &job; };
-    if (end_waiting(is_it, [] { return ended_early_ptr(ErrorCode::cancelled); }) != 0) {
+    if (end_waiting(is_it, ErrorCode::cancelled) != 0) {
         return;
     }
     std::lock_guard lock(mutex_);
@@ -113,7 +89,7 @@ std::shared_ptr<Job> JobQueue::next_overdue(Clock::time_point now) noexcept
     std::lock_guard lock(mutex_);
     for (Waiting& running : running_) {
         if (running.deadline <= now) {
-            running.deadline = no_time;
+            running.deadline = never;
             return running.job;
         }
     }
@@ -145,7 +121,7 @@ bool JobQueue::abandoned()
 Clock::time_point JobQueue::next_look() const noexcept
 {
     if (stall_limit_ == Clock::duration::zero() || running_.empty() || abandoned_) {
-        return no_time;
+        return never;
     }
     const auto since = std::max(progress_, looked_);
     return since + (stands_still_.empty() ? stall_limit_ : std::min<Clock::duration>(stall_limit_, end_patience));
@@ -199,7 +175,7 @@ void JobQueue::look_for_stall(Clock::time_point now)
         stands_still_ = why;
         changed_.notify_all();
     }
-    oldest->fail(stalled(why));
+    oldest->fail(error_ptr([&] { return Error(ErrorCode::device, why); }));
 }
 
 void JobQueue::abandon(const std::string& why)
@@ -211,10 +187,9 @@ void JobQueue::abandon(const std::string& why)
             all.push_back(running.job);
         }
     }
-    const std::exception_ptr error = stalled(why);
-    end_waiting([](const Waiting&) { return true; }, [&] { return error; });
+    end_waiting([](const Waiting&) { return true; }, ErrorCode::device, why);
     for (const auto& job : all) {
-        job->leave(error);
+        job->leave(error_ptr([&] { return Error(ErrorCode::device, why); }));
     }
     std::lock_guard lock(mutex_);
     if (!stands_still_.empty()) {
