@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "core/even_cut.hpp"
 #include "core/parallel.hpp"
 #include "core/read_limit.hpp"
 #include "io/matrix_market_header.hpp"
@@ -299,7 +300,7 @@ public:
 private:
     const char* first_line(std::int64_t part, std::int64_t parts) const
     {
-        const char* const at = header_.body + first_of_part(source_.end() - header_.body, part, parts);
+        const char* const at = header_.body + core::even_cut(source_.end() - header_.body, parts, part);
         if (at == header_.body || at[-1] == '\n') {
             return at;
         }

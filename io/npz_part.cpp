@@ -7,6 +7,7 @@
 
 #include <rmsp/error.hpp>
 
+#include "core/even_cut.hpp"
 #include "core/parallel.hpp"
 #include "core/value_types.hpp"
 #include "io/npz.hpp"
@@ -93,7 +94,7 @@ private:
     std::int64_t lines() const { return by_columns_ ? shape_.cols : shape_.rows; }
     std::pair<std::int64_t, std::int64_t> range(std::int64_t n, int part) const
     {
-        return {first_of_part(n, part, number_.parts), first_of_part(n, part + 1, number_.parts)};
+        return {core::even_cut(n, number_.parts, part), core::even_cut(n, number_.parts, part + 1)};
     }
     std::pair<std::int64_t, std::int64_t> range(std::int64_t n) const { return range(n, number_.part); }
 

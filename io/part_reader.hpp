@@ -18,12 +18,6 @@ struct PartNumber {
     int parts = 1;
 };
 
-/// The first of n things that belong to a part; n of the part behind the last one.
-inline std::int64_t first_of_part(std::int64_t n, std::int64_t part, std::int64_t parts)
-{
-    return n / parts * part + n % parts * part / parts;
-}
-
 }  // namespace rmsp::io
 
 namespace rmsp::detail {

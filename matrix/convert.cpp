@@ -4,16 +4,17 @@
 #include <utility>
 #include <vector>
 
+#include <core/even_cut.hpp>
 #include <core/team.hpp>
 #include <core/value_types.hpp>
+
+#include "matrix/convert.hpp"
 
 namespace rmsp {
 namespace {
 
 // Fewer entries than this are not worth a second thread.
 constexpr std::int64_t entries_per_block = 32768;
-
-std::int64_t cut(std::int64_t n, std::int64_t parts, std::int64_t k) { return n / parts * k + n % parts * k / parts; }
 
 // Where each of `nnz` entries goes in a stable sort by key, and where the entries of each key begin: the counting sort
 // of "ScanTrans" (Wang, Liu, Hou, Feng, "Parallel transposition of sparse matrix data structures", ICS 2016). Each
@@ -35,7 +36,7 @@ public:
         for (int b = 0; b < blocks; ++b) {
             std::int64_t* const count = counters_.data() + b * keys_;
             std::fill(count, count + keys_, 0);
-            for (std::int64_t i = cut(nnz_, blocks_, b); i < cut(nnz_, blocks_, b + 1); ++i) {
+            for (std::int64_t i = core::even_cut(nnz_, blocks_, b); i < core::even_cut(nnz_, blocks_, b + 1); ++i) {
                 ++count[key_of[i]];
             }
         }
@@ -52,7 +53,7 @@ public:
         for (int b = 0; b < blocks; ++b) {
             std::int64_t* const next = counters_.data() + b * keys_;
             if (nnz_ > 0) {
-                place(cut(nnz_, blocks_, b), cut(nnz_, blocks_, b + 1),
+                place(core::even_cut(nnz_, blocks_, b), core::even_cut(nnz_, blocks_, b + 1),
                       [&](std::int64_t i) { return next[key_of[i]]++; });
             }
         }
@@ -71,7 +72,8 @@ private:
             std::int64_t sum = 0;
             for (std::int64_t b = 0; b < blocks_; ++b) {
                 const std::int64_t* const count = counters_.data() + b * keys_;
-                for (std::int64_t key = cut(keys_, ranges, r); key < cut(keys_, ranges, r + 1); ++key) {
+                for (std::int64_t key = core::even_cut(keys_, ranges, r); key < core::even_cut(keys_, ranges, r + 1);
+                     ++key) {
                     sum += count[key];
                 }
             }
@@ -83,7 +85,8 @@ private:
 #pragma omp parallel for schedule(static, 1) num_threads(ranges) if (ranges > 1)
         for (int r = 0; r < ranges; ++r) {
             std::int64_t position = before[static_cast<std::size_t>(r)];
-            for (std::int64_t key = cut(keys_, ranges, r); key < cut(keys_, ranges, r + 1); ++key) {
+            for (std::int64_t key = core::even_cut(keys_, ranges, r); key < core::even_cut(keys_, ranges, r + 1);
+                 ++key) {
                 pointers_[static_cast<std::size_t>(key)] = position;
                 for (std::int64_t b = 0; b < blocks_; ++b) {
                     std::int64_t& counter = counters_[static_cast<std::size_t>(b * keys_ + key)];
@@ -166,34 +169,6 @@ Compressed<T> recompress(std::int64_t lines, std::int64_t keys, std::int64_t nnz
     return result;
 }
 
-// The line of every entry, from pointers.
-IndexArray expand(std::int64_t lines, std::int64_t nnz, IndexView pointers)
-{
-    IndexArray result(index_type_for(lines), static_cast<std::size_t>(nnz));
-    const std::int64_t blocks = std::clamp<std::int64_t>(nnz / entries_per_block, 1, core::threads_of_team());
-    result.visit([&](auto& out) {
-        using Out = typename std::decay_t<decltype(out)>::value_type;
-        pointers.visit([&](const auto* p) {
-#pragma omp parallel for schedule(static, 1) if (blocks > 1)
-            for (std::int64_t b = 0; b < blocks; ++b) {
-                const std::int64_t begin = cut(nnz, blocks, b);
-                const std::int64_t end = cut(nnz, blocks, b + 1);
-                if (begin == end) {
-                    continue;
-                }
-                // By lines, not entries: the middle of a long line is one fill.
-                std::int64_t line = std::upper_bound(p, p + lines + 1, begin) - p - 1;
-                for (std::int64_t i = begin; i < end; ++line) {
-                    const std::int64_t stop = std::min<std::int64_t>(p[line + 1], end);
-                    std::fill(out.data() + i, out.data() + std::max(i, stop), static_cast<Out>(line));
-                    i = std::max(i, stop);
-                }
-            }
-        });
-    });
-    return result;
-}
-
 template <class To, class From>
 void copy(std::int64_t n, const From* in, To* out)
 {
@@ -219,6 +194,33 @@ HostVector<T> copied_values(std::int64_t n, const T* in)
 }
 
 }  // namespace
+
+IndexArray matrix::expand(std::int64_t lines, std::int64_t nnz, IndexView pointers)
+{
+    IndexArray result(index_type_for(lines), static_cast<std::size_t>(nnz));
+    const std::int64_t blocks = std::clamp<std::int64_t>(nnz / entries_per_block, 1, core::threads_of_team());
+    result.visit([&](auto& out) {
+        using Out = typename std::decay_t<decltype(out)>::value_type;
+        pointers.visit([&](const auto* p) {
+#pragma omp parallel for schedule(static, 1) if (blocks > 1)
+            for (std::int64_t b = 0; b < blocks; ++b) {
+                const std::int64_t begin = core::even_cut(nnz, blocks, b);
+                const std::int64_t end = core::even_cut(nnz, blocks, b + 1);
+                if (begin == end) {
+                    continue;
+                }
+                // By lines, not entries: the middle of a long line is one fill.
+                std::int64_t line = std::upper_bound(p, p + lines + 1, begin) - p - 1;
+                for (std::int64_t i = begin; i < end; ++line) {
+                    const std::int64_t stop = std::min<std::int64_t>(p[line + 1], end);
+                    std::fill(out.data() + i, out.data() + std::max(i, stop), static_cast<Out>(line));
+                    i = std::max(i, stop);
+                }
+            }
+        });
+    });
+    return result;
+}
 
 template <class T>
 CscMatrix<T> to_csc(const CsrView<T>& a)
@@ -256,7 +258,7 @@ template <class T>
 CooMatrix<T> to_coo(const CsrView<T>& a)
 {
     validate(a);
-    return {a.rows, a.cols, expand(a.rows, a.nnz, a.row_ptr), copied_indices(a.nnz, a.cols, a.col_idx),
+    return {a.rows, a.cols, matrix::expand(a.rows, a.nnz, a.row_ptr), copied_indices(a.nnz, a.cols, a.col_idx),
             copied_values(a.nnz, a.values)};
 }
 
@@ -264,7 +266,7 @@ template <class T>
 CooMatrix<T> to_coo(const CscView<T>& a)
 {
     validate(a);
-    return {a.rows, a.cols, copied_indices(a.nnz, a.rows, a.row_idx), expand(a.cols, a.nnz, a.col_ptr),
+    return {a.rows, a.cols, copied_indices(a.nnz, a.rows, a.row_idx), matrix::expand(a.cols, a.nnz, a.col_ptr),
             copied_values(a.nnz, a.values)};
 }
 
@@ -272,7 +274,7 @@ template <class T>
 CooMatrix<T> sort_by_row(const CooView<T>& a)
 {
     CsrMatrix<T> sorted = to_csr(a);
-    return {a.rows, a.cols, expand(a.rows, a.nnz, sorted.row_ptr.data()), std::move(sorted.col_idx),
+    return {a.rows, a.cols, matrix::expand(a.rows, a.nnz, sorted.row_ptr.data()), std::move(sorted.col_idx),
             std::move(sorted.values)};
 }
 
@@ -280,7 +282,7 @@ template <class T>
 CooMatrix<T> sort_by_column(const CooView<T>& a)
 {
     CscMatrix<T> sorted = to_csc(a);
-    return {a.rows, a.cols, std::move(sorted.row_idx), expand(a.cols, a.nnz, sorted.col_ptr.data()),
+    return {a.rows, a.cols, std::move(sorted.row_idx), matrix::expand(a.cols, a.nnz, sorted.col_ptr.data()),
             std::move(sorted.values)};
 }
 

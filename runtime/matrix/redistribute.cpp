@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +11,7 @@
 #include <rmsp/error.hpp>
 
 #include "core/value_types.hpp"
+#include "matrix/convert.hpp"
 #include "runtime/engine/device.hpp"
 #include "runtime/matrix/caller_matrix.hpp"
 #include "runtime/matrix/download.hpp"
@@ -37,20 +37,6 @@ std::shared_ptr<MatrixState<T>> distribute_entries(const std::shared_ptr<Runtime
 {
     return distribute_view(target, transposed ? CooView<T>{m.cols, m.rows, m.nnz, m.col_idx, m.row_idx, m.values} : m,
                            options);
-}
-
-/// The row of each entry.
-template <class T>
-IndexArray row_indices(const CsrView<T>& a)
-{
-    IndexArray rows(index_type_for(a.rows), static_cast<std::size_t>(a.nnz));
-    rows.visit([&](auto& of) {
-        using I = typename std::decay_t<decltype(of)>::value_type;
-        for (std::int64_t row = 0; row < a.rows; ++row) {
-            std::fill(of.begin() + a.row_ptr[row], of.begin() + a.row_ptr[row + 1], static_cast<I>(row));
-        }
-    });
-    return rows;
 }
 
 /// Whether some of what it is streamed from is its own, or that of the matrix that it took the place of.
@@ -108,8 +94,9 @@ std::shared_ptr<MatrixState<T>> redistribute(const std::shared_ptr<RuntimeState>
     if (const StreamSource<T>* const source = matrix->origin.source.get()) {
         const CsrView<T>& a = source->a;
         // Where the row indices were made row pointers, the caller's need not be there any more.
-        const IndexArray rows =
-            matrix->plan.format == Format::coo && !source->coordinates ? row_indices(a) : IndexArray();
+        const IndexArray rows = matrix->plan.format == Format::coo && !source->coordinates
+                                    ? rmsp::matrix::expand(a.rows, a.nnz, a.row_ptr)
+                                    : IndexArray();
         auto next =
             matrix->plan.format == Format::coo
                 ? distribute_entries<T>(

@@ -8,13 +8,9 @@
 #include <kernels/spmv/spmv.hpp>
 #include <rmsp/host_vector.hpp>
 
-namespace rmsp::kernels {
+#include "core/even_cut.hpp"
 
-/// Cut k of n items into equal parts.
-constexpr std::int64_t even_cut(std::int64_t n, std::int64_t parts, std::int64_t k)
-{
-    return n / parts * k + n % parts * k / parts;
-}
+namespace rmsp::kernels {
 
 /// y = alpha A x + beta y on a host device where nonzeros come in any order of rows: each thread adds a range of
 /// nonzeros into a partial y of its own, as long as the rows that the range touches, and the partial results are added
@@ -30,7 +26,7 @@ public:
             const Touched& rows = touched_[static_cast<std::size_t>(k)];
             T* const partial = partials_.data() + rows.offset;
             std::fill(partial, partial + (rows.end - rows.first), T{0});
-            add_range(even_cut(nnz_, ranges, k), even_cut(nnz_, ranges, k + 1), x, partial, rows.first);
+            add_range(core::even_cut(nnz_, ranges, k), core::even_cut(nnz_, ranges, k + 1), x, partial, rows.first);
         }
         const std::int64_t blocks = (rows_ + block - 1) / block;
 #pragma omp parallel for num_threads(ranges) schedule(static)
@@ -73,8 +69,8 @@ private:
         touched_.assign(static_cast<std::size_t>(ranges), {});
 #pragma omp parallel for num_threads(ranges) schedule(static, 1)
         for (int k = 0; k < ranges; ++k) {
-            const std::int32_t* const begin = row_idx + even_cut(nnz_, ranges, k);
-            const std::int32_t* const end = row_idx + even_cut(nnz_, ranges, k + 1);
+            const std::int32_t* const begin = row_idx + core::even_cut(nnz_, ranges, k);
+            const std::int32_t* const end = row_idx + core::even_cut(nnz_, ranges, k + 1);
             if (begin != end) {
                 const auto [least, most] = std::minmax_element(begin, end);
                 touched_[static_cast<std::size_t>(k)] = {*least - first_row, *most - first_row + 1, 0};

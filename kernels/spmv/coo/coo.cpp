@@ -82,7 +82,7 @@ private:
     std::int64_t row_of(std::int64_t i) const { return shard_.row_idx[i] - shard_.first_row; }
     std::int64_t first_entry(std::int64_t k) const
     {
-        return even_cut(shard_.nnz, static_cast<std::int64_t>(carries_.size()), k);
+        return core::even_cut(shard_.nnz, static_cast<std::int64_t>(carries_.size()), k);
     }
     /// The first row that begins in range k or behind it.
     std::int64_t first_row(std::int64_t k) const
