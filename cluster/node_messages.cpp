@@ -52,26 +52,6 @@ std::vector<Parcel> read_parcels(const std::vector<std::int64_t>& in)
     return parcels;
 }
 
-std::vector<std::vector<std::int64_t>> bring_numbers(Communicator& processes,
-                                                     const std::vector<std::vector<std::int64_t>>& to)
-{
-    std::vector<std::vector<std::byte>> bytes;
-    for (const std::vector<std::int64_t>& numbers : to) {
-        bytes.emplace_back(numbers.size() * sizeof(std::int64_t));
-        if (!numbers.empty()) {
-            std::memcpy(bytes.back().data(), numbers.data(), bytes.back().size());
-        }
-    }
-    std::vector<std::vector<std::int64_t>> came;
-    for (const std::vector<std::byte>& in : processes.bring(std::move(bytes))) {
-        came.emplace_back(in.size() / sizeof(std::int64_t));
-        if (!in.empty()) {
-            std::memcpy(came.back().data(), in.data(), in.size());
-        }
-    }
-    return came;
-}
-
 std::vector<Neighbour> inside(const std::vector<Neighbour>& neighbours, const std::vector<int>& node_of, int node)
 {
     std::vector<Neighbour> out;
@@ -186,7 +166,7 @@ void NodeMessages::find_routes(std::span<const std::int64_t> sent, const std::ve
     // Those of one node and another: processes that send, in their order.
     const auto sorted = [&](const std::vector<std::vector<std::int64_t>>& to) {
         std::map<std::int64_t, std::vector<Parcel>> parcels;
-        for (const std::vector<std::int64_t>& came : bring_numbers(*processes_, to)) {
+        for (const std::vector<std::int64_t>& came : bring(*processes_, to)) {
             for (Parcel& parcel : read_parcels(came)) {
                 parcels[parcel.node].push_back(std::move(parcel));
             }
@@ -451,7 +431,7 @@ std::shared_ptr<HaloExchange> make_exchange(std::shared_ptr<Communicator> proces
         std::int64_t messages = 0;
         std::set<std::pair<int, int>> pairs;
         for (const std::vector<std::int64_t>& of :
-             bring_numbers(*processes, std::vector<std::vector<std::int64_t>>(size, own))) {
+             bring(*processes, std::vector<std::vector<std::int64_t>>(size, own))) {
             std::vector<ToNode>& to = to_nodes.emplace_back();
             for (std::size_t i = 0; i < of.size(); i += 4) {
                 to.push_back({static_cast<int>(of[i]), of[i + 1], of[i + 2], of[i + 3]});

@@ -56,18 +56,9 @@ void patiently(Communicator& processes, const std::function<void()>& f)
 /// Numbers of each process, as many each, one process after the other.
 std::vector<std::int64_t> gather(Communicator& processes, const std::vector<std::int64_t>& own)
 {
-    std::vector<std::byte> bytes(own.size() * sizeof(std::int64_t));
-    if (!bytes.empty()) {
-        std::memcpy(bytes.data(), own.data(), bytes.size());
-    }
     std::vector<std::int64_t> all;
-    for (const std::vector<std::byte>& came :
-         processes.bring(std::vector<std::vector<std::byte>>(static_cast<std::size_t>(processes.size()), bytes))) {
-        const std::size_t before = all.size();
-        all.resize(before + came.size() / sizeof(std::int64_t));
-        if (!came.empty()) {
-            std::memcpy(all.data() + before, came.data(), came.size());
-        }
+    for (const auto& came : bring(processes, std::vector(static_cast<std::size_t>(processes.size()), own))) {
+        all.insert(all.end(), came.begin(), came.end());
     }
     return all;
 }
@@ -78,23 +69,16 @@ struct RowCount {
     std::int64_t entries;
 };
 
-template <class Item>
-void append(std::vector<std::byte>& bytes, const Item& item)
-{
-    const auto* const from = reinterpret_cast<const std::byte*>(&item);
-    bytes.insert(bytes.end(), from, from + sizeof(Item));
-}
-
 /// How many entries each of this process's even share of the rows has, over all processes.
 template <class T>
 std::vector<std::int64_t> count_rows(Communicator& processes, const std::vector<HostVector<MatrixEntry<T>>>& runs,
                                      const std::vector<std::int64_t>& even)
 {
-    std::vector<std::vector<std::byte>> to(static_cast<std::size_t>(processes.size()));
+    std::vector<std::vector<RowCount>> to(static_cast<std::size_t>(processes.size()));
     RowCount count{-1, 0};
     const auto flush = [&] {
         if (count.entries > 0) {
-            append(to[owner_of(even, count.row)], count);
+            to[owner_of(even, count.row)].push_back(count);
         }
     };
     for (const auto& run : runs) {
@@ -109,10 +93,8 @@ std::vector<std::int64_t> count_rows(Communicator& processes, const std::vector<
     flush();
     const auto rank = static_cast<std::size_t>(processes.rank());
     std::vector<std::int64_t> counts(static_cast<std::size_t>(even[rank + 1] - even[rank]));
-    for (const std::vector<std::byte>& came : processes.bring(std::move(to))) {
-        for (std::size_t at = 0; at < came.size(); at += sizeof(RowCount)) {
-            RowCount of{};
-            std::memcpy(&of, came.data() + at, sizeof(RowCount));
+    for (const auto& came : bring(processes, to)) {
+        for (const RowCount& of : came) {
             counts[static_cast<std::size_t>(of.row - even[rank])] += of.entries;
         }
     }
@@ -196,7 +178,9 @@ std::vector<HostVector<MatrixEntry<T>>> bring_entries(Communicator& processes,
     }
     for (auto& run : runs) {
         for (const MatrixEntry<T>& entry : run) {
-            append(to[owner_of(cuts, entry.row)], entry);
+            std::vector<std::byte>& bytes = to[owner_of(cuts, entry.row)];
+            const auto* const from = reinterpret_cast<const std::byte*>(&entry);
+            bytes.insert(bytes.end(), from, from + sizeof entry);
         }
         HostVector<MatrixEntry<T>>().swap(run);
     }

@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <rmsp/export.hpp>
@@ -69,6 +72,29 @@ public:
                                                     const std::vector<GhostNeighbour>& sends,
                                                     std::size_t entry_bytes) = 0;
 };
+
+/// LinkedProcesses::bring() of numbers, or other plain data, in place of their bytes.
+template <class X>
+std::vector<std::vector<X>> bring(LinkedProcesses& processes, const std::vector<std::vector<X>>& to)
+{
+    static_assert(std::is_trivially_copyable_v<X>);
+    std::vector<std::vector<std::byte>> out(to.size());
+    for (std::size_t p = 0; p < to.size(); ++p) {
+        out[p].resize(to[p].size() * sizeof(X));
+        if (!to[p].empty()) {
+            std::memcpy(out[p].data(), to[p].data(), out[p].size());
+        }
+    }
+    const std::vector<std::vector<std::byte>> came = processes.bring(std::move(out));
+    std::vector<std::vector<X>> in(came.size());
+    for (std::size_t p = 0; p < came.size(); ++p) {
+        in[p].resize(came[p].size() / sizeof(X));
+        if (!in[p].empty()) {
+            std::memcpy(in[p].data(), came[p].data(), came[p].size());
+        }
+    }
+    return in;
+}
 
 /// Where the rows of one process are in the whole matrix, which is square.
 struct GhostedNumbers {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
@@ -27,22 +26,7 @@ public:
     template <class X>
     std::vector<std::vector<X>> bring(const std::vector<std::vector<X>>& to) const
     {
-        std::vector<std::vector<std::byte>> out(to.size());
-        for (std::size_t p = 0; p < to.size(); ++p) {
-            out[p].resize(to[p].size() * sizeof(X));
-            if (!to[p].empty()) {
-                std::memcpy(out[p].data(), to[p].data(), out[p].size());
-            }
-        }
-        const std::vector<std::vector<std::byte>> came = processes_->bring(std::move(out));
-        std::vector<std::vector<X>> in(came.size());
-        for (std::size_t p = 0; p < came.size(); ++p) {
-            in[p].resize(came[p].size() / sizeof(X));
-            if (!in[p].empty()) {
-                std::memcpy(in[p].data(), came[p].data(), came[p].size());
-            }
-        }
-        return in;
+        return rmsp::bring(*processes_, to);
     }
     /// A number of each process, in their order. Collective.
     template <class X>
