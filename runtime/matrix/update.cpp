@@ -6,7 +6,7 @@
 
 namespace rmsp::distributed {
 template <class T>
-void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values, plan::ResidentValues<T>* resident)
+void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values, plan::ResidentEntries<T>* resident)
 {
     HostVector<T> brought;
     HostVector<T> ordered;
@@ -76,7 +76,7 @@ void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* value
 }
 
 #define RMSP_INSTANTIATE(T) \
-    template void update_values(const std::shared_ptr<MatrixState<T>>&, const T*, plan::ResidentValues<T>*);
+    template void update_values(const std::shared_ptr<MatrixState<T>>&, const T*, plan::ResidentEntries<T>*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::distributed

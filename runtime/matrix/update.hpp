@@ -10,6 +10,6 @@ namespace rmsp::distributed {
 /// New values, same structure; from the devices if `resident` is not null.
 template <class T>
 void update_values(const std::shared_ptr<MatrixState<T>>& matrix, const T* values,
-                   plan::ResidentValues<T>* resident = nullptr);
+                   plan::ResidentEntries<T>* resident = nullptr);
 
 }  // namespace rmsp::distributed

@@ -155,8 +155,13 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
         const auto entries = static_cast<std::size_t>(owned_position + nnz - shard.carry_nnz);
         shard.col_idx = kernels::DeviceArray<std::int32_t>(device, entries);
         shard.values = kernels::DeviceArray<T>(device, entries);
-        upload_indices(shard, worker, a.device_col_idx.data() != nullptr ? a.device_col_idx : a.col_idx,
-                       plan.index_base, shard.col_idx.data());
+        if (a.device_col_idx.data() != nullptr) {
+            upload_indices(shard, worker, a.device_col_idx, plan.index_base, shard.col_idx.data());
+        } else if (a.columns != nullptr) {
+            a.resident->gather_columns(worker, meeting, shard.col_idx.data());
+        } else {
+            upload_indices(shard, worker, a.col_idx, plan.index_base, shard.col_idx.data());
+        }
         if (coo) {
             shard.row_idx = kernels::DeviceArray<std::int32_t>(device, entries);
             upload_indices(shard, worker, a.row_idx, 0, shard.row_idx.data());

@@ -5,15 +5,19 @@
 #include <variant>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <kernels/steps/coarsening/coarsening.hpp>
 #include <kernels/steps/convert/convert.hpp>
 #include <kernels/steps/support/support.hpp>
 
 #include "core/value_types.hpp"
+#include "runtime/matrix/device_columns.hpp"
 #include "runtime/matrix/row_product.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/multigrid/transfer.hpp"
 #include "runtime/node/per_device.hpp"
+#include "runtime/spgemm/whole_rows.hpp"
 
 namespace rmsp::multigrid {
 namespace {
@@ -35,8 +39,31 @@ struct OnDevice {
     std::variant<DeviceArray<std::int32_t>, DeviceArray<std::int64_t>> r_row_ptr;
     DeviceArray<std::int32_t> r_col_idx;
     DeviceArray<T> r_values;
-    RowStatistics p_rows;  ///< of P
-    RowStatistics r_rows;  ///< of R
+    RowStatistics p_rows;         ///< of P
+    RowStatistics r_rows;         ///< of R
+    spgemm::DeviceRows<T> whole;  ///< A, where several devices have rows of it, while P is made
+    spgemm::DeviceRows<T> old;    ///< P likewise, while its values are renewed
+};
+
+/// Whether the first device has the matrix in the columns' own numbers.
+template <class T>
+bool first_has_all(const MatrixState<T>& a)
+{
+    const auto* const product = distributed::row_product(a);
+    return a.plan.devices == 1 && a.shards.front()->owned.rows == a.plan.rows &&
+           a.plan.shards.front().index_base == 0 && (product == nullptr || !product->by_entries());
+}
+
+/// What the host has of a matrix while it goes from the first device to several.
+struct OnHost {
+    HostVector<std::int64_t> row_ptr;
+    std::optional<distributed::DeviceColumns> columns;
+
+    void forget()
+    {
+        row_ptr = {};
+        columns.reset();
+    }
 };
 
 template <class X>
@@ -48,12 +75,13 @@ std::int64_t bytes_of(const DeviceArray<X>& array)
 template <class T>
 class DeviceTransfer final : public Transfer<T> {
 public:
-    DeviceTransfer(std::shared_ptr<MatrixState<T>> a, const Coarsener& coarsener)
-        : a_(std::move(a)), coarsener_(coarsener), held_(a_->runtime)
+    /// \param in_place  the first device has all rows, in the columns' own numbers
+    DeviceTransfer(std::shared_ptr<MatrixState<T>> a, const Coarsener& coarsener, bool in_place)
+        : a_(std::move(a)), coarsener_(coarsener), in_place_(in_place), held_(a_->runtime)
     {
     }
 
-    void read() override {}
+    bool read() override { return in_place_ || spgemm::bring_to_first_device(a_, held().whole); }
     std::int64_t coarsen(const matrix::NearNullspace& near) override
     {
         const bool classical = coarsener_.method == Method::classical;
@@ -109,19 +137,30 @@ public:
                 near.count = 1;
                 download(worker, own.coarse, near.values);
             }
+            if (a_->plan.devices > 1) {
+                open_values(worker);
+                open_to_others(worker, own.p.col_idx);
+                open_to_others(worker, own.r_col_idx);
+                download(worker, own.p.row_ptr, p_on_host_.row_ptr);
+                std::visit([&](const auto& pointers) { widened(worker, pointers, r_on_host_.row_ptr); }, own.r_row_ptr);
+            }
         });
+        if (made && a_->plan.devices > 1) {
+            read_columns(held().p.col_idx, p_on_host_);
+            read_columns(held().r_col_idx, r_on_host_);
+        }
         return made;
     }
-    plan::Stored<T> p() const override
+    plan::Stored<T> p() override
     {
         const OnDevice<T>& own = held();
         return stored(a_->plan.rows, coarse_rows_, IndexView(own.p.row_ptr.data()), own.p.col_idx, own.p.values,
-                      own.p_rows);
+                      own.p_rows, p_on_host_);
     }
-    plan::Stored<T> r() const override
+    plan::Stored<T> r() override
     {
         const OnDevice<T>& own = held();
-        return stored(coarse_rows_, a_->plan.rows, r_row_ptr(), own.r_col_idx, own.r_values, own.r_rows);
+        return stored(coarse_rows_, a_->plan.rows, r_row_ptr(), own.r_col_idx, own.r_values, own.r_rows, r_on_host_);
     }
     void keep_distributed() override
     {
@@ -131,13 +170,22 @@ public:
             std::visit([](auto& pointers) { pointers.reset(); }, own.r_row_ptr);
             own.r_col_idx.reset();
             own.r_values.reset();
+            own.whole = {};
         });
+        p_on_host_.forget();
+        r_on_host_.forget();
     }
-    void renew(const MatrixState<T>& p) override
+    void renew(const std::shared_ptr<MatrixState<T>>& p) override
     {
-        on_device([&](engine::Worker& /*worker*/, const kernels::Context& context) {
+        const bool in_place = first_has_all(*p);
+        if (!in_place && !spgemm::bring_to_first_device(p, held().old)) {
+            throw Error(ErrorCode::out_of_memory, fmt::format("multigrid: the first device has no room for the {} "
+                                                              "entries of P, of which it computes new values",
+                                                              p->plan.nnz));
+        }
+        on_device([&](engine::Worker& worker, const kernels::Context& context) {
             OnDevice<T>& own = held();
-            const kernels::CsrShard<T>& there = p.shards.front()->owned;
+            const kernels::CsrShard<T>& there = in_place ? p->shards.front()->owned : own.old.shard;
             if (coarsener_.method == Method::classical) {
                 own.p.values = DeviceArray<T>(*context.memory, static_cast<std::size_t>(there.nnz));
                 kernels::renew_interpolation(shard(), own.strong.data(), own.number.data(), coarsener_.direct, there,
@@ -149,6 +197,10 @@ public:
                                         context);
             }
             take_transposed(own.p.values.data(), there.nnz, context);
+            own.old = {};
+            if (a_->plan.devices > 1) {
+                open_values(worker);
+            }
         });
     }
     void write(const std::shared_ptr<MatrixState<T>>& p, const std::shared_ptr<MatrixState<T>>& r) override
@@ -166,7 +218,7 @@ public:
     std::int64_t host_bytes() const override { return 0; }
 
 private:
-    const kernels::CsrShard<T>& shard() const { return a_->shards.front()->owned; }
+    const kernels::CsrShard<T>& shard() const { return in_place_ ? a_->shards.front()->owned : held().whole.shard; }
     OnDevice<T>& held() { return held_.parts.front(); }
     const OnDevice<T>& held() const { return held_.parts.front(); }
 
@@ -192,6 +244,39 @@ private:
         if (from.size() > 0) {
             worker.device().download(worker.stream(), to.data(), from.data(), from.size() * sizeof(X));
         }
+    }
+    /// Moves an array out of the worker's pool, which other devices may not reach, to memory that they can copy.
+    template <class X>
+    static void open_to_others(engine::Worker& worker, DeviceArray<X>& array)
+    {
+        DeviceArray<X> open(worker.device(), array.size());
+        if (array.size() > 0) {
+            worker.stream().copy(open.data(), array.data(), array.size() * sizeof(X));
+        }
+        array = std::move(open);
+    }
+    void open_values(engine::Worker& worker)
+    {
+        open_to_others(worker, held().p.values);
+        open_to_others(worker, held().r_values);
+    }
+    /// Lets the host look at columns that the first device has.
+    void read_columns(const DeviceArray<std::int32_t>& columns, OnHost& on_host)
+    {
+        const auto devices = static_cast<std::size_t>(a_->runtime->devices());
+        std::vector<const std::int32_t*> parts(devices);
+        parts.front() = columns.data();
+        std::vector<std::int64_t> slices(devices + 1, static_cast<std::int64_t>(columns.size()));
+        slices.front() = 0;
+        on_host.columns.emplace(*a_->runtime, std::move(parts), std::move(slices));
+    }
+    template <class Offset>
+    static void widened(engine::Worker& worker, const DeviceArray<Offset>& from, HostVector<std::int64_t>& to)
+    {
+        HostVector<Offset> there;
+        download(worker, from, there);
+        worker.stream().synchronize();
+        to.assign(there.begin(), there.end());
     }
     void make_tentative(engine::Worker& worker, const kernels::Context& context, const matrix::NearNullspace& near)
     {
@@ -252,12 +337,17 @@ private:
     }
     static plan::Stored<T> stored(std::int64_t rows, std::int64_t cols, IndexView row_ptr,
                                   const DeviceArray<std::int32_t>& col_idx, const DeviceArray<T>& values,
-                                  const RowStatistics& lengths)
+                                  const RowStatistics& lengths, OnHost& on_host)
     {
         plan::Stored<T> out = plan::stored(
             CsrView<T>{rows, cols, static_cast<std::int64_t>(values.size()), IndexView(), IndexView(), nullptr});
-        out.device_row_ptr = row_ptr;
-        out.device_rows = lengths;
+        if (on_host.row_ptr.empty()) {
+            out.device_row_ptr = row_ptr;
+            out.device_rows = lengths;
+        } else {
+            out.row_ptr = IndexView(on_host.row_ptr.data());
+            out.columns = &*on_host.columns;
+        }
         out.device_col_idx = IndexView(static_cast<const std::int32_t*>(col_idx.data()));
         out.device_values = values.data();
         return out;
@@ -265,7 +355,10 @@ private:
 
     std::shared_ptr<MatrixState<T>> a_;
     Coarsener coarsener_;
+    bool in_place_;
     std::int64_t coarse_rows_ = 0;
+    OnHost p_on_host_;  ///< empty: P goes to the device where it is
+    OnHost r_on_host_;
     node::PerDevice<OnDevice<T>> held_;
 };
 
@@ -277,14 +370,11 @@ std::unique_ptr<Transfer<T>> device_transfer(std::shared_ptr<MatrixState<T>> a, 
     const DeviceKind kind = a->runtime->infos.front().kind;
     const bool has_steps = kernels::steps_on<kernels::Coarsenings>(kind) != nullptr &&
                            kernels::steps_on<kernels::Conversion<std::int64_t>>(kind) != nullptr;
-    const distributed::Shard<T>& first = *a->shards.front();
-    const auto* const product = distributed::row_product(*a);
-    const bool has_all = a->plan.devices == 1 && first.owned.rows == a->plan.rows &&
-                         a->plan.shards.front().index_base == 0 && (product == nullptr || !product->by_entries());
-    if (!has_steps || !has_all || coarsener.unknowns != 1 || coarsener.aggressive || plan::transposed(a->plan)) {
+    if (!has_steps || coarsener.unknowns != 1 || coarsener.aggressive || plan::transposed(a->plan)) {
         return nullptr;
     }
-    return std::make_unique<DeviceTransfer<T>>(std::move(a), coarsener);
+    const bool in_place = first_has_all(*a);
+    return std::make_unique<DeviceTransfer<T>>(std::move(a), coarsener, in_place);
 }
 
 #define RMSP_INSTANTIATE(T) \

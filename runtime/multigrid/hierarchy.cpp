@@ -136,7 +136,9 @@ template <class T>
 bool Hierarchy<T>::make(Transfer<T>& transfer, std::size_t number)
 {
     const std::int64_t before = levels_[number].a.rows();
-    timed("download", [&] { transfer.read(); });
+    if (!timed("gather", [&] { return transfer.read(); })) {
+        return false;
+    }
     const std::int64_t rows = timed("coarsen", [&] { return transfer.coarsen(near_nullspace_); });
     if (rows >= 0 && is_stalled(rows, before)) {
         stalled_ = fmt::format("coarsening stalled at level {}: of {} rows {} would be left", number, before, rows);
@@ -150,11 +152,19 @@ std::unique_ptr<Transfer<T>> Hierarchy<T>::make_transfer(std::size_t number)
 {
     const auto& a = MatrixAccess::state(levels_[number].a);
     const Coarsener how = coarsener(method_, options_, near_nullspace_.count, number);
-    auto transfer = device_transfer<T>(a, how);
-    if (!transfer || !make(*transfer, number)) {
-        transfer = host_transfer<T>(a, how);
-        make(*transfer, number);
+    try {
+        auto transfer = device_transfer<T>(a, how);
+        if (transfer && make(*transfer, number)) {
+            return transfer;
+        }
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::out_of_memory) {
+            throw;
+        }
+        made_on_host_ = fmt::format("P of level {} was made on the host: {}", number, e.what());
     }
+    auto transfer = host_transfer<T>(a, how);
+    make(*transfer, number);
     return transfer;
 }
 
@@ -331,8 +341,13 @@ template <class T>
 void Hierarchy<T>::renew_transfer(Level<T>& level)
 {
     Transfer<T>& transfer = *level.transfer;
-    timed("download", [&] { transfer.read(); });
-    timed("interpolate", [&] { transfer.renew(state(level.p)); });
+    if (!timed("gather", [&] { return transfer.read(); })) {
+        throw Error(ErrorCode::out_of_memory,
+                    fmt::format("multigrid: the first device has no room for the {} entries of a level, from which P is "
+                                "computed; make the hierarchy anew, or keep P (MultigridOptions::keep_interpolation)",
+                                level.a.nnz()));
+    }
+    timed("interpolate", [&] { transfer.renew(MatrixAccess::state(level.p)); });
     timed("distribute", [&] { transfer.write(MatrixAccess::state(level.p), MatrixAccess::state(level.r)); });
 }
 
@@ -350,6 +365,9 @@ void Hierarchy<T>::describe(double seconds)
     }
     if (!stalled_.empty()) {
         report_.notes.push_back(stalled_);
+    }
+    if (!made_on_host_.empty()) {
+        report_.notes.push_back(made_on_host_);
     }
     if (!inverse_note_.empty()) {
         report_.notes.push_back(inverse_note_);

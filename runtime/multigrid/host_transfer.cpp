@@ -35,7 +35,11 @@ public:
     {
     }
 
-    void read() override { a_ = download_canonical(*state_); }
+    bool read() override
+    {
+        a_ = download_canonical(*state_);
+        return true;
+    }
     std::int64_t coarsen(const matrix::NearNullspace& near) override
     {
         if (coarsener_.method == Method::classical) {
@@ -77,14 +81,14 @@ public:
         r_ = transposed<T>(stages_.p.view());
         return true;
     }
-    plan::Stored<T> p() const override { return plan::stored(stages_.p.view()); }
-    plan::Stored<T> r() const override { return plan::stored(r_.view()); }
+    plan::Stored<T> p() override { return plan::stored(stages_.p.view()); }
+    plan::Stored<T> r() override { return plan::stored(r_.view()); }
     void keep_distributed() override
     {
         a_ = {};
         r_ = {};
     }
-    void renew(const MatrixState<T>& /*p*/) override
+    void renew(const std::shared_ptr<MatrixState<T>>& /*p*/) override
     {
         if (coarsener_.aggressive) {
             matrix::renew_interpolation(a_.view(), strong_, first_, coarse_, kind(), stages_);

@@ -41,21 +41,21 @@ public:
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
 
-    /// Brings the values of A where they are worked on.
-    virtual void read() = 0;
+    /// Brings A where it is worked on. False: there is no room for it.
+    virtual bool read() = 0;
     /// Finds coarse points or aggregates. Returns the rows of the coarser matrix; -1: this matrix is not for this way
     /// of doing it. \param near  near-nullspace of A: without values, constants
     virtual std::int64_t coarsen(const matrix::NearNullspace& near) = 0;
     /// Computes P and R; false: as -1 of coarsen(). \param near  becomes that of the coarser matrix
     virtual bool interpolate(matrix::NearNullspace& near) = 0;
     /// To be distributed, until keep_distributed().
-    virtual plan::Stored<T> p() const = 0;
-    virtual plan::Stored<T> r() const = 0;
+    virtual plan::Stored<T> p() = 0;
+    virtual plan::Stored<T> r() = 0;
     /// P and R are on the devices: gives up what only they were made from.
     virtual void keep_distributed() = 0;
 
     /// Computes new values of P and R, of which P has the structure. read() was called.
-    virtual void renew(const MatrixState<T>& p) = 0;
+    virtual void renew(const std::shared_ptr<MatrixState<T>>& p) = 0;
     /// Gives them to P and R on the devices.
     virtual void write(const std::shared_ptr<MatrixState<T>>& p, const std::shared_ptr<MatrixState<T>>& r) = 0;
 
@@ -67,8 +67,9 @@ public:
 template <class T>
 std::unique_ptr<Transfer<T>> host_transfer(std::shared_ptr<MatrixState<T>> a, const Coarsener& coarsener);
 
-/// On the first device, if it has all rows of the matrix, in the columns' own numbers, and its kind has the steps
-/// (kernels/steps/coarsening); else null. One unknown a node, not aggressive.
+/// On the first device, if its kind has the steps (kernels/steps/coarsening); else null. Unless that device has all
+/// rows of the matrix, in the columns' own numbers, it gets them for as long as P is made. One unknown a node, not
+/// aggressive.
 template <class T>
 std::unique_ptr<Transfer<T>> device_transfer(std::shared_ptr<MatrixState<T>> a, const Coarsener& coarsener);
 

@@ -14,7 +14,6 @@
 
 #include "core/device_kind.hpp"
 #include "core/enumerator.hpp"
-#include "core/parallel.hpp"
 #include "runtime/plan/device_count.hpp"
 #include "runtime/plan/merge.hpp"
 #include "runtime/plan/predict.hpp"
@@ -28,30 +27,22 @@ namespace {
 
 using transport::Range;
 
-/// From the least to the largest of a part's indices: what it needs of x, exactly for a band, a bound otherwise.
-Range index_range(IndexView indices, const PartialCsr& part)
+Range extent(kernels::ColumnReader& indices, const PartialCsr& part)
 {
-    std::int64_t first = std::numeric_limits<std::int64_t>::max();
-    std::int64_t last = -1;
-    [[maybe_unused]] const bool shared = part.nnz() > core::least_parallel;
-    indices.visit([&](const auto* index) {
-#pragma omp parallel for reduction(min : first) reduction(max : last) schedule(static) if (shared)
-        for (std::int64_t i = part.start_idx; i < part.end_idx; ++i) {
-            const std::int64_t c = index[i];
-            first = std::min(first, c);
-            last = std::max(last, c);
-        }
-    });
-    return last < first ? Range{} : Range{first, last + 1};
+    const kernels::IndexRange touched = indices.extent({part.start_idx, part.nnz()});
+    return {touched.first, touched.end};
 }
 
+/// From the least to the largest of a part's columns: what it needs of x, exactly for a band, a bound otherwise.
 template <class T>
 Range touched_columns(const Stored<T>& a, const PartialCsr& part)
 {
-    if (a.only_on_device() || a.columns != nullptr) {
+    if (a.only_on_device() || (a.columns != nullptr && part.nnz() == a.nnz)) {
         return part.nnz() > 0 ? Range{0, a.cols} : Range{};
     }
-    return index_range(a.col_idx, part);
+    kernels::HostColumns of_host(a.col_idx);
+    kernels::ColumnReader& columns = a.columns != nullptr ? *a.columns : of_host;
+    return extent(columns, part);
 }
 
 template <class T>
@@ -149,7 +140,7 @@ void number_columns(ShardPlan& shard, const Stored<T>& a, const Range& touched, 
 {
     shard.index_base = 0;
     shard.indices = std::min(a.cols, most_indices);
-    if (streamed || a.coordinates || a.col_idx.type() == IndexType::i32) {
+    if (streamed || a.coordinates || a.columns != nullptr || a.col_idx.type() == IndexType::i32) {
         return;
     }
     // x begins there, aligned as it is.
@@ -331,7 +322,8 @@ ShardPlan plan_shard(const detail::RuntimeState& runtime, const Stored<T>& a, co
     if (part.nnz() == 0) {
         rows = {};
     } else if (a.order == CooOrder::unsorted) {
-        rows = index_range(a.row_idx, part);
+        kernels::HostColumns indices(a.row_idx);
+        rows = extent(indices, part);
     }
     const Range columns = touched_columns(a, part);
     shard.first_column = a.transposed ? rows.first : columns.first;

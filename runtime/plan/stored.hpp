@@ -13,15 +13,17 @@
 
 namespace rmsp::plan {
 
-/// Values of a matrix that are on the devices already.
+/// Entries of a matrix that are on the devices already.
 template <class T>
-class ResidentValues {
+class ResidentEntries {
 public:
-    virtual ~ResidentValues() = default;
+    virtual ~ResidentEntries() = default;
     /// Gets ready to bring them to the parts of a split, which are of whole rows; not on a worker.
     virtual void split(const Partition& partition) = 0;
-    /// Queues those of the worker's part to where its first one goes. Every worker of the job calls it.
+    /// Queues the values of the worker's part to where its first one goes. Every worker of the job calls it.
     virtual void gather(engine::Worker& worker, engine::Rendezvous& meeting, T* to) = 0;
+    /// The same for columns.
+    virtual void gather_columns(engine::Worker& worker, engine::Rendezvous& meeting, std::int32_t* to) = 0;
 };
 
 /// A matrix M as it is split and stored, in the caller's arrays: by rows, so that a matrix by columns is its transpose.
@@ -33,13 +35,14 @@ struct Stored : CsrView<T> {
     bool transposed = false;            ///< M is the transpose of the caller's matrix
     bool coordinates = false;           ///< row indices instead of row pointers
     IndexView row_idx;
-    ResidentValues<T>* resident = nullptr;  ///< where the values are if `values` is null
+    /// Where the values are if `values` is null, and the columns if those are on the devices alone.
+    ResidentEntries<T>* resident = nullptr;
     /// Where the caller's values are if they are in the memory of a GPU; `values` is null then.
     const T* device_values = nullptr;
     /// The columns there as well, of 32 bits; `col_idx` is a copy on the host. Null: nothing there to be copied.
     IndexView device_col_idx{};
-    /// Set: the columns are there alone, and this reads some of them; of the first device, which gets the matrix whole
-    /// (CSR). It counts as touching every column.
+    /// Set: the columns are on the devices alone, and this reads some of them (CSR). A device that gets the matrix whole
+    /// counts as touching every column.
     kernels::ColumnReader* columns = nullptr;
     /// Set: row pointers, from 0, are there too, and the host has no array at all. The first device, where they are,
     /// gets the matrix whole (CSR). It counts as touching every column, and its kernel is chosen by `device_rows`

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include <kernels/steps/convert/convert.hpp>
-
+#include "runtime/matrix/device_columns.hpp"
 #include "runtime/matrix/distribute.hpp"
 #include "runtime/matrix/matrix_state.hpp"
 #include "runtime/matrix/update.hpp"
@@ -20,113 +18,50 @@
 namespace rmsp::spgemm {
 namespace {
 
-/// Values of a product, from its devices to those of a matrix that was made of it.
+/// Entries of a product, from its devices to those of a matrix that was made of it.
 template <class T>
-class ValuesOfProduct final : public plan::ResidentValues<T> {
+class EntriesOfProduct final : public plan::ResidentEntries<T> {
 public:
-    ValuesOfProduct(RuntimeState& runtime, const ResidentFactor<T>& product) : runtime_(runtime), product_(product) {}
-    ~ValuesOfProduct() override { close(); }
-    ValuesOfProduct(const ValuesOfProduct&) = delete;
-    ValuesOfProduct& operator=(const ValuesOfProduct&) = delete;
+    EntriesOfProduct(RuntimeState& runtime, const ResidentFactor<T>& product) : runtime_(runtime), product_(product) {}
 
     void split(const Partition& partition) override
     {
-        close();
-        room_ = engine::Tasks(partition.parts.size());
-        exchange_ = std::make_shared<EntryExchange>();
-        exchange_->slices = product_.slices;
-        exchange_->values.copies.resize(partition.parts.size());
+        auto exchange = std::make_shared<EntryExchange>();
+        exchange->slices = product_.slices;
+        exchange->values.copies.resize(partition.parts.size());
+        exchange->col_idx.copies.resize(partition.parts.size());
         for (std::size_t rank = 0; rank < partition.parts.size(); ++rank) {
             const PartialCsr& part = partition.parts[rank];
-            exchange_->needed.push_back({part.start_idx, part.end_idx});
-            exchange_->values.held.push_back(entry_zero(product_.parts[rank].values, product_.slices[rank]));
+            exchange->needed.push_back({part.start_idx, part.end_idx});
+            exchange->values.held.push_back(entry_zero(product_.parts[rank].values, product_.slices[rank]));
+            exchange->col_idx.held.push_back(entry_zero(product_.parts[rank].col_idx, product_.slices[rank]));
         }
-        open_channel(runtime_, exchange_transport(runtime_, {}), sizeof(T), *exchange_);
+        exchange_.emplace(runtime_, std::move(exchange));
+        open_channel(runtime_, exchange_transport(runtime_, {}), sizeof(T), **exchange_);
     }
     void gather(engine::Worker& worker, engine::Rendezvous& meeting, T* to) override
     {
-        const auto rank = static_cast<std::size_t>(worker.rank());
-        exchange_->values.copies[rank] = entry_zero(to, exchange_->needed[rank].first);
-        meeting.arrive_and_wait();
-        gather_held<T>(worker, meeting, *exchange_, exchange_->values);
+        bring(worker, meeting, (*exchange_)->values, to);
+    }
+    void gather_columns(engine::Worker& worker, engine::Rendezvous& meeting, std::int32_t* to) override
+    {
+        bring(worker, meeting, (*exchange_)->col_idx, to);
     }
 
 private:
-    void close() noexcept
+    template <class E>
+    void bring(engine::Worker& worker, engine::Rendezvous& meeting, EntryExchange::Places& places, E* to)
     {
-        for (int rank = 0; exchange_ && exchange_->channel && rank < runtime_.devices(); ++rank) {
-            runtime_.release(rank, room_, [exchange = exchange_, rank] { exchange->close(rank); });
-        }
-        exchange_.reset();
+        const EntryExchange& exchange = **exchange_;
+        const auto rank = static_cast<std::size_t>(worker.rank());
+        places.copies[rank] = entry_zero(to, exchange.needed[rank].first);
+        meeting.arrive_and_wait();
+        gather_held<E>(worker, meeting, exchange, places);
     }
 
     RuntimeState& runtime_;
     const ResidentFactor<T>& product_;
-    std::shared_ptr<EntryExchange> exchange_;
-    engine::Tasks room_;  ///< to close it
-};
-
-/// Columns of a product that are in the memory of the one device there is.
-class ColumnsOnDevice final : public kernels::ColumnReader {
-public:
-    ColumnsOnDevice(RuntimeState& runtime, const std::int32_t* columns) : runtime_(runtime), columns_(columns) {}
-
-    std::vector<IndexView> ranges(std::span<const kernels::EntryRange> ranges) override
-    {
-        std::int64_t count = 0;
-        for (const kernels::EntryRange& range : ranges) {
-            count += range.count;
-        }
-        copy_.resize(static_cast<std::size_t>(count));
-        std::vector<IndexView> out;
-        std::vector<engine::Download> parts;
-        std::int32_t* to = copy_.data();
-        for (const kernels::EntryRange& range : ranges) {
-            const auto n = static_cast<std::size_t>(range.count);
-            parts.push_back({to, columns_ + range.first, n * sizeof(std::int32_t)});
-            out.emplace_back(static_cast<const std::int32_t*>(to));
-            to += n;
-        }
-        on_device([&](engine::Worker& worker) { worker.device().download(worker.stream(), parts); });
-        return out;
-    }
-    std::vector<std::int64_t> spread(std::int64_t first, std::int64_t step, std::int64_t count) override
-    {
-        const auto n = static_cast<std::size_t>(count);
-        std::vector<std::int64_t> places(n);
-        std::vector<std::int32_t> found(n);
-        for (std::size_t i = 0; i < n; ++i) {
-            places[i] = first + static_cast<std::int64_t>(i) * step;
-        }
-        on_device([&](engine::Worker& worker) {
-            const kernels::DeviceArray<std::int64_t> from(worker.device(), n);
-            const kernels::DeviceArray<std::int32_t> there(worker.device(), n);
-            worker.device().upload(worker.stream(), from.data(), places.data(), n * sizeof(std::int64_t));
-            kernels::take_from(count, static_cast<const std::int64_t*>(from.data()), columns_, there.data(),
-                               worker.context());
-            worker.device().download(worker.stream(), found.data(), there.data(), n * sizeof(std::int32_t));
-            worker.stream().synchronize();
-        });
-        return {found.begin(), found.end()};
-    }
-
-private:
-    template <class F>
-    void on_device(const F& f)
-    {
-        runtime_
-            .submit(
-                [&](engine::Worker& worker, engine::Rendezvous&) {
-                    f(worker);
-                    worker.stream().synchronize();
-                },
-                {}, true)
-            .get();
-    }
-
-    RuntimeState& runtime_;
-    const std::int32_t* columns_;
-    HostVector<std::int32_t> copy_;
+    std::optional<ClosedAfterUse> exchange_;
 };
 
 /// What is told where a device had no room for its rows of C.
@@ -170,22 +105,27 @@ DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product,
     const auto c = c_on_devices(product);
     constexpr std::int64_t few_entries = 1 << 20;  // that are faster copied whole than looked at here and there
     const bool one_device = runtime.devices() == 1;
-    const bool reads_few = one_device && !runtime.shared_memory() && product->plan.c_nnz > few_entries;
-    c->bring_structure(runtime, !reads_few && !(one_device && runtime.shared_memory()));
-    ValuesOfProduct<T> values(runtime, *c);
+    const bool borrows = one_device && runtime.shared_memory();
+    const bool reads_few = !borrows && product->plan.c_nnz > few_entries;
+    c->bring_structure(runtime, !reads_few && !borrows);
+    EntriesOfProduct<T> entries(runtime, *c);
     DistributeOptions whole_rows = options;
     whole_rows.alignment = RowAlignment::row;
     plan::Stored<T> stored = plan::stored(c->view());
-    stored.resident = &values;
+    stored.resident = &entries;
     stored.first_rows = first_rows;
-    std::optional<ColumnsOnDevice> columns;
+    std::optional<distributed::DeviceColumns> columns;
     if (one_device) {
         stored.device_col_idx = IndexView(c->parts.front().col_idx);
-        if (runtime.shared_memory()) {
-            stored.col_idx = stored.device_col_idx;
-        } else if (reads_few) {
-            stored.columns = &columns.emplace(runtime, c->parts.front().col_idx);
+    }
+    if (borrows) {
+        stored.col_idx = stored.device_col_idx;
+    } else if (reads_few) {
+        std::vector<const std::int32_t*> parts;
+        for (const FactorPart<T>& part : c->parts) {
+            parts.push_back(part.col_idx);
         }
+        stored.columns = &columns.emplace(runtime, std::move(parts), c->slices);
     }
     return detail::MatrixAccess::handle(distributed::distribute(product->runtime, stored, whole_rows));
 }
@@ -205,9 +145,9 @@ void renew(const std::shared_ptr<ProductState<T>>& product, DistributedMatrix<T>
                                 "nonzeros)",
                                 from.rows, from.cols, from.c_nnz));
     }
-    ValuesOfProduct<T> values(*product->runtime, *c);
-    values.split(to->plan.partition);
-    distributed::update_values<T>(to, nullptr, &values);
+    EntriesOfProduct<T> entries(*product->runtime, *c);
+    entries.split(to->plan.partition);
+    distributed::update_values<T>(to, nullptr, &entries);
 }
 
 #define RMSP_INSTANTIATE(T)                                                                                     \

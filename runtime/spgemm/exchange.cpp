@@ -102,6 +102,18 @@ void open_channel(RuntimeState& runtime, const std::string& transport, std::size
         .get();
 }
 
+ClosedAfterUse::ClosedAfterUse(RuntimeState& runtime, std::shared_ptr<EntryExchange> exchange)
+    : runtime_(runtime), exchange_(std::move(exchange)), room_(static_cast<std::size_t>(runtime.devices()))
+{
+}
+
+ClosedAfterUse::~ClosedAfterUse()
+{
+    for (int rank = 0; exchange_->channel && rank < runtime_.devices(); ++rank) {
+        runtime_.release(rank, room_, [exchange = exchange_, rank] { exchange->close(rank); });
+    }
+}
+
 std::vector<transport::Range> needed_entries(const std::vector<RowSelection>& selections, IndexView row_ptr)
 {
     std::vector<transport::Range> needed;
@@ -216,7 +228,7 @@ std::unique_ptr<EntryExchange> open_exchange(RuntimeState& runtime, const std::s
 }
 
 template <class T>
-bool make_room(EntryExchange& exchange, engine::MemoryBudget& memory, DeviceRows<T>& b, engine::Worker& worker,
+bool make_room(EntryExchange& exchange, kernels::Memory& memory, DeviceRows<T>& b, engine::Worker& worker,
                engine::Rendezvous& meeting)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
@@ -273,7 +285,7 @@ void exchange_values(const EntryExchange& exchange, const T* from, engine::Worke
 
 template <class T>
 void take_exchanged(const EntryExchange& exchange, const CsrView<T>& b, const RowSelection& rows,
-                    engine::MemoryBudget& memory, DeviceRows<T>& out, engine::Worker& worker)
+                    kernels::Memory& memory, DeviceRows<T>& out, engine::Worker& worker)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     const IndexView row_ptr = upload_row_pointers(worker, memory, b, rows, 0, b.rows, out.row_ptr);
@@ -289,11 +301,11 @@ void take_exchanged(const EntryExchange& exchange, const CsrView<T>& b, const Ro
     template std::unique_ptr<EntryExchange> open_exchange(RuntimeState&, const std::string&,                          \
                                                           std::vector<std::int64_t>, std::vector<transport::Range>,   \
                                                           const std::vector<FactorPart<T>>*);                         \
-    template bool make_room(EntryExchange&, engine::MemoryBudget&, DeviceRows<T>&, engine::Worker&,                   \
+    template bool make_room(EntryExchange&, kernels::Memory&, DeviceRows<T>&, engine::Worker&,                   \
                             engine::Rendezvous&);                                                                     \
     template void exchange_columns(const EntryExchange&, const CsrView<T>&, engine::Worker&, engine::Rendezvous&);    \
     template void exchange_values(const EntryExchange&, const T*, engine::Worker&, engine::Rendezvous&);              \
-    template void take_exchanged(const EntryExchange&, const CsrView<T>&, const RowSelection&, engine::MemoryBudget&, \
+    template void take_exchanged(const EntryExchange&, const CsrView<T>&, const RowSelection&, kernels::Memory&,      \
                                  DeviceRows<T>&, engine::Worker&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 template void gather_held<std::int32_t>(engine::Worker&, engine::Rendezvous&, const EntryExchange&,

@@ -43,6 +43,22 @@ struct EntryExchange {
     }
 };
 
+/// Keeps an exchange, and closes its channel on the devices' workers behind all that was queued.
+class ClosedAfterUse {
+public:
+    ClosedAfterUse(RuntimeState& runtime, std::shared_ptr<EntryExchange> exchange);
+    ~ClosedAfterUse();
+    ClosedAfterUse(const ClosedAfterUse&) = delete;
+    ClosedAfterUse& operator=(const ClosedAfterUse&) = delete;
+    EntryExchange& operator*() const noexcept { return *exchange_; }
+    EntryExchange* operator->() const noexcept { return exchange_.get(); }
+
+private:
+    RuntimeState& runtime_;
+    std::shared_ptr<EntryExchange> exchange_;
+    engine::Tasks room_;
+};
+
 /// The entries of B that each device needs; empty if there is one that needs several ranges.
 std::vector<transport::Range> needed_entries(const std::vector<RowSelection>& selections, IndexView row_ptr);
 /// Slices of B's entries, each of what its device needs and as even as that allows; empty if there are none.
@@ -77,7 +93,7 @@ std::unique_ptr<EntryExchange> open_exchange(RuntimeState& runtime, const std::s
 /// Memory for what the device needs of B. False, on every device, if one has none. All workers of the job call it, and
 /// the next two.
 template <class T>
-bool make_room(EntryExchange& exchange, engine::MemoryBudget& memory, DeviceRows<T>& b, engine::Worker& worker,
+bool make_room(EntryExchange& exchange, kernels::Memory& memory, DeviceRows<T>& b, engine::Worker& worker,
                engine::Rendezvous& meeting);
 template <class T>
 void exchange_columns(const EntryExchange& exchange, const CsrView<T>& b, engine::Worker& worker,
@@ -88,6 +104,6 @@ void exchange_values(const EntryExchange& exchange, const T* from, engine::Worke
 /// The selected rows of B from what was exchanged, with their row pointers.
 template <class T>
 void take_exchanged(const EntryExchange& exchange, const CsrView<T>& b, const RowSelection& rows,
-                    engine::MemoryBudget& memory, DeviceRows<T>& out, engine::Worker& worker);
+                    kernels::Memory& memory, DeviceRows<T>& out, engine::Worker& worker);
 
 }  // namespace rmsp::spgemm

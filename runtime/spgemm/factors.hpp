@@ -34,6 +34,8 @@ public:
     virtual std::int64_t round() const = 0;
     /// Whether its values are those that were multiplied last, as far as can be seen.
     virtual bool unchanged() const { return round() == taken; }
+    /// Of each device, a range in which its rows' columns are; empty: not known.
+    virtual std::vector<transport::Range> touched_columns() const { return {}; }
     /// Before its values are used, if they were renewed. Every worker of the job calls it.
     virtual void refresh(engine::Worker& worker, engine::Rendezvous& meeting) = 0;
 
@@ -66,8 +68,9 @@ struct Factors {
     std::unique_ptr<ResidentFactor<T>> resident_a;  ///< null: A is in the caller's arrays
     std::unique_ptr<ResidentFactor<T>> resident_b;  ///< null: B is in the caller's arrays
     std::shared_ptr<EntryExchange> exchange;        ///< null: B came from the host, to each device all that it needs
-    HostVector<std::int64_t> work;                  ///< count_work(); empty: in_place
-    /// The one device there is has both factors: it multiplies them where they are, and the host has nothing of them.
+    HostVector<std::int64_t> work;                  ///< count_work(); empty: in place
+    /// The devices have both factors and multiply them where they are: the host has nothing of them but, if there are
+    /// several, B's row pointers.
     bool in_place = false;
     SpgemmOptions options;
 };

@@ -226,6 +226,16 @@ public:
     std::int64_t round() const override { return matrix_->round; }
     /// Borrowed values may be written without a word.
     bool unchanged() const override { return !matrix_->options.borrow && ResidentFactor<T>::unchanged(); }
+    std::vector<transport::Range> touched_columns() const override
+    {
+        std::vector<transport::Range> touched;
+        if (!plan::shares_rows(matrix_->plan.partition)) {
+            for (const ShardPlan& shard : matrix_->plan.shards) {
+                touched.push_back({shard.first_column, shard.end_column});
+            }
+        }
+        return touched;
+    }
     void refresh(engine::Worker& worker, engine::Rendezvous& meeting) override { rows_->refresh(worker, meeting); }
 
 private:

@@ -59,7 +59,7 @@ void build_whole(const Factors<T>& factors, const SpgemmShardPlan& shard, Produc
                  PartSeconds& seconds)
 {
     const auto begin = core::Clock::now();
-    if (factors.in_place) {
+    if (factors.in_place && !factors.exchange) {
         const FactorPart<T>& there = factors.resident_b->parts.front();
         part.b.describe(part.b_rows,
                         {factors.b.rows, factors.b.cols, factors.b.nnz, there.row_ptr, there.col_idx, there.values});

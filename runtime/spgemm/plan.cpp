@@ -291,24 +291,41 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
 
 template <class T>
 SpgemmPlan plan_in_place(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
-                         const SpgemmOptions& options, std::int64_t limit)
+                         const SpgemmOptions& options, const std::vector<std::int64_t>& first_rows,
+                         const std::vector<std::int64_t>& slices, const std::vector<transport::Range>& touched,
+                         const std::vector<std::int64_t>& limits, std::vector<RowSelection>& selections)
 {
     check_dimensions(a, b);
     check_options(options);
     SpgemmPlan plan = plan_of(a, b);
-    SpgemmShardPlan shard = shard_on<T>(runtime, 0, options);
-    shard.end_row = a.rows;
-    shard.a_nnz = a.nnz;
-    shard.b_rows = b.rows;
-    shard.b_nnz = b.nnz;
-    shard.limit_bytes = limit;
-    plan.shards.push_back(std::move(shard));
+    plan.links = runtime.links;
+    plan.exchange = exchange_transport(runtime, options);
+    for (std::size_t rank = 0; rank < touched.size(); ++rank) {
+        SpgemmShardPlan shard = shard_on<T>(runtime, static_cast<int>(rank), options);
+        shard.first_row = first_rows[rank];
+        shard.end_row = first_rows[rank + 1];
+        shard.a_nnz = slices[rank + 1] - slices[rank];
+        RowSelection of_b;
+        if (touched.size() == 1 && b.rows > 0) {
+            of_b = {{{0, b.rows, 0}}, b.rows, b.nnz};
+        } else if (touched[rank].first < touched[rank].end) {
+            const transport::Range rows = touched[rank];
+            of_b = {{{rows.first, rows.end, 0}}, rows.end - rows.first, b.row_ptr[rows.end] - b.row_ptr[rows.first]};
+        }
+        shard.b_rows = of_b.rows;
+        shard.b_nnz = of_b.nnz;
+        shard.limit_bytes = limits[rank];
+        selections.push_back(std::move(of_b));
+        plan.shards.push_back(std::move(shard));
+    }
     return plan;
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                            \
-    template SpgemmPlan plan_in_place(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&, \
-                                      std::int64_t);                                                                   \
+#define RMSP_INSTANTIATE(T)                                                                                          \
+    template SpgemmPlan plan_in_place(const RuntimeState&, const CsrView<T>&, const CsrView<T>&,                     \
+                                      const SpgemmOptions&, const std::vector<std::int64_t>&,                        \
+                                      const std::vector<std::int64_t>&, const std::vector<transport::Range>&,        \
+                                      const std::vector<std::int64_t>&, std::vector<RowSelection>&);                 \
     template SpgemmPlan plan_product(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&,  \
                                      const std::vector<std::int64_t>*, const std::vector<std::int64_t>&,               \
                                      HostVector<std::int64_t>&, std::vector<RowSelection>*);

@@ -28,10 +28,15 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
                         const std::vector<std::int64_t>& limits, HostVector<std::int64_t>& work,
                         std::vector<RowSelection>* selections);
 
-/// The same of factors that are where they are multiplied, on the one device there is, with so many bytes (0: unknown):
-/// what depends on their entries is left to the kernel. \throws Error(usage) for bad dimensions or options
+/// The same of factors that are on the devices, whose entries the host does not see: what depends on those is left to
+/// the kernels. Each device multiplies the rows of A that it has. `first_rows` and `slices` are A's, of
+/// ResidentFactor; `touched`: the columns of A that each device's rows may have; `selections` gets the rows of B for
+/// each device, all between the first and the last such column. On several devices the host has B's row pointers.
+/// \throws Error(usage) for bad dimensions or options
 template <class T>
 SpgemmPlan plan_in_place(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
-                         const SpgemmOptions& options, std::int64_t limit);
+                         const SpgemmOptions& options, const std::vector<std::int64_t>& first_rows,
+                         const std::vector<std::int64_t>& slices, const std::vector<transport::Range>& touched,
+                         const std::vector<std::int64_t>& limits, std::vector<RowSelection>& selections);
 
 }  // namespace rmsp::spgemm

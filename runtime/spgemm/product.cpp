@@ -202,40 +202,90 @@ std::unique_ptr<ProductPart<T>> make_part(engine::Worker& worker, std::int64_t l
     return part;
 }
 
-/// Multiplies two factors where they are, on the one device there is. False: there is no room for C.
+/// Whether the devices can multiply the factors where they are.
+template <class T>
+bool may_build_in_place(const ProductState<T>& state)
+{
+    const Factors<T>& factors = state.factors;
+    const auto is_there = [](const auto& factor) { return factor && factor->in_place(); };
+    return is_there(factors.resident_a) && is_there(factors.resident_b) &&
+           (state.runtime->devices() == 1 ||
+            (factors.resident_b->slices.back() > 0 && !factors.resident_a->touched_columns().empty() &&
+             exchange_transport(*state.runtime, factors.options) != "none"));
+}
+
+/// Gives up what was built, on the devices' workers.
+template <class T>
+void take_apart(ProductState<T>& state)
+{
+    state.runtime
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
+            const auto rank = static_cast<std::size_t>(worker.rank());
+            if (state.factors.exchange) {
+                state.factors.exchange->close(worker.rank());
+            }
+            state.parts[rank].reset();
+        })
+        .get();
+    state.factors.exchange.reset();
+}
+
+/// Multiplies two factors where they are: each device the rows of A that it has. False: one has no room for C.
 template <class T>
 bool build_in_place(ProductState<T>& state)
 {
+    const auto begin = core::Clock::now();
     Factors<T>& factors = state.factors;
+    const auto devices = static_cast<std::size_t>(state.runtime->devices());
+    std::vector<transport::Range> touched(1);
+    if (devices > 1) {
+        factors.resident_b->bring_structure(*state.runtime, false);
+        touched = factors.resident_a->touched_columns();
+    }
     factors.a = factors.resident_a->view();
     factors.b = factors.resident_b->view();
-    const std::int64_t limit = memory_limits(state).front();
-    state.plan = plan_in_place(*state.runtime, factors.a, factors.b, factors.options, limit);
-    state.plan.exchange = exchange_transport(*state.runtime, factors.options);
-    state.parts.resize(1);
-    SpgemmShardPlan& shard = state.plan.shards.front();
-    PartSeconds seconds;
+    const std::vector<std::int64_t> limits = memory_limits(state);
+    std::vector<RowSelection> selections;
+    state.plan = plan_in_place(*state.runtime, factors.a, factors.b, factors.options, factors.resident_a->first_rows,
+                               factors.resident_a->slices, touched, limits, selections);
+    state.parts.resize(devices);
+    if (devices > 1) {
+        connect_devices(state, selections);
+        state.set_phase("plan", {core::seconds_since(begin)});
+    }
+    std::vector<double> gather(devices);
+    std::vector<double> symbolic(devices);
     state.runtime
         ->submit(
             [&](engine::Worker& worker, engine::Rendezvous& meeting) {
-                RowSelection all;
-                if (factors.b.rows > 0) {
-                    all = {{{0, factors.b.rows, 0}}, factors.b.rows, factors.b.nnz};
-                }
-                auto part = make_part<T>(worker, limit, shard, std::move(all));
-                seconds = build_part(factors, shard, *part, worker, meeting);
+                const auto rank = static_cast<std::size_t>(worker.rank());
+                SpgemmShardPlan& shard = state.plan.shards[rank];
+                auto part = make_part<T>(worker, limits[rank], shard, std::move(selections[rank]));
+                const PartSeconds seconds = build_part(factors, shard, *part, worker, meeting);
+                gather[rank] = seconds.gather;
+                symbolic[rank] = seconds.symbolic;
                 if (part->product) {
                     shard.products = shard.c_nnz_most = part->product->products();
-                    state.parts.front() = std::move(part);
                 }
+                state.parts[rank] = std::move(part);
             },
             {}, true)
         .get();
-    if (!state.parts.front()) {
+    if (!all_on_devices(state)) {
+        take_apart(state);
         return false;
     }
-    state.plan.products = shard.products;
-    state.set_phase("symbolic", {seconds.symbolic});
+    if (devices > 1) {
+        state.set_phase("gather", gather);
+    }
+    state.set_phase("symbolic", symbolic);
+    std::int64_t most = 0;
+    for (const SpgemmShardPlan& shard : state.plan.shards) {
+        state.plan.products += shard.products;
+        most = std::max(most, shard.products);
+    }
+    const auto fair = static_cast<double>(state.plan.products) / static_cast<double>(devices);
+    state.plan.product_imbalance = fair > 0 ? static_cast<double>(most) / fair - 1 : 0;
     finish_counts(state);
     return true;
 }
@@ -248,8 +298,7 @@ void build(ProductState<T>& state)
     const auto begin = core::Clock::now();
     Factors<T>& factors = state.factors;
     const auto devices = static_cast<std::size_t>(state.runtime->devices());
-    const auto is_there = [](const auto& factor) { return factor && factor->in_place(); };
-    factors.in_place = devices == 1 && is_there(factors.resident_a) && is_there(factors.resident_b);
+    factors.in_place = may_build_in_place(state);
     if (factors.in_place && build_in_place(state)) {
         return;
     }

@@ -166,6 +166,25 @@ TEST_F(Support, FindsTheRowsInside)
     EXPECT_EQ(found(row_ptr, columns), (Run{78, 4001}));
 }
 
+TEST_F(Support, FindsWhereIndicesLie)
+{
+    const auto extent = [&](const std::vector<std::int32_t>& indices) {
+        const DeviceArray<std::int32_t> there = upload(*device_, indices);
+        const DeviceArray<std::int32_t> found(*device_->context().memory, 2);
+        index_extent(there.data(), static_cast<std::int64_t>(indices.size()), found.data(), device_->context());
+        return download(*device_, found.data(), 2);
+    };
+    using Extent = std::vector<std::int32_t>;
+    using Limits = std::numeric_limits<std::int32_t>;
+    EXPECT_EQ(extent({}), (Extent{Limits::max(), Limits::min()}));
+    EXPECT_EQ(extent({7}), (Extent{7, 7}));
+    EXPECT_EQ(extent({3, 0, Limits::max(), 5}), (Extent{0, Limits::max()}));
+    std::vector<std::int32_t> many(1'000'003, 40);
+    many[1] = 39;
+    many.back() = 41;
+    EXPECT_EQ(extent(many), (Extent{39, 41}));
+}
+
 TEST_F(Support, NumbersTheColumnsOutsideASlice)
 {
     const std::int64_t cols = 100000;

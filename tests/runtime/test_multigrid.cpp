@@ -58,6 +58,22 @@ TEST_P(Multigrid, TakesTheSameIterationsOnAnyNumberOfDevices)
     }
 }
 
+TEST_P(Multigrid, IsSetUpOnTheGpusWhereverRowsAre)
+{
+    if (GetParam().gpus == 0) {
+        GTEST_SKIP() << "on host devices P is made on the host";
+    }
+    const auto a = poisson<double>(11);
+    auto matrix = runtime_->distribute(a.view());
+    for (const char* const name : {"amg", "sa-amg"}) {
+        const auto preconditioner =
+            make_preconditioner<double>(matrix, name, by(name, small()).preconditioner_options);
+        EXPECT_EQ(preconditioner->report().host_bytes, 0) << name << ": P was made on the host";
+        preconditioner->renew();
+        EXPECT_EQ(preconditioner->report().host_bytes, 0) << name;
+    }
+}
+
 TEST_P(Multigrid, ConvergesWithEveryOption)
 {
     const auto a = poisson<double>(8);

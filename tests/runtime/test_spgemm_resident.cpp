@@ -252,6 +252,23 @@ TEST_P(SpgemmResident, CoarseOperatorsAreMatrices)
     expect_product("next level", next.product(), r2, cp);
 }
 
+TEST_P(SpgemmResident, LargeProductsAreMatricesWhoseColumnsTheHostNeverHad)
+{
+    auto a = stencil27<double>(23, 22, 24);
+    to_whole_numbers(a);
+    auto there = runtime_->distribute<double>(a.view(), as_factor());
+    SparseProduct<double> product(*runtime_, there, there);
+    product.compute();
+    ASSERT_GT(product.plan().c_nnz, 1 << 20) << "small ones are copied";
+    expect_product("square", product, a, a);
+    auto square = product.distribute(as_factor());
+    const CsrMatrix<double> expected = product.download();
+    expect_applies("square", square, expected);
+    SparseProduct<double> next(*runtime_, square, there);
+    next.compute();
+    expect_product("cube", next, expected, a);
+}
+
 TEST_P(SpgemmResident, ProductsAreMatricesWithAnyOptions)
 {
     const auto a = with_row_lengths<float>(saws(700, 13), 700, 1);

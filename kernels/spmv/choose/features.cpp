@@ -17,6 +17,7 @@
 #include <kernels/values.hpp>
 
 #include "core/first_error.hpp"
+#include "core/parallel.hpp"
 
 namespace rmsp::kernels {
 namespace {
@@ -390,6 +391,22 @@ void look(Features& f, const P* row_ptr, const Looks& where, const std::vector<I
 }
 
 }  // namespace
+
+IndexRange HostColumns::extent(const EntryRange& entries)
+{
+    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    std::int64_t last = -1;
+    [[maybe_unused]] const bool shared = entries.count > core::least_parallel;
+    col_idx_.visit([&](const auto* columns) {
+#pragma omp parallel for reduction(min : first) reduction(max : last) schedule(static) if (shared)
+        for (std::int64_t i = entries.first; i < entries.first + entries.count; ++i) {
+            const std::int64_t c = columns[i];
+            first = std::min(first, c);
+            last = std::max(last, c);
+        }
+    });
+    return last < first ? IndexRange{} : IndexRange{first, last + 1};
+}
 
 std::vector<IndexView> HostColumns::ranges(std::span<const EntryRange> ranges)
 {

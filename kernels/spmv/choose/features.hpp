@@ -49,20 +49,29 @@ struct EntryRange {
     std::int64_t count = 0;
 };
 
-/// The columns of a matrix's entries, wherever they are: few are looked at.
+/// Indices from the least that there is to one past the largest; 0 and 0: there are none.
+struct IndexRange {
+    std::int64_t first = 0;
+    std::int64_t end = 0;
+};
+
+/// The columns of a matrix's entries, wherever they are.
 class ColumnReader {
 public:
     virtual ~ColumnReader() = default;
+    /// Where those of these entries lie. Looks at all of them.
+    virtual IndexRange extent(const EntryRange& entries) = 0;
     /// Where those of each range are, all of one type; valid until the reader goes or is asked again.
     virtual std::vector<IndexView> ranges(std::span<const EntryRange> ranges) = 0;
     /// Those of `count` entries from `first` on, `step` apart.
     virtual std::vector<std::int64_t> spread(std::int64_t first, std::int64_t step, std::int64_t count) = 0;
 };
 
-/// Of an array on the host.
+/// Of an array of indices on the host.
 class HostColumns final : public ColumnReader {
 public:
     explicit HostColumns(IndexView col_idx) : col_idx_(col_idx) {}
+    IndexRange extent(const EntryRange& entries) override;
     std::vector<IndexView> ranges(std::span<const EntryRange> ranges) override;
     std::vector<std::int64_t> spread(std::int64_t first, std::int64_t step, std::int64_t count) override;
 

@@ -38,6 +38,10 @@ struct Support {
     /// of them, run[1] one past the last. Row pointers are local; run is memory of the device.
     void (*interior_rows)(IndexView row_ptr, std::int64_t rows, const std::int32_t* col_idx, std::int64_t first_column,
                           std::int64_t end_column, std::int64_t* run, const Context& context) = nullptr;
+    /// extent[0] = the least of n indices, extent[1] = the largest; of none the largest and the least 32-bit integer.
+    /// extent is memory of the device.
+    void (*index_extent)(const std::int32_t* indices, std::int64_t n, std::int32_t* extent,
+                         const Context& context) = nullptr;
     /// Reads n doubles and writes one number for each block to `sink` (at least 4096 entries): what the memory limit is
     /// measured with.
     void (*read_all)(const double* data, std::int64_t n, double* sink, const Context& context) = nullptr;
@@ -48,6 +52,7 @@ struct Support {
 inline constexpr Step narrow_indices{&Support::narrow_indices, "narrow_indices"};
 inline constexpr Step copy_parts{&Support::copy_parts, "copy_parts"};
 inline constexpr Step interior_rows{&Support::interior_rows, "interior_rows"};
+inline constexpr Step index_extent{&Support::index_extent, "index_extent"};
 inline constexpr Step read_all{&Support::read_all, "read_all"};
 
 /// Steps that write indices of one width.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
@@ -39,6 +40,31 @@ __global__ void __launch_bounds__(threads) narrow_kernel(const std::int64_t* in,
 {
     for (std::int64_t i = first_index(); i < n; i += index_stride()) {
         out[i] = static_cast<std::int32_t>(in[i]);
+    }
+}
+
+__global__ void begin_extent_kernel(std::int32_t* extent)
+{
+    extent[0] = std::numeric_limits<std::int32_t>::max();
+    extent[1] = std::numeric_limits<std::int32_t>::min();
+}
+
+__global__ void __launch_bounds__(threads)
+    extent_kernel(const std::int32_t* __restrict__ indices, std::int64_t n, std::int32_t* extent)
+{
+    std::int32_t least = std::numeric_limits<std::int32_t>::max();
+    std::int32_t largest = std::numeric_limits<std::int32_t>::min();
+    for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+        least = min(least, indices[i]);
+        largest = max(largest, indices[i]);
+    }
+    for (int step = 16; step > 0; step /= 2) {
+        least = min(least, __shfl_xor_sync(~0U, least, step));
+        largest = max(largest, __shfl_xor_sync(~0U, largest, step));
+    }
+    if (threadIdx.x % 32 == 0) {
+        atomicMin(extent, least);
+        atomicMax(extent + 1, largest);
     }
 }
 
@@ -277,6 +303,14 @@ void interior_rows(IndexView row_ptr, std::int64_t rows, const std::int32_t* col
     RMSP_CUDA_CHECK_LAUNCH("interior_rows");
 }
 
+void index_extent(const std::int32_t* indices, std::int64_t n, std::int32_t* extent, const Context& context)
+{
+    begin_extent_kernel<<<1, 1, 0, stream_of(context)>>>(extent);
+    RMSP_CUDA_CHECK_LAUNCH("index_extent");
+    extent_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(indices, n, extent);
+    RMSP_CUDA_CHECK_LAUNCH("index_extent");
+}
+
 void read_all(const double* data, std::int64_t n, double* sink, const Context& context)
 {
     if (reinterpret_cast<std::uintptr_t>(data) % sizeof(double2) != 0) {
@@ -293,7 +327,8 @@ void read_all(const double* data, std::int64_t n, double* sink, const Context& c
 }  // namespace cuda::support
 
 RMSP_ROW(Support, cuda, .narrow_indices = cuda::support::narrow_indices, .copy_parts = cuda::support::copy_parts,
-         .interior_rows = cuda::support::interior_rows, .read_all = cuda::support::read_all)
+         .interior_rows = cuda::support::interior_rows, .index_extent = cuda::support::index_extent,
+         .read_all = cuda::support::read_all)
 
 RMSP_INDEX_ROW(IndexSupport, cuda, .localize_row_ptr = cuda::support::localize_row_ptr<T>)
 

@@ -98,6 +98,19 @@ void interior_rows(IndexView row_ptr, std::int64_t rows, const std::int32_t* col
     run[1] = end;
 }
 
+void index_extent(const std::int32_t* indices, std::int64_t n, std::int32_t* extent, const Context& context)
+{
+    std::int32_t least = std::numeric_limits<std::int32_t>::max();
+    std::int32_t largest = std::numeric_limits<std::int32_t>::min();
+#pragma omp parallel for num_threads(std::max(context.threads, 1)) reduction(min : least) reduction(max : largest)
+    for (std::int64_t i = 0; i < n; ++i) {
+        least = std::min(least, indices[i]);
+        largest = std::max(largest, indices[i]);
+    }
+    extent[0] = least;
+    extent[1] = largest;
+}
+
 void read_all(const double* data, std::int64_t n, double* sink, const Context& context)
 {
     const std::int64_t blocks = std::clamp(context.threads, 1, 4096);
@@ -124,7 +137,7 @@ void read_all(const double* data, std::int64_t n, double* sink, const Context& c
 }  // namespace host
 
 RMSP_ROW(Support, host, .narrow_indices = host::narrow_indices, .copy_parts = host::copy_parts,
-         .interior_rows = host::interior_rows, .read_all = host::read_all)
+         .interior_rows = host::interior_rows, .index_extent = host::index_extent, .read_all = host::read_all)
 
 RMSP_INDEX_ROW(IndexSupport, host, .localize_row_ptr = host::localize_row_ptr<T>)
 
