@@ -150,6 +150,26 @@ DistributedMatrix<T> distribute_by_same_kernel(const detail::MatrixState<T>& own
     return MatrixAccess::handle(distributed::distribute(own.runtime, stored, options));
 }
 
+/// Host memory for what is exchanged.
+template <class T>
+void make_room(GhostedState<T>& state, const std::shared_ptr<detail::RuntimeState>& runtime, std::size_t sent,
+               std::size_t ghosts)
+{
+    state.parts.emplace(runtime);
+    engine::PinnedBuffer& numbers = state.parts->parts.front().numbers;
+    runtime
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
+            if (worker.rank() == 0) {
+                numbers = engine::PinnedBuffer(worker.device(), (sent + ghosts) * sizeof(T));
+            }
+        })
+        .get();
+    auto* const all = static_cast<T*>(numbers.data());
+    std::fill_n(all, sent + ghosts, T{0});
+    state.sent = {all, sent};
+    state.ghosts = {all + sent, ghosts};
+}
+
 /// All but the own columns, cut where these are.
 template <class T>
 void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T>&& split)
@@ -161,8 +181,7 @@ void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T
     state.first_row = rows.first_row;
     std::vector<std::int64_t> picked = rows.sent;
     picked.insert(picked.end(), split.copied.begin(), split.copied.end());
-    state.ghosts.resize(static_cast<std::size_t>(split.rest.cols));
-    state.sent.resize(picked.size());
+    make_room(state, own.runtime, picked.size(), static_cast<std::size_t>(split.rest.cols));
     const bool same_bits = own.options.determinism == Determinism::device_count;
     if (!state.ghosts.empty()) {
         state.rest = same_bits ? distribute_by_same_kernel(own, split.rest.view(), row_slices, {})
@@ -235,29 +254,45 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
                             bool of_transpose)
 {
     // What goes out, from vectors and to vectors; with A^T those of the ghosts go out and are added where they belong.
-    std::vector<T>& out = of_transpose ? ghosts : sent;
-    std::vector<T>& in = of_transpose ? sent : ghosts;
+    const std::span<T> out = of_transpose ? ghosts : sent;
+    const std::span<T> in = of_transpose ? sent : ghosts;
     const auto& sender = MatrixAccess::state(of_transpose ? rest : pick);
     const auto& receiver = MatrixAccess::state(of_transpose ? pick : rest);
     const bool speaks = worker.rank() == 0;
+    const auto begin_exchange = [&] {
+        meeting.arrive_and_wait();
+        if (!speaks) {
+            return;
+        }
+        if (!out.empty()) {
+            distributed::finish_host_y(*sender, out.data(), of_transpose);
+        }
+        std::copy_n(out.end() - static_cast<std::ptrdiff_t>(copied.size()), copied.size(),
+                    in.end() - static_cast<std::ptrdiff_t>(copied.size()));
+        outside->post([this, out, in, of_transpose] { exchange->begin(out.data(), in.data(), of_transpose); });
+    };
 
     meeting.arrive_and_wait();
     if (!out.empty()) {
         distributed::apply_on(*sender, worker, meeting, of_transpose ? alpha : T{1}, Source<T>{nullptr, x}, T{0},
                               Target<T>{out.data(), nullptr}, nullptr, of_transpose);
     }
-    worker.stream().synchronize();
-    meeting.arrive_and_wait();
-    if (speaks) {
-        if (!out.empty()) {
-            distributed::finish_host_y(*sender, out.data(), of_transpose);
-        }
-        std::copy_n(out.end() - static_cast<std::ptrdiff_t>(copied.size()), copied.size(),
-                    in.end() - static_cast<std::ptrdiff_t>(copied.size()));
-        outside->post([this, &out, &in, of_transpose] { exchange->begin(out.data(), in.data(), of_transpose); });
+    // A GPU multiplies meanwhile; a host device has done what was queued, and would be late.
+    const bool at_once = worker.device().shares_host_memory();
+    std::unique_ptr<engine::Event>& gone = parts->parts[static_cast<std::size_t>(worker.rank())].gone;
+    if (at_once) {
+        worker.stream().synchronize();
+        begin_exchange();
+    } else {
+        gone = gone ? std::move(gone) : worker.device().make_event(false);
+        worker.stream().record(*gone);
     }
     distributed::apply_on(*MatrixAccess::state(multiplied()), worker, meeting, alpha, Source<T>{nullptr, x}, beta,
                           Target<T>{nullptr, y}, nullptr, of_transpose);
+    if (!at_once) {
+        gone->synchronize();
+        begin_exchange();
+    }
     if (speaks) {
         outside->ask([this] { exchange->end(); });
     }

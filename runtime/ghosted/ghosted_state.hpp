@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include <rmsp/ghosted.hpp>
@@ -10,10 +12,17 @@
 #include "runtime/matrix/distribute_like.hpp"
 #include "runtime/matrix/matrix_state.hpp"
 #include "runtime/matrix/vector_state.hpp"
+#include "runtime/node/per_device.hpp"
 #include "runtime/sequence/outside.hpp"
 #include "runtime/sequence/stage.hpp"
 
 namespace rmsp::detail {
+
+/// What one device has for exchanges.
+struct GhostedPart {
+    engine::PinnedBuffer numbers;         ///< of the first device: all that is sent, then all ghosts
+    std::unique_ptr<engine::Event> gone;  ///< what is sent is in host memory; made when it is needed
+};
 
 /// What a ghosted matrix's handle points to.
 template <class T>
@@ -23,8 +32,10 @@ struct GhostedState {
     /// A row for each entry that is sent, with a 1 in its column: packs what is sent, and its transpose adds what comes
     /// back. Empty: nothing is sent.
     DistributedMatrix<T> pick;
-    std::vector<T> sent;  ///< or what comes back; then the entries that are copied
-    std::vector<T> ghosts;
+    std::optional<node::PerDevice<GhostedPart>> parts;
+    // Host memory that the devices copy directly:
+    std::span<T> sent;  ///< or what comes back; then the entries that are copied
+    std::span<T> ghosts;
     // With determinism "device_count" each row is summed in its own order: rows with ghosts are in `rest` with all
     // their columns. Own columns that they touch have numbers behind the ghosts; their entries are copied instead of
     // sent.

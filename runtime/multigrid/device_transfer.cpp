@@ -17,6 +17,7 @@
 #include "runtime/matrix/update.hpp"
 #include "runtime/multigrid/transfer.hpp"
 #include "runtime/node/per_device.hpp"
+#include "runtime/spgemm/entries_on_devices.hpp"
 #include "runtime/spgemm/whole_rows.hpp"
 
 namespace rmsp::multigrid {
@@ -54,15 +55,28 @@ bool first_has_all(const MatrixState<T>& a)
            a.plan.shards.front().index_base == 0 && (product == nullptr || !product->by_entries());
 }
 
-/// What the host has of a matrix while it goes from the first device to several.
-struct OnHost {
+/// A matrix that the first device has, on its way to several.
+template <class T>
+struct OnItsWay {
     HostVector<std::int64_t> row_ptr;
+    std::optional<spgemm::EntriesOnDevices<T>> entries;
     std::optional<distributed::DeviceColumns> columns;
 
-    void forget()
+    void depart(detail::RuntimeState& runtime, const DeviceArray<std::int32_t>& col_idx, const DeviceArray<T>& values)
+    {
+        const auto devices = static_cast<std::size_t>(runtime.devices());
+        std::vector<spgemm::FactorPart<T>> parts(devices);
+        parts.front() = {IndexView(), col_idx.data(), values.data()};
+        std::vector<std::int64_t> slices(devices + 1, static_cast<std::int64_t>(values.size()));
+        slices.front() = 0;
+        entries.emplace(runtime, std::move(parts), std::move(slices));
+        columns.emplace(entries->columns());
+    }
+    void arrive()
     {
         row_ptr = {};
         columns.reset();
+        entries.reset();
     }
 };
 
@@ -138,16 +152,12 @@ public:
                 download(worker, own.coarse, near.values);
             }
             if (a_->plan.devices > 1) {
-                open_values(worker);
-                open_to_others(worker, own.p.col_idx);
-                open_to_others(worker, own.r_col_idx);
-                download(worker, own.p.row_ptr, p_on_host_.row_ptr);
-                std::visit([&](const auto& pointers) { widened(worker, pointers, r_on_host_.row_ptr); }, own.r_row_ptr);
+                download(worker, own.p.row_ptr, p_.row_ptr);
+                std::visit([&](const auto& pointers) { widened(worker, pointers, r_.row_ptr); }, own.r_row_ptr);
             }
         });
         if (made && a_->plan.devices > 1) {
-            read_columns(held().p.col_idx, p_on_host_);
-            read_columns(held().r_col_idx, r_on_host_);
+            depart();
         }
         return made;
     }
@@ -155,12 +165,12 @@ public:
     {
         const OnDevice<T>& own = held();
         return stored(a_->plan.rows, coarse_rows_, IndexView(own.p.row_ptr.data()), own.p.col_idx, own.p.values,
-                      own.p_rows, p_on_host_);
+                      own.p_rows, p_);
     }
     plan::Stored<T> r() override
     {
         const OnDevice<T>& own = held();
-        return stored(coarse_rows_, a_->plan.rows, r_row_ptr(), own.r_col_idx, own.r_values, own.r_rows, r_on_host_);
+        return stored(coarse_rows_, a_->plan.rows, r_row_ptr(), own.r_col_idx, own.r_values, own.r_rows, r_);
     }
     void keep_distributed() override
     {
@@ -172,8 +182,8 @@ public:
             own.r_values.reset();
             own.whole = {};
         });
-        p_on_host_.forget();
-        r_on_host_.forget();
+        p_.arrive();
+        r_.arrive();
     }
     void renew(const std::shared_ptr<MatrixState<T>>& p) override
     {
@@ -183,7 +193,7 @@ public:
                                                               "entries of P, of which it computes new values",
                                                               p->plan.nnz));
         }
-        on_device([&](engine::Worker& worker, const kernels::Context& context) {
+        on_device([&](engine::Worker& /*worker*/, const kernels::Context& context) {
             OnDevice<T>& own = held();
             const kernels::CsrShard<T>& there = in_place ? p->shards.front()->owned : own.old.shard;
             if (coarsener_.method == Method::classical) {
@@ -198,15 +208,20 @@ public:
             }
             take_transposed(own.p.values.data(), there.nnz, context);
             own.old = {};
-            if (a_->plan.devices > 1) {
-                open_values(worker);
-            }
         });
     }
     void write(const std::shared_ptr<MatrixState<T>>& p, const std::shared_ptr<MatrixState<T>>& r) override
     {
-        distributed::update_values<T>(p, held().p.values.data());
-        distributed::update_values<T>(r, held().r_values.data());
+        if (a_->plan.devices > 1) {
+            depart();
+            p_.entries->split(p->plan.partition);
+            r_.entries->split(r->plan.partition);
+            distributed::update_values<T>(p, nullptr, &*p_.entries);
+            distributed::update_values<T>(r, nullptr, &*r_.entries);
+        } else {
+            distributed::update_values<T>(p, held().p.values.data());
+            distributed::update_values<T>(r, held().r_values.data());
+        }
         keep_distributed();
     }
     std::int64_t device_bytes() const override
@@ -245,30 +260,10 @@ private:
             worker.device().download(worker.stream(), to.data(), from.data(), from.size() * sizeof(X));
         }
     }
-    /// Moves an array out of the worker's pool, which other devices may not reach, to memory that they can copy.
-    template <class X>
-    static void open_to_others(engine::Worker& worker, DeviceArray<X>& array)
+    void depart()
     {
-        DeviceArray<X> open(worker.device(), array.size());
-        if (array.size() > 0) {
-            worker.stream().copy(open.data(), array.data(), array.size() * sizeof(X));
-        }
-        array = std::move(open);
-    }
-    void open_values(engine::Worker& worker)
-    {
-        open_to_others(worker, held().p.values);
-        open_to_others(worker, held().r_values);
-    }
-    /// Lets the host look at columns that the first device has.
-    void read_columns(const DeviceArray<std::int32_t>& columns, OnHost& on_host)
-    {
-        const auto devices = static_cast<std::size_t>(a_->runtime->devices());
-        std::vector<const std::int32_t*> parts(devices);
-        parts.front() = columns.data();
-        std::vector<std::int64_t> slices(devices + 1, static_cast<std::int64_t>(columns.size()));
-        slices.front() = 0;
-        on_host.columns.emplace(*a_->runtime, std::move(parts), std::move(slices));
+        p_.depart(*a_->runtime, held().p.col_idx, held().p.values);
+        r_.depart(*a_->runtime, held().r_col_idx, held().r_values);
     }
     template <class Offset>
     static void widened(engine::Worker& worker, const DeviceArray<Offset>& from, HostVector<std::int64_t>& to)
@@ -337,17 +332,18 @@ private:
     }
     static plan::Stored<T> stored(std::int64_t rows, std::int64_t cols, IndexView row_ptr,
                                   const DeviceArray<std::int32_t>& col_idx, const DeviceArray<T>& values,
-                                  const RowStatistics& lengths, OnHost& on_host)
+                                  const RowStatistics& lengths, OnItsWay<T>& way)
     {
         plan::Stored<T> out = plan::stored(
             CsrView<T>{rows, cols, static_cast<std::int64_t>(values.size()), IndexView(), IndexView(), nullptr});
-        if (on_host.row_ptr.empty()) {
-            out.device_row_ptr = row_ptr;
-            out.device_rows = lengths;
-        } else {
-            out.row_ptr = IndexView(on_host.row_ptr.data());
-            out.columns = &*on_host.columns;
+        if (way.entries) {
+            out.row_ptr = IndexView(way.row_ptr.data());
+            out.columns = &*way.columns;
+            out.resident = &*way.entries;
+            return out;
         }
+        out.device_row_ptr = row_ptr;
+        out.device_rows = lengths;
         out.device_col_idx = IndexView(static_cast<const std::int32_t*>(col_idx.data()));
         out.device_values = values.data();
         return out;
@@ -357,8 +353,8 @@ private:
     Coarsener coarsener_;
     bool in_place_;
     std::int64_t coarse_rows_ = 0;
-    OnHost p_on_host_;  ///< empty: P goes to the device where it is
-    OnHost r_on_host_;
+    OnItsWay<T> p_;  ///< empty: to the device where it is
+    OnItsWay<T> r_;
     node::PerDevice<OnDevice<T>> held_;
 };
 

@@ -8,61 +8,15 @@
 
 #include <fmt/format.h>
 
-#include "runtime/matrix/device_columns.hpp"
 #include "runtime/matrix/distribute.hpp"
 #include "runtime/matrix/matrix_state.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/node/node.hpp"
+#include "runtime/spgemm/entries_on_devices.hpp"
 #include "runtime/spgemm/product_factor.hpp"
 
 namespace rmsp::spgemm {
 namespace {
-
-/// Entries of a product, from its devices to those of a matrix that was made of it.
-template <class T>
-class EntriesOfProduct final : public plan::ResidentEntries<T> {
-public:
-    EntriesOfProduct(RuntimeState& runtime, const ResidentFactor<T>& product) : runtime_(runtime), product_(product) {}
-
-    void split(const Partition& partition) override
-    {
-        auto exchange = std::make_shared<EntryExchange>();
-        exchange->slices = product_.slices;
-        exchange->values.copies.resize(partition.parts.size());
-        exchange->col_idx.copies.resize(partition.parts.size());
-        for (std::size_t rank = 0; rank < partition.parts.size(); ++rank) {
-            const PartialCsr& part = partition.parts[rank];
-            exchange->needed.push_back({part.start_idx, part.end_idx});
-            exchange->values.held.push_back(entry_zero(product_.parts[rank].values, product_.slices[rank]));
-            exchange->col_idx.held.push_back(entry_zero(product_.parts[rank].col_idx, product_.slices[rank]));
-        }
-        exchange_.emplace(runtime_, std::move(exchange));
-        open_channel(runtime_, exchange_transport(runtime_, {}), sizeof(T), **exchange_);
-    }
-    void gather(engine::Worker& worker, engine::Rendezvous& meeting, T* to) override
-    {
-        bring(worker, meeting, (*exchange_)->values, to);
-    }
-    void gather_columns(engine::Worker& worker, engine::Rendezvous& meeting, std::int32_t* to) override
-    {
-        bring(worker, meeting, (*exchange_)->col_idx, to);
-    }
-
-private:
-    template <class E>
-    void bring(engine::Worker& worker, engine::Rendezvous& meeting, EntryExchange::Places& places, E* to)
-    {
-        const EntryExchange& exchange = **exchange_;
-        const auto rank = static_cast<std::size_t>(worker.rank());
-        places.copies[rank] = entry_zero(to, exchange.needed[rank].first);
-        meeting.arrive_and_wait();
-        gather_held<E>(worker, meeting, exchange, places);
-    }
-
-    RuntimeState& runtime_;
-    const ResidentFactor<T>& product_;
-    std::optional<ClosedAfterUse> exchange_;
-};
 
 /// What is told where a device had no room for its rows of C.
 Error computed_in_runs(const SpgemmPlan& plan)
@@ -108,7 +62,7 @@ DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product,
     const bool borrows = one_device && runtime.shared_memory();
     const bool reads_few = !borrows && product->plan.c_nnz > few_entries;
     c->bring_structure(runtime, !reads_few && !borrows);
-    EntriesOfProduct<T> entries(runtime, *c);
+    EntriesOnDevices<T> entries(runtime, c->parts, c->slices);
     DistributeOptions whole_rows = options;
     whole_rows.alignment = RowAlignment::row;
     plan::Stored<T> stored = plan::stored(c->view());
@@ -121,11 +75,7 @@ DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product,
     if (borrows) {
         stored.col_idx = stored.device_col_idx;
     } else if (reads_few) {
-        std::vector<const std::int32_t*> parts;
-        for (const FactorPart<T>& part : c->parts) {
-            parts.push_back(part.col_idx);
-        }
-        stored.columns = &columns.emplace(runtime, std::move(parts), c->slices);
+        stored.columns = &columns.emplace(entries.columns());
     }
     return detail::MatrixAccess::handle(distributed::distribute(product->runtime, stored, whole_rows));
 }
@@ -145,7 +95,7 @@ void renew(const std::shared_ptr<ProductState<T>>& product, DistributedMatrix<T>
                                 "nonzeros)",
                                 from.rows, from.cols, from.c_nnz));
     }
-    EntriesOfProduct<T> entries(*product->runtime, *c);
+    EntriesOnDevices<T> entries(*product->runtime, c->parts, c->slices);
     entries.split(to->plan.partition);
     distributed::update_values<T>(to, nullptr, &entries);
 }

@@ -25,14 +25,15 @@ bool bring_to_first_device(const std::shared_ptr<detail::MatrixState<T>>& matrix
     bool has_room = true;
     runtime
         .submit([&](engine::Worker& worker, engine::Rendezvous& meeting) {
+            kernels::Memory& memory = *worker.context().memory;
             DeviceRows<T> nothing;
             DeviceRows<T>& rows = worker.rank() == 0 ? out : nothing;
-            if (make_room(*exchange, worker.device(), rows, worker, meeting)) {
+            if (make_room(*exchange, memory, rows, worker, meeting)) {
                 held->refresh(worker, meeting);
                 exchange_columns(*exchange, view, worker, meeting);
                 exchange_values<T>(*exchange, nullptr, worker, meeting);
                 if (worker.rank() == 0) {
-                    take_exchanged(*exchange, view, consecutive(view, 0, view.rows), worker.device(), rows, worker);
+                    take_exchanged(*exchange, view, consecutive(view, 0, view.rows), memory, rows, worker);
                 }
             } else if (worker.rank() == 0) {
                 has_room = false;
