@@ -10,6 +10,9 @@
 
 namespace rmsp::distributed {
 
+/// So many columns are faster copied to the host than looked at here and there.
+inline constexpr std::int64_t few_columns = 1 << 20;
+
 /// Columns of a matrix that are in the devices' memory, looked at there: the host gets the few that it asks for. Not on
 /// a worker; blocks.
 class DeviceColumns final : public kernels::ColumnReader {

@@ -5,8 +5,6 @@
 #include <variant>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <kernels/steps/coarsening/coarsening.hpp>
 #include <kernels/steps/convert/convert.hpp>
 #include <kernels/steps/support/support.hpp>
@@ -58,7 +56,8 @@ bool first_has_all(const MatrixState<T>& a)
 /// A matrix that the first device has, on its way to several.
 template <class T>
 struct OnItsWay {
-    HostVector<std::int64_t> row_ptr;
+    IndexArray row_ptr;                ///< on the host
+    HostVector<std::int32_t> col_idx;  ///< likewise, if they are few
     std::optional<spgemm::EntriesOnDevices<T>> entries;
     std::optional<distributed::DeviceColumns> columns;
 
@@ -75,6 +74,7 @@ struct OnItsWay {
     void arrive()
     {
         row_ptr = {};
+        col_idx = {};
         columns.reset();
         entries.reset();
     }
@@ -95,7 +95,12 @@ public:
     {
     }
 
-    bool read() override { return in_place_ || spgemm::bring_to_first_device(a_, held().whole); }
+    void read() override
+    {
+        if (!in_place_) {
+            spgemm::bring_to_first_device(a_, held().whole);
+        }
+    }
     std::int64_t coarsen(const matrix::NearNullspace& near) override
     {
         const bool classical = coarsener_.method == Method::classical;
@@ -152,8 +157,8 @@ public:
                 download(worker, own.coarse, near.values);
             }
             if (a_->plan.devices > 1) {
-                download(worker, own.p.row_ptr, p_.row_ptr);
-                std::visit([&](const auto& pointers) { widened(worker, pointers, r_.row_ptr); }, own.r_row_ptr);
+                show_host(worker, a.rows, row_ptr, own.p.col_idx, p_);
+                show_host(worker, coarse_rows_, r_row_ptr(), own.r_col_idx, r_);
             }
         });
         if (made && a_->plan.devices > 1) {
@@ -188,10 +193,8 @@ public:
     void renew(const std::shared_ptr<MatrixState<T>>& p) override
     {
         const bool in_place = first_has_all(*p);
-        if (!in_place && !spgemm::bring_to_first_device(p, held().old)) {
-            throw Error(ErrorCode::out_of_memory, fmt::format("multigrid: the first device has no room for the {} "
-                                                              "entries of P, of which it computes new values",
-                                                              p->plan.nnz));
+        if (!in_place) {
+            spgemm::bring_to_first_device(p, held().old);
         }
         on_device([&](engine::Worker& /*worker*/, const kernels::Context& context) {
             OnDevice<T>& own = held();
@@ -265,13 +268,23 @@ private:
         p_.depart(*a_->runtime, held().p.col_idx, held().p.values);
         r_.depart(*a_->runtime, held().r_col_idx, held().r_values);
     }
-    template <class Offset>
-    static void widened(engine::Worker& worker, const DeviceArray<Offset>& from, HostVector<std::int64_t>& to)
+    /// What the host is to have of a matrix that goes to several devices.
+    void show_host(engine::Worker& worker, std::int64_t rows, IndexView row_ptr,
+                   const DeviceArray<std::int32_t>& col_idx, OnItsWay<T>& way)
     {
-        HostVector<Offset> there;
-        download(worker, from, there);
-        worker.stream().synchronize();
-        to.assign(there.begin(), there.end());
+        const auto nnz = static_cast<std::int64_t>(col_idx.size());
+        const auto narrow = nnz <= std::numeric_limits<std::int32_t>::max() ? IndexType::i32 : IndexType::i64;
+        way.row_ptr = IndexArray(narrow, static_cast<std::size_t>(rows) + 1);
+        way.row_ptr.visit([&](auto& to) {
+            using Pointer = typename std::decay_t<decltype(to)>::value_type;
+            const DeviceArray<Pointer> there(*worker.context().memory, to.size());
+            kernels::localize_row_ptr(row_ptr, rows, 0, nnz, there.data(), worker.context());
+            download(worker, there, to);
+            worker.stream().synchronize();
+        });
+        if (nnz <= distributed::few_columns) {
+            download(worker, col_idx, way.col_idx);
+        }
     }
     void make_tentative(engine::Worker& worker, const kernels::Context& context, const matrix::NearNullspace& near)
     {
@@ -337,8 +350,9 @@ private:
         plan::Stored<T> out = plan::stored(
             CsrView<T>{rows, cols, static_cast<std::int64_t>(values.size()), IndexView(), IndexView(), nullptr});
         if (way.entries) {
-            out.row_ptr = IndexView(way.row_ptr.data());
-            out.columns = &*way.columns;
+            out.row_ptr = way.row_ptr.view();
+            out.col_idx = IndexView(way.col_idx.data());
+            out.columns = way.col_idx.empty() ? &*way.columns : nullptr;
             out.resident = &*way.entries;
             return out;
         }

@@ -35,11 +35,7 @@ public:
     {
     }
 
-    bool read() override
-    {
-        a_ = download_canonical(*state_);
-        return true;
-    }
+    void read() override { a_ = download_canonical(*state_); }
     std::int64_t coarsen(const matrix::NearNullspace& near) override
     {
         if (coarsener_.method == Method::classical) {

@@ -41,8 +41,8 @@ public:
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
 
-    /// Brings A where it is worked on. False: there is no room for it.
-    virtual bool read() = 0;
+    /// Brings A where it is worked on.
+    virtual void read() = 0;
     /// Finds coarse points or aggregates. Returns the rows of the coarser matrix; -1: this matrix is not for this way
     /// of doing it. \param near  near-nullspace of A: without values, constants
     virtual std::int64_t coarsen(const matrix::NearNullspace& near) = 0;

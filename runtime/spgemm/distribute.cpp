@@ -57,10 +57,9 @@ DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product,
                     "borrowed, rounded or cut within rows");
     }
     const auto c = c_on_devices(product);
-    constexpr std::int64_t few_entries = 1 << 20;  // that are faster copied whole than looked at here and there
     const bool one_device = runtime.devices() == 1;
     const bool borrows = one_device && runtime.shared_memory();
-    const bool reads_few = !borrows && product->plan.c_nnz > few_entries;
+    const bool reads_few = !borrows && product->plan.c_nnz > distributed::few_columns;
     c->bring_structure(runtime, !reads_few && !borrows);
     EntriesOnDevices<T> entries(runtime, c->parts, c->slices);
     DistributeOptions whole_rows = options;

@@ -228,7 +228,7 @@ std::unique_ptr<EntryExchange> open_exchange(RuntimeState& runtime, const std::s
 }
 
 template <class T>
-bool make_room(EntryExchange& exchange, kernels::Memory& memory, DeviceRows<T>& b, engine::Worker& worker,
+bool make_room(EntryExchange& exchange, engine::MemoryBudget& memory, DeviceRows<T>& b, engine::Worker& worker,
                engine::Rendezvous& meeting)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
@@ -285,7 +285,7 @@ void exchange_values(const EntryExchange& exchange, const T* from, engine::Worke
 
 template <class T>
 void take_exchanged(const EntryExchange& exchange, const CsrView<T>& b, const RowSelection& rows,
-                    kernels::Memory& memory, DeviceRows<T>& out, engine::Worker& worker)
+                    engine::MemoryBudget& memory, DeviceRows<T>& out, engine::Worker& worker)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     const IndexView row_ptr = upload_row_pointers(worker, memory, b, rows, 0, b.rows, out.row_ptr);
@@ -301,14 +301,16 @@ void take_exchanged(const EntryExchange& exchange, const CsrView<T>& b, const Ro
     template std::unique_ptr<EntryExchange> open_exchange(RuntimeState&, const std::string&,                          \
                                                           std::vector<std::int64_t>, std::vector<transport::Range>,   \
                                                           const std::vector<FactorPart<T>>*);                         \
-    template bool make_room(EntryExchange&, kernels::Memory&, DeviceRows<T>&, engine::Worker&,                   \
+    template bool make_room(EntryExchange&, engine::MemoryBudget&, DeviceRows<T>&, engine::Worker&,                   \
                             engine::Rendezvous&);                                                                     \
     template void exchange_columns(const EntryExchange&, const CsrView<T>&, engine::Worker&, engine::Rendezvous&);    \
     template void exchange_values(const EntryExchange&, const T*, engine::Worker&, engine::Rendezvous&);              \
-    template void take_exchanged(const EntryExchange&, const CsrView<T>&, const RowSelection&, kernels::Memory&,      \
+    template void take_exchanged(const EntryExchange&, const CsrView<T>&, const RowSelection&, engine::MemoryBudget&, \
                                  DeviceRows<T>&, engine::Worker&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 template void gather_held<std::int32_t>(engine::Worker&, engine::Rendezvous&, const EntryExchange&,
+                                        const EntryExchange::Places&);
+template void gather_held<std::int64_t>(engine::Worker&, engine::Rendezvous&, const EntryExchange&,
                                         const EntryExchange::Places&);
 
 }  // namespace rmsp::spgemm

@@ -93,7 +93,7 @@ std::unique_ptr<EntryExchange> open_exchange(RuntimeState& runtime, const std::s
 /// Memory for what the device needs of B. False, on every device, if one has none. All workers of the job call it, and
 /// the next two.
 template <class T>
-bool make_room(EntryExchange& exchange, kernels::Memory& memory, DeviceRows<T>& b, engine::Worker& worker,
+bool make_room(EntryExchange& exchange, engine::MemoryBudget& memory, DeviceRows<T>& b, engine::Worker& worker,
                engine::Rendezvous& meeting);
 template <class T>
 void exchange_columns(const EntryExchange& exchange, const CsrView<T>& b, engine::Worker& worker,
@@ -104,6 +104,6 @@ void exchange_values(const EntryExchange& exchange, const T* from, engine::Worke
 /// The selected rows of B from what was exchanged, with their row pointers.
 template <class T>
 void take_exchanged(const EntryExchange& exchange, const CsrView<T>& b, const RowSelection& rows,
-                    kernels::Memory& memory, DeviceRows<T>& out, engine::Worker& worker);
+                    engine::MemoryBudget& memory, DeviceRows<T>& out, engine::Worker& worker);
 
 }  // namespace rmsp::spgemm

@@ -177,7 +177,7 @@ RowSelection consecutive(const CsrView<T>& a, std::int64_t first_row, std::int64
 }
 
 template <class T>
-IndexView upload_row_pointers(engine::Worker& worker, kernels::Memory& memory, const CsrView<T>& matrix,
+IndexView upload_row_pointers(engine::Worker& worker, engine::MemoryBudget& memory, const CsrView<T>& matrix,
                               const RowSelection& selection, std::int64_t first_row, std::int64_t rows,
                               kernels::DeviceArray<std::byte>& storage)
 {
@@ -248,7 +248,7 @@ void upload_values(engine::Worker& worker, IndexView row_ptr, const RowSelection
     template RowSelection consecutive(const CsrView<T>&, std::int64_t, std::int64_t);                                  \
     template std::int64_t position_in_b(const CsrView<T>&, const CsrView<T>&, std::int64_t, std::int64_t,              \
                                         const RowSelection&);                                                          \
-    template IndexView upload_row_pointers(engine::Worker&, kernels::Memory&, const CsrView<T>&,                  \
+    template IndexView upload_row_pointers(engine::Worker&, engine::MemoryBudget&, const CsrView<T>&,                  \
                                            const RowSelection&, std::int64_t, std::int64_t,                            \
                                            kernels::DeviceArray<std::byte>&);                                          \
     template void upload_rows(engine::Worker&, engine::MemoryBudget&, const CsrView<T>&, const RowSelection&,          \

@@ -75,7 +75,7 @@ struct DeviceRows {
 /// Sends local row pointers of the rows [first_row, first_row + rows) of a matrix, 32-bit where the entries allow; rows
 /// that are not selected are empty.
 template <class T>
-IndexView upload_row_pointers(engine::Worker& worker, kernels::Memory& memory, const CsrView<T>& matrix,
+IndexView upload_row_pointers(engine::Worker& worker, engine::MemoryBudget& memory, const CsrView<T>& matrix,
                               const RowSelection& selection, std::int64_t first_row, std::int64_t rows,
                               kernels::DeviceArray<std::byte>& storage);
 /// The same with the selected rows' entries: a matrix of its own.

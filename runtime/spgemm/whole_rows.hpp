@@ -8,13 +8,11 @@
 /// Matrices that one device works on alone.
 namespace rmsp::spgemm {
 
-/// Copies all rows of a distributed matrix, with its columns' own numbers, to the memory of the first device: from one
-/// device to the other, but for row pointers, which pass through the host. Every device of the runtime takes part;
-/// blocks.
+/// Copies all rows of a distributed matrix, with its columns' own numbers, from the devices to the memory of the first
+/// one. Every device of the runtime takes part; blocks.
 /// \param out  to be freed on the first device's worker
-/// \returns false, with nothing in `out`, where that device has no room for the entries
-/// \throws Error as matrix_factor()
+/// \throws Error as matrix_factor(), and Error(out_of_memory)
 template <class T>
-bool bring_to_first_device(const std::shared_ptr<detail::MatrixState<T>>& matrix, DeviceRows<T>& out);
+void bring_to_first_device(const std::shared_ptr<detail::MatrixState<T>>& matrix, DeviceRows<T>& out);
 
 }  // namespace rmsp::spgemm
