@@ -27,7 +27,10 @@ public:
 private:
     /// What the device has of these entries.
     kernels::EntryRange held(std::size_t rank, const kernels::EntryRange& entries) const;
-    const std::int32_t* at(std::size_t rank, std::int64_t entry) const { return parts_[rank] + (entry - slices_[rank]); }
+    const std::int32_t* at(std::size_t rank, std::int64_t entry) const
+    {
+        return parts_[rank] + (entry - slices_[rank]);
+    }
     /// f(worker) on all devices; waits.
     template <class F>
     void on_devices(const F& f);

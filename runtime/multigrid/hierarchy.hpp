@@ -92,7 +92,7 @@ private:
     matrix::NearNullspace near_nullspace_;         ///< of the last level; without values: constants
     std::optional<DistributedMatrix<T>> inverse_;  ///< of the last level's matrix
     std::string inverse_note_;
-    std::string stalled_;  ///< a note; empty: it did not
+    std::string stalled_;       ///< a note; empty: it did not
     std::string made_on_host_;  ///< why, where a device lacked room
     PreconditionerReport report_;
     std::optional<Scalars> scalars_;  ///< of a K cycle

@@ -41,8 +41,8 @@ struct Stored : CsrView<T> {
     const T* device_values = nullptr;
     /// The columns there as well, of 32 bits; `col_idx` is a copy on the host. Null: nothing there to be copied.
     IndexView device_col_idx{};
-    /// Set: the columns are on the devices alone, and this reads some of them (CSR). A device that gets the matrix whole
-    /// counts as touching every column.
+    /// Set: the columns are on the devices alone, and this reads some of them (CSR). A device that gets the matrix
+    /// whole counts as touching every column.
     kernels::ColumnReader* columns = nullptr;
     /// Set: row pointers, from 0, are there too, and the host has no array at all. The first device, where they are,
     /// gets the matrix whole (CSR). It counts as touching every column, and its kernel is chosen by `device_rows`

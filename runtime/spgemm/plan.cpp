@@ -321,11 +321,11 @@ SpgemmPlan plan_in_place(const RuntimeState& runtime, const CsrView<T>& a, const
     return plan;
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                          \
-    template SpgemmPlan plan_in_place(const RuntimeState&, const CsrView<T>&, const CsrView<T>&,                     \
-                                      const SpgemmOptions&, const std::vector<std::int64_t>&,                        \
-                                      const std::vector<std::int64_t>&, const std::vector<transport::Range>&,        \
-                                      const std::vector<std::int64_t>&, std::vector<RowSelection>&);                 \
+#define RMSP_INSTANTIATE(T)                                                                                            \
+    template SpgemmPlan plan_in_place(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&, \
+                                      const std::vector<std::int64_t>&, const std::vector<std::int64_t>&,              \
+                                      const std::vector<transport::Range>&, const std::vector<std::int64_t>&,          \
+                                      std::vector<RowSelection>&);                                                     \
     template SpgemmPlan plan_product(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&,  \
                                      const std::vector<std::int64_t>*, const std::vector<std::int64_t>&,               \
                                      HostVector<std::int64_t>&, std::vector<RowSelection>*);

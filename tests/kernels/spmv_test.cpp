@@ -241,6 +241,7 @@ TEST_P(SpmvKernels, MultipliesSomeOfTheRowsAsItMultipliesAll)
         rows(0, first);
         rows(end, a.rows);
         rows(0, 0);
+        rows(a.rows, a.rows);
         EXPECT_TRUE(same_bits(whole, download(*device_, device_y.data(), y.size())));
     });
 }

@@ -55,8 +55,9 @@ TYPED_TEST(StagedRowsTest, AgreeWithTheReference)
                 const std::int64_t end = (a.rows - 1) / granule * granule;
                 const DeviceArray<T> device_x = upload(*this->device_, x);
                 const DeviceArray<T> device_y = upload(*this->device_, y);
-                for (const auto& [begin, stop] : {std::pair{std::int64_t{0}, first}, std::pair{first, end},
-                                                  std::pair{end, a.rows}, std::pair{first, first}}) {
+                for (const auto& [begin, stop] :
+                     {std::pair{std::int64_t{0}, first}, std::pair{first, end}, std::pair{end, a.rows},
+                      std::pair{first, first}, std::pair{a.rows, a.rows}}) {
                     op->apply_rows(begin, stop, T{-2.5}, device_x.data(), T{0.75}, device_y.data(),
                                    this->device_->context());
                 }

@@ -267,6 +267,32 @@ TEST_P(Apply, OverlappedExchangesGiveTheSameBits)
     exchange_again_and_again(*runtime_, generate<double>("stencil27 90 90 90"), {});
 }
 
+TEST_P(Apply, OverlappedProductsAddEachRowOnce)
+{
+    if (GetParam().gpu_devices() < 2) {
+        GTEST_SKIP() << "nothing is exchanged";
+    }
+    // An odd number of rows: the last slice of the last device is not full.
+    const auto a = generate<double>("stencil27 63 63 107");
+    const auto x = random_vector<double>(a.cols, 5);
+    const auto before = random_vector<double>(a.rows, 6);
+    for (const char* const kernel : {"sell", "csr-row-vector", "auto"}) {
+        DistributeOptions options;
+        options.kernel = kernel;
+        options.exchange = Exchange::ranges;
+        auto matrix = runtime_->distribute(a.view(), options);
+        auto there_x = matrix.make_x(Layout::rows);
+        auto there_y = matrix.make_y();
+        there_x.upload(x.data());
+        there_y.upload(before.data());
+        matrix.apply(-1.0, there_x, 1.0, there_y);
+        std::vector<double> y(before.size());
+        there_y.download(y.data());
+        const Verification v = verify_spmv<double>(a.view(), -1.0, x.data(), 1.0, before.data(), y.data());
+        EXPECT_TRUE(v.passed) << kernel << ": row " << v.worst_row << ", error " << v.error;
+    }
+}
+
 TEST_P(Apply, SmallExchangesGiveTheSameBits)
 {
     if (GetParam().gpu_devices() < 2) {

@@ -66,8 +66,7 @@ TEST_P(Multigrid, IsSetUpOnTheGpusWhereverRowsAre)
     const auto a = poisson<double>(11);
     auto matrix = runtime_->distribute(a.view());
     for (const char* const name : {"amg", "sa-amg"}) {
-        const auto preconditioner =
-            make_preconditioner<double>(matrix, name, by(name, small()).preconditioner_options);
+        const auto preconditioner = make_preconditioner<double>(matrix, name, by(name, small()).preconditioner_options);
         EXPECT_EQ(preconditioner->report().host_bytes, 0) << name << ": P was made on the host";
         preconditioner->renew();
         EXPECT_EQ(preconditioner->report().host_bytes, 0) << name;

@@ -76,7 +76,10 @@ public:
     void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
                     const Context& context) override
     {
-        launch(first / slice_rows, (end + slice_rows - 1) / slice_rows, alpha, x, beta, y, nullptr, context);
+        // No rows behind the last ones: their slice, which need not be full, is not multiplied again.
+        if (first < end) {
+            launch(first / slice_rows, (end + slice_rows - 1) / slice_rows, alpha, x, beta, y, nullptr, context);
+        }
     }
 
     std::int64_t sums() const override { return slices_count_; }
