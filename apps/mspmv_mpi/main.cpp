@@ -182,6 +182,17 @@ Json run_products(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, c
     return report;
 }
 
+/// Of which rows a preconditioner is.
+std::string preconditioned_over(const std::string& name, int processes)
+{
+    if (name == "none") {
+        return "";
+    }
+    return name == "amg" || name == "sa-amg"
+               ? fmt::format("the rows of all {} processes (one hierarchy)", processes)
+               : fmt::format("the rows of each of {} processes (additive Schwarz)", processes);
+}
+
 template <class T>
 Json run_solve(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, std::span<const std::int64_t> row_at)
 {
@@ -226,7 +237,7 @@ Json run_solve(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, std:
     return {{"method", result.method},
             {"method_reason", solver.choice().reason},
             {"preconditioner", config.solver.preconditioner},
-            {"preconditioner_over", fmt::format("the rows of each of {} processes (additive Schwarz)", cluster.size())},
+            {"preconditioner_over", preconditioned_over(config.solver.preconditioner, cluster.size())},
             {"outcome", to_string(result.outcome)},
             {"iterations", result.iterations},
             {"true_residual", result.true_residual},
