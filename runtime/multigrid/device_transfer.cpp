@@ -61,11 +61,12 @@ struct OnItsWay {
     std::optional<spgemm::EntriesOnDevices<T>> entries;
     std::optional<distributed::DeviceColumns> columns;
 
-    void depart(detail::RuntimeState& runtime, const DeviceArray<std::int32_t>& col_idx, const DeviceArray<T>& values)
+    void depart(detail::RuntimeState& runtime, const DeviceArray<std::int32_t>& columns_there,
+                const DeviceArray<T>& values)
     {
         const auto devices = static_cast<std::size_t>(runtime.devices());
         std::vector<spgemm::FactorPart<T>> parts(devices);
-        parts.front() = {IndexView(), col_idx.data(), values.data()};
+        parts.front() = {IndexView(), columns_there.data(), values.data()};
         std::vector<std::int64_t> slices(devices + 1, static_cast<std::int64_t>(values.size()));
         slices.front() = 0;
         entries.emplace(runtime, std::move(parts), std::move(slices));
