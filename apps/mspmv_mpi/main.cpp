@@ -182,17 +182,6 @@ Json run_products(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, c
     return report;
 }
 
-/// Of which rows a preconditioner is.
-std::string preconditioned_over(const std::string& name, int processes)
-{
-    if (name == "none") {
-        return "";
-    }
-    return name == "amg" || name == "sa-amg"
-               ? fmt::format("the rows of all {} processes (one hierarchy)", processes)
-               : fmt::format("the rows of each of {} processes (additive Schwarz)", processes);
-}
-
 template <class T>
 Json run_solve(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, std::span<const std::int64_t> row_at)
 {
@@ -234,10 +223,14 @@ Json run_solve(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, std:
     if (!config.solver.output.empty()) {
         mpi::write_shares(of_x, config.solver.output, found, row_at);
     }
+    const std::string& name = config.solver.preconditioner;
+    const char* const over = name == "none"          ? ""
+                             : name.ends_with("amg") ? "the rows of all {} processes (one hierarchy)"
+                                                     : "the rows of each of {} processes (additive Schwarz)";
     return {{"method", result.method},
             {"method_reason", solver.choice().reason},
             {"preconditioner", config.solver.preconditioner},
-            {"preconditioner_over", preconditioned_over(config.solver.preconditioner, cluster.size())},
+            {"preconditioner_over", fmt::format(fmt::runtime(over), cluster.size())},
             {"outcome", to_string(result.outcome)},
             {"iterations", result.iterations},
             {"true_residual", result.true_residual},
