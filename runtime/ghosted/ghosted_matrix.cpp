@@ -284,7 +284,9 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
         worker.stream().synchronize();
         begin_exchange();
     } else {
-        gone = gone ? std::move(gone) : worker.device().make_event(false);
+        if (!gone) {
+            gone = worker.device().make_event(false);
+        }
         worker.stream().record(*gone);
     }
     distributed::apply_on(*MatrixAccess::state(multiplied()), worker, meeting, alpha, Source<T>{nullptr, x}, beta,
