@@ -219,7 +219,8 @@ void run_structure_few(const StructureJob& job, StructureClass c, const std::int
     const auto launch = c == StructureClass::few8    ? launch_count<8, 1>
                         : c == StructureClass::few16 ? launch_count<16, 1>
                         : c == StructureClass::few32 ? launch_count<32, 1>
-                                                     : launch_count<32, 2>;
+                        : c == StructureClass::few64 ? launch_count<32, 2>
+                                                     : launch_count<32, 4>;
     launch(job, list, count, overlap, stream);
 }
 
@@ -230,7 +231,8 @@ void run_numeric_few(const NumericJob<T>& job, NumericClass c, Work work, const 
     const auto launch = c == NumericClass::few8    ? launch_sum<8, 1, T>
                         : c == NumericClass::few16 ? launch_sum<16, 1, T>
                         : c == NumericClass::few32 ? launch_sum<32, 1, T>
-                                                   : launch_sum<32, 2, T>;
+                        : c == NumericClass::few64 ? launch_sum<32, 2, T>
+                                                   : launch_sum<32, 4, T>;
     launch(job, work, list, count, overlap, stream);
 }
 

@@ -15,6 +15,7 @@ enum class NumericClass : std::uint8_t {
     few16,
     few32,
     few64,
+    few128,
     window256,  ///< a warp: a sum for each of up to 256 columns side by side, and so on
     window512,
     window1024,
@@ -70,7 +71,7 @@ struct NumericLimits {
 /// takes one several times as long as others.
 constexpr NumericLimits numeric_limits(std::int64_t mean_products, std::int64_t mean_a_entries)
 {
-    constexpr std::int64_t times = 4;
+    constexpr std::int64_t times = times_of_a_long_row;
     NumericLimits limits;
     limits.products_of_a_lone_warp =
         std::min(std::max(limits.products_of_a_lone_warp, times * mean_products), limits.products_of_a_warp);
@@ -79,7 +80,7 @@ constexpr NumericLimits numeric_limits(std::int64_t mean_products, std::int64_t 
     return limits;
 }
 
-constexpr bool is_few(NumericClass c) { return c >= NumericClass::few8 && c <= NumericClass::few64; }
+constexpr bool is_few(NumericClass c) { return c >= NumericClass::few8 && c <= NumericClass::few128; }
 constexpr bool is_window(NumericClass c) { return c >= NumericClass::window256 && c <= NumericClass::window2048; }
 constexpr bool is_hash(NumericClass c) { return c >= NumericClass::hash512 && c <= NumericClass::hash65536; }
 constexpr bool is_block_hash(NumericClass c)
@@ -106,6 +107,8 @@ constexpr std::int64_t numeric_capacity(NumericClass c)
             return 32;
         case N::few64:
             return 64;
+        case N::few128:
+            return 128;
         case N::window256:
             return 256;
         case N::window512:
@@ -296,7 +299,8 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entrie
         return row.products <= 8    ? NumericClass::few8
                : row.products <= 16 ? NumericClass::few16
                : row.products <= 32 ? NumericClass::few32
-                                    : NumericClass::few64;
+               : row.products <= 64 ? NumericClass::few64
+                                    : NumericClass::few128;
     }
     if (accumulator == Accumulator::scatter) {
         return NumericClass::scatter;
@@ -369,7 +373,7 @@ constexpr bool worth_listing(std::int64_t products, std::int64_t entries, std::i
 /// Classes whose rows may also be worked on as those of the next class: same kernel, less room a row.
 constexpr bool grows_into_next(NumericClass c)
 {
-    return (is_few(c) && c != NumericClass::few64) || (is_window(c) && c != NumericClass::window2048) ||
+    return (is_few(c) && c != NumericClass::few128) || (is_window(c) && c != NumericClass::window2048) ||
            (is_hash(c) && c != NumericClass::hash65536);
 }
 

@@ -28,30 +28,38 @@ struct Shape {
 };
 
 /// Rows of so few products are neither collected as words nor looked up: the products are sorted by column, in both
-/// phases.
+/// phases. Twice as many are few where they hardly share words, as in a mesh that is numbered at random: as words they
+/// would be as many to sort, and be looked up besides.
 inline constexpr std::int32_t most_few = 64;
+inline constexpr std::int32_t most_few_scattered = 2 * most_few;
 /// `few`: what is few here, at most most_few.
 constexpr bool has_few(const RowBounds& row, int few)
 {
+    const bool scattered = row.products <= 2 * few && row.words > row.products / 2;
     // A column's distance from the first and the product's number are sorted as one 32-bit key, and no key has all bits
     // set.
-    return row.products <= few && row.span() < (std::int64_t{1} << 32) / most_few;
+    return (row.products <= few || scattered) && row.span() < (std::int64_t{1} << 32) / most_few_scattered;
 }
 
-/// A row with more products than this takes longer than all others together would on an equal share of the device: it
-/// is spread over many blocks.
+/// What is a long row, as times the products or entries of A of a row on average.
+inline constexpr std::int64_t times_of_a_long_row = 4;
+
+/// A row with more products than this takes longer than all others together would on an equal share of the device, and
+/// several times as long as most: it is spread over many blocks.
 constexpr std::int32_t most_products_unspread = std::numeric_limits<std::int32_t>::max();
-constexpr std::int32_t spread_above(std::int64_t all_products, int units)
+constexpr std::int32_t spread_above(std::int64_t all_products, std::int64_t rows, int units)
 {
-    constexpr std::int64_t least = 1 << 17;  // of a row for which two launches more are worth it
+    constexpr std::int64_t least = 1 << 14;  // of a row for which four launches more are worth it
+    const std::int64_t share = all_products / std::max(units, 1);
+    const std::int64_t long_row = times_of_a_long_row * (all_products / std::max<std::int64_t>(rows, 1));
     return static_cast<std::int32_t>(
-        std::min<std::int64_t>(std::max(least, all_products / std::max(units, 1)), most_products_unspread));
+        std::min<std::int64_t>(std::max({least, share, long_row}), most_products_unspread));
 }
 /// Rows of fewer pairs have classes that never see one that is spread.
-inline constexpr std::int32_t pairs_of_a_block = 1 << 16;
+inline constexpr std::int32_t pairs_of_a_warp = 4096;
 constexpr bool is_spread(const RowBounds& row, std::int32_t above)
 {
-    return row.products > above && row.words > pairs_of_a_block;
+    return row.products > above && row.words > pairs_of_a_warp;
 }
 /// How many rows are, at most.
 constexpr std::int64_t most_spread(int units) { return std::max(units, 1); }

@@ -10,7 +10,8 @@
 #include <kernels/spgemm/arrays.hpp>
 #include <kernels/spgemm/device.cuh>
 #include <kernels/spgemm/launch_policy.hpp>
-#include <kernels/spgemm/products.cuh>
+#include <kernels/spgemm/repeated_values.cuh>
+#include <kernels/spgemm/short_rows.cuh>
 #include <kernels/spgemm/spgemm.hpp>
 #include <kernels/spgemm/spread.cuh>
 
@@ -97,7 +98,7 @@ public:
         read(device_counters_, stream);
         units_ = context.compute_units;
         if (threads_a_row_ == 0) {
-            make_pool(a, b, options, context);  // virtual warps want columns, not words
+            make_pool(a, b, options.a_in_b >= 0, context);  // virtual warps want columns, not words
         }
         find_spread_rows(a.rows, context);
         StructureJob job = structure_job();
@@ -122,7 +123,7 @@ public:
     std::int64_t workspace_bytes() const override
     {
         return static_cast<std::int64_t>(workspace_.size() + map_.size() * sizeof(std::int32_t) +
-                                         pool_.size() * sizeof(Word) + listed_.bytes() + spread_.bytes());
+                                         pool_.size() * sizeof(Word) + repeated_.bytes() + spread_.bytes());
     }
 
     void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
@@ -156,40 +157,24 @@ public:
             return;
         }
         const NumericJob<T> job = numeric_job(alpha, a_values, b_values, const_cast<std::int32_t*>(col_idx), values);
-        // What is kept for later calls is worth it from the first repetition on.
-        const auto sum_listed = [&] {
-            sum_products(listed_.packed(), counters_.nnz, units_, alpha, a_values, b_values, values, stream);
-        };
-        if (!listing_tried_) {
-            cuda::StreamTimer timer;
-            const float unlisted = list_products(job, timer, context);
-            listing_tried_ = true;
-            if (listed_.words.size() > 0) {
-                sum_listed();  // the first call of a kernel takes longer
-                // Where the rows of B that a row of A touches lie far apart, products in the order of C miss the caches
-                // that whole rows of B use well: structure does not tell how well, time does.
-                if (timer.milliseconds(stream, sum_listed) > unlisted) {
-                    listed_ = {};
-                }
-            }
-        }
-        if (listed_.words.size() > 0) {
-            sum_listed();
-        } else {
-            run_numerics(job, Work::sum, stream);
-        }
+        const ListedBy by{.tiles = accumulator_ == Accumulator::automatic,
+                          .entries = worth_listing(counters_.products, counters_.nnz, counters_.most_products,
+                                                   most_in_group(), accumulator_)};
+        repeated_.sum(
+            job, {a_, b_, row_ptr_, col_idx, a_nnz_, b_nnz_, counters_.nnz, counters_.products}, by, workspace_left(),
+            units_, [&](const NumericJob<T>& one, Work work) { run_numerics(one, work, stream); }, context);
     }
 
 private:
+    static double mean(std::int64_t entries, std::int64_t rows)
+    {
+        return static_cast<double>(entries) / static_cast<double>(std::max<std::int64_t>(rows, 1));
+    }
+
     template <class E>
     E* array(std::size_t at) const
     {
         return reinterpret_cast<E*>(workspace_.data() + at);
-    }
-
-    static double mean(std::int64_t entries, std::int64_t rows)
-    {
-        return static_cast<double>(entries) / static_cast<double>(std::max<std::int64_t>(rows, 1));
     }
 
     [[noreturn]] static void over_limit(std::size_t bytes, const SpgemmOptions& options)
@@ -204,6 +189,12 @@ private:
     {
         RMSP_CUDA_CHECK(cudaMemcpyAsync(&counters_, counters, sizeof(Counters), cudaMemcpyDeviceToHost, stream));
         RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+    }
+
+    /// Bytes.
+    std::int64_t workspace_left() const
+    {
+        return workspace_limit_ > 0 ? workspace_limit_ - workspace_bytes() : std::numeric_limits<std::int64_t>::max();
     }
 
     int most_in_group() const { return std::max(counters_.most_in_group, 1); }
@@ -299,23 +290,21 @@ private:
     }
 
     /// Room to keep the words that are counted: as much as surely suffices, or as C is guessed to take at least.
-    void make_pool(const CsrShard<T>& a, const CsrShard<T>& b, const SpgemmOptions& options, const Context& context)
+    void make_pool(const CsrShard<T>& a, const CsrShard<T>& b, bool within, const Context& context)
     {
         constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
         const std::int64_t enough = pool_words(counters_.bound);
         // No more than A, B and C take at least, so that it is not these words that memory is short of.
-        const std::int64_t operands = (b.nnz + (options.a_in_b >= 0 ? 0 : a.nnz) + counters_.least) * entry_bytes;
+        const std::int64_t operands = (b.nnz + (within ? 0 : a.nnz) + counters_.least) * entry_bytes;
         std::int64_t bytes = std::min<std::int64_t>(enough * static_cast<std::int64_t>(sizeof(Word)), operands);
-        if (options.workspace_limit > 0) {
-            bytes = std::min(bytes, options.workspace_limit - workspace_bytes());
-        }
+        bytes = std::min(bytes, workspace_left());
         pool_ = try_array<Word>(context, bytes / static_cast<std::int64_t>(sizeof(Word)));
     }
 
     /// Rows that many blocks take, if there are any and there is room for their bitmaps, within what A and B take.
     void find_spread_rows(std::int64_t rows, const Context& context)
     {
-        const std::int32_t above = spread_above(counters_.products, units_);
+        const std::int32_t above = spread_above(counters_.products, rows, units_);
         if (accumulator_ != Accumulator::automatic || most_in_group() > 1 || counters_.most_products <= above) {
             return;
         }
@@ -324,73 +313,11 @@ private:
         find_spread(bounds_, rows, above, device_counters_, found.list, stream);
         read(device_counters_, stream);
         std::int64_t room = (a_nnz_ + b_nnz_) * static_cast<std::int64_t>(sizeof(std::int32_t) + sizeof(T));
-        if (workspace_limit_ > 0) {
-            room = std::min(room, workspace_limit_ - workspace_bytes());
-        }
+        room = std::min(room, workspace_left());
         if (found.make_room(counters_, room, units_, context)) {
             found.above = above;
             spread_ = std::move(found);
         }
-    }
-
-    /// Lists the products of each entry of C, if that is worth it and there is room.
-    /// \return the time that adding them up takes without, in milliseconds, where they were listed
-    float list_products(NumericJob<T> job, cuda::StreamTimer& timer, const Context& context)
-    {
-        if (!worth_listing(counters_.products, counters_.nnz, counters_.most_products, most_in_group(), accumulator_) ||
-            std::max(a_nnz_, b_nnz_) > std::numeric_limits<std::int32_t>::max()) {
-            return 0;
-        }
-        const auto stream = static_cast<cudaStream_t>(context.stream);
-        const std::size_t work_bytes = std::max(begin_bytes(counters_.nnz), plan_bytes(counters_.nnz));
-        const std::int64_t ones = std::max(a_nnz_, b_nnz_);
-        const std::int64_t windows = product_windows(counters_.nnz);
-        const std::int64_t bundles = product_bundles(counters_.nnz);
-        // Packed, a product takes 4 bytes, at times 8.
-        const std::int64_t bytes =
-            counters_.products * static_cast<std::int64_t>(2 * sizeof(ProductRef)) +
-            bundles * static_cast<std::int64_t>(sizeof(ProductBundle) + sizeof(std::uint32_t)) +
-            windows * static_cast<std::int64_t>(sizeof(ProductWindow) + products_window * sizeof(std::uint16_t)) +
-            counters_.nnz * static_cast<std::int64_t>(sizeof(std::uint32_t)) +
-            ones * static_cast<std::int64_t>(sizeof(T)) + static_cast<std::int64_t>(work_bytes);
-        if (workspace_limit_ > 0 && workspace_bytes() + bytes > workspace_limit_) {
-            return 0;
-        }
-        auto products = try_array<ProductRef>(context, counters_.products);
-        auto offsets = try_array<std::uint32_t>(context, counters_.nnz + 1);
-        const auto one = try_array<T>(context, ones);
-        const auto work = try_array<std::byte>(context, static_cast<std::int64_t>(work_bytes));
-        ProductList list{.words = {},
-                         .windows = try_array<ProductWindow>(context, windows),
-                         .bundles = try_array<ProductBundle>(context, bundles),
-                         .order = try_array<std::uint16_t>(context, windows * products_window)};
-        const auto begins = try_array<std::uint32_t>(context, bundles + 1);
-        if (products.size() == 0 || offsets.size() == 0 || one.size() == 0 || work.size() != work_bytes ||
-            list.windows.size() == 0 || list.bundles.size() == 0 || list.order.size() == 0 || begins.size() == 0) {
-            return 0;
-        }
-        // The product of matrices of ones counts the products of each entry.
-        fill_ones(one.data(), ones, stream);
-        job.alpha = T{1};
-        job.a_values = one.data();
-        job.b_values = one.data();
-        const float unlisted = timer.milliseconds(stream, [&] { run_numerics(job, Work::sum, stream); });
-        begin_products(job.values, counters_.nnz, offsets.data(), work.data(), work_bytes, stream);
-        job.offsets = offsets.data();
-        job.products = products.data();
-        run_numerics(job, Work::list, stream);
-        plan_bundles(offsets.data(), products.data(), counters_.nnz, list.packed(), begins.data(), work.data(),
-                     work_bytes, stream);
-        std::uint32_t rows = 0;
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&rows, begins.data() + bundles, sizeof rows, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        list.words = try_array<std::uint32_t>(context, std::int64_t{rows} * 32);
-        if (list.words.size() == 0) {
-            return 0;
-        }
-        pack_products(offsets.data(), products.data(), counters_.nnz, begins.data(), list.packed(), stream);
-        listed_ = std::move(list);
-        return unlisted;
     }
 
     void run_structures(StructureJob job, cudaStream_t stream) const
@@ -455,9 +382,8 @@ private:
     std::int32_t* numeric_list_ = nullptr;
     Extent* stored_ = nullptr;
     DeviceArray<Word> pool_;  ///< columns of C, as they were counted
-    ProductList listed_;      ///< for repeated values
+    RepeatedValues<T> repeated_;
     SpreadRows spread_;
-    bool listing_tried_ = false;
     Accumulator accumulator_ = Accumulator::automatic;
     std::int64_t a_nnz_;
     std::int64_t b_nnz_;
@@ -478,6 +404,9 @@ template <class T>
 std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cuda(const CsrShard<T>& a, const CsrShard<T>& b,
                                                        const SpgemmOptions& options, const Context& context)
 {
+    if (auto prepared = try_short_rows(a, b, options, context)) {
+        return prepared;
+    }
     return std::make_unique<Spgemm<T>>(a, b, options, context);
 }
 

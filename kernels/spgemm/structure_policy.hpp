@@ -14,6 +14,7 @@ enum class StructureClass : std::uint8_t {
     few16,
     few32,
     few64,
+    few128,
     sort32,  ///< a warp: hash table of words, then sorted; up to 32 pairs, and so on
     sort64,
     sort128,
@@ -34,9 +35,9 @@ enum class StructureClass : std::uint8_t {
 };
 
 struct StructureLimits {
-    std::int64_t words_per_pair = 16;     ///< a bitmap with more words than this for each pair is mostly empty
-    std::int64_t pairs_of_a_warp = 4096;  ///< a row with more takes a block,
-    std::int64_t pairs_of_a_block = spgemm::pairs_of_a_block;  ///< with more the largest, however narrow its bitmap is
+    std::int64_t words_per_pair = 16;  ///< a bitmap with more words than this for each pair is mostly empty
+    std::int64_t pairs_of_a_warp = spgemm::pairs_of_a_warp;  ///< a row with more takes a block,
+    std::int64_t pairs_of_a_block = 1 << 16;                 ///< with more the largest, however narrow its bitmap is
     std::int64_t static_bytes = 16 << 10;  ///< of shared memory that stay free for what a block takes besides
     bool operator==(const StructureLimits&) const = default;
 };
@@ -53,6 +54,8 @@ constexpr int structure_capacity(StructureClass c)
             return 32;
         case StructureClass::few64:
             return 64;
+        case StructureClass::few128:
+            return 128;
         case StructureClass::sort32:
         case StructureClass::bits32:
             return 32;
@@ -84,7 +87,7 @@ constexpr int structure_capacity(StructureClass c)
             return 0;
     }
 }
-constexpr bool is_few(StructureClass c) { return c >= StructureClass::few8 && c <= StructureClass::few64; }
+constexpr bool is_few(StructureClass c) { return c >= StructureClass::few8 && c <= StructureClass::few128; }
 constexpr bool sorts(StructureClass c) { return c >= StructureClass::sort32 && c <= StructureClass::sort256; }
 constexpr bool hashes(StructureClass c) { return c >= StructureClass::hash512 && c <= StructureClass::hash4096; }
 
@@ -142,7 +145,8 @@ constexpr StructureClass structure_class(const RowBounds& row, std::int64_t shar
         return row.products <= 8    ? StructureClass::few8
                : row.products <= 16 ? StructureClass::few16
                : row.products <= 32 ? StructureClass::few32
-                                    : StructureClass::few64;
+               : row.products <= 64 ? StructureClass::few64
+                                    : StructureClass::few128;
     }
     const std::int64_t words = row.span_words();
     if (words <= 2048 && row.words <= limits.pairs_of_a_warp &&
@@ -200,7 +204,7 @@ constexpr std::int64_t pool_words(std::int64_t bound) { return bound / 4 * 3 + b
 /// Classes whose rows may also be worked on as those of the next class: same kernel, less room a row.
 constexpr bool grows_into_next(StructureClass c)
 {
-    return c != StructureClass::none && c != StructureClass::few64 && c != StructureClass::sort256 &&
+    return c != StructureClass::none && c != StructureClass::few128 && c != StructureClass::sort256 &&
            c != StructureClass::hash4096 && c != StructureClass::bits2048 && c < StructureClass::bits4096;
 }
 

@@ -136,6 +136,19 @@ std::vector<Pair<T>> pairs()
         const HostCsr<T> wide = with_unknowns(band<T>(40, 3000, 75, 4), unknowns);
         add("unknowns far apart", wide, with_unknowns(matrix<T>(9000, lengths(3000, 20, 3), 1), unknowns));
     }
+    // As many products a row as fill the registers of a thread, or nearly.
+    for (const auto& [of_a, of_b] : {std::pair{1, 4}, {2, 2}, {1, 5}, {2, 4}, {3, 3}, {4, 4}, {5, 5}, {7, 4}, {8, 4}}) {
+        add("few products in each row", matrix<T>(500, repeated(1001, of_a), 1),
+            matrix<T>(800, repeated(500, of_b), 2));
+    }
+    add("65 to 128 products far apart", matrix<T>(400, lengths(300, 11, 3), 1),
+        matrix<T>(900000, repeated(400, 11), 2));
+    add("some hundred products for each entry", matrix<T>(300, repeated(60, 300), 1),
+        matrix<T>(17, repeated(300, 9), 2));
+    std::vector<std::int64_t> one_of_9000 = repeated(90, 12);
+    one_of_9000[40] = 9000;
+    add("rows for tiles and one that is none", matrix<T>(3000, one_of_9000, 1),
+        matrix<T>(2000, lengths(3000, 9, 4), 2));
     // The last block of the short rows is not full, and row 0 needs more room than it has.
     std::vector<std::int64_t> short_rows = repeated(2005, 1);
     short_rows[0] = 30;

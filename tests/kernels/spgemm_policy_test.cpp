@@ -91,13 +91,17 @@ TEST(SpgemmPolicy, WordsFarApartTakeATable)
 
 TEST(SpgemmPolicy, FewProductsAreSortedAsOneKeyEach)
 {
-    for (const std::int32_t products : {1, 8, 9, 16, 17, 32, 33, 64, 65}) {
-        for (const std::int32_t span : {1, 64, 100'000, (1 << 26) - 1, 1 << 26, 2'000'000'000}) {
+    for (const std::int32_t products : {1, 8, 9, 16, 17, 32, 33, 64, 65, 128, 129}) {
+        for (const std::int32_t span : {1, 64, 100'000, (1 << 25) - 1, 1 << 25, 2'000'000'000}) {
             const RowBounds r = row(3, 2 + span, products, products);
             const StructureClass structure = structure_class(r, h200_shared, most_few);
             const NumericClass numeric = numeric_class(r, 9, 0, 1, 8, 1, Accumulator::automatic, h200_shared, most_few);
             SCOPED_TRACE(testing::Message() << products << " products, " << span << " columns");
-            EXPECT_EQ(is_few(structure), products <= 64 && span < 1 << 26);
+            EXPECT_EQ(is_few(structure), products <= 128 && span < 1 << 25);
+            // As few words as products in two.
+            const RowBounds dense{r.first, r.last, (products + 1) / 2, products};
+            EXPECT_EQ(is_few(structure_class(dense, h200_shared, most_few)),
+                      products <= (products % 2 == 0 ? 64 : 127) && span < 1 << 25);
             EXPECT_EQ(is_few(numeric), is_few(structure));
             if (is_few(structure)) {
                 const int capacity = structure_capacity(structure);
@@ -254,14 +258,22 @@ TEST(SpgemmPolicy, TablesOrRanksByWhatEachTakes)
 
 TEST(SpgemmPolicy, RowsThatAreSpreadHaveClassesThatLeaveThemOut)
 {
-    EXPECT_EQ(spread_above(1000, 132), 1 << 17);
-    EXPECT_EQ(spread_above(132'000'000, 132), 1'000'000);
-    EXPECT_EQ(spread_above(std::int64_t{1} << 60, 132), most_products_unspread);
+    constexpr std::int64_t rows = 1'000'000;
+    EXPECT_EQ(spread_above(1000, rows, 132), 1 << 14);
+    EXPECT_EQ(spread_above(132'000'000, rows, 132), 1'000'000);
+    EXPECT_EQ(spread_above(std::int64_t{1} << 60, rows, 132), most_products_unspread);
+    // No row that a warp has is spread.
+    for (const std::int64_t products : {1000, 10'000'000, 100'000'000}) {
+        for (const std::int64_t few_rows : {1, 10, 1000}) {
+            const NumericLimits limits = numeric_limits(products / few_rows, 9);
+            EXPECT_GE(spread_above(products, few_rows, 132), limits.products_of_a_lone_warp);
+        }
+    }
     for (const std::int32_t span : {100, 1 << 20, std::numeric_limits<std::int32_t>::max()}) {
-        for (const std::int32_t words : {1 << 16, (1 << 16) + 1, 1 << 24}) {
+        for (const std::int32_t words : {1 << 12, (1 << 12) + 1, 1 << 24}) {
             const RowBounds row{0, span - 1, words, 1 << 25};
-            const std::int32_t above = spread_above(1, 132);
-            EXPECT_EQ(is_spread(row, above), words > 1 << 16);
+            const std::int32_t above = spread_above(1, rows, 132);
+            EXPECT_EQ(is_spread(row, above), words > 1 << 12);
             EXPECT_FALSE(is_spread(row, most_products_unspread));
             if (!is_spread(row, above)) {
                 continue;

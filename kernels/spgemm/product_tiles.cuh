@@ -1,0 +1,116 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <kernels/context.hpp>
+#include <kernels/cuda_timer.cuh>
+#include <kernels/spgemm/device.cuh>
+
+/// The list from which repeated values are computed: the products of neighbouring rows lie side by side in shared
+/// memory, in the order of A and of the rows of B, and each entry of C knows which of them it is the sum of. No column
+/// is read, and no place is looked up.
+namespace rmsp::kernels::spgemm {
+
+/// Neighbouring rows that a block takes.
+struct alignas(16) ProductTile {
+    std::int64_t a;          ///< first entry of A
+    std::int64_t c;          ///< first entry of C
+    std::uint32_t list;      ///< where its numbers begin, in rows of 32
+    std::int32_t list_rows;  ///< of 32 numbers
+    std::int32_t a_entries;  ///< at most 65535, as all counts of a tile
+    std::int32_t c_entries;
+    std::int32_t products;
+    std::int32_t long_entries;  ///< entries of C with more than most_of_a_lane products, which a warp adds up
+};
+
+/// \name A tile's numbers, of 16 bits, each kind from a multiple of 32 on
+/// 1. For each slice where its rows of products begin, and where the last ends. Each long entry is a slice; others
+///    come 32 a slice, those with most products first.
+/// 2. For each entry in the order of the slices its place in the tile's part of C.
+/// 3. Rows of 32 products: step by step one of each entry of a slice, or 32 of a long entry.
+/// @{
+constexpr int slices_of_tile(int c_entries, int long_entries)
+{
+    return long_entries + (c_entries - long_entries + 31) / 32;
+}
+constexpr int rows_of_32(int n) { return (n + 31) / 32; }
+/// @}
+
+inline constexpr int most_of_a_lane = 32;
+
+/// Bytes of shared memory that the products, the sums and the numbers of a tile take.
+template <class T>
+constexpr std::int64_t bytes_of_tile(int list_rows, int products, int c_entries)
+{
+    return std::int64_t{list_rows} * 64 +
+           (std::int64_t{products} + 1 + c_entries) * static_cast<std::int64_t>(sizeof(T));
+}
+
+/// A row weighs as much as it has products, or entries of A if those are more. A tile has rows until it weighs
+/// tile_weight; a matrix with a heavier row than most_weight has no tiles.
+inline constexpr std::int64_t tile_weight = 1024;
+inline constexpr std::int64_t most_weight = 8192;
+
+/// What the products are listed from: A and B, whose columns may have any order, and C, whose columns rise.
+struct TilesJob {
+    Pattern a;
+    Pattern b;
+    const std::int64_t* row_ptr;  ///< of C
+    const std::int32_t* col_idx;
+    std::int64_t a_entries;
+    std::int64_t b_entries;
+    std::int64_t c_entries;
+    std::int64_t products;
+};
+
+struct ProductTiles {
+    DeviceArray<ProductTile> tiles;       ///< empty: there are none
+    DeviceArray<std::uint16_t> numbers;   ///< of all tiles
+    DeviceArray<std::uint16_t> products;  ///< for each entry of A the number of its first product in the tile
+    DeviceArray<std::int32_t> of_b;       ///< and what is added to a product's number to have its place in B
+    std::int64_t shared_bytes = 0;        ///< of the largest tile
+    int threads = 0;                      ///< that take a tile
+    int lanes = 0;                        ///< that take an entry of A
+    bool empty() const { return tiles.size() == 0; }
+    std::size_t bytes() const
+    {
+        return tiles.size() * sizeof(ProductTile) + (numbers.size() + products.size()) * sizeof(std::uint16_t) +
+               of_b.size() * sizeof(std::int32_t);
+    }
+};
+
+/// Tiles of all rows, within so many bytes, and if the device has them. Waits for the stream. \return empty if a row
+/// is too heavy, if A or B has 2^31 entries or more, or if there is no room
+template <class T>
+ProductTiles make_tiles(const TilesJob& job, std::int64_t most_bytes, const Context& context);
+/// values = alpha times the sums of the products.
+template <class T>
+void sum_tiles(const ProductTiles& tiles, T alpha, const T* a_values, const T* b_values, T* values,
+               cudaStream_t stream);
+
+/// Tiles of at most so many bytes, and twice what A, B and C take, that are faster than `others`, which computes the
+/// same values; otherwise none. How much of its lanes a tile
+/// leaves unused, and how well rows of B are cached, structure does not tell; time does.
+template <class T, class F>
+ProductTiles make_faster_tiles(const TilesJob& job, std::int64_t most_bytes, T alpha, const T* a_values,
+                               const T* b_values, T* values, const Context& context, const F& others)
+{
+    const auto stream = static_cast<cudaStream_t>(context.stream);
+    constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
+    const std::int64_t operands = (job.a_entries + job.b_entries + job.c_entries) * entry_bytes;
+    ProductTiles tiles = make_tiles<T>(job, std::min(most_bytes, 2 * operands), context);
+    if (tiles.empty()) {
+        return tiles;
+    }
+    const auto sum = [&] { sum_tiles(tiles, alpha, a_values, b_values, values, stream); };
+    sum();  // the first call of a kernel takes longer
+    others();
+    cuda::StreamTimer timer;
+    const bool faster = timer.least_milliseconds(stream, sum) < timer.least_milliseconds(stream, others);
+    return faster ? std::move(tiles) : ProductTiles{};
+}
+
+}  // namespace rmsp::kernels::spgemm

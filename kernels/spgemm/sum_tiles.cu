@@ -1,0 +1,147 @@
+#include <cuda_pipeline_primitives.h>
+
+#include <kernels/cuda_check.cuh>
+#include <kernels/spgemm/product_tiles.cuh>
+
+namespace rmsp::kernels::spgemm {
+namespace {
+
+__device__ __forceinline__ ProductTile load(const ProductTile* tile)
+{
+    union {
+        uint4 raw[3];
+        ProductTile tile;
+    } both;
+    static_assert(sizeof both == sizeof(ProductTile));
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+        both.raw[i] = __ldg(reinterpret_cast<const uint4*>(tile) + i);
+    }
+    return both.tile;
+}
+
+/// A block for each tile. `Lanes` threads take an entry of A and its row of B.
+template <int Threads, int Lanes, class T>
+__global__ void __launch_bounds__(Threads)
+    sum_tiles_kernel(const ProductTile* __restrict__ tiles, const std::uint16_t* __restrict__ numbers,
+                     const std::uint16_t* __restrict__ first_products, const std::int32_t* __restrict__ of_b, T alpha,
+                     const T* __restrict__ a_values, const T* __restrict__ b_values, T* __restrict__ values)
+{
+    constexpr int in_flight = 4;
+    constexpr int groups = Threads / Lanes;
+    extern __shared__ __align__(16) unsigned char tile_memory[];
+    const ProductTile tile = load(tiles + blockIdx.x);
+    auto* const list = reinterpret_cast<std::uint16_t*>(tile_memory);
+    T* const products = reinterpret_cast<T*>(tile_memory + tile.list_rows * 64);
+    T* const sums = products + tile.products + 1;
+    const std::uint16_t* const from = numbers + std::int64_t{tile.list} * 32;
+    for (int i = static_cast<int>(threadIdx.x); i < tile.list_rows * 4; i += Threads) {
+        __pipeline_memcpy_async(list + i * 8, from + i * 8, 16);
+    }
+    __pipeline_commit();
+    const int lane = static_cast<int>(threadIdx.x) % Lanes;
+    for (int e = static_cast<int>(threadIdx.x) / Lanes; e < tile.a_entries; e += in_flight * groups) {
+        std::int32_t place[in_flight];
+        int product[in_flight];
+        int end[in_flight];
+        T left[in_flight];
+        T right[in_flight];
+#pragma unroll
+        for (int u = 0; u < in_flight; ++u) {
+            const int entry = e + u * groups;
+            const bool in = entry < tile.a_entries;
+            const std::int64_t at = tile.a + entry;
+            product[u] = in ? __ldg(first_products + at) + lane : 0;
+            end[u] = !in ? 0 : entry + 1 < tile.a_entries ? __ldg(first_products + at + 1) : tile.products;
+            place[u] = in ? __ldg(of_b + at) : 0;
+            left[u] = in ? __ldg(a_values + at) : T{0};
+        }
+#pragma unroll
+        for (int u = 0; u < in_flight; ++u) {
+            right[u] = product[u] < end[u] ? __ldg(b_values + (place[u] + product[u])) : T{0};
+        }
+#pragma unroll
+        for (int u = 0; u < in_flight; ++u) {
+            if (product[u] < end[u]) {
+                products[product[u]] = left[u] * right[u];
+            }
+            for (int p = product[u] + Lanes; p < end[u]; p += Lanes) {
+                products[p] = left[u] * __ldg(b_values + (place[u] + p));
+            }
+        }
+    }
+    if (threadIdx.x == 0) {
+        products[tile.products] = T{0};  // of lanes that have no more
+    }
+    __pipeline_wait_prior(0);
+    __syncthreads();
+    const int warp_lane = static_cast<int>(threadIdx.x) % 32;
+    const int slices = slices_of_tile(tile.c_entries, tile.long_entries);
+    const std::uint16_t* const places = list + rows_of_32(slices + 1) * 32;
+    const std::uint16_t* const rows = places + rows_of_32(tile.c_entries) * 32 + warp_lane;
+    for (int s = static_cast<int>(threadIdx.x) / 32; s < slices; s += Threads / 32) {
+        const int end = list[s + 1];
+        T sum{0};
+#pragma unroll 4
+        for (int row = list[s]; row < end; ++row) {
+            sum += products[rows[row * 32]];
+        }
+        int entry = tile.long_entries + (s - tile.long_entries) * 32 + warp_lane;
+        if (s < tile.long_entries) {
+#pragma unroll
+            for (int d = 16; d > 0; d /= 2) {
+                sum += __shfl_xor_sync(whole_warp, sum, d);
+            }
+            entry = warp_lane == 0 ? s : tile.c_entries;
+        }
+        if (entry < tile.c_entries) {
+            sums[places[entry]] = sum;
+        }
+    }
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < tile.c_entries; i += Threads) {
+        __stcs(values + tile.c + i, alpha * sums[i]);
+    }
+}
+
+template <class T>
+using TileKernel = void (*)(const ProductTile*, const std::uint16_t*, const std::uint16_t*, const std::int32_t*, T,
+                            const T*, const T*, T*);
+
+template <int Threads, class T>
+TileKernel<T> tile_kernel_of(int lanes)
+{
+    switch (lanes) {
+        case 1:
+            return sum_tiles_kernel<Threads, 1, T>;
+        case 2:
+            return sum_tiles_kernel<Threads, 2, T>;
+        case 4:
+            return sum_tiles_kernel<Threads, 4, T>;
+        case 8:
+            return sum_tiles_kernel<Threads, 8, T>;
+        case 16:
+            return sum_tiles_kernel<Threads, 16, T>;
+        default:
+            return sum_tiles_kernel<Threads, 32, T>;
+    }
+}
+
+}  // namespace
+
+template <class T>
+void sum_tiles(const ProductTiles& tiles, T alpha, const T* a_values, const T* b_values, T* values, cudaStream_t stream)
+{
+    const TileKernel<T> kernel = tiles.threads == 128   ? tile_kernel_of<128, T>(tiles.lanes)
+                                 : tiles.threads == 256 ? tile_kernel_of<256, T>(tiles.lanes)
+                                                        : tile_kernel_of<512, T>(tiles.lanes);
+    launch_overlapping(kernel, static_cast<std::int64_t>(tiles.tiles.size()), tiles.threads,
+                       static_cast<unsigned>(tiles.shared_bytes), Overlap{}, stream, tiles.tiles.data(),
+                       tiles.numbers.data(), tiles.products.data(), tiles.of_b.data(), alpha, a_values, b_values,
+                       values);
+}
+
+#define RMSP_INSTANTIATE(T) template void sum_tiles(const ProductTiles&, T, const T*, const T*, T*, cudaStream_t);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+
+}  // namespace rmsp::kernels::spgemm
