@@ -50,6 +50,15 @@ public:
     virtual void begin(const void* send, void* receive, bool backwards) = 0;
     /// Returns when all is received, and sent.
     virtual void end() = 0;
+    /// Whether the arrays are in memory of the runtime's first device, and begin_on() is called in place of begin().
+    /// Always the same.
+    virtual bool on_device() const { return false; }
+    /// begin() behind what is queued on a stream of that device so far: a cudaStream_t, null for host devices. end()
+    /// returns when all is there, whoever looks.
+    virtual void begin_on(void* /*stream*/, const void* send, void* receive, bool backwards)
+    {
+        begin(send, receive, backwards);
+    }
 };
 
 /// What is exchanged with one other process: [first, first + count) of the ghosts, or of GhostedRows::sent.
