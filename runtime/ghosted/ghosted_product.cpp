@@ -127,33 +127,31 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
         std::copy_n(to_copy, copied.size(), copies);
         outside->post([this, &out, &in, of_transpose] { exchange->begin(out.data, in.data, of_transpose); });
     };
-    // Behind what has been queued, beside what will be.
-    const auto queue_exchange = [&] {
-        if (!copied.empty()) {
-            worker.stream().copy(copies, to_copy, copied.size() * sizeof(T));
-        }
-        have_gone();
-        engine::Stream& beside = worker.side_stream();
-        beside.wait(*gone);
-        outside->post([this, &out, &in, of_transpose, stream = beside.native()] {
-            exchange->begin_on(stream, out.data, in.data, of_transpose);
-        });
-    };
 
     meeting.arrive_and_wait();
     queue_leaving(worker, meeting, alpha, x, of_transpose);
     // A GPU multiplies meanwhile; a host device has done what was queued, and would be late.
     const bool at_once = !on_device && worker.device().shares_host_memory();
-    if (on_device && speaks) {
-        queue_exchange();
-    } else if (at_once) {
+    if (at_once) {
         worker.stream().synchronize();
         begin_exchange();
     } else if (!on_device) {
         have_gone();
+    } else if (speaks) {
+        if (!copied.empty()) {
+            worker.stream().copy(copies, to_copy, copied.size() * sizeof(T));
+        }
+        have_gone();
+        worker.side_stream().wait(*gone);
     }
     distributed::apply_on(*MatrixAccess::state(multiplied()), worker, meeting, alpha, Source<T>{nullptr, x}, beta,
                           Target<T>{nullptr, y}, nullptr, of_transpose);
+    if (on_device && speaks) {
+        // Now, since the device has work: what is queued there first begins all the same once there is room.
+        outside->post([this, &out, &in, of_transpose, stream = worker.side_stream().native()] {
+            exchange->begin_on(stream, out.data, in.data, of_transpose);
+        });
+    }
     if (!at_once && !on_device) {
         gone->synchronize();
         begin_exchange();

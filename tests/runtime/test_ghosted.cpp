@@ -4,12 +4,14 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <rmsp/device_link.hpp>
 #include <rmsp/ghosted.hpp>
 
 #include "matrices.hpp"
@@ -45,6 +47,35 @@ public:
 private:
     const std::size_t bytes_;
     const bool on_device_;
+};
+
+/// The same by a link of the first GPU to itself.
+class LinkedLoopback : public GhostExchange {
+public:
+    LinkedLoopback(std::shared_ptr<DeviceLink> link, std::size_t entries, std::size_t entry_bytes)
+        : link_(std::move(link)), entry_bytes_(entry_bytes)
+    {
+        // In two messages, as if of two neighbours.
+        const auto count = static_cast<std::int64_t>(entries);
+        for (const GhostNeighbour& part :
+             {GhostNeighbour{0, 0, count / 3}, GhostNeighbour{0, count / 3, count - count / 3}}) {
+            if (part.count > 0) {
+                parts_.push_back(part);
+            }
+        }
+    }
+    void begin(const void*, void*, bool) override { FAIL() << "in host memory"; }
+    void begin_on(void* stream, const void* send, void* receive, bool /*backwards*/) override
+    {
+        link_->begin(stream, parts_, send, parts_, receive, entry_bytes_);
+    }
+    void end() override { link_->end(); }
+    bool on_device() const override { return true; }
+
+private:
+    const std::shared_ptr<DeviceLink> link_;
+    const std::size_t entry_bytes_;
+    std::vector<GhostNeighbour> parts_;
 };
 
 /// A random matrix of n own columns, and ghosts in every `stride`-th row: two of them, which are any own columns.
@@ -226,6 +257,40 @@ TEST_P(Ghosted, ProductsThroughMemoryOfTheFirstDevice)
             EXPECT_EQ(host, device);
         }
     }
+}
+
+TEST_P(Ghosted, ProductsByALinkOfGpus)
+{
+    Runtime runtime(options_for(GetParam()));
+    if (const std::string why = why_no_device_link(runtime); !why.empty()) {
+        GTEST_SKIP() << why;
+    }
+    DeviceLinkOptions linked;
+    linked.id = make_device_link_id();
+    const auto link = connect_device_link(runtime, linked);
+    for (const std::int64_t stride : {few, many, none, std::int64_t{1}}) {
+        SCOPED_TRACE(stride);
+        const Rows<double> rows(4000, stride);
+        DistributeOptions options;
+        options.determinism = Determinism::run;
+        const auto host = check_products(runtime, rows,
+                                         std::make_shared<Loopback>(rows.sent.size() * sizeof(double), false), options);
+        const auto gpu = check_products(
+            runtime, rows, std::make_shared<LinkedLoopback>(link, rows.sent.size(), sizeof(double)), options);
+        EXPECT_EQ(host, gpu);
+        const Rows<float> floats(4000, stride);
+        check_products(runtime, floats, std::make_shared<LinkedLoopback>(link, floats.sent.size(), sizeof(float)));
+    }
+    link->give_up();
+    EXPECT_FALSE(link->usable());
+    EXPECT_THROW(link->end(), Error);
+}
+
+TEST(DeviceLinks, AreOfGpusAlone)
+{
+    const Runtime runtime({.devices = "host:1"});
+    EXPECT_EQ(why_no_device_link(runtime), "NCCL is for GPUs");
+    EXPECT_THROW((void)connect_device_link(runtime, {}), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Ghosted, testing::ValuesIn(machines()), machine_name);
