@@ -56,6 +56,9 @@ public:
     void sum(std::span<double> numbers) override;
     /// A round of its own, beside which there may be messages.
     void begin_sum(std::span<double> numbers) override;
+    int gathers_on_device() const override { return gathers_ && link_->usable() ? size_ : 0; }
+    void gather_on(void* stream, const double* own, double* all, std::size_t count) override;
+    void settle() override;
     void end_sum() override;
     void progress() override;
     double of_first(double value) override;
@@ -92,10 +95,12 @@ public:
 
     /// How entries travel, once it is known.
     const ClusterTransport& transport() const noexcept { return transport_; }
-    void set_transport(ClusterTransport transport, std::shared_ptr<DeviceLink> link)
+    /// \param gathers  sums of solvers go over the link: all processes have one device, and workers that speak
+    void set_transport(ClusterTransport transport, std::shared_ptr<DeviceLink> link, bool gathers)
     {
         transport_ = std::move(transport);
         link_ = std::move(link);
+        gathers_ = link_ != nullptr && gathers;
     }
     /// Of the processes' GPUs; null: entries travel through host memory. May be given up, by all processes alike.
     const std::shared_ptr<DeviceLink>& link() const noexcept { return link_; }
@@ -159,6 +164,7 @@ private:
     ClusterTransport transport_;
     std::shared_ptr<DeviceLink> link_;
     bool linking_ = false;
+    bool gathers_ = false;
     std::string lost_;  ///< why nothing more can be said
     std::vector<std::vector<std::byte>> kept_;
 };

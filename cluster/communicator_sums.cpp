@@ -57,6 +57,20 @@ void Communicator::end_sum()
     }
 }
 
+void Communicator::gather_on(void* stream, const double* own, double* all, std::size_t count)
+{
+    linking_ = true;
+    link_->gather(stream, own, all, count * sizeof(double));
+}
+
+void Communicator::settle()
+{
+    if (linking_) {
+        link_->end();
+        linking_ = false;
+    }
+}
+
 void Communicator::progress()
 {
     if (begun_sum_) {

@@ -19,7 +19,8 @@ struct OfGpu {
     char gpu[32] = {};  ///< where it is on its machine
     char version[16] = {};
     std::int64_t machine = 0;
-    std::byte id[256] = {};  ///< of the first process: of the link
+    std::int32_t gathers = 0;  ///< its sums may stay there
+    std::byte id[256] = {};    ///< of the first process: of the link
     std::int64_t id_bytes = 0;
 };
 
@@ -49,6 +50,7 @@ OfGpu own_gpu(const Communicator& processes, const Runtime& runtime)
     }
     put(own.gpu, runtime.devices().front().pci_bus_id);
     put(own.version, device_link_version());
+    own.gathers = runtime.devices().size() == 1 && processes.on_workers() ? 1 : 0;
     own.machine = processes.node().processes().front().rank;
     if (processes.rank() == 0) {
         try {
@@ -84,16 +86,14 @@ std::string why_apart(const std::vector<OfGpu>& all)
     return {};
 }
 
-std::shared_ptr<DeviceLink> connect_nccl(Communicator& processes, const Runtime& runtime, std::string& why_not)
+Connected connect_nccl(Communicator& processes, const Runtime& runtime)
 {
     if (processes.size() == 1) {
-        why_not = "one process needs none";
-        return nullptr;
+        return {.why_not = "one process needs none"};
     }
     const std::vector<OfGpu> all = said_by_all(processes, own_gpu(processes, runtime));
-    why_not = why_apart(all);
-    if (!why_not.empty()) {
-        return nullptr;
+    if (const std::string why = why_apart(all); !why.empty()) {
+        return {.why_not = why};
     }
     // What hangs inside NCCL is given up before the other processes lose patience with this one.
     constexpr double most_seconds = 30;
@@ -103,24 +103,27 @@ std::shared_ptr<DeviceLink> connect_nccl(Communicator& processes, const Runtime&
     options.size = processes.size();
     options.id.assign(all.front().id, all.front().id + all.front().id_bytes);
     options.wait = [&processes, limit](const std::function<bool()>& done, const char* what) {
-        // What is there already is the cluster's, and what is not comes in time or not at all.
         processes.wait_for(
             done, what, [] {}, processes.link() ? 0 : limit);
     };
     OfGpu result;
-    std::shared_ptr<DeviceLink> link;
+    Connected connected;
     try {
-        link = connect_device_link(runtime, options);
+        connected.link = connect_device_link(runtime, options);
     } catch (const Agreed&) {
         throw;
     } catch (const std::exception& error) {
         put(result.why_not, error.what());
     }
-    why_not = why_apart(said_by_all(processes, result));
-    return why_not.empty() ? link : nullptr;
+    connected.why_not = why_apart(said_by_all(processes, result));
+    if (!connected.why_not.empty()) {
+        return {.why_not = connected.why_not};
+    }
+    connected.gathers = std::all_of(all.begin(), all.end(), [](const OfGpu& of) { return of.gathers != 0; });
+    return connected;
 }
 
-std::shared_ptr<DeviceLink> connect_messages(Communicator&, const Runtime&, std::string&) { return nullptr; }
+Connected connect_messages(Communicator&, const Runtime&) { return {}; }
 
 constexpr std::array<TransportRow, 2> ways{{
     {.name = "nccl", .connect = connect_nccl},
@@ -148,16 +151,15 @@ void connect_processes(Communicator& processes, const Runtime& runtime, const st
 {
     std::string reason;
     for (auto row = ways.begin() + std::max<std::int64_t>(0, place_of_transport(wanted)); row != ways.end(); ++row) {
-        std::string why_not;
-        std::shared_ptr<DeviceLink> link = row->connect(processes, runtime, why_not);
-        if (why_not.empty()) {
+        Connected connected = row->connect(processes, runtime);
+        if (connected.why_not.empty()) {
             if (reason.empty()) {
                 reason = wanted == row->name ? "asked for" : "the first one that works";
             }
-            processes.set_transport({row->name, reason}, std::move(link));
+            processes.set_transport({row->name, reason}, std::move(connected.link), connected.gathers);
             return;
         }
-        reason += fmt::format("{}{}: {}", reason.empty() ? "" : "; ", row->name, why_not);
+        reason += fmt::format("{}{}: {}", reason.empty() ? "" : "; ", row->name, connected.why_not);
     }
 }
 

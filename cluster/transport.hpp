@@ -13,12 +13,18 @@
 
 namespace rmsp::cluster {
 
+/// The same on all processes.
+struct Connected {
+    std::string why_not{};               ///< set: they cannot be connected that way
+    std::shared_ptr<DeviceLink> link{};  ///< null: none is needed
+    bool gathers = false;                ///< it is for sums of solvers too
+};
+
 /// What connect_processes() knows of one way in which entries travel between processes.
 struct TransportRow {
     const char* name;
-    /// Connects the processes, which all call it. Returns null where it needs no link; sets why it cannot be used, the
-    /// same on all processes.
-    std::shared_ptr<DeviceLink> (*connect)(Communicator& processes, const Runtime& runtime, std::string& why_not);
+    /// Connects the processes, which all call it.
+    Connected (*connect)(Communicator& processes, const Runtime& runtime);
 };
 
 /// In the order in which they are tried. The last one always works.

@@ -16,8 +16,8 @@
 /// <rmsp/ghosted.hpp>.
 namespace rmsp {
 
-/// The first GPUs of some processes. One exchange at a time, which all of them make; calls of one thread at a time, on
-/// any thread, whose current device they leave as it is.
+/// The first GPUs of some processes. One exchange at a time; all of them make the same calls in the same order; calls
+/// of one thread at a time, on any thread, whose current device they leave as it is.
 class DeviceLink {
 public:
     virtual ~DeviceLink() = default;
@@ -27,8 +27,11 @@ public:
     /// then given up
     virtual void begin(void* stream, std::span<const GhostNeighbour> to, const void* send,
                        std::span<const GhostNeighbour> from, void* receive, std::size_t entry_bytes) = 0;
-    /// Returns when all that this process sends and receives is done. \throws as begin()
+    /// Returns when all that this process has begun, or gathers, is done. \throws as begin()
     virtual void end() = 0;
+    /// Starts to bring bytes of every process to all, in turn, behind what is queued on a stream of the GPU. What is
+    /// queued there later finds them. \throws as begin()
+    virtual void gather(void* stream, const void* own, void* all, std::size_t bytes) = 0;
     /// Copies from or to host memory behind what is queued on a stream of the GPU, also once the link is given up.
     /// Blocks. \throws Error(device)
     virtual void copy(void* stream, void* to, const void* from, std::size_t bytes) = 0;

@@ -132,6 +132,38 @@ TEST_F(ClusterGpus, Solves)
     }
 }
 
+/// Sums stay on the GPUs where workers speak MPI ("serialized") and each process has one GPU.
+TEST_F(ClusterGpus, SolvesByNcclHaveTheBitsOfMessages)
+{
+    Cluster clusters[] = {make_gpu_cluster(), make_gpu_cluster("mpi")};
+    const auto whole = grid<double>(100, 90);
+    const auto part = part_of(whole, uneven(whole.rows, clusters[0].size()), clusters[0].rank());
+    DistributeOptions distributed;
+    distributed.determinism = Determinism::run;
+    for (const char* method : {"cg", "cg_single", "cg_pipelined", "bicgstab"}) {
+        SCOPED_TRACE(method);
+        std::vector<double> found[2];
+        std::int64_t iterations[2] = {};
+        for (std::size_t i = 0; i < 2; ++i) {
+            auto a = clusters[i].distribute(part.view, part.first, distributed);
+            SolverOptions options;
+            options.method = method;
+            ClusterSolver<double> solver(a, options);
+            auto x = a.make_x();
+            auto b = a.make_y();
+            b.fill(1);
+            x.fill(0);
+            const SolveResult result = solver.solve(b, x);
+            EXPECT_TRUE(result.converged()) << result.reason;
+            iterations[i] = result.iterations;
+            found[i].resize(static_cast<std::size_t>(part.end - part.first));
+            x.download(found[i].data());
+        }
+        EXPECT_EQ(iterations[0], iterations[1]);
+        EXPECT_EQ(found[0], found[1]);
+    }
+}
+
 TEST_F(ClusterGpus, GoOnByMessagesAfterAnErrorOfOne)
 {
     Cluster cluster = make_gpu_cluster();

@@ -55,6 +55,13 @@ public:
         }
         requests_.clear();
     }
+    void gather(void* /*stream*/, const void* own, void* all, std::size_t bytes) override
+    {
+        ++gathered;
+        const int count = static_cast<int>(bytes);
+        MPI_Iallgather(own, count, MPI_BYTE, all, count, MPI_BYTE, processes_.handle(), &requests_.emplace_back());
+        end();
+    }
     void copy(void* /*stream*/, void* to, const void* from, std::size_t bytes) override
     {
         if (bytes > 0) {
@@ -69,6 +76,7 @@ public:
     bool usable() const noexcept override { return usable_; }
 
     int begun = 0;
+    int gathered = 0;
 
 private:
     Communicator& processes_;
@@ -78,14 +86,16 @@ private:
 
 /// A cluster, taken apart: its processes, this one's devices, and rows of a matrix.
 struct Apart {
-    explicit Apart(bool linked, const char* devices = "host:2")
-        : processes(std::make_shared<Communicator>(MPI_COMM_WORLD, ClusterOptions{.timeout_seconds = 20})),
+    explicit Apart(bool linked, const char* devices = "host:2", double skew = 0.25)
+        : whole(grid<double>(9, 20, skew)),
+          processes(std::make_shared<Communicator>(MPI_COMM_WORLD, ClusterOptions{.timeout_seconds = 20})),
           runtime({.devices = devices, .bind = BindPolicy::none}),
           part(part_of(whole, uneven(whole.rows, processes->size()), processes->rank()))
     {
         if (linked) {
             link = std::make_shared<HostLink>(*processes);
-            processes->set_transport({"nccl", "a test"}, link);
+            processes->set_transport({"nccl", "a test"}, link,
+                                     processes->on_workers() && runtime.devices().size() == 1);
         }
         const std::vector<std::int64_t> columns = uneven(whole.rows, processes->size());
         IndexArray numbered;
@@ -146,7 +156,7 @@ struct Apart {
         }
     }
 
-    const Whole<double> whole = grid<double>(9, 20, 0.25);
+    const Whole<double> whole;
     std::shared_ptr<Communicator> processes;
     Runtime runtime;
     Part<double> part;
@@ -171,6 +181,59 @@ TEST(ClusterLink, ProductsHaveTheBitsOfMessages)
         EXPECT_EQ(linked.exchange->bytes_sent(), by_messages.exchange->bytes_sent());
         EXPECT_EQ(linked.exchange->traffic().sends_to, by_messages.exchange->traffic().sends_to);
     }
+}
+
+/// Sums stay on the devices where workers speak ("serialized"); else they are those of messages.
+TEST(ClusterLink, SolvesHaveTheBitsOfMessages)
+{
+    for (const char* method : {"cg", "cg_pipelined", "bicgstab"}) {
+        SCOPED_TRACE(method);
+        std::vector<double> found[2];
+        std::int64_t iterations[2] = {};
+        for (const bool linked : {false, true}) {
+            Apart apart(linked, "host:1", 0);
+            SolverOptions options;
+            options.method = method;
+            options.tolerance = 1e-6;
+            Solver<double> solver(apart.matrix, options);
+            auto x = apart.matrix.own().make_x(Layout::rows);
+            auto b = apart.matrix.own().make_y();
+            b.upload(slice(entries<double>(apart.whole.rows, 1), apart.part.first, apart.part.end).data());
+            x.fill(0);
+            apart.processes->together([&] {
+                const SolveResult result = solver.solve(b, x);
+                EXPECT_TRUE(result.converged()) << result.reason;
+                iterations[linked ? 1 : 0] = result.iterations;
+            });
+            std::vector<double>& own = found[linked ? 1 : 0];
+            own.resize(static_cast<std::size_t>(apart.part.end - apart.part.first));
+            x.download(own.data());
+            if (linked) {
+                EXPECT_EQ(apart.link->gathered > 0, apart.processes->on_workers());
+            }
+        }
+        EXPECT_EQ(iterations[0], iterations[1]);
+        EXPECT_EQ(found[0], found[1]);
+    }
+}
+
+/// Of a solve, which goes on with sums of messages.
+TEST(ClusterLink, SumsGoOnByMessagesOnceItIsGivenUp)
+{
+    Apart apart(true, "host:1", 0);
+    SolverOptions options;
+    options.method = "cg";
+    Solver<double> solver(apart.matrix, options);
+    auto x = apart.matrix.own().make_x(Layout::rows);
+    auto b = apart.matrix.own().make_y();
+    b.fill(1);
+    std::int64_t iterations[2] = {};
+    for (std::int64_t& count : iterations) {
+        x.fill(0);
+        apart.processes->together([&] { count = solver.solve(b, x).iterations; });
+        apart.link->give_up();
+    }
+    EXPECT_EQ(iterations[0], iterations[1]);
 }
 
 TEST(ClusterLink, GoesOnByMessagesOnceItIsGivenUp)

@@ -88,7 +88,18 @@ public:
                     check_communicator("an exchange by NCCL");
                     return is_done();
                 },
-                "entries of x");
+                "what goes from GPU to GPU");
+        });
+    }
+
+    void gather(void* stream, const void* own, void* all, std::size_t bytes) override
+    {
+        const DeviceGuard guard(ordinal_);
+        auto* const queue = static_cast<cudaStream_t>(stream);
+        or_give_up([&] {
+            nccl_check(nccl().ncclAllGather(own, all, bytes, ncclChar, communicator_, queue), "ncclAllGather");
+            wait_for_nccl("ncclAllGather");
+            cuda_check(cudaEventRecord(done_, queue), "cudaEventRecord");
         });
     }
 
@@ -230,6 +241,29 @@ void test_messages(NcclLink& link, int rank, int size, std::int64_t bytes)
     }
 }
 
+/// A few numbers of each process. \throws Error(device) if others arrive than were sent
+void test_gathering(NcclLink& link, int rank, int size)
+{
+    constexpr std::size_t length = 64;
+    const TestRoom room(static_cast<std::size_t>(size + 1) * length);
+    auto* const there = static_cast<std::byte*>(room.memory);
+    std::vector<std::byte> own(length);
+    for (std::size_t i = 0; i < length; ++i) {
+        own[i] = test_byte(rank, 0, i);
+    }
+    std::vector<std::byte> all(static_cast<std::size_t>(size) * length);
+    link.copy(room.stream, there, own.data(), length);
+    link.gather(room.stream, there, there + length, length);
+    link.end();
+    link.copy(room.stream, all.data(), there + length, all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const int from = static_cast<int>(i / length);
+        if (all[i] != test_byte(from, 0, i % length)) {
+            throw Error(ErrorCode::device, fmt::format("NCCL gathered wrong data from process {}", from));
+        }
+    }
+}
+
 }  // namespace
 
 std::string nccl_link_version() { return engine::nccl_version(); }
@@ -253,6 +287,7 @@ std::shared_ptr<DeviceLink> connect_nccl_link(int ordinal, const DeviceLinkOptio
     for (const std::int64_t bytes : {short_message, std::min(long_message, all_messages / options.size)}) {
         test_messages(*link, options.rank, options.size, bytes);
     }
+    test_gathering(*link, options.rank, options.size);
     return link;
 }
 
