@@ -2,8 +2,8 @@
 #include <memory>
 
 #include <core/value_types.hpp>
-#include <kernels/steps/blas1/blas1.hpp>
 #include <kernels/steps/ghosts/ghosts.hpp>
+#include <kernels/steps/support/support.hpp>
 
 #include "runtime/ghosted/ghosted_state.hpp"
 #include "runtime/matrix/products.hpp"
@@ -90,8 +90,8 @@ void GhostedState<T>::queue_arrived(engine::Worker& worker, engine::Rendezvous& 
                               Target<T>{nullptr, added ? added : y}, nullptr, true);
         if (added) {
             const auto rank = static_cast<std::size_t>(worker.rank());
-            kernels::axpy(T{1}, added->slices[rank], y->slices[rank], y->offsets[rank + 1] - y->offsets[rank],
-                          worker.context());
+            const kernels::PartialSums<T> came{added->slices[rank], 0, y->offsets[rank + 1] - y->offsets[rank]};
+            kernels::add_partials(y->slices[rank], came.first, came.end, T{1}, &came, 1, worker.context());
         }
     }
 }

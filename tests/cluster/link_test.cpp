@@ -183,57 +183,40 @@ TEST(ClusterLink, ProductsHaveTheBitsOfMessages)
     }
 }
 
-/// Sums stay on the devices where workers speak ("serialized"); else they are those of messages.
-TEST(ClusterLink, SolvesHaveTheBitsOfMessages)
+/// What some iterations make of x; of the processes' rows of a symmetric matrix, with a device each.
+std::vector<double> iterate(Apart& apart, const char* method)
 {
-    for (const char* method : {"cg", "cg_pipelined", "bicgstab"}) {
-        SCOPED_TRACE(method);
-        std::vector<double> found[2];
-        std::int64_t iterations[2] = {};
-        for (const bool linked : {false, true}) {
-            Apart apart(linked, "host:1", 0);
-            SolverOptions options;
-            options.method = method;
-            options.tolerance = 1e-6;
-            Solver<double> solver(apart.matrix, options);
-            auto x = apart.matrix.own().make_x(Layout::rows);
-            auto b = apart.matrix.own().make_y();
-            b.upload(slice(entries<double>(apart.whole.rows, 1), apart.part.first, apart.part.end).data());
-            x.fill(0);
-            apart.processes->together([&] {
-                const SolveResult result = solver.solve(b, x);
-                EXPECT_TRUE(result.converged()) << result.reason;
-                iterations[linked ? 1 : 0] = result.iterations;
-            });
-            std::vector<double>& own = found[linked ? 1 : 0];
-            own.resize(static_cast<std::size_t>(apart.part.end - apart.part.first));
-            x.download(own.data());
-            if (linked) {
-                EXPECT_EQ(apart.link->gathered > 0, apart.processes->on_workers());
-            }
-        }
-        EXPECT_EQ(iterations[0], iterations[1]);
-        EXPECT_EQ(found[0], found[1]);
-    }
-}
-
-/// Of a solve, which goes on with sums of messages.
-TEST(ClusterLink, SumsGoOnByMessagesOnceItIsGivenUp)
-{
-    Apart apart(true, "host:1", 0);
     SolverOptions options;
-    options.method = "cg";
+    options.method = method;
+    options.tolerance = 0;
+    options.max_iterations = 8;
     Solver<double> solver(apart.matrix, options);
     auto x = apart.matrix.own().make_x(Layout::rows);
     auto b = apart.matrix.own().make_y();
-    b.fill(1);
-    std::int64_t iterations[2] = {};
-    for (std::int64_t& count : iterations) {
-        x.fill(0);
-        apart.processes->together([&] { count = solver.solve(b, x).iterations; });
-        apart.link->give_up();
+    b.upload(slice(entries<double>(apart.whole.rows, 1), apart.part.first, apart.part.end).data());
+    x.fill(0);
+    apart.processes->together([&] { EXPECT_EQ(solver.solve(b, x).iterations, options.max_iterations); });
+    std::vector<double> found(static_cast<std::size_t>(apart.part.end - apart.part.first));
+    x.download(found.data());
+    return found;
+}
+
+/// Sums stay on the devices where workers speak ("serialized"); else, and once the link is given up, they are those of
+/// messages.
+TEST(ClusterLink, SolvesHaveTheBitsOfMessages)
+{
+    for (const char* method : {"cg", "cg_pipelined"}) {
+        SCOPED_TRACE(method);
+        Apart by_messages(false, "host:1", 0);
+        const std::vector<double> right = iterate(by_messages, method);
+        Apart linked(true, "host:1", 0);
+        EXPECT_EQ(iterate(linked, method), right);
+        const int gathered = linked.link->gathered;
+        EXPECT_EQ(gathered > 0, linked.processes->on_workers());
+        linked.link->give_up();
+        EXPECT_EQ(iterate(linked, method), right);
+        EXPECT_EQ(linked.link->gathered, gathered);
     }
-    EXPECT_EQ(iterations[0], iterations[1]);
 }
 
 TEST(ClusterLink, GoesOnByMessagesOnceItIsGivenUp)
