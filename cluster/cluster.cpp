@@ -13,6 +13,7 @@
 #include "cluster/node_messages.hpp"
 #include "cluster/read.hpp"
 #include "cluster/scatter.hpp"
+#include "cluster/transport.hpp"
 
 namespace rmsp {
 namespace {
@@ -87,11 +88,13 @@ Cluster::Cluster(MPI_Comm communicator, const RuntimeOptions& runtime, const Clu
         const cluster::Node::OwnCores cores(processes.node(), own);
         state_->runtime.emplace(own);
     });
+    processes.together([&] { cluster::connect_processes(processes, *state_->runtime, options.transport); });
 }
 
 int Cluster::rank() const { return checked(state_).processes->rank(); }
 int Cluster::size() const { return checked(state_).processes->size(); }
 bool Cluster::usable() const { return checked(state_).processes->usable(); }
+ClusterTransport Cluster::transport() const { return checked(state_).processes->transport(); }
 Runtime& Cluster::runtime() const { return *checked(state_).runtime; }
 
 template <class T>

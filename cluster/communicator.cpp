@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -49,27 +48,11 @@ private:
     Clock::time_point watch_;
 };
 
-const char* name_of(Round round)
-{
-    switch (round) {
-        case Round::agree:
-            return "the end of a call";
-        case Round::sum:
-            return "a sum";
-        case Round::first:
-            return "a decision of the first process";
-        case Round::sizes:
-            return "sizes of a matrix";
-        case Round::lengths:
-            return "lengths of messages";
-    }
-    return "unknown";
-}
-
 /// What a process says of its failure, or of where it was when it heard of one.
 struct Failure {
     std::uint64_t exchanges = 0;
     std::int32_t code = 0;
+    std::int32_t link_lost = 0;  ///< what it does by the devices' link may not end
     char text[500] = {};
 };
 
@@ -130,7 +113,7 @@ Communicator::Communicator(MPI_Comm communicator, const ClusterOptions& options)
     lines_.resize(static_cast<std::size_t>(size_));
     on_workers_ = threads >= MPI_THREAD_SERIALIZED;
     node_.emplace(communicator_);
-    number_nodes(options.node);
+    number_nodes(options);
 }
 
 Communicator::~Communicator()
@@ -266,6 +249,7 @@ const std::vector<Communicator::Line>& Communicator::checked_lines()
                 "the processes are in different calls: process 0 at {} after {} exchanges, process {} at {} after {}",
                 name_of(lines_[0].round), lines_[0].exchanges, i, name_of(lines_[i].round), lines_[i].exchanges);
             exchanges_ = most + most_exchanges_ahead;
+            give_up_link();
             throw Agreed(ErrorCode::usage, text);
         }
     }
@@ -275,7 +259,7 @@ const std::vector<Communicator::Line>& Communicator::checked_lines()
 void Communicator::throw_failures(ErrorCode code, std::string_view text)
 {
     const std::vector<Line> lines = lines_;
-    Failure own{exchanges_, static_cast<std::int32_t>(code), {}};
+    Failure own{exchanges_, static_cast<std::int32_t>(code), link_ && (linking_ || !link_->usable()) ? 1 : 0, {}};
     text.copy(own.text, sizeof(own.text) - 1);
     std::vector<Failure> failures(lines.size());
     MPI_Request request = MPI_REQUEST_NULL;
@@ -283,6 +267,9 @@ void Communicator::throw_failures(ErrorCode code, std::string_view text)
                          &request),
           "MPI_Iallgather");
     finish(request, "what has failed");
+    if (std::any_of(failures.begin(), failures.end(), [](const Failure& of) { return of.link_lost != 0; })) {
+        give_up_link();
+    }
     for (std::size_t i = 0; i < lines.size(); ++i) {
         exchanges_ = std::max(exchanges_, failures[i].exchanges);
         if (lines[i].failed == 1 && static_cast<int>(i) != rank_) {
@@ -341,83 +328,6 @@ void Communicator::together(const std::function<void()>& f)
     });
 }
 
-void Communicator::sum(std::span<double> numbers)
-{
-    begin_sum(numbers);
-    end_sum();
-}
-
-void Communicator::begin_sum(std::span<double> numbers)
-{
-    Line line{.round = Round::sum, .exchanges = exchanges_, .numbers = {}};
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        line.numbers[i] = std::bit_cast<std::int64_t>(numbers[i]);
-    }
-    begin_lines(line);
-    begun_sum_ = numbers;
-}
-
-void Communicator::end_sum()
-{
-    const std::span<double> numbers = begun_sum_.value();
-    finish(lines_request_, name_of(line_.round));
-    begun_sum_.reset();
-    const auto& lines = checked_lines();
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        numbers[i] = 0;
-        for (const Line& other : lines) {
-            numbers[i] += std::bit_cast<double>(other.numbers[i]);
-        }
-    }
-}
-
-void Communicator::progress()
-{
-    if (begun_sum_) {
-        int done = 0;
-        MPI_Test(&lines_request_, &done, MPI_STATUS_IGNORE);
-    }
-}
-
-bool Communicator::failed_in_sum()
-{
-    if (!begun_sum_) {
-        return false;
-    }
-    begun_sum_.reset();
-    finish(lines_request_, name_of(line_.round));
-    return std::any_of(lines_.begin(), lines_.end(), [](const Line& line) { return line.failed != 0; });
-}
-
-double Communicator::of_first(double value)
-{
-    return std::bit_cast<double>(
-        round({.round = Round::first, .numbers = {std::bit_cast<std::int64_t>(value)}})[0].numbers[0]);
-}
-
-std::vector<std::int64_t> Communicator::numbers_of_all(std::span<const std::int64_t> numbers)
-{
-    Line line{.round = Round::sizes};
-    std::copy(numbers.begin(), numbers.end(), line.numbers);
-    std::vector<std::int64_t> all;
-    for (const Line& other : round(line)) {
-        all.insert(all.end(), std::begin(other.numbers), std::end(other.numbers));
-    }
-    return all;
-}
-
-std::vector<std::int64_t> Communicator::exchange_counts(const std::vector<std::int64_t>& counts)
-{
-    // Who has failed meanwhile says so in a round, and would not take part in anything else.
-    round({.round = Round::lengths});
-    std::vector<std::int64_t> others(counts.size());
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ialltoall(counts.data(), 1, MPI_INT64_T, others.data(), 1, MPI_INT64_T, communicator_, &request),
-          "MPI_Ialltoall");
-    finish(request, "how long the lists of columns are");
-    return others;
-}
-
 bool Communicator::others_failed()
 {
     int found = 0;
@@ -446,13 +356,20 @@ bool Communicator::test(std::vector<MPI_Request>& requests)
 
 void Communicator::wait(std::vector<MPI_Request>& requests)
 {
-    Deadline deadline(timeout_);
-    for (int turn = 0; !test(requests); ++turn) {
+    wait_for([&] { return test(requests); }, "entries of x", [&] { give_up(requests); });
+    requests.clear();
+}
+
+void Communicator::wait_for(const std::function<bool()>& done, const char* what, const std::function<void()>& leave,
+                            double seconds)
+{
+    Deadline deadline(seconds > 0 ? seconds : timeout_);
+    for (int turn = 0; !done(); ++turn) {
         if (turn < soon) {
             continue;
         }
         if (turn % 64 == 0 && others_failed()) {
-            give_up(requests);
+            leave();
             if (!failed_in_sum()) {
                 exchange_lines({.round = Round::agree, .failed = 2, .exchanges = exchanges_, .numbers = {}});
             }
@@ -463,27 +380,28 @@ void Communicator::wait(std::vector<MPI_Request>& requests)
                 checked_lines();
             } catch (...) {
                 begun_sum_.reset();
-                give_up(requests);
+                leave();
                 throw;
             }
         }
         if (turn % 64 == 0 && deadline.watches()) {
             try {
-                require_others("entries of x");
+                require_others(what);
             } catch (...) {
-                give_up(requests);
+                leave();
                 throw;
             }
         }
         if (turn % 64 == 0 && deadline.over()) {
-            give_up(requests);
-            lost_ =
-                fmt::format("process {} of {} waited {:g} s for entries of x from the others", rank_, size_, timeout_);
+            leave();
+            if (seconds > 0) {
+                throw Error(ErrorCode::device, fmt::format("waited {:g} s for {}", seconds, what));
+            }
+            lost_ = fmt::format("process {} of {} waited {:g} s for {} from the others", rank_, size_, timeout_, what);
             throw Agreed(ErrorCode::device, lost_);
         }
         rest();
     }
-    requests.clear();
 }
 
 }  // namespace rmsp::cluster

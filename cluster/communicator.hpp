@@ -11,9 +11,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <rmsp/cluster.hpp>
+#include <rmsp/device_link.hpp>
 #include <rmsp/error.hpp>
 #include <rmsp/ghosted.hpp>
 
@@ -32,6 +34,7 @@ enum class NodeMessagesChoice : std::uint8_t { automatic, direct, gathered };
 
 /// What a round of the processes is for: in each round all are for the same.
 enum class Round : std::uint32_t { agree, sum, first, sizes, lengths };
+const char* name_of(Round round);
 
 /// A copy of the caller's communicator, whose every wait ends: with what was waited for, with the error of another
 /// process, or with the time. Everything is said in rounds, in which each process hears a line of each other, and in
@@ -53,6 +56,9 @@ public:
     void sum(std::span<double> numbers) override;
     /// A round of its own, beside which there may be messages.
     void begin_sum(std::span<double> numbers) override;
+    int gathers_on_device() const override { return gathers_ && link_->usable() ? size_ : 0; }
+    void gather_on(void* stream, const double* own, double* all, std::size_t count) override;
+    void settle() override;
     void end_sum() override;
     void progress() override;
     double of_first(double value) override;
@@ -79,6 +85,28 @@ public:
     MPI_Comm handle() const noexcept { return communicator_; }
     /// Waits for messages; those left where it throws are given up.
     void wait(std::vector<MPI_Request>& requests);
+    /// Waits for something else that other processes bring.
+    /// \param leave    ends what is waited for, before an error is spoken of to the others
+    /// \param seconds  0: as long as for everything; else an error after that time is this process's alone, and nothing
+    ///                 is lost
+    void wait_for(const std::function<bool()>& done, const char* what, const std::function<void()>& leave,
+                  double seconds = 0);
+    double timeout_seconds() const noexcept { return timeout_; }
+
+    /// How entries travel, once it is known.
+    const ClusterTransport& transport() const noexcept { return transport_; }
+    /// \param gathers  sums of solvers go over the link: all processes have one device, and workers that speak
+    void set_transport(ClusterTransport transport, std::shared_ptr<DeviceLink> link, bool gathers)
+    {
+        transport_ = std::move(transport);
+        link_ = std::move(link);
+        gathers_ = link_ != nullptr && gathers;
+    }
+    /// Of the processes' GPUs; null: entries travel through host memory. May be given up, by all processes alike.
+    const std::shared_ptr<DeviceLink>& link() const noexcept { return link_; }
+    /// Whether something is under way there.
+    void set_linking(bool linking) noexcept { linking_ = linking; }
+
     /// Of messages that nobody waits for any more.
     static void give_up(std::vector<MPI_Request>& requests) noexcept;
     /// Whether all is there.
@@ -116,8 +144,8 @@ private:
     /// Lets others have the core between two looks.
     void rest();
     void require_usable() const;
-    /// \param given  ClusterOptions::node
-    void number_nodes(int given);
+    void number_nodes(const ClusterOptions& options);
+    void give_up_link();
 
     MPI_Comm communicator_ = MPI_COMM_NULL;
     const double timeout_;
@@ -133,6 +161,10 @@ private:
     MPI_Request lines_request_ = MPI_REQUEST_NULL;
     std::optional<std::span<double>> begun_sum_;
     std::uint64_t exchanges_ = 0;
+    ClusterTransport transport_;
+    std::shared_ptr<DeviceLink> link_;
+    bool linking_ = false;
+    bool gathers_ = false;
     std::string lost_;  ///< why nothing more can be said
     std::vector<std::vector<std::byte>> kept_;
 };

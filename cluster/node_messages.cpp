@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "cluster/transfer.hpp"
+#include "cluster/transport.hpp"
 
 namespace rmsp::cluster {
 namespace {
@@ -407,7 +408,12 @@ std::shared_ptr<HaloExchange> make_exchange(std::shared_ptr<Communicator> proces
     const auto size = node_of.size();
     const int nodes = 1 + *std::max_element(node_of.begin(), node_of.end());
     const auto direct = [&](std::string reason) {
-        auto exchange = std::make_shared<Messages>(processes, std::move(receives), std::move(sends), entry_bytes);
+        std::shared_ptr<HaloExchange> exchange;
+        if (processes->link()) {
+            exchange = std::make_shared<DeviceExchange>(processes, std::move(receives), std::move(sends), entry_bytes);
+        } else {
+            exchange = std::make_shared<Messages>(processes, std::move(receives), std::move(sends), entry_bytes);
+        }
         exchange->set_reason(std::move(reason));
         return exchange;
     };
@@ -419,6 +425,9 @@ std::shared_ptr<HaloExchange> make_exchange(std::shared_ptr<Communicator> proces
     }
     std::string reason = "asked for";
     if (processes->node_messages() == NodeMessagesChoice::automatic) {
+        if (processes->link()) {
+            return direct("gathered ones would pass through host memory");
+        }
         std::vector<std::int64_t> own;
         const int node = node_of[static_cast<std::size_t>(processes->rank())];
         for (const auto& [other, parts] : by_node(sends, node_of, node)) {

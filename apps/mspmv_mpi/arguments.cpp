@@ -25,10 +25,14 @@ void add_arguments(CLI::App& app, Arguments& arguments)
         sub->add_option("--set", arguments.overrides, "section.key=value over the file's");
         sub->add_option("--json", arguments.json, "report as JSON in this file, or - for standard output");
         sub->add_option(
-               "--node-messages", arguments.node_messages,
+               "--node-messages", arguments.cluster.node_messages,
                "entries between nodes of several processes: direct, gathered (one message for each two nodes), "
                "or auto, as a model expects to be faster")
             ->check(CLI::IsMember({"auto", "direct", "gathered"}));
+        sub->add_option("--transport", arguments.cluster.transport,
+                        "entries between processes: nccl, from GPU to GPU; mpi, in host memory; or auto, the first of "
+                        "these that works")
+            ->check(CLI::IsMember({"auto", "nccl", "mpi"}));
     }
     CLI::App* const doctor = app.add_subcommand("doctor", "Measure messages between each two processes");
     doctor->add_option("--mib", arguments.mib, "size of the large messages in MiB");

@@ -15,7 +15,7 @@ namespace rmsp::mpi {
 struct Arguments {
     std::string file;
     std::string json;  ///< empty: none; "-": standard output
-    std::string node_messages = ClusterOptions().node_messages;
+    ClusterOptions cluster;
     std::vector<std::string> overrides;
     double mib = static_cast<double>(LinkOptions().bytes) / (1 << 20);
     double time_limit_seconds = LinkOptions().time_limit_seconds;

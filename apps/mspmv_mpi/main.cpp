@@ -282,6 +282,8 @@ std::string text_of(const Json& report)
                         p["nonzeros"].get<std::int64_t>(), p["ghosts"].get<std::int64_t>(),
                         p["receives_from"].get<int>(), p["sent"].get<std::int64_t>());
     }
+    text += fmt::format("transport  {}: {}\n", report["transport"]["name"].get<std::string>(),
+                        report["transport"]["reason"].get<std::string>());
     text += fmt::format("messages   {}: {}\n",
                         report["between_nodes"]["gathered"].get<bool>() ? "gathered by nodes" : "direct",
                         report["between_nodes"]["reason"].get<std::string>());
@@ -369,6 +371,7 @@ int run(Cluster& cluster, const Config& config, const std::string& command)
     Json process = describe_process(cluster, a, own.rows);
     process.update(read_here);
     report["processes"] = gather(process, MPI_COMM_WORLD);
+    report["transport"] = {{"name", cluster.transport().name}, {"reason", cluster.transport().reason}};
     if (cluster.rank() == 0) {
         print(text_of(report), report, config.output.json);
     }
@@ -397,10 +400,8 @@ int run_spgemm(Cluster& cluster, const Config& config)
 
 /// What a command does on a cluster of all processes.
 template <class F>
-int on_cluster(const Config& config, const std::string& node_messages, const F& f)
+int on_cluster(const Config& config, const ClusterOptions& options, const F& f)
 {
-    ClusterOptions options;
-    options.node_messages = node_messages;
     Cluster cluster(MPI_COMM_WORLD, runtime_options(config), options);
     try {
         return f(cluster);
@@ -455,14 +456,14 @@ int start(int argc, char** argv, int rank)
     }
     if (app.got_subcommand("spgemm")) {
         mpi::check_spgemm(config);
-        return on_cluster(config, arguments.node_messages, [&](Cluster& cluster) {
+        return on_cluster(config, arguments.cluster, [&](Cluster& cluster) {
             return mspmv::with_precision(config.matrix.precision,
                                          [&]<class T>() { return run_spgemm<T>(cluster, config); });
         });
     }
     const std::string command = app.get_subcommands().front()->get_name();
     check(config, command == "solve");
-    return on_cluster(config, arguments.node_messages, [&](Cluster& cluster) {
+    return on_cluster(config, arguments.cluster, [&](Cluster& cluster) {
         return mspmv::with_precision(config.matrix.precision,
                                      [&]<class T>() { return run<T>(cluster, config, command); });
     });

@@ -43,6 +43,16 @@ struct ClusterOptions {
     std::string node_messages = "auto";
     /// The number of the node that this process is on, for the messages; -1, on all processes: that of its machine.
     int node = -1;
+    /// How entries travel between processes: "nccl", from the first GPU of each to those of others; "mpi", by messages
+    /// in host memory; "auto", the first of these that works. NCCL is tested with data, and where it does not work the
+    /// messages are MPI's (Cluster::transport()). The same on all processes.
+    std::string transport = "auto";
+};
+
+/// How entries travel between processes, and why.
+struct ClusterTransport {
+    std::string name;
+    std::string reason;
 };
 
 /// What one process exchanges of a matrix.
@@ -138,6 +148,9 @@ public:
     bool usable() const;
     /// Of this process.
     Runtime& runtime() const;
+    /// How entries travel now, on all processes alike: by MPI once NCCL was given up, as it is where processes fail
+    /// while it is at work.
+    ClusterTransport transport() const;
 
     /// Each process gives its rows, of all columns, in the order of the processes: `first_row` is the number of its
     /// first one. Arrays are only read, during the call. A square matrix has its entries of x where its rows are;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <rmsp/error.hpp>
 #include <rmsp/export.hpp>
 #include <rmsp/preconditioner.hpp>
 #include <rmsp/runtime.hpp>
@@ -38,6 +39,18 @@ public:
     virtual void begin_sum(std::span<double> numbers) { sum(numbers); }
     /// Returns when the numbers are their sums.
     virtual void end_sum() {}
+    /// How many processes there are, if they gather numbers in the memory of their devices, of which each has one, and
+    /// if on_workers(); solvers then add their sums there, in place of sum(), and the host waits for none of them. 0:
+    /// by sum(). The same on all processes; changes between calls of librmsp alone.
+    virtual int gathers_on_device() const { return 0; }
+    /// Queues on a stream of the device (cudaStream_t, null for host devices): `all` gets `count` numbers of each
+    /// process in turn.
+    virtual void gather_on(void* /*stream*/, const double* /*own*/, double* /*all*/, std::size_t /*count*/)
+    {
+        throw Error(ErrorCode::internal, "gather_on() of processes that do not gather on devices");
+    }
+    /// Returns when all that was gathered is there. Called before a call of librmsp ends.
+    virtual void settle() {}
 };
 
 /// Brings entries of x to the processes that multiply with them, called as Processes are.
@@ -50,6 +63,15 @@ public:
     virtual void begin(const void* send, void* receive, bool backwards) = 0;
     /// Returns when all is received, and sent.
     virtual void end() = 0;
+    /// Whether the arrays are in memory of the runtime's first device, and begin_on() is called in place of begin().
+    /// Always the same.
+    virtual bool on_device() const { return false; }
+    /// begin() behind what is queued on a stream of that device so far: a cudaStream_t, null for host devices. end()
+    /// returns when all is there, whoever looks.
+    virtual void begin_on(void* /*stream*/, const void* send, void* receive, bool backwards)
+    {
+        begin(send, receive, backwards);
+    }
 };
 
 /// What is exchanged with one other process: [first, first + count) of the ghosts, or of GhostedRows::sent.

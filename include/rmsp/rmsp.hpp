@@ -6,6 +6,7 @@
 #include <rmsp/config.hpp>
 #include <rmsp/convert.hpp>
 #include <rmsp/device_convert.hpp>
+#include <rmsp/device_link.hpp>
 #include <rmsp/doctor.hpp>
 #include <rmsp/eigen.hpp>
 #include <rmsp/eigen_report.hpp>

@@ -10,6 +10,7 @@
 
 #include "core/caller_array.hpp"
 #include "runtime/ghosted/ghosted_state.hpp"
+#include "runtime/ghosted/split_columns.hpp"
 #include "runtime/matrix/distribute_like.hpp"
 #include "runtime/matrix/products.hpp"
 #include "runtime/sequence/sequence_state.hpp"
@@ -19,94 +20,12 @@ namespace {
 
 using detail::checked;
 using detail::GhostedAccess;
+using detail::GhostedEntries;
 using detail::GhostedState;
 using detail::MatrixAccess;
 using detail::VectorAccess;
-using distributed::Source;
-using distributed::Target;
-
-/// Own columns and those of ghosts, each with rows as they were.
-template <class T>
-struct Split {
-    CsrMatrix<T> own;
-    CsrMatrix<T> rest;
-    std::vector<std::int64_t> in_rest;
-    // Where rows with ghosts are whole, in `rest`:
-    CsrMatrix<T> interior;
-    std::vector<std::int64_t> copied;  ///< own columns of rows with ghosts
-    std::vector<std::int64_t> outside_own;
-};
-
-/// The entries that are not in a list of them, which rises, or those that are, with columns numbered anew.
-template <class T, class F>
-CsrMatrix<T> some_entries(const CsrView<T>& a, const std::vector<std::int64_t>& list, bool listed, std::int64_t cols,
-                          const F& number)
-{
-    const auto nnz = listed ? list.size() : static_cast<std::size_t>(a.nnz) - list.size();
-    CsrMatrix<T> out{a.rows, cols, HostVector<std::int64_t>(static_cast<std::size_t>(a.rows) + 1),
-                     IndexArray(index_type_for(cols), nnz), HostVector<T>(nnz)};
-    a.col_idx.visit([&](const auto* columns) {
-        out.col_idx.visit([&](auto& to) {
-            using Index = typename std::decay_t<decltype(to)>::value_type;
-            std::size_t next = 0;
-            std::size_t at = 0;
-            for (std::int64_t row = 0; row < a.rows; ++row) {
-                out.row_ptr[static_cast<std::size_t>(row)] = static_cast<std::int64_t>(at);
-                for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
-                    const bool is_listed = next < list.size() && list[next] == i;
-                    next += is_listed ? 1 : 0;
-                    if (is_listed == listed) {
-                        out.values[at] = a.values[i];
-                        to[at++] = static_cast<Index>(number(columns[i]));
-                    }
-                }
-            }
-            out.row_ptr.back() = static_cast<std::int64_t>(at);
-        });
-    });
-    return out;
-}
-
-/// \param whole_rows  rows with ghosts are not split: own columns that they touch have numbers behind the ghosts
-template <class T>
-Split<T> split_columns(const CsrView<T>& a, std::int64_t own_cols, bool whole_rows)
-{
-    const std::int64_t ghosts = a.cols - own_cols;
-    Split<T> split;
-    a.col_idx.visit([&](const auto* columns) {
-        for (std::int64_t row = 0; row < a.rows; ++row) {
-            const std::int64_t begin = a.row_ptr[row];
-            const std::int64_t end = a.row_ptr[row + 1];
-            const bool has_ghosts = whole_rows && std::any_of(columns + begin, columns + end,
-                                                              [&](auto column) { return column >= own_cols; });
-            for (std::int64_t i = begin; i < end; ++i) {
-                if (columns[i] >= own_cols || has_ghosts) {
-                    split.in_rest.push_back(i);
-                }
-                if (columns[i] >= own_cols && whole_rows) {
-                    split.outside_own.push_back(i);
-                }
-                if (columns[i] < own_cols && has_ghosts) {
-                    split.copied.push_back(columns[i]);
-                }
-            }
-        }
-    });
-    std::sort(split.copied.begin(), split.copied.end());
-    split.copied.erase(std::unique(split.copied.begin(), split.copied.end()), split.copied.end());
-    const auto same = [](std::int64_t column) { return column; };
-    split.own = some_entries(a, whole_rows ? split.outside_own : split.in_rest, false, own_cols, same);
-    split.rest = some_entries(
-        a, split.in_rest, true, ghosts + static_cast<std::int64_t>(split.copied.size()), [&](std::int64_t column) {
-            return column >= own_cols ? column - own_cols
-                                      : ghosts + (std::lower_bound(split.copied.begin(), split.copied.end(), column) -
-                                                  split.copied.begin());
-        });
-    if (whole_rows) {
-        split.interior = some_entries(a, split.in_rest, false, own_cols, same);
-    }
-    return split;
-}
+using ghosted::Split;
+using ghosted::split_columns;
 
 template <class T>
 void check_rows(const GhostedRows<T>& rows, const DistributeOptions& options)
@@ -150,12 +69,27 @@ DistributedMatrix<T> distribute_by_same_kernel(const detail::MatrixState<T>& own
     return MatrixAccess::handle(distributed::distribute(own.runtime, stored, options));
 }
 
-/// Host memory for what is exchanged.
+/// Room for what is exchanged, of the matrices that read and write it.
 template <class T>
-void make_room(GhostedState<T>& state, const std::shared_ptr<detail::RuntimeState>& runtime, std::size_t sent,
-               std::size_t ghosts)
+void make_room(GhostedState<T>& state, std::size_t sent, std::size_t ghosts, bool on_device)
 {
+    const auto& runtime = MatrixAccess::state(state.own)->runtime;
     state.parts.emplace(runtime);
+    state.sent.count = sent;
+    state.ghosts.count = ghosts;
+    if (on_device) {
+        const auto use = [](GhostedEntries<T>& entries, const DistributedVector<T>& vector) {
+            entries.vector = VectorAccess::state(vector);
+            entries.data = entries.vector->slices.front();
+        };
+        if (sent > 0) {
+            use(state.sent, state.pick.make_y());
+        }
+        if (ghosts > 0) {
+            use(state.ghosts, state.rest.make_x(Layout::rows));
+        }
+        return;
+    }
     engine::PinnedBuffer& numbers = state.parts->parts.front().numbers;
     runtime
         ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
@@ -166,8 +100,39 @@ void make_room(GhostedState<T>& state, const std::shared_ptr<detail::RuntimeStat
         .get();
     auto* const all = static_cast<T*>(numbers.data());
     std::fill_n(all, sent + ghosts, T{0});
-    state.sent = {all, sent};
-    state.ghosts = {all + sent, ghosts};
+    state.sent.data = all;
+    state.ghosts.data = all + sent;
+}
+
+/// What products with some rows need: which they are, and a vector of them.
+template <class T>
+void list_rest_rows(GhostedState<T>& state, const std::vector<std::int64_t>& row_slices)
+{
+    const auto& rest = *MatrixAccess::state(state.rest);
+    const std::vector<std::int64_t>& slices = distributed::x_side(rest, true).slices;
+    state.of_rest_rows = state.rest.make_y();
+    rest.runtime
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
+            const auto rank = static_cast<std::size_t>(worker.rank());
+            std::vector<std::int32_t> list;
+            for (std::int64_t i = slices[rank]; i < slices[rank + 1]; ++i) {
+                list.push_back(
+                    static_cast<std::int32_t>(state.rest_rows[static_cast<std::size_t>(i)] - row_slices[rank]));
+            }
+            auto& there = state.parts->parts[rank].rest_rows;
+            there = kernels::DeviceArray<std::int32_t>(worker.device(), list.size());
+            worker.device().upload(worker.stream(), there.data(), list.data(), list.size() * sizeof(std::int32_t));
+            worker.stream().synchronize();
+        })
+        .get();
+}
+
+/// Where the first device has all of `count` entries.
+std::vector<std::int64_t> on_first_device(std::size_t devices, std::int64_t count)
+{
+    std::vector<std::int64_t> slices(devices + 1, count);
+    slices.front() = 0;
+    return slices;
 }
 
 /// All but the own columns, cut where these are.
@@ -177,27 +142,43 @@ void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T
     const auto& own = *MatrixAccess::state(state.own);
     const auto& row_slices = distributed::x_side(own, true).slices;
     const auto& column_slices = distributed::x_side(own, false).slices;
+    const bool on_device = rows.exchange->on_device();
+    const std::size_t devices = row_slices.size() - 1;
     state.nnz = rows.rows.nnz;
     state.first_row = rows.first_row;
     std::vector<std::int64_t> picked = rows.sent;
     picked.insert(picked.end(), split.copied.begin(), split.copied.end());
-    make_room(state, own.runtime, picked.size(), static_cast<std::size_t>(split.rest.cols));
+    const auto count = static_cast<std::int64_t>(picked.size());
     const bool same_bits = own.options.determinism == Determinism::device_count;
-    if (!state.ghosts.empty()) {
-        state.rest = same_bits ? distribute_by_same_kernel(own, split.rest.view(), row_slices, {})
-                               : distributed::distribute_cut(own, split.rest.view(), {row_slices, {}, own.plan.devices},
-                                                             own.options.transposed);
+    if (split.rest.cols > 0) {
+        std::vector<std::int64_t> first_rows = row_slices;
+        if (!split.rest_rows.empty()) {
+            for (std::int64_t& row : first_rows) {
+                row = std::lower_bound(split.rest_rows.begin(), split.rest_rows.end(), row) - split.rest_rows.begin();
+            }
+        }
+        const auto ghosts =
+            on_device ? on_first_device(devices, split.rest.cols) : std::vector<std::int64_t>{};  // slices of them
+        state.rest = same_bits
+                         ? distribute_by_same_kernel(own, split.rest.view(), first_rows, ghosts)
+                         : distributed::distribute_cut(own, split.rest.view(), {first_rows, ghosts, own.plan.devices},
+                                                       own.options.transposed);
     }
-    if (!state.sent.empty()) {
+    if (count > 0) {
         std::vector<std::int64_t> row_ptr(picked.size() + 1);
         for (std::size_t i = 0; i < row_ptr.size(); ++i) {
             row_ptr[i] = static_cast<std::int64_t>(i);
         }
         const HostVector<T> ones(picked.size(), T{1});
-        const auto count = static_cast<std::int64_t>(picked.size());
         const CsrView<T> pick{count, rows.own_cols, count, row_ptr.data(), picked.data(), ones.data()};
-        state.pick =
-            distributed::distribute_cut(own, pick, {{}, column_slices, own.plan.devices}, own.options.transposed);
+        const auto first_rows = on_device ? on_first_device(devices, count) : std::vector<std::int64_t>{};
+        state.pick = distributed::distribute_cut(own, pick, {first_rows, column_slices, own.plan.devices},
+                                                 own.options.transposed);
+    }
+    make_room(state, picked.size(), static_cast<std::size_t>(split.rest.cols), on_device);
+    state.rest_rows = std::move(split.rest_rows);
+    if (!state.rest_rows.empty()) {
+        list_rest_rows(state, row_slices);
     }
     state.in_rest = std::move(split.in_rest);
     state.copied = std::move(split.copied);
@@ -233,84 +214,6 @@ void multiply(const std::shared_ptr<GhostedState<T>>& state, T alpha, const Dist
 }
 
 }  // namespace
-
-namespace detail {
-
-template <class T>
-void GhostedState<T>::prepare_transposed()
-{
-    distributed::prepare_apply(*MatrixAccess::state(multiplied()), true);
-    if (!ghosts.empty()) {
-        distributed::prepare_apply(*MatrixAccess::state(rest), true);
-    }
-    if (!sent.empty()) {
-        distributed::prepare_apply(*MatrixAccess::state(pick), true);
-    }
-}
-
-template <class T>
-void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
-                            const std::shared_ptr<VectorState<T>>& x, T beta, const std::shared_ptr<VectorState<T>>& y,
-                            bool of_transpose)
-{
-    // What goes out, from vectors and to vectors; with A^T those of the ghosts go out and are added where they belong.
-    const std::span<T> out = of_transpose ? ghosts : sent;
-    const std::span<T> in = of_transpose ? sent : ghosts;
-    const auto& sender = MatrixAccess::state(of_transpose ? rest : pick);
-    const auto& receiver = MatrixAccess::state(of_transpose ? pick : rest);
-    const bool speaks = worker.rank() == 0;
-    const auto begin_exchange = [&] {
-        meeting.arrive_and_wait();
-        if (!speaks) {
-            return;
-        }
-        if (!out.empty()) {
-            distributed::finish_host_y(*sender, out.data(), of_transpose);
-        }
-        std::copy_n(out.end() - static_cast<std::ptrdiff_t>(copied.size()), copied.size(),
-                    in.end() - static_cast<std::ptrdiff_t>(copied.size()));
-        outside->post([this, out, in, of_transpose] { exchange->begin(out.data(), in.data(), of_transpose); });
-    };
-
-    meeting.arrive_and_wait();
-    if (!out.empty()) {
-        distributed::apply_on(*sender, worker, meeting, of_transpose ? alpha : T{1}, Source<T>{nullptr, x}, T{0},
-                              Target<T>{out.data(), nullptr}, nullptr, of_transpose);
-    }
-    // A GPU multiplies meanwhile; a host device has done what was queued, and would be late.
-    const bool at_once = worker.device().shares_host_memory();
-    std::unique_ptr<engine::Event>& gone = parts->parts[static_cast<std::size_t>(worker.rank())].gone;
-    if (at_once) {
-        worker.stream().synchronize();
-        begin_exchange();
-    } else {
-        if (!gone) {
-            gone = worker.device().make_event(false);
-        }
-        worker.stream().record(*gone);
-    }
-    distributed::apply_on(*MatrixAccess::state(multiplied()), worker, meeting, alpha, Source<T>{nullptr, x}, beta,
-                          Target<T>{nullptr, y}, nullptr, of_transpose);
-    if (!at_once) {
-        gone->synchronize();
-        begin_exchange();
-    }
-    if (speaks) {
-        outside->ask([this] { exchange->end(); });
-    }
-    meeting.arrive_and_wait();
-    if (!in.empty()) {
-        distributed::apply_on(*receiver, worker, meeting, of_transpose ? T{1} : alpha, Source<T>{in.data(), nullptr},
-                              T{1}, Target<T>{nullptr, y}, nullptr, of_transpose);
-    }
-    meeting.arrive_and_wait();
-}
-
-#define RMSP_INSTANTIATE(T) template struct GhostedState<T>;
-RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
-#undef RMSP_INSTANTIATE
-
-}  // namespace detail
 
 namespace ghosted {
 
@@ -372,14 +275,14 @@ template <class T>
 std::int64_t GhostedMatrix<T>::ghosts() const
 {
     const auto& state = *GhostedAccess::state(*this);
-    return static_cast<std::int64_t>(state.ghosts.size() - state.copied.size());
+    return static_cast<std::int64_t>(state.ghosts.count - state.copied.size());
 }
 
 template <class T>
 std::int64_t GhostedMatrix<T>::sent() const
 {
     const auto& state = *GhostedAccess::state(*this);
-    return static_cast<std::int64_t>(state.sent.size() - state.copied.size());
+    return static_cast<std::int64_t>(state.sent.count - state.copied.size());
 }
 
 template <class T>

@@ -4,13 +4,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include <rmsp/ghosted.hpp>
 
 #include "runtime/matrix/distribute_like.hpp"
 #include "runtime/matrix/matrix_state.hpp"
+#include "runtime/matrix/operands.hpp"
 #include "runtime/matrix/vector_state.hpp"
 #include "runtime/node/per_device.hpp"
 #include "runtime/sequence/outside.hpp"
@@ -20,8 +20,22 @@ namespace rmsp::detail {
 
 /// What one device has for exchanges.
 struct GhostedPart {
-    engine::PinnedBuffer numbers;         ///< of the first device: all that is sent, then all ghosts
-    std::unique_ptr<engine::Event> gone;  ///< what is sent is in host memory; made when it is needed
+    engine::PinnedBuffer numbers;                  ///< of the first device: all that is sent, then all ghosts
+    std::unique_ptr<engine::Event> gone;           ///< what is sent is there; made when it is needed
+    kernels::DeviceArray<std::int32_t> rest_rows;  ///< GhostedState::rest_rows of the device, from its first row on
+};
+
+/// Entries that leave or arrive: those of other processes, then those that are copied.
+template <class T>
+struct GhostedEntries {
+    std::size_t count = 0;
+    T* data = nullptr;
+    /// Has them on the first device; null: they are in host memory that the devices copy directly.
+    std::shared_ptr<VectorState<T>> vector;
+
+    bool empty() const noexcept { return count == 0; }
+    distributed::Source<T> source() const { return {vector ? nullptr : data, vector}; }
+    distributed::Target<T> target() const { return {vector ? nullptr : data, vector}; }
 };
 
 /// What a ghosted matrix's handle points to.
@@ -29,13 +43,17 @@ template <class T>
 struct GhostedState {
     DistributedMatrix<T> own;   ///< own columns
     DistributedMatrix<T> rest;  ///< the ghosts' columns; empty: there are none
+    /// The rows of `rest`, and its vector along them; empty: all rows.
+    std::vector<std::int64_t> rest_rows;
+    DistributedVector<T> of_rest_rows;
     /// A row for each entry that is sent, with a 1 in its column: packs what is sent, and its transpose adds what comes
     /// back. Empty: nothing is sent.
     DistributedMatrix<T> pick;
+    /// What comes back, before it is added; empty: `y` has room for it.
+    DistributedVector<T> back;
     std::optional<node::PerDevice<GhostedPart>> parts;
-    // Host memory that the devices copy directly:
-    std::span<T> sent;  ///< or what comes back; then the entries that are copied
-    std::span<T> ghosts;
+    GhostedEntries<T> sent;  ///< or what comes back
+    GhostedEntries<T> ghosts;
     // With determinism "device_count" each row is summed in its own order: rows with ghosts are in `rest` with all
     // their columns. Own columns that they touch have numbers behind the ghosts; their entries are copied instead of
     // sent.
@@ -58,6 +76,16 @@ struct GhostedState {
     /// waits for the job serves `outside`.
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const std::shared_ptr<VectorState<T>>& x,
                T beta, const std::shared_ptr<VectorState<T>>& y, bool of_transpose);
+
+private:
+    /// Queue the parts of queue(): into `out`, and with what came into `in`.
+    void queue_leaving(engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
+                       const std::shared_ptr<VectorState<T>>& x, bool of_transpose);
+    void queue_arrived(engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
+                       const std::shared_ptr<VectorState<T>>& y, bool of_transpose);
+    /// Copies entries of rows that `rest` has from a vector of all rows, or back.
+    void take_rest_rows(engine::Worker& worker, const VectorState<T>& from);
+    void give_rest_rows(engine::Worker& worker, const VectorState<T>& to);
 };
 
 struct GhostedAccess {

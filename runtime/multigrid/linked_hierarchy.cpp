@@ -152,14 +152,19 @@ WholeColumns<T> LinkedHierarchy<T>::download_first() const
     const std::int64_t first = numbers_.first_rows[links_.rank()];
     WholeColumns<T> rows;
     std::vector<std::pair<std::int64_t, T>> row;
+    std::size_t next = 0;  // row of the ghosts' part
     for (std::size_t i = 0; i < static_cast<std::size_t>(own.rows); ++i) {
         row.clear();
         for (std::int64_t k = own.row_ptr[i]; k < own.row_ptr[i + 1]; ++k) {
             row.emplace_back(first + own.col_idx[k], own.values[static_cast<std::size_t>(k)]);
         }
-        for (std::int64_t k = rest.rows > 0 ? rest.row_ptr[i] : 0; rest.rows > 0 && k < rest.row_ptr[i + 1]; ++k) {
-            row.emplace_back(numbers_.ghosts[static_cast<std::size_t>(rest.col_idx[k])],
-                             rest.values[static_cast<std::size_t>(k)]);
+        if (next < static_cast<std::size_t>(rest.rows) &&
+            (state.rest_rows.empty() || state.rest_rows[next] == static_cast<std::int64_t>(i))) {
+            for (std::int64_t k = rest.row_ptr[next]; k < rest.row_ptr[next + 1]; ++k) {
+                row.emplace_back(numbers_.ghosts[static_cast<std::size_t>(rest.col_idx[k])],
+                                 rest.values[static_cast<std::size_t>(k)]);
+            }
+            ++next;
         }
         std::stable_sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
         for (std::size_t k = 0; k < row.size(); ++k) {

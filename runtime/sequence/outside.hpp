@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -45,6 +46,20 @@ public:
     void end_sum()
     {
         ask([&] { processes_->end_sum(); });
+    }
+    /// As Processes::gathers_on_device(), where workers speak themselves; 0 otherwise.
+    int gathers() const { return on_workers_ ? processes_->gathers_on_device() : 0; }
+    /// On the worker of the only device, where gathers() is above 0.
+    void gather_on(void* stream, const double* own, double* all, std::size_t count)
+    {
+        ask([&] { processes_->gather_on(stream, own, all, count); });
+    }
+    /// On a worker, at the end of its job: returns when all that was gathered is there. \throws what gathering threw
+    void settle()
+    {
+        if (gathers() > 0) {
+            ask([this] { processes_->settle(); });
+        }
     }
     /// On the caller's thread: what the first process has.
     double of_first(double value) { return processes_->of_first(value); }

@@ -220,8 +220,20 @@ kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>& pass, const seque
     place.numbers = program.numbers;
     constexpr std::int64_t of_device = std::int64_t{kernels::most_pass_dots} * kernels::exact::words;
     place.exact = exact_.empty() ? nullptr : exact_.data();
+    // Where all processes have one device, its sums stay there.
+    const int gathering =
+        outside && pass.dots > 0 && exact_.empty() && runtime->devices() == 1 ? outside->gathers() : 0;
     if (pass.dots == 0 || (devices == 1 && !outside)) {
         place.sums = PassSums::alone;
+    } else if (gathering > 0) {
+        const auto set = static_cast<std::size_t>(1 + gathering) * kernels::most_pass_dots;
+        if (end.gathered.size() < 2 * set) {
+            end.gathered = kernels::DeviceArray<double>(worker.device(), 2 * set);
+            end.left = worker.device().make_event(false);
+            end.there = worker.device().make_event(false);
+        }
+        place.sums = PassSums::left;
+        place.left = end.gathered.data() + (end.sums++ % 2) * set;
     } else {
         const std::uint64_t set = end.sums++ % 2;
         if (lines_ && !outside) {
@@ -247,7 +259,9 @@ kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>& pass, const seque
     if (takes_part(rank)) {
         kernels::run_pass(pass, place, worker.context());
     }
-    if (outside && place.sums == PassSums::left) {
+    if (gathering > 0) {
+        begin_gathering(place, gathering, splits, worker);
+    } else if (outside && place.sums == PassSums::left) {
         begin_outside(pass.dots, place, splits, worker, meeting);
     }
     return place;
@@ -349,6 +363,27 @@ void ScalarsState::begin_outside(int dots, const kernels::PassPlace& place, bool
     }
 }
 
+void ScalarsState::begin_gathering(const kernels::PassPlace& place, int processes, bool splits, engine::Worker& worker)
+{
+    BankEnd& end = bank->ends.front();
+    engine::Stream& stream = splits ? worker.side_stream() : worker.stream();
+    if (splits) {
+        worker.stream().record(*end.left);
+        stream.wait(*end.left);
+    }
+    end.processes = processes;
+    outside->gather_on(stream.native(), place.left, place.left + kernels::most_pass_dots, kernels::most_pass_dots);
+    if (splits) {
+        stream.record(*end.there);
+    }
+}
+
+bool ScalarsState::gathers(const BankEnd& end, const kernels::PassPlace& place)
+{
+    const double* const first = end.gathered.data();
+    return end.gathered.size() > 0 && place.left >= first && place.left < first + end.gathered.size();
+}
+
 template <class T>
 void ScalarsState::end(const kernels::Pass<T>& pass, const kernels::PassPlace& place, bool splits,
                        engine::Worker& worker, engine::Rendezvous& meeting)
@@ -364,6 +399,16 @@ void ScalarsState::end(const kernels::Pass<T>& pass, const kernels::PassPlace& p
     }
     if (place.sums == PassSums::sent) {
         finish(place);
+        return;
+    }
+    if (BankEnd& own = bank->ends[static_cast<std::size_t>(rank)]; gathers(own, place)) {
+        if (splits) {
+            worker.stream().wait(*own.there);
+        }
+        kernels::PassPlace of_processes = place;
+        of_processes.left += kernels::most_pass_dots;
+        of_processes.devices = own.processes;
+        finish(of_processes);
         return;
     }
     // All workers meet, also those whose devices have no part.

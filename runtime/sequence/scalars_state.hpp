@@ -25,7 +25,12 @@ struct BankEnd {
     const volatile std::uint64_t* given_up = nullptr;  ///< Transport::given_up(); null: `lines` are not used
     std::uint64_t job = 0;                             ///< the last one with sums over the devices,
     std::uint64_t waits = 0;                           ///< and how many it had so far
-    std::uint64_t sums = 0;  ///< since the bank was made, or a job failed: which set is used next
+    /// Two sets of sums that are added over the processes on the device: its own, then those of all.
+    kernels::DeviceArray<double> gathered;
+    int processes = 0;                     ///< how many were gathered from
+    std::unique_ptr<engine::Event> left;   ///< its own are there, for a gathering beside other work,
+    std::unique_ptr<engine::Event> there;  ///< which is done
+    std::uint64_t sums = 0;                ///< since the bank was made, or a job failed: which set is used next
 };
 
 /// A pass's program of scalars.
@@ -102,6 +107,11 @@ private:
     /// Adds the sums that the devices have left, and begins to add those of other processes.
     void begin_outside(int dots, const kernels::PassPlace& place, bool splits, engine::Worker& worker,
                        engine::Rendezvous& meeting);
+
+    /// Begins to gather the device's sums from all processes.
+    void begin_gathering(const kernels::PassPlace& place, int processes, bool splits, engine::Worker& worker);
+    /// Whether begin() began that.
+    static bool gathers(const sequence::BankEnd& end, const kernels::PassPlace& place);
 
     /// The first worker's: adds the exact sums of all devices and processes.
     void add_exactly(int dots, std::int64_t* sums);

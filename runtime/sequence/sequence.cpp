@@ -58,6 +58,9 @@ std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_
                     for (std::int64_t i = first; i < job_end; ++i) {
                         (*cycle)[static_cast<std::size_t>(i % length)]->queue(worker, meeting);
                     }
+                    if (const auto& outside = cycle->front()->scalars->outside; outside && worker.rank() == 0) {
+                        outside->settle();
+                    }
                 } catch (...) {
                     cycle->front()->scalars->failed = true;
                     throw;

@@ -1,7 +1,8 @@
-// In the middle of a solve the last process dies ("killed"), or is stopped ("stopped"), or the link between two hosts
-// is cut ("cut COMMAND RESULT": by the first process, with that command): the others throw an error that names it, or
-// the time, within that time, and their devices still work. Where the link only pauses ("pause COMMAND RESULT") or
-// becomes slow ("slow COMMAND RESULT"), nobody hears of it, and the solution is right. Ends all by itself.
+// In the middle of a solve the last process dies ("killed"), or is stopped ("stopped"; of both: "DEATH DEVICES"), or
+// the link between two hosts is cut ("cut COMMAND RESULT": by the first process, with that command): the others throw
+// an error that names it, or the time, within that time, and their devices still work. Where the link only pauses
+// ("pause COMMAND RESULT") or becomes slow ("slow COMMAND RESULT"), nobody hears of it, and the solution is right. Ends
+// all by itself.
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@
 namespace rmsp::test {
 namespace {
 
-constexpr double timeout_seconds = 2;
+double timeout_seconds = 2;
 
 /// What a solve that does not converge has thrown, and the seconds since the last iteration that this process heard of.
 struct Solve {
@@ -66,7 +67,8 @@ bool others_know(Cluster& cluster, bool killed, const std::function<bool()>& los
     auto a = cluster.distribute(part.view, part.first);
     const auto [said, took] = solve(a, lose);
     const bool named =
-        said.find(killed ? "process " + std::to_string(last) + " of" : "waited 2 s") != std::string::npos;
+        said.find(killed ? "process " + std::to_string(last) + " of"
+                         : "waited " + std::to_string(static_cast<int>(timeout_seconds)) + " s") != std::string::npos;
     // Only the cluster is lost.
     std::string again;
     try {
@@ -83,9 +85,10 @@ bool others_know(Cluster& cluster, bool killed, const std::function<bool()>& los
            again.find("cannot be used any more") != std::string::npos && (entries.empty() || entries.back() == 3);
 }
 
-void lose_process(bool killed)
+void lose_process(bool killed, const char* devices)
 {
-    Cluster cluster = make_cluster("host:1", timeout_seconds);
+    Cluster cluster = make_cluster(devices, timeout_seconds);
+    std::printf("transport %s: %s\n", cluster.transport().name.c_str(), cluster.transport().reason.c_str());
     const int last = cluster.size() - 1;
     // The id by which the first process ends a stopped one.
     int id = static_cast<int>(getpid());
@@ -186,7 +189,10 @@ int main(int argc, char** argv)
     if ((death == "cut" || death == "pause" || death == "slow") && argc == 4) {
         rmsp::test::lose_link(argv[2], argv[3], death);
     } else {
-        rmsp::test::lose_process(death == "killed");
+        if (argc > 2) {
+            rmsp::test::timeout_seconds = 20;  // connecting GPUs takes a second or two
+        }
+        rmsp::test::lose_process(death == "killed", argc > 2 ? argv[2] : "host:1");
     }
     std::fflush(stdout);
     _exit(0);  // MPI_Finalize() would wait for the one that is lost

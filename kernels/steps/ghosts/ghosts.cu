@@ -173,6 +173,14 @@ __global__ void __launch_bounds__(threads) pack_kernel(const T* x, const std::in
     }
 }
 
+template <class T>
+__global__ void __launch_bounds__(threads) put_back_kernel(const T* in, const std::int32_t* list, std::int64_t n, T* x)
+{
+    for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+        x[list[i]] = in[i];
+    }
+}
+
 cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
 
 void clear_words(std::uint32_t* words, std::size_t n, const Context& context)
@@ -282,6 +290,15 @@ void pack(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Co
     }
 }
 
+template <class T>
+void put_back(const T* in, const std::int32_t* list, std::int64_t n, T* x, const Context& context)
+{
+    if (n > 0) {
+        put_back_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(in, list, n, x);
+        RMSP_CUDA_CHECK_LAUNCH("put_back");
+    }
+}
+
 }  // namespace
 }  // namespace cuda::ghosts
 
@@ -291,6 +308,6 @@ RMSP_ROW(Ghosts, cuda, .clear_words = cuda::ghosts::clear_words, .add_outside = 
          .renumber_columns = cuda::ghosts::renumber_columns, .restore_columns = cuda::ghosts::restore_columns,
          .list_columns = cuda::ghosts::list_columns)
 
-RMSP_VALUE_ROW(GhostValues, cuda, .pack = cuda::ghosts::pack<T>)
+RMSP_VALUE_ROW(GhostValues, cuda, .pack = cuda::ghosts::pack<T>, .put_back = cuda::ghosts::put_back<T>)
 
 }  // namespace rmsp::kernels

@@ -92,10 +92,13 @@ template <class T>
 struct GhostValues {
     /// out[i] = x[list[i]]
     void (*pack)(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Context& context) = nullptr;
+    /// x[list[i]] = in[i]; no entry is listed twice
+    void (*put_back)(const T* in, const std::int32_t* list, std::int64_t n, T* x, const Context& context) = nullptr;
 
     static const GhostValues& host();
     static const GhostValues& cuda();
 };
 RMSP_VALUE_STEP(GhostValues, pack);
+RMSP_VALUE_STEP(GhostValues, put_back);
 
 }  // namespace rmsp::kernels

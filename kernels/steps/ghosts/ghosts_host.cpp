@@ -131,6 +131,15 @@ void pack(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Co
     }
 }
 
+template <class T>
+void put_back(const T* in, const std::int32_t* list, std::int64_t n, T* x, const Context& context)
+{
+#pragma omp parallel for num_threads(std::max(context.threads, 1))
+    for (std::int64_t i = 0; i < n; ++i) {
+        x[list[i]] = in[i];
+    }
+}
+
 }  // namespace
 }  // namespace host
 
@@ -139,6 +148,6 @@ RMSP_ROW(Ghosts, host, .clear_words = host::clear_words, .add_outside = host::ad
          .take_columns = host::take_columns, .renumber_columns = host::renumber_columns,
          .restore_columns = host::restore_columns, .list_columns = host::list_columns)
 
-RMSP_VALUE_ROW(GhostValues, host, .pack = host::pack<T>)
+RMSP_VALUE_ROW(GhostValues, host, .pack = host::pack<T>, .put_back = host::put_back<T>)
 
 }  // namespace rmsp::kernels

@@ -10,21 +10,13 @@
 
 #ifdef RMSP_HAVE_NCCL
 #include "runtime/engine/cuda/nccl.hpp"
+#include "runtime/transport/cuda/nccl_check.hpp"
 
 namespace rmsp::transport {
 namespace {
 
 using engine::nccl;
 using Clock = std::chrono::steady_clock;
-
-/// Checks a call on non-blocking communicators, which may still be at work on it.
-void nccl_check(ncclResult_t status, const char* call)
-{
-    if (status != ncclSuccess && status != ncclInProgress) {
-        throw Error(ErrorCode::device, fmt::format("{}: {} ({})", call, nccl().ncclGetErrorString(status),
-                                                   nccl().ncclGetLastError(nullptr)));
-    }
-}
 
 /// Waits until a communicator is done with what it was asked for, as far as the host is concerned: only then has the
 /// work been queued on the stream. \throws Error(device) if it failed, or is not done at the deadline

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rmsp/device_link.hpp>
+
+/// What <rmsp/device_link.hpp> declares, of the GPU with that number. Only builds with NCCL have the bodies.
+namespace rmsp::transport {
+
+/// \throws core::MissingLibrary
+std::string nccl_link_version();
+std::vector<std::byte> make_nccl_link_id();
+std::shared_ptr<DeviceLink> connect_nccl_link(int ordinal, const DeviceLinkOptions& options);
+
+}  // namespace rmsp::transport

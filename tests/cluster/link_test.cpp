@@ -1,0 +1,319 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rmsp/device_link.hpp>
+
+#include "cluster/communicator.hpp"
+#include "cluster/halo.hpp"
+#include "cluster/transport.hpp"
+#include "tests/cluster/matrices.hpp"
+
+// How entries travel between processes: which way is taken and why, and, with a link of host devices that stands in for
+// NCCL's, what a product does with it and where it goes on once the link is given up.
+namespace rmsp::test {
+namespace {
+
+using cluster::Communicator;
+
+/// What DeviceLink promises, by messages of MPI in host memory.
+class HostLink final : public DeviceLink {
+public:
+    explicit HostLink(Communicator& processes) : processes_(processes) {}
+
+    void begin(void* /*stream*/, std::span<const GhostNeighbour> to, const void* send,
+               std::span<const GhostNeighbour> from, void* receive, std::size_t entry_bytes) override
+    {
+        ++begun;
+        const auto bytes = [&](std::int64_t entries) {
+            return static_cast<int>(entries * static_cast<std::int64_t>(entry_bytes));
+        };
+        constexpr int tag = 20000;  // that no other message has
+        for (const GhostNeighbour& other : from) {
+            MPI_Irecv(static_cast<std::byte*>(receive) + bytes(other.first), bytes(other.count), MPI_BYTE,
+                      other.process, tag, processes_.handle(), &requests_.emplace_back());
+        }
+        for (const GhostNeighbour& other : to) {
+            MPI_Isend(static_cast<const std::byte*>(send) + bytes(other.first), bytes(other.count), MPI_BYTE,
+                      other.process, tag, processes_.handle(), &requests_.emplace_back());
+        }
+    }
+    void end() override
+    {
+        try {
+            processes_.wait_for([&] { return processes_.test(requests_); }, "entries of x", [] {});
+        } catch (...) {
+            give_up();
+            throw;
+        }
+        requests_.clear();
+    }
+    void gather(void* /*stream*/, const void* own, void* all, std::size_t bytes) override
+    {
+        ++gathered;
+        const int count = static_cast<int>(bytes);
+        MPI_Iallgather(own, count, MPI_BYTE, all, count, MPI_BYTE, processes_.handle(), &requests_.emplace_back());
+        end();
+    }
+    void copy(void* /*stream*/, void* to, const void* from, std::size_t bytes) override
+    {
+        if (bytes > 0) {
+            std::memcpy(to, from, bytes);
+        }
+    }
+    void give_up() noexcept override
+    {
+        Communicator::give_up(requests_);
+        usable_ = false;
+    }
+    bool usable() const noexcept override { return usable_; }
+
+    int begun = 0;
+    int gathered = 0;
+
+private:
+    Communicator& processes_;
+    std::vector<MPI_Request> requests_;
+    bool usable_ = true;
+};
+
+/// A cluster, taken apart: its processes, this one's devices, and rows of a matrix.
+struct Apart {
+    explicit Apart(bool linked, const char* devices = "host:2", double skew = 0.25)
+        : whole(grid<double>(9, 20, skew)),
+          processes(std::make_shared<Communicator>(MPI_COMM_WORLD, ClusterOptions{.timeout_seconds = 20})),
+          runtime({.devices = devices, .bind = BindPolicy::none}),
+          part(part_of(whole, uneven(whole.rows, processes->size()), processes->rank()))
+    {
+        if (linked) {
+            link = std::make_shared<HostLink>(*processes);
+            processes->set_transport({"nccl", "a test"}, link,
+                                     processes->on_workers() && runtime.devices().size() == 1);
+        }
+        const std::vector<std::int64_t> columns = uneven(whole.rows, processes->size());
+        IndexArray numbered;
+        const cluster::Halo halo = part.view.col_idx.visit([&](const auto* col_idx) {
+            return cluster::find_halo(*processes, columns, col_idx, part.view.nnz, numbered);
+        });
+        GhostedRows<double> rows;
+        const std::int64_t own = part.end - part.first;
+        rows.rows = {own,
+                     own + static_cast<std::int64_t>(halo.ghosts.size()),
+                     part.view.nnz,
+                     part.view.row_ptr,
+                     numbered.view(),
+                     part.view.values};
+        rows.own_cols = own;
+        rows.first_row = part.first;
+        rows.sent = halo.sent;
+        rows.exchange = processes->exchange(halo.receives, halo.sends, sizeof(double));
+        rows.processes = processes;
+        exchange = std::dynamic_pointer_cast<cluster::HaloExchange>(rows.exchange);
+        matrix = GhostedMatrix<double>(runtime, rows);
+    }
+
+    /// This process's entries of 2 A x - y / 2, or of A^T.
+    std::vector<double> product(bool of_transpose)
+    {
+        auto x = matrix.own().make_x(Layout::rows);
+        auto y = matrix.own().make_y();
+        const auto own = [&](double seed) { return slice(entries<double>(whole.rows, seed), part.first, part.end); };
+        x.upload(own(1).data());
+        y.upload(own(2).data());
+        processes->guarded([&] {
+            if (of_transpose) {
+                matrix.apply_transposed(2, y, -0.5, x);
+            } else {
+                matrix.apply(2, x, -0.5, y);
+            }
+        });
+        std::vector<double> found(static_cast<std::size_t>(part.end - part.first));
+        (of_transpose ? x : y).download(found.data());
+        return found;
+    }
+    std::vector<double> wanted(bool of_transpose) const
+    {
+        const auto x = entries<double>(whole.rows, 1);
+        const auto y = entries<double>(whole.rows, 2);
+        return slice(of_transpose ? whole.product(2, y, -0.5, x, true) : whole.product(2, x, -0.5, y, false),
+                     part.first, part.end);
+    }
+    void expect_products()
+    {
+        for (const bool of_transpose : {false, true}) {
+            const std::vector<double> found = product(of_transpose);
+            const std::vector<double> right = wanted(of_transpose);
+            for (std::size_t i = 0; i < found.size(); ++i) {
+                ASSERT_NEAR(found[i], right[i], 1e-12) << "entry " << i << (of_transpose ? " of A^T x" : "");
+            }
+        }
+    }
+
+    const Whole<double> whole;
+    std::shared_ptr<Communicator> processes;
+    Runtime runtime;
+    Part<double> part;
+    std::shared_ptr<HostLink> link;
+    std::shared_ptr<cluster::HaloExchange> exchange;
+    GhostedMatrix<double> matrix;
+};
+
+TEST(ClusterLink, ProductsHaveTheBitsOfMessages)
+{
+    for (const char* devices : {"host:1", "host:3"}) {
+        Apart linked(true, devices);
+        Apart by_messages(false, devices);
+        EXPECT_TRUE(linked.exchange->on_device());
+        EXPECT_FALSE(by_messages.exchange->on_device());
+        linked.expect_products();
+        EXPECT_EQ(linked.link->begun, 2);
+        by_messages.expect_products();
+        for (const bool of_transpose : {false, true}) {
+            EXPECT_EQ(linked.product(of_transpose), by_messages.product(of_transpose));
+        }
+        EXPECT_EQ(linked.exchange->bytes_sent(), by_messages.exchange->bytes_sent());
+        EXPECT_EQ(linked.exchange->traffic().sends_to, by_messages.exchange->traffic().sends_to);
+    }
+}
+
+/// What some iterations make of x; of the processes' rows of a symmetric matrix, with a device each.
+std::vector<double> iterate(Apart& apart, const char* method)
+{
+    SolverOptions options;
+    options.method = method;
+    options.tolerance = 0;
+    options.max_iterations = 8;
+    Solver<double> solver(apart.matrix, options);
+    auto x = apart.matrix.own().make_x(Layout::rows);
+    auto b = apart.matrix.own().make_y();
+    b.upload(slice(entries<double>(apart.whole.rows, 1), apart.part.first, apart.part.end).data());
+    x.fill(0);
+    apart.processes->together([&] { EXPECT_EQ(solver.solve(b, x).iterations, options.max_iterations); });
+    std::vector<double> found(static_cast<std::size_t>(apart.part.end - apart.part.first));
+    x.download(found.data());
+    return found;
+}
+
+/// Sums stay on the devices where workers speak ("serialized"); else, and once the link is given up, they are those of
+/// messages.
+TEST(ClusterLink, SolvesHaveTheBitsOfMessages)
+{
+    for (const char* method : {"cg", "cg_pipelined"}) {
+        SCOPED_TRACE(method);
+        Apart by_messages(false, "host:1", 0);
+        const std::vector<double> right = iterate(by_messages, method);
+        Apart linked(true, "host:1", 0);
+        EXPECT_EQ(iterate(linked, method), right);
+        const int gathered = linked.link->gathered;
+        EXPECT_EQ(gathered > 0, linked.processes->on_workers());
+        linked.link->give_up();
+        EXPECT_EQ(iterate(linked, method), right);
+        EXPECT_EQ(linked.link->gathered, gathered);
+    }
+}
+
+TEST(ClusterLink, GoesOnByMessagesOnceItIsGivenUp)
+{
+    Apart apart(true);
+    const auto before = apart.product(false);
+    const std::int64_t bytes = apart.exchange->bytes_sent();
+    // All of them, as after an error that all have heard of.
+    apart.link->give_up();
+    EXPECT_EQ(apart.product(false), before);
+    apart.expect_products();
+    EXPECT_EQ(apart.link->begun, 1);
+    EXPECT_GE(apart.exchange->bytes_sent(), 3 * bytes);
+}
+
+TEST(ClusterLink, IsGivenUpByAllWhereOneFailsWhileItIsAtWork)
+{
+    Apart apart(true);
+    Communicator& processes = *apart.processes;
+    if (processes.size() == 1) {
+        GTEST_SKIP() << "needs other processes";
+    }
+    const auto before = apart.product(false);
+    const bool last = processes.rank() + 1 == processes.size();
+    std::string said;
+    try {
+        if (last) {
+            processes.guarded([] { throw Error(ErrorCode::io, "the last one has no paper"); });
+        } else {
+            (void)apart.product(false);
+            // A process without a neighbour that fails hears of it in its next call.
+            processes.together([] {});
+        }
+    } catch (const Error& error) {
+        said = error.what();
+    }
+    EXPECT_NE(said.find("the last one has no paper"), std::string::npos) << said;
+    EXPECT_TRUE(processes.usable());
+    EXPECT_EQ(apart.product(false), before);
+    double usable = apart.link->usable() ? 1 : 0;
+    processes.sum({&usable, 1});
+    EXPECT_EQ(usable, 0) << "of " << processes.size();
+    EXPECT_EQ(processes.transport().name, "mpi");
+    EXPECT_EQ(processes.transport().reason, "NCCL was given up after an error");
+}
+
+TEST(ClusterLink, StaysWhereAnErrorHasNothingToDoWithIt)
+{
+    Apart apart(true);
+    Communicator& processes = *apart.processes;
+    try {
+        processes.together([&] {
+            if (processes.rank() + 1 == processes.size()) {
+                throw Error(ErrorCode::io, "no paper");
+            }
+        });
+        FAIL() << "nothing was thrown";
+    } catch (const Error&) {
+    }
+    EXPECT_TRUE(apart.link->usable());
+    EXPECT_EQ(processes.transport().name, "nccl");
+    apart.expect_products();
+}
+
+TEST(ClusterTransports, MpiWhereThereAreNoGpus)
+{
+    for (const char* wanted : {"auto", "nccl", "mpi"}) {
+        const Cluster cluster(MPI_COMM_WORLD, {.devices = "host:1", .bind = BindPolicy::none},
+                              {.timeout_seconds = 20, .transport = wanted});
+        EXPECT_EQ(cluster.transport().name, "mpi");
+        const std::string why =
+            cluster.size() == 1 ? "nccl: one process needs none" : "nccl: process 0: NCCL is for GPUs";
+        EXPECT_EQ(cluster.transport().reason, std::string(wanted) == "mpi" ? "asked for" : why);
+    }
+}
+
+TEST(ClusterTransports, BadOptionsAreRefused)
+{
+    int rank = 0;
+    int size = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const auto message = [](const std::string& transport) -> std::string {
+        try {
+            const Cluster cluster(MPI_COMM_WORLD, {.devices = "host:1", .bind = BindPolicy::none},
+                                  {.timeout_seconds = 20, .transport = transport});
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::usage);
+            return error.what();
+        }
+        return {};
+    };
+    EXPECT_EQ(message("pigeon"), "transport is \"pigeon\", it must be auto, nccl or mpi");
+    if (size > 1) {
+        EXPECT_NE(message(rank + 1 == size ? "mpi" : "auto").find("transport differs"), std::string::npos);
+    }
+}
+
+}  // namespace
+}  // namespace rmsp::test
