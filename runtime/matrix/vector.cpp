@@ -64,8 +64,9 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
         ->submit(
             [&](engine::Worker& worker, engine::Rendezvous& meeting) {
                 const auto rank = static_cast<std::size_t>(worker.rank());
-                vector->storage[rank] =
-                    kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(entries[rank]));
+                // Memory that peers reach takes long to get and to free, but in the pool.
+                kernels::Memory& memory = shared || devices == 1 ? worker.device() : *worker.context().memory;
+                vector->storage[rank] = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(entries[rank]));
                 if (!shared) {
                     const std::int64_t first = layout == Layout::rows ? vector->offsets[rank] : 0;
                     const std::int64_t begin = vector->held[rank].first / line * line;

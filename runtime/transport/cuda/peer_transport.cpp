@@ -46,15 +46,16 @@ public:
             kernels::load_exchanges(worker.context());
         }
         End& end = ends_[worker.rank()];
-        end.words = kernels::DeviceArray<std::uint64_t>(worker.device(), 2 * ends_.size());
-        end.arrived = kernels::DeviceArray<unsigned>(worker.device(), kernels::most_peer_links);
-        auto* const stream = static_cast<cudaStream_t>(worker.stream().native());
-        engine::cuda_check(cudaMemsetAsync(end.words.data(), 0, end.words.size() * sizeof(std::uint64_t), stream),
+        // At once: memory that peers reach takes long to get.
+        const std::size_t lines = 2 * ends_.size() * line_set();
+        const std::size_t words = 2 * ends_.size() * sizeof(std::uint64_t);
+        end.memory = kernels::DeviceArray<std::byte>(worker.device(),
+                                                     lines + words + kernels::most_peer_links * sizeof(unsigned));
+        end.words = reinterpret_cast<std::uint64_t*>(end.memory.data() + lines);
+        end.arrived = reinterpret_cast<unsigned*>(end.memory.data() + lines + words);
+        engine::cuda_check(cudaMemsetAsync(end.memory.data(), 0, end.memory.size(),
+                                           static_cast<cudaStream_t>(worker.stream().native())),
                            "cudaMemsetAsync");
-        engine::cuda_check(cudaMemsetAsync(end.arrived.data(), 0, end.arrived.size() * sizeof(unsigned), stream),
-                           "cudaMemsetAsync");
-        end.lines = kernels::DeviceArray<std::byte>(worker.device(), 2 * ends_.size() * line_set());
-        engine::cuda_check(cudaMemsetAsync(end.lines.data(), 0, end.lines.size(), stream), "cudaMemsetAsync");
         end.line_set.assign(ends_.size(), 0);
         hand_over_.open(worker.rank(), worker.device());
         worker.stream().synchronize();
@@ -87,7 +88,7 @@ public:
         kernels::PeerExchange exchange;
         exchange.terms.epoch = next_epoch(rank, meeting);
         exchange.terms.given_up = given_up_.word(exchange.terms.epoch);
-        exchange.terms.arrived = end.arrived.data();
+        exchange.terms.arrived = end.arrived;
         exchange.terms.slice = gather.slice;
         exchange.terms.entry_bytes = static_cast<int>(gather.entry_bytes);
         each_peer(gather, rank, [&](int other, const Transfer& in, const Transfer& out) {
@@ -129,11 +130,11 @@ public:
 
 private:
     struct End {
-        kernels::DeviceArray<std::uint64_t> words;
-        kernels::DeviceArray<unsigned> arrived;
-        kernels::DeviceArray<std::byte> lines;  ///< from each device, two sets
-        std::vector<int> line_set;              ///< which one this device writes next, on each of the others
-        std::uint64_t by_lines = 0;             ///< epoch of its last exchange by lines
+        kernels::DeviceArray<std::byte> memory;  ///< lines from each device, two sets; then what follows
+        std::uint64_t* words = nullptr;
+        unsigned* arrived = nullptr;
+        std::vector<int> line_set;   ///< which set this device writes next, on each of the others
+        std::uint64_t by_lines = 0;  ///< epoch of its last exchange by lines
         std::uint64_t job = 0;
         std::uint64_t exchanges = 0;  ///< of that job so far
         bool by_events = false;       ///< how the others are told since the last settle()
@@ -183,7 +184,7 @@ private:
     }
     std::byte* lines(int on, int from, int set) const noexcept
     {
-        return ends_[on].lines.data() + static_cast<std::size_t>(2 * from + set) * line_set();
+        return ends_[on].memory.data() + static_cast<std::size_t>(2 * from + set) * line_set();
     }
     /// The same on all devices.
     bool fits_lines(const Gather& gather) const
@@ -233,8 +234,8 @@ private:
         }
         end.by_lines = exchange.terms.epoch;
     }
-    std::uint64_t* ready(int on, int of) const noexcept { return ends_[on].words.data() + of; }
-    std::uint64_t* done(int on, int by) const noexcept { return ends_[on].words.data() + ends_.size() + by; }
+    std::uint64_t* ready(int on, int of) const noexcept { return ends_[on].words + of; }
+    std::uint64_t* done(int on, int by) const noexcept { return ends_[on].words + ends_.size() + by; }
 
     std::vector<End> ends_;
     const std::int64_t by_lines_;  ///< most bytes of data from one device to another
@@ -259,7 +260,12 @@ public:
     {
         return std::make_unique<PeerChannel>(devices, bytes, share_gpus_, kernels_wait_, given_up_);
     }
-    void open(Channel& channel, engine::Worker& worker) override { dynamic_cast<PeerChannel&>(channel).open(worker); }
+    void open(Channel& channel, engine::Worker& worker) override
+    {
+        // Vectors are there.
+        open_pool(worker);
+        dynamic_cast<PeerChannel&>(channel).open(worker);
+    }
     void open_pool(engine::Worker& worker) override
     {
         dynamic_cast<engine::CudaDevice&>(worker.device()).share_pool(ordinals_);
