@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -53,6 +54,10 @@ struct RuntimeState {
     bool limits_recalled = false;  ///< the read bandwidths are another process's; under `mutex`
     std::once_flag dot_slots_made;
     std::shared_ptr<distributed::DotSlots> dot_slots;  ///< made for the first dot product
+    /// What matrices' entries go through from device to device, one matrix after the other; opened on demand, under
+    /// `opening_entries`.
+    std::map<const transport::Transport*, std::shared_ptr<transport::Channel>> entry_channels;
+    std::mutex opening_entries;
     mutable std::mutex mutex;
 
     std::mutex replacing;                     ///< held while `successor` is made
