@@ -101,7 +101,11 @@ template <class T>
 void RowProduct<T>::open_shard(Shard<T>& shard, RowShard<T>& own, engine::Worker& worker)
 {
     engine::Device& device = worker.device();
-    kernels::Memory& memory = shard.budget ? static_cast<kernels::Memory&>(*shard.budget) : *worker.context().memory;
+    // Others read x, so of several devices the pool must be one that these reach.
+    const bool pooled = shards_.size() == 1 || matrix_.runtime->peers_reach_pools();
+    kernels::Memory& memory = shard.budget ? static_cast<kernels::Memory&>(*shard.budget)
+                              : pooled     ? *worker.context().memory
+                                           : device;
     if (shard.carry_nnz > 0) {
         own.carry_out = kernels::DeviceArray<T>(memory, 1);
     }

@@ -87,7 +87,7 @@ typename RowProduct<T>::PlacedX RowProduct<T>::place_whole_x(engine::Worker& wor
     kernels::DeviceArray<T>& room = shards_[rank]->x;
     if (matrix_.origin.devices) {
         if (room.size() == 0) {
-            room = kernels::DeviceArray<T>(*worker.context().memory, static_cast<std::size_t>(matrix_.columns.size()));
+            room = kernels::DeviceArray<T>(device, static_cast<std::size_t>(matrix_.columns.size()));
             x_buffers_[rank] = room.data();
         }
         meeting.arrive_and_wait();  // the others gather from there

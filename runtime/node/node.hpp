@@ -79,6 +79,9 @@ struct RuntimeState {
     std::string transport_name() const;
     /// Why, and what it took the place of.
     std::string transport_reason() const;
+    /// Whether a device's pool is as good as its other memory for what others read or write: channels that reach it
+    /// share it.
+    bool peers_reach_pools() const;
     /// A job failed: devices that wait for others in it stop waiting.
     void give_up(std::uint64_t job) noexcept;
     /// A job stands still: where it is for want of data, what carries them is given up. Returns what is told of that.
